@@ -1,0 +1,45 @@
+#pragma once
+
+/// The two error families of Paceline.
+///
+/// A bug (a broken precondition) ends the process: `expects(...)`. The world (a file, a user's input, a
+/// device, a peer) throws `Error`, whose text is one sentence with where, rule, actual value, next step.
+/// Only cli/main.cc turns an Error into an exit code; libraries never exit.
+
+#include <fmt/core.h>
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace paceline::base {
+
+/// What kind of thing went wrong; cli maps it to the exit code given here.
+enum class ErrorKind {
+  usage = 2,   ///< the command line, a recipe, an impossible combination of options
+  data = 3,    ///< a data set, a record or a checkpoint that cannot be read or written
+  device = 4,  ///< memory or a device
+  comm = 5,    ///< a peer is lost, a deadline passed
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
+  [[nodiscard]] ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+/// Throws Error(kind) with a fmt-formatted sentence.
+template <typename... Args>
+[[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Aborts with file, line and `what` when a precondition does not hold. On in every build.
+void expects(bool condition, std::string_view what,
+             std::source_location where = std::source_location::current());
+
+}  // namespace paceline::base

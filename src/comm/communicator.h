@@ -1,0 +1,70 @@
+#pragma once
+
+/// How ranks agree: the interface that every communicator (local, mpi, nccl) offers.
+///
+/// Collectives must be called by all ranks in the same order. Sums are formed in one fixed binary tree over
+/// ranks, ((r0 + r1) + (r2 + r3)) + ..., so every rank ends with the same bits and the result does not depend on
+/// timing. A rank that fails calls abort(); then every waiting or later call on any rank throws Error(comm).
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+
+namespace paceline::comm {
+
+/// When an asynchronous collective was posted by this rank, and when it was complete for it.
+struct Timing {
+  base::TimePoint posted{};
+  base::TimePoint done{};
+};
+
+/// A collective under way. Must be waited for before its memory is touched or freed.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  /// Blocks until complete. Errors: Error(comm) when a peer is lost or the communicator's deadline passes;
+  /// contents are then undefined.
+  virtual void wait() = 0;
+  [[nodiscard]] virtual bool complete() const = 0;
+  [[nodiscard]] virtual Timing timing() const = 0;  ///< valid once complete
+};
+
+/// What was really moved, by this rank, since the communicator was made.
+struct Traffic {
+  std::int64_t collectives = 0;
+  std::int64_t steps = 0;           ///< rounds of messages (or of shared-memory phases)
+  std::int64_t bytes_sent = 0;      ///< written for or handed to other ranks
+  std::int64_t bytes_received = 0;  ///< read from other ranks
+};
+
+enum class Reduce { sum, min, max };
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  [[nodiscard]] virtual std::string name() const = 0;       ///< "local"
+  [[nodiscard]] virtual std::string algorithm() const = 0;  ///< what the all-reduce is: for tables and formulas
+
+  /// Sums `values` [count] over all ranks, in place, asynchronously: returns at once, progress is made by the
+  /// communicator's own thread. Several may be under way; they complete in the order posted.
+  /// Cost     direct shared-memory reduce-scatter + all-gather: (N-1)/N * bytes read and as much written a rank
+  [[nodiscard]] virtual std::unique_ptr<Pending> all_reduce(std::span<float> values) = 0;
+
+  // Blocking, for small things (statistics, counts, control).
+  virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;  ///< all: size() * mine
+  virtual void barrier() = 0;
+
+  /// Tells every rank that this one has given up, and why.
+  virtual void abort(const std::string& reason) = 0;
+  [[nodiscard]] virtual Traffic traffic() const = 0;
+};
+
+}  // namespace paceline::comm

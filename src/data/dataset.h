@@ -1,0 +1,58 @@
+#pragma once
+
+/// What a data set is to everything else: a size, a format, and `read(index)`.
+///
+/// Shuffles, shards, splits and augmentation are views on top (sampler.h, augment.h, loader.h); a Dataset
+/// itself never changes after it is opened, and may be read by any number of threads.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace paceline::data {
+
+/// Pixels of one sample: uint8, [height][width][channels], channels innermost.
+struct ImageFormat {
+  int height = 0;
+  int width = 0;
+  int channels = 0;
+  [[nodiscard]] std::int64_t bytes() const { return std::int64_t{1} * height * width * channels; }
+  bool operator==(const ImageFormat&) const = default;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  [[nodiscard]] virtual ImageFormat format() const = 0;
+  /// Writes the pixels of sample `index` (0 <= index < size) to `pixels` [format().bytes()]; returns its label.
+  /// Threads  any number at once
+  virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
+};
+
+/// A training set and a test set opened from one spec, and what is known of both.
+struct Source {
+  std::string spec;         ///< as the user wrote it, for records and messages
+  std::string name;         ///< "cifar10", "mnist", "synthetic"
+  std::string description;  ///< one line for tables: sizes, files, and "synthetic data" where it is that
+  bool synthetic = false;   ///< every table made from it says so
+  std::unique_ptr<Dataset> train;
+  std::unique_ptr<Dataset> test;
+  std::vector<std::string> class_names;
+  std::vector<float> mean, stddev;  ///< per channel, of pixels / 255: the normalisation; sizes = channels
+  int crop_padding = 0;             ///< the data set's usual augmentation: random crop after this padding
+  bool flip = false;                ///< and random horizontal flip
+  std::int64_t resident_bytes = 0;  ///< memory the opened source holds, for the plan
+  [[nodiscard]] int classes() const { return static_cast<int>(class_names.size()); }
+};
+
+/// Opens `cifar10:DIR[,test=FILE]`, `mnist:DIR` or `synthetic[,train=N][,test=N][,seed=S]`.
+///
+/// Errors   Error(usage) for an unknown spec (with the nearest name); Error(data) for a missing or truncated
+///          file, a label out of range, a broken gzip: file, rule, actual value, next step
+[[nodiscard]] Source open(const std::string& spec);
+
+}  // namespace paceline::data

@@ -1,0 +1,69 @@
+#pragma once
+
+/// Batches, prepared by threads of the loader's own while the engine computes.
+///
+/// One loader serves one worker: in step s of an epoch it yields positions
+/// [s*global_batch + first, s*global_batch + first + local_batch) of the epoch's order. The last short batch of
+/// an epoch is dropped (Tail policy "drop": its samples come in another epoch, under another shuffle); the
+/// number of dropped samples is known (`dropped_per_epoch`) and stands in the record.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+
+namespace paceline::data {
+
+/// A view of one prepared batch; valid until the next call to next().
+struct Batch {
+  std::span<const float> images;         ///< [local_batch][H][W][C], normalised
+  std::span<const std::int32_t> labels;  ///< [local_batch]
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;            ///< within the epoch
+  std::int64_t first_position = 0;  ///< of the batch's first sample, in the epoch's order
+};
+
+struct LoaderOptions {
+  std::int64_t global_batch = 0;
+  std::int64_t local_batch = 0;
+  std::int64_t first = 0;  ///< where this worker's part begins inside the global batch: rank * local_batch
+  int threads = 1;         ///< preparing threads; results do not depend on it
+  int prefetch = 2;        ///< batches prepared ahead; memory is (prefetch + 1) batches
+  std::int64_t start_epoch = 0;  ///< resume: begin here
+  std::int64_t start_step = 0;
+};
+
+/// What the loader did, for the record.
+struct LoaderStatistics {
+  std::int64_t batches = 0;
+  double prepare_s = 0;  ///< summed over threads: time spent preparing; batches * local_batch / it = ceiling a thread
+  double wait_s = 0;     ///< time next() waited for a batch that was not ready
+};
+
+/// Threads  next() from one thread; exceptions of preparing threads (bad data) are thrown by next()
+class Loader {
+ public:
+  Loader(const Dataset& dataset, Sampler sampler, Augment augment, LoaderOptions options);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next batch in order, over epoch ends without a pause (the next epoch is prepared ahead).
+  const Batch& next();
+
+  [[nodiscard]] std::int64_t steps_per_epoch() const;
+  [[nodiscard]] std::int64_t dropped_per_epoch() const;
+  [[nodiscard]] LoaderStatistics statistics() const;
+  /// Memory a loader of these options holds; the plan's line for it.
+  [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format, const LoaderOptions& options);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace paceline::data

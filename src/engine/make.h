@@ -1,0 +1,25 @@
+#pragma once
+
+/// The table of engines: the one place that names them.
+
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace paceline::engine {
+
+/// Compiles `graph` on `device`: "cpu" (fast) or "reference" (plain loops, to compare with).
+///
+/// Errors   Error(usage) for an unknown device; Error(device) when memory is refused
+[[nodiscard]] std::unique_ptr<Engine> compile(const std::string& device, const graph::Graph& graph,
+                                              const CompileOptions& options);
+
+/// What `compile` would need, without allocating it.
+[[nodiscard]] graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph,
+                                     const CompileOptions& options);
+
+/// Whether the device has units for bf16 products: what --precision auto asks.
+[[nodiscard]] bool has_bf16_units(const std::string& device);
+
+}  // namespace paceline::engine

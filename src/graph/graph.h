@@ -1,0 +1,112 @@
+#pragma once
+
+/// What to compute, and nothing of how: a static graph of ops with shapes and parameters.
+///
+/// A Graph is built once for a model (builder.h, zoo.h, model_file.h), is then constant, and may be shared by
+/// any number of threads. The batch is no part of it: every shape here is that of one sample.
+///
+/// Legend (also of the kernels): N batch, C channels in, H W height and width in, K channels out,
+/// R S kernel height and width, P Q height and width out.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace paceline::graph {
+
+/// One sample's activation: [channels][height][width] logically; features are [channels][1][1]. Engines choose
+/// the order in memory.
+struct Shape {
+  int channels = 0;
+  int height = 1;
+  int width = 1;
+  [[nodiscard]] std::int64_t elements() const { return std::int64_t{1} * channels * height * width; }
+  bool operator==(const Shape&) const = default;
+};
+
+// The attributes of each op. Inputs are other nodes; parameters follow from attributes and input shapes.
+struct Input {
+  Shape shape;
+};
+struct Conv2d {  ///< weight [K, C, R, S], bias [K] if asked; cross-correlation, zero padding on all sides
+  int channels = 0;
+  int kernel = 3;
+  int stride = 1;
+  int padding = 0;
+  bool bias = false;
+};
+struct Dense {  ///< weight [features, C*H*W], bias [features]; its input is flattened in C, H, W order
+  int features = 0;
+  bool bias = true;
+};
+struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
+  double epsilon = 1e-5;
+  double momentum = 0.1;  ///< running = (1 - momentum) * running + momentum * batch (variance unbiased)
+};
+struct Relu {};
+struct Gelu {};  ///< exact: x * Phi(x)
+struct MaxPool {
+  int kernel = 2;
+  int stride = 2;
+  int padding = 0;  ///< with -infinity
+};
+struct AveragePool {
+  int kernel = 2;
+  int stride = 2;
+  int padding = 0;  ///< zeros, counted in the divisor (PyTorch's default)
+};
+struct GlobalAveragePool {};
+struct Add {};  ///< two inputs of one shape
+struct Dropout {  ///< keeps with 1 - probability and scales by its inverse; identity in evaluation
+  double probability = 0.5;
+};
+struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last node
+  double label_smoothing = 0;
+};
+
+using Attributes = std::variant<Input, Conv2d, Dense, BatchNorm, Relu, Gelu, MaxPool, AveragePool,
+                                GlobalAveragePool, Add, Dropout, SoftmaxCrossEntropy>;
+
+/// What a parameter is: decides its initial value, and how the optimizer treats it.
+enum class Role { weight, bias, norm_weight, norm_bias, running_mean, running_var };
+[[nodiscard]] constexpr bool is_trainable(Role role) { return role < Role::running_mean; }
+
+/// A named array of the model, with PyTorch's name and shape.
+struct Parameter {
+  std::string name;                 ///< "layer1.0.conv1.weight"
+  std::vector<std::int64_t> shape;  ///< [out, in, kh, kw]
+  Role role = Role::weight;
+  int node = 0;  ///< index of the op that owns it
+  [[nodiscard]] std::int64_t elements() const;
+};
+
+/// One op in the graph.
+struct Node {
+  std::string name;  ///< PyTorch's module path for ops with parameters, a readable one for the others
+  Attributes op;
+  std::vector<int> inputs;      ///< indices of earlier nodes
+  Shape shape;                  ///< of the output, one sample
+  std::vector<int> parameters;  ///< indices into Graph::parameters, in the op's own order
+  template <typename Op>
+  [[nodiscard]] const Op* as() const {
+    return std::get_if<Op>(&op);
+  }
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Node> nodes;  ///< in topological order; [0] is the Input, the last the SoftmaxCrossEntropy
+  std::vector<Parameter> parameters;
+  [[nodiscard]] const Shape& input_shape() const { return nodes.front().shape; }
+  [[nodiscard]] int classes() const { return nodes[static_cast<std::size_t>(logits())].shape.channels; }
+  [[nodiscard]] int logits() const { return nodes.back().inputs.front(); }
+  /// Elements of all trainable parameters: the figure that models are known by.
+  [[nodiscard]] std::int64_t trainable_elements() const;
+  /// Floating-point operations of one trained sample (forward + both backwards, convolutions and dense layers;
+  /// a multiply-add is 2) and of one evaluated sample.
+  [[nodiscard]] std::int64_t training_flops() const;
+  [[nodiscard]] std::int64_t forward_flops() const;
+};
+
+}  // namespace paceline::graph

@@ -1,0 +1,31 @@
+#pragma once
+
+/// Where each parameter lies in the flat arrays of weights, gradients and optimizer state.
+///
+/// The order is that of the backward pass: the last op's parameters first. So gradients become ready from the
+/// front, and a prefix of the flat array is all that "ready" needs to say. Running statistics lie beside the
+/// batch norm that owns them: their slot in the gradient array carries this step's batch statistics, so they
+/// are averaged over workers by the same all-reduce, and `update` folds them into the running values.
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace paceline::graph {
+
+struct Slot {
+  int parameter = 0;        ///< index into Graph::parameters
+  std::int64_t offset = 0;  ///< in elements; a multiple of 16 (64 bytes of float)
+  std::int64_t elements = 0;
+};
+
+struct Layout {
+  std::vector<Slot> slots;             ///< in backward order
+  std::vector<int> slot_of_parameter;  ///< the inverse
+  std::int64_t elements = 0;           ///< of the whole flat array, padding included (padding stays zero)
+};
+
+[[nodiscard]] Layout flat_layout(const Graph& graph);
+
+}  // namespace paceline::graph

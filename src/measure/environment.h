@@ -1,0 +1,35 @@
+#pragma once
+
+/// The circumstances of a measurement: machine, build, libraries. They stand in every record.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace paceline::measure {
+
+struct Environment {
+  std::string host;
+  std::string cpu;                       ///< model name
+  int cores = 0;                         ///< that this process may use (affinity and cgroup, not what is built in)
+  std::int64_t memory_bytes = 0;         ///< of the machine or its cgroup, whichever is smaller
+  std::vector<std::string> instructions; ///< of interest: avx2, avx512f, avx512_bf16, amx_bf16
+  std::string os;                        ///< "Debian GNU/Linux 12, Linux 6.1.0"
+  std::string compiler;
+  std::string build;                     ///< "Release"; anything else is marked in every table
+  std::string version;                   ///< paceline version and commit
+  std::vector<std::string> libraries;    ///< "onednn 2.6.3"
+  double load_before = 0;                ///< 1-minute load average when the run began
+};
+
+[[nodiscard]] Environment environment();
+
+/// Bytes of memory that this process could still take (MemAvailable, bounded by the cgroup).
+[[nodiscard]] std::int64_t available_memory_bytes();
+/// Resident memory of this process now, and the most since the last reset_peak_memory().
+[[nodiscard]] std::int64_t resident_bytes();
+[[nodiscard]] std::int64_t peak_resident_bytes();
+/// Starts the peak anew (/proc/self/clear_refs); false where the system does not allow it.
+bool reset_peak_memory();
+
+}  // namespace paceline::measure

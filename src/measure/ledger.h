@@ -1,0 +1,65 @@
+#pragma once
+
+/// Where the wall time of one rank goes: every second belongs to exactly one phase.
+///
+/// The ledger is one running clock: `enter(phase)` books the time since the last call on the phase that was
+/// current. So the phases add up to the wall time by construction, a step costs a handful of clock reads, and
+/// nothing is sampled. It is on in every run.
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace paceline::measure {
+
+enum class Phase {
+  data_wait,         ///< the step waited for the loader
+  copy,              ///< the batch into the engine's memory and layout
+  forward,
+  backward,
+  exposed_transfer,  ///< waiting for bytes to move, nothing else to do
+  exposed_wait,      ///< waiting for a later rank
+  update,
+  evaluation,
+  checkpoint,
+  other,
+};
+inline constexpr std::size_t kPhases = 10;
+[[nodiscard]] std::string_view name(Phase phase);  ///< "data wait", "exposed transfer", ...: the tables' words
+
+using PhaseSeconds = std::array<double, kPhases>;
+
+/// Threads  one
+class Ledger {
+ public:
+  /// Begins the clock in Phase::other.
+  void start();
+  /// Books the time until now on the current phase; `phase` is current from now on. Returns the previous one.
+  Phase enter(Phase phase);
+  /// Moves `seconds` already booked from one phase to another: what turned out to be waiting was not transfer.
+  void move(Phase from, Phase to, double seconds);
+  /// Books the time until now and returns the totals since start().
+  [[nodiscard]] PhaseSeconds totals();
+
+ private:
+  base::TimePoint since_{};
+  Phase current_ = Phase::other;
+  PhaseSeconds seconds_{};
+};
+
+/// For the length of a block: enters `phase`, and the one before at the end.
+class InPhase {
+ public:
+  InPhase(Ledger& ledger, Phase phase) : ledger_(ledger), before_(ledger.enter(phase)) {}
+  ~InPhase() { ledger_.enter(before_); }
+  InPhase(const InPhase&) = delete;
+  InPhase& operator=(const InPhase&) = delete;
+
+ private:
+  Ledger& ledger_;
+  Phase before_;
+};
+
+}  // namespace paceline::measure

@@ -1,0 +1,28 @@
+#pragma once
+
+/// Medians and intervals from raw samples: pure functions.
+
+#include <span>
+#include <vector>
+
+namespace paceline::measure {
+
+/// A figure as every table shows it. With one sample low = high = median and n = 1: tables then print no interval
+/// and say so.
+struct Estimate {
+  double median = 0;
+  double low = 0;   ///< 95 % interval of the median (order statistics, binomial; for n < 6 the extremes)
+  double high = 0;
+  int n = 0;
+};
+
+[[nodiscard]] double quantile(std::span<const double> samples, double q);  ///< linear between order statistics
+[[nodiscard]] Estimate estimate(std::span<const double> samples);
+[[nodiscard]] double mean(std::span<const double> samples);
+[[nodiscard]] double standard_deviation(std::span<const double> samples);  ///< n - 1; 0 for fewer than two
+
+/// Standard error of an accuracy `p` counted on `samples` images, joined with the spread over seeds:
+/// sqrt(p(1-p)/samples + variance(seeds)/n).
+[[nodiscard]] double accuracy_standard_error(std::span<const double> accuracies, long samples);
+
+}  // namespace paceline::measure

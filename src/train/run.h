@@ -1,0 +1,46 @@
+#pragma once
+
+/// One training, from options to record: where data, engine, communicator and measuring meet.
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "engine/engine.h"
+#include "measure/record.h"
+#include "train/options.h"
+
+namespace paceline::train {
+
+/// The concrete backends, handed in by cli: train itself names none.
+struct Backend {
+  std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
+  std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
+  std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks)> communicators;
+  bool has_bf16_units = false;
+};
+
+/// What a run tells while it goes on; called by rank 0's thread. All may be empty.
+struct Progress {
+  std::function<void(const std::string& line)> say;  ///< one line worth reading: the plan, the lr rule, a warning
+  std::function<void(std::int64_t step, std::int64_t steps, double loss, double images_per_s)> step;
+  std::function<void(const measure::EpochRecord&)> epoch;
+};
+
+/// Memory of a whole run (all workers, loaders, data set, the process itself) by purpose.
+[[nodiscard]] graph::MemoryPlan plan_memory(const Options& options, const Backend& backend);
+
+/// Trains as told. Stops early, with status "interrupted" and everything kept, when `stop` is requested.
+///
+/// Errors   Error(usage) for impossible options (batch 0, a global batch that does not divide or exceeds the data
+///          set); Error(device) when the plan exceeds the memory there is, with both numbers and the largest batch
+///          that fits; Error(data); Error(comm). A loss that is no longer finite is Error(data) naming step,
+///          learning rate and the last good checkpoint.
+/// Threads  starts options.workers threads and joins them
+[[nodiscard]] measure::Record run(const Options& options, const Backend& backend, std::stop_token stop,
+                                  const Progress& progress);
+
+}  // namespace paceline::train
