@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "base/clock.h"
 #include "engine/engine.h"
 
 namespace paceline::train {
@@ -60,7 +61,9 @@ struct Options {
   double label_smoothing = 0;
   bool augment = true;                   ///< the data set's usual crop and flip
 
-  // What is measured. window_steps > 0: after warmup_steps, time so many steps and stop (a cell).
+  // What is measured. window_steps > 0: after warmup_steps, time so many steps and stop (a cell); kWholeEpoch:
+  // as many as an epoch has. 0: an ordinary training, timed as a whole.
+  static constexpr std::int64_t kWholeEpoch = -1;
   std::int64_t window_steps = 0;
   std::int64_t warmup_steps = 0;
   bool log_steps = false;                ///< keep every step's loss in the record
@@ -70,6 +73,8 @@ struct Options {
   bool save_checkpoints = true;
   int checkpoint_every = 1;              ///< epochs
   std::filesystem::path resume;          ///< a checkpoint file, or a directory whose newest one is taken
+  std::string command;                   ///< as typed, for the record
+  base::TimePoint started{};             ///< when the command began (main); default: when run() was called
 };
 
 /// The options as the record keeps them: command-line names and texts, only what can change a figure.

@@ -1,0 +1,88 @@
+#pragma once
+
+/// Which cells to run, in which order, and when to stop. A cell is one configuration that is measured: it is
+/// run by train::run and leaves one record. A study that was stopped goes on where it was: a record of the same
+/// id and settings that is complete is read back, not run again.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "measure/record.h"
+#include "train/options.h"
+#include "train/run.h"
+
+namespace paceline::study {
+
+/// What is varied. Each list is in the order of the tables; repeats are interleaved (all cells once, then again).
+struct Axes {
+  std::vector<int> workers{1, 2, 4};
+  std::vector<std::int64_t> batches{32, 128, 512};  ///< local for weak and sweep, global for strong
+  bool automatic_batches = false;  ///< sweep: multiply by `batch_factor` until memory or data ends
+  int batch_factor = 2;
+  std::string mode = "weak";       ///< "weak", "strong" or "both"
+  int repeats = 3;
+  double cell_seconds = 0;         ///< > 0: a cell whose measured steps would take longer measures fewer steps;
+                                   ///< one whose single step would, is skipped and says so
+};
+
+/// Convergence: what the baseline's batch is, and the large one.
+struct ConvergeAxes {
+  std::int64_t baseline_batch = 128;  ///< global
+  std::int64_t large_batch = 2048;    ///< global
+  std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`
+  double warmup_epochs = 1;
+  int repeats = 1;                    ///< seeds seed, seed + 1, ...
+};
+[[nodiscard]] std::vector<std::string> converge_variants();
+
+/// How cells are run and where their records go.
+struct Runner {
+  train::Backend backend;
+  std::stop_token stop;
+  train::Progress progress;
+  std::filesystem::path directory;  ///< records/<id>.json in it; empty: nothing is kept, nothing is resumed
+  std::string command;              ///< for the records
+  std::function<void(int index, int cells, const std::string& id, bool reused)> cell;  ///< before each cell
+  std::function<void(const measure::Record&)> done;                                    ///< after each cell
+};
+
+/// One configuration to measure.
+struct Cell {
+  std::string id;    ///< file name of its record
+  std::string kind;  ///< "sweep", "scale", "converge"
+  std::string scaling;
+  std::string variant;
+  int repeat = 0;
+  train::Options options;
+  std::string skip;  ///< not empty: not run, and why; its record has status "skipped"
+};
+
+// The lists of cells: pure functions of what is asked (sweep also asks the plan), so that a study can be shown
+// before it is run.
+[[nodiscard]] std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes,
+                                            const train::Backend& backend);
+[[nodiscard]] std::vector<Cell> scale_cells(const train::Options& base, const Axes& axes);
+[[nodiscard]] std::vector<Cell> converge_cells(const train::Options& base, const ConvergeAxes& axes);
+
+/// Everything a study measures: sweep, weak and strong scaling, convergence. `quick` takes sizes that end within
+/// five minutes on two cores with the default model; otherwise the axes given.
+struct StudyOptions {
+  bool quick = false;
+  Axes sweep, scale;
+  ConvergeAxes converge;
+  bool with_sweep = true, with_scale = true, with_converge = true;
+};
+/// Sets what `quick` means into `base` and `options`; what the user gave explicitly (names in `given`) stays.
+void apply_quick(train::Options& base, StudyOptions& options, const std::vector<std::string>& given);
+[[nodiscard]] std::vector<Cell> study_cells(const train::Options& base, const StudyOptions& options,
+                                            const train::Backend& backend);
+
+/// Runs the cells in order; returns a record for each, skipped and failed ones included. A failed cell does not
+/// end the study: its record has status "failed" and the sentence. Stops early when asked to.
+[[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<Cell>& cells, const Runner& runner);
+
+}  // namespace paceline::study
