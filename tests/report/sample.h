@@ -1,0 +1,11 @@
+#pragma once
+
+/// A document with one of everything, for the renderers' tests and for the page's development.
+
+#include "report/document.h"
+
+namespace paceline::report {
+
+[[nodiscard]] Document sample_document();
+
+}  // namespace paceline::report
