@@ -18,63 +18,63 @@ enum class LrScaling { none, linear, sqrt };
 /// The learning rate as a function of the update; see schedule.h.
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::constant;
-  double warmup_epochs = 0;        ///< linear from 0 in front of any kind; reached lr = peak
-  double step_epochs = 30;         ///< step: every so many epochs ...
-  double step_factor = 0.1;        ///< ... times this
-  double final_factor = 0;         ///< cosine, one-cycle: the last lr as a part of the peak
-  double one_cycle_peak = 0.3;     ///< one-cycle: part of the training at which the peak stands
-  double one_cycle_start = 0.04;   ///< one-cycle: the first lr as a part of the peak
+  double warmup_epochs = 0;       ///< linear from 0 in front of any kind; reached lr = peak
+  double step_epochs = 30;        ///< step: every so many epochs ...
+  double step_factor = 0.1;       ///< ... times this
+  double final_factor = 0;        ///< cosine, one-cycle: the last lr as a part of the peak
+  double one_cycle_peak = 0.3;    ///< one-cycle: part of the training at which the peak stands
+  double one_cycle_start = 0.04;  ///< one-cycle: the first lr as a part of the peak
 };
 
 struct Options {
   // What is trained, on what.
   std::string model = "resnet18-cifar";  ///< a name of the zoo, or a TOML file of layers
   std::string data = "synthetic";
-  std::string device = "cpu";            ///< "cpu" or "reference"
-  std::string precision = "auto";        ///< "fp32", "bf16", "auto"
+  std::string device = "cpu";      ///< "cpu" or "reference"
+  std::string precision = "auto";  ///< "fp32", "bf16", "auto"
   std::uint64_t seed = 0;
 
   // How much at a time, by whom. Exactly one of the batches is set (the other is 0 and derived).
   int workers = 1;
-  int threads = 0;                       ///< cores a worker; 0: cores of the machine / workers, at least 1
+  int threads = 0;  ///< cores a worker; 0: cores of the machine / workers, at least 1
   std::int64_t local_batch = 0;
   std::int64_t global_batch = 0;
-  std::int64_t shard = 0;                ///< > 0: the same bits for any number of workers
+  std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
   bool pin = true;
   int loader_threads = 1;
-  double bucket_mb = 4;                  ///< 1e6 bytes of gradients a bucket
-  int deadline_s = 60;                   ///< of a collective
+  double bucket_mb = 4;  ///< 1e6 bytes of gradients a bucket
+  int deadline_s = 60;   ///< of a collective
 
   // How long.
-  double epochs = 0;                     ///< one of epochs and steps is set
+  double epochs = 0;  ///< one of epochs and steps is set
   std::int64_t steps = 0;
-  int evaluate_every = 1;                ///< epochs; 0: never
+  int evaluate_every = 1;  ///< epochs; 0: never
 
   // The rule.
   engine::UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};
   double lr = 0.1;
   LrScaling scale_lr = LrScaling::none;
-  std::int64_t lr_batch = 0;             ///< the global batch that lr belongs to; 0: 128
+  std::int64_t lr_batch = 0;  ///< the global batch that lr belongs to; 0: 128
   ScheduleOptions schedule;
   engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
   int ghost_size = 0;
   double label_smoothing = 0;
-  bool augment = true;                   ///< the data set's usual crop and flip
+  bool augment = true;  ///< the data set's usual crop and flip
 
-  // What is measured. window_steps > 0: after warmup_steps, time so many steps and stop (a cell); kWholeEpoch:
-  // as many as an epoch has. 0: an ordinary training, timed as a whole.
+  // What is measured. window_steps > 0: after warmup_steps, time so many steps and stop (a cell);
+  // kWholeEpoch: as many as an epoch has. 0: an ordinary training, timed as a whole.
   static constexpr std::int64_t kWholeEpoch = -1;
   std::int64_t window_steps = 0;
   std::int64_t warmup_steps = 0;
-  bool log_steps = false;                ///< keep every step's loss in the record
+  bool log_steps = false;  ///< keep every step's loss in the record
 
   // What is left behind.
-  std::filesystem::path out;             ///< directory for record.json and checkpoints; empty: nothing is written
+  std::filesystem::path out;  ///< directory for record.json and checkpoints; empty: nothing is written
   bool save_checkpoints = true;
-  int checkpoint_every = 1;              ///< epochs
-  std::filesystem::path resume;          ///< a checkpoint file, or a directory whose newest one is taken
-  std::string command;                   ///< as typed, for the record
-  base::TimePoint started{};             ///< when the command began (main); default: when run() was called
+  int checkpoint_every = 1;      ///< epochs
+  std::filesystem::path resume;  ///< a checkpoint file, or a directory whose newest one is taken
+  std::string command;           ///< as typed, for the record
+  base::TimePoint started{};     ///< when the command began (main); default: when run() was called
 };
 
 /// The options as the record keeps them: command-line names and texts, only what can change a figure.

@@ -25,7 +25,8 @@ struct Backend {
 
 /// What a run tells while it goes on; called by rank 0's thread. All may be empty.
 struct Progress {
-  std::function<void(const std::string& line)> say;  ///< one line worth reading: the plan, the lr rule, a warning
+  std::function<void(const std::string& line)>
+      say;  ///< one line worth reading: the plan, the lr rule, a warning
   std::function<void(std::int64_t step, std::int64_t steps, double loss, double images_per_s)> step;
   std::function<void(const measure::EpochRecord&)> epoch;
 };
@@ -35,10 +36,11 @@ struct Progress {
 
 /// Trains as told. Stops early, with status "interrupted" and everything kept, when `stop` is requested.
 ///
-/// Errors   Error(usage) for impossible options (batch 0, a global batch that does not divide or exceeds the data
-///          set); Error(device) when the plan exceeds the memory there is, with both numbers and the largest batch
-///          that fits; Error(data); Error(comm). A loss that is no longer finite is Error(data) naming step,
-///          learning rate and the last good checkpoint.
+/// Errors   Error(usage) for impossible options (batch 0, a global batch that does not divide or exceeds the
+/// data
+///          set); Error(device) when the plan exceeds the memory there is, with both numbers and the largest
+///          batch that fits; Error(data); Error(comm). A loss that is no longer finite is Error(data) naming
+///          step, learning rate and the last good checkpoint.
 /// Threads  starts options.workers threads and joins them
 [[nodiscard]] measure::Record run(const Options& options, const Backend& backend, std::stop_token stop,
                                   const Progress& progress);

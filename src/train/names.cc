@@ -1,0 +1,99 @@
+#include "train/names.h"
+
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline::train {
+namespace {
+
+using engine::UpdateKind;
+
+constexpr std::array kUpdateKinds{
+    std::pair{UpdateKind::sgd, std::string_view("sgd")},
+    std::pair{UpdateKind::adam, std::string_view("adam")},
+    std::pair{UpdateKind::adamw, std::string_view("adamw")},
+    std::pair{UpdateKind::rmsprop, std::string_view("rmsprop")},
+    std::pair{UpdateKind::adadelta, std::string_view("adadelta")},
+    std::pair{UpdateKind::lars, std::string_view("lars")},
+};
+constexpr std::array kScheduleKinds{
+    std::pair{ScheduleKind::constant, std::string_view("constant")},
+    std::pair{ScheduleKind::step, std::string_view("step")},
+    std::pair{ScheduleKind::cosine, std::string_view("cosine")},
+    std::pair{ScheduleKind::one_cycle, std::string_view("one-cycle")},
+};
+constexpr std::array kLrScalings{
+    std::pair{LrScaling::none, std::string_view("none")},
+    std::pair{LrScaling::linear, std::string_view("linear")},
+    std::pair{LrScaling::sqrt, std::string_view("sqrt")},
+};
+
+template <typename Table, typename Value>
+std::string_view name_in(const Table& table, Value value) {
+  for (const auto& [candidate, text] : table)
+    if (candidate == value) return text;
+  return "?";
+}
+
+template <typename Table>
+auto value_in(const Table& table, std::string_view name) -> std::optional<decltype(table[0].first)> {
+  for (const auto& [value, text] : table)
+    if (text == name) return value;
+  return std::nullopt;
+}
+
+template <typename Table>
+std::vector<std::string> names_in(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& [value, text] : table) names.emplace_back(text);
+  return names;
+}
+
+}  // namespace
+
+std::string_view name(UpdateKind kind) { return name_in(kUpdateKinds, kind); }
+std::string_view name(ScheduleKind kind) { return name_in(kScheduleKinds, kind); }
+std::string_view name(LrScaling scaling) { return name_in(kLrScalings, scaling); }
+
+std::string name(engine::BatchNormMode mode, int ghost_size) {
+  switch (mode) {
+    case engine::BatchNormMode::local:
+      return "local";
+    case engine::BatchNormMode::ghost:
+      return "ghost:" + std::to_string(ghost_size);
+    case engine::BatchNormMode::synchronised:
+      return "sync";
+  }
+  return "?";
+}
+
+std::optional<UpdateKind> update_kind(std::string_view name) { return value_in(kUpdateKinds, name); }
+std::optional<ScheduleKind> schedule_kind(std::string_view name) { return value_in(kScheduleKinds, name); }
+std::optional<LrScaling> lr_scaling(std::string_view name) { return value_in(kLrScalings, name); }
+
+std::vector<std::string> update_kind_names() { return names_in(kUpdateKinds); }
+std::vector<std::string> schedule_kind_names() { return names_in(kScheduleKinds); }
+std::vector<std::string> lr_scaling_names() { return names_in(kLrScalings); }
+
+std::vector<std::string> state_names(const engine::UpdateRule& rule) {
+  switch (rule.kind) {
+    case UpdateKind::sgd:
+      if (rule.momentum == 0) return {};
+      return {"momentum_buffer"};
+    case UpdateKind::lars:
+      return {"momentum_buffer"};
+    case UpdateKind::adam:
+    case UpdateKind::adamw:
+      return {"exp_avg", "exp_avg_sq"};
+    case UpdateKind::rmsprop:
+      if (rule.momentum == 0) return {"square_avg"};
+      return {"square_avg", "momentum_buffer"};
+    case UpdateKind::adadelta:
+      return {"square_avg", "acc_delta"};
+  }
+  return {};
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,34 @@
+#pragma once
+
+/// The words that the command line, recipes, records and tables use for the choices of train::Options.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "train/options.h"
+
+namespace paceline::train {
+
+[[nodiscard]] std::string_view name(engine::UpdateKind kind);  ///< "sgd", "adam", ...
+[[nodiscard]] std::string_view name(ScheduleKind kind);        ///< "constant", "step", "cosine", "one-cycle"
+[[nodiscard]] std::string_view name(LrScaling scaling);        ///< "none", "linear", "sqrt"
+/// "local", "sync", "ghost:16"
+[[nodiscard]] std::string name(engine::BatchNormMode mode, int ghost_size);
+
+/// The inverse: the choice of that name, or nothing.
+[[nodiscard]] std::optional<engine::UpdateKind> update_kind(std::string_view name);
+[[nodiscard]] std::optional<ScheduleKind> schedule_kind(std::string_view name);
+[[nodiscard]] std::optional<LrScaling> lr_scaling(std::string_view name);
+
+[[nodiscard]] std::vector<std::string> update_kind_names();
+[[nodiscard]] std::vector<std::string> schedule_kind_names();
+[[nodiscard]] std::vector<std::string> lr_scaling_names();
+
+/// What each array of optimizer state is called in checkpoints: PyTorch's names ("momentum_buffer",
+/// "exp_avg", ...).
+[[nodiscard]] std::vector<std::string> state_names(const engine::UpdateRule& rule);
+
+}  // namespace paceline::train

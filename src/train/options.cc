@@ -1,0 +1,69 @@
+#include "train/options.h"
+
+#include <fmt/format.h>
+
+#include "train/names.h"
+
+namespace paceline::train {
+
+std::map<std::string, std::string> settings(const Options& options) {
+  const auto& rule = options.rule;
+  const auto& schedule = options.schedule;
+  std::map<std::string, std::string> result{
+      {"model", options.model},
+      {"data", options.data},
+      {"device", options.device},
+      {"precision", options.precision},
+      {"seed", std::to_string(options.seed)},
+      {"workers", std::to_string(options.workers)},
+      {"threads", std::to_string(options.threads)},
+      {"local-batch", std::to_string(options.local_batch)},
+      {"global-batch", std::to_string(options.global_batch)},
+      {"shard", std::to_string(options.shard)},
+      {"pin", options.pin ? "true" : "false"},
+      {"loader-threads", std::to_string(options.loader_threads)},
+      {"bucket-mb", fmt::format("{:g}", options.bucket_mb)},
+      {"epochs", fmt::format("{:g}", options.epochs)},
+      {"steps", std::to_string(options.steps)},
+      {"evaluate-every", std::to_string(options.evaluate_every)},
+      {"optimizer", std::string(name(rule.kind))},
+      {"momentum", fmt::format("{:g}", rule.momentum)},
+      {"nesterov", rule.nesterov ? "true" : "false"},
+      {"weight-decay", fmt::format("{:g}", rule.weight_decay)},
+      {"decay-norm-and-bias", rule.decay_norm_and_bias ? "true" : "false"},
+      {"lr", fmt::format("{:g}", options.lr)},
+      {"scale-lr", std::string(name(options.scale_lr))},
+      {"lr-batch", std::to_string(options.lr_batch)},
+      {"schedule", std::string(name(schedule.kind))},
+      {"warmup", fmt::format("{:g}", schedule.warmup_epochs)},
+      {"bn", name(options.batch_norm, options.ghost_size)},
+      {"label-smoothing", fmt::format("{:g}", options.label_smoothing)},
+      {"augment", options.augment ? "true" : "false"},
+      {"window-steps", std::to_string(options.window_steps)},
+      {"warmup-steps", std::to_string(options.warmup_steps)},
+  };
+  // Numbers that only some choices read: absent where nothing reads them.
+  if (rule.kind == engine::UpdateKind::adam || rule.kind == engine::UpdateKind::adamw) {
+    result["beta1"] = fmt::format("{:g}", rule.beta1);
+    result["beta2"] = fmt::format("{:g}", rule.beta2);
+  }
+  if (rule.kind == engine::UpdateKind::rmsprop) result["alpha"] = fmt::format("{:g}", rule.alpha);
+  if (rule.kind == engine::UpdateKind::adadelta) result["rho"] = fmt::format("{:g}", rule.rho);
+  if (rule.kind == engine::UpdateKind::lars)
+    result["trust"] = fmt::format("{:g}", rule.trust);
+  else if (rule.kind != engine::UpdateKind::sgd)
+    result["epsilon"] = fmt::format("{:g}", rule.epsilon);
+  if (schedule.kind == ScheduleKind::step) {
+    result["step-epochs"] = fmt::format("{:g}", schedule.step_epochs);
+    result["step-factor"] = fmt::format("{:g}", schedule.step_factor);
+  }
+  if (schedule.kind == ScheduleKind::cosine || schedule.kind == ScheduleKind::one_cycle)
+    result["final-factor"] = fmt::format("{:g}", schedule.final_factor);
+  if (schedule.kind == ScheduleKind::one_cycle) {
+    result["one-cycle-peak"] = fmt::format("{:g}", schedule.one_cycle_peak);
+    result["one-cycle-start"] = fmt::format("{:g}", schedule.one_cycle_start);
+  }
+  return result;
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,148 @@
+#include "train/resolve.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace paceline::train {
+namespace {
+
+using base::ErrorKind;
+using base::fail;
+
+constexpr std::int64_t kDefaultLocalBatch = 128;
+
+void resolve_batches(const Options& options, std::int64_t samples, Resolved& run) {
+  if (options.local_batch != 0 && options.global_batch != 0)
+    fail(ErrorKind::usage,
+         "batch: --local-batch {} and --global-batch {} are both given, and one follows from the other "
+         "(global = "
+         "workers x local); give one of them",
+         options.local_batch, options.global_batch);
+  if (options.local_batch < 0 || options.global_batch < 0)
+    fail(ErrorKind::usage, "batch: must be at least 1, is {}",
+         options.local_batch < 0 ? options.local_batch : options.global_batch);
+  if (options.global_batch > 0) {
+    run.batch_given_as = "global";
+    run.global_batch = options.global_batch;
+    if (run.global_batch % run.workers != 0)
+      fail(ErrorKind::usage,
+           "--global-batch {} does not divide by --workers {}: every worker takes the same local batch; the "
+           "nearest "
+           "that do are {} and {}",
+           run.global_batch, run.workers, run.global_batch / run.workers * run.workers,
+           (run.global_batch / run.workers + 1) * run.workers);
+    run.local_batch = run.global_batch / run.workers;
+  } else {
+    run.batch_given_as = "local";
+    run.local_batch = options.local_batch > 0 ? options.local_batch : kDefaultLocalBatch;
+    run.global_batch = run.local_batch * run.workers;
+  }
+  if (run.global_batch > samples)
+    fail(ErrorKind::usage,
+         "the global batch {} ({} workers x {}) exceeds the data set of {} training samples; from there on "
+         "every batch "
+         "would be the whole set: use at most {} a worker",
+         run.global_batch, run.workers, run.local_batch, samples, samples / run.workers);
+}
+
+void resolve_shards(const Options& options, Resolved& run) {
+  run.engine_batch = run.local_batch;
+  if (options.shard == 0) return;
+  if (options.shard < 0) fail(ErrorKind::usage, "--shard must be at least 1, is {}", options.shard);
+  if (run.local_batch % options.shard != 0)
+    fail(ErrorKind::usage,
+         "--shard {} does not divide the local batch {} (global batch {} / {} workers); choose a shard that "
+         "divides it",
+         options.shard, run.local_batch, run.global_batch, run.workers);
+  run.shards_per_worker = run.local_batch / options.shard;
+  if (run.workers > 1 && !std::has_single_bit(static_cast<std::uint64_t>(run.shards_per_worker)))
+    fail(ErrorKind::usage,
+         "--shard {} gives each of {} workers {} shards, and only a power of two of them is a whole part of "
+         "the fixed "
+         "summation tree; choose a shard of {} samples",
+         options.shard, run.workers, run.shards_per_worker,
+         run.local_batch /
+             static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(run.shards_per_worker))));
+  if (options.batch_norm == engine::BatchNormMode::synchronised)
+    fail(ErrorKind::usage,
+         "--shard {} with --bn sync: shards are walked one after the other, so their statistics are not "
+         "known together; "
+         "use --bn local (statistics of one shard, the same for any number of workers)",
+         options.shard);
+  run.engine_batch = options.shard;
+  // A kernel splits its sums over its threads, so the bits depend on how many there are: one, everywhere.
+  run.threads = 1;
+}
+
+void resolve_length(const Options& options, std::int64_t samples, Resolved& run) {
+  run.steps_per_epoch = samples / run.global_batch;
+  run.dropped_per_epoch = samples - run.steps_per_epoch * run.global_batch;
+  run.length.updates_per_epoch = run.steps_per_epoch;
+  if (options.window_steps != 0) {
+    const std::int64_t window =
+        options.window_steps == Options::kWholeEpoch ? run.steps_per_epoch : options.window_steps;
+    if (window < 0 || options.warmup_steps < 0)
+      fail(ErrorKind::usage, "--window-steps and --warmup-steps must not be negative, are {} and {}",
+           options.window_steps, options.warmup_steps);
+    run.length.updates = options.warmup_steps + window;
+    return;
+  }
+  if (options.epochs > 0 && options.steps > 0)
+    fail(ErrorKind::usage, "--epochs {:g} and --steps {} are both given; give one of them", options.epochs,
+         options.steps);
+  if (options.epochs < 0 || options.steps < 0)
+    fail(ErrorKind::usage, "--epochs and --steps must not be negative, are {:g} and {}", options.epochs,
+         options.steps);
+  if (options.steps > 0)
+    run.length.updates = options.steps;
+  else
+    run.length.updates = static_cast<std::int64_t>(
+        std::llround((options.epochs > 0 ? options.epochs : 1) * static_cast<double>(run.steps_per_epoch)));
+  if (run.length.updates < 1)
+    fail(ErrorKind::usage, "--epochs {:g} of {} steps is less than one step; give at least {:g}",
+         options.epochs, run.steps_per_epoch, 1.0 / static_cast<double>(run.steps_per_epoch));
+}
+
+engine::Precision resolve_precision(const Options& options, bool has_bf16_units) {
+  if (options.precision == "fp32") return engine::Precision::f32;
+  if (options.precision == "bf16") return engine::Precision::bf16;
+  if (options.precision == "auto") return has_bf16_units ? engine::Precision::bf16 : engine::Precision::f32;
+  fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", options.precision);
+}
+
+}  // namespace
+
+Resolved resolve(const Options& options, const Circumstances& circumstances) {
+  if (options.workers < 1) fail(ErrorKind::usage, "--workers must be at least 1, is {}", options.workers);
+  if (options.threads < 0)
+    fail(ErrorKind::usage, "--threads must be at least 1 (or 0: shared out), is {}", options.threads);
+  if (options.loader_threads < 1)
+    fail(ErrorKind::usage, "--loader-threads must be at least 1, is {}", options.loader_threads);
+  if (!(options.bucket_mb > 0))
+    fail(ErrorKind::usage, "--bucket-mb must be above 0, is {:g}", options.bucket_mb);
+  if (!(options.lr >= 0) || !std::isfinite(options.lr))
+    fail(ErrorKind::usage, "--lr must be a number of at least 0, is {:g}", options.lr);
+  if (options.label_smoothing < 0 || options.label_smoothing >= 1)
+    fail(ErrorKind::usage, "--label-smoothing must be in [0, 1), is {:g}", options.label_smoothing);
+
+  Resolved run;
+  run.workers = options.workers;
+  run.cores = circumstances.cores;
+  run.threads = options.threads > 0 ? options.threads : std::max(1, circumstances.cores / options.workers);
+  resolve_batches(options, circumstances.train_samples, run);
+  resolve_shards(options, run);
+  run.oversubscribed = run.workers * run.threads > run.cores;
+  if (options.batch_norm == engine::BatchNormMode::ghost &&
+      (options.ghost_size < 1 || run.engine_batch % options.ghost_size != 0))
+    fail(ErrorKind::usage, "--bn ghost:{} does not divide the {} {}; choose a size that divides it",
+         options.ghost_size, options.shard > 0 ? "shard of" : "local batch", run.engine_batch);
+  resolve_length(options, circumstances.train_samples, run);
+  run.precision = resolve_precision(options, circumstances.has_bf16_units);
+  run.rate = scaled_rate(options, run.global_batch);
+  return run;
+}
+
+}  // namespace paceline::train

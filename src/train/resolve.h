@@ -1,0 +1,42 @@
+#pragma once
+
+/// From what the user asked to what a run does: derived batches, steps, threads, precision; every rule that
+/// the options must keep is checked here, before anything is allocated.
+
+#include <cstdint>
+#include <string>
+
+#include "data/dataset.h"
+#include "train/options.h"
+#include "train/schedule.h"
+
+namespace paceline::train {
+
+/// What one run really does. Made once, then constant.
+struct Resolved {
+  int workers = 1;
+  int threads = 1;              ///< cores a worker's engine uses
+  int cores = 1;                ///< that this process may use
+  bool oversubscribed = false;  ///< workers * threads > cores
+  std::int64_t local_batch = 0, global_batch = 0;
+  std::string batch_given_as;  ///< "local" or "global"
+  std::int64_t shards_per_worker = 1;
+  std::int64_t engine_batch = 0;  ///< samples of one forward: the shard, or the local batch
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t dropped_per_epoch = 0;
+  Length length;  ///< updates of the whole run
+  engine::Precision precision = engine::Precision::f32;
+  ScaledRate rate;
+};
+
+/// What does not depend on data or machine: a run of these options that is checked needs only this.
+struct Circumstances {
+  std::int64_t train_samples = 0;
+  int cores = 1;
+  bool has_bf16_units = false;
+};
+
+/// Errors   Error(usage), one sentence for the first rule that does not hold
+[[nodiscard]] Resolved resolve(const Options& options, const Circumstances& circumstances);
+
+}  // namespace paceline::train

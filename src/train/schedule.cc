@@ -1,0 +1,70 @@
+#include "train/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace paceline::train {
+namespace {
+
+/// From `from` to `to` along half a cosine; `part` in [0, 1].
+double cosine_between(double from, double to, double part) {
+  return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * std::clamp(part, 0.0, 1.0)));
+}
+
+}  // namespace
+
+double learning_rate(const ScheduleOptions& options, double peak, std::int64_t update, const Length& length) {
+  const double warmup = options.warmup_epochs * static_cast<double>(length.updates_per_epoch);
+  if (static_cast<double>(update) < warmup)
+    return peak * std::min(1.0, static_cast<double>(update + 1) / warmup);
+  const double rest = std::max(1.0, static_cast<double>(length.updates) - warmup);
+  const double part = (static_cast<double>(update) - warmup) / rest;
+  switch (options.kind) {
+    case ScheduleKind::constant:
+      return peak;
+    case ScheduleKind::step: {
+      const double epochs = static_cast<double>(update) / static_cast<double>(length.updates_per_epoch);
+      return peak * std::pow(options.step_factor, std::floor(epochs / options.step_epochs));
+    }
+    case ScheduleKind::cosine:
+      return cosine_between(peak, peak * options.final_factor, part);
+    case ScheduleKind::one_cycle:
+      if (part < options.one_cycle_peak)
+        return cosine_between(peak * options.one_cycle_start, peak, part / options.one_cycle_peak);
+      return cosine_between(peak, peak * options.final_factor,
+                            (part - options.one_cycle_peak) / (1 - options.one_cycle_peak));
+  }
+  return peak;
+}
+
+ScaledRate scaled_rate(const Options& options, std::int64_t global_batch) {
+  ScaledRate rate{.base = options.lr, .reference_batch = options.lr_batch > 0 ? options.lr_batch : 128};
+  const double ratio = static_cast<double>(global_batch) / static_cast<double>(rate.reference_batch);
+  switch (options.scale_lr) {
+    case LrScaling::none:
+      rate.rule = "none";
+      break;
+    case LrScaling::linear:
+      rate.rule = "linear";
+      rate.factor = ratio;
+      break;
+    case LrScaling::sqrt:
+      rate.rule = "sqrt";
+      rate.factor = std::sqrt(ratio);
+      break;
+  }
+  rate.peak = rate.base * rate.factor;
+  rate.sentence = options.scale_lr == LrScaling::none
+                      ? fmt::format(
+                            "learning rate {:g} (not scaled by the global batch {}; linear scaling from {} "
+                            "would be {:g})",
+                            rate.base, global_batch, rate.reference_batch, rate.base * ratio)
+                      : fmt::format("learning rate {:g} x {:g} = {:g} ({}: global batch {} / {})", rate.base,
+                                    rate.factor, rate.peak, rate.rule, global_batch, rate.reference_batch);
+  return rate;
+}
+
+}  // namespace paceline::train
