@@ -15,8 +15,8 @@
 
 namespace paceline::graph {
 
-/// One sample's activation: [channels][height][width] logically; features are [channels][1][1]. Engines choose
-/// the order in memory.
+/// One sample's activation: [channels][height][width] logically; features are [channels][1][1]. Engines
+/// choose the order in memory.
 struct Shape {
   int channels = 0;
   int height = 1;
@@ -57,7 +57,7 @@ struct AveragePool {
   int padding = 0;  ///< zeros, counted in the divisor (PyTorch's default)
 };
 struct GlobalAveragePool {};
-struct Add {};  ///< two inputs of one shape
+struct Add {};    ///< two inputs of one shape
 struct Dropout {  ///< keeps with 1 - probability and scales by its inverse; identity in evaluation
   double probability = 0.5;
 };
@@ -103,8 +103,8 @@ struct Graph {
   [[nodiscard]] int logits() const { return nodes.back().inputs.front(); }
   /// Elements of all trainable parameters: the figure that models are known by.
   [[nodiscard]] std::int64_t trainable_elements() const;
-  /// Floating-point operations of one trained sample (forward + both backwards, convolutions and dense layers;
-  /// a multiply-add is 2) and of one evaluated sample.
+  /// Floating-point operations of one trained sample (forward + both backwards, convolutions and dense
+  /// layers; a multiply-add is 2) and of one evaluated sample.
   [[nodiscard]] std::int64_t training_flops() const;
   [[nodiscard]] std::int64_t forward_flops() const;
 };

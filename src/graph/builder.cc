@@ -1,0 +1,120 @@
+#include "graph/builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::graph {
+
+using base::ErrorKind;
+using base::expects;
+using base::fail;
+
+Builder::Builder(std::string model_name) { graph_.name = std::move(model_name); }
+
+int Builder::input(Shape shape) { return append(Input{shape}, {}, "input"); }
+int Builder::conv2d(int src, std::string name, const Conv2d& attributes) {
+  return append(attributes, {src}, std::move(name));
+}
+int Builder::dense(int src, std::string name, const Dense& attributes) {
+  return append(attributes, {src}, std::move(name));
+}
+int Builder::batch_norm(int src, std::string name, const BatchNorm& attributes) {
+  return append(attributes, {src}, std::move(name));
+}
+int Builder::relu(int src, std::string name) { return append(Relu{}, {src}, std::move(name)); }
+int Builder::gelu(int src, std::string name) { return append(Gelu{}, {src}, std::move(name)); }
+int Builder::max_pool(int src, const MaxPool& attributes, std::string name) {
+  return append(attributes, {src}, std::move(name));
+}
+int Builder::average_pool(int src, const AveragePool& attributes, std::string name) {
+  return append(attributes, {src}, std::move(name));
+}
+int Builder::global_average_pool(int src, std::string name) {
+  return append(GlobalAveragePool{}, {src}, std::move(name));
+}
+int Builder::add(int left, int right, std::string name) {
+  return append(Add{}, {left, right}, std::move(name));
+}
+int Builder::dropout(int src, const Dropout& attributes, std::string name) {
+  return append(attributes, {src}, std::move(name));
+}
+int Builder::loss(int logits, double label_smoothing, std::string name) {
+  return append(SoftmaxCrossEntropy{label_smoothing}, {logits}, std::move(name));
+}
+
+int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
+  const OpRule& rule = rule_of(op);
+  const int index = static_cast<int>(graph_.nodes.size());
+  expects((index == 0) == std::holds_alternative<Input>(op), "the input, and only it, is the first op");
+  expects(index == 0 || !graph_.nodes.back().as<SoftmaxCrossEntropy>(), "nothing follows the loss");
+  expects(static_cast<int>(inputs.size()) == rule.inputs, "an op has as many inputs as its rule says");
+
+  std::vector<Shape> src;
+  for (const int input : inputs) {
+    expects(input >= 0 && input < index, "an op's inputs are earlier nodes");
+    src.push_back(graph_.nodes[static_cast<std::size_t>(input)].shape);
+  }
+  if (name.empty()) name = unique_name(rule.kind);
+  if (is_taken(name))
+    fail(ErrorKind::usage,
+         "{} '{}': the name must be used once in model '{}', but an earlier op has it; choose another",
+         rule.kind, name, graph_.name);
+
+  Node node{.name = std::move(name),
+            .op = std::move(op),
+            .inputs = std::move(inputs),
+            .shape = {},
+            .parameters = {}};
+  const OpSite site{node.name, node.op, src};
+  node.shape = rule.shape(site);
+  if (rule.parameters != nullptr) {
+    for (ParameterRule& parameter : rule.parameters(site)) {
+      node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
+      graph_.parameters.push_back({.name = node.name + "." + parameter.suffix,
+                                   .shape = std::move(parameter.shape),
+                                   .role = parameter.role,
+                                   .node = index});
+    }
+  }
+  graph_.nodes.push_back(std::move(node));
+  return index;
+}
+
+const Shape& Builder::shape_of(int node) const {
+  expects(node >= 0 && node < static_cast<int>(graph_.nodes.size()), "the node exists");
+  return graph_.nodes[static_cast<std::size_t>(node)].shape;
+}
+
+Graph Builder::finish() {
+  if (graph_.nodes.empty() || !graph_.nodes.back().as<SoftmaxCrossEntropy>())
+    fail(ErrorKind::usage, "model '{}': its last op must be the loss, but is {}; end it with loss(...)",
+         graph_.name, graph_.nodes.empty() ? "missing" : "'" + graph_.nodes.back().name + "'");
+  std::vector<bool> used(graph_.nodes.size(), false);
+  used.back() = true;
+  for (const Node& node : graph_.nodes)
+    for (const int input : node.inputs) used[static_cast<std::size_t>(input)] = true;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (!used[i])
+      fail(ErrorKind::usage,
+           "model '{}': every op must lead to the loss, but nobody uses '{}'; name it as an input or remove "
+           "it",
+           graph_.name, graph_.nodes[i].name);
+  return std::exchange(graph_, {});
+}
+
+bool Builder::is_taken(std::string_view name) const {
+  return std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                     [&](const Node& node) { return node.name == name; });
+}
+
+std::string Builder::unique_name(std::string_view kind) const {
+  for (int number = 1;; ++number) {
+    std::string name = std::string(kind) + std::to_string(number);
+    if (!is_taken(name)) return name;
+  }
+}
+
+}  // namespace paceline::graph

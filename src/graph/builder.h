@@ -1,0 +1,50 @@
+#pragma once
+
+/// Builds a Graph op by op, and refuses what makes no sense at the line that asks for it.
+///
+/// Every op function returns the index of its node, which later ops take as input. Ops with parameters are
+/// named by the caller (PyTorch's module path); the others get a readable name ("relu3") unless one is given.
+///
+/// Errors   Error(usage) with the op's name, the rule, the actual shapes and what to do
+/// Threads  one builder, one thread; the finished Graph is constant
+
+#include <string>
+
+#include "graph/graph.h"
+
+namespace paceline::graph {
+
+class Builder {
+ public:
+  explicit Builder(std::string model_name);
+
+  int input(Shape shape);
+  int conv2d(int src, std::string name, const Conv2d& attributes);
+  int dense(int src, std::string name, const Dense& attributes);
+  int batch_norm(int src, std::string name, const BatchNorm& attributes = {});
+  int relu(int src, std::string name = "");
+  int gelu(int src, std::string name = "");
+  int max_pool(int src, const MaxPool& attributes, std::string name = "");
+  int average_pool(int src, const AveragePool& attributes, std::string name = "");
+  int global_average_pool(int src, std::string name = "");
+  int add(int left, int right, std::string name = "");
+  int dropout(int src, const Dropout& attributes, std::string name = "");
+  int loss(int logits, double label_smoothing, std::string name = "loss");
+
+  /// Any op; what the functions above come down to.
+  int append(Attributes op, std::vector<int> inputs, std::string name = "");
+
+  [[nodiscard]] const Shape& shape_of(int node) const;
+
+  /// The finished graph; the builder is spent.
+  ///
+  /// Errors   Error(usage) when the last op is no loss or a node is used by nobody
+  [[nodiscard]] Graph finish();
+
+ private:
+  [[nodiscard]] std::string unique_name(std::string_view kind) const;
+  [[nodiscard]] bool is_taken(std::string_view name) const;
+  Graph graph_;
+};
+
+}  // namespace paceline::graph

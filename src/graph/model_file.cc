@@ -1,0 +1,268 @@
+#include "graph/model_file.h"
+
+#include <fmt/core.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/nearest.h"
+#include "graph/builder.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::graph {
+namespace {
+
+using base::Error;
+using base::ErrorKind;
+using base::suggestion;
+
+/// "<file>:<line>: " in front of every sentence.
+[[noreturn]] void fail_at(const std::string& source, const toml::node& node, const std::string& sentence) {
+  throw Error(ErrorKind::usage, fmt::format("{}:{}: {}", source, node.source().begin.line, sentence));
+}
+
+/// One [[layer]] table: typed access to its keys, with errors that carry their place.
+class LayerTable {
+ public:
+  LayerTable(const toml::table& table, const std::string& source, int classes)
+      : table_(table), source_(source), classes_(classes) {}
+
+  [[nodiscard]] std::optional<std::string> text(std::string_view key) const {
+    return get<std::string>(key, "a text in quotes");
+  }
+  [[nodiscard]] int integer(std::string_view key, int otherwise) const {
+    return static_cast<int>(checked(key, get<std::int64_t>(key, "a whole number").value_or(otherwise)));
+  }
+  /// A count that the layer cannot do without; the text "classes" stands for the data set's.
+  [[nodiscard]] int count(std::string_view key) const {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr)
+      fail_at(source_, table_,
+              fmt::format("the layer needs '{}', but does not give it; add {} = 64", key, key));
+    if (const auto word = node->value_exact<std::string>(); word && *word == "classes") return classes_;
+    return integer(key, 0);
+  }
+  [[nodiscard]] double number(std::string_view key, double otherwise) const {
+    if (const toml::node* node = table_.get(key); node != nullptr && node->is_integer())
+      return static_cast<double>(node->value_or(std::int64_t{0}));
+    return get<double>(key, "a number").value_or(otherwise);
+  }
+  [[nodiscard]] bool flag(std::string_view key, bool otherwise) const {
+    return get<bool>(key, "true or false").value_or(otherwise);
+  }
+  [[nodiscard]] const toml::table& table() const { return table_; }
+
+ private:
+  template <typename T>
+  [[nodiscard]] std::optional<T> get(std::string_view key, std::string_view wanted) const {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return std::nullopt;
+    if (auto value = node->value_exact<T>()) return value;
+    fail_at(source_, *node, fmt::format("'{}' must be {}, but is something else; correct it", key, wanted));
+  }
+  [[nodiscard]] std::int64_t checked(std::string_view key, std::int64_t value) const {
+    constexpr std::int64_t kMost = 1 << 20;
+    if (value < 0 || value > kMost)
+      fail_at(source_, *table_.get(key),
+              fmt::format("'{}' must be from 0 to {}, but is {}; correct it", key, kMost, value));
+    return value;
+  }
+  const toml::table& table_;
+  const std::string& source_;
+  int classes_;
+};
+
+/// A kind of layer as a file writes it: its own keys, and the attributes made from them.
+struct LayerKind {
+  const char* op;
+  std::vector<std::string> keys;
+  std::function<Attributes(const LayerTable&)> attributes;
+};
+
+template <typename Pool>
+Attributes pool(const LayerTable& layer) {
+  const int kernel = layer.integer("kernel", Pool{}.kernel);
+  return Pool{
+      .kernel = kernel, .stride = layer.integer("stride", kernel), .padding = layer.integer("padding", 0)};
+}
+
+std::vector<LayerKind> layer_kinds() {
+  return {
+      {"conv2d",
+       {"channels", "kernel", "stride", "padding", "bias"},
+       [](const LayerTable& layer) -> Attributes {
+         return Conv2d{.channels = layer.count("channels"),
+                       .kernel = layer.integer("kernel", Conv2d{}.kernel),
+                       .stride = layer.integer("stride", Conv2d{}.stride),
+                       .padding = layer.integer("padding", Conv2d{}.padding),
+                       .bias = layer.flag("bias", Conv2d{}.bias)};
+       }},
+      {"dense",
+       {"features", "bias"},
+       [](const LayerTable& layer) -> Attributes {
+         return Dense{.features = layer.count("features"), .bias = layer.flag("bias", Dense{}.bias)};
+       }},
+      {"batch_norm",
+       {"epsilon", "momentum"},
+       [](const LayerTable& layer) -> Attributes {
+         return BatchNorm{.epsilon = layer.number("epsilon", BatchNorm{}.epsilon),
+                          .momentum = layer.number("momentum", BatchNorm{}.momentum)};
+       }},
+      {"relu", {}, [](const LayerTable&) -> Attributes { return Relu{}; }},
+      {"gelu", {}, [](const LayerTable&) -> Attributes { return Gelu{}; }},
+      {"max_pool", {"kernel", "stride", "padding"}, pool<MaxPool>},
+      {"average_pool", {"kernel", "stride", "padding"}, pool<AveragePool>},
+      {"global_average_pool", {}, [](const LayerTable&) -> Attributes { return GlobalAveragePool{}; }},
+      {"add", {}, [](const LayerTable&) -> Attributes { return Add{}; }},
+      {"dropout",
+       {"probability"},
+       [](const LayerTable& layer) -> Attributes {
+         return Dropout{.probability = layer.number("probability", Dropout{}.probability)};
+       }},
+  };
+}
+
+void check_keys(const toml::table& table, const std::vector<std::string>& known, const std::string& what,
+                const std::string& source) {
+  for (const auto& [key, value] : table)
+    if (std::find(known.begin(), known.end(), key.str()) == known.end())
+      fail_at(source, value,
+              fmt::format("{} has no key '{}'{}", what, key.str(), suggestion(key.str(), known)));
+}
+
+/// Builds layer after layer, and knows the names given so far.
+class ModelReader {
+ public:
+  ModelReader(Builder& model, const std::string& source, Shape input, int classes)
+      : model_(model), source_(source), classes_(classes), kinds_(layer_kinds()) {
+    last_ = nodes_["input"] = model.input(input);
+  }
+
+  void add(const toml::table& table) {
+    const LayerTable layer(table, source_, classes_);
+    const LayerKind& kind = kind_of(layer);
+    std::vector<std::string> keys = kind.keys;
+    keys.insert(keys.end(), {"op", "name", "input", "inputs"});
+    check_keys(table, keys, fmt::format("a {} layer", kind.op), source_);
+
+    const std::string name = layer.text("name").value_or("");
+    if (table.contains("name") && (name.empty() || name == "input" || name == "loss"))
+      fail_at(source_, *table.get("name"),
+              fmt::format("a layer's name must not be empty, 'input' or 'loss', but is '{}'; choose another",
+                          name));
+    Attributes attributes = kind.attributes(layer);
+    std::vector<int> inputs = inputs_of(layer, rule_of(attributes).inputs, kind.op);
+    try {
+      last_ = model_.append(std::move(attributes), std::move(inputs), name);
+    } catch (const Error& error) {
+      fail_at(source_, table, error.what());
+    }
+    if (!name.empty()) nodes_[name] = last_;
+  }
+
+  [[nodiscard]] int last() const { return last_; }
+
+ private:
+  [[nodiscard]] const LayerKind& kind_of(const LayerTable& layer) const {
+    std::vector<std::string> names;
+    for (const LayerKind& kind : kinds_) names.emplace_back(kind.op);
+    const auto op = layer.text("op");
+    if (!op)
+      fail_at(source_, layer.table(),
+              fmt::format("a layer must say its op, but has none{}", suggestion("", names)));
+    for (const LayerKind& kind : kinds_)
+      if (*op == kind.op) return kind;
+    fail_at(source_, *layer.table().get("op"),
+            fmt::format("op '{}' is not known{}", *op, suggestion(*op, names)));
+  }
+
+  [[nodiscard]] std::vector<int> inputs_of(const LayerTable& layer, int wanted, const std::string& op) const {
+    const toml::table& table = layer.table();
+    std::vector<int> inputs;
+    if (table.contains("input") && table.contains("inputs"))
+      fail_at(source_, table,
+              fmt::format("a {} layer takes 'input' or 'inputs', but has both; remove one", op));
+    if (const toml::node* one = table.get("input")) {
+      inputs.push_back(node_named(*one));
+    } else if (const toml::node* several = table.get("inputs")) {
+      const toml::array* array = several->as_array();
+      if (array == nullptr)
+        fail_at(source_, *several, "'inputs' must be a list of layer names; write [\"a\", \"b\"]");
+      for (const toml::node& element : *array) inputs.push_back(node_named(element));
+    } else {
+      inputs.push_back(last_);
+    }
+    if (static_cast<int>(inputs.size()) != wanted)
+      fail_at(
+          source_, table,
+          fmt::format("a {} layer takes {} input{}, but has {}; {}", op, wanted, wanted == 1 ? "" : "s",
+                      inputs.size(), wanted == 2 ? "write inputs = [\"a\", \"b\"]" : "write input = \"a\""));
+    return inputs;
+  }
+
+  [[nodiscard]] int node_named(const toml::node& node) const {
+    const auto name = node.value_exact<std::string>();
+    if (!name) fail_at(source_, node, "an input must be a layer's name in quotes; correct it");
+    if (const auto found = nodes_.find(*name); found != nodes_.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [key, value] : nodes_) known.push_back(key);
+    fail_at(source_, node, fmt::format("no layer above is named '{}'{}", *name, suggestion(*name, known)));
+  }
+
+  Builder& model_;
+  const std::string& source_;
+  int classes_;
+  std::vector<LayerKind> kinds_;
+  std::map<std::string, int> nodes_;
+  int last_ = 0;
+};
+
+toml::table parse_toml(std::string_view text, const std::string& source) {
+  try {
+    return toml::parse(text, source);
+  } catch (const toml::parse_error& error) {
+    base::fail(ErrorKind::usage, "{}:{}: this is no valid TOML: {}; correct the line", source,
+               error.source().begin.line, error.description());
+  }
+}
+
+}  // namespace
+
+Graph parse_model(std::string_view text, const std::string& source, Shape input, int classes,
+                  double label_smoothing) {
+  const toml::table file = parse_toml(text, source);
+  check_keys(file, {"name", "layer"}, "a model file", source);
+  const toml::array* layers = file["layer"].as_array();
+  if (layers == nullptr || layers->empty() || !layers->is_homogeneous(toml::node_type::table))
+    base::fail(ErrorKind::usage,
+               "{}: a model file must have layers, but has none; write each as a [[layer]] table", source);
+  Builder model(file["name"].value_or(std::filesystem::path(source).stem().string()));
+  ModelReader reader(model, source, input, classes);
+  for (const toml::node& layer : *layers) reader.add(*layer.as_table());
+  const toml::node& end = *layers->get(layers->size() - 1);
+  try {
+    if (const Shape& logits = model.shape_of(reader.last()); logits != Shape{classes, 1, 1})
+      base::fail(ErrorKind::usage,
+                 "the last layer must give one number for each of the {} classes, but gives {}; end the "
+                 "model with a "
+                 "dense layer of features = \"classes\"",
+                 classes, paceline::graph::text(logits));
+    model.loss(reader.last(), label_smoothing);
+    return model.finish();
+  } catch (const Error& error) {
+    fail_at(source, end, error.what());
+  }
+}
+
+Graph read_model_file(const std::filesystem::path& path, Shape input, int classes, double label_smoothing) {
+  return parse_model(base::read_file(path), path.string(), input, classes, label_smoothing);
+}
+
+}  // namespace paceline::graph

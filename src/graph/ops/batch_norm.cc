@@ -1,0 +1,35 @@
+#include "base/error.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::graph {
+namespace {
+
+Shape shape(const OpSite& site) {
+  const auto& norm = site.as<BatchNorm>();
+  if (!(norm.epsilon > 0) || !(norm.momentum > 0 && norm.momentum <= 1))
+    base::fail(
+        base::ErrorKind::usage,
+        "batch_norm '{}': epsilon must be above 0 and momentum in (0, 1], but they are {} and {}; PyTorch's "
+        "defaults are 1e-5 and 0.1",
+        site.name, norm.epsilon, norm.momentum);
+  return site.src[0];
+}
+
+std::vector<ParameterRule> parameters(const OpSite& site) {
+  const std::int64_t channels = site.src[0].channels;
+  return {{"weight", {channels}, Role::norm_weight},
+          {"bias", {channels}, Role::norm_bias},
+          {"running_mean", {channels}, Role::running_mean},
+          {"running_var", {channels}, Role::running_var}};
+}
+
+}  // namespace
+
+OpRule batch_norm_rule() {
+  return {.kind = "batch_norm",
+          .saved = {.src = true, .statistics = true},
+          .shape = shape,
+          .parameters = parameters};
+}
+
+}  // namespace paceline::graph

@@ -1,0 +1,40 @@
+#include "base/error.h"
+#include "graph/ops/rules.h"
+#include "graph/ops/window.h"
+
+namespace paceline::graph {
+namespace {
+
+Shape shape(const OpSite& site) {
+  const auto& conv = site.as<Conv2d>();
+  if (conv.channels < 1)
+    base::fail(base::ErrorKind::usage,
+               "conv2d '{}': channels must be at least 1, but is {}; say how many it makes", site.name,
+               conv.channels);
+  return slide(site, {conv.kernel, conv.stride, conv.padding}, conv.channels);
+}
+
+std::vector<ParameterRule> parameters(const OpSite& site) {
+  const auto& conv = site.as<Conv2d>();
+  std::vector<ParameterRule> rules = {
+      {"weight", {conv.channels, site.src[0].channels, conv.kernel, conv.kernel}, Role::weight}};
+  if (conv.bias) rules.push_back({"bias", {conv.channels}, Role::bias});
+  return rules;
+}
+
+std::int64_t multiply_adds(const OpSite& site, const Shape& dst) {
+  const auto& conv = site.as<Conv2d>();
+  return dst.elements() * site.src[0].channels * conv.kernel * conv.kernel;
+}
+
+}  // namespace
+
+OpRule conv2d_rule() {
+  return {.kind = "conv2d",
+          .saved = {.src = true},
+          .shape = shape,
+          .parameters = parameters,
+          .multiply_adds = multiply_adds};
+}
+
+}  // namespace paceline::graph

@@ -1,0 +1,37 @@
+#include "base/error.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::graph {
+namespace {
+
+Shape shape(const OpSite& site) {
+  const auto& dense = site.as<Dense>();
+  if (dense.features < 1)
+    base::fail(base::ErrorKind::usage,
+               "dense '{}': features must be at least 1, but is {}; say how many it makes", site.name,
+               dense.features);
+  return {dense.features, 1, 1};
+}
+
+std::vector<ParameterRule> parameters(const OpSite& site) {
+  const auto& dense = site.as<Dense>();
+  std::vector<ParameterRule> rules = {{"weight", {dense.features, site.src[0].elements()}, Role::weight}};
+  if (dense.bias) rules.push_back({"bias", {dense.features}, Role::bias});
+  return rules;
+}
+
+std::int64_t multiply_adds(const OpSite& site, const Shape& dst) {
+  return dst.channels * site.src[0].elements();
+}
+
+}  // namespace
+
+OpRule dense_rule() {
+  return {.kind = "dense",
+          .saved = {.src = true},
+          .shape = shape,
+          .parameters = parameters,
+          .multiply_adds = multiply_adds};
+}
+
+}  // namespace paceline::graph

@@ -1,0 +1,21 @@
+#include "base/error.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::graph {
+namespace {
+
+Shape shape(const OpSite& site) {
+  const double probability = site.as<Dropout>().probability;
+  if (!(probability >= 0 && probability < 1))
+    base::fail(base::ErrorKind::usage,
+               "dropout '{}': probability must be in [0, 1), but is {}; 0.5 is common", site.name,
+               probability);
+  return site.src[0];
+}
+
+}  // namespace
+
+// Nothing is saved: the mask is a pure function of its place and is drawn again in the backward pass.
+OpRule dropout_rule() { return {.kind = "dropout", .shape = shape}; }
+
+}  // namespace paceline::graph

@@ -1,0 +1,83 @@
+#include "graph/ops/rules.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+namespace paceline::graph {
+namespace {
+
+using Table = std::array<OpRule, std::variant_size_v<Attributes>>;
+
+/// In the order of the variant Attributes; a test compares the two.
+const Table& table() {
+  static const Table rules = {
+      input_rule(),      conv2d_rule(),       dense_rule(),
+      batch_norm_rule(), relu_rule(),         gelu_rule(),
+      max_pool_rule(),   average_pool_rule(), global_average_pool_rule(),
+      add_rule(),        dropout_rule(),      softmax_cross_entropy_rule(),
+  };
+  return rules;
+}
+
+std::vector<Shape> input_shapes(const Graph& graph, const Node& node) {
+  std::vector<Shape> shapes;
+  for (const int input : node.inputs) shapes.push_back(graph.nodes[static_cast<std::size_t>(input)].shape);
+  return shapes;
+}
+
+}  // namespace
+
+const OpRule& rule_of(const Attributes& op) { return table()[op.index()]; }
+
+std::int64_t multiply_adds(const Graph& graph, int index) {
+  const Node& node = graph.nodes[static_cast<std::size_t>(index)];
+  const OpRule& rule = rule_of(node.op);
+  if (rule.multiply_adds == nullptr) return 0;
+  const auto src = input_shapes(graph, node);
+  return rule.multiply_adds({node.name, node.op, src}, node.shape);
+}
+
+std::vector<bool> needs_gradient(const Graph& graph) {
+  std::vector<bool> needs(graph.nodes.size(), false);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    needs[i] = !graph.nodes[i].parameters.empty();
+    for (const int input : graph.nodes[i].inputs)
+      needs[i] = needs[i] || needs[static_cast<std::size_t>(input)];
+  }
+  return needs;
+}
+
+std::vector<bool> kept_for_backward(const Graph& graph) {
+  std::vector<bool> kept(graph.nodes.size(), false);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Saved& saved = rule_of(graph.nodes[i].op).saved;
+    if (saved.dst) kept[i] = true;
+    if (!saved.src) continue;
+    for (const int input : graph.nodes[i].inputs) kept[static_cast<std::size_t>(input)] = true;
+  }
+  return kept;
+}
+
+Traffic activation_traffic(const Graph& graph, int index) {
+  const Node& node = graph.nodes[static_cast<std::size_t>(index)];
+  if (node.inputs.empty()) return {};
+  const Saved& saved = rule_of(node.op).saved;
+  const std::int64_t dst = node.shape.elements();
+  std::int64_t src = 0;
+  for (const Shape& shape : input_shapes(graph, node)) src += shape.elements();
+  Traffic traffic{.forward = src + dst, .backward = dst + src};  // backward reads d_dst and writes d_src
+  if (saved.src) traffic.backward += src;
+  if (saved.dst) traffic.backward += dst;
+  if (saved.mask) {
+    traffic.forward += dst;
+    traffic.backward += dst;
+  }
+  return traffic;
+}
+
+std::string text(const Shape& shape) {
+  return fmt::format("[{},{},{}]", shape.channels, shape.height, shape.width);
+}
+
+}  // namespace paceline::graph

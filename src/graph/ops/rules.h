@@ -1,0 +1,96 @@
+#pragma once
+
+/// What the graph knows of each op, device apart: the shape it gives, the parameters it owns, what its
+/// backward pass needs kept from the forward pass, and what it costs.
+///
+/// One op is one file here (`conv2d.cc`, ...) that defines its OpRule, and one row in the table of rules.cc.
+/// Constant after start; any thread may read.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace paceline::graph {
+
+/// One use of an op, as its rule sees it: the node's name (for errors), its attributes, its inputs' shapes.
+struct OpSite {
+  std::string_view name;
+  const Attributes& op;
+  std::span<const Shape> src;
+  template <typename Op>
+  [[nodiscard]] const Op& as() const {
+    return std::get<Op>(op);
+  }
+};
+
+/// A parameter that the op owns; its full name is "<node>.<suffix>".
+struct ParameterRule {
+  std::string suffix;
+  std::vector<std::int64_t> shape;
+  Role role = Role::weight;
+};
+
+/// The gradient rule's appetite: what must live from forward to backward.
+struct Saved {
+  bool src = false;         ///< the op's input
+  bool dst = false;         ///< the op's output
+  bool mask = false;        ///< one small integer for each output element (which of the window won)
+  bool statistics = false;  ///< mean and inverse deviation of each channel
+};
+
+struct OpRule {
+  std::string_view kind;  ///< "conv2d": in generated names, in errors, in model files
+  int inputs = 1;
+  Saved saved = {};
+  /// Shape of the output. Errors: Error(usage) when attributes or input shapes make no sense.
+  Shape (*shape)(const OpSite& site) = nullptr;
+  /// In the op's own order; null: none.
+  std::vector<ParameterRule> (*parameters)(const OpSite& site) = nullptr;
+  /// Of one sample's forward pass; null: none that count. Each backward product costs the same again.
+  std::int64_t (*multiply_adds)(const OpSite& site, const Shape& dst) = nullptr;
+};
+
+/// The table, looked up.
+[[nodiscard]] const OpRule& rule_of(const Attributes& op);
+
+/// The same by node of a built graph.
+[[nodiscard]] std::int64_t multiply_adds(const Graph& graph, int node);
+
+/// Whether anything that `node` computes depends on a trainable parameter: only then does a consumer need to
+/// send a gradient back to it (the first convolution never computes d_src).
+[[nodiscard]] std::vector<bool> needs_gradient(const Graph& graph);
+
+/// Whether the output of each node must be kept for the backward pass: its own rule or a consumer's asks for
+/// it.
+[[nodiscard]] std::vector<bool> kept_for_backward(const Graph& graph);
+
+/// Elements that one sample's pass over `node` must at least move: sources, destination, and in the backward
+/// pass what was saved. Parameters are not counted (they are shared by the batch).
+struct Traffic {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+};
+[[nodiscard]] Traffic activation_traffic(const Graph& graph, int node);
+
+/// "[64,32,32]": channels, height, width.
+[[nodiscard]] std::string text(const Shape& shape);
+
+// The rules, each in its own file.
+OpRule input_rule();
+OpRule conv2d_rule();
+OpRule dense_rule();
+OpRule batch_norm_rule();
+OpRule relu_rule();
+OpRule gelu_rule();
+OpRule max_pool_rule();
+OpRule average_pool_rule();
+OpRule global_average_pool_rule();
+OpRule add_rule();
+OpRule dropout_rule();
+OpRule softmax_cross_entropy_rule();
+
+}  // namespace paceline::graph

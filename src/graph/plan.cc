@@ -1,0 +1,88 @@
+#include "graph/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace paceline::graph {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+bool live_together(const BufferRequest& a, const BufferRequest& b) {
+  return a.first_use <= b.last_use && b.first_use <= a.last_use;
+}
+
+/// Largest first; of equal size the longer lived, then the earlier, so that the result is one and the same
+/// whatever the sort does with ties.
+std::vector<std::size_t> placement_order(const std::vector<BufferRequest>& requests) {
+  std::vector<std::size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const auto& x = requests[a];
+    const auto& y = requests[b];
+    if (x.bytes != y.bytes) return x.bytes > y.bytes;
+    if (x.last_use - x.first_use != y.last_use - y.first_use)
+      return x.last_use - x.first_use > y.last_use - y.first_use;
+    return x.first_use < y.first_use;
+  });
+  return order;
+}
+
+}  // namespace
+
+Placement place(const std::vector<BufferRequest>& requests) {
+  struct Placed {
+    std::int64_t begin, end;
+    std::size_t request;
+  };
+  Placement placement;
+  placement.offsets.assign(requests.size(), 0);
+  std::vector<Placed> placed;  // sorted by begin
+  for (const std::size_t index : placement_order(requests)) {
+    const BufferRequest& request = requests[index];
+    base::expects(request.bytes >= 0 && request.first_use <= request.last_use,
+                  "a buffer has a size and is first used before it is last used");
+    const std::int64_t bytes = aligned(request.bytes);
+    if (bytes == 0) continue;
+    std::int64_t offset = 0;
+    for (const Placed& other : placed) {
+      if (!live_together(request, requests[other.request])) continue;
+      if (other.begin >= offset + bytes) break;  // the gap in front of it is wide enough
+      offset = std::max(offset, other.end);
+    }
+    placement.offsets[index] = offset;
+    placement.bytes = std::max(placement.bytes, offset + bytes);
+    const Placed entry{offset, offset + bytes, index};
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), entry,
+                                   [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
+                  entry);
+  }
+  return placement;
+}
+
+std::int64_t peak_bytes(const std::vector<BufferRequest>& requests) {
+  std::map<std::int64_t, std::int64_t>
+      change;  // by time; at one time all that begins counts before what ended
+  for (const BufferRequest& request : requests) {
+    change[request.first_use] += request.bytes;
+    change[std::int64_t{request.last_use} + 1] -= request.bytes;
+  }
+  std::int64_t alive = 0, peak = 0;
+  for (const auto& [time, bytes] : change) {
+    alive += bytes;
+    peak = std::max(peak, alive);
+  }
+  return peak;
+}
+
+std::int64_t MemoryPlan::total_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Line& line : lines) bytes += line.bytes;
+  return bytes;
+}
+
+}  // namespace paceline::graph
