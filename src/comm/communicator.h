@@ -3,8 +3,9 @@
 /// How ranks agree: the interface that every communicator (local, mpi, nccl) offers.
 ///
 /// Collectives must be called by all ranks in the same order. Sums are formed in one fixed binary tree over
-/// ranks, ((r0 + r1) + (r2 + r3)) + ..., so every rank ends with the same bits and the result does not depend on
-/// timing. A rank that fails calls abort(); then every waiting or later call on any rank throws Error(comm).
+/// ranks, ((r0 + r1) + (r2 + r3)) + ..., so every rank ends with the same bits and the result does not depend
+/// on timing. A rank that fails calls abort(); then every waiting or later call on any rank throws
+/// Error(comm).
 
 #include <chrono>
 #include <cstdint>
@@ -48,18 +49,21 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual std::string name() const = 0;       ///< "local"
-  [[nodiscard]] virtual std::string algorithm() const = 0;  ///< what the all-reduce is: for tables and formulas
+  [[nodiscard]] virtual std::string name() const = 0;  ///< "local"
+  [[nodiscard]] virtual std::string algorithm()
+      const = 0;  ///< what the all-reduce is: for tables and formulas
 
   /// Sums `values` [count] over all ranks, in place, asynchronously: returns at once, progress is made by the
   /// communicator's own thread. Several may be under way; they complete in the order posted.
-  /// Cost     direct shared-memory reduce-scatter + all-gather: (N-1)/N * bytes read and as much written a rank
+  /// Cost     direct shared-memory reduce-scatter + all-gather: (N-1)/N * bytes read and as much written a
+  /// rank
   [[nodiscard]] virtual std::unique_ptr<Pending> all_reduce(std::span<float> values) = 0;
 
   // Blocking, for small things (statistics, counts, control).
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
-  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;  ///< all: size() * mine
+  virtual void all_gather(std::span<const std::byte> mine,
+                          std::span<std::byte> all) = 0;  ///< all: size() * mine
   virtual void barrier() = 0;
 
   /// Tells every rank that this one has given up, and why.

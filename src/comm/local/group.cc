@@ -1,0 +1,237 @@
+#include "comm/local/group.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "comm/algorithms/direct.h"
+
+namespace paceline::comm::local {
+namespace {
+
+/// About 10 microseconds of looking: the length of a small exchange between ranks that run at the same time.
+/// Much more would take the core from this rank's own progress thread, which is pinned to it.
+constexpr int kSpins = 200;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+std::string to_string(const Description& what) {
+  switch (what.kind) {
+    case Kind::all_reduce:
+      return fmt::format("all-reduce of {} floats", what.count);
+    case Kind::small_reduce: {
+      const char* reduce = what.reduce == Reduce::sum ? "sum" : what.reduce == Reduce::min ? "min" : "max";
+      return fmt::format("{} of {} doubles", reduce, what.count);
+    }
+    case Kind::broadcast:
+      return fmt::format("broadcast of {} bytes from rank {}", what.count, what.root);
+    case Kind::all_gather:
+      return fmt::format("all-gather of {} bytes a rank", what.count);
+    case Kind::barrier:
+      return "barrier";
+  }
+  return "?";
+}
+
+Group::Group(int ranks, std::chrono::milliseconds deadline)
+    : ranks_(ranks),
+      deadline_(deadline),
+      spins_(ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0),
+      reductions_(ranks),
+      exchanges_(ranks),
+      traffic_(static_cast<std::size_t>(ranks)) {
+  base::expects(ranks >= 1, "ranks >= 1");
+  for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<Progress>());
+}
+
+OperationRef Group::post(int rank, std::span<float> values) {
+  const std::lock_guard lock(mutex_);
+  auto operation = arrive(reductions_, rank, {.kind = Kind::all_reduce, .count = values.size()},
+                          {.source = values.data(), .target = values.data()});
+  if (operation->arrived == ranks_)
+    for (auto& progress : progress_) progress->wake.notify_one();
+  return operation;
+}
+
+void Group::exchange(int rank, const Description& what, Place place, const Work& work) {
+  std::unique_lock lock(mutex_);
+  const OperationRef operation = arrive(exchanges_, rank, what, place);
+  if (operation->arrived < ranks_) {
+    lock.unlock();
+    wait(*operation);
+    return;
+  }
+  ++operation->working;
+  lock.unlock();
+  work(operation->places);
+  lock.lock();
+  --operation->working;
+  operation->done_at = base::Clock::now();
+  operation->done.store(true, std::memory_order_release);
+  exchanges_.drop_done();
+  changed_.notify_all();
+}
+
+void Group::wait(Operation& operation) {
+  for (int spin = 0; spin < spins_; ++spin) {
+    if (operation.done.load(std::memory_order_acquire)) return;
+    pause();
+  }
+  std::unique_lock lock(mutex_);
+  const auto settled = [&] { return operation.done || (failed_ && operation.working == 0); };
+  if (!changed_.wait_for(lock, deadline_, settled)) {
+    if (!failed_) fail(late(operation));
+    changed_.wait(lock, settled);  // bounded: a part that has begun runs to its end, no other begins
+  }
+  if (operation.done) return;
+  throw_if_failed();
+}
+
+void Group::give_up(Operation& operation, int rank) noexcept {
+  std::unique_lock lock(mutex_);
+  if (operation.done) return;
+  if (!failed_)
+    fail(fmt::format(
+        "rank {} left {} (number {}) before it was complete, most likely after an error of its own", rank,
+        to_string(operation.what), operation.sequence));
+  changed_.wait(lock, [&] { return operation.working == 0; });
+}
+
+void Group::serve(int rank) {
+  auto& mine = *progress_[static_cast<std::size_t>(rank)];
+  std::vector<float*> buffers(static_cast<std::size_t>(ranks_));
+  std::unique_lock lock(mutex_);
+  while (true) {
+    OperationRef operation;
+    mine.wake.wait(lock, [&] {
+      if (mine.stop || failed_) return mine.stop;
+      const auto at = static_cast<std::size_t>(mine.next - reductions_.first);
+      if (at >= reductions_.open.size() || reductions_.open[at]->arrived < ranks_) return false;
+      operation = reductions_.open[at];
+      return true;
+    });
+    if (mine.stop) return;
+    ++mine.next;
+    ++operation->working;
+    lock.unlock();
+
+    for (std::size_t r = 0; r < buffers.size(); ++r)
+      buffers[r] = static_cast<float*>(operation->places[r].target);
+    const Segment segment = direct_segment(operation->what.count, rank, ranks_);
+    direct_all_reduce(buffers, segment);
+
+    lock.lock();
+    const auto moved = static_cast<std::int64_t>(segment.count() * sizeof(float)) * (ranks_ - 1);
+    auto& traffic = traffic_[static_cast<std::size_t>(rank)];
+    traffic.collectives += 1;
+    traffic.steps += 1;
+    traffic.bytes_received += moved;
+    traffic.bytes_sent += moved;
+    --operation->working;
+    if (++operation->finished == ranks_) {
+      operation->done_at = base::Clock::now();
+      operation->done.store(true, std::memory_order_release);
+      reductions_.drop_done();
+      changed_.notify_all();
+    } else if (failed_ && operation->working == 0) {
+      changed_.notify_all();
+    }
+  }
+}
+
+void Group::stop(int rank) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!failed_ && !(reductions_.open.empty() && exchanges_.open.empty()))
+    fail(fmt::format("rank {} has ended while others wait for it", rank));
+  auto& mine = *progress_[static_cast<std::size_t>(rank)];
+  mine.stop = true;
+  mine.wake.notify_one();
+}
+
+void Group::abort(int rank, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (!failed_) fail(fmt::format("rank {} gave up: {}", rank, reason));
+}
+
+void Group::check() const {
+  const std::lock_guard lock(mutex_);
+  throw_if_failed();
+}
+
+Traffic Group::traffic(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return traffic_[static_cast<std::size_t>(rank)];
+}
+
+void Group::count(int rank, const Traffic& more) {
+  const std::lock_guard lock(mutex_);
+  auto& traffic = traffic_[static_cast<std::size_t>(rank)];
+  traffic.collectives += more.collectives;
+  traffic.steps += more.steps;
+  traffic.bytes_sent += more.bytes_sent;
+  traffic.bytes_received += more.bytes_received;
+}
+
+void Group::Channel::drop_done() {
+  while (!open.empty() && open.front()->done) {
+    open.pop_front();
+    ++first;
+  }
+}
+
+OperationRef Group::arrive(Channel& channel, int rank, const Description& what, Place place) {
+  throw_if_failed();
+  const auto me = static_cast<std::size_t>(rank);
+  const std::int64_t sequence = channel.next[me]++;
+  const auto at = static_cast<std::size_t>(sequence - channel.first);
+  if (at == channel.open.size()) channel.open.push_back(std::make_shared<Operation>(what, sequence, ranks_));
+  OperationRef operation = channel.open[at];
+  if (operation->what != what) {
+    fail(fmt::format(
+        "rank {} calls {} where an earlier rank called {} (number {} of its kind); all ranks must call "
+        "the same collectives with the same sizes in the same order",
+        rank, to_string(what), to_string(operation->what), sequence));
+    throw_if_failed();
+  }
+  operation->places[me] = place;
+  operation->came[me] = true;
+  ++operation->arrived;
+  return operation;
+}
+
+void Group::fail(std::string text) {
+  failed_ = true;
+  failure_ = std::move(text);
+  changed_.notify_all();
+}
+
+void Group::throw_if_failed() const {
+  if (failed_) throw base::Error(base::ErrorKind::comm, "local communicator: " + failure_);
+}
+
+std::string Group::late(const Operation& operation) const {
+  const double seconds = std::chrono::duration<double>(deadline_).count();
+  std::vector<int> missing;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (!operation.came[static_cast<std::size_t>(rank)]) missing.push_back(rank);
+  if (missing.empty())
+    return fmt::format(
+        "{} (number {}) was not complete within {} s although every rank has come; the machine is "
+        "overloaded or a rank's thread hangs",
+        to_string(operation.what), operation.sequence, seconds);
+  return fmt::format("rank{} {} did not come to {} (number {}) within {} s; look there for what holds it up",
+                     missing.size() > 1 ? "s" : "", fmt::join(missing, ", "), to_string(operation.what),
+                     operation.sequence, seconds);
+}
+
+}  // namespace paceline::comm::local

@@ -1,0 +1,141 @@
+#pragma once
+
+/// What the ranks of one process share: where they meet, and what happens when one of them does not come.
+///
+/// There are two channels, each with its own order: `reductions` (asynchronous, done by the ranks' progress
+/// threads) and `exchanges` (small and blocking, done by the callers). They are apart so that the statistics
+/// of a synchronised batch norm need not wait behind the gradient buckets that are under way.
+///
+/// In each channel a rank's k-th call is collective k. The first to come opens an Operation, every other must
+/// bring the same Description, and the last to come starts the work. A failure (abort, mismatch, deadline) is
+/// final for the group: no work starts after it, all waiting ranks are woken, and every call throws it.
+///
+/// Threads  all functions may be called from any thread; one mutex guards all state, and is never held while
+/// data
+///          is moved
+/// Lifetime shared by the N communicators: the last one to be destroyed ends it
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace paceline::comm::local {
+
+enum class Kind { all_reduce, small_reduce, broadcast, all_gather, barrier };
+
+/// What all ranks must agree on.
+struct Description {
+  Kind kind = Kind::barrier;
+  std::size_t count = 0;  ///< floats, doubles or bytes of one rank
+  Reduce reduce = Reduce::sum;
+  int root = 0;
+  bool operator==(const Description&) const = default;
+};
+[[nodiscard]] std::string to_string(const Description& what);
+
+/// Where one rank's data lies; read by others once all have come.
+struct Place {
+  const void* source = nullptr;
+  void* target = nullptr;
+};
+
+/// One collective under way.
+struct Operation {
+  Operation(Description description, std::int64_t sequence_number, int ranks)
+      : what(description),
+        sequence(sequence_number),
+        places(static_cast<std::size_t>(ranks)),
+        came(static_cast<std::size_t>(ranks)) {}
+
+  const Description what;
+  const std::int64_t sequence;
+  std::vector<Place> places;  ///< [rank]; constant once all have come
+
+  // Guarded by the group's mutex.
+  std::vector<bool> came;
+  int arrived = 0;
+  int working = 0;   ///< threads that touch the ranks' memory now
+  int finished = 0;  ///< of N parts
+
+  base::TimePoint done_at{};      ///< written before `done`, read after it
+  std::atomic<bool> done{false};  ///< atomic so that a waiting rank may look without the mutex
+};
+using OperationRef =
+    std::shared_ptr<Operation>;  ///< shared by the group and each rank that still waits for it
+
+class Group {
+ public:
+  Group(int ranks, std::chrono::milliseconds deadline);
+
+  [[nodiscard]] int ranks() const { return ranks_; }
+
+  /// Asynchronous all-reduce: announces this rank's buffer. The progress threads do the rest.
+  [[nodiscard]] OperationRef post(int rank, std::span<float> values);
+
+  /// Blocking: meets the others; the last to come runs `work` (with all places) for everybody.
+  using Work = std::function<void(const std::vector<Place>&)>;
+  void exchange(int rank, const Description& what, Place place, const Work& work);
+
+  /// Blocks until `operation` is done. Errors: Error(comm) with the group's failure; nobody touches this
+  /// rank's memory any more when it is thrown.
+  void wait(Operation& operation);
+  /// For a rank that leaves `operation` without waiting: fails the group unless it is done.
+  void give_up(Operation& operation, int rank) noexcept;
+
+  /// What rank `rank`'s progress thread runs until stop(rank): its part of every reduction, in order.
+  void serve(int rank);
+  void stop(int rank) noexcept;
+
+  void abort(int rank, const std::string& reason);
+  /// Throws the group's failure, if there is one.
+  void check() const;
+
+  [[nodiscard]] Traffic traffic(int rank) const;
+  void count(int rank, const Traffic& more);
+
+ private:
+  struct Channel {
+    std::deque<OperationRef> open;   ///< not yet done, oldest first
+    std::int64_t first = 0;          ///< sequence number of open.front()
+    std::vector<std::int64_t> next;  ///< [rank]: the collective that the rank posts next
+    explicit Channel(int ranks) : next(static_cast<std::size_t>(ranks)) {}
+    void drop_done();
+  };
+  struct Progress {
+    std::condition_variable wake;
+    std::int64_t next = 0;  ///< the reduction this rank's thread does next
+    bool stop = false;
+  };
+
+  // All with the mutex held.
+  OperationRef arrive(Channel& channel, int rank, const Description& what, Place place);
+  void fail(std::string text);
+  void throw_if_failed() const;
+  [[nodiscard]] std::string late(const Operation& operation) const;
+
+  const int ranks_;
+  const std::chrono::milliseconds deadline_;
+  const int spins_;  ///< how often a waiting rank looks before it sleeps; none with more ranks than cores
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  ///< an operation is done, or the group has failed
+  Channel reductions_;
+  Channel exchanges_;
+  std::vector<std::unique_ptr<Progress>> progress_;  ///< [rank]
+  std::vector<Traffic> traffic_;                     ///< [rank]
+  bool failed_ = false;
+  std::string failure_;
+};
+
+}  // namespace paceline::comm::local

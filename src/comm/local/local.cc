@@ -1,0 +1,167 @@
+#include "comm/local/local.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "comm/tree.h"
+
+namespace paceline::comm::local {
+namespace {
+
+/// An all-reduce of one rank alone.
+class Complete final : public Pending {
+ public:
+  void wait() override {}
+  [[nodiscard]] bool complete() const override { return true; }
+  [[nodiscard]] Timing timing() const override { return {at_, at_}; }
+
+ private:
+  base::TimePoint at_ = base::Clock::now();
+};
+
+class Reduction final : public Pending {
+ public:
+  Reduction(std::shared_ptr<Group> group, int rank, std::span<float> values)
+      : group_(std::move(group)),
+        rank_(rank),
+        posted_(base::Clock::now()),
+        operation_(group_->post(rank, values)) {}
+  ~Reduction() override {
+    if (!complete()) group_->give_up(*operation_, rank_);
+  }
+  Reduction(const Reduction&) = delete;
+  Reduction& operator=(const Reduction&) = delete;
+
+  void wait() override { group_->wait(*operation_); }
+  [[nodiscard]] bool complete() const override { return operation_->done.load(std::memory_order_acquire); }
+  [[nodiscard]] Timing timing() const override {
+    base::expects(complete(), "complete()");
+    return {posted_, operation_->done_at};
+  }
+
+ private:
+  std::shared_ptr<Group> group_;
+  int rank_;
+  base::TimePoint posted_;  ///< before the operation: waiting for the group's mutex is communication too
+  OperationRef operation_;
+};
+
+double combine(Reduce reduce, double left, double right) {
+  switch (reduce) {
+    case Reduce::sum:
+      return left + right;
+    case Reduce::min:
+      return right < left ? right : left;
+    case Reduce::max:
+      return right > left ? right : left;
+  }
+  return left;
+}
+
+class Local final : public Communicator {
+ public:
+  Local(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
+  ~Local() override {
+    group_->stop(rank_);
+    if (progress_.joinable()) progress_.join();
+  }
+  Local(const Local&) = delete;
+  Local& operator=(const Local&) = delete;
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return group_->ranks(); }
+  [[nodiscard]] std::string name() const override { return "local"; }
+  [[nodiscard]] std::string algorithm() const override { return "direct (shared memory)"; }
+
+  std::unique_ptr<Pending> all_reduce(std::span<float> values) override {
+    if (size() == 1) {
+      group_->check();
+      group_->count(rank_, {.collectives = 1});
+      return std::make_unique<Complete>();
+    }
+    if (!progress_.joinable())
+      progress_ = std::thread([group = group_.get(), rank = rank_] { group->serve(rank); });
+    return std::make_unique<Reduction>(group_, rank_, values);
+  }
+
+  void all_reduce(std::span<double> values, Reduce reduce) override {
+    const Description what{.kind = Kind::small_reduce, .count = values.size(), .reduce = reduce};
+    group_->exchange(rank_, what, {values.data(), values.data()}, [&](const std::vector<Place>& places) {
+      std::vector<double> column(places.size());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        for (std::size_t r = 0; r < places.size(); ++r)
+          column[r] = static_cast<const double*>(places[r].source)[i];
+        const double result = tree_fold<double>(
+            column, [&](double left, double right) { return combine(reduce, left, right); });
+        for (const Place& place : places) static_cast<double*>(place.target)[i] = result;
+      }
+    });
+    const auto bytes = static_cast<std::int64_t>(values.size_bytes());
+    count_exchange(bytes, bytes);
+  }
+
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    base::expects(root >= 0 && root < size(), "0 <= root < size");
+    const Description what{.kind = Kind::broadcast, .count = bytes.size(), .root = root};
+    group_->exchange(rank_, what, {bytes.data(), bytes.data()}, [&](const std::vector<Place>& places) {
+      for (std::size_t r = 0; r < places.size(); ++r)
+        if (static_cast<int>(r) != root)
+          copy(places[r].target, places[static_cast<std::size_t>(root)].source, bytes.size());
+    });
+    const auto count = static_cast<std::int64_t>(bytes.size());
+    if (rank_ == root)
+      count_exchange(count * (size() - 1), 0);
+    else
+      count_exchange(0, count);
+  }
+
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    base::expects(all.size() == mine.size() * static_cast<std::size_t>(size()),
+                  "all.size() == size() * mine.size()");
+    const Description what{.kind = Kind::all_gather, .count = mine.size()};
+    group_->exchange(rank_, what, {mine.data(), all.data()}, [&](const std::vector<Place>& places) {
+      for (const Place& place : places)
+        for (std::size_t r = 0; r < places.size(); ++r)
+          copy(static_cast<std::byte*>(place.target) + r * mine.size(), places[r].source, mine.size());
+    });
+    const auto moved = static_cast<std::int64_t>(mine.size()) * (size() - 1);
+    count_exchange(moved, moved);
+  }
+
+  void barrier() override {
+    group_->exchange(rank_, {.kind = Kind::barrier}, {}, [](const std::vector<Place>&) {});
+    count_exchange(0, 0);
+  }
+
+  void abort(const std::string& reason) override { group_->abort(rank_, reason); }
+  [[nodiscard]] Traffic traffic() const override { return group_->traffic(rank_); }
+
+ private:
+  static void copy(void* target, const void* source, std::size_t bytes) {
+    if (bytes > 0 && target != source) std::memcpy(target, source, bytes);
+  }
+  /// `sent` and `received` as if each rank moved its own part: the work is done by whoever came last.
+  void count_exchange(std::int64_t sent, std::int64_t received) {
+    const bool alone = size() == 1;
+    group_->count(rank_, {.collectives = 1,
+                          .steps = alone ? 0 : 1,
+                          .bytes_sent = alone ? 0 : sent,
+                          .bytes_received = alone ? 0 : received});
+  }
+
+  std::shared_ptr<Group> group_;  ///< shared with the other ranks' communicators and their pending reductions
+  int rank_;
+  std::thread progress_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> join(std::shared_ptr<Group> group, int rank) {
+  return std::make_unique<Local>(std::move(group), rank);
+}
+
+}  // namespace paceline::comm::local
