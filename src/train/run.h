@@ -2,6 +2,7 @@
 
 /// One training, from options to record: where data, engine, communicator and measuring meet.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -19,7 +20,8 @@ namespace paceline::train {
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
   std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
-  std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks)> communicators;
+  std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
+      communicators;
   bool has_bf16_units = false;
 };
 
@@ -31,8 +33,18 @@ struct Progress {
   std::function<void(const measure::EpochRecord&)> epoch;
 };
 
-/// Memory of a whole run (all workers, loaders, data set, the process itself) by purpose.
-[[nodiscard]] graph::MemoryPlan plan_memory(const Options& options, const Backend& backend);
+/// What a run of these options would need and has, found without running it.
+struct Setup {
+  graph::MemoryPlan
+      plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
+  std::int64_t usable_bytes = 0;
+  std::int64_t train_samples = 0;
+};
+/// Errors   Error(usage), Error(data) as run() has them; a plan that does not fit is no error here
+[[nodiscard]] Setup inspect(const Options& options, const Backend& backend);
+
+/// The largest local batch that memory and data set allow for these options; 0 when none does.
+[[nodiscard]] std::int64_t largest_batch(const Options& options, const Backend& backend);
 
 /// Trains as told. Stops early, with status "interrupted" and everything kept, when `stop` is requested.
 ///

@@ -1,0 +1,45 @@
+#pragma once
+
+/// Which part of the communication the step really had to wait for, and which part of that was waiting for a
+/// later rank: worked out after the fact, from when each collective was posted and done on every rank.
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "measure/ledger.h"
+#include "measure/record.h"
+
+namespace paceline::train {
+
+/// Collects one rank's collectives and the intervals in which its step was blocked. Every step has the same
+/// collectives on every rank.
+///
+/// Threads  one
+class CollectiveLog {
+ public:
+  /// The list to which the timings of finished collectives are appended.
+  [[nodiscard]] std::vector<comm::Timing>& timings() { return timings_; }
+  void begin_step() { ++steps_; }
+  void begin_blocked();
+  void end_blocked();
+
+  /// Exchanges durations with the other ranks (transfer = the shortest of them), adds communication, transfer
+  /// and late-peer seconds to `rank`, moves what was waiting from exposed transfer to exposed wait in
+  /// `ledger`, and forgets the steps. Collective: every rank calls it at the same step.
+  void fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank);
+  /// The same, and appends each step's figures to `buckets` (as many as a step has collectives).
+  void fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank,
+            std::vector<measure::BucketRecord>& buckets);
+  void clear();
+
+ private:
+  struct Blocked {
+    base::TimePoint begin, end;
+  };
+  std::int64_t steps_ = 0;
+  std::vector<comm::Timing> timings_;
+  std::vector<Blocked> blocked_;
+};
+
+}  // namespace paceline::train

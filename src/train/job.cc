@@ -1,0 +1,25 @@
+#include "train/job.h"
+
+namespace paceline::train {
+
+engine::CompileOptions compile_options(const Options& options, const Resolved& resolved) {
+  return {.batch = static_cast<int>(resolved.engine_batch),
+          .precision = resolved.precision,
+          .threads = resolved.threads,
+          .training = true,
+          .rule = options.rule,
+          .batch_norm = options.batch_norm,
+          .ghost_size = options.ghost_size,
+          .seed = options.seed,
+          .reduce_statistics = {},
+          .world_size = resolved.workers};
+}
+
+data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {
+  return {.global_batch = resolved.global_batch,
+          .local_batch = resolved.local_batch,
+          .first = rank * resolved.local_batch,
+          .threads = options.loader_threads};
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,42 @@
+#pragma once
+
+/// What all workers of one run share: made by run() before they start, constant while they work.
+
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "graph/graph.h"
+#include "graph/layout.h"
+#include "train/buckets.h"
+#include "train/options.h"
+#include "train/resolve.h"
+#include "train/run.h"
+
+namespace paceline::train {
+
+struct Job {
+  const Options& options;
+  const Resolved& resolved;
+  const graph::Graph& graph;
+  const data::Source& source;
+  const Backend& backend;
+  const Progress& progress;
+  std::stop_token stop;
+  std::vector<std::vector<int>> cores;  ///< [worker]: to bind to; empty: nobody is bound
+  base::TimePoint started;              ///< of the command
+  /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
+  /// behind.
+  std::function<void(const std::vector<measure::EpochRecord>&)> keep;
+};
+
+/// The options that an engine of this run is compiled with (without the statistics hook, which is a rank's
+/// own).
+[[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved);
+
+/// The loader options of `rank`.
+[[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);
+
+}  // namespace paceline::train

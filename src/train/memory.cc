@@ -1,0 +1,81 @@
+#include "train/memory.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "measure/environment.h"
+#include "train/shards.h"
+
+namespace paceline::train {
+
+graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                           const data::Source& source, const Backend& backend) {
+  const auto compile = compile_options(options, resolved);
+  graph::MemoryPlan plan = backend.plan(graph, compile);
+  for (auto& line : plan.lines) line.bytes *= resolved.workers;
+  plan.lines.push_back(
+      {"loader", resolved.workers * data::Loader::planned_bytes(source.train->format(),
+                                                                loader_options(options, resolved, 0))});
+  const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
+  if (shard_arrays > 0)
+    plan.lines.push_back(
+        {"partial sums of shards", resolved.workers * shard_arrays * 4 * graph::flat_layout(graph).elements});
+  plan.lines.push_back({"data set", source.resident_bytes});
+  // Code, libraries and what earlier runs of this process left in its heap: counted as it stands.
+  plan.lines.push_back(
+      {"process", std::max<std::int64_t>(0, measure::resident_bytes() - source.resident_bytes)});
+  return plan;
+}
+
+std::int64_t usable_memory_bytes() { return measure::available_memory_bytes() + measure::resident_bytes(); }
+
+std::int64_t largest_local_batch(Options options, const graph::Graph& graph, const data::Source& source,
+                                 const Backend& backend, const Circumstances& circumstances,
+                                 std::int64_t available_bytes, std::int64_t limit) {
+  options.global_batch = 0;
+  const auto fits = [&](std::int64_t batch) {
+    options.local_batch = batch;
+    return plan_run(options, resolve(options, circumstances), graph, source, backend).total_bytes() <=
+           available_bytes;
+  };
+  // Batches must keep the options' own rules (a shard or a ghost group divides them): go in those units.
+  const std::int64_t unit = std::max<std::int64_t>(
+      1, std::max<std::int64_t>(options.shard,
+                                options.batch_norm == engine::BatchNormMode::ghost ? options.ghost_size : 1));
+  // Shards a worker stay a power of two, so with --shard the search is over powers.
+  if (options.shard > 0) {
+    std::int64_t best = 0;
+    for (std::int64_t batch = unit; batch <= limit && fits(batch); batch *= 2) best = batch;
+    return best;
+  }
+  std::int64_t low = 0, high = limit / unit + 1;  // low fits, high does not
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle * unit) ? low : high) = middle;
+  }
+  return low * unit;
+}
+
+void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                    const data::Source& source, const Backend& backend, const Circumstances& circumstances,
+                    const graph::MemoryPlan& plan) {
+  const std::int64_t usable = usable_memory_bytes();
+  if (plan.total_bytes() <= usable) return;
+  const std::int64_t largest = largest_local_batch(options, graph, source, backend, circumstances, usable,
+                                                   source.train->size() / resolved.workers);
+  if (largest == 0)
+    base::fail(base::ErrorKind::device,
+               "memory: the plan for {} workers x local batch {} is {:.2f} GB and this process may use "
+               "{:.2f} GB; not even "
+               "the smallest batch fits: use fewer workers or a smaller model",
+               resolved.workers, resolved.local_batch, static_cast<double>(plan.total_bytes()) / 1e9,
+               static_cast<double>(usable) / 1e9);
+  base::fail(
+      base::ErrorKind::device,
+      "memory: the plan for {} workers x local batch {} is {:.2f} GB and this process may use {:.2f} GB; the "
+      "largest local batch that fits is {}",
+      resolved.workers, resolved.local_batch, static_cast<double>(plan.total_bytes()) / 1e9,
+      static_cast<double>(usable) / 1e9, largest);
+}
+
+}  // namespace paceline::train

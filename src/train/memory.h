@@ -1,0 +1,32 @@
+#pragma once
+
+/// The memory of a whole run, planned before anything is allocated, and the largest batch that fits.
+
+#include <cstdint>
+
+#include "train/job.h"
+
+namespace paceline::train {
+
+/// By purpose: the engines' lines times the workers, loaders, partial sums of shards, the data set, the
+/// process.
+[[nodiscard]] graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved,
+                                         const graph::Graph& graph, const data::Source& source,
+                                         const Backend& backend);
+
+/// The largest local batch, at most `limit`, whose plan is at most `available_bytes`; 0 when none is.
+/// Cost     about log2(limit) plans
+[[nodiscard]] std::int64_t largest_local_batch(Options options, const graph::Graph& graph,
+                                               const data::Source& source, const Backend& backend,
+                                               const Circumstances& circumstances,
+                                               std::int64_t available_bytes, std::int64_t limit);
+
+/// What this process may use in all: what is free now and what it holds already.
+[[nodiscard]] std::int64_t usable_memory_bytes();
+
+/// Errors   Error(device) when the plan exceeds what there is: both numbers, and the largest batch that fits
+void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                    const data::Source& source, const Backend& backend, const Circumstances& circumstances,
+                    const graph::MemoryPlan& plan);
+
+}  // namespace paceline::train

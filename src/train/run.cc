@@ -1,0 +1,304 @@
+#include "train/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "base/topology.h"
+#include "graph/zoo.h"
+#include "measure/environment.h"
+#include "train/job.h"
+#include "train/memory.h"
+#include "train/worker.h"
+
+namespace paceline::train {
+namespace {
+
+using measure::Record;
+
+std::string utc_now() {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string describe_plan(const Record& record) {
+  return fmt::format("memory: plan {:.2f} GB of {:.2f} GB that this process may use",
+                     static_cast<double>(record.memory.plan_bytes) / 1e9,
+                     static_cast<double>(record.memory.available_bytes) / 1e9);
+}
+
+/// Everything that is known before the first step.
+Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                    const data::Source& source, const graph::MemoryPlan& plan) {
+  Record record;
+  record.kind = "train";
+  record.id = "train";
+  record.created = utc_now();
+  record.command = options.command;
+  record.settings = settings(options);
+  record.environment = measure::environment();
+  record.model = {.name = options.model,
+                  .parameters = graph.trainable_elements(),
+                  .training_flops = graph.training_flops()};
+  record.data = {.spec = source.spec,
+                 .name = source.name,
+                 .description = source.description,
+                 .synthetic = source.synthetic,
+                 .train_samples = source.train->size(),
+                 .test_samples = source.test->size(),
+                 .dropped_per_epoch = resolved.dropped_per_epoch,
+                 .steps_per_epoch = resolved.steps_per_epoch};
+  record.workers = resolved.workers;
+  record.threads_per_worker = resolved.threads;
+  record.oversubscribed = resolved.oversubscribed;
+  record.local_batch = resolved.local_batch;
+  record.global_batch = resolved.global_batch;
+  record.batch_given_as = resolved.batch_given_as;
+  record.precision = resolved.precision == engine::Precision::f32 ? "fp32" : "bf16";
+  record.device = options.device;
+  record.learning_rate = {.base = resolved.rate.base,
+                          .factor = resolved.rate.factor,
+                          .peak = resolved.rate.peak,
+                          .rule = resolved.rate.rule,
+                          .reference_batch = resolved.rate.reference_batch};
+  record.memory.plan_bytes = plan.total_bytes();
+  for (const auto& line : plan.lines) record.memory.plan_lines[line.purpose] += line.bytes;
+  record.memory.available_bytes = usable_memory_bytes();
+  record.window = {.unit = options.window_steps > 0 ? "steps" : "epoch",
+                   .warmup_steps = options.warmup_steps};
+  record.communication.communicator = "none";
+  if (resolved.oversubscribed)
+    record.notes.push_back(
+        fmt::format("{} workers x {} threads on {} cores: oversubscribed, times say nothing about "
+                    "machines with a core for each",
+                    resolved.workers, resolved.threads, resolved.cores));
+  if (options.shard > 0)
+    record.notes.push_back(
+        fmt::format("shards of {} samples, one thread a worker: the same bits for any number of "
+                    "workers",
+                    options.shard));
+  if (resolved.dropped_per_epoch > 0)
+    record.notes.push_back(
+        fmt::format("the last {} samples of each epoch's order do not fill a global batch of {} and "
+                    "are left out of that epoch (each epoch has another order)",
+                    resolved.dropped_per_epoch, resolved.global_batch));
+  return record;
+}
+
+/// Joins what the workers brought home into the record.
+void complete_record(Record& record, std::vector<WorkerResult>& results,
+                     const comm::Communicator& communicator) {
+  WorkerResult& root = results.front();
+  record.status = root.interrupted ? "interrupted" : "complete";
+  if (root.interrupted)
+    record.reason = fmt::format("stopped as asked after {} updates",
+                                root.epochs.empty() ? root.window_steps : root.epochs.back().updates);
+  record.window.steps = root.window_steps;
+  record.window.samples = root.window_steps * record.global_batch;
+  record.first_step_s = root.first_step_s;
+  record.epochs = std::move(root.epochs);
+  record.steps = std::move(root.steps);
+  record.buckets = std::move(root.buckets);
+  if (results.size() > 1) {
+    record.communication = {.communicator = communicator.name(),
+                            .algorithm = communicator.algorithm(),
+                            .gradient_bytes = root.gradient_bytes,
+                            .bytes_sent = root.traffic.bytes_sent,
+                            .collectives = root.traffic.collectives,
+                            .memory_ceiling_gb_per_s = root.ceiling_gb_per_s};
+  } else {
+    record.communication.gradient_bytes = root.gradient_bytes;
+  }
+  for (auto& note : root.notes) record.notes.push_back(std::move(note));
+  for (auto& result : results) {
+    record.window.wall_s = std::max(record.window.wall_s, result.rank.wall_s);
+    record.ranks.push_back(std::move(result.rank));
+  }
+}
+
+/// The error that began it: a rank that failed drags the others into comm errors.
+std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
+  std::exception_ptr consequence;
+  for (const auto& error : errors) {
+    if (!error) continue;
+    try {
+      std::rethrow_exception(error);
+    } catch (const base::Error& typed) {
+      if (typed.kind() != base::ErrorKind::comm) return error;
+      if (!consequence) consequence = error;
+    } catch (...) {
+      return error;
+    }
+  }
+  return consequence;
+}
+
+std::string sentence_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+/// Starts a thread a worker, waits for all of them; throws what went wrong first.
+std::vector<WorkerResult> run_workers(const Job& job,
+                                      std::vector<std::unique_ptr<comm::Communicator>>& communicators) {
+  std::vector<WorkerResult> results(communicators.size());
+  std::vector<std::exception_ptr> errors(communicators.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < communicators.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          results[rank] = work(job, *communicators[rank]);
+        } catch (...) {
+          errors[rank] = std::current_exception();
+          communicators[rank]->abort(sentence_of(errors[rank]));
+        }
+      });
+    }
+  }
+  if (const auto cause = first_cause(errors)) std::rethrow_exception(cause);
+  return results;
+}
+
+void keep_record(const Options& options, const Record& record) {
+  if (!options.out.empty()) measure::write_record(options.out / "record.json", record);
+}
+
+/// The epochs that the resumed training had already behind it, from the record beside its checkpoint.
+std::vector<measure::EpochRecord> earlier_epochs(const Options& options) {
+  if (options.resume.empty()) return {};
+  const auto directory =
+      std::filesystem::is_directory(options.resume) ? options.resume : options.resume.parent_path();
+  const auto path = directory / "record.json";
+  if (!std::filesystem::exists(path)) return {};
+  return measure::read_record(path).epochs;
+}
+
+void prepend_epochs(Record& record, const std::vector<measure::EpochRecord>& earlier) {
+  if (record.epochs.empty()) {
+    record.epochs = earlier;
+    return;
+  }
+  const std::int64_t first = record.epochs.front().epoch;
+  const auto end =
+      std::find_if(earlier.begin(), earlier.end(), [&](const auto& epoch) { return epoch.epoch >= first; });
+  record.epochs.insert(record.epochs.begin(), earlier.begin(), end);
+}
+
+Circumstances circumstances_of(const data::Source& source, const Backend& backend) {
+  return {.train_samples = source.train->size(),
+          .cores = static_cast<int>(base::available_cores().size()),
+          .has_bf16_units = backend.has_bf16_units};
+}
+
+graph::Graph make_graph(const Options& options, const data::Source& source) {
+  const auto format = source.train->format();
+  return graph::make_model(options.model, {format.channels, format.height, format.width}, source.classes(),
+                           options.label_smoothing);
+}
+
+}  // namespace
+
+Setup inspect(const Options& options, const Backend& backend) {
+  const auto source = data::open(options.data);
+  const auto graph = make_graph(options, source);
+  const auto circumstances = circumstances_of(source, backend);
+  const auto resolved = resolve(options, circumstances);
+  const std::int64_t usable = usable_memory_bytes();
+  return {.plan = plan_run(options, resolved, graph, source, backend),
+          .usable_bytes = usable,
+          .train_samples = source.train->size()};
+}
+
+std::int64_t largest_batch(const Options& options, const Backend& backend) {
+  const auto source = data::open(options.data);
+  return largest_local_batch(options, make_graph(options, source), source, backend,
+                             circumstances_of(source, backend), usable_memory_bytes(),
+                             source.train->size() / options.workers);
+}
+
+measure::Record run(const Options& asked, const Backend& backend, std::stop_token stop,
+                    const Progress& progress) {
+  Options options = asked;
+  if (options.started == base::TimePoint{}) options.started = base::Clock::now();
+  const auto source = data::open(options.data);
+  const auto graph = make_graph(options, source);
+  const auto circumstances = circumstances_of(source, backend);
+  const auto resolved = resolve(options, circumstances);
+  const auto plan = plan_run(options, resolved, graph, source, backend);
+  require_memory(options, resolved, graph, source, backend, circumstances, plan);
+
+  Record record = begin_record(options, resolved, graph, source, plan);
+  const auto earlier = earlier_epochs(options);
+  if (progress.say) {
+    progress.say(
+        fmt::format("{}: {} parameters; {}", options.model, record.model.parameters, source.description));
+    progress.say(fmt::format("{} workers x {} threads on {} cores, local batch {}, global batch {}, {}",
+                             resolved.workers, resolved.threads, resolved.cores, resolved.local_batch,
+                             resolved.global_batch, record.precision));
+    progress.say(resolved.rate.sentence);
+    progress.say(describe_plan(record));
+    for (const auto& note : record.notes) progress.say(note);
+  }
+
+  Job job{.options = options,
+          .resolved = resolved,
+          .graph = graph,
+          .source = source,
+          .backend = backend,
+          .progress = progress,
+          .stop = stop,
+          .cores = {},
+          .started = options.started,
+          .keep = {}};
+  if (options.pin && !resolved.oversubscribed)
+    job.cores = base::plan_cores(resolved.workers, resolved.threads).cores;
+  if (!options.out.empty() && options.window_steps == 0) {
+    job.keep = [&](const std::vector<measure::EpochRecord>& epochs) {
+      Record partial = record;
+      partial.status = "interrupted";
+      partial.reason = "the run ended without a word after this epoch";
+      partial.epochs = epochs;
+      prepend_epochs(partial, earlier);
+      keep_record(options, partial);
+    };
+  }
+
+  measure::reset_peak_memory();
+  auto communicators = backend.communicators(resolved.workers, std::chrono::seconds(options.deadline_s));
+  try {
+    auto results = run_workers(job, communicators);
+    record.memory.peak_bytes = measure::peak_resident_bytes();
+    complete_record(record, results, *communicators.front());
+  } catch (const std::exception& error) {
+    record.status = "failed";
+    record.reason = error.what();
+    if (!options.out.empty() && std::filesystem::exists(options.out / "record.json") &&
+        options.window_steps == 0) {
+      const auto kept = measure::read_record(options.out / "record.json");
+      if (kept.created == record.created) record.epochs = kept.epochs;
+    }
+    keep_record(options, record);
+    throw;
+  }
+  prepend_epochs(record, earlier);
+  keep_record(options, record);
+  return record;
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,91 @@
+#include "train/step.h"
+
+#include <cmath>
+
+namespace paceline::train {
+namespace {
+
+/// Shard `shard` of a batch as the engine wants it.
+engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved, std::int64_t shard,
+                              std::int64_t update) {
+  const std::int64_t samples = resolved.engine_batch;
+  const std::size_t pixels = batch.images.size() / batch.labels.size();
+  return {.images = batch.images.subspan(static_cast<std::size_t>(shard * samples) * pixels,
+                                         static_cast<std::size_t>(samples) * pixels),
+          .labels = batch.labels.subspan(static_cast<std::size_t>(shard * samples),
+                                         static_cast<std::size_t>(samples)),
+          .gradient_scale = 1.0 / static_cast<double>(resolved.global_batch),
+          .step = static_cast<std::uint64_t>(update),
+          .first_position = batch.first_position + shard * samples};
+}
+
+}  // namespace
+
+Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
+                 measure::Ledger& ledger, CollectiveLog& log)
+    : job_(job),
+      engine_(engine),
+      communicator_(communicator),
+      ledger_(ledger),
+      log_(log),
+      buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(job.options.bucket_mb * 1e6))),
+      reducer_(buckets_, communicator),
+      shard_sums_(job.resolved.shards_per_worker, engine.layout().elements) {}
+
+engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::int64_t update) {
+  const auto gradients = engine_.gradients();
+  const std::int64_t shards = job_.resolved.shards_per_worker;
+  engine::LossSums sums;
+  for (std::int64_t shard = 0; shard < shards; ++shard) {
+    const bool last = shard + 1 == shards;
+    ledger_.enter(measure::Phase::forward);
+    sums += engine_.forward(shard_input(batch, job_.resolved, shard, update));
+    if (last && communicator_.size() > 1) {
+      // The votes travel beside the gradients: a small sum of their own that is long done when the step ends.
+      control_[0] = job_.stop.stop_requested() ? 1.0f : 0.0f;
+      control_[1] = std::isfinite(sums.loss) ? 0.0f : 1.0f;
+      control_pending_ = communicator_.all_reduce(control_);
+      reducer_.begin(gradients);
+    }
+    ledger_.enter(measure::Phase::backward);
+    if (!last) {
+      engine_.backward([](std::int64_t) {});
+      shard_sums_.add(gradients);
+    } else if (communicator_.size() > 1) {
+      const auto join = [&](std::int64_t begin, std::int64_t end) {
+        shard_sums_.join_last(gradients, begin, end);
+      };
+      engine_.backward([&](std::int64_t ready) {
+        reducer_.ready(ready, shards > 1 ? join : std::function<void(std::int64_t, std::int64_t)>{});
+      });
+    } else {
+      engine_.backward([](std::int64_t) {});
+      if (shards > 1) shard_sums_.join_last(gradients, 0, engine_.layout().elements);
+    }
+  }
+  shard_sums_.clear();
+  return sums;
+}
+
+StepResult Stepper::agree(engine::LossSums local) {
+  if (communicator_.size() == 1)
+    return {.local = local, .stop = job_.stop.stop_requested(), .not_finite = !std::isfinite(local.loss)};
+  ledger_.enter(measure::Phase::exposed_transfer);  // how much of it was waiting is known later (exposure.h)
+  log_.begin_blocked();
+  reducer_.wait(log_.timings());
+  control_pending_->wait();
+  control_pending_.reset();
+  log_.end_blocked();
+  return {.local = local, .stop = control_[0] > 0, .not_finite = control_[1] > 0};
+}
+
+StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr) {
+  log_.begin_step();
+  const StepResult result = agree(forward_and_backward(batch, update));
+  ledger_.enter(measure::Phase::update);
+  if (!result.not_finite) engine_.update(job_.options.rule, lr, update + 1);
+  ledger_.enter(measure::Phase::other);
+  return result;
+}
+
+}  // namespace paceline::train

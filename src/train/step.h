@@ -1,0 +1,56 @@
+#pragma once
+
+/// One global step of one worker: shards forward and backward, buckets leaving on the way, the update.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/loader.h"
+#include "engine/engine.h"
+#include "measure/ledger.h"
+#include "train/buckets.h"
+#include "train/exposure.h"
+#include "train/job.h"
+#include "train/shards.h"
+
+namespace paceline::train {
+
+/// What the ranks agreed on during a step.
+struct StepResult {
+  engine::LossSums local;   ///< this worker's samples
+  bool stop = false;        ///< some rank was asked to stop: every rank learns it in the same step
+  bool not_finite = false;  ///< some rank's loss is not finite: the update was left out, everywhere
+};
+
+/// Threads  one, the worker's own
+class Stepper {
+ public:
+  Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator, measure::Ledger& ledger,
+          CollectiveLog& log);
+
+  /// Runs global step `update` (from 0) on `batch` at learning rate `lr`.
+  /// Errors   Error(comm) when a peer is lost
+  StepResult run(const data::Batch& batch, std::int64_t update, double lr);
+
+  [[nodiscard]] const Buckets& buckets() const { return buckets_; }
+
+ private:
+  engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update);
+  StepResult agree(engine::LossSums local);
+
+  const Job& job_;
+  engine::Engine& engine_;
+  comm::Communicator& communicator_;
+  measure::Ledger& ledger_;
+  CollectiveLog& log_;
+  Buckets buckets_;
+  BucketReducer reducer_;
+  ShardSums shard_sums_;
+  float control_[2] = {0, 0};  ///< votes: [0] stop, [1] loss not finite
+  std::unique_ptr<comm::Pending> control_pending_;
+};
+
+}  // namespace paceline::train

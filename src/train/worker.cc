@@ -1,0 +1,309 @@
+#include "train/worker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/error.h"
+#include "base/topology.h"
+#include "data/augment.h"
+#include "data/loader.h"
+#include "data/sampler.h"
+#include "graph/initialise.h"
+#include "train/checkpoint.h"
+#include "train/evaluate.h"
+#include "train/exposure.h"
+#include "train/step.h"
+
+namespace paceline::train {
+namespace {
+
+using measure::InPhase;
+using measure::Phase;
+
+constexpr int kKeptCheckpoints = 2;
+constexpr std::int64_t kLoggedSteps = 1000;  ///< runs up to this long keep every step's loss unasked
+
+data::AugmentOptions augment_options(const Job& job) {
+  return {.crop_padding = job.options.augment ? job.source.crop_padding : 0,
+          .flip = job.options.augment && job.source.flip,
+          .mean = job.source.mean,
+          .stddev = job.source.stddev,
+          .seed = job.options.seed};
+}
+
+class Worker {
+ public:
+  Worker(const Job& job, comm::Communicator& communicator) : job_(job), communicator_(communicator) {}
+
+  WorkerResult run() {
+    bind();
+    compile();
+    restore();
+    open_loader();
+    stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_);
+    result_.gradient_bytes = 4 * engine_->layout().elements;
+    if (is_window() && communicator_.size() > 1) measure_ceiling();
+    communicator_.barrier();
+    start_window();
+    train();
+    end_window();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool is_window() const { return job_.options.window_steps != 0; }
+  [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
+  [[nodiscard]] const Length& length() const { return job_.resolved.length; }
+
+  void bind() {
+    if (job_.cores.empty()) return;
+    result_.rank.cores = job_.cores[static_cast<std::size_t>(communicator_.rank())];
+    const auto refused = base::bind_current_thread(result_.rank.cores);
+    if (!refused) return;
+    result_.rank.cores.clear();
+    if (is_root()) result_.notes.push_back("workers are not pinned to cores: " + *refused);
+  }
+
+  void compile() {
+    auto options = compile_options(job_.options, job_.resolved);
+    if (options.batch_norm == engine::BatchNormMode::synchronised) {
+      options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
+    }
+    engine_ = job_.backend.compile(job_.graph, options);
+  }
+
+  /// Statistics of a synchronised batch norm: nothing else can be done meanwhile, so all of it is exposed.
+  void reduce_statistics(std::span<double> values) {
+    if (communicator_.size() == 1) return;
+    const InPhase exposed(ledger_, Phase::exposed_transfer);
+    statistics_log_.begin_blocked();
+    const auto posted = base::Clock::now();
+    communicator_.all_reduce(values, comm::Reduce::sum);
+    statistics_log_.end_blocked();
+    statistics_log_.timings().push_back({.posted = posted, .done = base::Clock::now()});
+  }
+
+  /// First weights, or those of a checkpoint: read by rank 0, the same bytes for all.
+  void restore() {
+    if (job_.options.resume.empty()) {
+      graph::initialise(job_.graph, engine_->layout(), job_.options.seed, engine_->weights());
+      engine_->weights_changed();
+      return;
+    }
+    if (is_root()) {
+      const auto path = find_checkpoint(job_.options.resume);
+      counters_ = read_checkpoint(path, *engine_, job_.options, job_.resolved);
+      result_.checkpoint = path.string();
+      result_.notes.push_back("resumed from " + path.filename().string() + " at update " +
+                              std::to_string(counters_.update));
+    }
+    communicator_.broadcast(std::as_writable_bytes(std::span(&counters_, 1)), 0);
+    communicator_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
+    for (int slot = 0; slot < engine::state_slots(job_.options.rule); ++slot)
+      communicator_.broadcast(std::as_writable_bytes(engine_->optimizer_state(slot)), 0);
+    engine_->weights_changed();
+  }
+
+  void open_loader() {
+    auto options = loader_options(job_.options, job_.resolved, communicator_.rank());
+    options.start_epoch = counters_.epoch;
+    options.start_step = counters_.step;
+    const auto& train = *job_.source.train;
+    loader_.emplace(train, data::Sampler(train.size(), job_.options.seed),
+                    data::Augment(train.format(), augment_options(job_)), options);
+  }
+
+  /// What an all-reduce of the largest bucket reaches when nothing else runs: the best of a few, the same
+  /// message size as in the step. Gradients are not yet in use.
+  void measure_ceiling() {
+    constexpr int kTries = 6;
+    const auto& buckets = stepper_->buckets();
+    std::size_t largest = 0;
+    for (std::size_t i = 1; i < buckets.count(); ++i)
+      if (buckets.bytes(i) > buckets.bytes(largest)) largest = i;
+    const auto part = engine_->gradients().subspan(static_cast<std::size_t>(buckets.begin(largest)),
+                                                   static_cast<std::size_t>(buckets.bytes(largest) / 4));
+    std::fill(part.begin(), part.end(), 0.0f);
+    double shortest = 0;
+    for (int i = 0; i < kTries; ++i) {
+      communicator_.barrier();
+      const auto pending = communicator_.all_reduce(part);
+      pending->wait();
+      const auto timing = pending->timing();
+      double seconds = base::seconds(timing.done - timing.posted);
+      communicator_.all_reduce(std::span(&seconds, 1), comm::Reduce::min);
+      if (i > 0 && (shortest == 0 || seconds < shortest)) shortest = seconds;  // the first one touches memory
+    }
+    const double ranks = communicator_.size();
+    const double algbw = static_cast<double>(buckets.bytes(largest)) / shortest;
+    result_.ceiling_gb_per_s = algbw * 2 * (ranks - 1) / ranks / 1e9;
+  }
+
+  void start_window() {
+    gradients_log_.clear();
+    statistics_log_.clear();
+    result_.rank.step_s.clear();
+    result_.buckets.assign(communicator_.size() > 1 ? stepper_->buckets().count() : 0, {});
+    for (std::size_t i = 0; i < result_.buckets.size(); ++i)
+      result_.buckets[i].bytes = stepper_->buckets().bytes(i);
+    traffic_before_ = communicator_.traffic();
+    loader_before_ = loader_->statistics();
+    window_begin_ = base::Clock::now();
+    ledger_.start();
+  }
+
+  void end_window() {
+    fold();
+    result_.rank.phases = ledger_.totals();
+    result_.rank.wall_s = base::seconds_since(window_begin_);
+    result_.rank.rank = communicator_.rank();
+    const auto traffic = communicator_.traffic();
+    result_.traffic = {.collectives = traffic.collectives - traffic_before_.collectives,
+                       .steps = traffic.steps - traffic_before_.steps,
+                       .bytes_sent = traffic.bytes_sent - traffic_before_.bytes_sent,
+                       .bytes_received = traffic.bytes_received - traffic_before_.bytes_received};
+    result_.window_steps = static_cast<std::int64_t>(result_.rank.step_s.size());
+    result_.rank.loader_prepare_s = loader_->statistics().prepare_s - loader_before_.prepare_s;
+    result_.rank.loader_threads = job_.options.loader_threads;
+  }
+
+  void fold() {
+    gradients_log_.fold(communicator_, ledger_, result_.rank, result_.buckets);
+    statistics_log_.fold(communicator_, ledger_, result_.rank);
+  }
+
+  void train() {
+    for (std::int64_t update = counters_.update; update < length().updates; ++update) {
+      if (is_window() && update == job_.options.warmup_steps && update > 0) {
+        communicator_.barrier();
+        start_window();
+      }
+      const bool stopped = step(update);
+      const bool last = stopped || update + 1 == length().updates;
+      result_.interrupted = stopped && update + 1 < length().updates;
+      if (!is_window() && (counters_.step == 0 || last)) end_epoch(last);
+      if (stopped) return;
+    }
+  }
+
+  /// One step; true when the run was asked to stop.
+  bool step(std::int64_t update) {
+    const auto begin = base::Clock::now();
+    ledger_.enter(Phase::data_wait);
+    const data::Batch& batch = loader_->next();
+    ledger_.enter(Phase::other);
+    const double lr = learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
+    const StepResult outcome = stepper_->run(batch, update, lr);
+    if (outcome.not_finite) fail_not_finite(update, lr, outcome.local.loss);
+
+    epoch_sums_ += outcome.local;
+    counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
+    if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
+    last_lr_ = lr;
+    log_step(update, lr, outcome.local);
+    if (update == 0 && is_root()) result_.first_step_s = base::seconds_since(job_.started);
+    const double seconds = base::seconds_since(begin);
+    result_.rank.step_s.push_back(seconds);
+    epoch_seconds_ += seconds;
+    if (is_root() && job_.progress.step)
+      job_.progress.step(update + 1, length().updates,
+                         epoch_sums_.loss / static_cast<double>(epoch_sums_.samples),
+                         static_cast<double>(job_.resolved.global_batch) / seconds);
+    return outcome.stop;
+  }
+
+  [[noreturn]] void fail_not_finite(std::int64_t update, double lr, double loss) const {
+    base::fail(
+        base::ErrorKind::data,
+        "step {} of {}: the loss is no longer finite ({} on rank {}) at learning rate {:g}; the last good "
+        "checkpoint is {}; try a lower --lr, --warmup or another --precision",
+        update + 1, length().updates, loss, communicator_.rank(), lr,
+        result_.checkpoint.empty() ? "none (no epoch was complete, or no --out was given)"
+                                   : result_.checkpoint);
+  }
+
+  void log_step(std::int64_t update, double lr, const engine::LossSums& local) {
+    if (is_window() || (!job_.options.log_steps && length().updates > kLoggedSteps)) return;
+    logged_losses_.push_back(local.loss);
+    result_.steps.push_back({.update = update + 1, .loss = 0, .lr = lr});
+  }
+
+  /// Losses of logged steps become means over the global batch: one reduction for all of an epoch's steps.
+  void reduce_logged() {
+    if (logged_losses_.empty()) return;
+    communicator_.all_reduce(logged_losses_, comm::Reduce::sum);
+    const std::size_t first = result_.steps.size() - logged_losses_.size();
+    for (std::size_t i = 0; i < logged_losses_.size(); ++i)
+      result_.steps[first + i].loss = logged_losses_[i] / static_cast<double>(job_.resolved.global_batch);
+    logged_losses_.clear();
+  }
+
+  void end_epoch(bool last) {
+    fold();
+    reduce_logged();
+    const auto sums = reduce_sums(epoch_sums_, communicator_);
+    const std::int64_t number = counters_.step == 0 ? counters_.epoch : counters_.epoch + 1;
+    measure::EpochRecord epoch{
+        .epoch = number,
+        .updates = counters_.update,
+        .seconds = epoch_seconds_,
+        .lr = last_lr_,
+        .train_loss = sums.loss / static_cast<double>(sums.samples),
+        .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples)};
+    const int every = job_.options.evaluate_every;
+    if (every > 0 && (last || number % every == 0) && !result_.interrupted) {
+      const InPhase evaluation(ledger_, Phase::evaluation);
+      const auto test =
+          evaluate(job_.source, *engine_, static_cast<int>(job_.resolved.engine_batch), communicator_);
+      epoch.test_loss = test.loss / static_cast<double>(test.samples);
+      epoch.test_accuracy = static_cast<double>(test.correct) / static_cast<double>(test.samples);
+    }
+    epoch_sums_ = {};
+    epoch_seconds_ = 0;
+    result_.epochs.push_back(epoch);
+    if (!is_root()) return;
+    if (last || number % std::max(1, job_.options.checkpoint_every) == 0) checkpoint();
+    if (job_.keep) job_.keep(result_.epochs);
+    if (job_.progress.epoch) job_.progress.epoch(epoch);
+  }
+
+  void checkpoint() {
+    if (job_.options.out.empty() || !job_.options.save_checkpoints) return;
+    const InPhase writing(ledger_, Phase::checkpoint);
+    const auto path = checkpoint_path(job_.options.out, counters_.update);
+    write_checkpoint(path, *engine_, job_.options, job_.resolved, counters_);
+    result_.checkpoint = path.string();
+    prune_checkpoints(job_.options.out, kKeptCheckpoints);
+  }
+
+  const Job& job_;
+  comm::Communicator& communicator_;
+  WorkerResult result_;
+  measure::Ledger ledger_;
+  CollectiveLog gradients_log_;   ///< the buckets
+  CollectiveLog statistics_log_;  ///< synchronised batch norm
+  std::unique_ptr<engine::Engine> engine_;
+  std::optional<data::Loader> loader_;
+  std::optional<Stepper> stepper_;
+  Counters counters_;
+
+  // Since the last epoch ended, this rank's own:
+  engine::LossSums epoch_sums_;
+  double epoch_seconds_ = 0;
+  double last_lr_ = 0;
+  std::vector<double> logged_losses_;
+
+  // At the begin of the window:
+  comm::Traffic traffic_before_;
+  data::LoaderStatistics loader_before_;
+  base::TimePoint window_begin_{};
+};
+
+}  // namespace
+
+WorkerResult work(const Job& job, comm::Communicator& communicator) {
+  return Worker(job, communicator).run();
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,38 @@
+#pragma once
+
+/// One rank's training from the first step to the last: what run() starts on a thread of its own.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "measure/record.h"
+#include "train/job.h"
+
+namespace paceline::train {
+
+/// What a rank brings home. Figures of the measured window only, except epochs, steps and `first_step_s`.
+struct WorkerResult {
+  measure::RankRecord rank;
+  std::vector<measure::BucketRecord> buckets;
+  std::vector<measure::EpochRecord> epochs;
+  std::vector<measure::StepRecord> steps;
+  std::int64_t window_steps = 0;
+  std::optional<double> first_step_s;
+  comm::Traffic traffic;  ///< of the window
+  std::int64_t gradient_bytes = 0;
+  std::optional<double>
+      ceiling_gb_per_s;  ///< busbw of an all-reduce of a bucket's size, nothing else running
+  bool interrupted = false;
+  std::string checkpoint;  ///< the last one written; rank 0
+  std::vector<std::string> notes;
+};
+
+/// Runs rank `communicator.rank()` of `job`.
+/// Errors   Error(data) naming step, learning rate and last good checkpoint when the loss is no longer
+/// finite;
+///          Error(comm) when a peer is lost; whatever loader, engine and checkpoints throw
+[[nodiscard]] WorkerResult work(const Job& job, comm::Communicator& communicator);
+
+}  // namespace paceline::train
