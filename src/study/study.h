@@ -1,8 +1,8 @@
 #pragma once
 
 /// Which cells to run, in which order, and when to stop. A cell is one configuration that is measured: it is
-/// run by train::run and leaves one record. A study that was stopped goes on where it was: a record of the same
-/// id and settings that is complete is read back, not run again.
+/// run by train::run and leaves one record. A study that was stopped goes on where it was: a record of the
+/// same id and settings that is complete is read back, not run again.
 
 #include <cstdint>
 #include <filesystem>
@@ -17,16 +17,17 @@
 
 namespace paceline::study {
 
-/// What is varied. Each list is in the order of the tables; repeats are interleaved (all cells once, then again).
+/// What is varied. Each list is in the order of the tables; repeats are interleaved (all cells once, then
+/// again).
 struct Axes {
   std::vector<int> workers{1, 2, 4};
   std::vector<std::int64_t> batches{32, 128, 512};  ///< local for weak and sweep, global for strong
   bool automatic_batches = false;  ///< sweep: multiply by `batch_factor` until memory or data ends
   int batch_factor = 2;
-  std::string mode = "weak";       ///< "weak", "strong" or "both"
+  std::string mode = "weak";  ///< "weak", "strong" or "both"
   int repeats = 3;
-  double cell_seconds = 0;         ///< > 0: a cell whose measured steps would take longer measures fewer steps;
-                                   ///< one whose single step would, is skipped and says so
+  double cell_seconds = 0;  ///< > 0: a cell whose measured steps would take longer measures fewer steps;
+                            ///< one whose single step would, is skipped and says so
 };
 
 /// Convergence: what the baseline's batch is, and the large one.
@@ -35,7 +36,7 @@ struct ConvergeAxes {
   std::int64_t large_batch = 2048;    ///< global
   std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`
   double warmup_epochs = 1;
-  int repeats = 1;                    ///< seeds seed, seed + 1, ...
+  int repeats = 1;  ///< seeds seed, seed + 1, ...
 };
 [[nodiscard]] std::vector<std::string> converge_variants();
 
@@ -61,15 +62,15 @@ struct Cell {
   std::string skip;  ///< not empty: not run, and why; its record has status "skipped"
 };
 
-// The lists of cells: pure functions of what is asked (sweep also asks the plan), so that a study can be shown
-// before it is run.
+// The lists of cells: pure functions of what is asked (sweep also asks the plan), so that a study can be
+// shown before it is run.
 [[nodiscard]] std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes,
                                             const train::Backend& backend);
 [[nodiscard]] std::vector<Cell> scale_cells(const train::Options& base, const Axes& axes);
 [[nodiscard]] std::vector<Cell> converge_cells(const train::Options& base, const ConvergeAxes& axes);
 
-/// Everything a study measures: sweep, weak and strong scaling, convergence. `quick` takes sizes that end within
-/// five minutes on two cores with the default model; otherwise the axes given.
+/// Everything a study measures: sweep, weak and strong scaling, convergence. `quick` takes sizes that end
+/// within five minutes on two cores with the default model; otherwise the axes given.
 struct StudyOptions {
   bool quick = false;
   Axes sweep, scale;
@@ -81,8 +82,8 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
 [[nodiscard]] std::vector<Cell> study_cells(const train::Options& base, const StudyOptions& options,
                                             const train::Backend& backend);
 
-/// Runs the cells in order; returns a record for each, skipped and failed ones included. A failed cell does not
-/// end the study: its record has status "failed" and the sentence. Stops early when asked to.
+/// Runs the cells in order; returns a record for each, skipped and failed ones included. A failed cell does
+/// not end the study: its record has status "failed" and the sentence. Stops early when asked to.
 [[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<Cell>& cells, const Runner& runner);
 
 }  // namespace paceline::study

@@ -1,0 +1,113 @@
+/// The lists of cells of scaling and convergence: pure functions of what is asked.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "study/study.h"
+
+namespace paceline::study {
+namespace {
+
+void require_mode(const std::string& mode) {
+  if (mode != "weak" && mode != "strong" && mode != "both")
+    base::fail(base::ErrorKind::usage, "--mode '{}' is unknown; known are weak, strong, both", mode);
+}
+
+Cell scale_cell(const train::Options& base, const std::string& scaling, int workers, std::int64_t batch,
+                int repeat) {
+  Cell cell{.id = fmt::format("scale-{}-w{}-b{}-r{}", scaling, workers, batch, repeat),
+            .kind = "scale",
+            .scaling = scaling,
+            .repeat = repeat,
+            .options = base};
+  cell.options.workers = workers;
+  cell.options.local_batch = scaling == "weak" ? batch : 0;
+  cell.options.global_batch = scaling == "strong" ? batch : 0;
+  if (scaling == "strong" && batch % workers != 0)
+    cell.skip = fmt::format("the global batch {} does not divide by {} workers", batch, workers);
+  return cell;
+}
+
+/// One remedy more in each variant; the words are those of the tables.
+const std::vector<std::string> kVariants{"baseline",          "large batch", "+ linear scaling",
+                                         "+ linear, warm-up", "+ LARS",      "+ sync BN"};
+
+/// LARS measures the learning rate in units of |w|/|g|: its base differs from SGD's by about 1/trust.
+/// Source   You, Gitman, Ginsburg, "Large batch training of convolutional networks", 2017
+constexpr double kLarsRate = 20;
+
+void apply_variant(train::Options& options, const std::string& variant, const ConvergeAxes& axes) {
+  options.lr_batch = axes.baseline_batch;
+  options.local_batch = 0;
+  options.global_batch = variant == "baseline" ? axes.baseline_batch : axes.large_batch;
+  options.scale_lr =
+      variant == "baseline" || variant == "large batch" ? train::LrScaling::none : train::LrScaling::linear;
+  if (variant == "+ linear, warm-up" || variant == "+ LARS" || variant == "+ sync BN")
+    options.schedule.warmup_epochs = axes.warmup_epochs;
+  if (variant == "+ LARS") {
+    options.rule = {.kind = engine::UpdateKind::lars,
+                    .momentum = options.rule.momentum,
+                    .weight_decay = options.rule.weight_decay};
+    options.lr *= kLarsRate;
+    options.scale_lr = train::LrScaling::sqrt;  // LARS normalises by layer already: linear would count twice
+  }
+  if (variant == "+ sync BN") options.batch_norm = engine::BatchNormMode::synchronised;
+}
+
+std::string slug(const std::string& variant) {
+  std::string text;
+  for (const char letter : variant) {
+    if (std::isalnum(static_cast<unsigned char>(letter)))
+      text += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    else if (!text.empty() && text.back() != '-')
+      text += '-';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> converge_variants() { return kVariants; }
+
+std::vector<Cell> scale_cells(const train::Options& base, const Axes& axes) {
+  require_mode(axes.mode);
+  std::vector<Cell> cells;
+  for (int repeat = 0; repeat < axes.repeats; ++repeat)
+    for (const std::string scaling : {"weak", "strong"}) {
+      if (axes.mode != scaling && axes.mode != "both") continue;
+      for (const std::int64_t batch : axes.batches)
+        for (const int workers : axes.workers)
+          cells.push_back(scale_cell(base, scaling, workers, batch, repeat));
+    }
+  return cells;
+}
+
+std::vector<Cell> converge_cells(const train::Options& base, const ConvergeAxes& axes) {
+  const auto& variants = axes.variants.empty() ? kVariants : axes.variants;
+  std::vector<Cell> cells;
+  for (int repeat = 0; repeat < axes.repeats; ++repeat) {
+    for (const auto& variant : variants) {
+      if (std::find(kVariants.begin(), kVariants.end(), variant) == kVariants.end())
+        base::fail(base::ErrorKind::usage, "variant '{}' is unknown; known are {}", variant,
+                   fmt::join(kVariants, ", "));
+      // One worker's batch norm already sees the whole global batch: there is nothing to synchronise.
+      if (variant == "+ sync BN" && base.workers < 2) continue;
+      Cell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
+                .kind = "converge",
+                .variant = variant,
+                .repeat = repeat,
+                .options = base};
+      apply_variant(cell.options, variant, axes);
+      cell.options.seed = base.seed + static_cast<std::uint64_t>(repeat);
+      cell.options.window_steps = 0;
+      cells.push_back(std::move(cell));
+    }
+  }
+  return cells;
+}
+
+}  // namespace paceline::study

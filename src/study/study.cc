@@ -1,0 +1,51 @@
+/// The whole study as one list of cells, and what --quick means.
+
+#include "study/study.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace paceline::study {
+namespace {
+
+bool is_given(const std::vector<std::string>& given, const std::string& name) {
+  return std::find(given.begin(), given.end(), name) != given.end();
+}
+
+}  // namespace
+
+void apply_quick(train::Options& base, StudyOptions& options, const std::vector<std::string>& given) {
+  options.quick = true;
+  if (!is_given(given, "model")) base.model = "resnet8-cifar";
+  if (!is_given(given, "window-steps")) base.window_steps = 8;
+  if (!is_given(given, "warmup-steps")) base.warmup_steps = 2;
+  if (!is_given(given, "repeats")) options.sweep.repeats = options.scale.repeats = 3;
+  if (!is_given(given, "batches")) {
+    options.sweep.batches = {8, 16, 32, 64, 128, 256, 512, 1024};
+    options.sweep.automatic_batches = false;
+    options.scale.batches = {32, 128, 512};
+  }
+  if (!is_given(given, "mode")) options.scale.mode = "both";
+  if (!is_given(given, "epochs")) base.epochs = 3;
+  if (!is_given(given, "data")) base.data = "synthetic,train=12800,test=2000";
+  options.converge.baseline_batch = 64;
+  options.converge.large_batch = 1024;
+}
+
+std::vector<Cell> study_cells(const train::Options& base, const StudyOptions& options,
+                              const train::Backend& backend) {
+  std::vector<Cell> cells;
+  const auto append = [&](std::vector<Cell> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(cells));
+  };
+  if (options.with_sweep) {
+    train::Options one = base;
+    one.workers = 1;
+    append(sweep_cells(one, options.sweep, backend));
+  }
+  if (options.with_scale) append(scale_cells(base, options.scale));
+  if (options.with_converge) append(converge_cells(base, options.converge));
+  return cells;
+}
+
+}  // namespace paceline::study

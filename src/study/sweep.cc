@@ -1,0 +1,88 @@
+/// The cells of a batch sweep: the batch grows until the plan says that memory ends, or data does.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "study/study.h"
+
+namespace paceline::study {
+namespace {
+
+Cell sweep_cell(const train::Options& base, std::int64_t batch, int repeat) {
+  Cell cell{
+      .id = fmt::format("sweep-b{}-r{}", batch, repeat), .kind = "sweep", .repeat = repeat, .options = base};
+  cell.options.local_batch = batch;
+  cell.options.global_batch = 0;
+  return cell;
+}
+
+double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+/// Why a batch cannot be measured; empty when it can.
+std::string refusal(const train::Options& options, const train::Backend& backend, std::int64_t samples) {
+  if (options.local_batch * options.workers > samples)
+    return fmt::format("exceeds the data set of {} training samples: every batch would be the whole set",
+                       samples);
+  const auto setup = train::inspect(options, backend);
+  if (setup.plan.total_bytes() > setup.usable_bytes)
+    return fmt::format("does not fit: the plan is {:.2f} GB, this process may use {:.2f} GB",
+                       gigabytes(setup.plan.total_bytes()), gigabytes(setup.usable_bytes));
+  return "";
+}
+
+/// Batches by the factor, up to and including the first that cannot be measured.
+std::vector<Cell> automatic_cells(const train::Options& base, const Axes& axes, const train::Backend& backend,
+                                  std::int64_t samples) {
+  std::vector<Cell> cells;
+  for (std::int64_t batch = std::max<std::int64_t>(1, axes.batches.empty() ? 32 : axes.batches.front());;
+       batch *= axes.batch_factor) {
+    cells.push_back(sweep_cell(base, batch, 0));
+    cells.back().skip = refusal(cells.back().options, backend, samples);
+    if (!cells.back().skip.empty()) return cells;
+  }
+}
+
+/// The largest batch that fits, unless it is one of the sweep's own: between the last that did and the first
+/// that did not.
+void add_largest(std::vector<Cell>& cells, const train::Options& base, const train::Backend& backend) {
+  train::Options options = base;
+  options.global_batch = 0;
+  options.local_batch = 1;
+  const std::int64_t largest = train::largest_batch(options, backend);
+  const auto same = [&](const Cell& cell) { return cell.options.local_batch == largest; };
+  if (largest == 0 || std::any_of(cells.begin(), cells.end(), same)) return;
+  Cell cell = sweep_cell(base, largest, 0);
+  cell.skip = "the largest batch that memory and data set allow, by the plan; not timed";
+  const auto after = std::find_if(cells.begin(), cells.end(),
+                                  [&](const Cell& other) { return other.options.local_batch > largest; });
+  cells.insert(after, std::move(cell));
+}
+
+}  // namespace
+
+std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes, const train::Backend& backend) {
+  train::Options probe = base;
+  probe.local_batch = 1;
+  probe.global_batch = 0;
+  const std::int64_t samples = train::inspect(probe, backend).train_samples;
+
+  std::vector<Cell> first;
+  if (axes.automatic_batches) {
+    first = automatic_cells(base, axes, backend, samples);
+  } else {
+    for (const std::int64_t batch : axes.batches) {
+      first.push_back(sweep_cell(base, batch, 0));
+      first.back().skip = refusal(first.back().options, backend, samples);
+    }
+  }
+  add_largest(first, base, backend);
+
+  std::vector<Cell> cells = first;
+  for (int repeat = 1; repeat < axes.repeats; ++repeat)
+    for (const auto& cell : first)
+      if (cell.skip.empty()) cells.push_back(sweep_cell(base, cell.options.local_batch, repeat));
+  return cells;
+}
+
+}  // namespace paceline::study
