@@ -1,0 +1,160 @@
+#include "base/topology.h"
+
+#include <fmt/core.h>
+#include <hwloc.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/cgroup.h"
+#include "base/error.h"
+
+namespace paceline::base {
+namespace {
+
+struct FreeTopology {
+  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+};
+using HwlocTopology = std::unique_ptr<hwloc_topology, FreeTopology>;
+
+/// A mask for machines of any size: sched_getaffinity fails when it is too short.
+struct Mask {
+  explicit Mask(int cpus)
+      : set(CPU_ALLOC(static_cast<std::size_t>(cpus))),
+        bytes(CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus))) {
+    CPU_ZERO_S(bytes, set);
+  }
+  ~Mask() { CPU_FREE(set); }
+  Mask(const Mask&) = delete;
+  Mask& operator=(const Mask&) = delete;
+  cpu_set_t* set;
+  std::size_t bytes;
+};
+
+constexpr int kMaxCpus = 8192;
+
+/// Whole hardware threads that a quota can keep busy: 1.5 cores' time still serves two threads, 0.2 one.
+int threads_of_quota(double quota) { return std::max(1, static_cast<int>(std::ceil(quota - 1e-9))); }
+
+/// How many allowed hardware threads each physical core's earlier ones left: fills `sibling` and `physical`.
+std::vector<Core> describe(hwloc_topology* topology, const std::set<int>& allowed) {
+  std::vector<Core> cores;
+  std::map<hwloc_obj_t, int> physical, siblings;
+  const int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+  for (int i = 0; i < count; ++i) {
+    const hwloc_obj_t unit = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PU, static_cast<unsigned>(i));
+    if (!allowed.contains(static_cast<int>(unit->os_index))) continue;
+    hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, unit);
+    if (core == nullptr) core = unit;
+    const hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, unit);
+    const int numa = unit->nodeset == nullptr ? 0 : std::max(0, hwloc_bitmap_first(unit->nodeset));
+    cores.push_back({.number = static_cast<int>(unit->os_index),
+                     .physical = physical.emplace(core, static_cast<int>(physical.size())).first->second,
+                     .sibling = siblings[core]++,
+                     .package = package == nullptr ? 0 : static_cast<int>(package->logical_index),
+                     .numa = numa});
+  }
+  return cores;
+}
+
+}  // namespace
+
+int Topology::usable() const {
+  const int allowed = std::max<int>(1, static_cast<int>(cores.size()));
+  return quota > 0 ? std::min(allowed, threads_of_quota(quota)) : allowed;
+}
+
+int Topology::physical_cores() const {
+  return static_cast<int>(
+      std::count_if(cores.begin(), cores.end(), [](const Core& core) { return core.sibling == 0; }));
+}
+
+Topology topology() {
+  Topology result;
+  result.quota = cgroup_limits().cpus.value_or(0);
+  const auto affinity = current_affinity();
+  const std::set<int> allowed(affinity.begin(), affinity.end());
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) == 0) {
+    const HwlocTopology owner(raw);
+    if (hwloc_topology_load(raw) == 0) result.cores = describe(raw, allowed);
+  }
+  if (result.cores.size() != allowed.size()) {  // hwloc sees less than the mask allows: trust the mask
+    result.cores.clear();
+    for (const int number : allowed)
+      result.cores.push_back({.number = number, .physical = static_cast<int>(result.cores.size())});
+  }
+  return result;
+}
+
+int usable_cores() {
+  const int allowed = std::max<int>(1, static_cast<int>(current_affinity().size()));
+  const auto quota = cgroup_limits().cpus;
+  return quota ? std::min(allowed, threads_of_quota(*quota)) : allowed;
+}
+
+CorePlan plan_cores(const Topology& topology, int workers, int threads) {
+  expects(workers >= 1 && threads >= 1, "workers >= 1 && threads >= 1");
+  CorePlan plan;
+  plan.cores.resize(static_cast<std::size_t>(workers));
+  const int needed = workers * threads, usable = topology.usable();
+  if (needed > usable) {
+    plan.oversubscribed = true;
+    plan.note = fmt::format(
+        "{} worker threads share {} core{}: not pinned, and their times are not those of {} cores", needed,
+        usable, usable == 1 ? "" : "s", needed);
+    return plan;
+  }
+  if (usable < static_cast<int>(topology.cores.size())) {
+    // A quota says how much time there is, not on which cores. Pinning would bring nothing.
+    plan.note = fmt::format("not pinned: the cgroup grants the time of {:.3g} of {} cores, on any of them",
+                            topology.quota, topology.cores.size());
+    return plan;
+  }
+  std::vector<Core> order = topology.cores;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Core& a, const Core& b) { return a.sibling < b.sibling; });
+  bool shared = false;
+  for (int i = 0; i < needed; ++i) {
+    const Core& core = order[static_cast<std::size_t>(i)];
+    plan.cores[static_cast<std::size_t>(i / threads)].push_back(core.number);
+    shared = shared || core.sibling > 0;
+  }
+  plan.note = fmt::format("{} worker{} pinned to {} core{} each{}", workers, workers == 1 ? "" : "s", threads,
+                          threads == 1 ? "" : "s",
+                          shared ? "; some are second hardware threads of a core already in use" : "");
+  return plan;
+}
+
+bool bind_current_thread(const std::vector<int>& cores, std::string* reason) {
+  if (cores.empty()) return true;
+  Mask mask(kMaxCpus);
+  for (const int core : cores) {
+    expects(core >= 0 && core < kMaxCpus, "0 <= core < kMaxCpus");
+    CPU_SET_S(static_cast<std::size_t>(core), mask.bytes, mask.set);
+  }
+  if (::sched_setaffinity(0, mask.bytes, mask.set) == 0) return true;
+  if (reason != nullptr) *reason = std::strerror(errno);
+  return false;
+}
+
+std::vector<int> current_affinity() {
+  Mask mask(kMaxCpus);
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, mask.bytes, mask.set) == 0) {
+    for (int core = 0; core < kMaxCpus; ++core)
+      if (CPU_ISSET_S(static_cast<std::size_t>(core), mask.bytes, mask.set)) cores.push_back(core);
+  }
+  if (cores.empty())
+    for (int core = 0; core < std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)); ++core) cores.push_back(core);
+  return cores;
+}
+
+}  // namespace paceline::base

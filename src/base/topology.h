@@ -1,0 +1,55 @@
+#pragma once
+
+/// Which cores this process may use, and which of them each worker gets.
+///
+/// A core here is what the operating system schedules on (a hardware thread), by its number in /proc/cpuinfo.
+/// Two of them may share one physical core; then the second one adds little, so plans use each physical core
+/// once before they use any twice.
+
+#include <string>
+#include <vector>
+
+namespace paceline::base {
+
+/// One hardware thread.
+struct Core {
+  int number = 0;    ///< the operating system's
+  int physical = 0;  ///< equal for hardware threads that share a physical core; counts from 0
+  int sibling = 0;   ///< 0 for the first hardware thread of a physical core, 1 for the second, ...
+  int package = 0;
+  int numa = 0;
+};
+
+struct Topology {
+  std::vector<Core> cores;  ///< that the affinity mask of this process allows, in the machine's order
+  double quota = 0;         ///< cores' worth of time that the cgroup grants; 0: no limit
+  /// Worker threads that can run at the same time: the allowed cores, or the quota rounded up if that is
+  /// less.
+  [[nodiscard]] int usable() const;
+  [[nodiscard]] int physical_cores() const;
+};
+
+/// Asks the system (hwloc; affinity mask; cgroup). Cost: some 10 ms. Falls back to the affinity mask alone.
+[[nodiscard]] Topology topology();
+/// The count alone, without hwloc. Cost: some microseconds.
+[[nodiscard]] int usable_cores();
+
+/// The cores of each of `workers` workers with `threads` threads each.
+struct CorePlan {
+  std::vector<std::vector<int>> cores;  ///< [worker]: its cores' numbers; empty: do not pin
+  bool oversubscribed = false;          ///< more threads than usable cores: all workers stay unpinned
+  std::string note;                     ///< one sentence for the record and the doctor
+};
+
+/// Physical cores first, in the machine's order, so that a worker's cores are neighbours that share caches
+/// and memory; second hardware threads only when the first ones are used up. Pure function.
+[[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
+
+/// Binds the calling thread, and the threads that it creates later, to `cores`. False where the system
+/// refuses; `reason`, where given, then says why. With an empty list it does nothing and is true.
+bool bind_current_thread(const std::vector<int>& cores, std::string* reason = nullptr);
+
+/// The numbers that the calling thread's affinity mask allows.
+[[nodiscard]] std::vector<int> current_affinity();
+
+}  // namespace paceline::base
