@@ -18,10 +18,10 @@ namespace paceline::report {
 /// integer       1,234,567
 /// fixed1..3     so many decimals
 /// percent1      the value is a ratio: 0.123 is shown as 12.3 %
-/// seconds       value in s: three significant digits, at least one decimal below 100
-/// milliseconds  the value is in s and shown in ms, the header says so
-/// bytes         value in bytes, shown in MB or GB (1e6, 1e9)
-/// rate          four significant digits, thousands separated
+/// seconds       value in s, three figures or more: 0.0123, 0.123, 1.23, 12.3, 123.5, 1,235 (text.h: number)
+/// milliseconds  the value is in s and shown in ms, rounded likewise; the header says ms
+/// bytes         value in bytes, shown in kB, MB or GB (1e3, 1e6, 1e9)
+/// rate          rounded like seconds: images/s, GB/s
 /// scientific    1.23e-04
 enum class Format {
   text,

@@ -1,0 +1,24 @@
+#pragma once
+
+/// Records to a report: every conclusion that the records allow, and the words where they allow none.
+
+#include <span>
+#include <string>
+
+#include "measure/record.h"
+#include "report/document.h"
+
+namespace paceline::report {
+
+struct BuildOptions {
+  std::string title;    ///< empty: made from model and data
+  std::string command;  ///< that made this report; empty: not said
+};
+
+/// A report of any mix of records: one training, a sweep, scaling cells, a study, or all of them. Sections
+/// without records are left out; the summary says which questions were not measured.
+///
+/// Errors   none: records that cannot be compared, failed or were skipped are named in the report
+[[nodiscard]] Document build(std::span<const measure::Record> records, const BuildOptions& options = {});
+
+}  // namespace paceline::report

@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/document.h"
+
+namespace paceline::report {
+namespace {
+
+/// RFC 4180: quotes around what holds a comma, a quote or a line end.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char letter : text) {
+    if (letter == '"') result += '"';
+    result += letter;
+  }
+  return result + "\"";
+}
+
+/// Empty where missing: a spreadsheet must not take a dash for a number.
+std::string figure(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
+}
+
+std::string header(const Column& column, const char* suffix = "") {
+  const std::string unit = column.unit.empty() ? "" : " [" + column.unit + "]";
+  return field(column.key + suffix + unit);
+}
+
+bool has_interval(const Table& table, std::size_t column) {
+  return std::any_of(table.rows.begin(), table.rows.end(),
+                     [&](const auto& row) { return row[column].low && row[column].high; });
+}
+
+/// What a row's marks and notes say, each once.
+std::string remarks(const std::vector<Cell>& row) {
+  std::vector<std::string> seen;
+  for (const Cell& cell : row)
+    for (const std::string* text : {&cell.mark, &cell.note})
+      if (!text->empty() && std::find(seen.begin(), seen.end(), *text) == seen.end()) seen.push_back(*text);
+  return fmt::format("{}", fmt::join(seen, "; "));
+}
+
+}  // namespace
+
+std::string to_csv(const Table& table) {
+  std::vector<bool> interval;
+  std::vector<std::string> line;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    interval.push_back(has_interval(table, i));
+    line.push_back(header(table.columns[i]));
+    if (!interval[i]) continue;
+    line.push_back(header(table.columns[i], "_low"));
+    line.push_back(header(table.columns[i], "_high"));
+  }
+  const bool with_remarks = std::any_of(table.rows.begin(), table.rows.end(),
+                                        [](const auto& row) { return !remarks(row).empty(); });
+  if (with_remarks) line.emplace_back("remarks");
+  std::string out = fmt::format("{}\n", fmt::join(line, ","));
+  for (const auto& row : table.rows) {
+    line.clear();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool is_text = table.columns[i].format == Format::text;
+      line.push_back(is_text && !row[i].value ? field(row[i].text) : figure(row[i].value));
+      if (!interval[i]) continue;
+      line.push_back(figure(row[i].low));
+      line.push_back(figure(row[i].high));
+    }
+    if (with_remarks) line.push_back(field(remarks(row)));
+    out += fmt::format("{}\n", fmt::join(line, ","));
+  }
+  return out;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,41 @@
+#include "base/error.h"
+#include "report/document.h"
+#include "report/page.h"
+
+namespace paceline::report {
+namespace {
+
+/// Where the data goes: just behind the script tag that names it. Bundlers reorder attributes and drop
+/// quotes, so the tag is looked for, not one spelling of it.
+std::size_t place_of_data(const std::string& page) {
+  for (std::size_t at = page.find("<script"); at != std::string::npos; at = page.find("<script", at + 1)) {
+    const std::size_t end = page.find('>', at);
+    if (end == std::string::npos) break;
+    const std::string tag = page.substr(at, end - at);
+    if (tag.find("paceline-data") != std::string::npos && tag.find("application/json") != std::string::npos)
+      return end + 1;
+  }
+  return std::string::npos;
+}
+
+}  // namespace
+
+std::string fill_page(const std::string& page, const std::string& json) {
+  const std::size_t begin = place_of_data(page);
+  base::expects(begin != std::string::npos, "the page has a script paceline-data for the report's JSON");
+  const std::size_t end = page.find("</script", begin);
+  base::expects(end != std::string::npos, "the page's script paceline-data is closed");
+  std::string out = page.substr(0, begin);
+  out.reserve(page.size() + json.size());
+  for (const char letter : json) {
+    if (letter == '<')
+      out += "\\u003c";
+    else
+      out += letter;
+  }
+  return out.append(page, end);
+}
+
+std::string to_html(const Document& document) { return fill_page(page_template(), to_json(document)); }
+
+}  // namespace paceline::report

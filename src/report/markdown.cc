@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include "report/document.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+/// Pipes end a cell, line ends a row.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char letter : text) {
+    if (letter == '|') result += '\\';
+    result += letter == '\n' ? ' ' : letter;
+  }
+  return result;
+}
+
+void append(std::string& out, const Paragraph& paragraph) {
+  switch (paragraph.tone) {
+    case Paragraph::Tone::plain:
+      out += paragraph.text;
+      break;
+    case Paragraph::Tone::finding:
+      out += "- " + paragraph.text;
+      break;
+    case Paragraph::Tone::warning:
+      out += "> **Warning:** " + paragraph.text;
+      break;
+  }
+  out += "\n\n";
+}
+
+void append(std::string& out, const Table& table) {
+  out += "### " + table.title + "\n\n";
+  if (!table.definition.empty()) out += table.definition + "\n\n";
+  out += "|";
+  for (const Column& column : table.columns) out += fmt::format(" {} |", escaped(heading(column)));
+  out += "\n|";
+  for (const Column& column : table.columns) out += column.format == Format::text ? " --- |" : " ---: |";
+  out += "\n";
+  for (const auto& row : table.rows) {
+    out += "|";
+    for (std::size_t i = 0; i < row.size(); ++i)
+      out += fmt::format(" {} |", escaped(one_line(cell_text(row[i], table.columns[i].format))));
+    out += "\n";
+  }
+  out += "\n";
+  for (const std::string& footnote : table.footnotes) out += "- " + footnote + "\n";
+  if (!table.footnotes.empty()) out += "\n";
+}
+
+/// A plot is the page's; its points stand in the tables. What it shows is said.
+void append(std::string& out, const Plot& plot) {
+  if (!plot.caption.empty()) out += "*" + plot.title + ".* " + plot.caption + "\n\n";
+}
+
+}  // namespace
+
+std::string to_markdown(const Document& document) {
+  std::string out = "# " + document.title + "\n\n";
+  if (!document.subtitle.empty()) out += document.subtitle + "\n\n";
+  for (const std::string& warning : document.warnings) out += "> **Warning:** " + warning + "\n\n";
+  for (const Section& section : document.sections) {
+    out += "## " + section.title + "\n\n";
+    for (const Block& block : section.blocks) std::visit([&](const auto& one) { append(out, one); }, block);
+  }
+  if (!document.facts.empty()) {
+    out += "## Circumstances\n\n| what | value |\n| --- | --- |\n";
+    for (const auto& [what, value] : document.facts)
+      out += "| " + escaped(what) + " | " + escaped(value) + " |\n";
+  }
+  return out;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <numeric>
+
+#include "report/document.h"
+#include "report/text.h"
+
+// A table on a terminal. Cells of one row share lines: the figure on the first, its interval behind it, or
+// below it when the table would be wider than the terminal. Headings are broken at words, so that a long
+// label over short figures costs lines and not columns.
+
+namespace paceline::report {
+namespace {
+
+struct Style {
+  int width = 110;
+  bool colour = false;
+
+  [[nodiscard]] std::string paint(const char* code, const std::string& text) const {
+    return colour && !text.empty() ? std::string("\x1b[") + code + "m" + text + "\x1b[0m" : text;
+  }
+  [[nodiscard]] std::string bold(const std::string& text) const { return paint("1", text); }
+  [[nodiscard]] std::string dim(const std::string& text) const { return paint("2", text); }
+  [[nodiscard]] std::string warning(const std::string& text) const { return paint("33", text); }
+};
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char letter : text + " ") {
+    if (letter != ' ' && letter != '\n') {
+      word += letter;
+    } else if (!word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines;
+  for (const std::string& word : words_of(text)) {
+    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width)
+      lines.back() += " " + word;
+    else
+      lines.push_back(word);
+  }
+  return lines;
+}
+
+/// `text` broken at words; lines after the first are indented by `indent`.
+std::string block(const std::string& text, const std::string& first, std::size_t indent, int width) {
+  const std::size_t room = static_cast<std::size_t>(width) > indent + 20 ? width - indent : 20;
+  std::string out;
+  const auto lines = wrapped(text, room);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    out += (i == 0 ? first : std::string(indent, ' ')) + lines[i] + "\n";
+  return out;
+}
+
+std::string padded(const std::string& text, std::size_t width, bool left) {
+  const std::size_t used = display_width(text);
+  const std::string blanks(width > used ? width - used : 0, ' ');
+  return left ? text + blanks : blanks + text;
+}
+
+/// A cell as the lines it takes.
+std::vector<std::string> cell_lines(const Cell& cell, const Column& column, bool stacked) {
+  CellText text = cell_text(cell, column.format);
+  if (!stacked || text.interval.empty()) return {one_line(text)};
+  std::string interval = std::move(text.interval);
+  text.interval.clear();
+  return {one_line(text), std::move(interval)};
+}
+
+struct Layout {
+  std::vector<std::size_t> widths;
+  std::size_t gap = 2;   // blanks between columns
+  bool stacked = false;  // intervals below their figures
+
+  [[nodiscard]] std::size_t total() const {
+    return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) + gap * (widths.size() - 1);
+  }
+};
+
+Layout lay_out(const Table& table, bool stacked) {
+  Layout layout{.widths = {}, .gap = 2, .stacked = stacked};
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    std::size_t width = 1;
+    for (const std::string& word : words_of(heading(table.columns[i])))
+      width = std::max(width, display_width(word));
+    for (const auto& row : table.rows)
+      for (const std::string& line : cell_lines(row[i], table.columns[i], stacked))
+        width = std::max(width, display_width(line));
+    layout.widths.push_back(width);
+  }
+  return layout;
+}
+
+/// Writes cells that take several lines each beside one another.
+void append_row(std::string& out, const std::vector<std::vector<std::string>>& cells, const Table& table,
+                const Layout& layout, bool from_bottom, const Style& style, bool heading_row) {
+  std::size_t height = 0;
+  for (const auto& cell : cells) height = std::max(height, cell.size());
+  for (std::size_t line = 0; line < height; ++line) {
+    std::string text;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::size_t skipped = from_bottom ? height - cells[i].size() : 0;
+      const bool inside = line >= skipped && line - skipped < cells[i].size();
+      if (i > 0) text.append(layout.gap, ' ');
+      text += padded(inside ? cells[i][line - skipped] : "", layout.widths[i],
+                     table.columns[i].format == Format::text);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    if (heading_row) text = style.bold(text);
+    if (!heading_row && line > 0) text = style.dim(text);
+    out += text + "\n";
+  }
+}
+
+void append(std::string& out, const Table& table, const Style& style) {
+  out += style.bold(table.title) + "\n";
+  if (!table.definition.empty()) out += style.dim(block(table.definition, "", 0, style.width));
+  if (table.columns.empty()) return;
+  Layout layout = lay_out(table, false);
+  if (layout.total() > static_cast<std::size_t>(style.width)) layout = lay_out(table, true);
+  if (layout.total() > static_cast<std::size_t>(style.width)) layout.gap = 1;
+
+  std::string rule;
+  for (std::size_t i = 0; i < layout.total(); ++i) rule += "─";
+  out += style.dim(rule) + "\n";
+  std::vector<std::vector<std::string>> cells;
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    cells.push_back(wrapped(heading(table.columns[i]), layout.widths[i]));
+  append_row(out, cells, table, layout, true, style, true);
+  out += style.dim(rule) + "\n";
+  for (const auto& row : table.rows) {
+    cells.clear();
+    for (std::size_t i = 0; i < row.size(); ++i)
+      cells.push_back(cell_lines(row[i], table.columns[i], layout.stacked));
+    append_row(out, cells, table, layout, false, style, false);
+  }
+  out += style.dim(rule) + "\n";
+  for (const std::string& footnote : table.footnotes) out += block(footnote, "", 2, style.width);
+  out += "\n";
+}
+
+void append(std::string& out, const Paragraph& paragraph, const Style& style) {
+  switch (paragraph.tone) {
+    case Paragraph::Tone::plain:
+      out += block(paragraph.text, "", 0, style.width);
+      break;
+    case Paragraph::Tone::finding:
+      out += block(paragraph.text, "• ", 2, style.width);
+      break;
+    case Paragraph::Tone::warning:
+      out += style.warning(block(paragraph.text, "! ", 2, style.width));
+      break;
+  }
+  out += "\n";
+}
+
+/// Plots are the page's; their figures stand in the tables.
+void append(std::string&, const Plot&, const Style&) {}
+
+}  // namespace
+
+std::string to_terminal(const Document& document, int width, bool colour) {
+  const Style style{.width = width, .colour = colour};
+  std::string out = style.bold(document.title) + "\n";
+  if (!document.subtitle.empty()) out += block(document.subtitle, "", 0, width);
+  out += "\n";
+  for (const std::string& warning : document.warnings) out += style.warning(block(warning, "! ", 2, width));
+  if (!document.warnings.empty()) out += "\n";
+  for (const Section& section : document.sections) {
+    std::string line = "━━ " + section.title + " ";
+    for (std::size_t used = display_width(line); used < static_cast<std::size_t>(width); ++used) line += "━";
+    out += style.bold(line) + "\n\n";
+    for (const Block& one : section.blocks)
+      std::visit([&](const auto& value) { append(out, value, style); }, one);
+  }
+  std::size_t longest = 0;
+  for (const auto& [what, value] : document.facts) longest = std::max(longest, display_width(what));
+  for (const auto& [what, value] : document.facts)
+    out += block(value, padded(what, longest + 2, true), longest + 2, width);
+  return out;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,130 @@
+#include "report/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace paceline::report {
+namespace {
+
+/// So many that three figures are seen, and never fewer than the unit's own digit.
+int decimals_for(double value) {
+  const double size = std::abs(value);
+  if (size == 0 || size >= 999.5) return 0;
+  if (size >= 9.995) return 1;
+  if (size >= 0.9995) return 2;
+  if (size >= 0.09995) return 3;
+  return 4;
+}
+
+std::string with_thousands(std::string_view digits) {
+  const std::size_t begin = digits.starts_with('-') ? 1 : 0;
+  const std::size_t end = std::min(digits.find('.'), digits.size());
+  std::string result;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > begin && i < end && (end - i) % 3 == 0) result += ',';
+    result += digits[i];
+  }
+  return result;
+}
+
+std::string fixed(double value, int decimals) {
+  std::string text = with_thousands(fmt::format("{:.{}f}", value, decimals));
+  if (text.starts_with('-') && text.find_first_not_of("-0.,") == std::string::npos) text.erase(0, 1);
+  return text;
+}
+
+/// How a format turns a value into digits: the factor, the decimals (shared by a figure and its interval, so
+/// that they can be compared by eye) and what follows.
+struct Shape {
+  double factor = 1;
+  int decimals = 0;
+  const char* suffix = "";
+};
+
+Shape bytes_shape(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e9) return {1e-9, 2, " GB"};
+  if (size >= 1e6) return {1e-6, size >= 1e8 ? 0 : 1, " MB"};
+  if (size >= 1e3) return {1e-3, 1, " kB"};
+  return {1, 0, " B"};
+}
+
+Shape shape_of(Format format, double value) {
+  switch (format) {
+    case Format::fixed1:
+      return {1, 1};
+    case Format::fixed2:
+      return {1, 2};
+    case Format::fixed3:
+      return {1, 3};
+    case Format::percent1:
+      return {100, 1, " %"};
+    case Format::milliseconds:
+      return {1e3, decimals_for(value * 1e3)};
+    case Format::bytes:
+      return bytes_shape(value);
+    case Format::seconds:
+    case Format::rate:
+      return {1, decimals_for(value)};
+    case Format::text:
+    case Format::integer:
+    case Format::scientific:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+CellText cell_text(const Cell& cell, Format format) {
+  CellText result{.figure = cell.text, .interval = {}, .mark = cell.mark};
+  if (!cell.value || !std::isfinite(*cell.value)) return result;
+  const Shape shape = shape_of(format, *cell.value);
+  const auto digits = [&](double value) {
+    return format == Format::scientific ? fmt::format("{:.2e}", value)
+                                        : fixed(value * shape.factor, shape.decimals);
+  };
+  result.figure = digits(*cell.value) + shape.suffix;
+  if (cell.low && cell.high) result.interval = fmt::format("[{}, {}]", digits(*cell.low), digits(*cell.high));
+  return result;
+}
+
+std::string one_line(const CellText& text) {
+  std::string line = text.figure;
+  for (const std::string* part : {&text.interval, &text.mark})
+    if (!part->empty()) line += (line.empty() ? "" : " ") + *part;
+  return line;
+}
+
+std::string heading(const Column& column) {
+  const std::string unit = column.format == Format::milliseconds ? "ms" : column.unit;
+  if (unit.empty() || column.format == Format::bytes) return column.label;
+  return column.label + " [" + unit + "]";
+}
+
+std::string number(double value) { return fixed(value, decimals_for(value)); }
+std::string integer(double value) { return fixed(value, 0); }
+std::string percent(double ratio) { return fixed(ratio * 100, 1) + " %"; }
+
+std::string bytes(double value) {
+  const Shape shape = bytes_shape(value);
+  return fixed(value * shape.factor, shape.decimals) + shape.suffix;
+}
+
+std::string duration(double seconds) {
+  if (std::abs(seconds) < 1e-3 && seconds != 0) return number(seconds * 1e6) + " us";
+  if (std::abs(seconds) < 1 && seconds != 0) return number(seconds * 1e3) + " ms";
+  if (seconds < 600) return number(seconds) + " s";
+  const auto minutes = static_cast<long>(std::lround(seconds / 60));
+  if (minutes < 60) return fmt::format("{} min", minutes);
+  return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "report/document.h"
+#include "report/golden.h"
+#include "report/page.h"
+#include "report/sample.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const Table& weak_table(const Document& document) { return std::get<Table>(document.sections[1].blocks[0]); }
+
+TEST(Terminal, IsReadableAt110Columns) { expect_golden("sample-report.txt", to_terminal(sample_document())); }
+
+TEST(Terminal, PutsIntervalsBelowFiguresWhereTheLineIsTooShort) {
+  const std::string wide = to_terminal(sample_document(), 250);
+  const std::string narrow = to_terminal(sample_document(), 100);
+  EXPECT_THAT(wide, HasSubstr("369.0 [364.1, 372.2]"));
+  EXPECT_THAT(narrow, Not(HasSubstr("369.0 [364.1, 372.2]")));
+  EXPECT_THAT(narrow, HasSubstr("[364.1, 372.2]"));
+}
+
+TEST(Terminal, KeepsTextWithinTheWidth) {
+  Document document = sample_document();
+  for (Section& section : document.sections)
+    std::erase_if(section.blocks, [](const Block& block) { return std::holds_alternative<Table>(block); });
+  for (const int width : {60, 80, 140}) {
+    std::istringstream lines(to_terminal(document, width));
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(display_width(line), static_cast<std::size_t>(width)) << line;
+  }
+}
+
+TEST(Terminal, IsColouredOnlyWhenAsked) {
+  EXPECT_THAT(to_terminal(sample_document(), 110, false), Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(to_terminal(sample_document(), 110, true), HasSubstr("\x1b[1m"));
+}
+
+TEST(Markdown, HasOneTableALineEachRow) { expect_golden("sample-report.md", to_markdown(sample_document())); }
+
+TEST(Markdown, KeepsAPipeInsideItsCell) {
+  Document document;
+  document.facts = {{"command", "a | b"}};
+  EXPECT_THAT(to_markdown(document), HasSubstr("| command | a \\| b |"));
+}
+
+TEST(Csv, KeepsValuesInTheirUnitAndIntervalsInColumns) {
+  const Document document = sample_document();
+  expect_golden("sample-scale-weak-time.csv", to_csv(weak_table(document)));
+}
+
+TEST(Csv, QuotesWhatHoldsACommaOrAQuote) {
+  const Table table{.columns = {{.key = "what"}}, .rows = {{Cell{.text = "a, \"b\""}}}};
+  EXPECT_EQ(to_csv(table), "what\n\"a, \"\"b\"\"\"\n");
+}
+
+TEST(Html, CarriesTheWholeReportInThePage) {
+  const std::string html = to_html(sample_document());
+  const std::size_t begin = html.find('{', html.find("application/json"));
+  const std::size_t end = html.find("</script", begin);
+  ASSERT_NE(begin, std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(html.substr(begin, end - begin)),
+            nlohmann::json::parse(to_json(sample_document())));
+}
+
+TEST(Html, CannotBeLeftByTextOfTheReport) {
+  const std::string page = "<html><script id=paceline-data type=\"application/json\"></script></html>";
+  const std::string html = fill_page(page, R"({"text": "</script><script>alert(1)</script><!--"})");
+  EXPECT_EQ(html.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(html.find("</script>"), html.rfind("</script>"));
+  EXPECT_THAT(html, HasSubstr("\\u003c/script>"));
+}
+
+TEST(Html, FindsItsPlaceHoweverTheTagIsSpelled) {
+  for (const char* tag : {"<script id=\"paceline-data\" type=\"application/json\">",
+                          "<script type=application/json id=paceline-data>"})
+    EXPECT_THAT(fill_page(fmt::format("<script>var a = 'paceline-data';</script>{}</script>", tag), "{}"),
+                HasSubstr(fmt::format("{}{{}}</script>", tag)));
+}
+
+}  // namespace
+}  // namespace paceline::report

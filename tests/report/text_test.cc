@@ -1,0 +1,62 @@
+#include "report/text.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::report {
+namespace {
+
+TEST(Text, ShowsAFigureWithItsInterval) {
+  const Cell cell{.value = 12.34, .low = 12.08, .high = 12.61, .mark = "*"};
+  EXPECT_EQ(one_line(cell_text(cell, Format::fixed1)), "12.3 [12.1, 12.6] *");
+}
+
+TEST(Text, ShowsASingleSampleWithoutInterval) {
+  EXPECT_EQ(one_line(cell_text({.value = 12.34}, Format::fixed1)), "12.3");
+}
+
+TEST(Text, RoundsTheIntervalLikeTheFigure) {
+  EXPECT_EQ(one_line(cell_text({.value = 10.2, .low = 9.87, .high = 104.0}, Format::seconds)),
+            "10.2 [9.9, 104.0]");
+}
+
+TEST(Text, TurnsEveryFormatIntoItsUnit) {
+  const auto show = [](double value, Format format) { return one_line(cell_text({.value = value}, format)); };
+  EXPECT_EQ(show(1234567, Format::integer), "1,234,567");
+  EXPECT_EQ(show(-1234567, Format::integer), "-1,234,567");
+  EXPECT_EQ(show(999, Format::integer), "999");
+  EXPECT_EQ(show(0.8714, Format::percent1), "87.1 %");
+  EXPECT_EQ(show(-0.0001, Format::percent1), "0.0 %");
+  EXPECT_EQ(show(0.369, Format::milliseconds), "369.0");
+  EXPECT_EQ(show(44695848, Format::bytes), "44.7 MB");
+  EXPECT_EQ(show(9.1e9, Format::bytes), "9.10 GB");
+  EXPECT_EQ(show(0.000123, Format::scientific), "1.23e-04");
+  EXPECT_EQ(show(0, Format::seconds), "0");
+  EXPECT_EQ(show(0.0123, Format::seconds), "0.0123");
+  EXPECT_EQ(show(1.23, Format::seconds), "1.23");
+  EXPECT_EQ(show(12.34, Format::rate), "12.3");
+  EXPECT_EQ(show(123.45, Format::rate), "123.5");
+  EXPECT_EQ(show(12345.6, Format::rate), "12,346");
+}
+
+TEST(Text, KeepsTheReasonWhereAFigureIsMissing) {
+  EXPECT_EQ(one_line(cell_text({.text = "-", .note = "skipped"}, Format::seconds)), "-");
+}
+
+TEST(Text, PutsTheShownUnitIntoTheHeading) {
+  EXPECT_EQ(heading({.label = "step", .unit = "s", .format = Format::milliseconds}), "step [ms]");
+  EXPECT_EQ(heading({.label = "sent", .unit = "B", .format = Format::bytes}), "sent");
+  EXPECT_EQ(heading({.label = "E", .unit = "", .format = Format::percent1}), "E");
+}
+
+TEST(Text, SaysDurationsAsPeopleDo) {
+  EXPECT_EQ(duration(0.0000123), "12.3 us");
+  EXPECT_EQ(duration(0.369), "369.0 ms");
+  EXPECT_EQ(duration(12.34), "12.3 s");
+  EXPECT_EQ(duration(1500), "25 min");
+  EXPECT_EQ(duration(7500), "2 h 05 min");
+}
+
+TEST(Text, CountsCodePointsNotBytes) { EXPECT_EQ(display_width("−1 µs"), 5U); }
+
+}  // namespace
+}  // namespace paceline::report
