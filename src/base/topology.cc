@@ -133,16 +133,17 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads) {
   return plan;
 }
 
-bool bind_current_thread(const std::vector<int>& cores, std::string* reason) {
-  if (cores.empty()) return true;
+CorePlan plan_cores(int workers, int threads) { return plan_cores(topology(), workers, threads); }
+
+std::optional<std::string> bind_current_thread(const std::vector<int>& cores) {
+  if (cores.empty()) return std::nullopt;
   Mask mask(kMaxCpus);
   for (const int core : cores) {
     expects(core >= 0 && core < kMaxCpus, "0 <= core < kMaxCpus");
     CPU_SET_S(static_cast<std::size_t>(core), mask.bytes, mask.set);
   }
-  if (::sched_setaffinity(0, mask.bytes, mask.set) == 0) return true;
-  if (reason != nullptr) *reason = std::strerror(errno);
-  return false;
+  if (::sched_setaffinity(0, mask.bytes, mask.set) == 0) return std::nullopt;
+  return std::strerror(errno);
 }
 
 std::vector<int> current_affinity() {

@@ -6,6 +6,7 @@
 /// Two of them may share one physical core; then the second one adds little, so plans use each physical core
 /// once before they use any twice.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,10 +45,12 @@ struct CorePlan {
 /// Physical cores first, in the machine's order, so that a worker's cores are neighbours that share caches
 /// and memory; second hardware threads only when the first ones are used up. Pure function.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
+/// The same for this machine.
+[[nodiscard]] CorePlan plan_cores(int workers, int threads);
 
-/// Binds the calling thread, and the threads that it creates later, to `cores`. False where the system
-/// refuses; `reason`, where given, then says why. With an empty list it does nothing and is true.
-bool bind_current_thread(const std::vector<int>& cores, std::string* reason = nullptr);
+/// Binds the calling thread, and the threads that it creates later, to `cores`. Empty when they are bound,
+/// else why the system refused. With no cores it does nothing.
+[[nodiscard]] std::optional<std::string> bind_current_thread(const std::vector<int>& cores);
 
 /// The numbers that the calling thread's affinity mask allows.
 [[nodiscard]] std::vector<int> current_affinity();

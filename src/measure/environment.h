@@ -22,7 +22,11 @@ struct Environment {
   double load_before = 0;                ///< 1-minute load average when the run began
 };
 
-[[nodiscard]] Environment environment();
+/// `libraries`: names and versions of what computes, from a caller that knows it (this folder links none of it).
+[[nodiscard]] Environment environment(std::vector<std::string> libraries = {});
+
+/// Of the machine or its cgroup, whichever is smaller.
+[[nodiscard]] std::int64_t machine_memory_bytes();
 
 /// Bytes of memory that this process could still take (MemAvailable, bounded by the cgroup).
 [[nodiscard]] std::int64_t available_memory_bytes();

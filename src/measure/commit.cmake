@@ -1,0 +1,23 @@
+# Run at every build: writes OUTPUT with the commit of SOURCE, and touches it only when that has changed.
+find_program(GIT git)
+set(commit "commit unknown")
+if(GIT)
+  execute_process(COMMAND ${GIT} rev-parse --short=10 HEAD WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE head
+                  RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(NOT failed)
+    set(commit ${head})
+    execute_process(COMMAND ${GIT} diff --quiet HEAD -- src CMakeLists.txt WORKING_DIRECTORY ${SOURCE}
+                    RESULT_VARIABLE modified OUTPUT_QUIET ERROR_QUIET)
+    if(modified)
+      set(commit "${head}, modified")
+    endif()
+  endif()
+endif()
+set(text "#define PACELINE_COMMIT \"${commit}\"\n")
+set(old "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUTPUT} "${text}")
+endif()

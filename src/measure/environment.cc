@@ -1,0 +1,95 @@
+#include "measure/environment.h"
+
+#include <fmt/core.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/topology.h"
+#include "measure/version.h"
+
+namespace paceline::measure {
+namespace {
+
+/// What stands behind the first `key` of /proc/cpuinfo: "model name : Intel ..." -> "Intel ...".
+std::string cpu_info(const std::string& key) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || line.compare(0, key.size(), key) != 0) continue;
+    if (line.find_first_not_of(" \t", key.size()) != colon) continue;
+    const auto begin = line.find_first_not_of(' ', colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+std::string cpu_model() {
+  std::string model = cpu_info("model name");
+  if (model.empty()) model = cpu_info("Model");  // some ARM kernels
+  utsname system{};
+  if (model.empty() && ::uname(&system) == 0) model = system.machine;
+  return model;
+}
+
+std::vector<std::string> instruction_sets() {
+  // Those that change which kernels run. x86 calls the line "flags", ARM "Features".
+  constexpr std::array kOfInterest{"avx2",        "fma",         "avx512f",  "avx512_vnni",
+                                   "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
+                                   "asimd",       "sve",         "sve2",     "bf16"};
+  std::istringstream flags(cpu_info("flags") + " " + cpu_info("Features"));
+  std::set<std::string> present;
+  for (std::string flag; flags >> flag;) present.insert(flag);
+  std::vector<std::string> found;
+  for (const char* name : kOfInterest)
+    if (present.contains(name)) found.emplace_back(name);
+  return found;
+}
+
+std::string operating_system() {
+  std::string name = "unknown system";
+  std::ifstream file("/etc/os-release");
+  for (std::string line; std::getline(file, line);) {
+    const std::string key = "PRETTY_NAME=";
+    if (line.compare(0, key.size(), key) != 0) continue;
+    name = line.substr(key.size());
+    if (name.size() >= 2 && name.front() == '"') name = name.substr(1, name.size() - 2);
+  }
+  utsname system{};
+  if (::uname(&system) == 0) name += fmt::format(", {} {}", system.sysname, system.release);
+  return name;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+double load_average() {
+  double load = 0;
+  return ::getloadavg(&load, 1) == 1 ? load : 0;
+}
+
+}  // namespace
+
+Environment environment(std::vector<std::string> libraries) {
+  return {.host = host_name(),
+          .cpu = cpu_model(),
+          .cores = base::usable_cores(),
+          .memory_bytes = machine_memory_bytes(),
+          .instructions = instruction_sets(),
+          .os = operating_system(),
+          .compiler = compiler(),
+          .build = build_type(),
+          .version = version(),
+          .libraries = std::move(libraries),
+          .load_before = load_average()};
+}
+
+}  // namespace paceline::measure

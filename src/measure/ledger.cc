@@ -1,0 +1,40 @@
+#include "measure/ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline::measure {
+
+std::string_view name(Phase phase) {
+  constexpr std::array<std::string_view, kPhases> kNames{
+      "data wait",    "copy",   "forward",    "backward",   "exposed transfer",
+      "exposed wait", "update", "evaluation", "checkpoint", "other"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+void Ledger::start() {
+  seconds_ = {};
+  current_ = Phase::other;
+  since_ = base::Clock::now();
+}
+
+Phase Ledger::enter(Phase phase) {
+  const base::TimePoint now = base::Clock::now();
+  seconds_[static_cast<std::size_t>(current_)] += base::seconds(now - since_);
+  since_ = now;
+  return std::exchange(current_, phase);
+}
+
+void Ledger::move(Phase from, Phase to, double seconds) {
+  // Never more than was booked: a negative phase would still add up, and hide the mistake.
+  const double moved = std::clamp(seconds, 0.0, seconds_[static_cast<std::size_t>(from)]);
+  seconds_[static_cast<std::size_t>(from)] -= moved;
+  seconds_[static_cast<std::size_t>(to)] += moved;
+}
+
+PhaseSeconds Ledger::totals() {
+  enter(current_);
+  return seconds_;
+}
+
+}  // namespace paceline::measure

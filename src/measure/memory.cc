@@ -1,0 +1,41 @@
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "base/cgroup.h"
+#include "measure/environment.h"
+
+namespace paceline::measure {
+namespace {
+
+/// The number behind "Key:" in a file of lines "Key:  123 kB", in bytes; 0 when it is not there.
+std::int64_t kilobytes(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.compare(0, key.size(), key) == 0) return std::stoll(line.substr(key.size())) * 1024;
+  return 0;
+}
+
+}  // namespace
+
+std::int64_t machine_memory_bytes() {
+  const std::int64_t machine = kilobytes("/proc/meminfo", "MemTotal:");
+  return std::min(machine, base::cgroup_limits().memory_bytes.value_or(machine));
+}
+
+std::int64_t available_memory_bytes() {
+  const std::int64_t machine = kilobytes("/proc/meminfo", "MemAvailable:");
+  return std::min(machine, base::cgroup_limits().memory_available_bytes.value_or(machine));
+}
+
+std::int64_t resident_bytes() { return kilobytes("/proc/self/status", "VmRSS:"); }
+
+std::int64_t peak_resident_bytes() { return kilobytes("/proc/self/status", "VmHWM:"); }
+
+bool reset_peak_memory() {
+  std::ofstream file("/proc/self/clear_refs");
+  file << "5" << std::flush;  // 5: only the peak (proc(5)); a container may forbid it
+  return file.good();
+}
+
+}  // namespace paceline::measure

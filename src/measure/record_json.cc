@@ -1,0 +1,369 @@
+#include <fmt/core.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
+
+#include "base/error.h"
+#include "measure/record.h"
+
+// One list of keys for each struct serves both directions: `fields(archive, value)` names every key once,
+// with the member it belongs to. The Writer turns members into JSON, the Reader JSON into members; so what is
+// written can be read, and a key cannot be spelled in two ways.
+
+namespace paceline::measure {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// `value` as its own type, const when the archive only looks.
+template <typename Archive, typename T>
+using In = std::conditional_t<Archive::kWrites, const T, T>;
+
+template <typename A>
+void fields(A& archive, In<A, Environment>& value) {
+  archive("host", value.host);
+  archive("cpu", value.cpu);
+  archive("cores", value.cores);
+  archive("memory_bytes", value.memory_bytes);
+  archive("instructions", value.instructions);
+  archive("os", value.os);
+  archive("compiler", value.compiler);
+  archive("build", value.build);
+  archive("version", value.version);
+  archive("libraries", value.libraries);
+  archive("load_before", value.load_before);
+}
+
+template <typename A>
+void fields(A& archive, In<A, RankRecord>& value) {
+  archive("rank", value.rank);
+  archive("cores", value.cores);
+  archive("wall_s", value.wall_s);
+  archive("phases_s", value.phases);
+  archive("communication_s", value.communication_s);
+  archive("transfer_s", value.transfer_s);
+  archive("late_peer_s", value.late_peer_s);
+  archive("loader_prepare_s", value.loader_prepare_s);
+  archive("loader_threads", value.loader_threads);
+  archive("step_s", value.step_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, BucketRecord>& value) {
+  archive("bytes", value.bytes);
+  archive("transfer_s", value.transfer_s);
+  archive("duration_s", value.duration_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, EpochRecord>& value) {
+  archive("epoch", value.epoch);
+  archive("updates", value.updates);
+  archive("seconds", value.seconds);
+  archive("lr", value.lr);
+  archive("train_loss", value.train_loss);
+  archive("train_accuracy", value.train_accuracy);
+  archive("test_loss", value.test_loss);
+  archive("test_accuracy", value.test_accuracy);
+}
+
+template <typename A>
+void fields(A& archive, In<A, StepRecord>& value) {
+  archive("update", value.update);
+  archive("loss", value.loss);
+  archive("lr", value.lr);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Model>& value) {
+  archive("name", value.name);
+  archive("parameters", value.parameters);
+  archive("training_flops", value.training_flops);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Data>& value) {
+  archive("spec", value.spec);
+  archive("name", value.name);
+  archive("description", value.description);
+  archive("synthetic", value.synthetic);
+  archive("train_samples", value.train_samples);
+  archive("test_samples", value.test_samples);
+  archive("dropped_per_epoch", value.dropped_per_epoch);
+  archive("steps_per_epoch", value.steps_per_epoch);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::LearningRate>& value) {
+  archive("base", value.base);
+  archive("factor", value.factor);
+  archive("peak", value.peak);
+  archive("rule", value.rule);
+  archive("reference_batch", value.reference_batch);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Memory>& value) {
+  archive("plan_bytes", value.plan_bytes);
+  archive("plan_lines", value.plan_lines);
+  archive("peak_bytes", value.peak_bytes);
+  archive("available_bytes", value.available_bytes);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Window>& value) {
+  archive("unit", value.unit);
+  archive("warmup_steps", value.warmup_steps);
+  archive("steps", value.steps);
+  archive("samples", value.samples);
+  archive("wall_s", value.wall_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Communication>& value) {
+  archive("communicator", value.communicator);
+  archive("algorithm", value.algorithm);
+  archive("gradient_bytes", value.gradient_bytes);
+  archive("bytes_sent", value.bytes_sent);
+  archive("collectives", value.collectives);
+  archive("memory_ceiling_gb_per_s", value.memory_ceiling_gb_per_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record>& value) {
+  archive("kind", value.kind);
+  archive("id", value.id);
+  archive("status", value.status);
+  archive("reason", value.reason);
+  archive("created", value.created);
+  archive("command", value.command);
+  archive("settings", value.settings);
+  archive("environment", value.environment);
+  archive("model", value.model);
+  archive("data", value.data);
+  archive("workers", value.workers);
+  archive("threads_per_worker", value.threads_per_worker);
+  archive("oversubscribed", value.oversubscribed);
+  archive("local_batch", value.local_batch);
+  archive("global_batch", value.global_batch);
+  archive("batch_given_as", value.batch_given_as);
+  archive("precision", value.precision);
+  archive("device", value.device);
+  archive("scaling", value.scaling);
+  archive("variant", value.variant);
+  archive("repeat", value.repeat);
+  archive("learning_rate", value.learning_rate);
+  archive("memory", value.memory);
+  archive("window", value.window);
+  archive("first_step_s", value.first_step_s);
+  archive("communication", value.communication);
+  archive("ranks", value.ranks);
+  archive("buckets", value.buckets);
+  archive("epochs", value.epochs);
+  archive("steps", value.steps);
+  archive("notes", value.notes);
+}
+
+class Writer {
+ public:
+  static constexpr bool kWrites = true;
+  template <typename T>
+  void operator()(const char* key, const T& value) {
+    object_[key] = json(value);
+  }
+  [[nodiscard]] Json take() { return std::move(object_); }
+  [[nodiscard]] Json& object() { return object_; }
+
+ private:
+  static Json json(const std::string& value) { return value; }
+  static Json json(bool value) { return value; }
+  static Json json(int value) { return value; }
+  static Json json(std::int64_t value) { return value; }
+  static Json json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+  template <typename T>
+  static Json json(const std::optional<T>& value) {
+    return value ? json(*value) : Json(nullptr);
+  }
+  template <typename T>
+  static Json json(const std::vector<T>& values) {
+    Json array = Json::array();
+    for (const T& value : values) array.push_back(json(value));
+    return array;
+  }
+  template <typename T>
+  static Json json(const std::map<std::string, T>& values) {
+    Json object = Json::object();
+    for (const auto& [key, value] : values) object[key] = json(value);
+    return object;
+  }
+  static Json json(const PhaseSeconds& phases) {
+    Json object = Json::object();
+    for (std::size_t i = 0; i < kPhases; ++i)
+      object[std::string(name(static_cast<Phase>(i)))] = json(phases[i]);
+    return object;
+  }
+  template <typename T>
+  requires std::is_class_v<T>
+  static Json json(const T& value) {
+    Writer writer;
+    fields(writer, value);
+    return writer.take();
+  }
+
+  Json object_ = Json::object();
+};
+
+class Reader {
+ public:
+  static constexpr bool kWrites = false;
+  /// `path`: the keys that lead to `object`, for errors: "ranks[1]."
+  Reader(const Json& object, const std::string& where, std::string path)
+      : object_(object), where_(where), path_(std::move(path)) {}
+
+  template <typename T>
+  void operator()(const char* key, T& value) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) {
+      if constexpr (requires { value.has_value(); }) {
+        value.reset();
+        return;
+      } else {
+        base::fail(base::ErrorKind::data,
+                   "{}: the record has no key '{}{}'; it is cut short or was written by another version",
+                   where_, path_, key);
+      }
+    }
+    read(*found, path_ + key, value);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& key, const char* expected, const Json& found) const {
+    std::string text = found.dump();
+    if (text.size() > 60) text = text.substr(0, 57) + "...";
+    base::fail(base::ErrorKind::data, "{}: '{}' should be {} but is {}", where_, key, expected, text);
+  }
+
+  void read(const Json& json, const std::string& key, std::string& value) const {
+    if (!json.is_string()) fail(key, "a text", json);
+    value = json.get<std::string>();
+  }
+  void read(const Json& json, const std::string& key, bool& value) const {
+    if (!json.is_boolean()) fail(key, "true or false", json);
+    value = json.get<bool>();
+  }
+  void read(const Json& json, const std::string& key, std::int64_t& value) const {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (!json.is_number_integer() || (json.is_number_unsigned() && json.get<std::uint64_t>() > kMost))
+      fail(key, "a whole number", json);
+    value = json.get<std::int64_t>();
+  }
+  void read(const Json& json, const std::string& key, int& value) const {
+    std::int64_t wide = 0;
+    read(json, key, wide);
+    value = static_cast<int>(wide);
+    if (value != wide) fail(key, "a whole number of 32 bits", json);
+  }
+  void read(const Json& json, const std::string& key, double& value) const {
+    if (json.is_null()) {  // a figure that is missing
+      value = std::numeric_limits<double>::quiet_NaN();
+      return;
+    }
+    if (!json.is_number()) fail(key, "a number or null", json);
+    value = json.get<double>();
+  }
+  template <typename T>
+  void read(const Json& json, const std::string& key, std::optional<T>& value) const {
+    if (json.is_null())
+      value.reset();
+    else
+      read(json, key, value.emplace());
+  }
+  template <typename T>
+  void read(const Json& json, const std::string& key, std::vector<T>& values) const {
+    if (!json.is_array()) fail(key, "a list", json);
+    values.resize(json.size());
+    for (std::size_t i = 0; i < values.size(); ++i) read(json[i], fmt::format("{}[{}]", key, i), values[i]);
+  }
+  template <typename T>
+  void read(const Json& json, const std::string& key, std::map<std::string, T>& values) const {
+    if (!json.is_object()) fail(key, "an object", json);
+    values.clear();
+    for (const auto& [name, value] : json.items()) read(value, key + "." + name, values[name]);
+  }
+  void read(const Json& json, const std::string& key, PhaseSeconds& phases) const {
+    if (!json.is_object()) fail(key, "an object", json);
+    const Reader reader(json, where_, key + ".");
+    for (std::size_t i = 0; i < kPhases; ++i)
+      reader(std::string(name(static_cast<Phase>(i))).c_str(), phases[i]);
+    if (json.size() != kPhases) fail(key, "an object of the ledger's ten phases", json);
+  }
+  template <typename T>
+  requires std::is_class_v<T>
+  void read(const Json& json, const std::string& key, T& value) const {
+    if (!json.is_object()) fail(key, "an object", json);
+    const Reader reader(json, where_, key + ".");
+    fields(reader, value);
+  }
+
+  const Json& object_;
+  const std::string& where_;
+  std::string path_;
+};
+
+/// Objects and lists of objects over several lines, lists of plain values in one: a record is made to be
+/// looked at, and it may hold thousands of step times.
+void print(const Json& json, int depth, std::string& text) {
+  const bool open = json.is_object() || (json.is_array() && !json.empty() && json[0].is_structured());
+  if (!open || json.empty()) {
+    text += json.dump();
+    return;
+  }
+  const auto line = [&](int level) { text += '\n' + std::string(static_cast<std::size_t>(2 * level), ' '); };
+  text += json.is_object() ? '{' : '[';
+  bool first = true;
+  for (const auto& item : json.items()) {
+    if (!first) text += ',';
+    first = false;
+    line(depth + 1);
+    if (json.is_object()) text += Json(item.key()).dump() + ": ";
+    print(item.value(), depth + 1, text);
+  }
+  line(depth);
+  text += json.is_object() ? '}' : ']';
+}
+
+}  // namespace
+
+std::string to_json(const Record& record) {
+  Writer writer;
+  writer("schema", std::string(Record::kSchema));
+  fields(writer, record);
+  std::string text;
+  print(writer.object(), 0, text);
+  text += '\n';
+  return text;
+}
+
+Record record_from_json(const std::string& text, const std::string& where) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    base::fail(base::ErrorKind::data, "{}: is not JSON: at byte {} of {}; the file may be cut short", where,
+               error.byte, text.size());
+  }
+  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string())
+    base::fail(base::ErrorKind::data, "{}: is not a record of Paceline: it has no \"schema\"", where);
+  if (const auto schema = json["schema"].get<std::string>(); schema != Record::kSchema)
+    base::fail(base::ErrorKind::data, "{}: has schema '{}' but this version reads '{}'", where, schema,
+               Record::kSchema);
+  Record record;
+  const Reader reader(json, where, "");
+  fields(reader, record);
+  return record;
+}
+
+}  // namespace paceline::measure

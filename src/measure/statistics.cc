@@ -1,0 +1,91 @@
+#include "measure/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace paceline::measure {
+namespace {
+
+constexpr double kConfidence = 0.95;
+
+/// The samples in order, without the missing ones (NaN).
+std::vector<double> in_order(std::span<const double> samples) {
+  std::vector<double> sorted;
+  std::copy_if(samples.begin(), samples.end(), std::back_inserter(sorted),
+               [](double x) { return !std::isnan(x); });
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+double quantile_of_sorted(const std::vector<double>& sorted, double q) {
+  const double at = std::clamp(q, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const double fraction = at - static_cast<double>(below);
+  if (fraction == 0) return sorted[below];
+  return sorted[below] + fraction * (sorted[below + 1] - sorted[below]);
+}
+
+/// The largest k (from 1) for which the k-th smallest and k-th largest of n samples enclose the median of
+/// their distribution, whatever it is, with at least 95 %; 0 when even the extremes do not (n < 6).
+///
+/// Each sample falls below the median with probability 1/2, so the interval misses it with 2 P(Binomial(n,
+/// 1/2) < k).
+int interval_rank(int n) {
+  const double ln_half = std::log(0.5);
+  double below = 0;  // P(Binomial(n, 1/2) < k), built up term by term
+  for (int k = 1; k <= n / 2; ++k) {
+    const int i = k - 1;
+    below += std::exp(std::lgamma(n + 1.0) - std::lgamma(i + 1.0) - std::lgamma(n - i + 1.0) + n * ln_half);
+    if (1 - 2 * below < kConfidence) return k - 1;
+  }
+  return n / 2;
+}
+
+}  // namespace
+
+double quantile(std::span<const double> samples, double q) {
+  const auto sorted = in_order(samples);
+  if (sorted.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return quantile_of_sorted(sorted, q);
+}
+
+Estimate estimate(std::span<const double> samples) {
+  const auto sorted = in_order(samples);
+  const auto n = static_cast<int>(sorted.size());
+  if (n == 0) {
+    const double missing = std::numeric_limits<double>::quiet_NaN();
+    return {missing, missing, missing, 0};
+  }
+  const auto k = static_cast<std::size_t>(std::max(1, interval_rank(n)));
+  return {.median = quantile_of_sorted(sorted, 0.5),
+          .low = sorted[k - 1],
+          .high = sorted[sorted.size() - k],
+          .n = n};
+}
+
+double mean(std::span<const double> samples) {
+  if (samples.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+}
+
+double standard_deviation(std::span<const double> samples) {
+  if (samples.size() < 2) return 0;
+  const double centre = mean(samples);
+  double sum = 0;
+  for (const double x : samples) sum += (x - centre) * (x - centre);
+  return std::sqrt(sum / static_cast<double>(samples.size() - 1));
+}
+
+double accuracy_standard_error(std::span<const double> accuracies, long samples) {
+  base::expects(!accuracies.empty() && samples > 0, "!accuracies.empty() && samples > 0");
+  const double p = mean(accuracies);
+  const double spread = standard_deviation(accuracies);
+  return std::sqrt(p * (1 - p) / static_cast<double>(samples) +
+                   spread * spread / static_cast<double>(accuracies.size()));
+}
+
+}  // namespace paceline::measure
