@@ -5,7 +5,6 @@
 /// Shuffles, shards, splits and augmentation are views on top (sampler.h, augment.h, loader.h); a Dataset
 /// itself never changes after it is opened, and may be read by any number of threads.
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,8 +27,8 @@ class Dataset {
   virtual ~Dataset() = default;
   [[nodiscard]] virtual std::int64_t size() const = 0;
   [[nodiscard]] virtual ImageFormat format() const = 0;
-  /// Writes the pixels of sample `index` (0 <= index < size) to `pixels` [format().bytes()]; returns its label.
-  /// Threads  any number at once
+  /// Writes the pixels of sample `index` (0 <= index < size) to `pixels` [format().bytes()]; returns its
+  /// label. Threads  any number at once
   virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
 };
 
@@ -54,5 +53,13 @@ struct Source {
 /// Errors   Error(usage) for an unknown spec (with the nearest name); Error(data) for a missing or truncated
 ///          file, a label out of range, a broken gzip: file, rule, actual value, next step
 [[nodiscard]] Source open(const std::string& spec);
+
+/// A data set that open() knows, for help and messages.
+struct FormatInfo {
+  std::string name;
+  std::string usage;    ///< "cifar10:DIR[,test=FILE]"
+  std::string summary;  ///< one line
+};
+[[nodiscard]] std::vector<FormatInfo> known_formats();
 
 }  // namespace paceline::data

@@ -3,8 +3,8 @@
 /// Batches, prepared by threads of the loader's own while the engine computes.
 ///
 /// One loader serves one worker: in step s of an epoch it yields positions
-/// [s*global_batch + first, s*global_batch + first + local_batch) of the epoch's order. The last short batch of
-/// an epoch is dropped (Tail policy "drop": its samples come in another epoch, under another shuffle); the
+/// [s*global_batch + first, s*global_batch + first + local_batch) of the epoch's order. The last short batch
+/// of an epoch is dropped (Tail policy "drop": its samples come in another epoch, under another shuffle); the
 /// number of dropped samples is known (`dropped_per_epoch`) and stands in the record.
 
 #include <cstdint>
@@ -40,8 +40,10 @@ struct LoaderOptions {
 /// What the loader did, for the record.
 struct LoaderStatistics {
   std::int64_t batches = 0;
-  double prepare_s = 0;  ///< summed over threads: time spent preparing; batches * local_batch / it = ceiling a thread
-  double wait_s = 0;     ///< time next() waited for a batch that was not ready
+  double prepare_s =
+      0;  ///< summed over threads: time spent preparing; batches * local_batch / it = ceiling a thread
+  double wait_s = 0;       ///< time next() waited for a batch that was not ready
+  std::int64_t waits = 0;  ///< how many calls of next() waited
 };
 
 /// Threads  next() from one thread; exceptions of preparing threads (bad data) are thrown by next()
@@ -58,6 +60,10 @@ class Loader {
   [[nodiscard]] std::int64_t steps_per_epoch() const;
   [[nodiscard]] std::int64_t dropped_per_epoch() const;
   [[nodiscard]] LoaderStatistics statistics() const;
+  /// Blocks until `prefetch` batches (all slots, before the first next()) are prepared; yields none. For
+  /// tests and benchmarks that must not begin with a cold loader.
+  void wait_until_prepared();
+  [[nodiscard]] bool is_waiting() const;  ///< whether a call of next() is blocked now; from any thread
   /// Memory a loader of these options holds; the plan's line for it.
   [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format, const LoaderOptions& options);
 

@@ -6,8 +6,8 @@
 
 namespace paceline::data {
 
-/// A permutation of [0, size) for each epoch; the same for any number of workers, re-seeded every epoch from a
-/// hash of (seed, epoch). With shuffle off it is the identity.
+/// A permutation of [0, size) for each epoch; the same for any number of workers, re-seeded every epoch from
+/// a hash of (seed, epoch). With shuffle off it is the identity.
 ///
 /// Cost     O(1) a call (a keyed Feistel network with cycle walking), no storage
 /// Threads  any number at once

@@ -1,0 +1,89 @@
+#include "data/evaluation.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "data/prefetch.h"
+
+namespace paceline::data {
+namespace {
+
+/// A batch never holds more than the part: a short part does not take the memory of a long batch.
+std::int64_t slot_samples(const EvaluationOptions& options) {
+  return std::min(options.batch, options.end - options.begin);
+}
+
+}  // namespace
+
+struct EvaluationBatches::Impl {
+  const Dataset& dataset;
+  const Augment& augment;
+  const EvaluationOptions options;
+  const std::int64_t batches_per_pass;
+  std::int64_t yielded_in_pass = 0;
+  EvaluationBatch current;
+  std::optional<Prefetch> prefetch;  ///< none for an empty part; last: its threads use the rest
+
+  Impl(const Dataset& set, const Augment& form, const EvaluationOptions& given)
+      : dataset(set), augment(form), options(given), batches_per_pass(checked_batches(set, given)) {
+    if (batches_per_pass == 0) return;
+    prefetch.emplace(Prefetch::Options{
+        .format = set.format(),
+        .batch = slot_samples(options),
+        .threads = options.threads,
+        .prefetch = options.prefetch,
+        .samples =
+            [this](std::int64_t number) { return std::min(options.batch, options.end - first(number)); },
+        .prepare =
+            [this](auto number, auto i, auto scratch, auto dst) {
+              const std::int32_t label = dataset.read(first(number) + i, scratch);
+              augment.evaluate(scratch, dst);
+              return label;
+            }});
+  }
+
+  static std::int64_t checked_batches(const Dataset& set, const EvaluationOptions& options) {
+    base::expects(options.batch >= 1, "batch >= 1");
+    base::expects(0 <= options.begin && options.begin <= options.end && options.end <= set.size(),
+                  "0 <= begin <= end <= samples");
+    return (options.end - options.begin + options.batch - 1) / options.batch;
+  }
+
+  [[nodiscard]] std::int64_t first(std::int64_t number) const {
+    return options.begin + number % batches_per_pass * options.batch;
+  }
+
+  const EvaluationBatch* next() {
+    if (yielded_in_pass == batches_per_pass) {
+      yielded_in_pass = 0;
+      return nullptr;
+    }
+    const Prefetch::View view = prefetch->next();
+    ++yielded_in_pass;
+    current = {.images = view.images, .labels = view.labels, .first = first(view.number)};
+    return &current;
+  }
+};
+
+EvaluationBatches::EvaluationBatches(const Dataset& dataset, const Augment& augment,
+                                     EvaluationOptions options)
+    : impl_(std::make_unique<Impl>(dataset, augment, options)) {}
+EvaluationBatches::~EvaluationBatches() = default;
+
+const EvaluationBatch* EvaluationBatches::next() { return impl_->next(); }
+
+void EvaluationBatches::wait_until_prepared() {
+  if (impl_->prefetch) impl_->prefetch->wait_until_prepared();
+}
+
+double EvaluationBatches::wait_s() const {
+  return impl_->prefetch ? impl_->prefetch->statistics().wait_s : 0.0;
+}
+
+std::int64_t EvaluationBatches::planned_bytes(const ImageFormat& format, const EvaluationOptions& options) {
+  if (options.begin == options.end) return 0;
+  return Prefetch::planned_bytes(format, slot_samples(options), options.threads, options.prefetch);
+}
+
+}  // namespace paceline::data

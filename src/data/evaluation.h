@@ -1,0 +1,66 @@
+#pragma once
+
+/// The test set in consecutive batches, un-augmented, each sample once: what a worker evaluates on.
+///
+/// Worker r of N takes part [size * r / N, size * (r + 1) / N): the parts cover every sample once for any N,
+/// and sums over them are then added up and divided once. One object serves a whole run: after the end of a
+/// pass it starts again at `begin`, and the first batches of the next pass are prepared ahead already.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "data/augment.h"
+#include "data/dataset.h"
+
+namespace paceline::data {
+
+struct EvaluationBatch {
+  std::span<const float> images;         ///< [count][H][W][C], normalised
+  std::span<const std::int32_t> labels;  ///< [count]
+  std::int64_t first = 0;                ///< index in the data set of the first sample
+  [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
+};
+
+struct EvaluationOptions {
+  std::int64_t begin = 0, end = 0;  ///< samples [begin, end) of the data set; may be empty
+  std::int64_t batch = 0;           ///< samples of every batch but the last of a pass, which may be shorter
+  int threads = 1;
+  int prefetch = 2;
+};
+
+/// The part of `size` samples that `rank` of `world` evaluates, as [begin, end).
+struct Part {
+  std::int64_t begin = 0, end = 0;
+};
+[[nodiscard]] constexpr Part evaluation_part(std::int64_t size, int rank, int world) {
+  return {size * rank / world, size * (rank + 1) / world};
+}
+
+/// Threads  next() from one thread; exceptions of preparing threads are thrown by next()
+class EvaluationBatches {
+ public:
+  /// `dataset` and `augment` must outlive this object.
+  EvaluationBatches(const Dataset& dataset, const Augment& augment, EvaluationOptions options);
+  ~EvaluationBatches();
+  EvaluationBatches(const EvaluationBatches&) = delete;
+  EvaluationBatches& operator=(const EvaluationBatches&) = delete;
+
+  /// The next batch of this pass, valid until the next call; nullptr at its end. The call after that begins a
+  /// new pass.
+  const EvaluationBatch* next();
+
+  /// Blocks until the batches ahead are prepared; yields none. For tests and benchmarks.
+  void wait_until_prepared();
+  [[nodiscard]] double wait_s() const;  ///< time next() waited, all passes
+
+  /// Memory that these options hold; the plan's line for it.
+  [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format,
+                                                  const EvaluationOptions& options);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace paceline::data

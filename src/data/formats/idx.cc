@@ -1,0 +1,196 @@
+#include "data/formats/idx.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "data/file_bytes.h"
+
+namespace paceline::data {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorKind;
+
+constexpr int kClasses = 10;
+constexpr std::uint32_t kMaxSide = 4096;  // of an image; larger is a damaged header
+
+/// One kind of IDX file: unsigned bytes (0x08) in so many dimensions.
+struct Kind {
+  const char* word;  ///< for messages
+  std::uint32_t magic;
+  std::size_t dimensions;
+  [[nodiscard]] std::size_t header_bytes() const { return 4 + 4 * dimensions; }
+};
+constexpr Kind kImages{"images", 0x0803, 3};
+constexpr Kind kLabels{"labels", 0x0801, 1};
+
+std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
+  return static_cast<std::uint32_t>(bytes[at]) << 24 | static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
+         static_cast<std::uint32_t>(bytes[at + 2]) << 8 | static_cast<std::uint32_t>(bytes[at + 3]);
+}
+
+struct IdxFile {
+  fs::path path;
+  FileBytes file;
+  std::uint32_t count = 0;
+  std::uint32_t height = 1, width = 1;
+  [[nodiscard]] std::span<const std::uint8_t> values(const Kind& kind) const {
+    return file.bytes().subspan(kind.header_bytes());
+  }
+};
+
+/// Checks the header and returns the length of the whole file that it announces.
+std::size_t read_header(IdxFile& idx, const Kind& kind, std::span<const std::uint8_t> bytes) {
+  const std::string path = idx.path.string();
+  if (bytes.size() < kind.header_bytes())
+    base::fail(ErrorKind::data,
+               "{}: an IDX file of {} begins with a header of {} bytes, but this one ends after {}; it is "
+               "truncated: "
+               "fetch it again",
+               path, kind.word, kind.header_bytes(), bytes.size());
+  const std::uint32_t magic = big_endian(bytes, 0);
+  if (magic != kind.magic)
+    base::fail(
+        ErrorKind::data,
+        "{}: an IDX file of {} begins with the magic number {}, but this one begins with {}; it is another "
+        "kind of file: check that names and contents were not swapped",
+        path, kind.word, kind.magic, magic);
+  idx.count = big_endian(bytes, 4);
+  if (idx.count == 0)
+    base::fail(ErrorKind::data, "{}: its header announces 0 {}; fetch it again", path, kind.word);
+  if (kind.dimensions == 3) {
+    idx.height = big_endian(bytes, 8);
+    idx.width = big_endian(bytes, 12);
+    if (std::min(idx.height, idx.width) == 0 || std::max(idx.height, idx.width) > kMaxSide)
+      base::fail(
+          ErrorKind::data,
+          "{}: its header announces images of {}x{}, but a side is 1 to {} pixels; the header is damaged: "
+          "fetch the file again",
+          path, idx.height, idx.width, kMaxSide);
+  }
+  return kind.header_bytes() + std::size_t{idx.count} * idx.height * idx.width;
+}
+
+IdxFile read_idx(const fs::path& path, const Kind& kind) {
+  IdxFile idx{.path = path, .file = {}};
+  if (path.extension() == ".gz") {
+    idx.file = FileBytes::unpack_gzip(path, kind.header_bytes(), [&](std::span<const std::uint8_t> header) {
+      return read_header(idx, kind, header);
+    });
+    return idx;
+  }
+  idx.file = FileBytes::map(path);
+  const std::size_t needed = read_header(idx, kind, idx.file.bytes());
+  if (idx.file.bytes().size() != needed)
+    base::fail(
+        ErrorKind::data,
+        "{}: its header announces {} {} and so {} bytes, but the file has {}; it is truncated or damaged: "
+        "fetch it again",
+        path.string(), idx.count, kind.word, needed, idx.file.bytes().size());
+  return idx;
+}
+
+class IdxDataset final : public Dataset {
+ public:
+  IdxDataset(const fs::path& image_path, const fs::path& label_path)
+      : images_(read_idx(image_path, kImages)), labels_(read_idx(label_path, kLabels)) {
+    if (images_.count != labels_.count)
+      base::fail(ErrorKind::data,
+                 "{}: has {} labels, but {} has {} images; each image has one label: check that both files "
+                 "are of one "
+                 "set",
+                 label_path.string(), labels_.count, image_path.string(), images_.count);
+    const auto labels = labels_.values(kLabels);
+    const auto bad = std::find_if(labels.begin(), labels.end(), [](std::uint8_t l) { return l >= kClasses; });
+    if (bad != labels.end())
+      base::fail(
+          ErrorKind::data,
+          "{}: record {} (from 0) has the label {}, but MNIST has labels 0 to {}; the file is damaged or of "
+          "another data set: fetch it again",
+          label_path.string(), bad - labels.begin(), *bad, kClasses - 1);
+  }
+
+  [[nodiscard]] std::int64_t size() const override { return images_.count; }
+  [[nodiscard]] ImageFormat format() const override {
+    return {
+        .height = static_cast<int>(images_.height), .width = static_cast<int>(images_.width), .channels = 1};
+  }
+
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+    base::expects(index >= 0 && index < size(), "0 <= index < size");
+    const auto bytes = static_cast<std::size_t>(format().bytes());
+    base::expects(pixels.size() == bytes, "pixels hold one image");
+    const auto at = static_cast<std::size_t>(index);
+    const auto image = images_.values(kImages).subspan(at * bytes, bytes);
+    std::copy(image.begin(), image.end(), pixels.begin());
+    return labels_.values(kLabels)[at];
+  }
+
+  [[nodiscard]] std::int64_t resident_bytes() const {
+    return static_cast<std::int64_t>(images_.file.bytes().size() + labels_.file.bytes().size());
+  }
+  [[nodiscard]] const fs::path& image_path() const { return images_.path; }
+
+ private:
+  IdxFile images_;
+  IdxFile labels_;
+};
+
+/// The plain file or the packed one, whichever is there.
+std::optional<fs::path> find_file(const fs::path& directory, const std::string& name) {
+  for (const char* ending : {"", ".gz"})
+    if (fs::path path = directory / (name + ending); fs::exists(path)) return path;
+  return std::nullopt;
+}
+
+std::unique_ptr<IdxDataset> open_pair(const Spec& spec, const fs::path& directory, const std::string& part) {
+  std::vector<fs::path> paths;
+  for (const auto& name : {part + "-images-idx3-ubyte", part + "-labels-idx1-ubyte"}) {
+    const auto path = find_file(directory, name);
+    if (!path)
+      base::fail(
+          ErrorKind::data,
+          "data '{}': there is no {} in {}, plain or with .gz; give the folder with MNIST's four IDX files",
+          spec.text, name, directory.string());
+    paths.push_back(*path);
+  }
+  return std::make_unique<IdxDataset>(paths[0], paths[1]);
+}
+
+}  // namespace
+
+Source open_mnist(const Spec& spec) {
+  const fs::path given = spec.directory;
+  const fs::path child = given / "mnist";
+  const bool in_child = !find_file(given, "train-images-idx3-ubyte") && fs::is_directory(child);
+  const fs::path directory = in_child ? child : given;
+  auto train = open_pair(spec, directory, "train");
+  auto test = open_pair(spec, directory, "t10k");
+  if (train->format() != test->format())
+    base::fail(
+        ErrorKind::data,
+        "{}: its images are {}x{}, but those of {} are {}x{}; both sets have one size: check that all four "
+        "files are of one data set",
+        test->image_path().string(), test->format().height, test->format().width,
+        train->image_path().string(), train->format().height, train->format().width);
+
+  Source source;
+  source.spec = spec.text;
+  source.name = "mnist";
+  source.description = fmt::format("MNIST: {} training images, {} test images, {}x{}x1", train->size(),
+                                   test->size(), train->format().height, train->format().width);
+  source.resident_bytes = train->resident_bytes() + test->resident_bytes();
+  source.train = std::move(train);
+  source.test = std::move(test);
+  for (int c = 0; c < kClasses; ++c) source.class_names.push_back(std::to_string(c));
+  source.mean = {0.1307f};  // over the 60,000 training images; the values everybody uses
+  source.stddev = {0.3081f};
+  return source;
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,102 @@
+#include "data/formats/synthetic.h"
+
+#include <fmt/core.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "data/formats/synthetic_draw.h"
+
+namespace paceline::data {
+namespace {
+
+constexpr int kClasses = 10;
+constexpr std::uint32_t kFalseCueOf16 = 2;  // in 2 of 16 images one cue is drawn at random instead
+
+/// The label of `index`: each block of ten consecutive samples has every class once, in an order of its own.
+int label_of(std::int64_t index, base::Rng& rng) {
+  constexpr std::uint32_t kSteps[] = {1, 3, 7, 9};  // prime to 10
+  const std::uint32_t word = rng.next_u32();
+  const std::uint32_t step = kSteps[word & 3];
+  return static_cast<int>((static_cast<std::uint32_t>(index % kClasses) * step + (word >> 2) % kClasses) %
+                          kClasses);
+}
+
+enum class Part : std::uint64_t { train = 0, test = 1 };
+
+class SyntheticDataset final : public Dataset {
+ public:
+  SyntheticDataset(std::int64_t size, std::uint64_t seed, Part part)
+      : size_(size), seed_(seed), part_(part) {}
+
+  [[nodiscard]] std::int64_t size() const override { return size_; }
+  [[nodiscard]] ImageFormat format() const override {
+    return {.height = kSide, .width = kSide, .channels = 3};
+  }
+
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+    base::expects(index >= 0 && index < size_, "0 <= index < size");
+    base::expects(static_cast<std::int64_t>(pixels.size()) == format().bytes(), "pixels hold one image");
+    // Streams: 2 * part for the order of labels, 2 * part + 1 for the images, so that all four are apart.
+    const auto part = static_cast<std::uint64_t>(part_);
+    base::Rng order(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index / kClasses), 2 * part);
+    const int label = label_of(index, order);
+    base::Rng rng(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index), 2 * part + 1);
+    Cues cues = cues_of_class(label);
+    const std::uint32_t word = rng.next_u32();
+    if (word % 16 < kFalseCueOf16) {
+      int* const all[] = {&cues.shape, &cues.texture, &cues.scheme};
+      *all[(word >> 4) % 3] = static_cast<int>((word >> 8) % 5);
+    }
+    draw_synthetic(cues, rng, pixels);
+    return label;
+  }
+
+ private:
+  std::int64_t size_;
+  std::uint64_t seed_;
+  Part part_;
+};
+
+}  // namespace
+
+Cues cues_of_class(int label) {
+  base::expects(label >= 0 && label < kClasses, "0 <= label < 10");
+  // Classes i and 5 + i share a shape; no two share two cues (a test goes through all pairs).
+  const int i = label % 5, second = label / 5;
+  return {.shape = i, .texture = (3 * i + 2 * second) % 5, .scheme = (2 * i + second) % 5};
+}
+
+Source open_synthetic(const Spec& spec) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const std::int64_t train = integer_option(spec, "train", 50'000, 1, kMost);
+  const std::int64_t test = integer_option(spec, "test", 10'000, 1, kMost);
+  const auto seed = static_cast<std::uint64_t>(
+      integer_option(spec, "seed", 0, 0, std::numeric_limits<std::int64_t>::max()));
+  Source source;
+  source.spec = spec.text;
+  source.name = "synthetic";
+  source.description = fmt::format(
+      "synthetic data (drawn, not photographed; seed {}): {} training images, {} test images, 32x32x3", seed,
+      train, test);
+  source.synthetic = true;
+  source.train = std::make_unique<SyntheticDataset>(train, seed, Part::train);
+  source.test = std::make_unique<SyntheticDataset>(test, seed, Part::test);
+  constexpr const char* kShapes[] = {"disc", "square", "triangle", "cross", "ring"};
+  constexpr const char* kTextures[] = {"striped", "checked", "dotted", "banded", "halved"};
+  constexpr const char* kSchemes[] = {"red-yellow", "yellow-green", "green-blue", "blue-violet",
+                                      "violet-red"};
+  for (int label = 0; label < kClasses; ++label) {
+    const Cues cues = cues_of_class(label);
+    source.class_names.push_back(
+        fmt::format("{} {} {}", kTextures[cues.texture], kSchemes[cues.scheme], kShapes[cues.shape]));
+  }
+  source.mean = {0.45f, 0.42f, 0.41f};  // measured over the training images of seed 0; a test holds them
+  source.stddev = {0.22f, 0.21f, 0.21f};
+  source.crop_padding = 4;
+  source.flip = true;
+  return source;
+}
+
+}  // namespace paceline::data

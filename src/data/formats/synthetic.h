@@ -1,0 +1,32 @@
+#pragma once
+
+/// Images drawn from (seed, index), without files or storage: the data set that is always there.
+///
+/// A class is a shape, a texture and a colour scheme (cues_of_class below), on one object that stands
+/// anywhere in the image, turned and scaled at random, among distractors, on a textured ground, under noise
+/// and changing light. Any two of the three cues name the class and no single one does; in some images one
+/// cue is false. So a network has to find the object and to combine what it sees: no pixel and no mean colour
+/// gives the class away (tests/data/formats/synthetic_test.cc holds how little they do). docs/formats.md has
+/// the whole recipe and what networks reach on it.
+
+#include "data/dataset.h"
+#include "data/spec.h"
+
+namespace paceline::data {
+
+/// The three cues of a class, each 0 .. 4.
+struct Cues {
+  int shape = 0;    ///< disc, square, triangle, cross, ring
+  int texture = 0;  ///< stripes, checks, dots, bands, halves
+  int scheme = 0;   ///< which two neighbours on a wheel of five colours
+  bool operator==(const Cues&) const = default;
+};
+[[nodiscard]] Cues cues_of_class(int label);
+
+/// Opens `synthetic[,train=N][,test=N][,seed=S]`: 50,000 and 10,000 images with seed 0 unless told. The test
+/// images are other draws than the training images for any sizes.
+///
+/// Errors   Error(usage) for a size or seed out of range
+[[nodiscard]] Source open_synthetic(const Spec& spec);
+
+}  // namespace paceline::data

@@ -1,0 +1,109 @@
+#include "data/loader.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "data/prefetch.h"
+
+namespace paceline::data {
+namespace {
+
+/// Where batch `number` of a loader stands in the run.
+struct Place {
+  std::int64_t epoch;
+  std::int64_t step;
+  std::int64_t first_position;
+};
+
+}  // namespace
+
+struct Loader::Impl {
+  const Dataset& dataset;
+  const Sampler sampler;
+  const Augment augment;
+  const LoaderOptions options;
+  const std::int64_t steps_per_epoch;
+  Prefetch prefetch;  // last: its threads use the rest
+  Batch current;
+
+  Impl(const Dataset& set, Sampler order, Augment form, const LoaderOptions& given)
+      : dataset(set),
+        sampler(order),
+        augment(std::move(form)),
+        options(given),
+        steps_per_epoch(checked_steps(set, order, given)),
+        prefetch({.format = set.format(),
+                  .batch = given.local_batch,
+                  .threads = given.threads,
+                  .prefetch = given.prefetch,
+                  .samples = [this](std::int64_t) { return options.local_batch; },
+                  .prepare = [this](auto number, auto i, auto scratch,
+                                    auto dst) { return prepare(number, i, scratch, dst); }}) {}
+
+  static std::int64_t checked_steps(const Dataset& set, const Sampler& sampler,
+                                    const LoaderOptions& options) {
+    base::expects(sampler.size() == set.size(), "the sampler orders this data set");
+    base::expects(options.local_batch >= 1 && options.first >= 0 &&
+                      options.first + options.local_batch <= options.global_batch,
+                  "the local batch lies inside the global batch");
+    base::expects(options.global_batch <= set.size(), "global batch <= samples");
+    const std::int64_t steps = set.size() / options.global_batch;
+    base::expects(options.start_epoch >= 0 && options.start_step >= 0 && options.start_step <= steps,
+                  "the loader starts inside an epoch or at its end");
+    return steps;
+  }
+
+  [[nodiscard]] Place place(std::int64_t number) const {
+    const std::int64_t step = options.start_step + number;
+    const std::int64_t in_epoch = step % steps_per_epoch;
+    return {options.start_epoch + step / steps_per_epoch, in_epoch,
+            in_epoch * options.global_batch + options.first};
+  }
+
+  std::int32_t prepare(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
+                       std::span<float> dst) const {
+    const Place at = place(number);
+    const std::int64_t position = at.first_position + i;
+    const std::int32_t label = dataset.read(sampler.index(at.epoch, position), scratch);
+    augment.train(scratch, at.epoch, position, dst);
+    return label;
+  }
+
+  const Batch& next() {
+    const Prefetch::View view = prefetch.next();
+    const Place at = place(view.number);
+    current = {.images = view.images,
+               .labels = view.labels,
+               .epoch = at.epoch,
+               .step = at.step,
+               .first_position = at.first_position};
+    return current;
+  }
+};
+
+Loader::Loader(const Dataset& dataset, Sampler sampler, Augment augment, LoaderOptions options)
+    : impl_(std::make_unique<Impl>(dataset, sampler, std::move(augment), options)) {}
+Loader::~Loader() = default;
+
+const Batch& Loader::next() { return impl_->next(); }
+std::int64_t Loader::steps_per_epoch() const { return impl_->steps_per_epoch; }
+std::int64_t Loader::dropped_per_epoch() const {
+  return impl_->dataset.size() - impl_->steps_per_epoch * impl_->options.global_batch;
+}
+
+LoaderStatistics Loader::statistics() const {
+  const auto counted = impl_->prefetch.statistics();
+  return {.batches = counted.batches,
+          .prepare_s = counted.prepare_s,
+          .wait_s = counted.wait_s,
+          .waits = counted.waits};
+}
+
+void Loader::wait_until_prepared() { impl_->prefetch.wait_until_prepared(); }
+bool Loader::is_waiting() const { return impl_->prefetch.is_waiting(); }
+
+std::int64_t Loader::planned_bytes(const ImageFormat& format, const LoaderOptions& options) {
+  return Prefetch::planned_bytes(format, options.local_batch, options.threads, options.prefetch);
+}
+
+}  // namespace paceline::data

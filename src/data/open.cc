@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "data/dataset.h"
+#include "data/formats/cifar.h"
+#include "data/formats/idx.h"
+#include "data/formats/synthetic.h"
+#include "data/spec.h"
+
+namespace paceline::data {
+namespace {
+
+/// One row a format: a new data set is three files in formats/ and its row here.
+struct Row {
+  FormatInfo info;
+  bool has_directory;
+  std::vector<std::string> options;
+  Source (*open)(const Spec& spec);
+};
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows = {
+      {{"cifar10", "cifar10:DIR[,test=FILE]",
+        "CIFAR-10, binary version: data_batch_1.bin .. 5, test_batch.bin"},
+       true,
+       {"test"},
+       open_cifar10},
+      {{"mnist", "mnist:DIR", "MNIST, IDX files, plain or .gz"}, true, {}, open_mnist},
+      {{"synthetic", "synthetic[,train=N][,test=N][,seed=S]", "drawn images of 10 classes, no files"},
+       false,
+       {"train", "test", "seed"},
+       open_synthetic},
+  };
+  return rows;
+}
+
+}  // namespace
+
+std::vector<FormatInfo> known_formats() {
+  std::vector<FormatInfo> infos;
+  for (const auto& row : table()) infos.push_back(row.info);
+  return infos;
+}
+
+Source open(const std::string& text) {
+  const Spec spec = parse_spec(text);
+  const auto& rows = table();
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.info.name == spec.name; });
+  if (row == rows.end()) {
+    std::vector<std::string> names;
+    for (const auto& known : rows) names.push_back(known.info.name);
+    base::fail(base::ErrorKind::usage, "data '{}': there is no data set '{}'{}", text, spec.name,
+               base::suggestion(spec.name, names));
+  }
+  if (row->has_directory && spec.directory.empty())
+    base::fail(base::ErrorKind::usage, "data '{}': {} reads files and needs their directory; write {}", text,
+               spec.name, row->info.usage);
+  if (!row->has_directory && text.find(':') < text.find(','))
+    base::fail(base::ErrorKind::usage, "data '{}': {} reads no files and takes no directory ('{}'); write {}",
+               text, spec.name, spec.directory, row->info.usage);
+  expect_options(spec, row->options);
+  return row->open(spec);
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,59 @@
+#include "data/spec.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "base/nearest.h"
+
+namespace paceline::data {
+
+Spec parse_spec(const std::string& text) {
+  Spec spec{.text = text, .name = {}, .directory = {}, .options = {}};
+  std::size_t begin = text.find(',');
+  const std::string head = text.substr(0, begin);
+  const std::size_t colon = head.find(':');
+  spec.name = head.substr(0, colon);
+  if (colon != std::string::npos) spec.directory = head.substr(colon + 1);
+  while (begin != std::string::npos) {
+    const std::size_t end = text.find(',', begin + 1);
+    const std::string item = text.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos || equals == 0)
+      base::fail(
+          base::ErrorKind::usage,
+          "data '{}': an option is written key=value, but after the comma stands '{}'; a directory name "
+          "may hold no comma",
+          text, item);
+    const std::string key = item.substr(0, equals);
+    if (!spec.options.emplace(key, item.substr(equals + 1)).second)
+      base::fail(base::ErrorKind::usage, "data '{}': the option '{}' is given twice; keep one of them", text,
+                 key);
+    begin = end;
+  }
+  return spec;
+}
+
+void expect_options(const Spec& spec, std::span<const std::string> known) {
+  for (const auto& [key, value] : spec.options) {
+    bool found = false;
+    for (const auto& name : known) found = found || name == key;
+    if (!found)
+      base::fail(base::ErrorKind::usage, "data '{}': {} has no option '{}'{}", spec.text, spec.name, key,
+                 base::suggestion(key, known));
+  }
+}
+
+std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64_t otherwise,
+                            std::int64_t low, std::int64_t high) {
+  const auto found = spec.options.find(key);
+  if (found == spec.options.end()) return otherwise;
+  const std::string& text = found->second;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
+    base::fail(base::ErrorKind::usage, "data '{}': {} is a whole number from {} to {}, not '{}'; correct it",
+               spec.text, key, low, high, text);
+  return value;
+}
+
+}  // namespace paceline::data

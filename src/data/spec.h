@@ -1,0 +1,32 @@
+#pragma once
+
+/// The text that names a data set, `name[:DIR][,key=value]...`, taken apart.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace paceline::data {
+
+struct Spec {
+  std::string text;       ///< as written
+  std::string name;       ///< before ':' and ','
+  std::string directory;  ///< after ':'; empty when there was none
+  std::map<std::string, std::string> options;
+};
+
+/// Errors   Error(usage) for an option without '=' or one that is given twice
+[[nodiscard]] Spec parse_spec(const std::string& text);
+
+/// Errors   Error(usage), with the nearest known key, when `spec` has an option that is not in `known`
+void expect_options(const Spec& spec, std::span<const std::string> known);
+
+/// The option `key` as a whole number in [low, high]; `otherwise` where it is not given.
+///
+/// Errors   Error(usage) naming spec, key, rule and value
+[[nodiscard]] std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64_t otherwise,
+                                          std::int64_t low, std::int64_t high);
+
+}  // namespace paceline::data
