@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "measure/environment.h"
+#include "train/evaluate.h"
 #include "train/shards.h"
 
 namespace paceline::train {
@@ -16,6 +17,12 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   plan.lines.push_back(
       {"loader", resolved.workers * data::Loader::planned_bytes(source.train->format(),
                                                                 loader_options(options, resolved, 0))});
+  if (options.window_steps == 0 && options.evaluate_every > 0)
+    plan.lines.push_back(
+        {"test loader", resolved.workers * data::EvaluationBatches::planned_bytes(
+                                               source.test->format(),
+                                               evaluation_options(source.test->size(), resolved.engine_batch,
+                                                                  0, resolved.workers))});
   const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
   if (shard_arrays > 0)
     plan.lines.push_back(

@@ -202,7 +202,7 @@ void prepend_epochs(Record& record, const std::vector<measure::EpochRecord>& ear
 
 Circumstances circumstances_of(const data::Source& source, const Backend& backend) {
   return {.train_samples = source.train->size(),
-          .cores = static_cast<int>(base::available_cores().size()),
+          .cores = base::usable_cores(),
           .has_bf16_units = backend.has_bf16_units};
 }
 
@@ -245,6 +245,21 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
 
   Record record = begin_record(options, resolved, graph, source, plan);
   const auto earlier = earlier_epochs(options);
+  Job job{.options = options,
+          .resolved = resolved,
+          .graph = graph,
+          .source = source,
+          .backend = backend,
+          .progress = progress,
+          .stop = stop,
+          .cores = {},
+          .started = options.started,
+          .keep = {}};
+  if (options.pin) {
+    const auto cores = base::plan_cores(base::topology(), resolved.workers, resolved.threads);
+    job.cores = cores.cores;
+    record.notes.push_back(cores.note);
+  }
   if (progress.say) {
     progress.say(
         fmt::format("{}: {} parameters; {}", options.model, record.model.parameters, source.description));
@@ -256,18 +271,6 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     for (const auto& note : record.notes) progress.say(note);
   }
 
-  Job job{.options = options,
-          .resolved = resolved,
-          .graph = graph,
-          .source = source,
-          .backend = backend,
-          .progress = progress,
-          .stop = stop,
-          .cores = {},
-          .started = options.started,
-          .keep = {}};
-  if (options.pin && !resolved.oversubscribed)
-    job.cores = base::plan_cores(resolved.workers, resolved.threads).cores;
   if (!options.out.empty() && options.window_steps == 0) {
     job.keep = [&](const std::vector<measure::EpochRecord>& epochs) {
       Record partial = record;

@@ -59,10 +59,10 @@ class Worker {
   void bind() {
     if (job_.cores.empty()) return;
     result_.rank.cores = job_.cores[static_cast<std::size_t>(communicator_.rank())];
-    const auto refused = base::bind_current_thread(result_.rank.cores);
-    if (!refused) return;
+    std::string refused;
+    if (base::bind_current_thread(result_.rank.cores, &refused)) return;
     result_.rank.cores.clear();
-    if (is_root()) result_.notes.push_back("workers are not pinned to cores: " + *refused);
+    if (is_root()) result_.notes.push_back("workers are not pinned to cores: " + refused);
   }
 
   void compile() {
@@ -110,8 +110,8 @@ class Worker {
     options.start_epoch = counters_.epoch;
     options.start_step = counters_.step;
     const auto& train = *job_.source.train;
-    loader_.emplace(train, data::Sampler(train.size(), job_.options.seed),
-                    data::Augment(train.format(), augment_options(job_)), options);
+    augment_.emplace(train.format(), augment_options(job_));
+    loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
   }
 
   /// What an all-reduce of the largest bucket reaches when nothing else runs: the best of a few, the same
@@ -239,6 +239,15 @@ class Worker {
     logged_losses_.clear();
   }
 
+  /// The test set's loader, made at the first evaluation.
+  data::EvaluationBatches& test_batches() {
+    if (!test_batches_)
+      test_batches_.emplace(*job_.source.test, *augment_,
+                            evaluation_options(job_.source.test->size(), job_.resolved.engine_batch,
+                                               communicator_.rank(), communicator_.size()));
+    return *test_batches_;
+  }
+
   void end_epoch(bool last) {
     fold();
     reduce_logged();
@@ -254,8 +263,7 @@ class Worker {
     const int every = job_.options.evaluate_every;
     if (every > 0 && (last || number % every == 0) && !result_.interrupted) {
       const InPhase evaluation(ledger_, Phase::evaluation);
-      const auto test =
-          evaluate(job_.source, *engine_, static_cast<int>(job_.resolved.engine_batch), communicator_);
+      const auto test = evaluate(test_batches(), *engine_, communicator_);
       epoch.test_loss = test.loss / static_cast<double>(test.samples);
       epoch.test_accuracy = static_cast<double>(test.correct) / static_cast<double>(test.samples);
     }
@@ -284,7 +292,9 @@ class Worker {
   CollectiveLog gradients_log_;   ///< the buckets
   CollectiveLog statistics_log_;  ///< synchronised batch norm
   std::unique_ptr<engine::Engine> engine_;
+  std::optional<data::Augment> augment_;
   std::optional<data::Loader> loader_;
+  std::optional<data::EvaluationBatches> test_batches_;
   std::optional<Stepper> stepper_;
   Counters counters_;
 

@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "study/study.h"
+
+namespace paceline::study {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ScaleCells, FixTheLocalBatchForWeakAndTheGlobalOneForStrong) {
+  const Axes axes{.workers = {1, 2, 4}, .batches = {32, 128}, .mode = "both", .repeats = 1};
+  const auto cells = scale_cells({}, axes);
+  ASSERT_EQ(cells.size(), 12u);
+  for (const auto& cell : cells) {
+    if (cell.scaling == "weak") {
+      EXPECT_GT(cell.options.local_batch, 0);
+      EXPECT_EQ(cell.options.global_batch, 0);
+    } else {
+      EXPECT_EQ(cell.options.local_batch, 0);
+      EXPECT_GT(cell.options.global_batch, 0);
+    }
+  }
+}
+
+TEST(ScaleCells, InterleaveRepeatsAndNeverShareAnId) {
+  const auto cells = scale_cells({}, {.workers = {1, 2}, .batches = {32, 64}, .mode = "weak", .repeats = 3});
+  ASSERT_EQ(cells.size(), 12u);
+  std::set<std::string> ids;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    ids.insert(cells[i].id);
+    EXPECT_EQ(cells[i].repeat, static_cast<int>(i / 4));
+  }
+  EXPECT_EQ(ids.size(), cells.size());
+}
+
+TEST(ScaleCells, SkipAGlobalBatchThatDoesNotDivideAndSayWhy) {
+  const auto cells = scale_cells({}, {.workers = {3}, .batches = {32}, .mode = "strong", .repeats = 1});
+  ASSERT_EQ(cells.size(), 1u);
+  EXPECT_EQ(cells[0].skip, "the global batch 32 does not divide by 3 workers");
+}
+
+TEST(ScaleCells, RefuseAnUnknownMode) {
+  try {
+    (void)scale_cells({}, {.mode = "wide"});
+    FAIL();
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'wide'"));
+  }
+}
+
+TEST(ConvergeCells, AddOneRemedyAfterTheOtherToTheSameLargeBatch) {
+  train::Options base;
+  base.workers = 4;
+  base.lr = 0.1;
+  const auto cells = converge_cells(base, {.baseline_batch = 128, .large_batch = 2048, .warmup_epochs = 1});
+  ASSERT_EQ(cells.size(), 6u);
+  EXPECT_EQ(cells[0].options.global_batch, 128);
+  EXPECT_EQ(cells[0].options.workers, 1);
+  for (std::size_t i = 1; i < cells.size(); ++i) {
+    EXPECT_EQ(cells[i].options.global_batch, 2048);
+    EXPECT_EQ(cells[i].options.workers, 4);
+    EXPECT_EQ(cells[i].options.lr_batch, 128);
+  }
+  EXPECT_EQ(cells[1].options.scale_lr, train::LrScaling::none);
+  EXPECT_EQ(cells[2].options.scale_lr, train::LrScaling::linear);
+  EXPECT_EQ(cells[2].options.schedule.warmup_epochs, 0);
+  EXPECT_EQ(cells[3].options.schedule.warmup_epochs, 1);
+  EXPECT_EQ(cells[4].options.rule.kind, engine::UpdateKind::lars);
+  EXPECT_EQ(cells[5].options.batch_norm, engine::BatchNormMode::synchronised);
+  EXPECT_EQ(cells[5].options.rule.kind, engine::UpdateKind::sgd);
+}
+
+TEST(ConvergeCells, HaveNoSynchronisedVariantWithOneWorker) {
+  for (const auto& cell : converge_cells({}, {})) EXPECT_NE(cell.variant, "+ sync BN");
+}
+
+TEST(ConvergeCells, RepeatWithOtherSeeds) {
+  const auto cells = converge_cells({}, {.variants = {"baseline"}, .repeats = 3});
+  ASSERT_EQ(cells.size(), 3u);
+  EXPECT_EQ(cells[0].options.seed, 0u);
+  EXPECT_EQ(cells[2].options.seed, 2u);
+}
+
+}  // namespace
+}  // namespace paceline::study
