@@ -1,0 +1,335 @@
+#include "engine/reference/network.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "engine/reference/add.h"
+#include "engine/reference/average_pool.h"
+#include "engine/reference/conv2d.h"
+#include "engine/reference/dense.h"
+#include "engine/reference/dropout.h"
+#include "engine/reference/gelu.h"
+#include "engine/reference/global_average_pool.h"
+#include "engine/reference/max_pool.h"
+#include "engine/reference/relu.h"
+#include "engine/reference/softmax_cross_entropy.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::engine::reference {
+
+using base::expects;
+
+namespace {
+
+BatchNormGroups groups_of(const CompileOptions& options) {
+  switch (options.batch_norm) {
+    case BatchNormMode::local:
+      return {};
+    case BatchNormMode::ghost:
+      if (options.ghost_size < 1 || options.batch % options.ghost_size != 0)
+        base::fail(
+            base::ErrorKind::usage,
+            "batch norm: the ghost size must divide the engine's batch of {}, but is {}; choose a divisor",
+            options.batch, options.ghost_size);
+      return {.groups = options.batch / options.ghost_size, .world_size = 1, .reduce = {}};
+    case BatchNormMode::synchronised:
+      expects(options.world_size == 1 || options.reduce_statistics != nullptr,
+              "synchronised batch norm has a way to reduce its statistics");
+      return {.groups = 1, .world_size = options.world_size, .reduce = options.reduce_statistics};
+  }
+  return {};
+}
+
+/// The loss keeps its probabilities; every other node its output.
+std::int64_t kept_elements(const graph::Graph& graph, std::size_t node) {
+  return node + 1 == graph.nodes.size() ? graph.classes() : graph.nodes[node].shape.elements();
+}
+
+}  // namespace
+
+std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options,
+                              std::int64_t bytes_per_element) {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    bytes += options.batch * kept_elements(graph, i) * bytes_per_element;
+    if (options.training && i + 1 < graph.nodes.size())
+      bytes += options.batch * graph.nodes[i].shape.elements() * bytes_per_element;
+    if (graph.nodes[i].as<graph::MaxPool>())
+      bytes +=
+          options.batch * graph.nodes[i].shape.elements() * static_cast<std::int64_t>(sizeof(std::int32_t));
+  }
+  return bytes;
+}
+
+template <typename T>
+Network<T>::Network(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options)
+    : graph_(graph),
+      layout_(layout),
+      seed_(options.seed),
+      batch_(options.batch),
+      groups_(groups_of(options)),
+      needs_gradient_(graph::needs_gradient(graph)),
+      winners_(graph.nodes.size()),
+      statistics_(graph.nodes.size()) {
+  expects(batch_ >= 1, "a batch holds a sample");
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const auto elements = static_cast<std::size_t>(batch_ * graph.nodes[i].shape.elements());
+    values_.emplace_back(static_cast<std::size_t>(batch_ * kept_elements(graph, i)) * sizeof(T));
+    if (options.training && i + 1 < graph.nodes.size()) d_values_.emplace_back(elements * sizeof(T));
+    if (graph.nodes[i].template as<graph::MaxPool>())
+      winners_[i] = base::Buffer(elements * sizeof(std::int32_t));
+  }
+}
+
+template <typename T>
+LossSums Network<T>::forward(const StepInput& input, std::span<const T> weights) {
+  expects(static_cast<int>(input.labels.size()) == batch_, "a step has as many labels as the engine's batch");
+  pass_ = {.training = true,
+           .batch = batch_,
+           .weights = weights,
+           .gradients = {},
+           .labels = {input.labels.begin(), input.labels.end()},
+           .gradient_scale = input.gradient_scale,
+           .step = input.step,
+           .first_position = input.first_position};
+  return run(input.images);
+}
+
+template <typename T>
+LossSums Network<T>::evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+                              std::span<const T> weights) {
+  expects(count >= 0 && count <= batch_ && static_cast<int>(labels.size()) >= count,
+          "evaluate gets at most a batch, and its labels");
+  if (count == 0) return {};
+  pass_ = {.training = false,
+           .batch = count,
+           .weights = weights,
+           .gradients = {},
+           .labels = {labels.begin(), labels.begin() + count},
+           .gradient_scale = 1,
+           .step = 0,
+           .first_position = 0};
+  return run(images);
+}
+
+template <typename T>
+LossSums Network<T>::run(std::span<const float> images) {
+  load_images(images);
+  for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
+    if (observer_) observer_(i, Pass::forward, true);
+    std::visit([&](const auto& op) { forward_op(op, i); }, graph_.nodes[static_cast<std::size_t>(i)].op);
+    if (observer_) observer_(i, Pass::forward, false);
+  }
+  return sums_;
+}
+
+/// [batch][H][W][C] as the loader gives it to [batch][C][H][W].
+template <typename T>
+void Network<T>::load_images(std::span<const float> images) {
+  const graph::Shape& shape = graph_.input_shape();
+  const std::int64_t plane = std::int64_t{1} * shape.height * shape.width;
+  expects(static_cast<std::int64_t>(images.size()) >= pass_.batch * shape.elements(),
+          "there are as many images as labels");
+  T* to = dst(0);
+  for (int n = 0; n < pass_.batch; ++n)
+    for (int c = 0; c < shape.channels; ++c)
+      for (std::int64_t i = 0; i < plane; ++i)
+        *to++ = static_cast<T>(images[static_cast<std::size_t>((n * plane + i) * shape.channels + c)]);
+}
+
+template <typename T>
+void Network<T>::backward(std::span<const T> weights, std::span<T> gradients, const GradientReady& on_ready) {
+  expects(pass_.training && !d_values_.empty(), "backward follows a training forward");
+  pass_.weights = weights;
+  pass_.gradients = gradients;
+  std::fill(gradients.begin(), gradients.end(), T{0});
+  for (auto& d_value : d_values_) d_value.fill_zero();
+
+  std::int64_t ready = 0;
+  for (int i = static_cast<int>(graph_.nodes.size()) - 1; i >= 0; --i) {
+    const graph::Node& node = graph_.nodes[static_cast<std::size_t>(i)];
+    if (observer_) observer_(i, Pass::backward, true);
+    std::visit([&](const auto& op) { backward_op(op, i); }, node.op);
+    if (observer_) observer_(i, Pass::backward, false);
+    if (node.parameters.empty()) continue;
+    // The node's slots are the next ones in backward order; what follows its last begins where they end.
+    const auto last =
+        static_cast<std::size_t>(layout_.slot_of_parameter[static_cast<std::size_t>(node.parameters.back())]);
+    ready = last + 1 < layout_.slots.size() ? layout_.slots[last + 1].offset : layout_.elements;
+    if (on_ready) on_ready(ready);
+  }
+}
+
+template <typename T>
+Site Network<T>::site(int index) const {
+  const graph::Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+  return {pass_.batch, graph_.nodes[static_cast<std::size_t>(node.inputs.front())].shape, node.shape};
+}
+
+template <typename T>
+const T* Network<T>::src(int node, int input) const {
+  const auto from = graph_.nodes[static_cast<std::size_t>(node)].inputs[static_cast<std::size_t>(input)];
+  return values_[static_cast<std::size_t>(from)].template as<T>().data();
+}
+template <typename T>
+T* Network<T>::dst(int node) {
+  return values_[static_cast<std::size_t>(node)].template as<T>().data();
+}
+template <typename T>
+T* Network<T>::d_src(int node, int input) {
+  const auto to = static_cast<std::size_t>(
+      graph_.nodes[static_cast<std::size_t>(node)].inputs[static_cast<std::size_t>(input)]);
+  return needs_gradient_[to] ? d_values_[to].template as<T>().data() : nullptr;
+}
+template <typename T>
+const T* Network<T>::d_dst(int node) const {
+  return d_values_[static_cast<std::size_t>(node)].template as<T>().data();
+}
+
+template <typename T>
+const graph::Slot* Network<T>::slot(int node, std::size_t parameter) const {
+  const auto& parameters = graph_.nodes[static_cast<std::size_t>(node)].parameters;
+  if (parameter >= parameters.size()) return nullptr;
+  const int slot = layout_.slot_of_parameter[static_cast<std::size_t>(parameters[parameter])];
+  return &layout_.slots[static_cast<std::size_t>(slot)];
+}
+template <typename T>
+const T* Network<T>::weight(int node, std::size_t parameter) const {
+  const graph::Slot* found = slot(node, parameter);
+  return found != nullptr ? pass_.weights.data() + found->offset : nullptr;
+}
+template <typename T>
+T* Network<T>::d_weight(int node, std::size_t parameter) {
+  const graph::Slot* found = slot(node, parameter);
+  return found != nullptr ? pass_.gradients.data() + found->offset : nullptr;
+}
+
+// ---- forward, op by op
+
+template <typename T>
+void Network<T>::forward_op(const graph::Conv2d& op, int i) {
+  conv2d_forward(site(i), op, src(i), weight(i, 0), weight(i, 1), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::Dense&, int i) {
+  dense_forward(site(i), src(i), weight(i, 0), weight(i, 1), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::BatchNorm& op, int i) {
+  if (pass_.training)
+    batch_norm_forward(site(i), op, groups_, src(i), weight(i, 0), weight(i, 1), dst(i),
+                       statistics_[static_cast<std::size_t>(i)]);
+  else
+    batch_norm_evaluate(site(i), op, src(i), weight(i, 0), weight(i, 1), weight(i, 2), weight(i, 3), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::Relu&, int i) {
+  relu_forward(site(i), src(i), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::Gelu&, int i) {
+  gelu_forward(site(i), src(i), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::MaxPool& op, int i) {
+  max_pool_forward(site(i), op, src(i), dst(i),
+                   winners_[static_cast<std::size_t>(i)].as<std::int32_t>().data());
+}
+template <typename T>
+void Network<T>::forward_op(const graph::AveragePool& op, int i) {
+  average_pool_forward(site(i), op, src(i), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::GlobalAveragePool&, int i) {
+  global_average_pool_forward(site(i), src(i), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::Add&, int i) {
+  add_forward(site(i), src(i, 0), src(i, 1), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::Dropout& op, int i) {
+  if (pass_.training)
+    dropout_forward(
+        site(i), op,
+        [&](int n) { return DropoutMask(seed_, pass_.step, pass_.first_position + n, i, op.probability); },
+        src(i), dst(i));
+  else
+    std::copy_n(src(i), site(i).dst_elements(), dst(i));
+}
+template <typename T>
+void Network<T>::forward_op(const graph::SoftmaxCrossEntropy& op, int i) {
+  sums_ = softmax_cross_entropy_forward(site(i), op, src(i), pass_.labels, dst(i), &exact_loss_);
+}
+
+// ---- backward, op by op: d_src is added to, since several ops may read one value
+
+template <typename T>
+void Network<T>::backward_op(const graph::Conv2d& op, int i) {
+  conv2d_backward_weight(site(i), op, src(i), d_dst(i), d_weight(i, 0), d_weight(i, 1));
+  if (T* d = d_src(i)) conv2d_backward_data(site(i), op, d_dst(i), weight(i, 0), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::Dense&, int i) {
+  dense_backward_weight(site(i), src(i), d_dst(i), d_weight(i, 0), d_weight(i, 1));
+  if (T* d = d_src(i)) dense_backward_data(site(i), d_dst(i), weight(i, 0), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::BatchNorm&, int i) {
+  const BatchNormStatistics& statistics = statistics_[static_cast<std::size_t>(i)];
+  batch_norm_backward(site(i), groups_, statistics, src(i), weight(i, 0), d_dst(i), d_src(i), d_weight(i, 0),
+                      d_weight(i, 1));
+  // Running statistics travel in the gradient array, weighted as gradients are, so that summing over workers
+  // averages them.
+  const double share = pass_.batch * pass_.gradient_scale;
+  std::transform(statistics.batch_mean.begin(), statistics.batch_mean.end(), d_weight(i, 2),
+                 [&](double mean) { return static_cast<T>(mean * share); });
+  std::transform(statistics.batch_variance.begin(), statistics.batch_variance.end(), d_weight(i, 3),
+                 [&](double variance) { return static_cast<T>(variance * share); });
+}
+template <typename T>
+void Network<T>::backward_op(const graph::Relu&, int i) {
+  if (T* d = d_src(i)) relu_backward(site(i), dst(i), d_dst(i), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::Gelu&, int i) {
+  if (T* d = d_src(i)) gelu_backward(site(i), src(i), d_dst(i), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::MaxPool&, int i) {
+  if (T* d = d_src(i))
+    max_pool_backward(site(i), winners_[static_cast<std::size_t>(i)].as<std::int32_t>().data(), d_dst(i), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::AveragePool& op, int i) {
+  if (T* d = d_src(i)) average_pool_backward(site(i), op, d_dst(i), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::GlobalAveragePool&, int i) {
+  if (T* d = d_src(i)) global_average_pool_backward(site(i), d_dst(i), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::Add&, int i) {
+  for (int input = 0; input < 2; ++input)
+    if (T* d = d_src(i, input)) add_backward(site(i), d_dst(i), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::Dropout& op, int i) {
+  if (T* d = d_src(i))
+    dropout_backward(
+        site(i), op,
+        [&](int n) { return DropoutMask(seed_, pass_.step, pass_.first_position + n, i, op.probability); },
+        d_dst(i), d);
+}
+template <typename T>
+void Network<T>::backward_op(const graph::SoftmaxCrossEntropy& op, int i) {
+  if (T* d = d_src(i))
+    softmax_cross_entropy_backward(site(i), op, dst(i), pass_.labels, pass_.gradient_scale, d);
+}
+
+template class Network<float>;
+template class Network<double>;
+
+}  // namespace paceline::engine::reference

@@ -1,0 +1,185 @@
+// Every op's gradient against central finite differences, in double: the oracle that the reference rests on.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "engine/reference/network.h"
+#include "graph/builder.h"
+#include "graph/initialise.h"
+#include "graph/layout.h"
+
+namespace paceline::engine::reference {
+namespace {
+
+using graph::Builder;
+using graph::Graph;
+using graph::Shape;
+
+struct GradientCase {
+  std::string name;
+  int batch;
+  std::function<Graph()> make;
+  BatchNormMode batch_norm = BatchNormMode::local;
+  int ghost_size = 0;
+};
+
+std::vector<float> random_images(std::int64_t count, std::uint64_t seed) {
+  base::Rng rng(seed, base::Purpose::test);
+  std::vector<float> images(static_cast<std::size_t>(count));
+  std::ranges::generate(images, [&] { return rng.normal(); });
+  return images;
+}
+
+/// A 1x1 convolution in front gives the op under test a source that depends on weights; a dense layer behind
+/// gives every element of its output a weight of its own.
+Graph around(Shape input, int channels, const std::function<int(Builder&, int)>& op, double smoothing = 0) {
+  Builder model("test");
+  int value = model.conv2d(model.input(input), "before", {.channels = channels, .kernel = 1, .bias = true});
+  value = op(model, value);
+  model.loss(model.dense(value, "after", {.features = 4}), smoothing);
+  return model.finish();
+}
+
+GradientCase conv(int batch, Shape input, graph::Conv2d attributes) {
+  return {"Conv" + std::to_string(attributes.kernel) + "Stride" + std::to_string(attributes.stride) +
+              "Padding" + std::to_string(attributes.padding) + (attributes.bias ? "Bias" : "NoBias") +
+              "Batch" + std::to_string(batch),
+          batch, [=] {
+            return around(input, 2,
+                          [=](Builder& model, int value) { return model.conv2d(value, "op", attributes); });
+          }};
+}
+
+std::vector<GradientCase> cases() {
+  const auto unary = [](std::string name, int batch, Shape input, std::function<int(Builder&, int)> op) {
+    return GradientCase{std::move(name), batch, [=] { return around(input, 3, op); }};
+  };
+  const auto norm = [](Builder& model, int value) { return model.batch_norm(value, "op"); };
+  std::vector<GradientCase> all = {
+      conv(1, {2, 5, 7}, {.channels = 3, .kernel = 1}),
+      conv(3, {2, 5, 7}, {.channels = 3, .kernel = 1, .stride = 2, .bias = true}),
+      conv(1, {2, 5, 7}, {.channels = 3, .kernel = 3, .bias = true}),
+      conv(3, {2, 5, 7}, {.channels = 3, .kernel = 3, .padding = 1}),
+      conv(3, {2, 6, 5}, {.channels = 3, .kernel = 3, .stride = 2, .padding = 1, .bias = true}),
+      conv(1, {1, 9, 8}, {.channels = 2, .kernel = 7, .stride = 2, .padding = 3}),
+      conv(3, {1, 7, 7}, {.channels = 2, .kernel = 7, .bias = true}),
+      unary("DenseOverAnImage", 3, {2, 3, 5},
+            [](Builder& model, int value) { return model.dense(value, "op", {.features = 5}); }),
+      unary(
+          "DenseWithoutBias", 1, {2, 3, 1},
+          [](Builder& model, int value) { return model.dense(value, "op", {.features = 5, .bias = false}); }),
+      unary("BatchNormLocal", 3, {2, 3, 5}, norm),
+      unary("BatchNormOfOneSample", 1, {2, 5, 3}, norm),
+      unary("Relu", 3, {2, 3, 5}, [](Builder& model, int value) { return model.relu(value); }),
+      unary("Gelu", 3, {2, 3, 5}, [](Builder& model, int value) { return model.gelu(value); }),
+      unary("MaxPool", 3, {2, 6, 5}, [](Builder& model, int value) { return model.max_pool(value, {}); }),
+      unary("MaxPoolOverlappingWithPadding", 1, {2, 7, 5},
+            [](Builder& model, int value) {
+              return model.max_pool(value, {.kernel = 3, .stride = 2, .padding = 1});
+            }),
+      unary("AveragePool", 3, {2, 6, 5},
+            [](Builder& model, int value) { return model.average_pool(value, {}); }),
+      unary("AveragePoolOverlappingWithPadding", 1, {2, 7, 5},
+            [](Builder& model, int value) {
+              return model.average_pool(value, {.kernel = 3, .stride = 2, .padding = 1});
+            }),
+      unary("GlobalAveragePool", 3, {2, 3, 5},
+            [](Builder& model, int value) { return model.global_average_pool(value); }),
+      unary("AddOfASharedBranch", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              const int branch = model.conv2d(model.gelu(value), "op", {.channels = 3, .padding = 1});
+              const int sum = model.add(branch, value);
+              return model.add(sum, sum);  // one value as both inputs: its gradient arrives twice
+            }),
+      unary("Dropout", 3, {2, 3, 5},
+            [](Builder& model, int value) { return model.dropout(value, {.probability = 0.4}); }),
+      {"LabelSmoothing", 3,
+       [] {
+         return around(
+             {2, 3, 5}, 3, [](Builder& model, int value) { return model.gelu(value); }, 0.1);
+       }},
+      {"BatchNormGhost", 6,
+       [=] {
+         return around({2, 3, 5}, 3, norm);
+       },
+       BatchNormMode::ghost, 2},
+      {"BatchNormGhostOfOne", 3,
+       [=] {
+         return around({2, 3, 5}, 3, norm);
+       },
+       BatchNormMode::ghost, 1},
+      {"BatchNormSynchronisedAlone", 3,
+       [=] {
+         return around({2, 3, 5}, 3, norm);
+       },
+       BatchNormMode::synchronised},
+  };
+  return all;
+}
+
+class Gradient : public testing::TestWithParam<GradientCase> {};
+
+// Every element of every parameter, f(w+h) - f(w-h) over 2h with h = 1e-6: truncation is O(h^2), rounding
+// O(1e-16 / h), so 1e-7 absolute on gradients of order 0.1 leaves a margin of ten and catches any wrong term.
+TEST_P(Gradient, IsTheSlopeOfTheLoss) {
+  const GradientCase& test = GetParam();
+  const Graph graph = test.make();
+  const graph::Layout layout = graph::flat_layout(graph);
+  Network<double> network(
+      graph, layout,
+      {.batch = test.batch, .batch_norm = test.batch_norm, .ghost_size = test.ghost_size, .seed = 7});
+
+  std::vector<float> start(static_cast<std::size_t>(layout.elements));
+  graph::initialise(graph, layout, 3, start);
+  std::vector<double> weights(start.begin(), start.end());
+  base::Rng rng(5, base::Purpose::test);
+  for (const graph::Slot& slot : layout.slots)  // batch norm's 1 and 0 would hide a mix-up of the two
+    for (std::int64_t i = 0; i < slot.elements; ++i)
+      weights[static_cast<std::size_t>(slot.offset + i)] += 0.2 * rng.normal();
+
+  const auto images = random_images(test.batch * graph.input_shape().elements(), 11);
+  std::vector<std::int32_t> labels;
+  for (int n = 0; n < test.batch; ++n) labels.push_back(n % graph.classes());
+  const double scale = 1.0 / 8;
+  const StepInput input{
+      .images = images, .labels = labels, .gradient_scale = scale, .step = 3, .first_position = 20};
+
+  std::vector<double> gradients(weights.size(), -1.0);
+  network.forward(input, weights);
+  network.backward(weights, gradients, {});
+
+  const double h = 1e-6;
+  double largest = 0;
+  for (const graph::Slot& slot : layout.slots) {
+    const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+    if (!graph::is_trainable(parameter.role)) continue;
+    for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i) {
+      double& w = weights[static_cast<std::size_t>(i)];
+      const double at = w;
+      w = at + h;
+      network.forward(input, weights);
+      const double above = network.exact_loss();
+      w = at - h;
+      network.forward(input, weights);
+      const double below = network.exact_loss();
+      w = at;
+      const double slope = (above - below) / (2 * h) * scale;
+      EXPECT_NEAR(gradients[static_cast<std::size_t>(i)], slope, 1e-7)
+          << parameter.name << " element " << i - slot.offset;
+      largest = std::max(largest, std::abs(slope));
+    }
+  }
+  EXPECT_GT(largest, 1e-3) << "the case must have a gradient to test";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Gradient, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace paceline::engine::reference
