@@ -1,0 +1,11 @@
+// A built page with a report in it, to look at without the program:
+//   npm run fill -- [golden|large|FILE.json] [OUT.html]
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fill } from '../build/one-file.mjs';
+import { sample } from '../build/sample-data.mjs';
+
+const [source = 'golden', out = `dist/sample-${source.replace(/^.*\/|\.json$/g, '')}.html`] = process.argv.slice(2);
+const json = source.endsWith('.json') ? readFileSync(source, 'utf8') : sample(source);
+const page = readFileSync(new URL('../dist/index.html', import.meta.url), 'utf8');
+writeFileSync(out, fill(page, json));
+console.log(`wrote ${out}`);

@@ -1,0 +1,25 @@
+// A table as CSV, in the form of report::to_csv: header `key [unit]`, then rows; a column with intervals takes
+// three (key, key_low, key_high); marks and notes of a row stand in a last column. Figures are the full ones in the
+// column's unit, not the rounded texts, and empty where missing.
+
+import type { Cell, Table } from './schema';
+
+const quote = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const figure = (value: number | null) => (value === null ? '' : String(value));
+const remarks = (row: Cell[]) =>
+  [...new Set(row.flatMap(({ mark, note }) => [mark, note]).filter((text) => text !== ''))].join('; ');
+
+export function toCsv({ columns, rows }: Table): string {
+  const ranged = columns.map((_, i) => rows.some((row) => row[i]?.low != null && row[i]?.high != null));
+  const remarked = rows.some((row) => remarks(row) !== '');
+  const head = columns.flatMap(({ key, unit }, i) =>
+    (ranged[i] ? [key, `${key}_low`, `${key}_high`] : [key]).map((name) => (unit ? `${name} [${unit}]` : name)));
+  const body = rows.map((row) => [
+    ...row.flatMap((cell, i) => {
+      const value = columns[i]?.format === 'text' && cell.value === null ? cell.text : figure(cell.value);
+      return ranged[i] ? [value, figure(cell.low), figure(cell.high)] : [value];
+    }),
+    ...(remarked ? [remarks(row)] : []),
+  ]);
+  return [[...head, ...(remarked ? ['remarks'] : [])], ...body].map((line) => line.map(quote).join(',')).join('\n') + '\n';
+}

@@ -1,0 +1,113 @@
+// Stacked bars: one a category, one segment a series (a phase), the total at the end. Upright while the names of the
+// categories fit side by side, lying otherwise.
+
+import * as Plot from '@observablehq/plot';
+import type { Colours } from './colours';
+import { svg } from './dom';
+import { axisLabel, formatTick, general } from './format';
+import type { LegendEntry } from './legend';
+import { outline, shapesOf } from './marks';
+import type { Drawing } from './plot';
+import type { Plot as PlotBlock } from './schema';
+import { taggedAs, textWidth, tipStyle } from './style';
+import { roundValues } from './ticks';
+
+interface Segment { category: number; from: number; to: number; series: number }
+interface Bar { category: number; total: number; marks: string[]; title: string }
+
+const total3 = (value: number) => general(Number(value.toPrecision(3)));
+
+function barsOf(plot: PlotBlock): { segments: Segment[]; bars: Bar[] } {
+  const segments: Segment[] = [];
+  const bars = plot.categories.map((name, category) => {
+    let end = 0;
+    for (const [series, { points }] of plot.series.entries()) {
+      const value = points[category]?.y ?? 0;
+      if (value !== 0) segments.push({ category, from: end, to: end + value, series });
+      end += value;
+    }
+    const unit = plot.y.unit ? ` ${plot.y.unit}` : '';
+    const lines = plot.series.flatMap(({ name: phase, points }) => {
+      const value = points[category]?.y ?? null;
+      if (value === null) return [];
+      const share = end > 0 ? ` (${((100 * value) / end).toFixed(1)} %)` : '';
+      return [`${phase}: ${total3(value)}${unit}${share}`];
+    });
+    const marks = [...new Set(plot.series.map(({ points }) => points[category]?.mark ?? '').filter((mark) => mark !== ''))];
+    return { category, total: end, marks, title: [name, ...lines, `all: ${total3(end)}${unit}`, ...marks].join('\n') };
+  });
+  return { segments, bars };
+}
+
+export function drawBars(plot: PlotBlock, width: number, colours: Colours): Drawing {
+  const { segments, bars } = barsOf(plot);
+  const shapes = shapesOf(plot.series);
+  const colour = plot.series.map(({ name }) => colours.phase(name));
+  const labels = plot.categories;
+  const widest = Math.max(0, ...labels.map(textWidth));
+  const lying = labels.length * (widest + 14) > width - 60;
+  const most = Math.max(...bars.map(({ total }) => total), 0) || 1;
+
+  const room = lying ? Math.min(widest, width * 0.38) : 0;
+  const height = lying ? labels.length * (labels.length > 14 ? 22 : 28) + 62 : Math.round(Math.min(380, Math.max(260, width * 0.55)));
+  const ticks = roundValues(0, most, lying ? Math.max(2, Math.floor((width - room) / 90)) : 6);
+  const marginLeft = lying ? room + 12 : Math.max(28, ...ticks.map((value) => textWidth(formatTick(value, plot.y.unit)))) + 12;
+  const marginRight = lying ? 58 : 12;
+
+  // The two directions differ only in which axis is which.
+  const value = { label: axisLabel(plot.y), labelArrow: 'none', tickSize: 0, tickFormat: (v: number) => formatTick(v, plot.y.unit) } as const;
+  const band = { tickSize: 0, tickFormat: (i: number) => labels[i] ?? '' } as const;
+  const paint = (segment: Segment) => colour[segment.series]!;
+  const style = { fill: paint, stroke: 'var(--paper)', strokeWidth: 1 };
+  const layers = plot.series.map((_, k) => {
+    const own = segments.filter(({ series }) => series === k);
+    const options = { ...style, render: taggedAs(k) };
+    return lying
+      ? Plot.barX(own, { y: 'category', x1: 'from', x2: 'to', ...options })
+      : Plot.barY(own, { x: 'category', y1: 'from', y2: 'to', ...options });
+  });
+  const totals: Plot.Markish = (_, { x, y }) => svg('g', { class: 'totals' }, ...bars.flatMap((bar) => {
+    const text = total3(bar.total);
+    const middle = (scale: { bandwidth?: () => number }) => (scale.bandwidth?.() ?? 0) / 2;
+    const at = lying
+      ? { x: (x!(bar.total) as number) + 6, y: (y!(bar.category) as number) + middle(y as never) }
+      : { x: (x!(bar.category) as number) + middle(x as never), y: (y!(bar.total) as number) - 10 };
+    const shift = lying ? textWidth(text) : textWidth(text) / 2;
+    return [
+      svg('text', { ...at, 'dy': '0.32em', 'text-anchor': lying ? 'start' : 'middle' }, text),
+      ...bar.marks.map((mark, i) => outline(shapes.get(mark)!, {
+        stroke: 'var(--ink)', transform: `translate(${at.x + shift + 9 + 13 * i},${at.y}) scale(0.85)`,
+      })),
+    ];
+  }));
+  const domain = labels.map((_, i) => i);
+  const tip = { title: 'title', ...tipStyle };
+
+  const image = Plot.plot({
+    width, height, marginLeft, marginRight, marginTop: lying ? 10 : 30, marginBottom: lying ? 46 : 44,
+    className: 'drawing',
+    ...(lying
+      ? { x: { domain: [0, most] }, y: { type: 'band', domain, padding: 0.22 } }
+      : { y: { domain: [0, most] }, x: { type: 'band', domain, padding: labels.length <= 3 ? 0.5 : 0.28 } }),
+    marks: lying
+      ? [
+          Plot.gridX(ticks, { stroke: 'var(--rule)', strokeOpacity: 1 }),
+          Plot.axisX(ticks, { ...value, labelAnchor: 'center', labelOffset: 40 }),
+          Plot.axisY(domain, { ...band, label: null, lineWidth: room / 11, textOverflow: 'ellipsis-end' }),
+          ...layers, totals,
+          Plot.tip(bars, Plot.pointerY({ y: 'category', x: 'total', ...tip, anchor: 'top-right' })),
+        ]
+      : [
+          Plot.gridY(ticks, { stroke: 'var(--rule)', strokeOpacity: 1 }),
+          Plot.axisY(ticks, { ...value, labelAnchor: 'top' }),
+          Plot.axisX(domain, { ...band, label: axisLabel(plot.x), labelArrow: 'none', labelAnchor: 'center', labelOffset: 38 }),
+          ...layers, totals,
+          Plot.tip(bars, Plot.pointerX({ x: 'category', y: 'total', ...tip })),
+        ],
+  });
+  const legend: LegendEntry[] = [
+    ...plot.series.map(({ name }, k): LegendEntry => ({ sign: 'box', colour: colour[k]!, text: name, series: k })),
+    ...[...shapes].map(([mark, shape]): LegendEntry => ({ sign: shape, text: mark })),
+  ];
+  return { image, legend };
+}

@@ -1,0 +1,129 @@
+// Lines: one a series, with whiskers (few points) or a band (many) for intervals, dashed grey ideals, hollow shapes
+// for marked points, and names at the line ends where there is room.
+
+import * as Plot from '@observablehq/plot';
+import type { Colours } from './colours';
+import { svg } from './dom';
+import { axisLabel, formatTick, general } from './format';
+import type { LegendEntry } from './legend';
+import { outline, shapesOf, type Shape } from './marks';
+import type { Drawing } from './plot';
+import type { Plot as PlotBlock, Point, Series } from './schema';
+import { spread } from './spread';
+import { taggedAs, textWidth, tipStyle, LINE } from './style';
+import { ticksFor } from './ticks';
+
+interface Placed extends Point { x: number; y: number }
+
+/// Above this number of points a band reads better than whiskers, and dots hide the line.
+const FEW = 14;
+
+const placed = ({ points }: Series): Placed[] =>
+  points.filter((p): p is Placed => p.x !== null && p.y !== null).sort((a, b) => a.x - b.x);
+const hasInterval = ({ low, high }: Point) => low !== null && high !== null && high > low;
+
+export function drawLines(plot: PlotBlock, width: number, colours: Colours): Drawing {
+  const colour = colours.lines(plot.series);
+  const points = plot.series.map(placed);
+  const all = points.flat();
+  const shapes = shapesOf(plot.series);
+
+  const names = plot.series.map(({ name }) => name);
+  const labelled = width >= 460 && names.length <= 8 && Math.max(...names.map(textWidth)) < width * 0.28;
+  const height = Math.round(Math.min(400, Math.max(250, width * 0.58)));
+  const marginRight = labelled ? Math.max(...names.map(textWidth)) + 18 : 16;
+  const marginTop = 30;
+  const marginBottom = 44;
+
+  const ys = all.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
+  const y = ticksFor(ys, plot.y, height - marginTop - marginBottom, { gap: 34, measured: false });
+  const marginLeft = Math.max(28, ...y.values.map((value) => textWidth(formatTick(value, plot.y.unit)))) + 12;
+  const x = ticksFor(all.map((p) => p.x), plot.x, width - marginLeft - marginRight, { gap: 40, measured: true });
+
+  const lines = plot.series.flatMap((series, k) => line(series, points[k]!, colour[k]!, k, y.type === 'log'));
+  const marked: Plot.Markish = (_, { x, y }) => svg('g', { 'aria-label': 'marked points' },
+    ...points.flatMap((list, k) => list.filter(({ mark }) => mark !== '').map((p) =>
+      outline(shapes.get(p.mark)!, {
+        'stroke': colour[k]!, 'data-series': k,
+        'transform': `translate(${x!(p.x)},${y!(p.y)})`,
+      }))));
+  const ends: Plot.Markish = (_, { x, y }) => {
+    const last = points.map((list, k) => ({ k, end: list[list.length - 1] })).filter(({ end }) => end !== undefined);
+    const heights = spread(last.map(({ end }) => y!(end!.y) as number), LINE, marginTop, height - marginBottom);
+    return svg('g', { class: 'ends' }, ...last.map(({ k, end }, i) =>
+      svg('text', {
+        'x': (x!(end!.x) as number) + 9, 'y': heights[i]!, 'dy': '0.32em', 'fill': colour[k]!, 'data-series': k,
+      }, names[k]!)));
+  };
+  const tipped = points.flatMap((list, k) => list.map((p) => ({ ...p, title: describe(plot, names[k]!, p) })));
+
+  const image = Plot.plot({
+    width, height, marginTop, marginRight, marginBottom, marginLeft,
+    className: 'drawing',
+    x: { type: x.type, domain: x.domain, ...(x.type === 'log' && { base: x.base }) },
+    y: { type: y.type, domain: y.domain, ...(y.type === 'log' && { base: y.base }) },
+    marks: [
+      Plot.gridY(y.values, { stroke: 'var(--rule)', strokeOpacity: 1 }),
+      Plot.axisY(y.values, {
+        label: axisLabel(plot.y), labelArrow: 'none', labelAnchor: 'top', tickSize: 0,
+        tickFormat: (value: number) => formatTick(value, plot.y.unit),
+      }),
+      Plot.axisX(x.values, {
+        label: axisLabel(plot.x), labelArrow: 'none', labelAnchor: 'center', labelOffset: 38, tickSize: 5,
+        tickFormat: (value: number) => formatTick(value, plot.x.unit),
+      }),
+      ...lines,
+      marked,
+      ...(labelled ? [ends] : []),
+      Plot.tip(tipped, Plot.pointer({ x: 'x', y: 'y', title: 'title', maxRadius: 36, ...tipStyle })),
+    ],
+  });
+  return { image, legend: legend(plot, points, colour, shapes, labelled, y) };
+}
+
+function line({ dashed }: Series, points: Placed[], colour: string, k: number, logY: boolean): Plot.Markish[] {
+  const render = taggedAs(k);
+  const ranged = points.filter(hasInterval).filter(({ low }) => !logY || low! > 0);
+  const few = points.length <= FEW;
+  const path = points.length === 1 && dashed
+    ? Plot.ruleY(points, { y: 'y', stroke: colour, strokeWidth: 1.5, strokeDasharray: '5 4', render })
+    : Plot.lineY(points, {
+        x: 'x', y: 'y', stroke: colour, strokeWidth: dashed ? 1.5 : 2.2, strokeLinejoin: 'round',
+        strokeDasharray: dashed ? '5 4' : undefined, render,
+      });
+  if (dashed) return [path];
+  return [
+    few
+      ? Plot.ruleX(ranged, { x: 'x', y1: 'low', y2: 'high', stroke: colour, strokeWidth: 1.6, strokeOpacity: 0.75, marker: 'tick', render })
+      : Plot.areaY(ranged, { x: 'x', y1: 'low', y2: 'high', fill: colour, fillOpacity: 0.17, render }),
+    path,
+    Plot.dot(points.filter(({ mark }) => mark === '' && (few || points.length === 1)), {
+      x: 'x', y: 'y', r: 3.4, fill: colour, stroke: 'var(--paper)', strokeWidth: 1, render,
+    }),
+  ];
+}
+
+function describe({ x, y }: PlotBlock, name: string, p: Placed): string {
+  const unit = (axis: { unit: string }) => (axis.unit ? ` ${axis.unit}` : '');
+  const interval = hasInterval(p) ? ` (${general(p.low!)} to ${general(p.high!)})` : '';
+  const lines = [name, `${x.label}: ${formatTick(p.x, x.unit)}${x.unit === 'B' ? '' : unit(x)}`,
+    `${y.label}: ${general(p.y)}${unit(y)}${interval}`];
+  return [...lines, ...(p.mark ? [p.mark] : [])].join('\n');
+}
+
+/// What the drawing does not say by itself.
+function legend(
+  plot: PlotBlock, points: Placed[][], colour: string[], shapes: Map<string, Shape>, labelled: boolean,
+  y: { type: string; domain: [number, number] },
+): LegendEntry[] {
+  const entries: LegendEntry[] = [];
+  if (!labelled) {
+    plot.series.forEach(({ name, dashed }, k) => entries.push({ sign: dashed ? 'dashed' : 'line', colour: colour[k]!, text: name, series: k }));
+  }
+  for (const [mark, shape] of shapes) entries.push({ sign: shape, text: mark });
+  const ranged = points.filter((list, k) => !plot.series[k]!.dashed && list.some(hasInterval));
+  if (ranged.some((list) => list.length <= FEW)) entries.push({ sign: 'whisker', text: 'interval' });
+  if (ranged.some((list) => list.length > FEW)) entries.push({ sign: 'band', text: 'interval' });
+  if (y.type === 'linear' && y.domain[0] > 0) entries.push({ sign: 'none', text: 'the vertical axis does not begin at 0' });
+  return entries;
+}
