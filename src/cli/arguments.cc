@@ -1,0 +1,130 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <deque>
+
+#include "base/error.h"
+
+namespace paceline::cli {
+namespace {
+
+using base::ErrorKind;
+
+/// Told apart from a negative number, which is a value.
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
+}
+
+[[noreturn]] void refuse_unknown(const std::string& word, Command command) {
+  const auto bare = word.substr(0, word.find('='));
+  const auto name = bare.substr(std::min(bare.find_first_not_of('-'), bare.size()));
+  if (bare.size() == 2 && bare[1] != '-')
+    base::fail(ErrorKind::usage, "{}: options have long names only; 'paceline {} --help' lists them", bare,
+               command_name(command));
+  base::fail(ErrorKind::usage, "{} {}", bare, why_unknown(name, command));
+}
+
+void take_data_words(const std::vector<std::string>& words, Settings& settings) {
+  if (words.size() != 2 || (words[0] != "info" && words[0] != "verify"))
+    base::fail(ErrorKind::usage,
+               "data takes what to do and a data set: paceline data info|verify cifar10:DIR, mnist:DIR or "
+               "synthetic");
+  settings.data.action = words[0];
+  settings.data.spec = words[1];
+}
+
+/// Words that are neither options nor their values: a recipe, records, a data set.
+void take_words(const std::vector<std::string>& words, Settings& settings) {
+  switch (settings.command) {
+    case kReport:
+      if (words.empty())
+        base::fail(ErrorKind::usage,
+                   "report takes the records to read: files, or directories that hold them");
+      settings.report.records.assign(words.begin(), words.end());
+      return;
+    case kData:
+      return take_data_words(words, settings);
+    default:
+      if (!words.empty())
+        base::fail(ErrorKind::usage, "{}: '{}' is not expected; 'paceline {} --help' shows what is",
+                   command_name(settings.command), words.front(), command_name(settings.command));
+  }
+}
+
+/// The recipe among the words of a command that trains, or "".
+std::string take_recipe(std::vector<std::string>& words, Command command) {
+  if (!(command & kRuns) || words.empty()) return "";
+  const std::string word = words.front();
+  if (!word.ends_with(".toml"))
+    base::fail(
+        ErrorKind::usage,
+        "'{}' is neither an option nor a recipe (a file that ends in .toml); lists are written with commas, "
+        "such as 32,128",
+        word);
+  if (words.size() > 1)
+    base::fail(ErrorKind::usage, "'{}' and '{}': {} takes one recipe; put them into one file", words[0],
+               words[1], command_name(command));
+  words.clear();
+  return word;
+}
+
+}  // namespace
+
+Parsed parse(Command command, const std::vector<std::string>& words) {
+  CLI::App app;
+  app.set_help_flag("-h,--help");
+  app.allow_extras();
+  std::deque<std::string> values;  // stable addresses for CLI11
+  std::vector<std::pair<CLI::Option*, Assignment>> known;
+  for (const auto& option : options()) {
+    if (!(option.commands & command)) continue;
+    const std::string dashed = "--" + option.name;
+    if (option.value.empty()) {
+      known.push_back({app.add_flag(dashed), {&option, "true", dashed}});
+      known.push_back({app.add_flag("--no-" + option.name), {&option, "false", "--no-" + option.name}});
+    } else {
+      auto* added = app.add_option(dashed, values.emplace_back());
+      added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      known.push_back({added, {&option, "", dashed}});
+    }
+  }
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes its words from the back
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    return {.settings = defaults(command), .help = help_text(command)};
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();
+    base::fail(ErrorKind::usage, "{} needs a value behind it; 'paceline {} --help' says which",
+               text.substr(0, text.find(':')), command_name(command));
+  } catch (const CLI::ParseError& error) {
+    base::fail(ErrorKind::usage, "{}; see 'paceline {} --help'", error.what(), command_name(command));
+  }
+
+  std::vector<std::string> rest;
+  for (const auto& word : app.remaining()) {
+    if (looks_like_option(word)) refuse_unknown(word, command);
+    rest.push_back(word);
+  }
+  std::vector<Assignment> typed;
+  for (auto& [option, assignment] : known) {
+    if (option->count() == 0) continue;
+    if (!assignment.option->value.empty()) assignment.text = option->results().back();
+    typed.push_back(std::move(assignment));
+  }
+
+  Recipe recipe;
+  if (const auto file = take_recipe(rest, command); !file.empty()) recipe = read_recipe(file, command);
+  Parsed parsed{.settings = settle(command, {std::move(recipe.given), std::move(typed)}), .help = ""};
+  parsed.settings.recipe = recipe.summary;
+  if (!recipe.unused.empty()) parsed.settings.notes.push_back(recipe.unused);
+  take_words(rest, parsed.settings);
+  return parsed;
+}
+
+}  // namespace paceline::cli

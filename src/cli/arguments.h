@@ -1,0 +1,54 @@
+#pragma once
+
+/// From what was typed to Settings: defaults, then the recipe, then the command line; a later one wins.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+
+namespace paceline::cli {
+
+/// One option given its text, and where: what an error about it begins with.
+struct Assignment {
+  const Option* option = nullptr;
+  std::string text;
+  std::string where;  ///< "--lr", or "recipes/mnist.toml:7: lr"
+};
+
+/// What a command starts from before anything is given.
+[[nodiscard]] Settings defaults(Command command);
+
+/// What a recipe gives. A key that only other commands take is left out and named in `unused`: one recipe
+/// serves train and scale.
+struct Recipe {
+  std::vector<Assignment> given;  ///< in the order of the file
+  std::string summary;            ///< "recipes/mnist.toml sets model, data"
+  std::string unused;             ///< a sentence, or ""
+};
+
+///
+/// Errors   Error(usage) with file and line: not TOML, an unknown key (with the nearest name), a value of
+/// another
+///          type; Error(data) when the file cannot be read
+[[nodiscard]] Recipe read_recipe(const std::filesystem::path& path, Command command);
+
+/// Joins the layers, later ones winning, sets everything in the table's order, and checks what must hold
+/// between options whatever the data and the machine.
+///
+/// Errors   Error(usage): one sentence that begins with where the text stood
+[[nodiscard]] Settings settle(Command command, const std::vector<std::vector<Assignment>>& layers);
+
+struct Parsed {
+  Settings settings;
+  std::string help;  ///< not empty: --help was asked for; the rest means nothing
+};
+
+/// Reads the words after the command's name. Errors: Error(usage).
+[[nodiscard]] Parsed parse(Command command, const std::vector<std::string>& words);
+
+/// What `paceline COMMAND --help` prints.
+[[nodiscard]] std::string help_text(Command command);
+
+}  // namespace paceline::cli

@@ -1,0 +1,109 @@
+#include "cli/commands/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/reports.h"
+#include "cli/screen.h"
+#include "measure/statistics.h"
+#include "report/build.h"
+#include "report/document.h"
+
+namespace paceline::cli {
+namespace {
+
+/// One line of a cell that is done: its step time, or its accuracy, or why it has neither.
+std::string result_line(const measure::Record& record) {
+  if (record.status != "complete") return fmt::format("  {}: {}", record.status, record.reason);
+  if (!record.epochs.empty() && record.epochs.back().test_accuracy)
+    return fmt::format("  test accuracy {:.2f} % after {} updates", 100 * *record.epochs.back().test_accuracy,
+                       record.epochs.back().updates);
+  if (record.ranks.empty() || record.window.wall_s <= 0) return "  done";
+  const auto step = measure::estimate(record.ranks.front().step_s);
+  return fmt::format("  {:.1f} ms a step [{:.1f}, {:.1f}], {:.0f} images/s", 1e3 * step.median,
+                     1e3 * step.low, 1e3 * step.high,
+                     static_cast<double>(record.window.samples) / record.window.wall_s);
+}
+
+/// About how long the rest takes, from the cells run so far; "" before the first.
+std::string remaining(base::TimePoint began, int run_so_far, int left) {
+  if (run_so_far == 0) return "";
+  const double seconds = base::seconds_since(began) / run_so_far * left;
+  return seconds < 90 ? fmt::format(", about {:.0f} s left", seconds)
+                      : fmt::format(", about {:.0f} min left", seconds / 60);
+}
+
+void print_records(const std::vector<measure::Record>& records) {
+  std::string text = "[";
+  for (const auto& record : records) text += (text.size() > 1 ? ",\n" : "\n") + measure::to_json(record);
+  std::printf("%s\n]\n", text.c_str());
+}
+
+}  // namespace
+
+int run_cells(const Settings& settings, const train::Backend& backend,
+              const std::vector<study::Cell>& cells) {
+  const auto name = command_name(settings.command);
+  const auto directory =
+      settings.train.out.empty() ? std::filesystem::path("paceline-out") / name : settings.train.out;
+  Screen screen(settings.json);
+  if (!settings.recipe.empty()) screen.say(settings.recipe);
+  for (const auto& note : settings.notes) screen.say(note);
+  screen.say(fmt::format("{}: {} cells; records go to {}/records, and a stopped {} goes on from there", name,
+                         cells.size(), directory.string(), name));
+
+  const auto began = base::Clock::now();
+  const Interrupt interrupt;
+  int run_so_far = 0;
+  study::Runner runner;
+  runner.backend = backend;
+  runner.stop = interrupt.token();
+  runner.directory = directory;
+  runner.command = settings.typed;
+  runner.progress.step = screen.progress().step;
+  runner.cell = [&](int index, int count, const std::string& id, bool reused) {
+    screen.say(fmt::format("[{}/{}] {}{}", index + 1, count, id,
+                           reused ? "  (kept from before)" : remaining(began, run_so_far, count - index)));
+    screen.label(fmt::format("[{}/{}]", index + 1, count));
+    if (!reused) ++run_so_far;
+  };
+  runner.done = [&](const measure::Record& record) { screen.say(result_line(record)); };
+  auto records = study::run_cells(cells, runner);
+  screen.clear_bar();
+
+  if (records.empty()) {
+    screen.say("stopped before the first cell was done: no report; the same command begins again");
+    return interrupt.exit_code();
+  }
+  for (auto& record : records)
+    if (!settings.recipe.empty()) record.notes.push_back(settings.recipe);
+  const auto document = report::build(records, {.title = "", .command = settings.typed});
+  if (settings.json)
+    print_records(records);
+  else
+    screen.say("\n" + report::to_terminal(document, screen.width(), screen.colour()));
+  Settings::Report where{.records = {},
+                         .html = directory / "report.html",
+                         .markdown = directory / "report.md",
+                         .csv = directory / "csv",
+                         .json = directory / "report.json"};
+  for (const auto& line : write_reports(document, where)) screen.say(line);
+
+  const int stopped = interrupt.exit_code();
+  if (stopped != 0)
+    screen.say(fmt::format("stopped: {} of {} cells are done and kept; the same command goes on",
+                           records.size(), cells.size()));
+  const bool all_failed = std::all_of(records.begin(), records.end(),
+                                      [](const auto& record) { return record.status == "failed"; });
+  if (stopped == 0 && all_failed)
+    base::fail(base::ErrorKind::device, "every cell failed; the first: {}", records.front().reason);
+  return stopped;
+}
+
+}  // namespace paceline::cli

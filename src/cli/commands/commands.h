@@ -1,0 +1,19 @@
+#pragma once
+
+/// The commands, one file each. Each returns the exit code: 0, or that of the signal that stopped it; what
+/// goes wrong is thrown as Error, and main says it.
+
+#include "cli/settings.h"
+
+namespace paceline::cli {
+
+int train_command(const Settings& settings);
+int sweep_command(const Settings& settings);
+int scale_command(const Settings& settings);
+int converge_command(const Settings& settings);
+int study_command(const Settings& settings);
+int report_command(const Settings& settings);
+int doctor_command(const Settings& settings);
+int data_command(const Settings& settings);
+
+}  // namespace paceline::cli

@@ -1,0 +1,12 @@
+#include "cli/backend.h"
+#include "cli/commands/cells.h"
+#include "cli/commands/commands.h"
+
+namespace paceline::cli {
+
+int converge_command(const Settings& settings) {
+  return run_cells(settings, make_backend(settings.train.device),
+                   study::converge_cells(settings.train, settings.study.converge));
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/commands/commands.h"
+#include "data/dataset.h"
+
+namespace paceline::cli {
+namespace {
+
+/// What reading every sample of one set tells.
+struct Census {
+  std::vector<std::int64_t> per_class;
+  std::vector<double> mean, stddev;  ///< per channel, of pixels / 255
+};
+
+Census take_census(const data::Dataset& set, int classes, const char* name) {
+  const auto format = set.format();
+  const auto channels = static_cast<std::size_t>(format.channels);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format.bytes()));
+  std::vector<std::uint64_t> sum(channels), squares(channels);
+  Census census{
+      .per_class = std::vector<std::int64_t>(static_cast<std::size_t>(classes)), .mean = {}, .stddev = {}};
+  for (std::int64_t index = 0; index < set.size(); ++index) {
+    const auto label = set.read(index, pixels);
+    if (label < 0 || label >= classes)
+      base::fail(base::ErrorKind::data, "{} set: sample {} has label {}, and labels go from 0 to {}", name,
+                 index, label, classes - 1);
+    ++census.per_class[static_cast<std::size_t>(label)];
+    for (std::size_t i = 0; i < pixels.size(); ++i) {
+      sum[i % channels] += pixels[i];
+      squares[i % channels] += std::uint64_t{pixels[i]} * pixels[i];
+    }
+  }
+  const double count = static_cast<double>(set.size()) * format.height * format.width * 255;
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double mean = static_cast<double>(sum[c]) / count;
+    census.mean.push_back(mean);
+    census.stddev.push_back(
+        std::sqrt(std::max(0.0, static_cast<double>(squares[c]) / (count * 255) - mean * mean)));
+  }
+  return census;
+}
+
+template <typename Number>
+std::string listed(const std::vector<Number>& values) {
+  std::string text;
+  for (const auto value : values) text += fmt::format("{}{:.4f}", text.empty() ? "" : " ", value);
+  return text;
+}
+
+void print_classes(const data::Source& source, const Census& train, const Census& test) {
+  const auto most =
+      std::max<std::int64_t>(1, *std::max_element(train.per_class.begin(), train.per_class.end()));
+  fmt::print("\n  {:>3}  {:<16} {:>8} {:>8}\n", "", "class", "train", "test");
+  for (std::size_t c = 0; c < train.per_class.size(); ++c)
+    fmt::print("  {:>3}  {:<16} {:>8} {:>8}  {}\n", c, source.class_names[c], train.per_class[c],
+               test.per_class[c], std::string(static_cast<std::size_t>(30 * train.per_class[c] / most), '#'));
+}
+
+}  // namespace
+
+int data_command(const Settings& settings) {
+  const auto started = base::Clock::now();
+  const auto source = data::open(settings.data.spec);
+  const auto format = source.train->format();
+  fmt::print("{}: {}\n", source.spec, source.description);
+  fmt::print("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
+             source.train->size(), source.test->size(), format.height, format.width, format.channels,
+             source.classes(), source.synthetic ? "; SYNTHETIC data" : "");
+  const auto train = take_census(*source.train, source.classes(), "training");
+  const auto test = take_census(*source.test, source.classes(), "test");
+  if (settings.data.action == "verify") {
+    fmt::print("all of it reads: {} samples, {:.1f} MB of pixels, every label in range, in {:.1f} s\n",
+               source.train->size() + source.test->size(),
+               static_cast<double>(format.bytes() * (source.train->size() + source.test->size())) / 1e6,
+               base::seconds_since(started));
+    return 0;
+  }
+  fmt::print("normalisation used       mean {}   deviation {}\n", listed(source.mean), listed(source.stddev));
+  fmt::print("measured, training set   mean {}   deviation {}\n", listed(train.mean), listed(train.stddev));
+  fmt::print("measured, test set       mean {}   deviation {}\n", listed(test.mean), listed(test.stddev));
+  fmt::print("usual augmentation       {}{}\n",
+             source.crop_padding > 0 ? fmt::format("random crop after padding by {}", source.crop_padding)
+                                     : std::string("no crop"),
+             source.flip ? ", horizontal flip" : ", no flip");
+  print_classes(source, train, test);
+  return 0;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,12 @@
+#include "cli/backend.h"
+#include "cli/commands/cells.h"
+#include "cli/commands/commands.h"
+
+namespace paceline::cli {
+
+int scale_command(const Settings& settings) {
+  return run_cells(settings, make_backend(settings.train.device),
+                   study::scale_cells(settings.train, settings.study.scale));
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+#include "cli/backend.h"
+#include "cli/commands/commands.h"
+#include "cli/interrupt.h"
+#include "cli/screen.h"
+#include "measure/record.h"
+
+namespace paceline::cli {
+namespace {
+
+/// A directory of its own for each training, so that none overwrites another's record.
+std::filesystem::path new_directory() {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts);
+  std::filesystem::path path = fmt::format("paceline-out/train-{}", stamp);
+  for (int next = 2; std::filesystem::exists(path); ++next)
+    path = fmt::format("paceline-out/train-{}-{}", stamp, next);
+  return path;
+}
+
+/// The ledger of rank 0 in one line: where the wall time went, the largest part first.
+std::string ledger_line(const measure::RankRecord& rank) {
+  std::vector<std::pair<double, std::size_t>> parts;
+  for (std::size_t phase = 0; phase < measure::kPhases; ++phase)
+    if (rank.wall_s > 0 && rank.phases[phase] >= 0.005 * rank.wall_s)
+      parts.push_back({rank.phases[phase], phase});
+  std::sort(parts.rbegin(), parts.rend());
+  std::string text;
+  for (const auto& [seconds, phase] : parts)
+    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ",
+                        measure::name(static_cast<measure::Phase>(phase)), 100 * seconds / rank.wall_s);
+  return fmt::format("where the {:.1f} s went (rank 0): {}", rank.wall_s, text);
+}
+
+}  // namespace
+
+int train_command(const Settings& settings) {
+  train::Options options = settings.train;
+  if (options.out.empty()) options.out = new_directory();
+  Screen screen(settings.json);
+  if (!settings.recipe.empty()) screen.say(settings.recipe);
+  for (const auto& note : settings.notes) screen.say(note);
+
+  const Interrupt interrupt;
+  measure::Record record =
+      train::run(options, make_backend(options.device), interrupt.token(), screen.progress());
+  screen.clear_bar();
+  const auto path = options.out / "record.json";
+  if (!settings.recipe.empty()) {
+    record.notes.push_back(settings.recipe);
+    measure::write_record(path, record);
+  }
+
+  if (!record.ranks.empty() && record.window.wall_s > 0) screen.say(ledger_line(record.ranks.front()));
+  if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
+  if (record.status != "complete") screen.say(fmt::format("{}: {}", record.status, record.reason));
+  screen.say(
+      fmt::format("record: {}   (paceline report {} explains it)", path.string(), options.out.string()));
+  return record.status == "interrupted" ? interrupt.exit_code() : 0;
+}
+
+}  // namespace paceline::cli

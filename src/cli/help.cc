@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include "cli/arguments.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr std::size_t kLeft = 30;    ///< columns of the option's name
+constexpr std::size_t kWidth = 100;  ///< of a line
+
+std::string usage_line(Command command) {
+  const auto name = command_name(command);
+  if (command & kRuns) return fmt::format("paceline {} [RECIPE.toml] [options]", name);
+  if (command == kReport)
+    return "paceline report RECORD.. [options]     RECORD: a file, or a directory that holds some";
+  if (command == kData)
+    return "paceline data info|verify SPEC         SPEC: cifar10:DIR, mnist:DIR, synthetic";
+  return fmt::format("paceline {} [options]", name);
+}
+
+/// `text` behind `left`, broken between words and indented to the right column.
+std::string two_columns(std::string left, std::string_view text) {
+  std::string result = left;
+  result += left.size() + 2 > kLeft ? "\n" + std::string(kLeft, ' ') : std::string(kLeft - left.size(), ' ');
+  std::size_t column = kLeft;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    const auto word = text.substr(0, end);
+    if (column > kLeft && column + word.size() > kWidth) {
+      result += "\n" + std::string(kLeft, ' ');
+      column = kLeft;
+    }
+    result += word;
+    column += word.size() + 1;
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!text.empty()) result += ' ';
+  }
+  return result + "\n";
+}
+
+}  // namespace
+
+std::string help_text(Command command) {
+  std::string text = usage_line(command) + "\n";
+  if (command & kRuns)
+    text += "\nA recipe is a TOML file of the same options (global-batch = 128); the command line wins.\n";
+  const Settings settings = defaults(command);
+  std::string group;
+  for (const auto& option : options()) {
+    if (!(option.commands & command)) continue;
+    if (option.group != group) text += fmt::format("\n{}\n", group = option.group);
+    const auto present = option.get(settings);
+    if (option.value.empty()) {
+      const bool on = present == "true";
+      text += two_columns(fmt::format("  --{}{}", on ? "no-" : "", option.name),
+                          on ? fmt::format("without: {}", option.help) : option.help);
+    } else {
+      text += two_columns(fmt::format("  --{} {}", option.name, option.value),
+                          present.empty() ? option.help : fmt::format("{} [{}]", option.help, present));
+    }
+  }
+  return text;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,85 @@
+#include "cli/interrupt.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace paceline::cli {
+namespace {
+
+// A signal handler has no argument of ours: what it touches must be global. Lock-free atomics only.
+std::atomic<int> caught_signal{0};
+std::atomic<int> pipe_end{-1};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+struct sigaction previous_int, previous_term;
+int pipe_ends[2] = {-1, -1};
+
+void write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(descriptor, text.data(), text.size());
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+extern "C" void on_signal(int signal) {
+  const int saved = errno;
+  int none = 0;
+  if (!caught_signal.compare_exchange_strong(none, signal)) {
+    write_all(STDERR_FILENO,
+              "\npaceline: stopped at once; the record of this run is as it was last written\n");
+    ::_exit(128 + signal);
+  }
+  write_all(pipe_end.load(), "s");
+  errno = saved;
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  if (::pipe2(pipe_ends, O_CLOEXEC) != 0)
+    base::fail(base::ErrorKind::device,
+               "no pipe could be made to listen for Ctrl-C (errno {}); too many open files?", errno);
+  caught_signal = 0;
+  pipe_end = pipe_ends[1];
+  watcher_ = std::jthread([this] {
+    char byte = 0;
+    while (::read(pipe_ends[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    if (byte != 's') return;  // the end of the run
+    write_all(
+        STDERR_FILENO,
+        "\npaceline: stopping after this step and keeping the record; press Ctrl-C again to stop at once\n");
+    source_.request_stop();
+  });
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGINT, &action, &previous_int);
+  ::sigaction(SIGTERM, &action, &previous_term);
+}
+
+Interrupt::~Interrupt() {
+  ::sigaction(SIGINT, &previous_int, nullptr);
+  ::sigaction(SIGTERM, &previous_term, nullptr);
+  write_all(pipe_ends[1], "e");
+  watcher_.join();
+  pipe_end = -1;
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
+}
+
+int Interrupt::exit_code() const {
+  const int signal = caught_signal.load();
+  return signal == 0 ? 0 : 128 + signal;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,131 @@
+/// The table of commands, and the one place where errors become exit codes.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/nearest.h"
+#include "cli/arguments.h"
+#include "cli/commands/commands.h"
+#include "measure/version.h"
+
+namespace {
+
+using namespace paceline;
+
+struct Entry {
+  std::string_view name;
+  cli::Command command;
+  std::string_view summary;
+  int (*run)(const cli::Settings&);
+};
+
+constexpr std::array kCommands{
+    Entry{"train", cli::kTrain, "one training; a line an epoch, a record at the end", cli::train_command},
+    Entry{"sweep", cli::kSweep, "which batch size: time against batch on one worker", cli::sweep_command},
+    Entry{"scale", cli::kScale, "how many workers: speedup, efficiency, and where the time goes",
+          cli::scale_command},
+    Entry{"converge", cli::kConverge, "what a large batch does to the accuracy, and each remedy",
+          cli::converge_command},
+    Entry{"study", cli::kStudy, "all of these as one plan, resumable, and its report", cli::study_command},
+    Entry{"report", cli::kReport, "records to tables and a page, again and elsewhere", cli::report_command},
+    Entry{"data", cli::kData, "what a data set holds (info), and whether all of it reads (verify)",
+          cli::data_command},
+    Entry{"doctor", cli::kDoctor, "this machine: cores, instruction sets, memory, chosen kernels",
+          cli::doctor_command},
+};
+
+constexpr int kBugExitCode = 70;  // EX_SOFTWARE: none of the user's doing
+
+std::string overview() {
+  std::string text =
+      "paceline trains image classifiers with data parallelism and explains how the training scales\n\n";
+  for (const auto& entry : kCommands)
+    text += fmt::format("  paceline {:<10} {}\n", entry.name, entry.summary);
+  return text + "\n'paceline COMMAND --help' lists its options. A first run: paceline study --quick\n";
+}
+
+/// The words as a shell would take them again.
+std::string as_typed(int count, char** words) {
+  std::string text = "paceline";
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    const bool plain = !word.empty() && word.find_first_not_of(
+                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789-_=+,.:/@%") == std::string::npos;
+    if (plain) {
+      text += " " + word;
+      continue;
+    }
+    text += " '";
+    for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+    text += "'";
+  }
+  return text;
+}
+
+const Entry& find_command(const std::string& name) {
+  for (const auto& entry : kCommands)
+    if (entry.name == name) return entry;
+  std::vector<std::string> known;
+  for (const auto& entry : kCommands) known.emplace_back(entry.name);
+  base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));
+}
+
+int run(int count, char** words, base::TimePoint started) {
+  const std::string first = count > 1 ? words[1] : "";
+  if (first.empty()) {
+    std::fputs(overview().c_str(), stderr);
+    return static_cast<int>(base::ErrorKind::usage);
+  }
+  if (first == "--help" || first == "-h" || first == "help") {
+    std::fputs(overview().c_str(), stdout);
+    return 0;
+  }
+  if (first == "--version") {
+    std::printf("paceline %s\n", measure::version().c_str());
+    return 0;
+  }
+  const Entry& entry = find_command(first);
+  auto parsed = cli::parse(entry.command, {words + 2, words + count});
+  if (!parsed.help.empty()) {
+    std::fputs(parsed.help.c_str(), stdout);
+    return 0;
+  }
+  parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
+  parsed.settings.train.started = started;
+  const int code = entry.run(parsed.settings);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    base::fail(base::ErrorKind::data, "standard output could not be written to the end; is the disk full?");
+  return code;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const auto started = base::Clock::now();
+  try {
+    return run(count, words, started);
+  } catch (const base::Error& error) {
+    std::fprintf(stderr, "paceline: %s\n", error.what());
+    return static_cast<int>(error.kind());
+  } catch (const std::bad_alloc&) {
+    std::fputs(
+        "paceline: the system refused more memory than was planned; use a smaller batch or fewer workers\n",
+        stderr);
+    return static_cast<int>(base::ErrorKind::device);
+  } catch (const std::exception& error) {
+    std::fprintf(
+        stderr, "paceline: a bug in paceline, not in what was asked: %s; please report it with the command\n",
+        error.what());
+    return kBugExitCode;
+  }
+}

@@ -1,0 +1,83 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "base/nearest.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr std::array kCommands{
+    std::pair{kTrain, "train"},       std::pair{kSweep, "sweep"}, std::pair{kScale, "scale"},
+    std::pair{kConverge, "converge"}, std::pair{kStudy, "study"}, std::pair{kReport, "report"},
+    std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},
+};
+
+/// "scale and study": the commands of a row, for people.
+std::string commands_of(unsigned commands) {
+  std::string text;
+  for (const auto& [bit, name] : kCommands)
+    if (commands & bit) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+}  // namespace
+
+const Option* find_option(std::string_view name, Command command) {
+  for (const auto& option : options())
+    if (option.name == name && (option.commands & command)) return &option;
+  return nullptr;
+}
+
+std::string command_name(Command command) { return commands_of(command); }
+
+std::string why_unknown(std::string_view name, Command command, std::string_view prefix) {
+  if (name == "batch") {
+    return fmt::format(
+        "is not an option, because with several workers it could mean two things: {0}local-batch b is what "
+        "one worker takes a step, {0}global-batch B what all take together (B = workers x b)",
+        prefix);
+  }
+  for (const auto& option : options())
+    if (option.name == name)
+      return fmt::format("is not an option of {}; it belongs to {}", command_name(command),
+                         commands_of(option.commands));
+  std::vector<std::string> known;
+  for (const auto& option : options())
+    if (option.commands & command) known.push_back(option.name);
+  if (const auto near = base::nearest_name(name, known))
+    return fmt::format("is not an option of {}; did you mean {}{}?", command_name(command), prefix, *near);
+  return fmt::format("is not an option of {0}; 'paceline {0} --help' lists them", command_name(command));
+}
+
+std::string options_markdown() {
+  std::string text;
+  std::string group;
+  for (const auto& option : options()) {
+    if (option.group != group) {
+      group = option.group;
+      text += fmt::format("\n### {}\n\n| option | default | what it does | commands |\n|---|---|---|---|\n",
+                          group);
+    }
+    Settings settings;
+    for (const auto& [bit, name] : kCommands)
+      if (option.commands & bit) {
+        settings.command = bit;
+        break;
+      }
+    const auto present = option.get(settings);
+    const auto written = option.value.empty() ? fmt::format("`--{0}`, `--no-{0}`", option.name)
+                                              : fmt::format("`--{} {}`", option.name, option.value);
+    std::string cell;
+    for (const char c : written) cell += c == '|' ? std::string("\\|") : std::string(1, c);
+    text +=
+        fmt::format("| {} | {} | {} | {} |\n", cell, present.empty() ? "" : "`" + present + "`", option.help,
+                    (option.commands & kRuns) == kRuns ? "all that train" : commands_of(option.commands));
+  }
+  return text;
+}
+
+}  // namespace paceline::cli

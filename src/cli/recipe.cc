@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <optional>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/arguments.h"
+#include "cli/values.h"
+
+namespace paceline::cli {
+namespace {
+
+using base::ErrorKind;
+
+/// A value as it would be typed on the command line; lists are joined with commas. Empty: no such form.
+std::optional<std::string> as_typed(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) return as_text(number->get());
+  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
+  if (const auto* list = node.as_array()) {
+    std::string joined;
+    for (const auto& element : *list) {
+      const auto part = element.is_array() ? std::nullopt : as_typed(element);
+      if (!part) return std::nullopt;
+      joined += (joined.empty() ? "" : ",") + *part;
+    }
+    return joined;
+  }
+  return std::nullopt;
+}
+
+bool known_anywhere(std::string_view name) {
+  for (const auto& option : options())
+    if (option.name == name && option.in_recipes) return true;
+  return false;
+}
+
+}  // namespace
+
+Recipe read_recipe(const std::filesystem::path& path, Command command) {
+  const std::string file = path.string();
+  std::error_code unreadable;
+  if (!std::filesystem::exists(path, unreadable))
+    base::fail(ErrorKind::usage,
+               "{}: there is no such recipe; the ones that come with Paceline are in recipes/", file);
+  const std::string text = base::read_file(path);
+  toml::table table;
+  try {
+    table = toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    base::fail(ErrorKind::usage, "{}:{}: not TOML: {}", file, error.source().begin.line, error.description());
+  }
+
+  // In the order of the file, so that the first mistake named is the first that the reader meets.
+  std::vector<std::pair<toml::source_index, Assignment>> found;
+  std::string unused;
+  for (const auto& [toml_key, node] : table) {
+    const std::string key(toml_key.str());
+    const auto line = toml_key.source().begin.line;
+    const std::string where = fmt::format("{}:{}: {}", file, line, key);
+    const Option* option = find_option(key, command);
+    if (node.is_table())
+      base::fail(ErrorKind::usage,
+                 "{}:{}: a recipe has no tables, and [{}] is one; write its keys at the top level", file,
+                 line, key);
+    if (option != nullptr && !option->in_recipes)
+      base::fail(ErrorKind::usage, "{} is for the command line only; remove the line", where);
+    if (option == nullptr && known_anywhere(key)) {
+      unused += (unused.empty() ? "" : ", ") + key;
+      continue;
+    }
+    if (option == nullptr) base::fail(ErrorKind::usage, "{} {}", where, why_unknown(key, command, ""));
+    const auto typed = as_typed(node);
+    if (!typed)
+      base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
+    if (option->value.empty() && !node.is_boolean())
+      base::fail(ErrorKind::usage, "{} must be true or false, got '{}'", where, *typed);
+    found.push_back({line, {option, *typed, where}});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+
+  Recipe recipe;
+  std::string names;
+  for (auto& [line, assignment] : found) {
+    names += (names.empty() ? "" : ", ") + assignment.option->name;
+    recipe.given.push_back(std::move(assignment));
+  }
+  recipe.summary = fmt::format("{} sets {}", file, names.empty() ? "nothing" : names);
+  if (!unused.empty())
+    recipe.unused = fmt::format("{}: {} does not use {}", file, command_name(command), unused);
+  return recipe;
+}
+
+}  // namespace paceline::cli

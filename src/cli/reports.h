@@ -1,0 +1,25 @@
+#pragma once
+
+/// Reports to files.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/settings.h"
+#include "measure/record.h"
+#include "report/document.h"
+
+namespace paceline::cli {
+
+/// Writes the forms whose path is not empty; every file is whole or untouched. Returns a line for each: what
+/// it is and where.
+std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where);
+
+/// The records in `paths`: files, and of directories every JSON file below them that is a record, oldest
+/// first.
+///
+/// Errors   Error(data) for a path that does not exist, a file that is no record, a directory without any
+[[nodiscard]] std::vector<measure::Record> read_records(const std::vector<std::filesystem::path>& paths);
+
+}  // namespace paceline::cli

@@ -1,0 +1,57 @@
+#pragma once
+
+/// What a person sees while a command runs: lines that stay, and one bar that does not.
+///
+/// On a terminal the bar is redrawn in place on standard error, at most ten times a second; elsewhere (a
+/// file, a CI log) nothing is redrawn and only the lines are written. Lines go to standard output, or to
+/// standard error when standard output is kept for JSON.
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "measure/record.h"
+#include "train/run.h"
+
+namespace paceline::cli {
+
+/// Threads  any; lines are whole
+class Screen {
+ public:
+  explicit Screen(bool json);
+  ~Screen();
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  void say(const std::string& line);
+  /// Redraws the bar; `label` stands in front of it ("cell 3 of 18").
+  void bar(std::int64_t step, std::int64_t steps, double loss, double images_per_s);
+  void label(const std::string& text);
+  void clear_bar();
+
+  [[nodiscard]] int width() const { return width_; }
+  [[nodiscard]] bool colour() const { return colour_; }
+  /// The callbacks that a run tells its progress through; they keep a reference to this screen.
+  [[nodiscard]] train::Progress progress();
+
+ private:
+  void clear_locked();
+
+  std::mutex mutex_;
+  bool json_;
+  bool live_;    ///< standard error is a terminal: the bar can be redrawn
+  bool colour_;  ///< standard output is a terminal, and NO_COLOR is not set
+  int width_;
+  bool drawn_ = false;
+  base::TimePoint last_{};
+  std::string label_;
+};
+
+/// "epoch 3   loss 0.8123   train 71.23 %   test 70.10 %   lr 0.1   12.3 s"
+[[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch);
+/// [=====>    ] and its text, cut to `width`.
+[[nodiscard]] std::string bar_text(std::string_view label, std::int64_t step, std::int64_t steps, double loss,
+                                   double images_per_s, int width);
+
+}  // namespace paceline::cli

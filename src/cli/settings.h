@@ -1,0 +1,52 @@
+#pragma once
+
+/// What a command was told, after recipe and command line are joined: one struct that all commands are given.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "study/study.h"
+#include "train/options.h"
+
+namespace paceline::cli {
+
+/// The commands, as bits: an option's row says which of them take it.
+enum Command : unsigned {
+  kTrain = 1u << 0,
+  kSweep = 1u << 1,
+  kScale = 1u << 2,
+  kConverge = 1u << 3,
+  kStudy = 1u << 4,
+  kReport = 1u << 5,
+  kDoctor = 1u << 6,
+  kData = 1u << 7,
+  kRuns = kTrain | kSweep | kScale | kConverge | kStudy,  ///< those that train, and may take a recipe
+};
+
+struct Settings {
+  Command command = kTrain;
+  train::Options train;
+  study::StudyOptions study;
+  std::string typed;               ///< the command as typed, for records
+  std::vector<std::string> given;  ///< names of the options that recipe or command line set
+  std::string recipe;              ///< which recipe set what, for records; "" without one
+  std::vector<std::string> notes;  ///< what is worth saying before the run: defaults taken, keys not used
+  bool json = false;               ///< the record alone on standard output
+
+  struct Report {
+    std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
+    std::filesystem::path html, markdown, csv, json;
+  } report;
+
+  struct Doctor {
+    bool kernels = false;
+  } doctor;
+
+  struct Data {
+    std::string action;  ///< "info" or "verify"
+    std::string spec;
+  } data;
+};
+
+}  // namespace paceline::cli

@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/arguments.h"
+
+namespace paceline::cli {
+namespace {
+
+using base::ErrorKind;
+
+/// The layers as one: of every option the last text, and of two rivals the one of the later layer.
+std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers) {
+  std::vector<Assignment> joined;
+  for (const auto& layer : layers) {
+    for (const auto& given : layer) {
+      for (const auto& other : layer)
+        if (other.option == given.option && other.text != given.text)
+          base::fail(ErrorKind::usage, "{} and {} contradict each other; give one of them", given.where,
+                     other.where);
+      for (const auto& other : layer)
+        if (!given.option->rival.empty() && other.option->name == given.option->rival)
+          base::fail(ErrorKind::usage,
+                     "{} {} and {} {} are both given, and one follows from the other; give one of them",
+                     given.where, given.text, other.where, other.text);
+    }
+    for (const auto& given : layer) {
+      std::erase_if(joined, [&](const Assignment& earlier) {
+        return earlier.option == given.option || earlier.option->name == given.option->rival;
+      });
+      joined.push_back(given);
+    }
+  }
+  return joined;
+}
+
+bool is_given(const Settings& settings, std::string_view name) {
+  return std::find(settings.given.begin(), settings.given.end(), name) != settings.given.end();
+}
+
+void take_defaults(Settings& settings) {
+  auto& train = settings.train;
+  if (settings.command == kTrain && train.local_batch == 0 && train.global_batch == 0) {
+    train.local_batch = 128;
+    settings.notes.push_back("neither --local-batch nor --global-batch is given: local batch 128");
+  }
+  const bool timed = (settings.command & (kSweep | kScale | kStudy)) != 0;
+  if (timed && train.window_steps == 0) train.window_steps = train::Options::kWholeEpoch;
+  if (settings.command == kTrain && train.epochs == 0 && train.steps == 0 && train.window_steps == 0) {
+    train.epochs = 1;
+    settings.notes.push_back("neither --epochs nor --steps is given: 1 epoch");
+  }
+}
+
+/// What must hold between options whatever the data and the machine; the rest is train::resolve's.
+void check_together(Settings& settings) {
+  const auto& train = settings.train;
+  if (train.rule.nesterov && (train.rule.kind != engine::UpdateKind::sgd || train.rule.momentum == 0))
+    base::fail(ErrorKind::usage,
+               "--nesterov needs --optimizer sgd with a --momentum above 0, and momentum is {:g}",
+               train.rule.momentum);
+  if (train.scale_lr == train::LrScaling::none && is_given(settings, "lr-batch"))
+    settings.notes.push_back("--lr-batch changes nothing without --scale-lr linear or sqrt");
+  if (settings.command == kScale && settings.study.scale.automatic_batches)
+    base::fail(ErrorKind::usage,
+               "--batches auto is for sweep: scale compares the same batches on every number of workers; "
+               "give a list "
+               "such as 32,128,512");
+  if (settings.command == kConverge &&
+      settings.study.converge.large_batch <= settings.study.converge.baseline_batch)
+    base::fail(ErrorKind::usage,
+               "--large-batch {} must be larger than --baseline-batch {}, which it is compared with",
+               settings.study.converge.large_batch, settings.study.converge.baseline_batch);
+}
+
+}  // namespace
+
+Settings defaults(Command command) {
+  Settings settings;
+  settings.command = command;
+  // The first steps of a cell touch memory for the first time and would be timed with it.
+  if (command & (kSweep | kScale | kStudy)) settings.train.warmup_steps = 2;
+  return settings;
+}
+
+Settings settle(Command command, const std::vector<std::vector<Assignment>>& layers) {
+  Settings settings = defaults(command);
+  const auto joined = join(layers);
+  // In the table's order: the optimizer brings its own lr, which an explicit --lr then replaces.
+  for (const auto& option : options()) {
+    for (const auto& given : joined) {
+      if (given.option != &option) continue;
+      try {
+        if (given.text.empty()) base::fail(ErrorKind::usage, "must not be empty");
+        option.set(settings, given.text);
+      } catch (const base::Error& error) {
+        throw base::Error(error.kind(), given.where + " " + error.what());
+      }
+      settings.given.push_back(option.name);
+    }
+  }
+  take_defaults(settings);
+  check_together(settings);
+  return settings;
+}
+
+}  // namespace paceline::cli

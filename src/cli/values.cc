@@ -1,0 +1,90 @@
+#include "cli/values.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/nearest.h"
+
+namespace paceline::cli {
+namespace {
+
+using base::ErrorKind;
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+std::int64_t whole_number(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool read = error == std::errc{} && end == text.data() + text.size();
+  if (read && value >= least && value <= most) return value;
+  if (most == std::numeric_limits<std::int64_t>::max())
+    base::fail(ErrorKind::usage, "must be a whole number of at least {}, got '{}'", least, text);
+  base::fail(ErrorKind::usage, "must be a whole number from {} to {}, got '{}'", least, most, text);
+}
+
+double decimal(std::string_view text, Range range) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool read = error == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
+  const bool above = range.open_below ? value > range.least : value >= range.least;
+  if (read && above && value <= range.most) return value;
+  std::string rule = range.open_below ? fmt::format("above {}", as_text(range.least))
+                                      : fmt::format("of at least {}", as_text(range.least));
+  if (std::isfinite(range.most)) rule += fmt::format(" and at most {}", as_text(range.most));
+  base::fail(ErrorKind::usage, "must be a number {}, got '{}'", rule, text);
+}
+
+bool truth(std::string_view text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  base::fail(ErrorKind::usage, "must be true or false, got '{}'", text);
+}
+
+std::size_t one_of(std::string_view text, std::span<const std::string> names) {
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  std::string known = fmt::format("{}", fmt::join(names, ", "));
+  if (const auto near = base::nearest_name(text, names))
+    base::fail(ErrorKind::usage, "must be one of {}, got '{}'; did you mean '{}'?", known, text, *near);
+  base::fail(ErrorKind::usage, "must be one of {}, got '{}'", known, text);
+}
+
+std::vector<std::string> parts(std::string_view text) {
+  std::vector<std::string> result;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    const auto part = trimmed(text.substr(begin, end - begin));
+    if (part.empty())
+      base::fail(ErrorKind::usage, "must be a list such as 1,2,4 with something between the commas, got '{}'",
+                 text);
+    result.emplace_back(part);
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::vector<std::int64_t> whole_numbers(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::vector<std::int64_t> result;
+  for (const auto& part : parts(text)) {
+    const auto value = whole_number(part, least, most);
+    if (std::find(result.begin(), result.end(), value) != result.end())
+      base::fail(ErrorKind::usage, "must not name {} twice, got '{}'", value, text);
+    result.push_back(value);
+  }
+  return result;
+}
+
+std::string as_text(double value) { return fmt::format("{}", value); }
+
+}  // namespace paceline::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+/// Texts of the command line and of recipes as values. Every function throws Error(usage) whose text is the
+/// end of a sentence that begins with the option's name: "must be a whole number of at least 1, got '0'".
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline::cli {
+
+[[nodiscard]] std::int64_t whole_number(std::string_view text, std::int64_t least,
+                                        std::int64_t most = std::numeric_limits<std::int64_t>::max());
+
+/// What a decimal must keep to; `open_below` excludes `least` itself.
+struct Range {
+  double least = 0;
+  double most = std::numeric_limits<double>::infinity();
+  bool open_below = false;
+};
+[[nodiscard]] double decimal(std::string_view text, Range range = {});
+
+[[nodiscard]] bool truth(std::string_view text);
+
+/// The place of `text` in `names`; an unknown one gets the nearest name.
+[[nodiscard]] std::size_t one_of(std::string_view text, std::span<const std::string> names);
+
+/// "1,2,4" as its parts, none of them empty; blanks around commas are allowed.
+[[nodiscard]] std::vector<std::string> parts(std::string_view text);
+[[nodiscard]] std::vector<std::int64_t> whole_numbers(std::string_view text, std::int64_t least,
+                                                      std::int64_t most);
+
+/// The shortest text that reads back as `value`: 0.1, 5e-04, 128.
+[[nodiscard]] std::string as_text(double value);
+
+}  // namespace paceline::cli
