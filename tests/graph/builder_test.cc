@@ -1,0 +1,164 @@
+// What makes no sense is refused where it is asked for, with the names and shapes at fault.
+
+#include "graph/builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::graph {
+namespace {
+
+using testing::HasSubstr;
+
+struct Wrong {
+  std::string name;
+  std::function<void(Builder&, int)> build;
+  std::vector<std::string> parts;  ///< that the sentence must have
+};
+
+class BuilderError : public testing::TestWithParam<Wrong> {};
+
+TEST_P(BuilderError, NamesTheOpAndTheActualValue) {
+  Builder model("test");
+  const int image = model.input({3, 8, 8});
+  try {
+    GetParam().build(model, image);
+    FAIL() << "expected an error";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+    for (const std::string& part : GetParam().parts) EXPECT_THAT(error.what(), HasSubstr(part));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Builder, BuilderError,
+    testing::Values(
+        Wrong{"KernelLargerThanItsInput",
+              [](Builder& model, int value) { model.conv2d(value, "wide", {.channels = 4, .kernel = 9}); },
+              {"conv2d 'wide'", "9", "[3,8,8]"}},
+        Wrong{"ConvolutionWithoutChannels",
+              [](Builder& model, int value) { model.conv2d(value, "c", {}); },
+              {"conv2d 'c'", "channels", "0"}},
+        Wrong{"StrideZero",
+              [](Builder& model, int value) { model.conv2d(value, "c", {.channels = 1, .stride = 0}); },
+              {"stride", "0"}},
+        Wrong{"PaddingAsWideAsTheKernel",
+              [](Builder& model, int value) {
+                model.conv2d(value, "c", {.channels = 1, .kernel = 3, .padding = 3});
+              },
+              {"padding", "2", "3"}},
+        Wrong{"PoolWithTooMuchPadding",
+              [](Builder& model, int value) {
+                model.max_pool(value, {.kernel = 3, .stride = 1, .padding = 2});
+              },
+              {"max_pool 'max_pool1'", "half"}},
+        Wrong{"DenseWithoutFeatures",
+              [](Builder& model, int value) { model.dense(value, "d", {}); },
+              {"dense 'd'"}},
+        Wrong{"AddOfTwoShapes",
+              [](Builder& model, int value) { model.add(value, model.max_pool(value, {}), "sum"); },
+              {"add 'sum'", "[3,8,8]", "[3,4,4]", "1x1 convolution"}},
+        Wrong{"DropoutOfEverything",
+              [](Builder& model, int value) { model.dropout(value, {.probability = 1}); },
+              {"dropout", "[0, 1)", "1"}},
+        Wrong{"DropoutThatIsNoNumber",
+              [](Builder& model, int value) {
+                model.dropout(value, {.probability = std::numeric_limits<double>::quiet_NaN()});
+              },
+              {"dropout", "nan"}},
+        Wrong{"BatchNormWithoutEpsilon",
+              [](Builder& model, int value) { model.batch_norm(value, "n", {.epsilon = 0}); },
+              {"batch_norm 'n'", "epsilon"}},
+        Wrong{"LossOverAnImage",
+              [](Builder& model, int value) { model.loss(value, 0); },
+              {"loss", "[3,8,8]", "dense"}},
+        Wrong{"SmoothingOfOne",
+              [](Builder& model, int value) { model.loss(model.dense(value, "d", {.features = 2}), 1.0); },
+              {"label smoothing", "1"}},
+        Wrong{"NameTwice",
+              [](Builder& model, int value) {
+                model.conv2d(model.conv2d(value, "same", {.channels = 1}), "same", {.channels = 1});
+              },
+              {"conv2d 'same'", "once"}},
+        Wrong{"NoLoss",
+              [](Builder& model, int value) {
+                model.relu(value);
+                (void)model.finish();
+              },
+              {"loss", "'relu1'"}},
+        Wrong{"ABranchThatLeadsNowhere",
+              [](Builder& model, int value) {
+                model.relu(value, "lost");
+                model.loss(model.dense(value, "d", {.features = 2}), 0);
+                (void)model.finish();
+              },
+              {"nobody uses 'lost'"}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(Builder, SizesConvolutionsAndPoolsAsPyTorchDoes) {
+  Builder model("test");
+  const int image = model.input({3, 33, 17});
+  EXPECT_EQ(model.shape_of(model.conv2d(image, "a", {.channels = 5, .kernel = 7, .stride = 2, .padding = 3})),
+            (Shape{5, 17, 9}));
+  EXPECT_EQ(model.shape_of(model.max_pool(image, {.kernel = 3, .stride = 2, .padding = 1})),
+            (Shape{3, 17, 9}));
+  EXPECT_EQ(model.shape_of(model.average_pool(image, {.kernel = 2, .stride = 2})), (Shape{3, 16, 8}));
+  EXPECT_EQ(model.shape_of(model.global_average_pool(image)), (Shape{3, 1, 1}));
+}
+
+TEST(Rules, StandInTheOrderOfTheAttributes) {
+  const std::vector<Attributes> ops = {Input{},     Conv2d{},      Dense{},
+                                       BatchNorm{}, Relu{},        Gelu{},
+                                       MaxPool{},   AveragePool{}, GlobalAveragePool{},
+                                       Add{},       Dropout{},     SoftmaxCrossEntropy{}};
+  const std::vector<std::string> kinds = {"input",      "conv2d",       "dense",
+                                          "batch_norm", "relu",         "gelu",
+                                          "max_pool",   "average_pool", "global_average_pool",
+                                          "add",        "dropout",      "softmax_cross_entropy"};
+  ASSERT_EQ(ops.size(), std::variant_size_v<Attributes>);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    ASSERT_EQ(ops[i].index(), i);
+    EXPECT_EQ(rule_of(ops[i]).kind, kinds[i]);
+    EXPECT_NE(rule_of(ops[i]).shape, nullptr);
+  }
+}
+
+TEST(Rules, KeepForBackwardWhatTheGradientsRead) {
+  Builder model("test");
+  const int image = model.input({3, 8, 8});
+  const int conv = model.conv2d(image, "conv", {.channels = 4});
+  const int norm = model.batch_norm(conv, "norm");
+  const int relu = model.relu(norm);
+  const int pool = model.average_pool(relu, {});
+  model.loss(model.dense(pool, "fc", {.features = 2}), 0);
+  const Graph graph = model.finish();
+  // The image for conv's weights, conv for the norm, relu for itself, pool for fc's weights, the loss for
+  // itself.
+  EXPECT_THAT(kept_for_backward(graph), testing::ElementsAre(true, true, false, true, true, false, true));
+  EXPECT_THAT(needs_gradient(graph), testing::ElementsAre(false, true, true, true, true, true, true));
+}
+
+TEST(Rules, CountTheTrafficOfAPass) {
+  Builder model("test");
+  const int image = model.input({3, 8, 8});
+  const int conv = model.conv2d(image, "conv", {.channels = 4, .padding = 1});
+  model.loss(model.dense(model.max_pool(conv, {}), "fc", {.features = 2}), 0);
+  const Graph graph = model.finish();
+  const Traffic of_conv = activation_traffic(graph, conv);
+  EXPECT_EQ(of_conv.forward, 192 + 256);
+  EXPECT_EQ(of_conv.backward, 256 + 192 + 192);
+  const Traffic of_pool = activation_traffic(graph, conv + 1);
+  EXPECT_EQ(of_pool.forward, 256 + 64 + 64);   // the winners are written ...
+  EXPECT_EQ(of_pool.backward, 64 + 256 + 64);  // ... and read
+}
+
+}  // namespace
+}  // namespace paceline::graph

@@ -1,0 +1,98 @@
+#include "graph/initialise.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "graph/zoo.h"
+
+namespace paceline::graph {
+namespace {
+
+struct Moments {
+  double mean = 0, deviation = 0, largest = 0;
+};
+
+struct Initialised {
+  Graph graph;
+  Layout layout;
+  std::vector<float> weights;
+
+  Initialised(const std::string& model, Shape input, std::uint64_t seed)
+      : graph(make_model(model, input, 10, 0)),
+        layout(flat_layout(graph)),
+        weights(static_cast<std::size_t>(layout.elements), -7.0f) {
+    initialise(graph, layout, seed, weights);
+  }
+  [[nodiscard]] std::vector<float> part(const std::string& name) const {
+    const auto found = std::ranges::find(graph.parameters, name, &Parameter::name);
+    const Slot& slot = layout.slots[static_cast<std::size_t>(
+        layout.slot_of_parameter[static_cast<std::size_t>(found - graph.parameters.begin())])];
+    return {weights.begin() + slot.offset, weights.begin() + slot.offset + slot.elements};
+  }
+  [[nodiscard]] Moments moments(const std::string& name) const {
+    Moments result;
+    const auto values = part(name);
+    for (const float value : values) {
+      result.mean += value / static_cast<double>(values.size());
+      result.largest = std::max(result.largest, std::abs(static_cast<double>(value)));
+    }
+    for (const float value : values)
+      result.deviation += (value - result.mean) * (value - result.mean) / static_cast<double>(values.size());
+    result.deviation = std::sqrt(result.deviation);
+    return result;
+  }
+};
+
+TEST(Initialise, DrawsResnetConvolutionsNormallyByFanOut) {
+  const Initialised model("resnet18-cifar", {3, 32, 32}, 1);
+  const Moments moments = model.moments("layer2.0.conv1.weight");  // 73,728 draws
+  const double expected = std::sqrt(2.0 / (128 * 9));
+  EXPECT_NEAR(moments.mean, 0, 5 * expected / std::sqrt(73728.0));
+  EXPECT_NEAR(moments.deviation, expected, 5 * expected / std::sqrt(2 * 73728.0));
+  EXPECT_GT(moments.largest, 3.5 * expected);  // a normal has tails
+}
+
+TEST(Initialise, DrawsPlainLayersUniformlyByFanIn) {
+  const Initialised model("mnist-cnn", {1, 28, 28}, 1);
+  for (const auto& [name, fan_in] : {std::pair{"conv2.weight", 288.0},
+                                     {"conv2.bias", 288.0},
+                                     {"fc1.weight", 9216.0},
+                                     {"fc1.bias", 9216.0},
+                                     {"fc2.weight", 128.0}}) {
+    const double bound = 1 / std::sqrt(fan_in);
+    const auto count = static_cast<double>(model.part(name).size());
+    const Moments moments = model.moments(name);
+    EXPECT_LE(moments.largest, bound) << name;
+    EXPECT_GT(moments.largest, 0.9 * bound) << name;
+    EXPECT_NEAR(moments.mean, 0, 5 * bound / std::sqrt(3 * count)) << name;
+  }
+}
+
+TEST(Initialise, StartsBatchNormAsTheIdentity) {
+  const Initialised model("resnet8-cifar", {3, 32, 32}, 1);
+  for (const float value : model.part("bn1.weight")) EXPECT_EQ(value, 1);
+  for (const float value : model.part("bn1.running_var")) EXPECT_EQ(value, 1);
+  for (const float value : model.part("bn1.bias")) EXPECT_EQ(value, 0);
+  for (const float value : model.part("bn1.running_mean")) EXPECT_EQ(value, 0);
+}
+
+TEST(Initialise, IsAFunctionOfTheSeed) {
+  const Initialised one("mnist-cnn", {1, 28, 28}, 1), again("mnist-cnn", {1, 28, 28}, 1),
+      other("mnist-cnn", {1, 28, 28}, 2);
+  EXPECT_EQ(one.weights, again.weights);
+  EXPECT_NE(one.part("fc1.weight"), other.part("fc1.weight"));
+  EXPECT_NE(one.part("conv1.bias"), one.part("conv1.weight"));
+}
+
+TEST(Initialise, LeavesThePaddingZero) {
+  const Initialised model("mnist-cnn", {1, 28, 28}, 1);
+  std::vector<float> weights = model.weights;
+  for (const Slot& slot : model.layout.slots) std::fill_n(weights.begin() + slot.offset, slot.elements, 0.0f);
+  EXPECT_EQ(weights, std::vector<float>(weights.size(), 0.0f));
+}
+
+}  // namespace
+}  // namespace paceline::graph

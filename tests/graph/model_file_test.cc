@@ -1,0 +1,144 @@
+#include "graph/model_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/error.h"
+#include "graph/zoo.h"
+
+namespace paceline::graph {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kResidual = R"(
+name = "tiny"
+[[layer]]
+op = "conv2d"
+name = "stem"
+channels = 8
+padding = 1
+[[layer]]
+op = "batch_norm"
+name = "norm"
+momentum = 0.2
+[[layer]]
+op = "relu"
+name = "trunk"
+[[layer]]
+op = "conv2d"
+name = "branch"
+channels = 8
+kernel = 1
+bias = true
+[[layer]]
+op = "add"
+inputs = ["branch", "trunk"]
+[[layer]]
+op = "max_pool"
+kernel = 3
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+)";
+
+TEST(ModelFile, BuildsABranchByName) {
+  const Graph graph = parse_model(kResidual, "tiny.toml", {3, 9, 9}, 5, 0.1);
+  EXPECT_EQ(graph.name, "tiny");
+  EXPECT_EQ(graph.classes(), 5);
+  // stem 8*3*9, norm 2*8, branch 8*8 + 8, fc 5*8*3*3 + 5
+  EXPECT_EQ(graph.trainable_elements(), 216 + 16 + 72 + 365);
+  const Node& add = graph.nodes[5];
+  ASSERT_NE(add.as<Add>(), nullptr);
+  EXPECT_EQ(graph.nodes[static_cast<std::size_t>(add.inputs[0])].name, "branch");
+  EXPECT_EQ(graph.nodes[static_cast<std::size_t>(add.inputs[1])].name, "trunk");
+  EXPECT_DOUBLE_EQ(graph.nodes[2].as<BatchNorm>()->momentum, 0.2);
+  EXPECT_EQ(graph.nodes[6].as<MaxPool>()->stride, 3) << "a pool's stride is its kernel unless said";
+  EXPECT_DOUBLE_EQ(graph.nodes.back().as<SoftmaxCrossEntropy>()->label_smoothing, 0.1);
+}
+
+TEST(ModelFile, TheExampleInTheRecipesBuildsForEveryDataSet) {
+  const std::string file = std::string(PACELINE_SOURCE_DIR) + "/recipes/models/small-cnn.toml";
+  for (const Shape input : {Shape{1, 28, 28}, Shape{3, 32, 32}}) {
+    const Graph graph = make_model(file, input, 10, 0);
+    EXPECT_EQ(graph.name, "small-cnn");
+    EXPECT_EQ(graph.classes(), 10);
+  }
+}
+
+struct Wrong {
+  std::string name;
+  std::string file;
+  std::string begins;  ///< place
+  std::string has;     ///< reason or suggestion
+};
+
+class ModelFileError : public testing::TestWithParam<Wrong> {};
+
+TEST_P(ModelFileError, SaysFileLineAndWhat) {
+  try {
+    (void)parse_model(GetParam().file, "my.toml", {3, 8, 8}, 10, 0);
+    FAIL() << "expected an error";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+    EXPECT_THAT(error.what(), StartsWith(GetParam().begins));
+    EXPECT_THAT(error.what(), HasSubstr(GetParam().has));
+  }
+}
+
+const std::string kFc = "[[layer]]\nop = \"dense\"\nname = \"fc\"\nfeatures = \"classes\"\n";
+
+INSTANTIATE_TEST_SUITE_P(
+    ModelFile, ModelFileError,
+    testing::Values(
+        Wrong{"NoToml", "name = \"x\"\n[[layer]\n", "my.toml:2:", "no valid TOML"},
+        Wrong{"Empty", "", "my.toml:", "[[layer]]"},
+        Wrong{"LayerIsNoTable", "layer = [1, 2]\n", "my.toml:", "[[layer]]"},
+        Wrong{"KeyOfTheFile", "nam = \"x\"\n" + kFc, "my.toml:1:", "did you mean 'name'"},
+        Wrong{"KindOfLayer", "[[layer]]\nop = \"conv2\"\n", "my.toml:2:", "did you mean 'conv2d'"},
+        Wrong{"NoKind", "\n[[layer]]\nname = \"x\"\n", "my.toml:2:", "known are conv2d"},
+        Wrong{"KeyOfTheLayer", "[[layer]]\nop = \"conv2d\"\nchannel = 8\n",
+              "my.toml:3:", "did you mean 'channels'"},
+        Wrong{"KeyOfAnotherLayer", "[[layer]]\nop = \"relu\"\nkernel = 3\n", "my.toml:3:", "no key 'kernel'"},
+        Wrong{"KeyMissing", "[[layer]]\nop = \"dense\"\n", "my.toml:1:", "needs 'features'"},
+        Wrong{"TypeOfAValue", "[[layer]]\nop = \"conv2d\"\nchannels = \"many\"\n",
+              "my.toml:3:", "a whole number"},
+        Wrong{"TypeOfAFlag", "[[layer]]\nop = \"conv2d\"\nchannels = 8\nbias = 1\n",
+              "my.toml:4:", "true or false"},
+        Wrong{"Negative", "[[layer]]\nop = \"conv2d\"\nchannels = 8\npadding = -1\n", "my.toml:4:", "-1"},
+        Wrong{"Huge", "[[layer]]\nop = \"conv2d\"\nchannels = 99999999999\n", "my.toml:3:", "99999999999"},
+        Wrong{"UnknownInput",
+              "[[layer]]\nop = \"relu\"\nname = \"trunk\"\n[[layer]]\nop = \"relu\"\ninput = \"trnuk\"\n",
+              "my.toml:6:", "did you mean 'trunk'"},
+        Wrong{"InputIsNoName", "[[layer]]\nop = \"relu\"\ninput = 3\n", "my.toml:3:", "in quotes"},
+        Wrong{"OneInputForAdd", "[[layer]]\nop = \"add\"\n", "my.toml:1:", "takes 2 inputs, but has 1"},
+        Wrong{"TwoInputsForRelu", "[[layer]]\nop = \"relu\"\ninputs = [\"input\", \"input\"]\n",
+              "my.toml:1:", "takes 1 input, but has 2"},
+        Wrong{"BothInputs", "[[layer]]\nop = \"relu\"\ninput = \"input\"\ninputs = [\"input\"]\n",
+              "my.toml:1:", "both"},
+        Wrong{"ReservedName", "[[layer]]\nop = \"relu\"\nname = \"input\"\n", "my.toml:3:", "choose another"},
+        Wrong{"ShapeError", "[[layer]]\nop = \"conv2d\"\nname = \"c\"\nchannels = 8\nkernel = 9\n",
+              "my.toml:1:", "conv2d 'c'"},
+        Wrong{"DropoutOutOfRange", "[[layer]]\nop = \"dropout\"\nprobability = 1\n", "my.toml:1:", "[0, 1)"},
+        Wrong{"NoClassifier", "[[layer]]\nop = \"relu\"\n", "my.toml:1:", "10 classes"},
+        Wrong{"UnusedLayer", "[[layer]]\nop = \"relu\"\nname = \"lost\"\n" + kFc + "input = \"input\"\n",
+              "my.toml:4:", "nobody uses 'lost'"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(ModelFile, AMissingFileIsADataError) {
+  try {
+    (void)make_model("no/such/model.toml", {3, 8, 8}, 10, 0);
+    FAIL() << "expected an error";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::data);
+    EXPECT_THAT(error.what(), HasSubstr("no/such/model.toml"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::graph

@@ -1,0 +1,108 @@
+#include "graph/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/rng.h"
+#include "graph/ops/rules.h"
+#include "graph/zoo.h"
+
+namespace paceline::graph {
+namespace {
+
+bool live_together(const BufferRequest& a, const BufferRequest& b) {
+  return a.first_use <= b.last_use && b.first_use <= a.last_use;
+}
+
+void expect_valid(const std::vector<BufferRequest>& requests, const Placement& placement) {
+  ASSERT_EQ(placement.offsets.size(), requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(placement.offsets[i] % 64, 0);
+    EXPECT_LE(placement.offsets[i] + requests[i].bytes, placement.bytes);
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!live_together(requests[i], requests[j]) || requests[i].bytes == 0 || requests[j].bytes == 0)
+        continue;
+      EXPECT_TRUE(placement.offsets[i] + requests[i].bytes <= placement.offsets[j] ||
+                  placement.offsets[j] + requests[j].bytes <= placement.offsets[i])
+          << "requests " << i << " and " << j << " overlap in time and place";
+    }
+  }
+  EXPECT_GE(placement.bytes, peak_bytes(requests));
+}
+
+/// Values and gradients of a training step, as an engine asks for them: node i forward at i, backward at
+/// 2n-1-i.
+std::vector<BufferRequest> training_requests(const Graph& graph, std::int64_t batch) {
+  const int nodes = static_cast<int>(graph.nodes.size());
+  const std::vector<bool> kept = kept_for_backward(graph);
+  std::vector<BufferRequest> values, gradients;
+  for (int i = 0; i < nodes; ++i) {
+    const auto bytes = batch * graph.nodes[static_cast<std::size_t>(i)].shape.elements() * 4;
+    values.push_back({bytes, i, i});
+    gradients.push_back({bytes, 2 * nodes - 1 - i, 2 * nodes - 1 - i});
+  }
+  for (int i = 0; i < nodes; ++i) {
+    const Saved saved = rule_of(graph.nodes[static_cast<std::size_t>(i)].op).saved;
+    if (saved.dst) values[static_cast<std::size_t>(i)].last_use = 2 * nodes - 1 - i;
+    for (const int input : graph.nodes[static_cast<std::size_t>(i)].inputs) {
+      auto& value = values[static_cast<std::size_t>(input)];
+      value.last_use = std::max(value.last_use, saved.src ? 2 * nodes - 1 - i : i);
+      auto& gradient = gradients[static_cast<std::size_t>(input)];
+      gradient.first_use = std::min(gradient.first_use, 2 * nodes - 1 - i);
+    }
+  }
+  values.insert(values.end(), gradients.begin(), gradients.end());
+  return values;
+}
+
+TEST(Place, GivesNothingForNothing) {
+  EXPECT_EQ(place({}).bytes, 0);
+  EXPECT_EQ(peak_bytes({}), 0);
+  EXPECT_EQ(place({{.bytes = 0, .first_use = 3, .last_use = 3}}).bytes, 0);
+}
+
+TEST(Place, ReusesWhatHasDied) {
+  const std::vector<BufferRequest> requests = {{640, 0, 1}, {640, 2, 3}, {640, 4, 4}};
+  expect_valid(requests, place(requests));
+  EXPECT_EQ(place(requests).bytes, 640);
+}
+
+TEST(Place, KeepsApartWhatTouchesAtOnePoint) {
+  const std::vector<BufferRequest> requests = {{640, 0, 2}, {640, 2, 3}};
+  expect_valid(requests, place(requests));
+  EXPECT_EQ(place(requests).bytes, 1280);
+  EXPECT_EQ(peak_bytes(requests), 1280);
+}
+
+TEST(Place, NeverOverlapsRandomRequests) {
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    base::Rng rng(round, base::Purpose::test);
+    std::vector<BufferRequest> requests;
+    for (int i = 0; i < 60; ++i) {
+      const int first = static_cast<int>(rng.below(40)) - 5;
+      requests.push_back({rng.below(5000), first, first + static_cast<int>(rng.below(12))});
+    }
+    expect_valid(requests, place(requests));
+  }
+}
+
+TEST(Place, ComesWithinAFewPerCentOfThePeakOnEveryModel) {
+  for (const std::string& name : model_names()) {
+    const Graph graph = make_model(name, {3, 32, 32}, 10, 0);
+    const auto requests = training_requests(graph, 32);
+    const Placement placement = place(requests);
+    expect_valid(requests, placement);
+    const double over = static_cast<double>(placement.bytes) / static_cast<double>(peak_bytes(requests));
+    EXPECT_LT(over, 1.05) << name;
+    RecordProperty(name, std::to_string(over));
+  }
+}
+
+TEST(MemoryPlan, SumsItsLines) {
+  EXPECT_EQ((MemoryPlan{{{"weights", 3}, {"activations", 4}}}).total_bytes(), 7);
+}
+
+}  // namespace
+}  // namespace paceline::graph
