@@ -1,0 +1,73 @@
+#pragma once
+
+/// Communication of one rank, taken apart: what moved bytes, what waited for a later rank, and which part of
+/// both the step had to stand still for. Pure functions of when each collective was posted and done.
+///
+///   posted ........ this rank handed the bucket over
+///   done .......... the sum was there
+///   turn .......... from the later of posted and the previous collective's done, until done. Collectives
+///   complete in
+///                   the order posted, so the turns do not overlap, and together they cover exactly the time
+///                   in which any collective was under way: a bucket that queues behind another is not
+///                   counted twice.
+///   transfer ...... the shortest turn of the same collective over all ranks. The rank that came last waited
+///   for
+///                   nobody, so its turn is all transfer; it is the last `transfer` seconds of every rank's
+///                   turn.
+///   late peer ..... what comes before that: this rank was ready and another was not.
+///   blocked ....... the step stood still, waiting for collectives.
+///   exposed ....... the part of a turn inside a blocked interval; overlapped = total - exposed.
+///
+///        posted A      posted B    done A           done B
+///          |              |          |                 |
+///    A     [---- late ----[ transfer ]
+///    B                    (queues)   [-late-[ transfer ]
+///    step  backward ...........................][blocked]   exposed: the part of B under `blocked`
+///
+/// Times are seconds from any one origin.
+
+#include <span>
+#include <vector>
+
+namespace paceline::measure {
+
+struct Interval {
+  double begin = 0;
+  double end = 0;
+  [[nodiscard]] double length() const { return end > begin ? end - begin : 0; }
+};
+
+struct Collective {
+  double posted = 0;
+  double done = 0;
+};
+
+/// The turns of one rank's collectives, given in the order posted.
+[[nodiscard]] std::vector<Interval> turns(std::span<const Collective> collectives);
+
+/// The transfer of each collective: turn_seconds[rank][i] is rank's turn of collective i.
+[[nodiscard]] std::vector<double> transfers(std::span<const std::vector<double>> turn_seconds);
+
+/// Seconds of one collective, or of a sum of them. transfer + late_peer = total; exposed <= total for each.
+struct CommunicationTime {
+  double total = 0;
+  double transfer = 0;
+  double late_peer = 0;
+  double exposed_transfer = 0;
+  double exposed_wait = 0;  ///< for a later rank, with nothing else to do
+  [[nodiscard]] double exposed() const { return exposed_transfer + exposed_wait; }
+  [[nodiscard]] double overlapped() const { return total - exposed(); }
+  CommunicationTime& operator+=(const CommunicationTime& other);
+};
+
+/// One entry a collective; their sum is the rank's communication.
+///
+/// Shapes   transfer [collectives.size()]; blocked: in order, not overlapping
+[[nodiscard]] std::vector<CommunicationTime> communication_times(std::span<const Collective> collectives,
+                                                                 std::span<const double> transfer,
+                                                                 std::span<const Interval> blocked);
+
+/// The sum of `times`.
+[[nodiscard]] CommunicationTime sum(std::span<const CommunicationTime> times);
+
+}  // namespace paceline::measure

@@ -1,0 +1,89 @@
+#include "measure/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+#include <string>
+#include <thread>
+
+namespace paceline::measure {
+namespace {
+
+double at(const PhaseSeconds& seconds, Phase phase) { return seconds[static_cast<std::size_t>(phase)]; }
+double total(const PhaseSeconds& seconds) { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+TEST(Ledger, PhasesAddUpToTheWallTime) {
+  Ledger ledger;
+  const auto begin = base::Clock::now();
+  ledger.start();
+  for (int i = 0; i < 20000; ++i) ledger.enter(static_cast<Phase>(i % static_cast<int>(kPhases)));
+  const auto seconds = ledger.totals();
+  const double wall = base::seconds_since(begin);
+  EXPECT_NEAR(total(seconds), wall, 0.01 * wall);
+}
+
+TEST(Ledger, BooksTimeOnThePhaseThatWasCurrent) {
+  Ledger ledger;
+  ledger.start();
+  sleep_ms(5);
+  EXPECT_EQ(ledger.enter(Phase::forward), Phase::other);
+  sleep_ms(20);
+  EXPECT_EQ(ledger.enter(Phase::update), Phase::forward);
+  const auto seconds = ledger.totals();
+  EXPECT_GE(at(seconds, Phase::other), 0.005);
+  EXPECT_GE(at(seconds, Phase::forward), 0.020);
+  EXPECT_LT(at(seconds, Phase::update), at(seconds, Phase::forward));
+  EXPECT_EQ(at(seconds, Phase::backward), 0);
+}
+
+TEST(Ledger, BlockReturnsToThePhaseBefore) {
+  Ledger ledger;
+  ledger.start();
+  ledger.enter(Phase::backward);
+  {
+    const InPhase waiting(ledger, Phase::exposed_wait);
+    sleep_ms(5);
+  }
+  EXPECT_EQ(ledger.enter(Phase::other), Phase::backward);
+  EXPECT_GE(at(ledger.totals(), Phase::exposed_wait), 0.005);
+}
+
+TEST(Ledger, MovingKeepsTheTotalAndNeverGoesBelowZero) {
+  Ledger ledger;
+  ledger.start();
+  ledger.enter(Phase::exposed_transfer);
+  sleep_ms(10);
+  ledger.enter(Phase::other);
+  const double booked = at(ledger.totals(), Phase::exposed_transfer);
+  ledger.move(Phase::exposed_transfer, Phase::exposed_wait, booked / 2);
+  auto seconds = ledger.totals();
+  EXPECT_DOUBLE_EQ(at(seconds, Phase::exposed_wait), booked / 2);
+  EXPECT_DOUBLE_EQ(at(seconds, Phase::exposed_transfer), booked / 2);
+  ledger.move(Phase::exposed_transfer, Phase::exposed_wait, 1000);
+  seconds = ledger.totals();
+  EXPECT_EQ(at(seconds, Phase::exposed_transfer), 0);
+  EXPECT_DOUBLE_EQ(at(seconds, Phase::exposed_wait), booked);
+}
+
+TEST(Ledger, StartForgetsWhatWasBefore) {
+  Ledger ledger;
+  ledger.start();
+  ledger.enter(Phase::forward);
+  sleep_ms(5);
+  ledger.start();
+  EXPECT_EQ(at(ledger.totals(), Phase::forward), 0);
+}
+
+TEST(Ledger, EveryPhaseHasANameOfItsOwn) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < kPhases; ++i) names.insert(name(static_cast<Phase>(i)));
+  EXPECT_EQ(names.size(), kPhases);
+  EXPECT_EQ(name(Phase::data_wait), "data wait");
+  EXPECT_EQ(name(Phase::exposed_wait), "exposed wait");
+  EXPECT_EQ(name(Phase::other), "other");
+}
+
+}  // namespace
+}  // namespace paceline::measure

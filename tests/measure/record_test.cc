@@ -1,0 +1,212 @@
+#include "measure/record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace paceline::measure {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// A record with every field different from its default and from its neighbours.
+Record filled() {
+  Record r;
+  r.kind = "scale";
+  r.id = "scale-weak-w2-b128-r0";
+  r.status = "interrupted";
+  r.reason = "Ctrl-C \"twice\"\nand a line break";
+  r.created = "2026-01-02T03:04:05Z";
+  r.command = "paceline scale --workers 2 --name 'Zürich'";
+  r.settings = {{"optimizer", "sgd"}, {"lr", "0.1"}};
+  r.environment = {.host = "h",
+                   .cpu = "c",
+                   .cores = 3,
+                   .memory_bytes = 1ll << 40,
+                   .instructions = {"avx2", "fma"},
+                   .os = "o",
+                   .compiler = "g",
+                   .build = "Release",
+                   .version = "v",
+                   .libraries = {"onednn 2.6.3"},
+                   .load_before = 0.37};
+  r.model = {.name = "m", .parameters = 11173962, .training_flops = 3333333333};
+  r.data = {.spec = "cifar10:d",
+            .name = "n",
+            .description = "d",
+            .synthetic = true,
+            .train_samples = 50000,
+            .test_samples = 10000,
+            .dropped_per_epoch = 80,
+            .steps_per_epoch = 390};
+  r.workers = 2;
+  r.threads_per_worker = 4;
+  r.oversubscribed = true;
+  r.local_batch = 64;
+  r.global_batch = 128;
+  r.batch_given_as = "global";
+  r.precision = "bf16";
+  r.device = "cpu";
+  r.scaling = "weak";
+  r.variant = "baseline";
+  r.repeat = 5;
+  r.learning_rate = {.base = 0.1, .factor = 4, .peak = 0.4, .rule = "linear", .reference_batch = 32};
+  r.memory = {.plan_bytes = 10,
+              .plan_lines = {{"weights", 6}, {"loader", 4}},
+              .peak_bytes = 11,
+              .available_bytes = 12};
+  r.window = {.unit = "steps", .warmup_steps = 2, .steps = 3, .samples = 384, .wall_s = 1.0 / 3};
+  r.first_step_s = 0.7;
+  for (int rank = 0; rank < 2; ++rank) {
+    RankRecord one{.rank = rank,
+                   .cores = {rank, rank + 2},
+                   .wall_s = 0.1 + rank,
+                   .phases = {},
+                   .communication_s = 0.2,
+                   .transfer_s = 0.15,
+                   .late_peer_s = 0.05,
+                   .step_s = {0.1, 0.2, 0.3},
+                   .loader_prepare_s = 0.9,
+                   .loader_threads = 1 + rank};
+    for (std::size_t i = 0; i < kPhases; ++i) one.phases[i] = 0.01 * static_cast<double>(i + 1);
+    r.ranks.push_back(one);
+  }
+  r.buckets = {{.bytes = 4096, .transfer_s = {1e-6, 2e-6}, .duration_s = {3e-6, 4e-6}}};
+  r.communication = {.communicator = "local",
+                     .algorithm = "direct",
+                     .gradient_bytes = 44695848,
+                     .bytes_sent = 7,
+                     .collectives = 9,
+                     .memory_ceiling_gb_per_s = 12.5};
+  r.epochs = {{.epoch = 1,
+               .updates = 390,
+               .seconds = 3.5,
+               .lr = 0.05,
+               .train_loss = 1.1,
+               .train_accuracy = 0.6,
+               .test_loss = 1.2,
+               .test_accuracy = 0.55}};
+  r.steps = {{.update = 1, .loss = 2.3, .lr = 0.01}, {.update = 2, .loss = 2.2, .lr = 0.02}};
+  r.notes = {"one", "two"};
+  return r;
+}
+
+TEST(Record, SurvivesTheRoundTripWhole) {
+  const std::string text = to_json(filled());
+  EXPECT_EQ(to_json(record_from_json(text, "x")), text);
+  // Against a field that both directions forget: the default must not look the same.
+  const Record back = record_from_json(text, "x");
+  EXPECT_EQ(back.environment.libraries, filled().environment.libraries);
+  EXPECT_EQ(back.memory.plan_lines, filled().memory.plan_lines);
+  EXPECT_EQ(back.ranks[1].phases, filled().ranks[1].phases);
+  EXPECT_EQ(back.ranks[1].cores, filled().ranks[1].cores);
+  EXPECT_EQ(back.ranks[1].step_s, filled().ranks[1].step_s);
+  EXPECT_EQ(back.ranks[1].loader_threads, 2);
+  EXPECT_EQ(back.buckets[0].duration_s, filled().buckets[0].duration_s);
+  EXPECT_EQ(back.epochs[0].test_accuracy, 0.55);
+  EXPECT_EQ(back.steps[1].loss, 2.2);
+  EXPECT_EQ(back.reason, filled().reason);
+  EXPECT_EQ(back.window.wall_s, 1.0 / 3);
+  EXPECT_EQ(back.settings, filled().settings);
+  EXPECT_EQ(back.repeat, 5);
+}
+
+TEST(Record, ReadsItsOwnDefaults) {
+  const Record back = record_from_json(to_json(Record{}), "x");
+  EXPECT_EQ(back.status, "complete");
+  EXPECT_FALSE(back.memory.peak_bytes.has_value());
+  EXPECT_TRUE(back.ranks.empty());
+}
+
+TEST(Record, DoublesSurviveToTheLastBit) {
+  Record r;
+  r.ranks.resize(1);
+  r.ranks[0].step_s = {0.1,  1.0 / 3, std::nextafter(1.0, 2.0), 5e-324, 1.7976931348623157e308,
+                       -0.0, 1e22,    123456789.123456789};
+  EXPECT_EQ(record_from_json(to_json(r), "x").ranks[0].step_s, r.ranks[0].step_s);
+}
+
+TEST(Record, WhatIsNotFiniteIsNullAndComesBackAsMissing) {
+  Record r;
+  r.epochs.resize(1);
+  r.epochs[0].train_loss = std::numeric_limits<double>::infinity();
+  r.epochs[0].test_loss = std::numeric_limits<double>::quiet_NaN();
+  const std::string text = to_json(r);
+  EXPECT_THAT(text, HasSubstr("\"train_loss\": null"));
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("inf")), Not(HasSubstr("nan"))));
+  const Record back = record_from_json(text, "x");
+  EXPECT_TRUE(std::isnan(back.epochs[0].train_loss));
+  EXPECT_FALSE(back.epochs[0].test_loss.has_value());
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    (void)record_from_json(text, "runs/a.json");
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::data);
+    return error.what();
+  }
+  return "no error";
+}
+
+/// The record's JSON with its first `from` replaced.
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = to_json(filled());
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Record, EveryErrorNamesTheFileTheKeyAndWhatWasFound) {
+  struct Row {
+    std::string text;
+    std::vector<std::string> parts;
+  };
+  for (const auto& [text, parts] : std::vector<Row>{
+           {"", {"runs/a.json", "not JSON"}},
+           {to_json(filled()).substr(0, 500), {"runs/a.json", "not JSON", "cut short"}},
+           {"[]", {"not a record"}},
+           {"{\"schema\": 3}", {"not a record"}},
+           {with("paceline-record-1", "paceline-record-9"),
+            {"runs/a.json", "paceline-record-9", "paceline-record-1"}},
+           {with("\"workers\": 2", "\"workers\": \"two\""),
+            {"runs/a.json", "'workers'", "whole number", "\"two\""}},
+           {with("\"workers\": 2", "\"workers\": 2.5"), {"'workers'", "2.5"}},
+           {with("\"workers\": 2", "\"workers\": 5000000000"), {"'workers'", "32 bits"}},
+           {with("\"workers\": 2", "\"werkers\": 2"), {"no key 'workers'"}},
+           {with("\"synthetic\": true", "\"synthetic\": 1"), {"'data.synthetic'", "true or false"}},
+           {with("\"rank\": 1", "\"rank\": null"), {"'ranks[1].rank'", "null"}},
+           {with("\"step_s\": [0.1,0.2,0.3]", "\"step_s\": [0.1,\"x\"]"), {"'ranks[0].step_s[1]'", "\"x\""}},
+           {with("\"forward\"", "\"foreward\""), {"ranks[0].phases_s.forward"}},
+           {with("\"weights\": 6", "\"weights\": 6.5"), {"'memory.plan_lines.weights'"}},
+           {with("\"kind\": \"scale\"", "\"kind\": [1]"), {"'kind'", "a text"}},
+       }) {
+    const std::string error = error_of(text);
+    for (const auto& part : parts) EXPECT_THAT(error, HasSubstr(part));
+  }
+}
+
+TEST(Record, IsWrittenToAFileAndReadBack) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "paceline_record_test";
+  const auto path = folder / "deeper" / "record.json";
+  write_record(path, filled());
+  EXPECT_EQ(to_json(read_record(path)), to_json(filled()));
+  EXPECT_THROW((void)read_record(folder / "none.json"), base::Error);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Record, KeepsPlainListsOnOneLine) {
+  const std::string text = to_json(filled());
+  EXPECT_THAT(text, HasSubstr("\"step_s\": [0.1,0.2,0.3]"));
+  EXPECT_THAT(text, HasSubstr("\n      \"rank\": 1"));
+}
+
+}  // namespace
+}  // namespace paceline::measure

@@ -1,0 +1,76 @@
+#include "measure/spans.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace paceline::measure {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Pointwise;
+
+struct Case {
+  const char* story;
+  std::vector<Collective> collectives;
+  std::vector<double> transfer;
+  std::vector<Interval> blocked;
+  CommunicationTime expected;
+};
+
+TEST(Spans, EverySecondOfCommunicationIsBookedAsWorkedOutByHand) {
+  const std::vector<Case> cases{
+      {"nothing", {}, {}, {}, {}},
+      {"hidden behind the backward pass", {{1, 3}}, {2}, {}, {2, 2, 0, 0, 0}},
+      {"last bucket, all of it waited for", {{1, 3}}, {2}, {{1, 3}}, {2, 2, 0, 2, 0}},
+      {"late peer first, then bytes", {{0, 5}}, {1}, {{0, 5}}, {5, 1, 4, 1, 4}},
+      {"blocked only while bytes move", {{0, 5}}, {1}, {{4.5, 5}}, {5, 1, 4, 0.5, 0}},
+      {"blocked from the middle of the waiting", {{0, 5}}, {1}, {{3, 5}}, {5, 1, 4, 1, 1}},
+      {"the second queues behind the first and is not counted twice",
+       {{0, 4}, {1, 6}},
+       {4, 2},
+       {{5, 6}},
+       {6, 6, 0, 1, 0}},
+      {"a pause between two", {{0, 1}, {3, 4}}, {1, 0.5}, {{0.5, 3.25}}, {2, 1.5, 0.5, 0.5, 0.25}},
+      {"blocked twice within one", {{0, 10}}, {10}, {{1, 2}, {5, 7}}, {10, 10, 0, 3, 0}},
+      {"a transfer longer than the turn is cut to it", {{0, 1}}, {3}, {}, {1, 1, 0, 0, 0}},
+      {"blocked elsewhere", {{2, 3}}, {1}, {{0, 2}, {3, 9}}, {1, 1, 0, 0, 0}},
+  };
+  for (const Case& c : cases) {
+    const auto total = sum(communication_times(c.collectives, c.transfer, c.blocked));
+    EXPECT_DOUBLE_EQ(total.total, c.expected.total) << c.story;
+    EXPECT_DOUBLE_EQ(total.transfer, c.expected.transfer) << c.story;
+    EXPECT_DOUBLE_EQ(total.late_peer, c.expected.late_peer) << c.story;
+    EXPECT_DOUBLE_EQ(total.exposed_transfer, c.expected.exposed_transfer) << c.story;
+    EXPECT_DOUBLE_EQ(total.exposed_wait, c.expected.exposed_wait) << c.story;
+    EXPECT_NEAR(total.transfer + total.late_peer, total.total, 1e-12) << c.story;
+    EXPECT_NEAR(total.overlapped() + total.exposed(), total.total, 1e-12) << c.story;
+  }
+}
+
+TEST(Spans, TurnsCoverTheUnionOfAllCollectivesOnce) {
+  const std::vector<Collective> collectives{{0, 2}, {0.5, 3}, {1, 3}, {5, 6}};
+  const auto all = turns(collectives);
+  const std::vector<double> begin{0, 2, 3, 5}, end{2, 3, 3, 6};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].begin, begin[i]);
+    EXPECT_EQ(all[i].end, end[i]);
+  }
+}
+
+TEST(Spans, TransferIsTheShortestTurnOverRanks) {
+  const std::vector<std::vector<double>> seconds{{3, 1, 2}, {2, 4, 2}, {9, 1.5, 1}};
+  EXPECT_THAT(transfers(seconds), Pointwise(DoubleNear(0), std::vector<double>{2, 1, 1}));
+  EXPECT_TRUE(transfers({}).empty());
+}
+
+TEST(Spans, TheRankThatCameLastWaitedForNobody) {
+  // Rank 1 posts 3 s after rank 0; both are done at 5.
+  const std::vector<Collective> early{{0, 5}}, late{{3, 5}};
+  const std::vector<std::vector<double>> seconds{{turns(early)[0].length()}, {turns(late)[0].length()}};
+  const auto transfer = transfers(seconds);
+  EXPECT_EQ(sum(communication_times(late, transfer, {})).late_peer, 0);
+  EXPECT_EQ(sum(communication_times(early, transfer, {})).late_peer, 3);
+}
+
+}  // namespace
+}  // namespace paceline::measure

@@ -1,0 +1,117 @@
+#include "measure/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/rng.h"
+
+namespace paceline::measure {
+namespace {
+
+std::vector<double> one_to(int n) {
+  std::vector<double> samples(static_cast<std::size_t>(n));
+  std::iota(samples.rbegin(), samples.rend(), 1.0);  // in falling order: nobody may rely on sorted samples
+  return samples;
+}
+
+TEST(Statistics, MedianIntervalIsThatOfTheBinomialTables) {
+  // Ranks of the 95 % interval of the median, e.g. Conover, Practical Nonparametric Statistics, and NIST
+  // tables.
+  struct Row {
+    int n, low, high;
+  };
+  for (const auto& [n, low, high] : std::vector<Row>{{6, 1, 6},
+                                                     {7, 1, 7},
+                                                     {8, 1, 8},
+                                                     {9, 2, 8},
+                                                     {10, 2, 9},
+                                                     {11, 2, 10},
+                                                     {12, 3, 10},
+                                                     {15, 4, 12},
+                                                     {17, 5, 13},
+                                                     {20, 6, 15},
+                                                     {25, 8, 18},
+                                                     {30, 10, 21},
+                                                     {40, 14, 27},
+                                                     {50, 18, 33},
+                                                     {100, 40, 61}}) {
+    const Estimate e = estimate(one_to(n));
+    EXPECT_EQ(e.low, low) << n;
+    EXPECT_EQ(e.high, high) << n;
+    EXPECT_EQ(e.median, (n + 1) / 2.0) << n;
+    EXPECT_EQ(e.n, n);
+  }
+}
+
+TEST(Statistics, FewSamplesGiveTheExtremesAndOneGivesNoInterval) {
+  for (int n = 2; n < 6; ++n) {
+    const Estimate e = estimate(one_to(n));
+    EXPECT_EQ(e.low, 1);
+    EXPECT_EQ(e.high, n);
+  }
+  const Estimate one = estimate(std::vector{4.0});
+  EXPECT_EQ(one.low, 4);
+  EXPECT_EQ(one.median, 4);
+  EXPECT_EQ(one.high, 4);
+  EXPECT_EQ(one.n, 1);
+  EXPECT_EQ(estimate({}).n, 0);
+  EXPECT_TRUE(std::isnan(estimate({}).median));
+}
+
+TEST(Statistics, MedianIntervalCoversTheTrueMedianAsOftenAsItClaims) {
+  base::Rng rng(7, base::Purpose::test);
+  int covered = 0;
+  constexpr int kTrials = 4000;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> samples(21);
+    for (double& x : samples) x = -std::log(1 - rng.uniform_f64());  // exponential: skewed, median ln 2
+    const Estimate e = estimate(samples);
+    covered += e.low <= std::log(2.0) && std::log(2.0) <= e.high;
+  }
+  // For n = 21 the interval (6, 16) has a coverage of 0.9733; 4 standard errors of 4,000 trials are 0.010.
+  EXPECT_NEAR(covered / static_cast<double>(kTrials), 0.9733, 0.0103);
+}
+
+TEST(Statistics, IntervalsOfManySamplesNeitherOverflowNorVanish) {
+  const Estimate e = estimate(one_to(20001));
+  EXPECT_NEAR(e.low, 10001 - 0.98 * std::sqrt(20001.0), 2);  // normal approximation: n/2 -+ 1.96 sqrt(n)/2
+  EXPECT_NEAR(e.high, 10001 + 0.98 * std::sqrt(20001.0), 2);
+}
+
+TEST(Statistics, QuantilesAreLinearBetweenOrderStatistics) {
+  const std::vector<double> samples{10, 40, 20, 30};
+  EXPECT_DOUBLE_EQ(quantile(samples, 0), 10);
+  EXPECT_DOUBLE_EQ(quantile(samples, 0.5), 25);
+  EXPECT_DOUBLE_EQ(quantile(samples, 0.9), 37);
+  EXPECT_DOUBLE_EQ(quantile(samples, 1), 40);
+  EXPECT_TRUE(std::isnan(quantile({}, 0.5)));
+}
+
+TEST(Statistics, MissingSamplesAreLeftOut) {
+  const double missing = std::numeric_limits<double>::quiet_NaN();
+  const Estimate e = estimate(std::vector{3.0, missing, 1.0, 2.0});
+  EXPECT_EQ(e.n, 3);
+  EXPECT_EQ(e.median, 2);
+}
+
+TEST(Statistics, MeanAndDeviationAreTheTextbooks) {
+  const std::vector<double> samples{2, 4, 4, 4, 5, 5, 7, 9};
+  EXPECT_DOUBLE_EQ(mean(samples), 5);
+  EXPECT_DOUBLE_EQ(standard_deviation(samples), std::sqrt(32.0 / 7));
+  EXPECT_EQ(standard_deviation(std::vector{3.0}), 0);
+}
+
+TEST(Statistics, StandardErrorOfAnAccuracyJoinsTestSizeAndSeeds) {
+  EXPECT_NEAR(accuracy_standard_error(std::vector{0.99}, 10000), 0.000995,
+              1e-6);  // one run: the test size alone
+  const std::vector<double> runs{0.9902, 0.9905, 0.9879};
+  const double p = mean(runs), spread = standard_deviation(runs);
+  EXPECT_DOUBLE_EQ(accuracy_standard_error(runs, 10000),
+                   std::sqrt(p * (1 - p) / 10000 + spread * spread / 3));
+}
+
+}  // namespace
+}  // namespace paceline::measure
