@@ -1,0 +1,68 @@
+#include "analysis/bandwidth.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+
+/// Transfer time of a step in one run: the ranks' union over buckets (queued buckets do not count twice). A
+/// record without it has the buckets' own times.
+double transfer_of_step(const Record& record) {
+  double sum = 0;
+  for (const auto& rank : record.ranks) sum += rank.transfer_s;
+  if (sum > 0 && record.window.steps > 0)
+    return sum / static_cast<double>(record.ranks.size()) / static_cast<double>(record.window.steps);
+  double buckets = 0;
+  for (const auto& bucket : record.buckets)
+    if (!bucket.transfer_s.empty()) buckets += measure::estimate(bucket.transfer_s).median;
+  return buckets;
+}
+
+}  // namespace
+
+double ring_bytes(double bytes, int workers) { return 2.0 * (workers - 1) / workers * bytes; }
+
+Estimate algbw_gb_per_s(double bytes, const Estimate& seconds) { return over(bytes / 1e9, seconds); }
+
+Estimate busbw_gb_per_s(const Estimate& algbw, int workers) { return scaled(algbw, ring_bytes(1, workers)); }
+
+std::optional<Bandwidth> bandwidth(const Cell& cell) {
+  if (cell.workers < 2 || !cell.is_measured()) return std::nullopt;
+  std::vector<double> transfer, ceilings, sent;
+  for (const Record* record : cell.records) {
+    if (const double seconds = transfer_of_step(*record); seconds > 0) transfer.push_back(seconds);
+    if (record->communication.memory_ceiling_gb_per_s)
+      ceilings.push_back(*record->communication.memory_ceiling_gb_per_s);
+    if (record->window.steps > 0)
+      sent.push_back(static_cast<double>(record->communication.bytes_sent) /
+                     static_cast<double>(record->window.steps));
+  }
+  const Record& first = cell.record();
+  Bandwidth result;
+  result.cell = &cell;
+  result.algorithm = first.communication.algorithm;
+  result.bytes_per_step = static_cast<double>(first.communication.gradient_bytes);
+  if (transfer.empty() || result.bytes_per_step <= 0) return std::nullopt;
+  result.bytes_per_epoch = result.bytes_per_step * static_cast<double>(cell.steps_per_epoch);
+  result.buckets = static_cast<std::int64_t>(first.buckets.size());
+  for (const auto& bucket : first.buckets)
+    result.largest_message = std::max(result.largest_message, static_cast<double>(bucket.bytes));
+  result.sent_per_step = sent.empty() ? 0 : measure::estimate(sent).median;
+  result.ring_per_step = ring_bytes(result.bytes_per_step, cell.workers);
+  result.is_ring_traffic =
+      std::abs(result.sent_per_step - result.ring_per_step) <= 0.01 * result.ring_per_step;
+  result.transfer_s = measure::estimate(transfer);
+  result.algbw = algbw_gb_per_s(result.bytes_per_step, result.transfer_s);
+  result.busbw = busbw_gb_per_s(result.algbw, cell.workers);
+  if (!ceilings.empty()) {
+    result.ceiling = measure::estimate(ceilings).median;
+    if (*result.ceiling > 0) result.utilisation = scaled(result.busbw, 1 / *result.ceiling);
+  }
+  return result;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,45 @@
+#pragma once
+
+/// What the all-reduce gives: bytes, algbw, busbw, utilisation.
+///
+/// X      bytes of the gradients that one step reduces, all buckets
+/// t      transfer time of a step: moving bytes, without waiting for a later rank
+/// algbw  X / t;  busbw = algbw 2(N-1)/N: what each link would carry in a ring, comparable across N
+/// sent   bytes that a rank really sent a step, as counted; beside it the ring's 2(N-1)/N X. Where both
+/// differ the
+///        algorithm is no ring, and busbw is a way of comparing, not the traffic.
+/// The bytes of an epoch are its steps times the bytes of one step. GB = 1e9 bytes.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "analysis/cells.h"
+
+namespace paceline::analysis {
+
+// The formulas. Units: bytes, seconds, GB/s.
+[[nodiscard]] double ring_bytes(double bytes, int workers);  ///< 2(N-1)/N x bytes
+[[nodiscard]] Estimate algbw_gb_per_s(double bytes, const Estimate& seconds);
+[[nodiscard]] Estimate busbw_gb_per_s(const Estimate& algbw, int workers);
+
+struct Bandwidth {
+  const Cell* cell = nullptr;
+  std::string algorithm;
+  double bytes_per_step = 0;            ///< X
+  double bytes_per_epoch = 0;           ///< steps x X
+  double largest_message = 0;           ///< bytes of the largest bucket
+  std::int64_t buckets = 0;             ///< all-reduces a step
+  double sent_per_step = 0;             ///< counted, by rank 0
+  double ring_per_step = 0;             ///< by the formula
+  bool is_ring_traffic = false;         ///< counted within 1 % of the formula
+  Estimate transfer_s;                  ///< t, a step
+  Estimate algbw, busbw;                ///< GB/s
+  std::optional<double> ceiling;        ///< busbw reached here at this message size with nothing else running
+  std::optional<Estimate> utilisation;  ///< busbw / ceiling
+};
+
+/// Nothing for one worker, and where no transfer was timed.
+[[nodiscard]] std::optional<Bandwidth> bandwidth(const Cell& cell);
+
+}  // namespace paceline::analysis

@@ -1,0 +1,140 @@
+#include "analysis/breakdown.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Phase;
+using measure::RankRecord;
+using measure::Record;
+
+double seconds(const RankRecord& rank, Phase phase) { return rank.phases[static_cast<std::size_t>(phase)]; }
+
+void add(Parts& sum, const RankRecord& rank, double weight) {
+  sum.forward += weight * seconds(rank, Phase::forward);
+  sum.backward += weight * seconds(rank, Phase::backward);
+  sum.update += weight * seconds(rank, Phase::update);
+  sum.exposed_transfer += weight * seconds(rank, Phase::exposed_transfer);
+  sum.exposed_wait += weight * seconds(rank, Phase::exposed_wait);
+  sum.data_wait += weight * seconds(rank, Phase::data_wait);
+  sum.copy += weight * seconds(rank, Phase::copy);
+  sum.other += weight * seconds(rank, Phase::other);
+}
+
+double outside(const RankRecord& rank) {
+  return seconds(rank, Phase::evaluation) + seconds(rank, Phase::checkpoint);
+}
+
+double ledger_sum(const RankRecord& rank) {
+  double sum = 0;
+  for (const double phase : rank.phases) sum += phase;
+  return sum;
+}
+
+double own_work(const Parts& parts) { return parts.total() - parts.exposed(); }
+
+/// Images a second that this rank's loader threads could have prepared, had nobody else been slower.
+double loader_rate(const RankRecord& rank, double samples) {
+  if (rank.loader_prepare_s <= 0) return 0;
+  return samples / rank.loader_prepare_s * std::max(1, rank.loader_threads);
+}
+
+std::vector<const Record*> measured(const Cell& cell) {
+  std::vector<const Record*> records;
+  for (const Record* record : cell.records)
+    if (!record->ranks.empty() && record->window.steps > 0) records.push_back(record);
+  return records;
+}
+
+/// The rank whose own work is the most, over all repeats.
+void find_slowest(Breakdown& result, const std::vector<const Record*>& records) {
+  const std::size_t ranks = records.front()->ranks.size();
+  double most = -1, sum = 0;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    Parts parts;
+    for (const Record* record : records)
+      if (i < record->ranks.size()) add(parts, record->ranks[i], 1.0 / static_cast<double>(result.steps));
+    sum += own_work(parts);
+    if (own_work(parts) > most) {
+      most = own_work(parts);
+      result.slowest = parts;
+      result.slowest_rank = records.front()->ranks[i].rank;
+    }
+  }
+  const double mean = sum / static_cast<double>(ranks);
+  result.imbalance = mean > 0 ? most / mean - 1 : 0;
+}
+
+double exposed_of(const Record& record) {
+  Parts parts;
+  const double weight =
+      1.0 / static_cast<double>(record.ranks.size()) / static_cast<double>(record.window.steps);
+  for (const RankRecord& rank : record.ranks) add(parts, rank, weight);
+  return parts.exposed();
+}
+
+}  // namespace
+
+Breakdown breakdown(const Cell& cell) {
+  const auto records = measured(cell);
+  base::expects(!records.empty(), "a breakdown is of a measured cell");
+  Breakdown result;
+  result.cell = &cell;
+  result.closure = 1;
+  for (const Record* record : records) result.steps += record->window.steps;
+  for (const Record* record : records) {
+    const double weight = 1.0 / static_cast<double>(record->ranks.size()) / static_cast<double>(result.steps);
+    for (const RankRecord& rank : record->ranks) {
+      add(result.mean, rank, weight);
+      result.communication_total += weight * rank.communication_s;
+      result.outside_steps += outside(rank) / static_cast<double>(record->ranks.size());
+      const double closure = rank.wall_s > 0 ? ledger_sum(rank) / rank.wall_s : 0;
+      if (std::abs(closure - 1) > std::abs(result.closure - 1)) result.closure = closure;
+      const double samples =
+          static_cast<double>(record->window.samples) / static_cast<double>(record->ranks.size());
+      result.loader_images_per_s += loader_rate(rank, samples) / static_cast<double>(records.size());
+    }
+    const double exposed = exposed_of(*record);
+    const bool is_first = record == records.front();
+    result.exposed_low = is_first ? exposed : std::min(result.exposed_low, exposed);
+    result.exposed_high = is_first ? exposed : std::max(result.exposed_high, exposed);
+  }
+  result.overlapped = result.communication_total - result.mean.exposed();
+  find_slowest(result, records);
+  return result;
+}
+
+bool is_data_bound(const Breakdown& breakdown) {
+  return breakdown.mean.data_wait > kDataBound * breakdown.mean.total();
+}
+
+Residual residual(const Breakdown& baseline, const Breakdown& other) {
+  const double growth = static_cast<double>(other.cell->workers) / baseline.cell->workers;
+  const auto steps = static_cast<double>(other.cell->steps_per_epoch);
+  const double share = static_cast<double>(baseline.cell->steps_per_epoch) / growth;
+  const auto beyond = [&](double here, double before) { return steps * here - share * before; };
+  const Parts& a = baseline.mean;
+  const Parts& b = other.mean;
+  Residual result;
+  result.cell = other.cell;
+  result.epoch_s = steps * b.total();
+  result.baseline_epoch_s = static_cast<double>(baseline.cell->steps_per_epoch) * a.total();
+  result.residual_s = beyond(b.total(), a.total());
+  result.exposed_transfer_s = beyond(b.exposed_transfer, a.exposed_transfer);
+  result.waiting_s = beyond(b.exposed_wait, a.exposed_wait);
+  result.data_wait_s = beyond(b.data_wait, a.data_wait);
+  result.slower_kernels_s = beyond(b.compute(), a.compute());
+  result.rest_s = beyond(b.copy + b.other, a.copy + a.other);
+  result.communication_s = steps * other.communication_total;
+  result.data_bound = is_data_bound(baseline);
+  result.baseline_data_wait = a.total() > 0 ? a.data_wait / a.total() : 0;
+  result.loader_images_per_s = baseline.loader_images_per_s;
+  result.name = result.data_bound ? "residual (data-bound baseline: not communication)" : "residual";
+  return result;
+}
+
+}  // namespace paceline::analysis

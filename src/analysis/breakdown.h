@@ -1,0 +1,74 @@
+#pragma once
+
+/// Where the time goes: the ledger of a cell, per step, and what explains the difference to the baseline.
+///
+/// Every part is seconds of one training step; evaluation and checkpoints stand apart, since no step waits
+/// for them. Parts are means over ranks and repeats (all phases over all steps), so that they add up to the
+/// total; medians would not.
+
+#include <string>
+#include <vector>
+
+#include "analysis/cells.h"
+
+namespace paceline::analysis {
+
+/// Seconds a step.
+struct Parts {
+  double forward = 0, backward = 0, update = 0;
+  double exposed_transfer = 0;  ///< bytes move and the step has nothing else to do
+  double exposed_wait = 0;      ///< a later rank is waited for
+  double data_wait = 0;
+  double copy = 0;
+  double other = 0;
+  [[nodiscard]] double compute() const { return forward + backward + update; }
+  [[nodiscard]] double exposed() const { return exposed_transfer + exposed_wait; }
+  [[nodiscard]] double total() const { return compute() + exposed() + data_wait + copy + other; }
+};
+
+struct Breakdown {
+  const Cell* cell = nullptr;
+  std::int64_t steps = 0;  ///< measured, all repeats
+  Parts mean;              ///< over ranks
+  Parts slowest;           ///< the rank with the most work of its own (what is not waiting for others)
+  int slowest_rank = 0;
+  double imbalance = 0;            ///< own work of the slowest rank / mean own work - 1
+  double communication_total = 0;  ///< posting to completion, mean over ranks, a step
+  double overlapped = 0;           ///< total - exposed
+  double outside_steps = 0;  ///< evaluation and checkpoints, seconds of the whole window, mean over ranks
+  double closure = 0;        ///< sum of the ledger / wall time measured apart; the rank farthest from 1
+  double loader_images_per_s = 0;  ///< what the loaders could prepare, all ranks together; 0: not known
+  double exposed_low = 0, exposed_high = 0;  ///< over repeats; equal when there is one
+};
+
+/// Precondition: the cell is measured.
+[[nodiscard]] Breakdown breakdown(const Cell& cell);
+
+/// Above this part of a step the baseline waits for data so much that a residual is no communication.
+inline constexpr double kDataBound = 0.05;
+[[nodiscard]] bool is_data_bound(const Breakdown& breakdown);
+
+/// T(N) - T(1)/N over an epoch of the same data, and its exact split: each line is that phase of N workers
+/// less the same phase of the baseline over N. The lines add up to the residual.
+struct Residual {
+  const Cell* cell = nullptr;
+  double epoch_s = 0;           ///< T(N), by the ledger
+  double baseline_epoch_s = 0;  ///< T(1), by the ledger
+  double residual_s = 0;        ///< T(N) - T(1)/N
+  double exposed_transfer_s = 0;
+  double waiting_s = 0;  ///< for a later rank: imbalance of work or of cores
+  double data_wait_s = 0;
+  double slower_kernels_s =
+      0;              ///< compute beyond the baseline's over N: smaller batches, shared caches and cores
+  double rest_s = 0;  ///< copy and other
+  double communication_s = 0;      ///< total, for comparison: what the residual is often taken for
+  bool data_bound = false;         ///< of the baseline: the word communication is refused for the residual
+  double baseline_data_wait = 0;   ///< part of its step
+  double loader_images_per_s = 0;  ///< the baseline's ceiling
+  std::string name;                ///< "residual": what the number may be called
+};
+
+/// Precondition: both from measured cells that compare() allows.
+[[nodiscard]] Residual residual(const Breakdown& baseline, const Breakdown& breakdown);
+
+}  // namespace paceline::analysis

@@ -1,0 +1,153 @@
+#include "analysis/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+
+bool is_release(const std::string& build) { return build == "Release" || build == "RelWithDebInfo"; }
+
+bool is_measured(const Record& record) {
+  return (record.status == "complete" || record.status == "interrupted") && !record.ranks.empty() &&
+         !record.ranks.front().step_s.empty();
+}
+
+/// What was asked: known of every record, run or not.
+std::string asked(const Record& record) {
+  std::string key =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", record.kind, record.scaling, record.variant, record.workers,
+                  record.local_batch, record.global_batch, record.model.name, record.data.spec);
+  for (const auto& [name, value] : record.settings) {
+    if (name == "seed" || name == "window-steps" || name == "warmup-steps") continue;
+    key += fmt::format("|{}={}", name, value);
+  }
+  return key;
+}
+
+/// And what it was run on and as.
+std::string measured_key(const Record& record) {
+  const auto& machine = record.environment;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", asked(record), machine.host, machine.cpu, machine.cores,
+                     machine.build, record.threads_per_worker, record.precision, record.device,
+                     record.window.unit, record.model.parameters);
+}
+
+Cell begin_cell(const Record& record) {
+  Cell cell;
+  cell.kind = record.kind;
+  cell.scaling = record.scaling;
+  cell.variant = record.variant;
+  cell.label = fmt::format("b {}, N {}", record.local_batch, record.workers);
+  cell.workers = record.workers;
+  cell.threads_per_worker = record.threads_per_worker;
+  cell.local_batch = record.local_batch;
+  cell.global_batch = record.global_batch;
+  cell.debug_build = !record.environment.build.empty() && !is_release(record.environment.build);
+  cell.synthetic = record.data.synthetic;
+  cell.status = record.status;
+  cell.reason = record.reason;
+  cell.steps_per_epoch = record.data.steps_per_epoch;
+  cell.train_samples = record.data.train_samples;
+  return cell;
+}
+
+Estimate widened(Estimate pooled, const std::vector<double>& medians) {
+  if (medians.size() < 2) return pooled;
+  const auto [low, high] = std::minmax_element(medians.begin(), medians.end());
+  pooled.low = std::min(pooled.low, *low);
+  pooled.high = std::max(pooled.high, *high);
+  return pooled;
+}
+
+void finish(Cell& cell) {
+  std::vector<double> steps, medians, epochs;
+  for (const Record* record : cell.records) {
+    cell.oversubscribed = cell.oversubscribed || record->oversubscribed;
+    if (!is_measured(*record)) continue;
+    const auto own = step_seconds(*record);
+    steps.insert(steps.end(), own.begin(), own.end());
+    medians.push_back(measure::estimate(own).median);
+    const auto whole = epoch_seconds(*record);
+    epochs.insert(epochs.end(), whole.begin(), whole.end());
+  }
+  if (steps.empty()) return;
+  cell.steps_measured = static_cast<std::int64_t>(steps.size());
+  cell.step_s = widened(measure::estimate(steps), medians);
+  cell.images_per_s = over(static_cast<double>(cell.global_batch), cell.step_s);
+  cell.epoch_measured = !epochs.empty();
+  if (cell.epoch_measured) {
+    cell.epoch_s = measure::estimate(epochs);
+    cell.epoch_basis =
+        epochs.size() == 1 ? "one measured epoch" : fmt::format("median of {} epochs", epochs.size());
+  } else {
+    cell.epoch_s = scaled(cell.step_s, static_cast<double>(cell.steps_per_epoch));
+    cell.epoch_basis = fmt::format("from {} steps", cell.steps_measured);
+  }
+}
+
+}  // namespace
+
+std::vector<double> step_seconds(const Record& record) {
+  if (record.ranks.empty()) return {};
+  std::size_t steps = record.ranks.front().step_s.size();
+  for (const auto& rank : record.ranks) steps = std::min(steps, rank.step_s.size());
+  std::vector<double> mean(steps, 0.0);
+  for (const auto& rank : record.ranks)
+    for (std::size_t i = 0; i < steps; ++i)
+      mean[i] += rank.step_s[i] / static_cast<double>(record.ranks.size());
+  return mean;
+}
+
+std::vector<double> epoch_seconds(const Record& record) {
+  std::vector<double> seconds;
+  if (record.window.unit != "epoch") return seconds;
+  std::int64_t before = 0;
+  for (const auto& epoch : record.epochs) {
+    if (epoch.updates - before == record.data.steps_per_epoch) seconds.push_back(epoch.seconds);
+    before = epoch.updates;
+  }
+  return seconds;
+}
+
+std::vector<Cell> make_cells(std::span<const Record> records) {
+  std::vector<Cell> cells;
+  std::map<std::string, std::size_t> by_key, by_asked;
+  const auto cell_of = [&](std::map<std::string, std::size_t>& index, const std::string& key,
+                           const Record& record) -> Cell& {
+    const auto [found, is_new] = index.try_emplace(key, cells.size());
+    if (is_new) cells.push_back(begin_cell(record));
+    return cells[found->second];
+  };
+  for (const Record& record : records) {
+    if (!is_measured(record)) continue;
+    Cell& cell = cell_of(by_key, measured_key(record), record);
+    by_asked.try_emplace(asked(record), static_cast<std::size_t>(&cell - cells.data()));
+    if (record.status == "complete") {
+      cell.status = record.status;
+      cell.reason.clear();
+    }
+    cell.records.push_back(&record);
+  }
+  for (const Record& record : records) {
+    if (is_measured(record)) continue;
+    Cell& cell = cell_of(by_asked, asked(record), record);
+    const std::string why = record.reason.empty() ? record.status : record.reason;
+    const bool is_lost_repeat = !cell.records.empty() && is_measured(*cell.records.front());
+    if (is_lost_repeat)
+      cell.lost_repeats.push_back(why);
+    else if (cell.records.empty())
+      cell.records.push_back(&record);
+  }
+  for (Cell& cell : cells) finish(cell);
+  // Cells that were not run stand where their records did.
+  std::stable_sort(cells.begin(), cells.end(),
+                   [](const Cell& a, const Cell& b) { return a.records.front() < b.records.front(); });
+  return cells;
+}
+
+}  // namespace paceline::analysis

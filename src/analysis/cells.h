@@ -1,0 +1,62 @@
+#pragma once
+
+/// Records joined into cells: one configuration, all its repeats.
+///
+/// Records belong to the same cell when all their settings agree apart from the seed and the length of the
+/// measured window, on the same kind of machine and build. Whatever else differs makes another cell, so
+/// repeats can never hide a difference.
+///
+/// Lifetime  cells look into the records that they were made from, which must outlive them
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/interval.h"
+#include "measure/record.h"
+
+namespace paceline::analysis {
+
+struct Cell {
+  std::string kind, scaling, variant;  ///< as in the record
+  std::string label;                   ///< "b 128, N 2": local batch and workers, for tables and plots
+  int workers = 1;
+  int threads_per_worker = 1;
+  std::int64_t local_batch = 0, global_batch = 0;
+  bool oversubscribed = false;
+  bool debug_build = false;
+  bool synthetic = false;
+
+  std::string status;  ///< "complete" when at least one repeat is; else that of the records, with `reason`
+  std::string reason;
+  std::vector<const measure::Record*> records;  ///< the measured repeats; without any, the one that says why
+  std::vector<std::string> lost_repeats;        ///< reasons of repeats that failed beside measured ones
+
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t train_samples = 0;
+  std::int64_t steps_measured = 0;  ///< of all repeats
+
+  /// One step: median over the steps of all repeats, a step's time being the mean over ranks (they leave it
+  /// together; the mean counts no wait twice). The interval is that of the pooled median, widened to the
+  /// medians of the repeats: steps of one run are alike, runs are not.
+  Estimate step_s;
+  Estimate images_per_s;  ///< global batch / step
+  Estimate epoch_s;       ///< measured epochs, or steps_per_epoch x step_s
+  bool epoch_measured = false;
+  std::string epoch_basis;  ///< "median of 3 epochs", "from 20 steps"
+
+  [[nodiscard]] bool is_measured() const { return step_s.n > 0; }
+  [[nodiscard]] const measure::Record& record() const { return *records.front(); }
+};
+
+/// In the order in which each cell's first record comes.
+[[nodiscard]] std::vector<Cell> make_cells(std::span<const measure::Record> records);
+
+/// The steps of one record, each the mean over ranks.
+[[nodiscard]] std::vector<double> step_seconds(const measure::Record& record);
+/// Training time of each whole epoch (steps_per_epoch updates), without evaluation; empty for a window of
+/// steps.
+[[nodiscard]] std::vector<double> epoch_seconds(const measure::Record& record);
+
+}  // namespace paceline::analysis

@@ -1,0 +1,173 @@
+#include "analysis/comparability.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <span>
+#include <string_view>
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+using Names = std::span<const std::string_view>;
+
+// The comparison's own subject.
+constexpr std::array<std::string_view, 3> kSizes{"workers", "local-batch", "global-batch"};
+// How long was measured, and which sample of the same distribution: a time a step does not depend on it.
+constexpr std::array<std::string_view, 6> kLength{"seed",         "epochs",       "steps",
+                                                  "window-steps", "warmup-steps", "evaluate-every"};
+// The rule of training: the same kernels run whatever the numbers are.
+constexpr std::array<std::string_view, 15> kRule{
+    "lr",    "scale-lr", "lr-batch", "schedule", "warmup",       "momentum",    "beta1",      "beta2",
+    "alpha", "rho",      "trust",    "epsilon",  "weight-decay", "step-epochs", "step-factor"};
+constexpr std::array<std::string_view, 3> kRuleOfSchedule{"final-factor", "one-cycle-peak",
+                                                          "one-cycle-start"};
+// What convergence is about, beyond the rule.
+constexpr std::array<std::string_view, 4> kRemedies{"optimizer", "nesterov", "decay-norm-and-bias", "bn"};
+// How the work was done: changes the time, not the result.
+constexpr std::array<std::string_view, 9> kExecution{"threads",      "pin",          "loader-threads",
+                                                     "bucket-mb",    "shard",        "seed",
+                                                     "window-steps", "warmup-steps", "evaluate-every"};
+
+bool contains(Names names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+enum class Effect { none, remark, refuse };
+
+Effect effect_on_time(std::string_view name) {
+  if (contains(kSizes, name) || contains(kLength, name)) return Effect::none;
+  if (contains(kRule, name) || contains(kRuleOfSchedule, name)) return Effect::remark;
+  return Effect::refuse;  // an option not known here may well change the time
+}
+
+Effect effect_on_accuracy(std::string_view name) {
+  if (contains(kSizes, name) || contains(kExecution, name)) return Effect::none;
+  if (contains(kRemedies, name) || contains(kRule, name) || contains(kRuleOfSchedule, name))
+    return Effect::none;
+  return Effect::refuse;
+}
+
+Effect effect(std::string_view name, Topic topic) {
+  switch (topic) {
+    case Topic::scaling:
+      return effect_on_time(name);
+    case Topic::sweep:
+      return name == "workers" ? Effect::refuse : effect_on_time(name);
+    case Topic::convergence:
+      return effect_on_accuracy(name);
+  }
+  return Effect::refuse;
+}
+
+const std::string& value_of(const Record& record, const std::string& name) {
+  static const std::string kAbsent = "not set";
+  const auto found = record.settings.find(name);
+  return found == record.settings.end() ? kAbsent : found->second;
+}
+
+void compare_settings(const Record& a, const Record& b, Topic topic, Verdict& verdict) {
+  std::set<std::string> names;
+  for (const Record* record : {&a, &b})
+    for (const auto& [name, value] : record->settings) names.insert(name);
+  for (const std::string& name : names) {
+    const std::string& before = value_of(a, name);
+    const std::string& after = value_of(b, name);
+    if (before == after) continue;
+    const Effect result = effect(name, topic);
+    if (result == Effect::none) continue;
+    auto& list = result == Effect::refuse ? verdict.refusals : verdict.remarks;
+    list.push_back(fmt::format("--{} is {} in the baseline and {} here", name, before, after));
+  }
+}
+
+void refuse_if(Verdict& verdict, bool differs, std::string sentence) {
+  if (differs) verdict.refusals.push_back(std::move(sentence));
+}
+
+void compare_subject(const Record& a, const Record& b, Verdict& verdict) {
+  refuse_if(verdict, !a.scaling.empty() && !b.scaling.empty() && a.scaling != b.scaling,
+            fmt::format("{} scaling is never compared with {} scaling", a.scaling, b.scaling));
+  refuse_if(verdict, a.model.name != b.model.name,
+            fmt::format("the baseline's model is {}, here it is {}", a.model.name, b.model.name));
+  refuse_if(
+      verdict, a.model.name == b.model.name && a.model.parameters != b.model.parameters,
+      fmt::format("the baseline's {} has {} parameters, here it has {}: another model (or another number "
+                  "of classes)",
+                  a.model.name, a.model.parameters, b.model.parameters));
+  refuse_if(verdict, a.data.name != b.data.name || a.data.synthetic != b.data.synthetic,
+            fmt::format("the baseline's data is {}, here it is {}", a.data.name, b.data.name));
+  refuse_if(verdict, a.data.train_samples != b.data.train_samples,
+            fmt::format("the baseline's epoch has {} samples, here it has {}", a.data.train_samples,
+                        b.data.train_samples));
+  refuse_if(verdict, a.precision != b.precision,
+            fmt::format("the baseline was computed in {}, this in {}", a.precision, b.precision));
+}
+
+void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
+  const auto& x = a.environment;
+  const auto& y = b.environment;
+  refuse_if(verdict, x.cpu != y.cpu || x.cores != y.cores,
+            fmt::format("the baseline ran on another machine: {} ({} cores) against {} ({} cores)", x.cpu,
+                        x.cores, y.cpu, y.cores));
+  refuse_if(verdict, x.build != y.build,
+            fmt::format("the baseline's build is {}, this one's is {}", x.build, y.build));
+  if (x.version != y.version)
+    verdict.remarks.push_back(
+        fmt::format("the baseline was measured by version {}, this by {}", x.version, y.version));
+  if (x.libraries != y.libraries)
+    verdict.remarks.push_back("the libraries' versions differ from the baseline's");
+}
+
+void compare_threads(const Record& a, const Record& b, Verdict& verdict) {
+  if (a.threads_per_worker == b.threads_per_worker) return;
+  verdict.shares_cores = true;
+  verdict.remarks.push_back(
+      fmt::format("a worker has {} threads in the baseline and {} here: {} cores were used against {}, so "
+                  "the ideal is not "
+                  "the number of workers; give --threads to let cores grow with workers",
+                  a.threads_per_worker, b.threads_per_worker,
+                  std::min(a.environment.cores, a.workers * a.threads_per_worker),
+                  std::min(b.environment.cores, b.workers * b.threads_per_worker)));
+}
+
+void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
+  refuse_if(verdict, a.epochs.size() != b.epochs.size(),
+            fmt::format("the baseline trained {} epochs, this {}", a.epochs.size(), b.epochs.size()));
+  refuse_if(verdict, a.data.test_samples != b.data.test_samples,
+            fmt::format("the baseline was tested on {} images, this on {}", a.data.test_samples,
+                        b.data.test_samples));
+  if (!a.epochs.empty() && !b.epochs.empty() && a.epochs.back().updates != b.epochs.back().updates)
+    verdict.remarks.push_back(
+        fmt::format("{} updates against the baseline's {} at equal epochs: fewer updates, not "
+                    "only the larger batch, can cost accuracy",
+                    b.epochs.back().updates, a.epochs.back().updates));
+  if (a.global_batch > 0 && b.global_batch > a.global_batch && b.learning_rate.peak == a.learning_rate.peak)
+    verdict.remarks.push_back(fmt::format(
+        "the learning rate was kept at {:g} while the global batch grew {:g} times", a.learning_rate.peak,
+        static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch)));
+  else if (a.learning_rate.peak > 0 && b.learning_rate.peak != a.learning_rate.peak)
+    verdict.remarks.push_back(fmt::format("the learning rate's peak is {:g}, {:.3g} times the baseline's",
+                                          b.learning_rate.peak, b.learning_rate.peak / a.learning_rate.peak));
+}
+
+}  // namespace
+
+Verdict compare(const Record& baseline, const Record& other, Topic topic) {
+  Verdict verdict;
+  compare_subject(baseline, other, verdict);
+  if (topic == Topic::convergence) {
+    compare_convergence(baseline, other, verdict);
+  } else {
+    compare_machine(baseline, other, verdict);
+    compare_threads(baseline, other, verdict);
+  }
+  compare_settings(baseline, other, topic, verdict);
+  return verdict;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,35 @@
+#pragma once
+
+/// Whether two records may be compared, and if not, why not, in words.
+///
+/// Two figures may stand in one ratio only where everything agrees apart from what the comparison is about.
+/// What differs is either refused (the ratio would be about something else: another model, other loader
+/// settings, another machine) or remarked (it does not touch the figure, but the reader must know).
+
+#include <string>
+#include <vector>
+
+#include "measure/record.h"
+
+namespace paceline::analysis {
+
+/// What is compared, which decides what may differ.
+enum class Topic {
+  scaling,      ///< times; workers and batches differ
+  sweep,        ///< times on the same workers; batches differ
+  convergence,  ///< accuracies at equal epochs; batches and the rule of training differ
+};
+
+struct Verdict {
+  std::vector<std::string> refusals;  ///< sentences; any of them forbids the ratio
+  std::vector<std::string> remarks;   ///< sentences to show beside it
+  bool shares_cores = false;  ///< scaling: a worker has fewer threads than one of the baseline, so that more
+                              ///< workers did not bring as many more cores
+  [[nodiscard]] bool comparable() const { return refusals.empty(); }
+};
+
+/// `baseline` against `other`. Weak and strong cells, and one with a debug build and another without, are
+/// refused whatever the topic.
+[[nodiscard]] Verdict compare(const measure::Record& baseline, const measure::Record& other, Topic topic);
+
+}  // namespace paceline::analysis

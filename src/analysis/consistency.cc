@@ -1,0 +1,113 @@
+#include "analysis/consistency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+
+void check_batches(const Record& record, std::vector<Finding>& findings) {
+  if (record.local_batch * record.workers != record.global_batch)
+    findings.push_back({true, fmt::format("{} workers of local batch {} do not make a global batch of {}",
+                                          record.workers, record.local_batch, record.global_batch)});
+  const auto samples = record.data.train_samples;
+  if (samples > 0 && record.global_batch > samples)
+    findings.push_back(
+        {true, fmt::format("a global batch of {} exceeds the {} training samples: every batch is the "
+                           "whole set",
+                           record.global_batch, samples)});
+  const auto steps = record.data.steps_per_epoch;
+  if (samples <= 0 || steps <= 0 || record.local_batch <= 0) return;
+  const long workers = implied_workers(samples, steps, record.local_batch);
+  const auto expected = samples / std::max<std::int64_t>(1, record.global_batch);
+  if (std::abs(steps - expected) > 1 && workers != record.workers)
+    findings.push_back(
+        {true, fmt::format("{} steps an epoch over {} samples at {} a worker are the work of {} "
+                           "workers, but the record says {}",
+                           steps, samples, record.local_batch, workers, record.workers)});
+}
+
+void check_ledger(const Record& record, std::vector<Finding>& findings) {
+  for (const auto& rank : record.ranks) {
+    double sum = 0;
+    for (const double phase : rank.phases) sum += phase;
+    if (rank.wall_s <= 0 || std::abs(sum / rank.wall_s - 1) <= kClosure) continue;
+    findings.push_back(
+        {true, fmt::format("rank {}: the ledger's phases add up to {:.4g} s, the wall time is {:.4g} s "
+                           "({:+.1f} %): some of it is counted {}",
+                           rank.rank, sum, rank.wall_s, (sum / rank.wall_s - 1) * 100,
+                           sum > rank.wall_s ? "twice" : "nowhere")});
+  }
+}
+
+/// Cross entropy of a classifier that is right with probability p: images it gets right cost little, so the
+/// mean is about (1 - p) times the cost of an error. An error at certainty 1 - 1e-13 costs 30.
+constexpr double kHighestCostOfAnError = 30;
+
+void check_accuracy(const Record& record, std::vector<Finding>& findings) {
+  for (const auto& epoch : record.epochs) {
+    if (!epoch.test_accuracy) continue;
+    const double p = *epoch.test_accuracy;
+    const auto n = static_cast<double>(record.data.test_samples);
+    if (p < 0 || p > 1)
+      findings.push_back(
+          {true, fmt::format("epoch {}: an accuracy of {:.4g} is no part of the test set", epoch.epoch, p)});
+    else if (n > 0 && std::abs(p * n - std::round(p * n)) > 1e-6 * n)
+      findings.push_back(
+          {true, fmt::format("epoch {}: an accuracy of {:.6f} is no whole number of {} images: it was "
+                             "not counted over the whole test set once",
+                             epoch.epoch, p, record.data.test_samples)});
+    const double bound = (1 - p) * kHighestCostOfAnError + 1;
+    if (epoch.test_loss && *epoch.test_loss > bound)
+      findings.push_back(
+          {true, fmt::format("epoch {}: a mean test loss of {:.4g} beside an accuracy of {:.1f} % would "
+                             "need errors that cost {:.0f} each: it is a sum, or of another set",
+                             epoch.epoch, *epoch.test_loss, p * 100,
+                             *epoch.test_loss / std::max(1 - p, 1 / std::max(n, 1.0)))});
+  }
+}
+
+void check_timing(const Record& record, std::vector<Finding>& findings) {
+  if (record.status != "complete") return;
+  if (record.window.unit == "steps" && record.window.warmup_steps == 0)
+    findings.push_back({false, "timed without warm-up: the first steps pay for memory and caches"});
+  if (record.window.steps == 1)
+    findings.push_back({false, "a single step was timed: there is no spread and no interval"});
+  const int cores = record.environment.cores;
+  if (cores > 0 && record.environment.load_before > 0.5 * cores)
+    findings.push_back({false, fmt::format("the machine was busy before the run (load {:.1f} on {} cores)",
+                                           record.environment.load_before, cores)});
+}
+
+void check_memory(const Record& record, std::vector<Finding>& findings) {
+  if (!record.memory.peak_bytes || record.memory.plan_bytes <= 0) return;
+  const double share =
+      static_cast<double>(*record.memory.peak_bytes) / static_cast<double>(record.memory.plan_bytes);
+  if (std::abs(share - 1) > 0.10)
+    findings.push_back(
+        {false, fmt::format("the measured peak memory is {:+.0f} % off the plan", (share - 1) * 100)});
+}
+
+}  // namespace
+
+long implied_workers(std::int64_t samples, std::int64_t steps_per_epoch, std::int64_t local_batch) {
+  return std::lround(static_cast<double>(samples) /
+                     (static_cast<double>(steps_per_epoch) * static_cast<double>(local_batch)));
+}
+
+std::vector<Finding> check(const Record& record) {
+  std::vector<Finding> findings;
+  if (record.status == "skipped" || record.status == "failed") return findings;
+  check_batches(record, findings);
+  check_ledger(record, findings);
+  check_accuracy(record, findings);
+  check_timing(record, findings);
+  check_memory(record, findings);
+  return findings;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,132 @@
+#include "analysis/converge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+
+std::optional<double> last_accuracy(const Record& record) {
+  return record.epochs.empty() ? std::nullopt : record.epochs.back().test_accuracy;
+}
+
+std::optional<Variant> make_variant(const Cell& cell) {
+  std::vector<double> accuracies, losses;
+  const Record* last = nullptr;
+  for (const Record* record : cell.records) {
+    const auto accuracy = last_accuracy(*record);
+    if (!accuracy) continue;
+    last = record;
+    accuracies.push_back(*accuracy);
+    if (record->epochs.back().test_loss) losses.push_back(*record->epochs.back().test_loss);
+  }
+  if (last == nullptr || last->data.test_samples <= 0) return std::nullopt;
+  Variant variant;
+  variant.cell = &cell;
+  variant.name = cell.variant.empty() ? cell.label : cell.variant;
+  variant.epochs = static_cast<std::int64_t>(last->epochs.size());
+  variant.updates = last->epochs.back().updates;
+  variant.seeds = static_cast<int>(accuracies.size());
+  variant.accuracy = measure::mean(accuracies);
+  variant.standard_error =
+      measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
+  const auto [low, high] = std::minmax_element(accuracies.begin(), accuracies.end());
+  variant.lowest = *low;
+  variant.highest = *high;
+  if (!losses.empty()) variant.test_loss = measure::mean(losses);
+  variant.peak_lr = last->learning_rate.peak;
+  return variant;
+}
+
+/// The same rule of training as the baseline's: only the batch (and who shares it) differs.
+bool has_same_rule(const Record& a, const Record& b) {
+  static const std::set<std::string> kFree{"workers",      "threads",  "local-batch",
+                                           "global-batch", "seed",     "window-steps",
+                                           "warmup-steps", "lr-batch", "scale-lr"};
+  if (a.learning_rate.peak != b.learning_rate.peak) return false;
+  std::set<std::string> names;
+  for (const Record* record : {&a, &b})
+    for (const auto& [name, value] : record->settings) names.insert(name);
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    if (kFree.contains(name)) return true;
+    const auto x = a.settings.find(name);
+    const auto y = b.settings.find(name);
+    return x != a.settings.end() && y != b.settings.end() && x->second == y->second;
+  });
+}
+
+/// The one called so, else the smallest global batch.
+std::optional<std::size_t> find_baseline(const std::vector<Variant>& variants) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    if (variants[i].name == "baseline") return i;
+    if (!found || variants[i].cell->global_batch < variants[*found].cell->global_batch) found = i;
+  }
+  return found;
+}
+
+Difference between(const Variant& baseline, const Variant& other) {
+  return difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
+}
+
+void compare_with_baseline(Convergence& result) {
+  const Variant& baseline = result.variants[*result.baseline];
+  for (std::size_t i = 0; i < result.variants.size(); ++i) {
+    Variant& variant = result.variants[i];
+    if (i == *result.baseline) continue;
+    variant.verdict = compare(baseline.cell->record(), variant.cell->record(), Topic::convergence);
+    if (!variant.verdict.comparable()) continue;
+    variant.to_baseline = between(baseline, variant);
+    const bool is_larger = variant.cell->global_batch > baseline.cell->global_batch;
+    if (!result.large && is_larger && has_same_rule(baseline.cell->record(), variant.cell->record()))
+      result.large = i;
+  }
+}
+
+void find_given_back(Convergence& result) {
+  const Variant& large = result.variants[*result.large];
+  const Difference lost = *large.to_baseline;
+  for (std::size_t i = 0; i < result.variants.size(); ++i) {
+    Variant& variant = result.variants[i];
+    if (i == *result.large || !variant.to_baseline) continue;
+    if (variant.cell->global_batch != large.cell->global_batch) continue;
+    variant.to_large = between(large, variant);
+    if (lost.value < 0 && !lost.is_noise()) variant.given_back = variant.to_large->value / -lost.value;
+  }
+}
+
+}  // namespace
+
+bool Difference::is_noise() const { return std::abs(value) < standard_error; }
+bool Difference::is_clear() const { return std::abs(value) > 2 * standard_error; }
+const char* Difference::word() const { return is_noise() ? "noise" : is_clear() ? "clear" : "weak evidence"; }
+
+Difference difference(double baseline, double baseline_error, double other, double other_error) {
+  return {.value = other - baseline, .standard_error = std::hypot(baseline_error, other_error)};
+}
+
+std::optional<Convergence> convergence(std::span<const Cell> cells) {
+  Convergence result;
+  bool any = false;
+  for (const Cell& cell : cells) {
+    if (cell.kind != "converge") continue;
+    any = true;
+    if (auto variant = make_variant(cell))
+      result.variants.push_back(std::move(*variant));
+    else
+      result.missing.push_back(fmt::format("{}: {}", cell.variant.empty() ? cell.label : cell.variant,
+                                           cell.reason.empty() ? "no accuracy was measured" : cell.reason));
+  }
+  if (!any) return std::nullopt;
+  result.baseline = find_baseline(result.variants);
+  if (result.baseline) compare_with_baseline(result);
+  if (result.large) find_given_back(result);
+  return result;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,55 @@
+#pragma once
+
+/// What a larger batch does to accuracy, and what each remedy gives back.
+///
+/// Variants are compared at equal epochs, with their updates shown. A difference below its own standard error
+/// is noise; the standard error joins the counting error of the test set, sqrt(p(1-p)/n), with the spread
+/// over seeds. The figure of a variant is the mean over its seeds at the last epoch: never the best of them.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/cells.h"
+#include "analysis/comparability.h"
+
+namespace paceline::analysis {
+
+/// A difference of two accuracies.
+struct Difference {
+  double value = 0;                        ///< other - baseline
+  double standard_error = 0;               ///< of the difference
+  [[nodiscard]] bool is_noise() const;     ///< |value| below one standard error
+  [[nodiscard]] bool is_clear() const;     ///< |value| above two
+  [[nodiscard]] const char* word() const;  ///< "noise", "weak evidence", "clear"
+};
+[[nodiscard]] Difference difference(double baseline, double baseline_error, double other, double other_error);
+
+struct Variant {
+  const Cell* cell = nullptr;
+  std::string name;
+  std::int64_t epochs = 0, updates = 0;
+  int seeds = 0;
+  double accuracy = 0;  ///< mean over seeds, last epoch
+  double standard_error = 0;
+  double lowest = 0, highest = 0;  ///< over seeds
+  std::optional<double> test_loss;
+  double peak_lr = 0;
+  Verdict verdict;                        ///< against the baseline
+  std::optional<Difference> to_baseline;  ///< nothing for the baseline itself and where not comparable
+  std::optional<Difference> to_large;     ///< gained over the large batch without remedy
+  std::optional<double>
+      given_back;  ///< to_large / what the large batch lost; only where the loss is no noise
+};
+
+struct Convergence {
+  std::vector<Variant> variants;               ///< in the records' order; those with a test accuracy
+  std::optional<std::size_t> baseline, large;  ///< the large batch with the baseline's own rule ("no remedy")
+  std::vector<std::string> missing;            ///< variants without accuracy, and why
+};
+
+[[nodiscard]] std::optional<Convergence> convergence(std::span<const Cell> cells);
+
+}  // namespace paceline::analysis

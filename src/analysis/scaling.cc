@@ -1,0 +1,101 @@
+#include "analysis/scaling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace paceline::analysis {
+namespace {
+
+bool belongs(const Cell& cell, Mode mode) {
+  if (cell.kind == "scale") return cell.scaling == name(mode);
+  if (cell.kind != "train") return false;
+  return cell.record().batch_given_as == (mode == Mode::weak ? "local" : "global");
+}
+
+std::int64_t batch_of(const Cell& cell, Mode mode) {
+  return mode == Mode::weak ? cell.local_batch : cell.global_batch;
+}
+
+std::string describe_baseline(const Cell& cell) {
+  const auto& communicator = cell.record().communication.communicator;
+  const char* plural = cell.workers == 1 ? "" : "s";
+  if (communicator.empty() || communicator == "none")
+    return fmt::format("{} worker{} without any communicator", cell.workers, plural);
+  return fmt::format("{} worker{} inside the communicator '{}'", cell.workers, plural, communicator);
+}
+
+void fill_ratios(ScalingRow& row, const Cell& baseline, Mode mode) {
+  const double growth = static_cast<double>(row.cell->workers) / baseline.workers;
+  row.epoch = epoch_speedup(baseline.epoch_s, row.cell->epoch_s);
+  if (mode == Mode::weak) {
+    row.efficiency = weak_efficiency(baseline.step_s, row.cell->step_s);
+    row.speedup = scaled(row.efficiency, growth);
+  } else {
+    // The same steps at the same global batch: T is a step as much as an epoch, and steps are measured
+    // directly.
+    row.speedup = ratio(baseline.step_s, row.cell->step_s);
+    row.efficiency = scaled(row.speedup, 1 / growth);
+  }
+}
+
+ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, Mode mode) {
+  ScalingGroup group{.batch = batch, .baseline = nullptr, .baseline_name = {}, .rows = {}};
+  std::stable_sort(cells.begin(), cells.end(),
+                   [](const Cell* a, const Cell* b) { return a->workers < b->workers; });
+  for (const Cell* cell : cells)
+    if (cell->is_measured() && group.baseline == nullptr) group.baseline = cell;
+  if (group.baseline != nullptr) group.baseline_name = describe_baseline(*group.baseline);
+  for (const Cell* cell : cells) {
+    ScalingRow row;
+    row.cell = cell;
+    row.is_baseline = cell == group.baseline;
+    if (cell->is_measured() && group.baseline != nullptr) {
+      if (!row.is_baseline) row.verdict = compare(group.baseline->record(), cell->record(), Topic::scaling);
+      row.has_ratios = row.verdict.comparable();
+      if (row.has_ratios) fill_ratios(row, *group.baseline, mode);
+      if (row.is_baseline) row.efficiency = row.speedup = row.epoch = exactly(1);
+    }
+    group.rows.push_back(std::move(row));
+  }
+  return group;
+}
+
+}  // namespace
+
+const char* name(Mode mode) { return mode == Mode::weak ? "weak" : "strong"; }
+
+Estimate weak_efficiency(const Estimate& step_baseline, const Estimate& step) {
+  return ratio(step_baseline, step);
+}
+
+Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch) {
+  return ratio(epoch_baseline, epoch);
+}
+
+std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
+  std::map<std::int64_t, std::vector<const Cell*>> by_batch;
+  for (const Cell& cell : cells)
+    if (belongs(cell, mode)) by_batch[batch_of(cell, mode)].push_back(&cell);
+  std::vector<ScalingGroup> groups;
+  for (const auto& [batch, members] : by_batch) {
+    std::set<int> workers;
+    bool is_study = false;
+    for (const Cell* cell : members) {
+      workers.insert(cell->workers);
+      is_study = is_study || cell->kind == "scale";
+    }
+    if (is_study || workers.size() > 1) groups.push_back(make_group(batch, members, mode));
+  }
+  return groups;
+}
+
+std::vector<double> successive_speedups(std::span<const double> seconds) {
+  std::vector<double> speedups;
+  for (std::size_t i = 1; i < seconds.size(); ++i) speedups.push_back(seconds[i - 1] / seconds[i]);
+  return speedups;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,55 @@
+#pragma once
+
+/// How the time changes with workers. Weak and strong are two questions with two formulas and never share a
+/// row.
+///
+/// weak    local batch fixed: E = t_step(1) / t_step(N); scaled speedup = N E
+/// strong  global batch fixed: S = T(1) / T(N); E = S / N
+///
+/// The time of an epoch over the same data already contains the 1/N: its ratio T_epoch(1) / T_epoch(N) is the
+/// epoch speedup as it stands and is never multiplied by N. Where no cell of one worker was measured, the
+/// fewest workers N0 are the baseline and N / N0 takes the place of N.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/cells.h"
+#include "analysis/comparability.h"
+
+namespace paceline::analysis {
+
+enum class Mode { weak, strong };
+[[nodiscard]] const char* name(Mode mode);
+
+// The formulas, on figures.
+[[nodiscard]] Estimate weak_efficiency(const Estimate& step_baseline, const Estimate& step);
+[[nodiscard]] Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch);
+
+struct ScalingRow {
+  const Cell* cell = nullptr;
+  bool is_baseline = false;
+  Verdict verdict;          ///< against the group's baseline
+  bool has_ratios = false;  ///< measured, and comparable with a measured baseline
+  Estimate efficiency;      ///< E of the mode
+  Estimate speedup;         ///< weak: N E; strong: S
+  Estimate epoch;           ///< T_epoch(baseline) / T_epoch(N)
+};
+
+/// One batch over growing workers.
+struct ScalingGroup {
+  std::int64_t batch = 0;          ///< local for weak, global for strong
+  const Cell* baseline = nullptr;  ///< null when nothing was measured
+  std::string baseline_name;       ///< "1 worker without any communicator"
+  std::vector<ScalingRow> rows;    ///< by workers
+};
+
+/// Groups of the mode, by batch. Cells of other kinds are taken in where they fit (kind "train": the batch
+/// that was given, local or global, says the mode) when they hold at least two numbers of workers.
+[[nodiscard]] std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode);
+
+/// Times of growing workers as successive speedups: 456, 380, 204 s give 1.20 and 1.86.
+[[nodiscard]] std::vector<double> successive_speedups(std::span<const double> seconds);
+
+}  // namespace paceline::analysis

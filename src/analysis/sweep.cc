@@ -1,0 +1,110 @@
+#include "analysis/sweep.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+
+namespace paceline::analysis {
+namespace {
+
+std::vector<const Cell*> sweep_cells(std::span<const Cell> cells) {
+  std::vector<const Cell*> own, others;
+  int fewest = 0;
+  for (const Cell& cell : cells)
+    if (cell.kind == "sweep" && (fewest == 0 || cell.workers < fewest)) fewest = cell.workers;
+  for (const Cell& cell : cells) {
+    if (cell.kind == "sweep" && cell.workers == fewest) own.push_back(&cell);
+    if (cell.kind != "converge" && cell.workers == 1) others.push_back(&cell);
+  }
+  if (!own.empty()) return own;
+  std::set<std::int64_t> batches;
+  std::vector<const Cell*> distinct;  // the same batch may stand in the weak and in the strong cells
+  for (const Cell* cell : others)
+    if (batches.insert(cell->local_batch).second) distinct.push_back(cell);
+  return batches.size() > 1 ? distinct : std::vector<const Cell*>{};
+}
+
+Limit limit_of(const Cell& cell) {
+  const measure::Record& record = cell.record();
+  const auto samples = record.data.train_samples;
+  const auto& memory = record.memory;
+  // A batch past the data set is the whole set again, whatever was timed.
+  if (samples > 0 && cell.global_batch > samples) return Limit::data;
+  if (cell.is_measured()) return Limit::none;
+  if (memory.plan_bytes > 0 && memory.available_bytes > 0 && memory.plan_bytes > memory.available_bytes)
+    return Limit::memory;
+  return cell.status == "failed" ? Limit::failed : Limit::not_timed;
+}
+
+SweepPoint make_point(const Cell& cell) {
+  SweepPoint point;
+  point.cell = &cell;
+  point.limit = limit_of(cell);
+  point.plan_bytes = cell.record().memory.plan_bytes;
+  for (const measure::Record* record : cell.records)
+    if (record->memory.peak_bytes)
+      point.peak_bytes = std::max(point.peak_bytes.value_or(0), *record->memory.peak_bytes);
+  if (point.peak_bytes && point.plan_bytes > 0)
+    point.peak_over_plan = static_cast<double>(*point.peak_bytes) / static_cast<double>(point.plan_bytes);
+  return point;
+}
+
+void find_knee(Sweep& sweep) {
+  std::vector<double> rates;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    if (!sweep.points[i].on_curve) continue;
+    rates.push_back(sweep.points[i].cell->images_per_s.median);
+    places.push_back(i);
+  }
+  if (rates.empty()) return;
+  sweep.best = places[static_cast<std::size_t>(std::max_element(rates.begin(), rates.end()) - rates.begin())];
+  sweep.knee = places[knee(rates)];
+}
+
+void find_limits(Sweep& sweep) {
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const SweepPoint& point = sweep.points[i];
+    if (point.limit == Limit::memory && !sweep.memory_ends) sweep.memory_ends = i;
+    if (point.limit == Limit::data && !sweep.data_ends) sweep.data_ends = i;
+    const bool planned = point.limit == Limit::not_timed && point.plan_bytes > 0;
+    if (point.limit != Limit::none && !planned) continue;
+    sweep.largest_that_fits = point.cell->local_batch;
+    sweep.largest_was_measured = point.limit == Limit::none;
+  }
+}
+
+}  // namespace
+
+std::size_t knee(std::span<const double> images_per_s) {
+  base::expects(!images_per_s.empty(), "a knee is of at least one point");
+  const double best = *std::max_element(images_per_s.begin(), images_per_s.end());
+  std::size_t at = 0;
+  while (images_per_s[at] < (1 - kKneeTolerance) * best) ++at;
+  return at;
+}
+
+std::optional<Sweep> sweep(std::span<const Cell> cells) {
+  auto members = sweep_cells(cells);
+  if (members.empty()) return std::nullopt;
+  std::stable_sort(members.begin(), members.end(),
+                   [](const Cell* a, const Cell* b) { return a->local_batch < b->local_batch; });
+  Sweep result;
+  result.workers = members.front()->workers;
+  const Cell* first = nullptr;
+  for (const Cell* cell : members) {
+    SweepPoint point = make_point(*cell);
+    if (point.limit == Limit::none) {
+      if (first == nullptr) first = cell;
+      point.verdict = compare(first->record(), cell->record(), Topic::sweep);
+      point.on_curve = point.verdict.comparable();
+    }
+    result.points.push_back(std::move(point));
+  }
+  find_knee(result);
+  find_limits(result);
+  return result;
+}
+
+}  // namespace paceline::analysis

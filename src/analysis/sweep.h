@@ -1,0 +1,50 @@
+#pragma once
+
+/// Throughput against batch size: the curve, its knee, and where memory or data ends.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/cells.h"
+#include "analysis/comparability.h"
+
+namespace paceline::analysis {
+
+/// The knee is the smallest batch whose throughput is within this part of the best.
+inline constexpr double kKneeTolerance = 0.05;
+
+/// Why a batch was not measured.
+enum class Limit { none, memory, data, not_timed, failed };
+
+struct SweepPoint {
+  const Cell* cell = nullptr;
+  Limit limit = Limit::none;  ///< none: measured
+  Verdict verdict;            ///< against the first measured point; not comparable: not on the curve
+  bool on_curve = false;
+  std::int64_t plan_bytes = 0;
+  std::optional<std::int64_t> peak_bytes;  ///< measured, largest of the repeats
+  std::optional<double> peak_over_plan;
+};
+
+struct Sweep {
+  int workers = 1;
+  std::vector<SweepPoint> points;  ///< by batch
+  // Into `points`; empty when nothing was measured.
+  std::optional<std::size_t> best, knee;
+  std::optional<std::int64_t> largest_that_fits;  ///< local batch; measured, or planned to fit
+  bool largest_was_measured = false;
+  std::optional<std::size_t> memory_ends, data_ends;  ///< first point beyond
+};
+
+/// The sweep cells of the fewest workers; where there are none, the cells of one worker in other kinds serve
+/// when they have at least two batches. Nothing when neither exists.
+[[nodiscard]] std::optional<Sweep> sweep(std::span<const Cell> cells);
+
+/// Index of the smallest batch within kKneeTolerance of the best throughput. Precondition: not empty, by
+/// batch.
+[[nodiscard]] std::size_t knee(std::span<const double> images_per_s);
+
+}  // namespace paceline::analysis
