@@ -1,0 +1,112 @@
+#include "base/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+namespace paceline::base {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Two packages of `physical` cores each with two hardware threads, numbered as Linux does: first all first
+/// threads, then all second ones.
+Topology two_packages(int physical) {
+  Topology topology;
+  for (int core = 0; core < 2 * physical; ++core)
+    for (int sibling = 0; sibling < 2; ++sibling)
+      topology.cores.push_back({.number = core + sibling * 2 * physical,
+                                .physical = core,
+                                .sibling = sibling,
+                                .package = core / physical,
+                                .numa = core / physical});
+  return topology;
+}
+
+TEST(PlanCores, GivesEachWorkerNeighbouringPhysicalCores) {
+  const auto plan = plan_cores(two_packages(4), 2, 4);
+  EXPECT_THAT(plan.cores, ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
+  EXPECT_FALSE(plan.oversubscribed);
+}
+
+TEST(PlanCores, UsesSecondHardwareThreadsOnlyWhenTheFirstAreUsedUp) {
+  const auto half = plan_cores(two_packages(2), 4, 1);
+  EXPECT_THAT(half.cores, ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2), ElementsAre(3)));
+  EXPECT_THAT(half.note, testing::Not(HasSubstr("second hardware")));
+  const auto full = plan_cores(two_packages(2), 8, 1);
+  EXPECT_EQ(full.cores[4], std::vector<int>{4});
+  EXPECT_THAT(full.note, HasSubstr("second hardware threads"));
+  EXPECT_FALSE(full.oversubscribed);
+}
+
+TEST(PlanCores, NeverGivesACoreTwice) {
+  for (int workers = 1; workers <= 16; ++workers)
+    for (int threads = 1; workers * threads <= 16; ++threads) {
+      const auto plan = plan_cores(two_packages(4), workers, threads);
+      std::set<int> seen;
+      for (const auto& cores : plan.cores) {
+        EXPECT_EQ(cores.size(), static_cast<std::size_t>(threads));
+        for (const int core : cores) EXPECT_TRUE(seen.insert(core).second);
+      }
+    }
+}
+
+TEST(PlanCores, MoreThreadsThanCoresAreMarkedAndNotPinned) {
+  const auto plan = plan_cores(two_packages(1), 5, 1);
+  EXPECT_TRUE(plan.oversubscribed);
+  ASSERT_EQ(plan.cores.size(), 5u);
+  EXPECT_THAT(plan.cores, testing::Each(IsEmpty()));
+  EXPECT_THAT(plan.note, HasSubstr("5 worker threads share 4 cores"));
+}
+
+TEST(PlanCores, AQuotaOfTimeLimitsTheThreadsButNamesNoCores) {
+  auto topology = two_packages(4);
+  topology.quota = 2.5;
+  EXPECT_EQ(topology.usable(), 3);
+  const auto fits = plan_cores(topology, 3, 1);
+  EXPECT_FALSE(fits.oversubscribed);
+  EXPECT_THAT(fits.cores, testing::Each(IsEmpty()));
+  EXPECT_THAT(fits.note, HasSubstr("2.5 of 16 cores"));
+  EXPECT_TRUE(plan_cores(topology, 4, 1).oversubscribed);
+}
+
+TEST(Topology, ShowsTheCoresOfTheAffinityMaskAndNoOther) {
+  const auto machine = topology();
+  std::vector<int> numbers;
+  for (const Core& core : machine.cores) numbers.push_back(core.number);
+  EXPECT_THAT(numbers, testing::UnorderedElementsAreArray(current_affinity()));
+  EXPECT_GE(machine.physical_cores(), 1);
+  EXPECT_EQ(machine.usable(), usable_cores());
+}
+
+TEST(Topology, ThreadThatIsBoundRunsThereAndSoDoItsChildren) {
+  const int core = current_affinity().back();
+  std::thread([&] {
+    const auto refused = bind_current_thread({core});
+    if (refused) {
+      std::printf("not checked: the system refuses to bind a thread: %s\n", refused->c_str());
+      return;
+    }
+    EXPECT_THAT(current_affinity(), ElementsAre(core));
+    EXPECT_EQ(usable_cores(), 1);
+    std::thread([&] { EXPECT_THAT(current_affinity(), ElementsAre(core)); }).join();
+  }).join();
+}
+
+TEST(Topology, BindingToACoreThatIsNotThereIsRefusedWithAReason) {
+  std::thread([&] {
+    const auto before = current_affinity();
+    const auto refused = bind_current_thread({8000});
+    ASSERT_TRUE(refused.has_value());
+    EXPECT_FALSE(refused->empty());
+    EXPECT_EQ(current_affinity(), before);
+    EXPECT_FALSE(bind_current_thread({}).has_value());
+  }).join();
+}
+
+}  // namespace
+}  // namespace paceline::base
