@@ -42,6 +42,7 @@ constexpr double kLarsRate = 20;
 
 void apply_variant(train::Options& options, const std::string& variant, const ConvergeAxes& axes) {
   options.lr_batch = axes.baseline_batch;
+  if (variant == "baseline") options.workers = 1;
   options.local_batch = 0;
   options.global_batch = variant == "baseline" ? axes.baseline_batch : axes.large_batch;
   options.scale_lr =

@@ -20,7 +20,6 @@ class CollectiveLog {
  public:
   /// The list to which the timings of finished collectives are appended.
   [[nodiscard]] std::vector<comm::Timing>& timings() { return timings_; }
-  void begin_step() { ++steps_; }
   void begin_blocked();
   void end_blocked();
 
@@ -37,7 +36,6 @@ class CollectiveLog {
   struct Blocked {
     base::TimePoint begin, end;
   };
-  std::int64_t steps_ = 0;
   std::vector<comm::Timing> timings_;
   std::vector<Blocked> blocked_;
 };

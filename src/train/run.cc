@@ -256,7 +256,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .started = options.started,
           .keep = {}};
   if (options.pin) {
-    const auto cores = base::plan_cores(base::topology(), resolved.workers, resolved.threads);
+    const auto cores = base::plan_cores(resolved.workers, resolved.threads);
     job.cores = cores.cores;
     record.notes.push_back(cores.note);
   }

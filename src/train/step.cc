@@ -80,7 +80,6 @@ StepResult Stepper::agree(engine::LossSums local) {
 }
 
 StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr) {
-  log_.begin_step();
   const StepResult result = agree(forward_and_backward(batch, update));
   ledger_.enter(measure::Phase::update);
   if (!result.not_finite) engine_.update(job_.options.rule, lr, update + 1);

@@ -59,10 +59,10 @@ class Worker {
   void bind() {
     if (job_.cores.empty()) return;
     result_.rank.cores = job_.cores[static_cast<std::size_t>(communicator_.rank())];
-    std::string refused;
-    if (base::bind_current_thread(result_.rank.cores, &refused)) return;
+    const auto refused = base::bind_current_thread(result_.rank.cores);
+    if (!refused) return;
     result_.rank.cores.clear();
-    if (is_root()) result_.notes.push_back("workers are not pinned to cores: " + refused);
+    if (is_root()) result_.notes.push_back("workers are not pinned to cores: " + *refused);
   }
 
   void compile() {

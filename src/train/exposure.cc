@@ -1,0 +1,55 @@
+#include "train/exposure.h"
+
+#include "base/error.h"
+#include "measure/spans.h"
+
+namespace paceline::train {
+
+void CollectiveLog::begin_blocked() { blocked_.push_back({base::Clock::now(), {}}); }
+
+void CollectiveLog::end_blocked() { blocked_.back().end = base::Clock::now(); }
+
+void CollectiveLog::clear() {
+  timings_.clear();
+  blocked_.clear();
+}
+
+void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledger,
+                         measure::RankRecord& rank) {
+  std::vector<measure::BucketRecord> none;
+  fold(communicator, ledger, rank, none);
+}
+
+void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank,
+                         std::vector<measure::BucketRecord>& buckets) {
+  if (timings_.empty()) return;  // on every rank alike
+  const auto origin = timings_.front().posted;
+  const auto since = [&](base::TimePoint time) { return base::seconds(time - origin); };
+  std::vector<measure::Collective> collectives;
+  for (const auto& timing : timings_) collectives.push_back({since(timing.posted), since(timing.done)});
+  std::vector<measure::Interval> blocked;
+  for (const auto& interval : blocked_) blocked.push_back({since(interval.begin), since(interval.end)});
+
+  std::vector<double> transfer;
+  for (const auto& turn : measure::turns(collectives)) transfer.push_back(turn.length());
+  communicator.all_reduce(transfer, comm::Reduce::min);
+
+  const auto times = measure::communication_times(collectives, transfer, blocked);
+  const auto total = measure::sum(times);
+  rank.communication_s += total.total;
+  rank.transfer_s += total.transfer;
+  rank.late_peer_s += total.late_peer;
+  ledger.move(measure::Phase::exposed_transfer, measure::Phase::exposed_wait, total.exposed_wait);
+
+  if (!buckets.empty()) {
+    base::expects(timings_.size() % buckets.size() == 0, "every step has one collective a bucket");
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      auto& bucket = buckets[i % buckets.size()];
+      bucket.transfer_s.push_back(times[i].transfer);
+      bucket.duration_s.push_back(times[i].total);
+    }
+  }
+  clear();
+}
+
+}  // namespace paceline::train

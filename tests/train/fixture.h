@@ -1,0 +1,107 @@
+#pragma once
+
+/// Whole trainings in a test: a backend of the real engines and communicators, and a small model that has
+/// everything that could depend on the number of workers (dropout, batch norm, augmentation).
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "base/file.h"
+#include "comm/make.h"
+#include "engine/make.h"
+#include "train/run.h"
+
+namespace paceline::train {
+
+/// The backend of `device`: "reference" or "cpu".
+inline Backend backend_of(const std::string& device) {
+  return {.compile =
+              [device](const graph::Graph& graph, const engine::CompileOptions& options) {
+                return engine::compile(device, graph, options);
+              },
+          .plan = [device](
+                      const graph::Graph& graph,
+                      const engine::CompileOptions& options) { return engine::plan(device, graph, options); },
+          .communicators =
+              [](int ranks, std::chrono::seconds deadline) {
+                return comm::make_local(ranks, {.deadline = deadline});
+              },
+          .has_bf16_units = false};
+}
+
+/// A directory of its own for each test, removed afterwards.
+class TrainingTest : public testing::Test {
+ protected:
+  TrainingTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "paceline-test-XXXXXX").string();
+    directory_ = ::mkdtemp(pattern.data());
+    base::write_file(directory_ / "small.toml", std::string_view(kModel));
+  }
+  ~TrainingTest() override { std::filesystem::remove_all(directory_); }
+
+  /// A training that ends in a second: 64 samples of synthetic data a step of 16.
+  [[nodiscard]] Options small(const std::string& out = "") const {
+    Options options;
+    options.model = (directory_ / "small.toml").string();
+    options.data = "synthetic,train=96,test=40";
+    options.device = "cpu";
+    options.precision = "fp32";
+    options.global_batch = 16;
+    options.epochs = 0;
+    options.steps = 10;
+    options.lr = 0.05;
+    options.pin = false;
+    if (!out.empty()) options.out = directory_ / out;
+    return options;
+  }
+
+  static measure::Record train(const Options& options, std::stop_token stop = {},
+                               const Progress& progress = {}) {
+    return run(options, backend_of(options.device), stop, progress);
+  }
+
+  std::filesystem::path directory_;
+
+ private:
+  static constexpr const char* kModel = R"(
+[[layer]]
+kind = "conv2d"
+name = "conv1"
+channels = 16
+kernel = 3
+padding = 1
+stride = 2
+[[layer]]
+kind = "batch_norm"
+name = "bn1"
+[[layer]]
+kind = "relu"
+[[layer]]
+kind = "conv2d"
+name = "conv2"
+channels = 16
+kernel = 3
+padding = 1
+stride = 2
+[[layer]]
+kind = "batch_norm"
+name = "bn2"
+[[layer]]
+kind = "relu"
+[[layer]]
+kind = "max_pool"
+kernel = 2
+[[layer]]
+kind = "dropout"
+probability = 0.25
+[[layer]]
+kind = "dense"
+name = "fc"
+features = "classes"
+)";
+};
+
+}  // namespace paceline::train
