@@ -1,0 +1,213 @@
+// The contract of engine.h, held by the reference: what any engine must do.
+
+#include "engine/reference/reference_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/make.h"
+#include "engine/reference/toy.h"
+#include "graph/zoo.h"
+
+namespace paceline::engine::reference {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ReferenceEngine, FloatAndDoubleAgreeToRounding) {
+  const graph::Graph graph = toy::every_op();
+  const CompileOptions options{.batch = 5, .seed = 9};
+  const auto single = compile(graph, options), exact = compile_double(graph, options);
+  const toy::Samples samples(graph, 0, 5);
+  for (Engine* engine : {single.get(), exact.get()}) {
+    toy::initialise(*engine, 2);
+    const LossSums sums = engine->forward(samples.step(0.2));
+    EXPECT_EQ(sums.samples, 5);
+    engine->backward({});
+  }
+  for (std::size_t i = 0; i < single->gradients().size(); ++i)
+    EXPECT_NEAR(single->gradients()[i], exact->gradients()[i], 2e-6) << i;  // |gradient| is about 0.1
+}
+
+TEST(ReferenceEngine, TheSameRunTwiceGivesTheSameBits) {
+  const graph::Graph graph = toy::every_op();
+  std::vector<std::vector<float>> weights;
+  for (int run = 0; run < 2; ++run) {
+    const UpdateRule rule{.momentum = 0.9, .nesterov = true, .weight_decay = 1e-3};
+    const auto engine = compile(graph, {.batch = 4, .rule = rule, .seed = 9});
+    toy::initialise(*engine, 2);
+    for (std::uint64_t step = 0; step < 5; ++step) {
+      engine->forward(toy::Samples(graph, static_cast<std::int64_t>(step) * 4, 4).step(0.25, step));
+      engine->backward({});
+      engine->update(rule, 0.1, static_cast<std::int64_t>(step) + 1);
+    }
+    weights.push_back(toy::copy(engine->weights()));
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST(ReferenceEngine, SaysReadyInLayoutOrderUpToTheEnd) {
+  const graph::Graph graph = toy::every_op();
+  const auto engine = compile(graph, {.batch = 3});
+  toy::initialise(*engine, 2);
+  const toy::Samples samples(graph, 0, 3);
+  engine->forward(samples.step(1.0 / 3));
+  engine->backward({});
+  const std::vector<float> final = toy::copy(engine->gradients());
+
+  std::ranges::fill(engine->gradients(), std::numeric_limits<float>::quiet_NaN());
+  std::vector<std::int64_t> marks;
+  engine->forward(samples.step(1.0 / 3));
+  engine->backward([&](std::int64_t ready) {
+    marks.push_back(ready);
+    // What is called ready is final, padding included.
+    EXPECT_TRUE(std::equal(final.begin(), final.begin() + ready, engine->gradients().begin())) << ready;
+  });
+  EXPECT_TRUE(std::ranges::is_sorted(marks));
+  EXPECT_GE(marks.size(), 5u);
+  EXPECT_EQ(marks.back(), engine->layout().elements);
+}
+
+TEST(ReferenceEngine, ObserverSeesEveryOpBeginAndEnd) {
+  const graph::Graph graph = toy::every_op();
+  const auto engine = compile(graph, {.batch = 2});
+  toy::initialise(*engine, 2);
+  std::vector<int> forward(graph.nodes.size()), backward(graph.nodes.size());
+  int open = 0;
+  engine->observe([&](int node, Pass pass, bool begin) {
+    open += begin ? 1 : -1;
+    if (!begin) ++(pass == Pass::forward ? forward : backward)[static_cast<std::size_t>(node)];
+  });
+  engine->forward(toy::Samples(graph, 0, 2).step(0.5));
+  engine->backward({});
+  EXPECT_EQ(open, 0);
+  EXPECT_THAT(forward, testing::Each(1));
+  EXPECT_THAT(backward, testing::Each(1));
+}
+
+TEST(ReferenceEngine, EvaluatesPartOfABatchAsItEvaluatesEachSample) {
+  const graph::Graph graph = toy::every_op(0.5);
+  const auto engine = compile(graph, {.batch = 8});
+  const auto alone = compile(graph, {.batch = 1, .training = false});
+  toy::initialise(*engine, 2);
+  toy::initialise(*alone, 2);
+  for (const int count : {0, 1, 5, 8}) {
+    const toy::Samples samples(graph, 100, count);
+    const LossSums together = engine->evaluate(samples.images, samples.labels, count);
+    LossSums apart;
+    for (int n = 0; n < count; ++n) {
+      const toy::Samples one(graph, 100 + n, 1);
+      apart += alone->evaluate(one.images, one.labels, 1);
+    }
+    EXPECT_EQ(together.samples, count);
+    EXPECT_EQ(together.correct, apart.correct);
+    EXPECT_EQ(together.loss, apart.loss) << "rounded losses add up without error, whatever the split";
+  }
+}
+
+TEST(ReferenceEngine, LossesAreMultiplesOfTheirQuantum) {
+  const graph::Graph graph = toy::every_op();
+  const auto engine = compile(graph, {.batch = 3});
+  toy::initialise(*engine, 2);
+  const double scaled = engine->forward(toy::Samples(graph, 0, 3).step(1)).loss * 0x1p24;
+  EXPECT_EQ(scaled, std::floor(scaled));
+  EXPECT_GT(scaled, 0);
+}
+
+TEST(ReferenceEngine, ALossThatIsNoNumberStaysVisible) {
+  const graph::Graph graph = toy::every_op(0);
+  const auto engine = compile(graph, {.batch = 2});
+  toy::initialise(*engine, 2);
+  toy::Samples samples(graph, 0, 2);
+  samples.images[5] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(engine->forward(samples.step(0.5)).loss));
+}
+
+/// Shards of one global batch as separate micro-batches: their gradients add up to the whole, dropout
+/// included.
+TEST(ReferenceEngine, GradientsOfPartsAddUpToTheWhole) {
+  graph::Builder model("no-norm");
+  int value = model.conv2d(model.input({3, 9, 7}), "conv", {.channels = 6, .bias = true});
+  value = model.dropout(model.relu(value), {.probability = 0.3});
+  model.loss(model.dense(value, "fc", {.features = 4}), 0);
+  const graph::Graph graph = model.finish();
+
+  const auto whole = compile_double(graph, {.batch = 6, .seed = 4});
+  const auto part = compile_double(graph, {.batch = 2, .seed = 4});
+  toy::initialise(*whole, 2);
+  toy::initialise(*part, 2);
+  const LossSums sums = whole->forward(toy::Samples(graph, 0, 6).step(1.0 / 6, 3, 12));
+  whole->backward({});
+
+  LossSums part_sums;
+  std::vector<double> gradients(whole->gradients().size());
+  for (int shard = 0; shard < 3; ++shard) {
+    part_sums += part->forward(toy::Samples(graph, shard * 2, 2).step(1.0 / 6, 3, 12 + shard * 2));
+    part->backward({});
+    for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] += part->gradients()[i];
+  }
+  EXPECT_EQ(sums.loss, part_sums.loss);
+  EXPECT_EQ(sums.correct, part_sums.correct);
+  for (std::size_t i = 0; i < gradients.size(); ++i) EXPECT_NEAR(whole->gradients()[i], gradients[i], 1e-7);
+}
+
+TEST(ReferenceEngine, PlansWhatItAllocates) {
+  const graph::Graph graph = toy::every_op();
+  const CompileOptions options{.batch = 4, .rule = {.kind = UpdateKind::adam}};
+  const auto engine = compile(graph, options);
+  EXPECT_EQ(engine->plan().total_bytes(), plan(graph, options).total_bytes());
+  const auto flat = static_cast<std::int64_t>(engine->weights().size_bytes());
+  const auto bytes = [](const graph::MemoryPlan& plan, const std::string& purpose) {
+    const auto found = std::ranges::find(plan.lines, purpose, &graph::MemoryPlan::Line::purpose);
+    return found != plan.lines.end() ? found->bytes : 0;
+  };
+  EXPECT_EQ(bytes(engine->plan(), "weights"), flat);
+  EXPECT_EQ(bytes(engine->plan(), "gradients"), flat);
+  EXPECT_EQ(bytes(engine->plan(), "optimizer state"), 2 * flat);
+  EXPECT_EQ(bytes(engine->plan(), "activations"), 4 * bytes(plan(graph, {.batch = 1}), "activations"));
+
+  CompileOptions evaluation = options;
+  evaluation.training = false;
+  EXPECT_EQ(bytes(plan(graph, evaluation), "gradients"), 0);
+  EXPECT_EQ(bytes(plan(graph, evaluation), "optimizer state"), 0);
+  EXPECT_LT(bytes(plan(graph, evaluation), "activations"), bytes(engine->plan(), "activations"));
+}
+
+TEST(ReferenceEngine, RefusesWhatItDoesNotCompute) {
+  const graph::Graph graph = toy::every_op();
+  const auto sentence = [&](const CompileOptions& options) -> std::string {
+    try {
+      (void)compile(graph, options);
+    } catch (const base::Error& error) {
+      EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_THAT(sentence({.batch = 2, .precision = Precision::bf16}), HasSubstr("--device cpu"));
+  EXPECT_THAT(sentence({.batch = 0}), HasSubstr("at least 1"));
+  EXPECT_THAT(sentence({.batch = 6, .batch_norm = BatchNormMode::ghost, .ghost_size = 4}),
+              HasSubstr("divide"));
+}
+
+TEST(Make, KnowsEveryEngineByName) {
+  const graph::Graph graph = toy::every_op();
+  EXPECT_EQ(engine::compile("reference", graph, {.batch = 1})->name(), "reference");
+  EXPECT_FALSE(has_bf16_units("reference"));
+  try {
+    (void)engine::plan("referense", graph, {.batch = 1});
+    FAIL() << "expected an error";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'reference'"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::engine::reference

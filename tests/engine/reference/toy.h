@@ -1,0 +1,83 @@
+#pragma once
+
+/// What the tests of engines share: small graphs with every op, random inputs, a reducer for worker threads.
+
+#include <algorithm>
+#include <barrier>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "engine/engine.h"
+#include "graph/builder.h"
+#include "graph/initialise.h"
+
+namespace paceline::engine::toy {
+
+/// A few of every op, small enough for double loops: 3x9x7 images in 4 classes.
+inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
+  graph::Builder model("every-op");
+  int value = model.conv2d(model.input({3, 9, 7}), "conv1", {.channels = 6, .padding = 1});
+  value = model.batch_norm(value, "bn1");
+  const int trunk = model.relu(value);
+  int branch = model.conv2d(trunk, "conv2", {.channels = 6, .padding = 1, .bias = true});
+  branch = model.gelu(model.batch_norm(branch, "bn2"));
+  value = model.add(branch, trunk);
+  value = model.max_pool(value, {.kernel = 3, .stride = 2, .padding = 1});
+  value = model.average_pool(value, {.kernel = 2, .stride = 2});
+  if (dropout > 0) value = model.dropout(value, {.probability = dropout});
+  value = model.dense(value, "fc", {.features = 4});
+  model.loss(value, smoothing);
+  return model.finish();
+}
+
+/// `count` images with labels, the samples first .. first + count - 1 of one endless random set.
+struct Samples {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+
+  Samples(const graph::Graph& graph, std::int64_t first, int count) {
+    for (std::int64_t position = first; position < first + count; ++position) {
+      base::Rng rng(1, base::Purpose::test, static_cast<std::uint64_t>(position));
+      for (std::int64_t i = 0; i < graph.input_shape().elements(); ++i) images.push_back(rng.normal());
+      labels.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint32_t>(graph.classes()))));
+    }
+  }
+  [[nodiscard]] StepInput step(double gradient_scale, std::uint64_t step = 0, std::int64_t first = 0) const {
+    return {.images = images,
+            .labels = labels,
+            .gradient_scale = gradient_scale,
+            .step = step,
+            .first_position = first};
+  }
+};
+
+inline void initialise(Engine& engine, std::uint64_t seed) {
+  graph::initialise(engine.graph(), engine.layout(), seed, engine.weights());
+  engine.weights_changed();
+}
+
+inline std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+/// Adds the spans of all worker threads, in rank order; everybody gets the same bits.
+class Reducer {
+ public:
+  explicit Reducer(int workers) : inputs_(static_cast<std::size_t>(workers)), barrier_(workers) {}
+  void sum(int rank, std::span<double> values) {
+    inputs_[static_cast<std::size_t>(rank)].assign(values.begin(), values.end());
+    barrier_.arrive_and_wait();
+    std::ranges::fill(values, 0.0);
+    for (const auto& input : inputs_)
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += input[i];
+    barrier_.arrive_and_wait();
+  }
+
+ private:
+  std::vector<std::vector<double>> inputs_;
+  std::barrier<> barrier_;
+};
+
+}  // namespace paceline::engine::toy
