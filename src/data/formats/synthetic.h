@@ -18,7 +18,7 @@ namespace paceline::data {
 struct Cues {
   int shape = 0;    ///< disc, square, triangle, cross, ring
   int texture = 0;  ///< stripes, checks, dots, bands, halves
-  int scheme = 0;   ///< which two neighbours on a wheel of five colours
+  int scheme = 0;   ///< which two of a wheel of five colours, not neighbours
   bool operator==(const Cues&) const = default;
 };
 [[nodiscard]] Cues cues_of_class(int label);

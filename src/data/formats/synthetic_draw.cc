@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <type_traits>
 
 // Vocabulary. The CANVAS holds the picture in light of full strength, [kSide][kSide][3], 0 .. 255. First the
 // GROUND is drawn on it: a blend of four corner colours with a faint texture. Then some DISTRACTORS, small
@@ -37,7 +38,8 @@ int sine(int angle) {
 }
 int cosine(int angle) { return sine(angle + 64); }
 
-// Five colours on a wheel. A scheme is two neighbours, so each colour stands in two schemes.
+// Five colours on a wheel. A scheme is two that are not neighbours: each colour stands in two schemes, and
+// the mean of a scheme is near grey.
 constexpr Colour kWheel[5] = {{208, 62, 54}, {206, 178, 56}, {66, 172, 78}, {58, 96, 206}, {168, 74, 190}};
 
 Colour vary(base::Rng& rng, Colour colour, int by) {
@@ -52,22 +54,31 @@ struct Frame {
   int along_0, across_0;  ///< at the centre of pixel (0, 0)
 };
 
-/// A frame whose origin is `x`, `y` (px8), turned by `angle`, in which `length` (px8) becomes `units`.
-Frame make_frame(int x, int y, int angle, int length, int units) {
-  const auto scaled = [&](int wave) {  // of one pixel
-    return static_cast<int>(static_cast<std::int64_t>(wave) * units * 256 / length / 16384);
+/// Where a frame lies. Drawn inside braces, whose parts are evaluated in order; those of a call are not, and
+/// the images would depend on the compiler.
+struct FramePlace {
+  int x, y;  ///< of the origin, px8
+  int angle;
+  int length;  ///< px8: this long ...
+  int units;   ///< ... is so many units in the frame
+};
+
+Frame make_frame(const FramePlace& place) {
+  const auto scaled = [&](int wave) {  // the change for one pixel
+    return static_cast<int>(static_cast<std::int64_t>(wave) * place.units * 256 / place.length / 16384);
   };
-  const int c = scaled(cosine(angle)), s = scaled(sine(angle));
-  const auto at_origin = [&](int per_x, int per_y) {
-    return static_cast<int>(
-        (static_cast<std::int64_t>(128 - x) * per_x + static_cast<std::int64_t>(128 - y) * per_y) / 256);
+  const int c = scaled(cosine(place.angle)), s = scaled(sine(place.angle));
+  const auto at_first_pixel = [&](int per_x, int per_y) {
+    return static_cast<int>((static_cast<std::int64_t>(128 - place.x) * per_x +
+                             static_cast<std::int64_t>(128 - place.y) * per_y) /
+                            256);
   };
   return {.along_x = c,
           .across_x = -s,
           .along_y = s,
           .across_y = c,
-          .along_0 = at_origin(c, s),
-          .across_0 = at_origin(-s, c)};
+          .along_0 = at_first_pixel(c, s),
+          .across_0 = at_first_pixel(-s, c)};
 }
 
 enum Shape { disc, square, triangle, cross, ring };
@@ -130,12 +141,15 @@ void draw_ground(base::Rng& rng, Canvas& canvas) {
   std::array<Colour, 4> corners;
   for (auto& corner : corners) {
     const Colour hue = kWheel[rng.below(5)];
-    const int grey = between(rng, 40, 200), strength = between(rng, 20, 140);  // of the hue, in 1/256
+    const int grey = between(rng, 40, 200), strength = between(rng, 40, 230);  // of the hue, in 1/256
     for (std::size_t c = 0; c < 3; ++c) corner[c] = grey + (hue[c] - grey) * strength / 256;
   }
   const int contrast = between(rng, 0, 26);
-  const Frame frame = make_frame(between(rng, 0, 8191), between(rng, 0, 8191), between(rng, 0, 255),
-                                 between(rng, 4 * 256, 9 * 256), kPeriod);
+  const Frame frame = make_frame({.x = between(rng, 0, 8191),
+                                  .y = between(rng, 0, 8191),
+                                  .angle = between(rng, 0, 255),
+                                  .length = between(rng, 4 * 256, 9 * 256),
+                                  .units = kPeriod});
   with_constant(
       static_cast<int>(rng.below(4)), [&](auto texture) {  // not halves: it would be an edge, no texture
         std::int16_t* dst = canvas.data();
@@ -183,11 +197,15 @@ void draw_object(const Cues& cues, base::Rng& rng, Canvas& canvas) {
   const int radius = between(rng, 8 * 256, 12 * 256);  // px8
   const int margin = radius * 3 / 4;                   // a part of the object may lie outside
   const int x = between(rng, margin, kSide * 256 - margin), y = between(rng, margin, kSide * 256 - margin);
-  const Frame shape_frame = make_frame(x, y, between(rng, 0, 255), radius, 1024 << 10);
-  const Frame texture_frame = make_frame(x + between(rng, -200, 200), y + between(rng, -200, 200),
-                                         between(rng, 0, 255), between(rng, 4 * 256 + 128, 7 * 256), kPeriod);
+  const Frame shape_frame =
+      make_frame({.x = x, .y = y, .angle = between(rng, 0, 255), .length = radius, .units = 1024 << 10});
+  const Frame texture_frame = make_frame({.x = x + between(rng, -200, 200),
+                                          .y = y + between(rng, -200, 200),
+                                          .angle = between(rng, 0, 255),
+                                          .length = between(rng, 4 * 256 + 128, 7 * 256),
+                                          .units = kPeriod});
   const bool swapped = (rng.next_u32() & 1) != 0;
-  const Colour one = vary(rng, kWheel[cues.scheme], 34), other = vary(rng, kWheel[(cues.scheme + 1) % 5], 34);
+  const Colour one = vary(rng, kWheel[cues.scheme], 34), other = vary(rng, kWheel[(cues.scheme + 2) % 5], 34);
   const Colour colours[2] = {swapped ? other : one, swapped ? one : other};
 
   const int reach = radius * 23 / 16;  // of a square's corner
@@ -226,22 +244,24 @@ std::uint64_t splitmix(std::uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-/// pixels = light * canvas + offset + noise. The noise of a value is the difference of two uniform bytes: a
-/// triangle of standard deviation 104 before it is scaled.
+/// pixels = light * canvas + offset + noise. Light has a colour of its own: each channel its own strength.
+/// The noise of a value is the difference of two uniform bytes: a triangle of standard deviation 104 before
+/// it is scaled.
 void expose(base::Rng& rng, const Canvas& canvas, std::span<std::uint8_t> pixels) {
-  const int light = between(rng, 140, 280);  // 1/256
+  const int light = between(rng, 150, 290);  // 1/256
+  std::array<int, 3> lights;
+  for (auto& part : lights) part = light * between(rng, 190, 256) / 256;
   const int offset = between(rng, -12, 24);
   const int noise = between(rng, 20, 64);  // 1/256 of the triangle: standard deviation 8 to 26 levels
   std::uint64_t state = static_cast<std::uint64_t>(rng.next_u32()) << 32;
   state |= rng.next_u32();
-  static_assert(kSide * kSide * 3 % 4 == 0);
-  for (std::size_t i = 0; i < canvas.size(); i += 4) {
+  for (std::size_t i = 0; i < canvas.size(); i += 3) {
     const std::uint64_t word = splitmix(state);
-    for (std::size_t j = 0; j < 4; ++j) {
+    for (std::size_t c = 0; c < 3; ++c) {
       const int grain =
-          static_cast<int>(word >> (16 * j) & 255) - static_cast<int>(word >> (16 * j + 8) & 255);
-      const int value = (canvas[i + j] * light + grain * noise) / 256 + offset;
-      pixels[i + j] = static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+          static_cast<int>(word >> (16 * c) & 255) - static_cast<int>(word >> (16 * c + 8) & 255);
+      const int value = (canvas[i + c] * lights[c] + grain * noise) / 256 + offset;
+      pixels[i + c] = static_cast<std::uint8_t>(std::clamp(value, 0, 255));
     }
   }
 }
