@@ -75,7 +75,7 @@ export function headUnit({ unit, format }: Pick<Column, 'unit' | 'format'>): str
 }
 
 export function formatCell(cell: Cell, column: Column): string {
-  return cell.value === null ? cell.text || '–' : formatValue(cell.value, column.format);
+  return cell.value === null ? cell.text.replace(/^-?$/, '–') : formatValue(cell.value, column.format);
 }
 
 /// "1.62–1.70", or "" for a single sample. Bounds take the precision of the figure.
@@ -88,14 +88,16 @@ export function formatInterval(cell: Cell, column: Column): string {
   return `${from.replace(/ \D*$/, '')}–${to}`;
 }
 
-/// An axis' name: "time of a step [s]".
+const isBytes = (unit: string) => unit === 'B' || unit === 'bytes';
+
+/// An axis' name: "time of a step [s]". Ticks of bytes carry their unit.
 export function axisLabel({ label, unit }: { label: string; unit: string }): string {
-  return unit ? `${label} [${unit}]` : label;
+  return unit && !isBytes(unit) ? `${label} [${unit}]` : label;
 }
 
 /// A tick's text. Bytes in powers of two read as KiB, MiB; others as kB, MB.
 export function formatTick(value: number, unit: string): string {
-  if (unit === 'B' || unit === 'bytes') {
+  if (isBytes(unit)) {
     if (value >= 1024 && Number.isInteger(Math.log2(value))) {
       const step = Math.floor(Math.log2(value) / 10);
       return `${value / 1024 ** step} ${BINARY[step]}`;
@@ -104,3 +106,7 @@ export function formatTick(value: number, unit: string): string {
   }
   return general(Number(value.toPrecision(12)));
 }
+
+/// A figure of a plot in words (tooltips), with the unit that stands behind it: bytes carry theirs.
+export const formatFigure = (value: number, unit: string): string => (isBytes(unit) ? bytes(value, value) : general(value));
+export const unitAfter = (unit: string): string => (unit === '' || isBytes(unit) ? '' : ` ${unit}`);

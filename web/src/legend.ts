@@ -26,7 +26,7 @@ function drawSign({ sign, colour = 'var(--ink-soft)' }: LegendEntry): Element | 
 
 export function renderLegend(list: HTMLElement, entries: readonly LegendEntry[]): void {
   list.replaceChildren(...entries.map((entry) =>
-    h('li', { 'data-series': entry.series }, drawSign(entry), h('span', {}, entry.text))));
+    h('li', { 'data-series': entry.series, 'class': entry.sign === 'none' && 'remark' }, drawSign(entry), h('span', {}, entry.text))));
 }
 
 export function dimOthers(figure: HTMLElement): void {

@@ -55,10 +55,10 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
   const marginRight = lying ? 58 : 12;
 
   // The two directions differ only in which axis is which.
-  const value = { label: axisLabel(plot.y), labelArrow: 'none', tickSize: 0, tickFormat: (v: number) => formatTick(v, plot.y.unit) } as const;
-  const band = { tickSize: 0, tickFormat: (i: number) => labels[i] ?? '' } as const;
+  const value = { label: axisLabel(plot.y), labelArrow: 'none', tickSize: 0, text: (v: number) => formatTick(v, plot.y.unit) } as const;
+  const band = { tickSize: 0, text: (i: number) => labels[i] ?? '' } as const;
   const paint = (segment: Segment) => colour[segment.series]!;
-  const style = { fill: paint, stroke: 'var(--paper)', strokeWidth: 1 };
+  const style = { fill: paint, stroke: 'var(--paper)', strokeWidth: 0.6 };
   const layers = plot.series.map((_, k) => {
     const own = segments.filter(({ series }) => series === k);
     const options = { ...style, render: taggedAs(k) };

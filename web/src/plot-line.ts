@@ -4,14 +4,14 @@
 import * as Plot from '@observablehq/plot';
 import type { Colours } from './colours';
 import { svg } from './dom';
-import { axisLabel, formatTick, general } from './format';
+import { axisLabel, formatFigure, formatTick, unitAfter } from './format';
 import type { LegendEntry } from './legend';
 import { outline, shapesOf, type Shape } from './marks';
 import type { Drawing } from './plot';
 import type { Plot as PlotBlock, Point, Series } from './schema';
 import { spread } from './spread';
 import { taggedAs, textWidth, tipStyle, LINE } from './style';
-import { ticksFor } from './ticks';
+import { isPowerOfTwo, ticksFor } from './ticks';
 
 interface Placed extends Point { x: number; y: number }
 
@@ -36,9 +36,12 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
   const marginBottom = 44;
 
   const ys = all.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
-  const y = ticksFor(ys, plot.y, height - marginTop - marginBottom, { gap: 34, measured: false });
+  const xs = all.map((p) => p.x);
+  // Ratios over powers of two (speedup against workers) are read in powers of two as well.
+  const binary = plot.x.log && plot.y.unit === '' && xs.every(isPowerOfTwo);
+  const y = ticksFor(ys, plot.y, height - marginTop - marginBottom, { gap: 42, measured: false, binary });
   const marginLeft = Math.max(28, ...y.values.map((value) => textWidth(formatTick(value, plot.y.unit)))) + 12;
-  const x = ticksFor(all.map((p) => p.x), plot.x, width - marginLeft - marginRight, { gap: 40, measured: true });
+  const x = ticksFor(xs, plot.x, width - marginLeft - marginRight, { gap: 40, measured: true });
 
   const lines = plot.series.flatMap((series, k) => line(series, points[k]!, colour[k]!, k, y.type === 'log'));
   const marked: Plot.Markish = (_, { x, y }) => svg('g', { 'aria-label': 'marked points' },
@@ -48,12 +51,18 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
         'transform': `translate(${x!(p.x)},${y!(p.y)})`,
       }))));
   const ends: Plot.Markish = (_, { x, y }) => {
-    const last = points.map((list, k) => ({ k, end: list[list.length - 1] })).filter(({ end }) => end !== undefined);
-    const heights = spread(last.map(({ end }) => y!(end!.y) as number), LINE, marginTop, height - marginBottom);
-    return svg('g', { class: 'ends' }, ...last.map(({ k, end }, i) =>
-      svg('text', {
-        'x': (x!(end!.x) as number) + 9, 'y': heights[i]!, 'dy': '0.32em', 'fill': colour[k]!, 'data-series': k,
-      }, names[k]!)));
+    const last = points.flatMap((list, k) => {
+      const end = list[list.length - 1];
+      return end ? [{ k, x: x!(end.x) as number, y: y!(end.y) as number }] : [];
+    });
+    // Names at the right edge are moved apart; one whose line ends early stands above its end, inside the drawing.
+    const edge = Math.max(...last.map((end) => end.x));
+    const atEdge = last.filter((end) => end.x === edge);
+    const heights = spread(atEdge.map((end) => end.y), LINE, marginTop, height - marginBottom);
+    return svg('g', { 'class': 'ends', 'text-anchor': 'start' }, ...last.map((end) => {
+      const place = end.x === edge ? { x: end.x + 9, y: heights[atEdge.indexOf(end)]! } : { x: end.x + 4, y: end.y - 11 };
+      return svg('text', { ...place, 'dy': '0.32em', 'fill': colour[end.k]!, 'data-series': end.k }, names[end.k]!);
+    }));
   };
   const tipped = points.flatMap((list, k) => list.map((p) => ({ ...p, title: describe(plot, names[k]!, p) })));
 
@@ -63,14 +72,15 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
     x: { type: x.type, domain: x.domain, ...(x.type === 'log' && { base: x.base }) },
     y: { type: y.type, domain: y.domain, ...(y.type === 'log' && { base: y.base }) },
     marks: [
+      // Not tickFormat: on log axes the library would leave out every text that it finds too much.
       Plot.gridY(y.values, { stroke: 'var(--rule)', strokeOpacity: 1 }),
       Plot.axisY(y.values, {
         label: axisLabel(plot.y), labelArrow: 'none', labelAnchor: 'top', tickSize: 0,
-        tickFormat: (value: number) => formatTick(value, plot.y.unit),
+        text: (value: number) => formatTick(value, plot.y.unit),
       }),
       Plot.axisX(x.values, {
         label: axisLabel(plot.x), labelArrow: 'none', labelAnchor: 'center', labelOffset: 38, tickSize: 5,
-        tickFormat: (value: number) => formatTick(value, plot.x.unit),
+        text: (value: number) => formatTick(value, plot.x.unit),
       }),
       ...lines,
       marked,
@@ -104,10 +114,9 @@ function line({ dashed }: Series, points: Placed[], colour: string, k: number, l
 }
 
 function describe({ x, y }: PlotBlock, name: string, p: Placed): string {
-  const unit = (axis: { unit: string }) => (axis.unit ? ` ${axis.unit}` : '');
-  const interval = hasInterval(p) ? ` (${general(p.low!)} to ${general(p.high!)})` : '';
-  const lines = [name, `${x.label}: ${formatTick(p.x, x.unit)}${x.unit === 'B' ? '' : unit(x)}`,
-    `${y.label}: ${general(p.y)}${unit(y)}${interval}`];
+  const interval = hasInterval(p) ? ` (${formatFigure(p.low!, y.unit)} to ${formatFigure(p.high!, y.unit)})` : '';
+  const lines = [name, `${x.label}: ${formatTick(p.x, x.unit)}${unitAfter(x.unit)}`,
+    `${y.label}: ${formatFigure(p.y, y.unit)}${unitAfter(y.unit)}${interval}`];
   return [...lines, ...(p.mark ? [p.mark] : [])].join('\n');
 }
 
@@ -124,6 +133,6 @@ function legend(
   const ranged = points.filter((list, k) => !plot.series[k]!.dashed && list.some(hasInterval));
   if (ranged.some((list) => list.length <= FEW)) entries.push({ sign: 'whisker', text: 'interval' });
   if (ranged.some((list) => list.length > FEW)) entries.push({ sign: 'band', text: 'interval' });
-  if (y.type === 'linear' && y.domain[0] > 0) entries.push({ sign: 'none', text: 'the vertical axis does not begin at 0' });
+  if (y.type === 'linear' && y.domain[0] > 0) entries.push({ sign: 'none', text: 'The vertical axis does not begin at 0.' });
   return entries;
 }

@@ -9,7 +9,7 @@ export function plotAsTable(plot: Plot): Table {
   const bars = plot.kind === 'stacked_bar';
   const columns: Column[] = [
     { key: 'x', label: plot.x.label, unit: bars ? '' : plot.x.unit, format: 'text' },
-    ...plot.series.map(({ name }, k): Column => ({ key: `series${k}`, label: name, unit: plot.y.unit, format: 'rate' })),
+    ...plot.series.map(({ name }, k): Column => ({ key: `series${k}`, label: name, unit: plot.y.unit, format: plot.y.unit === 'B' ? 'bytes' : 'rate' })),
   ];
   const rows = bars
     ? plot.categories.map((name, i) => [

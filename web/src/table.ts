@@ -27,7 +27,7 @@ export function renderGrid(table: Table, notes = new Notes(table.rows)): HTMLEle
   const heads = table.columns.map((column, i) => {
     const unit = headUnit(column);
     const button = h('button', { type: 'button', class: 'sort' },
-      column.label, unit && h('span', { class: 'unit' }, ` [${unit}]`));
+      column.label, unit && ' ', unit && h('span', { class: 'unit' }, `[${unit}]`));
     const head = h('th', { 'scope': 'col', 'class': numeric(column) ? 'figure' : 'words', 'aria-sort': 'none' }, button);
     button.addEventListener('click', () => {
       order = nextOrder(order, i);
@@ -78,8 +78,8 @@ function renderCell(cell: Cell, column: Column, isHead: boolean, room: number, n
   },
     h('span', { class: 'value' }, formatCell(cell, column)),
     letter && h('sup', {}, letter),
-    room > 0 && h('span', { class: 'mark', style: `min-width:${room * 0.55}em` }, cell.mark),
-    interval && h('span', { class: 'interval', style: room > 0 && `padding-right:${room * 0.55 + 0.25}em` }, interval));
+    room > 0 && h('span', { class: 'mark', style: `min-width:${room * 0.5}em` }, cell.mark),
+    interval && h('span', { class: 'interval', style: room > 0 && `padding-right:${room * 0.5 + 0.3}em` }, interval));
 }
 
 function footer(table: Table, notes: Notes): HTMLElement | null {

@@ -10,7 +10,7 @@ export interface Ticks {
   domain: [number, number];
 }
 
-const isPowerOfTwo = (value: number) => value > 0 && Number.isInteger(Math.log2(value));
+export const isPowerOfTwo = (value: number) => value > 0 && Number.isInteger(Math.log2(value));
 
 /// Every k-th, for the smallest k that leaves `gap` pixels between neighbours; the first always stays.
 function thin(values: number[], place: (value: number) => number, gap: number): number[] {
@@ -54,17 +54,21 @@ export function roundValues(low: number, high: number, count: number): number[] 
   return values;
 }
 
-/// `values`: all coordinates on the axis; `pixels`: its length; `gap`: room that a tick's text needs; `measured`: the axis
-/// of what was chosen (x), whose values are worth naming; otherwise (y) round numbers.
-export function ticksFor(
-  values: readonly number[], axis: Axis, pixels: number, { gap, measured }: { gap: number; measured: boolean },
-): Ticks {
+export interface Wish {
+  gap: number;        ///< pixels that a tick's text needs
+  measured: boolean;  ///< the axis of what was chosen (x), whose values are worth naming; otherwise (y) round numbers
+  binary?: boolean;   ///< a log axis is named in powers of two
+}
+
+/// `values`: all coordinates on the axis; `pixels`: its length.
+export function ticksFor(values: readonly number[], axis: Axis, pixels: number, wish: Wish): Ticks {
+  const { gap, measured } = wish;
   const finite = values.filter(Number.isFinite);
   const distinct = [...new Set(finite)].sort((a, b) => a - b);
   const least = distinct[0] ?? 0;
   const most = distinct[distinct.length - 1] ?? 1;
   // A logarithm of zero has no place; such an axis is drawn linear.
-  if (axis.log && least > 0) return logTicks(distinct, least, most, pixels, gap, measured);
+  if (axis.log && least > 0) return logTicks(distinct, least, most, pixels, wish);
 
   if (measured) {
     const margin = (most - least || 1) * 0.04;
@@ -73,11 +77,11 @@ export function ticksFor(
     const own = distinct.length <= 12 && distinct.every((value, i) => i === 0 || place(value) - place(distinct[i - 1]!) >= gap);
     if (own) return { type: 'linear', base: 10, values: distinct, domain };
     const whole = distinct.every(Number.isInteger);
-    const round = roundValues(least, most, Math.max(2, Math.floor(pixels / (gap * 1.6))));
+    const round = roundValues(least, most, Math.max(2, Math.floor(pixels / gap)));
     return { type: 'linear', base: 10, values: whole ? round.filter(Number.isInteger) : round, domain };
   }
   // Zero belongs on the axis unless the figures are close together far away from it (accuracies near 99 %).
-  const withZero = least >= 0 && least <= 0.7 * most;
+  const withZero = least >= 0 && least <= 0.8 * most;
   const from = withZero ? 0 : least - 0.08 * (most - least || Math.abs(most) || 1);
   const to = most + 0.05 * (most - from || 1);
   const round = roundValues(from, to, Math.max(2, Math.floor(pixels / gap)));
@@ -85,7 +89,7 @@ export function ticksFor(
 }
 
 function logTicks(
-  distinct: number[], least: number, most: number, pixels: number, gap: number, measured: boolean,
+  distinct: number[], least: number, most: number, pixels: number, { gap, measured, binary = false }: Wish,
 ): Ticks {
   const margin = measured ? Math.max(1.08, (most / least) ** 0.04) : Math.max(1.1, (most / least) ** 0.06);
   const domain: [number, number] = [least / margin, most * margin];
@@ -96,6 +100,9 @@ function logTicks(
       return { type: 'log', base: 2, values: thin(powersOfTwo(least, most), place, gap), domain };
     }
     if (distinct.length <= 12 && fits(distinct)) return { type: 'log', base: 10, values: distinct, domain };
+  }
+  if (binary && most / least >= 4) {
+    return { type: 'log', base: 2, values: thin(powersOfTwo(domain[0], domain[1]), place, gap), domain };
   }
   if (most / least <= 4) {
     const round = roundValues(domain[0], domain[1], Math.max(2, Math.floor(pixels / (gap * 1.3))));
