@@ -1,0 +1,239 @@
+#include "cli/doctor.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <hwloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <ostream>
+#include <set>
+#include <thread>
+
+#include "base/buffer.h"
+#include "base/cgroup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/topology.h"
+#include "comm/make.h"
+#include "comm/probe.h"
+#include "engine/make.h"
+#include "graph/zoo.h"
+#include "measure/environment.h"
+#include "measure/statistics.h"
+
+namespace paceline::cli {
+namespace {
+
+template <typename... Args>
+void row(std::ostream& out, std::string_view name, fmt::format_string<Args...> format, Args&&... args) {
+  out << fmt::format("  {:<14}", name) << fmt::format(format, std::forward<Args>(args)...) << '\n';
+}
+
+double gb(double bytes) { return bytes / 1e9; }
+
+std::string plural(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string dnnl_isa() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41:
+      return "sse41";
+    case dnnl::cpu_isa::avx:
+      return "avx";
+    case dnnl::cpu_isa::avx2:
+      return "avx2";
+    case dnnl::cpu_isa::avx2_vnni:
+      return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core:
+      return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "avx512_core_amx";
+    default:
+      return "another instruction set";
+  }
+}
+
+void show_machine(const measure::Environment& environment, const base::Topology& topology,
+                  std::ostream& out) {
+  std::set<int> packages, nodes;
+  for (const auto& core : topology.cores) {
+    packages.insert(core.package);
+    nodes.insert(core.numa);
+  }
+  out << "machine\n";
+  row(out, "host", "{}", environment.host);
+  row(out, "system", "{}", environment.os);
+  row(out, "processor", "{}", environment.cpu);
+  row(out, "cores", "{} usable of {} in the machine: {} physical, {}, {}", topology.usable(),
+      ::sysconf(_SC_NPROCESSORS_ONLN), topology.physical_cores(),
+      plural(static_cast<int>(packages.size()), "package"),
+      plural(static_cast<int>(nodes.size()), "memory node"));
+  if (topology.quota > 0) row(out, "", "the cgroup grants the time of {:.3g} cores", topology.quota);
+  row(out, "instructions", "{}",
+      environment.instructions.empty() ? "none of those that matter here"
+                                       : fmt::format("{}", fmt::join(environment.instructions, " ")));
+  const auto cgroup = base::cgroup_limits();
+  row(out, "memory", "{:.1f} GB, {:.1f} GB available{}", gb(static_cast<double>(environment.memory_bytes)),
+      gb(static_cast<double>(measure::available_memory_bytes())),
+      cgroup.memory_bytes ? " (limited by the cgroup)" : "");
+  row(out, "load", "{:.2f} (1 minute){}", environment.load_before,
+      environment.load_before > 0.3 ? "; other programs are running, timings will show it" : "");
+}
+
+void show_build(const measure::Environment& environment, const DoctorOptions& options, std::ostream& out) {
+  out << "\nbuild\n";
+  row(out, "paceline", "{}", environment.version);
+  row(out, "compiler", "{}, {}{}", environment.compiler, environment.build,
+      environment.build == "Release" ? "" : "; not a Release build: its timings mean nothing");
+  row(out, "libraries", "{}", fmt::join(environment.libraries, ", "));
+  row(out, "oneDNN uses", "{}", dnnl_isa());
+  try {
+    const bool bf16 = engine::has_bf16_units(options.device);
+    row(out, "bf16", "{}",
+        bf16 ? "has units for it: --precision auto picks bf16"
+             : "no units for it: --precision auto picks fp32 (bf16 works, slowly)");
+  } catch (const base::Error& error) {
+    row(out, "bf16", "unknown: {}", error.what());
+  }
+  row(out, "not built in", "MPI, NCCL, CUDA: one process on one machine, workers are its threads");
+}
+
+void show_threads(const base::Topology& topology, std::ostream& out) {
+  out << "\nthreads\n";
+  std::string pinning = "works";
+  std::thread([&] {  // a thread of its own: this one keeps its cores
+    if (const auto refused = base::bind_current_thread({topology.cores.front().number}))
+      pinning = "is refused: " + *refused + "; workers will wander, and so will their times";
+  })
+      .join();
+  row(out, "pinning", "{}", pinning);
+  for (const int workers : {1, 2, 4}) {
+    const auto plan = base::plan_cores(topology, workers, std::max(1, topology.usable() / workers));
+    std::vector<std::string> each;
+    for (const auto& cores : plan.cores)
+      if (!cores.empty()) each.push_back(fmt::format("{}", fmt::join(cores, ",")));
+    row(out, plural(workers, "worker"), "{}{}", plan.note,
+        each.empty() ? "" : fmt::format(": cores {}", fmt::join(each, " | ")));
+  }
+  for (const char* name : {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
+                           "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"})
+    if (const char* value = std::getenv(name))
+      row(out, name, "{} (set in the environment; it changes timings)", value);
+}
+
+/// Each repetition's seconds of copying `bytes` on this thread.
+std::vector<double> time_memcpy(std::size_t bytes, int repeats) {
+  base::Buffer from(bytes), to(bytes);
+  from.fill_zero();
+  to.fill_zero();
+  std::vector<double> seconds;
+  for (int i = 0; i < repeats; ++i) {
+    from.data()[static_cast<std::size_t>(i)] = std::byte{1};
+    const auto begin = base::Clock::now();
+    std::memcpy(to.data(), from.data(), bytes);
+    seconds.push_back(base::seconds_since(begin));
+  }
+  return seconds;
+}
+
+comm::Probe probe_local(int ranks, std::size_t count, int repeats, const base::CorePlan& plan) {
+  auto communicators = comm::make_local(ranks);
+  std::vector<comm::Probe> probes(communicators.size());
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < communicators.size(); ++r)
+    threads.emplace_back([&, r] {
+      (void)base::bind_current_thread(plan.cores[r]);  // where it is refused the line on pinning says so
+      probes[r] = comm::probe_all_reduce(*communicators[r], count, 2, repeats);
+    });
+  for (auto& thread : threads) thread.join();
+  return probes[0];
+}
+
+void show_bandwidth(const base::Topology& topology, std::ostream& out) {
+  constexpr std::size_t kBytes = 44'695'848;  // the gradient of resnet18-cifar
+  constexpr int kRepeats = 11;
+  out << "\nmeasured now (median of " << kRepeats << ", 95 % interval; GB = 1e9 bytes)\n";
+  const auto copy = measure::estimate(time_memcpy(kBytes, kRepeats));
+  row(out, "memory copy",
+      "{:.1f} GB/s copied by one core [{:.1f}, {:.1f}]; each byte is read once and written once",
+      gb(kBytes / copy.median), gb(kBytes / copy.high), gb(kBytes / copy.low));
+  const int ranks = 2;
+  const auto plan = base::plan_cores(topology, ranks, 1);
+  const auto probe = probe_local(ranks, kBytes / sizeof(float), kRepeats, plan);
+  const auto time = measure::estimate(probe.seconds);
+  const auto bandwidth = [&](double seconds) { return gb(static_cast<double>(probe.bytes) / seconds); };
+  row(out, "all-reduce",
+      "local, {} ranks, {:.1f} MB: {:.2f} ms [{:.2f}, {:.2f}], algbw {:.1f} GB/s, busbw {:.1f} GB/s, {}",
+      ranks, static_cast<double>(probe.bytes) / 1e6, time.median * 1e3, time.low * 1e3, time.high * 1e3,
+      bandwidth(time.median), bandwidth(time.median) * comm::bus_factor(ranks),
+      probe.correct ? "sums correct" : "SUMS WRONG: please report it");
+  if (plan.oversubscribed) row(out, "", "{}", plan.note);
+}
+
+graph::Shape usual_input(const DoctorOptions& options) {
+  if (options.channels > 0) return {options.channels, options.height, options.width};
+  if (options.kernels_model.starts_with("mnist")) return {1, 28, 28};
+  return {3, 32, 32};
+}
+
+void show_kernels(const DoctorOptions& options, int cores, std::ostream& out) {
+  const auto graph = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
+  const bool bf16 =
+      options.precision == "bf16" || (options.precision == "auto" && engine::has_bf16_units(options.device));
+  engine::CompileOptions how;
+  how.batch = static_cast<int>(options.local_batch);
+  how.precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32;
+  how.threads = options.threads > 0 ? options.threads : cores;
+  const auto compiled = engine::compile(options.device, graph, how);
+  const auto kernels = compiled->kernels();
+  out << fmt::format("\nkernels of {} on {}, local batch {}, {}, {}\n", options.kernels_model,
+                     compiled->name(), options.local_batch, bf16 ? "bf16" : "fp32",
+                     plural(how.threads, "thread"));
+  if (kernels.empty()) out << "  this engine has one implementation of each op\n";
+  std::size_t op = 2, implementation = 14;
+  for (const auto& kernel : kernels) {
+    op = std::max(op, kernel.op.size());
+    implementation = std::max(implementation, kernel.implementation.size());
+  }
+  for (const auto& kernel : kernels) {
+    const std::string line = fmt::format("  {:<{}}  {:<{}}  {}", kernel.op, op, kernel.implementation,
+                                         implementation, kernel.reason);
+    out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> libraries() {
+  const dnnl_version_t* dnnl = dnnl_version();
+  const unsigned hwloc = hwloc_get_api_version();
+  return {
+    fmt::format("onednn {}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch),
+        fmt::format("hwloc {}.{}.{}", hwloc >> 16, (hwloc >> 8) & 0xff, hwloc & 0xff),
+#if defined(_OPENMP)
+        fmt::format("openmp {}", _OPENMP),
+#endif
+  };
+}
+
+void doctor(const DoctorOptions& options, std::ostream& out) {
+  const auto environment = measure::environment(libraries());
+  const auto topology = base::topology();
+  show_machine(environment, topology, out);
+  show_build(environment, options, out);
+  show_threads(topology, out);
+  if (options.measure) show_bandwidth(topology, out);
+  if (!options.kernels_model.empty()) show_kernels(options, topology.usable(), out);
+}
+
+}  // namespace paceline::cli

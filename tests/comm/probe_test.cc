@@ -1,0 +1,63 @@
+#include "comm/probe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ranks.h"
+
+namespace paceline::comm {
+namespace {
+
+/// A communicator whose all-reduce leaves one element as it was: what a probe exists to notice.
+class Faulty final : public Communicator {
+ public:
+  explicit Faulty(Communicator& inner) : inner_(inner) {}
+  [[nodiscard]] int rank() const override { return inner_.rank(); }
+  [[nodiscard]] int size() const override { return inner_.size(); }
+  [[nodiscard]] std::string name() const override { return "faulty"; }
+  [[nodiscard]] std::string algorithm() const override { return "faulty"; }
+  std::unique_ptr<Pending> all_reduce(std::span<float> values) override {
+    return inner_.all_reduce(values.first(values.size() - 1));
+  }
+  void all_reduce(std::span<double> values, Reduce reduce) override { inner_.all_reduce(values, reduce); }
+  void broadcast(std::span<std::byte> bytes, int root) override { inner_.broadcast(bytes, root); }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    inner_.all_gather(mine, all);
+  }
+  void barrier() override { inner_.barrier(); }
+  void abort(const std::string& reason) override { inner_.abort(reason); }
+  [[nodiscard]] Traffic traffic() const override { return inner_.traffic(); }
+
+ private:
+  Communicator& inner_;
+};
+
+TEST(Probe, TimesAndChecksEveryRepetition) {
+  for (const int ranks : {1, 2, 5}) {
+    const auto errors = on_ranks(ranks, {}, [&](Communicator& comm) {
+      const Probe probe = probe_all_reduce(comm, 10007, 1, 4);
+      EXPECT_EQ(probe.bytes, 4u * 10007);
+      EXPECT_EQ(probe.seconds.size(), 4u);
+      EXPECT_TRUE(probe.correct);
+      for (const double seconds : probe.seconds) EXPECT_GT(seconds, 0);
+    });
+    EXPECT_THAT(errors, testing::Each(""));
+  }
+}
+
+TEST(Probe, OneWrongElementIsNoticedOnEveryRank) {
+  const auto errors = on_ranks(3, {}, [&](Communicator& comm) {
+    Faulty faulty(comm);
+    EXPECT_FALSE(probe_all_reduce(faulty, 5000, 0, 2).correct);
+  });
+  EXPECT_THAT(errors, testing::Each(""));
+}
+
+TEST(Probe, BusFactorIsThatOfARing) {
+  EXPECT_DOUBLE_EQ(bus_factor(1), 0);
+  EXPECT_DOUBLE_EQ(bus_factor(2), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(4), 1.5);
+}
+
+}  // namespace
+}  // namespace paceline::comm
