@@ -48,11 +48,12 @@ function behindFold(title: string, make: () => HTMLElement): HTMLElement {
   return fold;
 }
 
+/// Where nothing is laid out (tests).
 const UNSIZED = 640;
 
 /// Calls `draw` with the width of `box`: before the first paint, and again when it changes by a visible amount.
 function whenSized(box: HTMLElement, draw: (width: number) => void): void {
-  if (typeof ResizeObserver === 'undefined' || !('requestAnimationFrame' in globalThis)) {
+  if (typeof ResizeObserver === 'undefined') {
     draw(UNSIZED);
     return;
   }

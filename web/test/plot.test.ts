@@ -1,0 +1,145 @@
+import { describe, expect, it } from 'vitest';
+import { Colours } from '../src/colours';
+import { renderPlot } from '../src/plot';
+import { drawBars } from '../src/plot-bar';
+import { drawLines } from '../src/plot-line';
+import { plotAsTable } from '../src/plot-table';
+import type { Plot } from '../src/schema';
+import { spread } from '../src/spread';
+import { ticksFor } from '../src/ticks';
+import { bigReport, goldenReport, plotOf } from './read';
+
+const colours = () => new Colours(goldenReport());
+const speedup = (): Plot => plotOf(goldenReport(), 'weak-speedup');
+const ledger = (): Plot => plotOf(goldenReport(), 'ledger');
+const wish = { gap: 40, measured: true };
+const axis = (log: boolean) => ({ label: 'x', unit: '', log });
+
+describe('Ticks', () => {
+  it('of batches are the powers of two, thinned where they would touch', () => {
+    const batches = Array.from({ length: 11 }, (_, i) => 2 ** (i + 3));
+    expect(ticksFor(batches, axis(true), 900, wish).values).toEqual(batches);
+    expect(ticksFor(batches, axis(true), 250, wish).values).toEqual([8, 32, 128, 512, 2048, 8192]);
+  });
+  it('of a few measured values are those values', () => {
+    expect(ticksFor([1, 2, 4], axis(false), 400, wish).values).toEqual([1, 2, 4]);
+    expect(ticksFor([30, 100, 500], axis(true), 400, wish).values).toEqual([30, 100, 500]);
+  });
+  it('of epochs are whole', () => {
+    const { values } = ticksFor(Array.from({ length: 13 }, (_, i) => i + 1), axis(false), 600, wish);
+    expect(values.every(Number.isInteger)).toBe(true);
+    expect(values.length).toBeGreaterThan(3);
+  });
+  it('of figures begin at zero unless these are close together far from it', () => {
+    expect(ticksFor([70, 98], axis(false), 300, { gap: 40, measured: false }).domain[0]).toBe(0);
+    expect(ticksFor([0.98, 0.99], axis(false), 300, { gap: 40, measured: false }).domain[0]).toBeGreaterThan(0.97);
+  });
+  it('of a log axis through zero fall back to a linear one', () => {
+    expect(ticksFor([0, 10], axis(true), 300, { gap: 40, measured: false }).type).toBe('linear');
+  });
+  it('stay inside the axis, also for one value or none', () => {
+    for (const values of [[], [5], [5, 5], [0], [-1, 3], [1e-9, 1e9]]) {
+      for (const log of [false, true]) {
+        for (const measured of [false, true]) {
+          const ticks = ticksFor(values, axis(log), 300, { gap: 40, measured });
+          expect(ticks.domain.every(Number.isFinite)).toBe(true);
+          expect(ticks.domain[0]).toBeLessThan(ticks.domain[1]);
+          for (const tick of ticks.values) {
+            expect(tick).toBeGreaterThanOrEqual(ticks.domain[0] - 1e-9);
+            expect(tick).toBeLessThanOrEqual(ticks.domain[1] * (1 + 1e-9) + 1e-9);
+          }
+        }
+      }
+    }
+  });
+});
+
+it('Labels are spread inside their range in their order', () => {
+  const heights = spread([50, 52, 51, 98], 15, 0, 100);
+  const sorted = [heights[0]!, heights[2]!, heights[1]!, heights[3]!];
+  for (let i = 1; i < 4; ++i) expect(sorted[i]! - sorted[i - 1]!).toBeGreaterThanOrEqual(15);
+  expect(Math.max(...heights)).toBeLessThanOrEqual(100);
+});
+
+describe('Colours', () => {
+  it('belong to names over the whole report', () => {
+    const report = bigReport();
+    const all = new Colours(report);
+    const seen = new Map<string, string>();
+    for (const id of ['weak-speedup', 'weak-efficiency', 'weak-step']) {
+      const { series } = plotOf(report, id);
+      all.lines(series).forEach((colour, i) => {
+        const { name } = series[i]!;
+        expect(seen.get(name) ?? colour).toBe(colour);
+        seen.set(name, colour);
+      });
+    }
+    expect(new Set(seen.values()).size).toBe(seen.size);
+  });
+  it('of the phases are fixed', () => {
+    expect(colours().phase('backward')).toBe('var(--backward)');
+    expect(colours().phase('data wait')).toBe('var(--data-wait)');
+  });
+  it('differ within a plot while the palette lasts', () => {
+    const report = bigReport();
+    const lines = new Colours(report).lines(plotOf(report, 'accuracy').series);
+    expect(new Set(lines).size).toBe(7);
+  });
+});
+
+describe('A line plot', () => {
+  it('draws each series, the ideal dashed, and marked points in their shape', () => {
+    const { image, legend } = drawLines(speedup(), 640, colours());
+    expect(image.querySelectorAll('[stroke-dasharray="5 4"]')).toHaveLength(1);
+    expect(image.querySelectorAll('.mark-shape')).toHaveLength(1);
+    expect(legend).toContainEqual({ sign: 'diamond', text: 'oversubscribed' });
+    expect(image.querySelector('.ends')!.textContent).toBe('ideallocal batch 32local batch 128');
+  });
+  it('names its series in the legend where there is no room at the line ends', () => {
+    const { image, legend } = drawLines(speedup(), 320, colours());
+    expect(image.querySelector('.ends')).toBeNull();
+    expect(legend.map(({ text }) => text)).toEqual(['ideal', 'local batch 32', 'local batch 128', 'oversubscribed', 'interval']);
+  });
+  it('survives missing figures, single points and zeros on log axes', () => {
+    const odd = speedup();
+    odd.y.log = true;
+    odd.series[1]!.points = [{ x: 1, y: null, low: null, high: null, mark: '' }];
+    odd.series[2]!.points = [{ x: 2, y: 0, low: 0, high: 1, mark: 'zero' }];
+    expect(drawLines(odd, 640, colours()).image.outerHTML).not.toContain('NaN');
+  });
+});
+
+describe('Stacked bars', () => {
+  const segments = (image: Element) => image.querySelectorAll('[aria-label=bar] rect').length;
+  it('draw a segment for each phase of each category, with totals', () => {
+    const { image, legend } = drawBars(ledger(), 700, colours());
+    const expected = ledger().series.flatMap(({ points }) => points.filter(({ y }) => (y ?? 0) !== 0)).length;
+    expect(segments(image)).toBe(expected);
+    expect(legend.map(({ text }) => text)).toEqual(ledger().series.map(({ name }) => name));
+    const sum = ledger().series.reduce((all, { points }) => all + points[0]!.y!, 0);
+    expect(Number(image.querySelector('.totals text')!.textContent)).toBeCloseTo(sum, 2);
+  });
+  it('lie down when their names do not fit side by side', () => {
+    const height = (width: number) => Number(drawBars(plotOf(bigReport(), 'weak-ledger'), width, colours()).image.getAttribute('height'));
+    expect(height(700)).toBe(15 * 22 + 62);
+    expect(height(4000)).toBe(380);
+  });
+});
+
+describe('A plot on the page', () => {
+  it('says title, caption and what it is to a screen reader', () => {
+    const element = renderPlot(speedup(), colours());
+    expect(element.querySelector('h3')!.textContent).toBe('Scaled speedup against workers');
+    expect(element.querySelector('[role=img]')!.getAttribute('aria-label')).toContain('Two workers keep');
+  });
+  it('has its figures as a table', () => {
+    const table = plotAsTable(speedup());
+    expect(table.columns.map(({ label }) => label)).toEqual(['workers', 'ideal', 'local batch 32', 'local batch 128']);
+    expect(table.rows.map((row) => row.map(({ value }) => value))).toEqual([[1, 1, 1, 1], [2, 2, 1.66, 1.74], [4, 4, 1.62, null]]);
+    expect(plotAsTable(ledger()).rows.map((row) => row[0]!.text)).toEqual(ledger().categories);
+  });
+  it('without a figure says so and draws nothing', () => {
+    const empty = { ...speedup(), series: [] };
+    expect(renderPlot(empty, colours()).querySelector('.empty')!.textContent).toBe('No figures to draw.');
+  });
+});

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { toCsv } from '../src/csv';
+import { Notes } from '../src/notes';
+import { nextOrder, sortRows } from '../src/sort';
+import type { Cell, Table } from '../src/schema';
+import { renderTable } from '../src/table';
+import { goldenCsv, goldenReport, tableOf } from './read';
+
+const cell = (value: number | null, text = '', note = ''): Cell => ({ text, value, low: null, high: null, mark: '', note });
+const scaling = (): Table => tableOf(goldenReport(), 'scale-weak-time');
+const firstColumn = (element: HTMLElement) => [...element.querySelectorAll('tbody tr')].map((row) => row.children[3]!.querySelector('.value')!.textContent);
+
+describe('CSV', () => {
+  it('is the same as the one that C++ writes', () => expect(toCsv(scaling())).toBe(goldenCsv));
+  it('quotes commas, quotes and line ends', () => {
+    const table: Table = { ...scaling(), columns: [{ key: 'a', label: 'a', unit: '', format: 'text' }], rows: [[cell(null, 'x, "y"\nz')]] };
+    expect(toCsv(table)).toBe('a\n"x, ""y""\nz"\n');
+  });
+});
+
+describe('Sorting', () => {
+  const rows = [cell(10), cell(null, '-'), cell(9), cell(100)].map((one) => ({ cells: [one] }));
+  const values = (direction: 'ascending' | 'descending') => sortRows(rows, { column: 0, direction }).map(({ cells }) => cells[0]!.value);
+  it('is by figures, with the missing ones last both ways', () => {
+    expect(values('ascending')).toEqual([9, 10, 100, null]);
+    expect(values('descending')).toEqual([100, 10, 9, null]);
+  });
+  it('goes up, down and back to the report', () => {
+    const up = nextOrder(null, 2);
+    const down = nextOrder(up, 2);
+    expect([up?.direction, down?.direction, nextOrder(down, 2)]).toEqual(['ascending', 'descending', null]);
+    expect(nextOrder(down, 1)).toEqual({ column: 1, direction: 'ascending' });
+  });
+});
+
+describe('A table on the page', () => {
+  it('has a caption, a head for every column and a row for every row', () => {
+    const element = renderTable(scaling());
+    expect(element.querySelector('caption')!.textContent).toContain('Time and efficiency, weak scaling');
+    expect(element.querySelectorAll('thead th[scope=col]')).toHaveLength(9);
+    expect(element.querySelectorAll('tbody th[scope=row]')).toHaveLength(6);
+  });
+  it('shows figure, interval and mark', () => {
+    const time = renderTable(scaling()).querySelectorAll('tbody tr')[2]!.children[3]!;
+    expect(time.querySelector('.value')!.textContent).toBe('912.0');
+    expect(time.querySelector('.interval')!.textContent).toBe('880.4–961.1');
+    expect(time.querySelector('.mark')!.textContent).toBe('*');
+  });
+  it('says definition, footnotes and notes in words below it', () => {
+    const below = renderTable(scaling()).querySelector('.under')!.textContent!;
+    expect(below).toContain('E = t_step(1)/t_step(N)');
+    expect(below).toContain('* more worker threads than cores.');
+    expect(below).toContain('a skipped: the plan needs 9.1 GB');
+  });
+  it('sorts by a click on a head and says so to a screen reader', () => {
+    const element = renderTable(scaling());
+    const head = element.querySelectorAll('thead th')[3]!;
+    head.querySelector('button')!.click();
+    expect(head.getAttribute('aria-sort')).toBe('ascending');
+    expect(firstColumn(element)).toEqual(['369.0', '444.0', '912.0', '1,353', '1,553', '–']);
+    head.querySelector('button')!.click();
+    expect(firstColumn(element)[0]).toBe('1,553');
+    head.querySelector('button')!.click();
+    expect(head.getAttribute('aria-sort')).toBe('none');
+  });
+  it('says the name of a group once', () => {
+    const rows = [...renderTable(scaling()).querySelectorAll('tbody tr')].map((row) => row.className);
+    expect(rows).toEqual(['', 'again', 'again', 'group', 'again', 'again']);
+  });
+});
+
+it('Notes have one letter a text, after z come two', () => {
+  const notes = new Notes([Array.from({ length: 28 }, (_, i) => cell(null, '-', `note ${i % 27}`))]);
+  expect(notes.list.map(({ letter }) => letter).slice(24)).toEqual(['y', 'z', 'aa']);
+  expect(notes.letterOf(cell(null, '-', 'note 0'))).toBe('a');
+  expect(notes.letterOf(cell(1))).toBe('');
+});
