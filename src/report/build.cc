@@ -1,19 +1,178 @@
 #include "report/build.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "report/conclusions.h"
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
 
 namespace paceline::report {
+namespace {
 
-Document build(std::span<const measure::Record> records, const BuildOptions& options) {
+using measure::Record;
+
+/// The distinct non-empty values that `get` finds, in order of appearance.
+template <typename Get>
+std::vector<std::string> distinct(std::span<const Record> records, Get get) {
+  std::vector<std::string> values;
+  for (const Record& record : records) {
+    const std::string value = get(record);
+    if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end())
+      values.push_back(value);
+  }
+  return values;
+}
+
+std::string joined(const std::vector<std::string>& values) {
+  return fmt::format("{}", fmt::join(values, "; "));
+}
+
+std::string describe_model(const Record& record) {
+  if (record.model.parameters == 0) return "";
+  return fmt::format("{} ({} parameters)", record.model.name,
+                     integer(static_cast<double>(record.model.parameters)));
+}
+
+std::string describe_data(const Record& record) {
+  const std::string name = record.data.name.empty() ? record.data.spec : record.data.name;
+  if (name.empty() || record.data.train_samples == 0) return "";
+  return fmt::format(
+      "{}{} ({} + {} images)", name,
+      record.data.synthetic && name.find("synthetic") == std::string::npos ? " (synthetic)" : "",
+      integer(static_cast<double>(record.data.train_samples)),
+      integer(static_cast<double>(record.data.test_samples)));
+}
+
+std::string day_of(const Record& record) { return record.created.substr(0, 10); }
+
+void add_fact(Document& document, const std::string& name, const std::string& value) {
+  if (!value.empty()) document.facts.emplace_back(name, value);
+}
+
+void add_facts(Document& document, std::span<const Record> records) {
+  const auto fact = [&](const std::string& name, auto get) {
+    add_fact(document, name, joined(distinct(records, get)));
+  };
+  fact("CPU", [](const Record& r) {
+    return r.environment.cpu.empty()
+               ? std::string()
+               : fmt::format("{}, {}", r.environment.cpu, count(r.environment.cores, "core"));
+  });
+  fact("memory", [](const Record& r) {
+    return r.environment.memory_bytes > 0 ? bytes(static_cast<double>(r.environment.memory_bytes))
+                                          : std::string();
+  });
+  fact("instruction sets",
+       [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.instructions, ", ")); });
+  fact("system", [](const Record& r) { return r.environment.os; });
+  fact("host", [](const Record& r) { return r.environment.host; });
+  fact("build", [](const Record& r) {
+    return r.environment.build.empty() ? std::string()
+                                       : fmt::format("{}, {}", r.environment.build, r.environment.compiler);
+  });
+  fact("version", [](const Record& r) { return r.environment.version; });
+  fact("libraries",
+       [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.libraries, ", ")); });
+  fact("data", [](const Record& r) { return r.data.description; });
+  fact("precision", [](const Record& r) { return r.precision; });
+  fact("device", [](const Record& r) { return r.device; });
+  fact("communicator", [](const Record& r) {
+    return r.communication.communicator == "none" || r.communication.communicator.empty()
+               ? std::string()
+               : fmt::format("{}: {}", r.communication.communicator, r.communication.algorithm);
+  });
+  fact("learning rate", [](const Record& r) {
+    if (r.learning_rate.peak == 0 || (r.kind != "train" && r.kind != "converge")) return std::string();
+    return fmt::format("{:g} = {:g} x {:g} (rule {}, base for batch {})", r.learning_rate.peak,
+                       r.learning_rate.base, r.learning_rate.factor, r.learning_rate.rule,
+                       r.learning_rate.reference_batch);
+  });
+  fact("measured by", [](const Record& r) { return r.command; });
+  const auto days = distinct(records, day_of);
+  if (!days.empty()) {
+    const auto [first, last] = std::minmax_element(days.begin(), days.end());
+    add_fact(document, "date", *first == *last ? *first : *first + " to " + *last);
+  }
+}
+
+void add_warnings(Document& document, const Conclusions& conclusions) {
+  auto& warnings = document.warnings;
+  const auto number_of = [&](auto claim) {
+    return static_cast<long>(std::count_if(conclusions.cells.begin(), conclusions.cells.end(), claim));
+  };
+  const auto all = static_cast<long>(conclusions.cells.size());
+  if (number_of([](const auto& cell) { return cell.synthetic; }) > 0)
+    warnings.push_back("The data is synthetic: times are real, accuracies say nothing about real images.");
+  if (const long debug = number_of([](const auto& cell) { return cell.debug_build; }))
+    warnings.push_back(
+        fmt::format("{} of {} were measured with a build that is not optimised (marked debug): no "
+                    "figure of them is a speed.",
+                    debug, count(all, "cell")));
+  if (const long over = number_of([](const auto& cell) { return cell.oversubscribed; }))
+    warnings.push_back(fmt::format("{} of {} had more worker threads than cores; they are marked *.", over,
+                                   count(all, "cell")));
+  bool shares = false;
+  for (const auto* groups : {&conclusions.weak, &conclusions.strong})
+    for (const auto& group : *groups)
+      for (const auto& row : group.rows) shares = shares || row.verdict.shares_cores;
+  if (shares)
+    warnings.push_back(
+        "More workers shared the same cores (marked †): a worker had fewer threads than the baseline's, "
+        "so the ideal is not the number of workers.");
+  for (const char* status : {"failed", "interrupted"}) {
+    const auto number = std::count_if(conclusions.records.begin(), conclusions.records.end(),
+                                      [&](const Record& record) { return record.status == status; });
+    if (number > 0) warnings.push_back(fmt::format("{} {}; see the end.", count(number, "record"), status));
+  }
+  const auto wrong = std::count_if(conclusions.remarks.begin(), conclusions.remarks.end(),
+                                   [](const Remark& remark) { return remark.finding.is_error; });
+  if (wrong > 0)
+    warnings.push_back(fmt::format("Records contradict themselves ({}): see 'How it was measured'.",
+                                   count(wrong, "finding")));
+}
+
+void add(Document& document, std::optional<Section> section) {
+  if (section) document.sections.push_back(std::move(*section));
+}
+
+}  // namespace
+
+Document build(std::span<const Record> records, const BuildOptions& options) {
   Document document;
   document.title = options.title.empty() ? "Paceline report" : options.title;
   if (records.empty()) {
     document.warnings.push_back("There are no records: nothing was measured.");
     return document;
   }
-  const measure::Record& first = records.front();
-  document.subtitle = fmt::format("{} on {}, {} records", first.model.name, first.data.name, records.size());
-  if (!options.command.empty()) document.facts.emplace_back("command", options.command);
+  const auto models = distinct(records, describe_model);
+  const auto data = distinct(records, describe_data);
+  if (options.title.empty())
+    document.title = fmt::format(
+        "Paceline: {} on {}", joined(distinct(records, [](const Record& r) { return r.model.name; })),
+        joined(distinct(records,
+                        [](const Record& r) { return r.data.name.empty() ? r.data.spec : r.data.name; })));
+  document.subtitle =
+      joined({fmt::format("{}", fmt::join(models, ", ")), fmt::format("{}", fmt::join(data, ", ")),
+              count(static_cast<long>(records.size()), "record")});
+
+  const Conclusions conclusions = conclude(records);
+  add_warnings(document, conclusions);
+  document.sections.push_back(summary_section(conclusions));
+  add(document, sweep_section(conclusions));
+  add(document, scaling_section(conclusions, analysis::Mode::weak));
+  add(document, scaling_section(conclusions, analysis::Mode::strong));
+  add(document, breakdown_section(conclusions));
+  add(document, bandwidth_section(conclusions));
+  add(document, converge_section(conclusions));
+  add(document, training_section(conclusions));
+  document.sections.push_back(circumstances_section(conclusions));
+  add_fact(document, "report made by", options.command);
+  add_facts(document, records);
   return document;
 }
 

@@ -1,0 +1,54 @@
+#pragma once
+
+/// Everything that analysis says about a set of records, worked out once for all sections.
+///
+/// Lifetime  looks into the records that it was made from; not to be copied (its parts point at its cells)
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/bandwidth.h"
+#include "analysis/breakdown.h"
+#include "analysis/cells.h"
+#include "analysis/consistency.h"
+#include "analysis/converge.h"
+#include "analysis/scaling.h"
+#include "analysis/sweep.h"
+
+namespace paceline::report {
+
+/// A finding about one record, said once however many records it is true of.
+struct Remark {
+  analysis::Finding finding;
+  std::vector<std::string> records;  ///< ids
+};
+
+struct Conclusions {
+  Conclusions() = default;
+  Conclusions(Conclusions&&) = default;
+  Conclusions(const Conclusions&) = delete;
+  Conclusions& operator=(const Conclusions&) = delete;
+
+  std::span<const measure::Record> records;
+  std::vector<analysis::Cell> cells;
+  std::vector<analysis::ScalingGroup> weak, strong;
+  std::optional<analysis::Sweep> sweep;
+  std::optional<analysis::Convergence> convergence;
+  std::vector<Remark> remarks;
+
+  [[nodiscard]] const std::vector<analysis::ScalingGroup>& scaling(analysis::Mode mode) const {
+    return mode == analysis::Mode::weak ? weak : strong;
+  }
+};
+
+/// Precondition: records is not empty.
+[[nodiscard]] Conclusions conclude(std::span<const measure::Record> records);
+
+/// The cell that the answers are given for: the most workers that have a core each (else the most), at the
+/// batch of the sweep's knee where it was scaled, else at the largest batch; weak before strong. Null without
+/// scaling.
+[[nodiscard]] const analysis::ScalingRow* headline(const Conclusions& conclusions);
+
+}  // namespace paceline::report

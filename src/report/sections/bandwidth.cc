@@ -1,0 +1,128 @@
+#include "analysis/bandwidth.h"
+
+#include <fmt/format.h>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::Bandwidth;
+
+constexpr const char* kDefinition =
+    "X: gradient bytes that one step reduces. t: transfer time of a step, without waiting for a later rank. "
+    "algbw = "
+    "X / t; busbw = algbw x 2(N-1)/N (what a ring's links would carry; comparable across N). Sent: bytes "
+    "that a "
+    "rank handed on a step, as the communicator counted; ring: 2(N-1)/N X. Utilisation = busbw / ceiling, "
+    "the best "
+    "busbw reached here at the largest bucket's size with nothing else running. An epoch's bytes = its steps "
+    "x X. "
+    "GB = 1e9 bytes.";
+
+std::vector<Column> columns(const std::string& batch_label) {
+  const auto amount = [](std::string key, std::string label) {
+    return Column{.key = std::move(key), .label = std::move(label), .unit = "B", .format = Format::bytes};
+  };
+  const auto rate = [](std::string key, std::string label) {
+    return Column{.key = std::move(key), .label = std::move(label), .unit = "GB/s", .format = Format::rate};
+  };
+  return {{.key = "batch", .label = batch_label, .format = Format::integer},
+          {.key = "workers", .label = "workers", .format = Format::integer},
+          amount("bytes_per_step", "X a step"),
+          {.key = "buckets", .label = "all-reduces a step", .format = Format::integer},
+          amount("sent_per_step", "sent a step"),
+          amount("ring_per_step", "ring 2(N-1)/N X"),
+          {.key = "transfer", .label = "t", .unit = "s", .format = Format::milliseconds},
+          rate("algbw", "algbw"),
+          rate("busbw", "busbw"),
+          rate("ceiling", "ceiling"),
+          {.key = "utilisation", .label = "utilisation", .format = Format::percent1},
+          amount("bytes_per_epoch", "X an epoch")};
+}
+
+std::vector<Cell> table_row(std::int64_t batch, const Bandwidth& one) {
+  return {value(static_cast<double>(batch)),
+          value(one.cell->workers),
+          value(one.bytes_per_step),
+          value(static_cast<double>(one.buckets)),
+          value(one.sent_per_step),
+          value(one.ring_per_step),
+          figure(one.transfer_s),
+          figure(one.algbw),
+          figure(one.busbw),
+          one.ceiling ? value(*one.ceiling) : missing("no ceiling was measured"),
+          one.utilisation ? figure(*one.utilisation) : missing("no ceiling was measured"),
+          value(one.bytes_per_epoch)};
+}
+
+void explain(Footnotes& footnotes, const Bandwidth& one) {
+  if (!one.is_ring_traffic)
+    footnotes.add(fmt::format(
+        "The all-reduce is no ring ({}): what a rank sent differs from 2(N-1)/N X, and busbw is a "
+        "way of comparing, not its traffic.",
+        one.algorithm.empty() ? "algorithm not named" : one.algorithm));
+  if (one.utilisation && one.utilisation->median < 0.5)
+    footnotes.add(
+        "Utilisation below 50 %: in a step the transfer shares cores and memory with the backward pass; the "
+        "ceiling was reached alone.");
+}
+
+std::optional<Table> table(const std::vector<analysis::ScalingGroup>& groups, analysis::Mode mode) {
+  const std::string word = name(mode);
+  Table table{.id = "scale-" + word + "-bandwidth",
+              .title = fmt::format("Table 3, {} scaling: the all-reduce", word),
+              .definition = kDefinition,
+              .columns = columns(mode == analysis::Mode::weak ? "local batch" : "global batch")};
+  Footnotes footnotes;
+  for (const auto& group : groups) {
+    for (const auto& row : group.rows) {
+      const auto one = analysis::bandwidth(*row.cell);
+      if (!one) continue;
+      table.rows.push_back(table_row(group.batch, *one));
+      mark_row(table.rows.back(), 6, marks_of(*row.cell));
+      footnotes.explain(*row.cell);
+      explain(footnotes, *one);
+    }
+  }
+  if (table.rows.empty()) return std::nullopt;
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+/// Of trainings outside scaling groups.
+std::optional<Table> single_table(const Conclusions& conclusions) {
+  Table table{.id = "bandwidth",
+              .title = "The all-reduce",
+              .definition = kDefinition,
+              .columns = columns("local batch")};
+  Footnotes footnotes;
+  for (const auto& cell : conclusions.cells) {
+    if (cell.kind != "train") continue;
+    const auto one = analysis::bandwidth(cell);
+    if (!one) continue;
+    table.rows.push_back(table_row(cell.local_batch, *one));
+    mark_row(table.rows.back(), 6, marks_of(cell));
+    footnotes.explain(cell);
+    explain(footnotes, *one);
+  }
+  if (table.rows.empty()) return std::nullopt;
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+}  // namespace
+
+std::optional<Section> bandwidth_section(const Conclusions& conclusions) {
+  Section section{.id = "bandwidth", .title = "What does the all-reduce give?"};
+  for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
+    if (auto one = table(conclusions.scaling(mode), mode)) section.blocks.push_back(std::move(*one));
+  if (section.blocks.empty())
+    if (auto one = single_table(conclusions)) section.blocks.push_back(std::move(*one));
+  if (section.blocks.empty()) return std::nullopt;
+  return section;
+}
+
+}  // namespace paceline::report

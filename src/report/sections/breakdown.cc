@@ -1,0 +1,236 @@
+#include "analysis/breakdown.h"
+
+#include <fmt/format.h>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::Breakdown;
+using analysis::Residual;
+using analysis::ScalingGroup;
+using analysis::ScalingRow;
+
+constexpr const char* kLedgerDefinition =
+    "Milliseconds of one training step, mean over ranks and over all measured steps (means add up, medians "
+    "do not). "
+    "Compute = forward + backward + update. Communication total: from posting to completion of the "
+    "all-reduces; "
+    "exposed = transfer + wait: what the step could not hide; overlapped = total - exposed. Transfer is the "
+    "shortest duration over ranks of the same collective, the rest is waiting for a later rank. Step = "
+    "compute + "
+    "exposed transfer + wait for a rank + data wait + copy and other. Closure: sum of the ledger over the "
+    "wall time "
+    "measured apart, the worst rank. Imbalance: own work of the slowest rank over the mean, less 1.";
+
+constexpr const char* kResidualDefinition =
+    "Seconds of an epoch over the same data, by the ledger. Residual = T(N) - T(1)/N. It is an estimate that "
+    "also "
+    "holds data wait, imbalance and slower kernels, so it is no communication time; its exact split stands "
+    "beside "
+    "it (each part: that phase with N workers less the same phase of the baseline over N), and the "
+    "communication "
+    "that was measured.";
+
+/// One breakdown a row; `row` is null for cells outside a scaling group.
+struct Line {
+  std::int64_t batch = 0;
+  const analysis::Cell* cell = nullptr;
+  const ScalingRow* row = nullptr;
+};
+
+std::vector<Column> ledger_columns(const std::string& batch_label) {
+  const auto time = [](std::string key, std::string label) {
+    return Column{
+        .key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::milliseconds};
+  };
+  return {{.key = "batch", .label = batch_label, .format = Format::integer},
+          {.key = "workers", .label = "workers", .format = Format::integer},
+          time("step", "step"),
+          time("compute", "compute"),
+          time("communication", "comm. total"),
+          time("exposed_transfer", "exposed transfer"),
+          time("wait_for_rank", "wait for a rank"),
+          time("overlapped", "overlapped"),
+          time("data_wait", "data wait"),
+          time("other", "copy, other"),
+          {.key = "imbalance", .label = "imbalance", .format = Format::percent1},
+          {.key = "closure", .label = "closure", .format = Format::percent1}};
+}
+
+Table ledger_table(const std::string& id, const std::string& title, const std::string& batch_label,
+                   const std::vector<Line>& lines) {
+  Table table{
+      .id = id, .title = title, .definition = kLedgerDefinition, .columns = ledger_columns(batch_label)};
+  Footnotes footnotes;
+  for (const Line& line : lines) {
+    const Breakdown ledger = analysis::breakdown(*line.cell);
+    const auto& mean = ledger.mean;
+    std::vector<Cell> row{value(static_cast<double>(line.batch)),
+                          value(line.cell->workers),
+                          value(mean.total()),
+                          value(mean.compute()),
+                          value(ledger.communication_total),
+                          value(mean.exposed_transfer),
+                          value(mean.exposed_wait),
+                          value(ledger.overlapped),
+                          value(mean.data_wait),
+                          value(mean.copy + mean.other),
+                          value(ledger.imbalance),
+                          value(ledger.closure)};
+    row[10].note = fmt::format("rank {} works {} a step, the mean is {}", ledger.slowest_rank,
+                               duration(ledger.slowest.total() - ledger.slowest.exposed()),
+                               duration(mean.total() - mean.exposed()));
+    mark_row(row, 2, line.row != nullptr ? marks_of(*line.row) : marks_of(*line.cell));
+    table.rows.push_back(std::move(row));
+    if (line.row != nullptr)
+      footnotes.explain(*line.row);
+    else
+      footnotes.explain(*line.cell);
+    if (ledger.outside_steps > 0)
+      footnotes.add(fmt::format("{}: evaluation and checkpoints took {} more in the whole window.",
+                                line.cell->label, duration(ledger.outside_steps)));
+  }
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+Plot ledger_plot(const std::string& id, const std::string& title, const std::vector<Line>& lines) {
+  Plot plot{.id = id,
+            .kind = PlotKind::stacked_bar,
+            .title = title,
+            .caption = "Every millisecond of a step, mean over ranks; the parts add up to the step.",
+            .x = {.label = "cell"},
+            .y = {.label = "time of a step", .unit = "s"}};
+  const char* const names[] = {"forward",         "backward",  "update",     "exposed transfer",
+                               "wait for a rank", "data wait", "copy, other"};
+  for (const char* phase : names) plot.series.push_back({.name = phase});
+  for (const Line& line : lines) {
+    const auto parts = analysis::breakdown(*line.cell).mean;
+    const double values[] = {parts.forward,           parts.backward,     parts.update,
+                             parts.exposed_transfer,  parts.exposed_wait, parts.data_wait,
+                             parts.copy + parts.other};
+    for (std::size_t i = 0; i < std::size(values); ++i)
+      plot.series[i].points.push_back(
+          {.x = static_cast<double>(plot.categories.size()), .y = values[i], .mark = point_mark(*line.cell)});
+    plot.categories.push_back(line.cell->label);
+  }
+  return plot;
+}
+
+std::vector<Column> residual_columns(const std::string& batch_label) {
+  const auto time = [](std::string key, std::string label) {
+    return Column{.key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::seconds};
+  };
+  return {{.key = "batch", .label = batch_label, .format = Format::integer},
+          {.key = "workers", .label = "workers", .format = Format::integer},
+          time("epoch", "T(N)"),
+          time("baseline_share", "T(1)/N"),
+          time("residual", "residual"),
+          time("exposed_transfer", "exposed transfer"),
+          time("wait_for_rank", "wait for a rank"),
+          time("data_wait", "data wait"),
+          time("slower_kernels", "slower kernels"),
+          time("rest", "copy, other"),
+          time("communication", "comm. measured")};
+}
+
+std::optional<Table> residual_table(const std::string& id, const std::string& title,
+                                    const std::string& batch_label, const std::vector<ScalingGroup>& groups) {
+  Table table{
+      .id = id, .title = title, .definition = kResidualDefinition, .columns = residual_columns(batch_label)};
+  Footnotes footnotes;
+  for (const ScalingGroup& group : groups) {
+    if (group.baseline == nullptr) continue;
+    const Breakdown baseline = analysis::breakdown(*group.baseline);
+    for (const ScalingRow& row : group.rows) {
+      if (row.is_baseline || !row.has_ratios) continue;
+      const Residual split = analysis::residual(baseline, analysis::breakdown(*row.cell));
+      std::vector<Cell> cells{value(static_cast<double>(group.batch)),
+                              value(row.cell->workers),
+                              value(split.epoch_s),
+                              value(split.epoch_s - split.residual_s),
+                              value(split.residual_s),
+                              value(split.exposed_transfer_s),
+                              value(split.waiting_s),
+                              value(split.data_wait_s),
+                              value(split.slower_kernels_s),
+                              value(split.rest_s),
+                              value(split.communication_s)};
+      mark_row(cells, 2, marks_of(row));
+      if (split.data_bound) cells[4] = with_mark(std::move(cells[4]), "data-bound");
+      table.rows.push_back(std::move(cells));
+      footnotes.explain(row);
+      if (split.data_bound)
+        footnotes.add(fmt::format(
+            "data-bound: the baseline at batch {} waits for data {} of its step, its loader could give {} "
+            "images/s; "
+            "the residual must not be called communication.",
+            group.batch, percent(split.baseline_data_wait),
+            split.loader_images_per_s > 0 ? number(split.loader_images_per_s) : "an unknown number of"));
+    }
+  }
+  if (table.rows.empty()) return std::nullopt;
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+std::vector<Line> lines_of(const std::vector<ScalingGroup>& groups) {
+  std::vector<Line> lines;
+  for (const ScalingGroup& group : groups)
+    for (const ScalingRow& row : group.rows)
+      if (row.cell->is_measured()) lines.push_back({.batch = group.batch, .cell = row.cell, .row = &row});
+  return lines;
+}
+
+/// Trainings that stand in no scaling group.
+std::vector<Line> single_lines(const Conclusions& conclusions) {
+  std::vector<Line> lines;
+  for (const auto& cell : conclusions.cells) {
+    if (cell.kind != "train" || !cell.is_measured()) continue;
+    bool is_grouped = false;
+    for (const auto* groups : {&conclusions.weak, &conclusions.strong})
+      for (const ScalingGroup& group : *groups)
+        for (const ScalingRow& row : group.rows) is_grouped = is_grouped || row.cell == &cell;
+    if (!is_grouped) lines.push_back({.batch = cell.local_batch, .cell = &cell, .row = nullptr});
+  }
+  return lines;
+}
+
+void append_mode(std::vector<Block>& blocks, const Conclusions& conclusions, analysis::Mode mode) {
+  const auto& groups = conclusions.scaling(mode);
+  const auto lines = lines_of(groups);
+  if (lines.empty()) return;
+  const std::string word = name(mode);
+  const std::string batch = mode == analysis::Mode::weak ? "local batch" : "global batch";
+  blocks.push_back(ledger_table("scale-" + word + "-ledger",
+                                fmt::format("Table 2, {} scaling: the ledger of a step", word), batch,
+                                lines));
+  blocks.push_back(
+      ledger_plot(word + "-ledger", fmt::format("The ledger of a step, {} scaling", word), lines));
+  if (auto table = residual_table(
+          "scale-" + word + "-residual",
+          fmt::format("Table 2, {} scaling: the estimate T(N) - T(1)/N and what explains it", word), batch,
+          groups))
+    blocks.push_back(std::move(*table));
+}
+
+}  // namespace
+
+std::optional<Section> breakdown_section(const Conclusions& conclusions) {
+  Section section{.id = "breakdown", .title = "Where does the time go?"};
+  append_mode(section.blocks, conclusions, analysis::Mode::weak);
+  append_mode(section.blocks, conclusions, analysis::Mode::strong);
+  const auto singles = single_lines(conclusions);
+  if (!singles.empty()) {
+    section.blocks.push_back(ledger_table("ledger", "The ledger of a step", "local batch", singles));
+    section.blocks.push_back(ledger_plot("ledger-plot", "The ledger of a step", singles));
+  }
+  if (section.blocks.empty()) return std::nullopt;
+  return section;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,154 @@
+#include "analysis/converge.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::Convergence;
+using analysis::Difference;
+using analysis::Variant;
+
+constexpr const char* kDefinition =
+    "Accuracy of the last epoch on the whole test set, mean over seeds (never the best of them). Standard "
+    "error: "
+    "sqrt(p(1-p) / test images) joined with the spread over seeds. Variants are compared at equal epochs; "
+    "their "
+    "updates differ and are shown. A difference below its own standard error is noise. Given back: what a "
+    "remedy "
+    "gains over the large batch without remedy, as a part of what that lost.";
+
+Cell accuracy_cell(const Variant& variant) {
+  return {.value = variant.accuracy,
+          .low = variant.accuracy - variant.standard_error,
+          .high = variant.accuracy + variant.standard_error,
+          .note = "interval: one standard error to either side"};
+}
+
+Cell difference_cell(const std::optional<Difference>& difference, const std::string& reason) {
+  if (!difference) return missing(reason);
+  return {.value = difference->value,
+          .low = difference->value - difference->standard_error,
+          .high = difference->value + difference->standard_error,
+          .note = difference->word()};
+}
+
+Cell given_back_cell(const Convergence& result, const Variant& variant) {
+  if (variant.given_back) {
+    Cell cell = value(*variant.given_back);
+    if (variant.to_large->is_noise()) cell = with_mark(std::move(cell), "noise");
+    return cell;
+  }
+  if (!variant.to_large) return missing("no remedy of the large batch");
+  return missing(result.variants[*result.large].to_baseline->value < 0
+                     ? "the loss of the large batch is noise"
+                     : "the large batch lost nothing");
+}
+
+std::vector<Cell> table_row(const Convergence& result, std::size_t i) {
+  const Variant& variant = result.variants[i];
+  const std::string reason = i == result.baseline           ? "is the baseline"
+                             : variant.verdict.comparable() ? "no baseline"
+                                                            : variant.verdict.refusals.front();
+  return {words(variant.name),
+          value(static_cast<double>(variant.cell->global_batch)),
+          value(variant.cell->workers),
+          value(static_cast<double>(variant.epochs)),
+          value(static_cast<double>(variant.updates)),
+          words(fmt::format("{:.4g}", variant.peak_lr)),
+          value(variant.seeds),
+          variant.test_loss ? value(*variant.test_loss) : missing("not measured"),
+          accuracy_cell(variant),
+          difference_cell(variant.to_baseline, reason),
+          words(variant.to_baseline ? variant.to_baseline->word() : "-"),
+          given_back_cell(result, variant)};
+}
+
+Table table(const Convergence& result) {
+  Table table{.id = "converge",
+              .title = "Accuracy against the global batch, and what each remedy gives back",
+              .definition = kDefinition,
+              .columns = {{.key = "variant", .label = "variant"},
+                          {.key = "global_batch", .label = "global batch", .format = Format::integer},
+                          {.key = "workers", .label = "workers", .format = Format::integer},
+                          {.key = "epochs", .label = "epochs", .format = Format::integer},
+                          {.key = "updates", .label = "updates", .format = Format::integer},
+                          {.key = "peak_lr", .label = "peak lr"},
+                          {.key = "seeds", .label = "seeds", .format = Format::integer},
+                          {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
+                          {.key = "accuracy", .label = "accuracy", .format = Format::percent1},
+                          {.key = "difference", .label = "to the baseline", .format = Format::percent1},
+                          {.key = "verdict", .label = "verdict"},
+                          {.key = "given_back", .label = "given back", .format = Format::percent1}}};
+  Footnotes footnotes;
+  footnotes.add("Intervals here are one standard error to either side.");
+  for (std::size_t i = 0; i < result.variants.size(); ++i) {
+    const Variant& variant = result.variants[i];
+    table.rows.push_back(table_row(result, i));
+    for (const auto& refusal : variant.verdict.refusals)
+      footnotes.add(fmt::format("{}: not compared with the baseline: {}.", variant.name, refusal));
+    for (const auto& remark : variant.verdict.remarks)
+      footnotes.add(fmt::format("{}: {}.", variant.name, remark));
+    if (variant.seeds == 1)
+      footnotes.add(
+          "One seed: the spread over seeds is not known, the standard error is the test set's alone.");
+    if (variant.cell->status != "complete")
+      footnotes.add(fmt::format("{}: {}: {}.", variant.name, variant.cell->status, variant.cell->reason));
+  }
+  for (const auto& missing : result.missing) footnotes.add(missing + ".");
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+/// Mean over a variant's seeds of one figure an epoch, against epochs or updates.
+Series curve(const Variant& variant, bool over_updates) {
+  std::map<double, std::vector<double>> by_x;
+  for (const auto* record : variant.cell->records)
+    for (const auto& epoch : record->epochs)
+      if (epoch.test_accuracy)
+        by_x[static_cast<double>(over_updates ? epoch.updates : epoch.epoch)].push_back(*epoch.test_accuracy);
+  Series series{.name = variant.name};
+  for (const auto& [x, accuracies] : by_x) {
+    Point point{.x = x, .y = measure::mean(accuracies)};
+    if (accuracies.size() > 1) {
+      const auto range = measure::estimate(accuracies);
+      point.low = range.low;
+      point.high = range.high;
+    }
+    series.points.push_back(std::move(point));
+  }
+  return series;
+}
+
+Plot plot(const Convergence& result, bool over_updates) {
+  Plot plot{.id = over_updates ? "converge-updates" : "converge-epochs",
+            .title = over_updates ? "Test accuracy over updates" : "Test accuracy over epochs",
+            .caption = over_updates ? "Against updates: how much of the loss is only fewer updates."
+                                    : "Against epochs: the same images seen.",
+            .x = {.label = over_updates ? "updates" : "epoch", .log = over_updates},
+            .y = {.label = "test accuracy"}};
+  for (const Variant& variant : result.variants) plot.series.push_back(curve(variant, over_updates));
+  return plot;
+}
+
+}  // namespace
+
+std::optional<Section> converge_section(const Conclusions& conclusions) {
+  if (!conclusions.convergence) return std::nullopt;
+  const Convergence& result = *conclusions.convergence;
+  Section section{.id = "convergence", .title = "What does the accuracy pay?"};
+  section.blocks.push_back(table(result));
+  if (!result.variants.empty()) {
+    section.blocks.push_back(plot(result, false));
+    section.blocks.push_back(plot(result, true));
+  }
+  return section;
+}
+
+}  // namespace paceline::report

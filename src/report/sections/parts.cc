@@ -1,0 +1,91 @@
+#include "report/sections/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace paceline::report {
+
+Cell words(std::string text) { return {.text = std::move(text)}; }
+
+Cell value(double number) { return {.value = number}; }
+
+Cell figure(const analysis::Estimate& estimate) {
+  Cell cell{.value = estimate.median};
+  if (analysis::has_interval(estimate)) {
+    cell.low = estimate.low;
+    cell.high = estimate.high;
+  }
+  return cell;
+}
+
+Cell missing(std::string reason) { return {.text = "-", .note = std::move(reason)}; }
+
+Cell with_mark(Cell cell, const std::string& mark) {
+  if (mark.empty()) return cell;
+  cell.mark += (cell.mark.empty() ? "" : " ") + mark;
+  return cell;
+}
+
+void mark_row(std::vector<Cell>& row, std::size_t first, const std::string& mark) {
+  for (std::size_t i = first; i < row.size(); ++i)
+    if (row[i].value) row[i] = with_mark(std::move(row[i]), mark);
+}
+
+Paragraph plain(std::string text) { return {.tone = Paragraph::Tone::plain, .text = std::move(text)}; }
+Paragraph finding(std::string text) { return {.tone = Paragraph::Tone::finding, .text = std::move(text)}; }
+Paragraph warning(std::string text) { return {.tone = Paragraph::Tone::warning, .text = std::move(text)}; }
+
+std::string count(long number, const std::string& noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+std::string marks_of(const analysis::Cell& cell) {
+  std::string marks;
+  if (cell.oversubscribed) marks += "*";
+  if (cell.debug_build) marks += marks.empty() ? "debug" : " debug";
+  return marks;
+}
+
+std::string marks_of(const analysis::ScalingRow& row) {
+  std::string marks = marks_of(*row.cell);
+  if (row.verdict.shares_cores) marks += marks.empty() ? "†" : " †";
+  return marks;
+}
+
+std::string point_mark(const analysis::Cell& cell) {
+  if (cell.oversubscribed) return "oversubscribed";
+  if (cell.debug_build) return "debug build";
+  return "";
+}
+
+int cores_used(const analysis::Cell& cell) {
+  const int threads = cell.workers * cell.threads_per_worker;
+  const int cores = cell.record().environment.cores;
+  return cores > 0 ? std::min(cores, threads) : threads;
+}
+
+void Footnotes::add(const std::string& note) {
+  if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+}
+
+void Footnotes::explain(const analysis::Cell& cell) {
+  if (cell.oversubscribed)
+    add("* more worker threads than cores: the time says nothing about a core for each worker.");
+  if (cell.debug_build)
+    add(fmt::format("debug: built as {}, not optimised; no figure of it is a speed.",
+                    cell.record().environment.build));
+  if (!cell.is_measured()) add(fmt::format("{}: {}: {}.", cell.label, cell.status, cell.reason));
+  for (const std::string& lost : cell.lost_repeats)
+    add(fmt::format("{}: a repeat was lost: {}.", cell.label, lost));
+}
+
+void Footnotes::explain(const analysis::ScalingRow& row) {
+  explain(*row.cell);
+  for (const std::string& refusal : row.verdict.refusals)
+    add(fmt::format("{}: not compared with the baseline: {}.", row.cell->label, refusal));
+  for (const std::string& remark : row.verdict.remarks)
+    add(fmt::format("{}{}: {}.", row.verdict.shares_cores ? "† " : "", row.cell->label, remark));
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,56 @@
+#pragma once
+
+/// What all sections build their tables of: cells from figures, marks, and the footnotes that explain the
+/// marks.
+
+#include <string>
+#include <vector>
+
+#include "analysis/cells.h"
+#include "analysis/scaling.h"
+#include "report/document.h"
+
+namespace paceline::report {
+
+[[nodiscard]] Cell words(std::string text);
+[[nodiscard]] Cell value(double number);
+/// With its interval where it has one.
+[[nodiscard]] Cell figure(const analysis::Estimate& estimate);
+/// "-" and why.
+[[nodiscard]] Cell missing(std::string reason);
+[[nodiscard]] Cell with_mark(Cell cell, const std::string& mark);
+/// The same mark on every figure of the row.
+void mark_row(std::vector<Cell>& row, std::size_t first, const std::string& mark);
+
+[[nodiscard]] Paragraph plain(std::string text);
+[[nodiscard]] Paragraph finding(std::string text);
+[[nodiscard]] Paragraph warning(std::string text);
+
+/// "2 workers", "1 worker".
+[[nodiscard]] std::string count(long number, const std::string& noun);
+
+/// Marks that say what is special about a cell's figures: "*" more worker threads than cores, "†" a worker
+/// has fewer threads than the baseline's, "debug" a build that is not optimised. Joined by a blank; empty for
+/// none.
+[[nodiscard]] std::string marks_of(const analysis::Cell& cell);
+[[nodiscard]] std::string marks_of(const analysis::ScalingRow& row);
+/// The word of a plot's point: "oversubscribed", "shared cores", "debug build", or "".
+[[nodiscard]] std::string point_mark(const analysis::Cell& cell);
+
+/// Each footnote once, in the order added. Duplicates are dropped.
+class Footnotes {
+ public:
+  void add(const std::string& note);
+  /// The explanations of the marks that `row` bears, its refusals and remarks, and why it was not measured.
+  void explain(const analysis::ScalingRow& row);
+  void explain(const analysis::Cell& cell);
+  [[nodiscard]] std::vector<std::string> take() { return std::move(notes_); }
+
+ private:
+  std::vector<std::string> notes_;
+};
+
+/// Cores that a cell could use: its worker threads, at most those of the machine.
+[[nodiscard]] int cores_used(const analysis::Cell& cell);
+
+}  // namespace paceline::report

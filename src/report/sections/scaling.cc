@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::Mode;
+using analysis::ScalingGroup;
+using analysis::ScalingRow;
+
+constexpr const char* kWeakDefinition =
+    "Weak scaling: the local batch is fixed, the global batch grows. E = t_step(1) / t_step(N); scaled "
+    "speedup = "
+    "N E. Epoch speedup = T_epoch(1) / T_epoch(N) over the same data: it already contains the 1/N and is not "
+    "multiplied by N. Intervals of ratios: those of both times, joined in quadrature.";
+constexpr const char* kStrongDefinition =
+    "Strong scaling: the global batch is fixed, each worker's part shrinks. S = T(1) / T(N) at the same "
+    "global "
+    "batch; E = S / N. Intervals of ratios: those of both times, joined in quadrature.";
+
+std::vector<Column> columns(Mode mode) {
+  const Column local{.key = "local_batch", .label = "local batch", .format = Format::integer};
+  const Column global{.key = "global_batch", .label = "global batch", .format = Format::integer};
+  std::vector<Column> result{
+      mode == Mode::weak ? local : global,
+      {.key = "workers", .label = "workers", .format = Format::integer},
+      mode == Mode::weak ? global : local,
+      {.key = "cores", .label = "cores used", .format = Format::integer},
+      {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
+      {.key = "throughput", .label = "throughput", .unit = "images/s", .format = Format::rate},
+      {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds}};
+  if (mode == Mode::weak) {
+    result.push_back({.key = "efficiency", .label = "efficiency E", .format = Format::percent1});
+    result.push_back({.key = "scaled_speedup", .label = "scaled speedup N E", .format = Format::fixed2});
+    result.push_back({.key = "epoch_speedup", .label = "epoch speedup", .format = Format::fixed2});
+  } else {
+    result.push_back({.key = "speedup", .label = "speedup S", .format = Format::fixed2});
+    result.push_back({.key = "efficiency", .label = "efficiency E", .format = Format::percent1});
+  }
+  return result;
+}
+
+std::string why_no_ratio(const ScalingRow& row) {
+  if (!row.cell->is_measured()) return row.cell->reason.empty() ? row.cell->status : row.cell->reason;
+  return row.verdict.refusals.empty() ? "no baseline was measured" : row.verdict.refusals.front();
+}
+
+std::vector<Cell> table_row(const ScalingGroup& group, const ScalingRow& row, Mode mode) {
+  const auto& cell = *row.cell;
+  const bool measured = cell.is_measured();
+  const auto other = mode == Mode::weak ? cell.global_batch : cell.local_batch;
+  std::vector<Cell> cells{value(static_cast<double>(group.batch)), value(cell.workers),
+                          value(static_cast<double>(other)),
+                          measured ? value(cores_used(cell)) : missing(why_no_ratio(row))};
+  const std::size_t first_figure = cells.size();
+  if (measured) {
+    cells.push_back(figure(cell.step_s));
+    cells.push_back(figure(cell.images_per_s));
+    cells.push_back(with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."));
+    cells.back().note = cell.epoch_basis;
+  } else {
+    cells.insert(cells.end(), 3, missing(why_no_ratio(row)));
+  }
+  const std::size_t ratios = mode == Mode::weak ? 3 : 2;
+  if (!row.has_ratios) {
+    cells.insert(cells.end(), ratios, missing(why_no_ratio(row)));
+  } else if (mode == Mode::weak) {
+    cells.push_back(figure(row.efficiency));
+    cells.push_back(figure(row.speedup));
+    cells.push_back(figure(row.epoch));
+  } else {
+    cells.push_back(figure(row.speedup));
+    cells.push_back(figure(row.efficiency));
+  }
+  mark_row(cells, first_figure, marks_of(row));
+  return cells;
+}
+
+Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
+  Table table{.id = fmt::format("scale-{}-time", name(mode)),
+              .title = fmt::format("Table 1, {} scaling: time, speedup, efficiency", name(mode)),
+              .definition = mode == Mode::weak ? kWeakDefinition : kStrongDefinition,
+              .columns = columns(mode)};
+  Footnotes footnotes;
+  for (const ScalingGroup& group : groups)
+    if (!group.baseline_name.empty()) footnotes.add(fmt::format("Baseline: {}.", group.baseline_name));
+  for (const ScalingGroup& group : groups) {
+    for (const ScalingRow& row : group.rows) {
+      table.rows.push_back(table_row(group, row, mode));
+      const auto& cell = *row.cell;
+      if (cell.is_measured() && !cell.epoch_measured)
+        footnotes.add(
+            "est.: steps of an epoch x median step, not a measured epoch; the interval is the step's.");
+      if (cell.is_measured() && cell.step_s.n == 1)
+        footnotes.add(fmt::format("{}: a single step was timed; no interval.", cell.label));
+      footnotes.explain(row);
+    }
+  }
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
+  const bool weak = mode == Mode::weak;
+  Plot plot{.id = fmt::format("{}-speedup", name(mode)),
+            .kind = PlotKind::line,
+            .title = weak ? "Scaled speedup N E against workers" : "Speedup S against workers",
+            .caption =
+                "The dashed line is the ideal; what lies below it is lost to communication, waiting and "
+                "slower kernels.",
+            .x = {.label = "workers"},
+            .y = {.label = weak ? "scaled speedup" : "speedup"}};
+  double most = 1, fewest = 0;
+  for (const ScalingGroup& group : groups) {
+    Series series{.name = fmt::format("{} batch {}", weak ? "local" : "global", group.batch)};
+    for (const ScalingRow& row : group.rows) {
+      if (!row.has_ratios) continue;
+      const double workers = row.cell->workers;
+      most = std::max(most, workers);
+      if (fewest == 0 || workers < fewest) fewest = workers;
+      Point point{.x = workers, .y = row.speedup.median, .mark = point_mark(*row.cell)};
+      if (point.mark.empty() && row.verdict.shares_cores) point.mark = "shared cores";
+      if (analysis::has_interval(row.speedup)) {
+        point.low = row.speedup.low;
+        point.high = row.speedup.high;
+      }
+      series.points.push_back(std::move(point));
+    }
+    if (!series.points.empty()) plot.series.push_back(std::move(series));
+  }
+  if (fewest > 0)
+    plot.series.insert(
+        plot.series.begin(),
+        Series{.name = "ideal", .points = {{fewest, 1}, {most, most / fewest}}, .dashed = true});
+  return plot;
+}
+
+/// Whether more workers ever made it slower: said, never left to the reader.
+void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
+  const ScalingRow* before = nullptr;
+  for (const ScalingRow& row : group.rows) {
+    if (!row.has_ratios) continue;
+    if (before != nullptr && row.cell->images_per_s.high < before->cell->images_per_s.low)
+      blocks.push_back(warning(fmt::format(
+          "{} are slower than {} at {} batch {}: {} against {} images/s{}.",
+          count(row.cell->workers, "worker"), before->cell->workers, mode == Mode::weak ? "local" : "global",
+          group.batch, number(row.cell->images_per_s.median), number(before->cell->images_per_s.median),
+          row.cell->oversubscribed ? " (more worker threads than cores)" : "")));
+    before = &row;
+  }
+}
+
+}  // namespace
+
+std::optional<Section> scaling_section(const Conclusions& conclusions, Mode mode) {
+  const auto& groups = conclusions.scaling(mode);
+  if (groups.empty()) return std::nullopt;
+  Section section{.id = fmt::format("{}-scaling", name(mode)),
+                  .title = mode == Mode::weak ? "How many workers? Weak scaling: local batch fixed"
+                                              : "How many workers? Strong scaling: global batch fixed"};
+  section.blocks.push_back(table(groups, mode));
+  for (const ScalingGroup& group : groups) remark_slower(section.blocks, group, mode);
+  Plot speedup = plot(groups, mode);
+  if (speedup.series.size() > 1) section.blocks.push_back(std::move(speedup));
+  return section;
+}
+
+}  // namespace paceline::report

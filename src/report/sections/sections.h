@@ -1,0 +1,30 @@
+#pragma once
+
+/// The sections of a report, in its order. Each is a pure function of the conclusions; nothing where the
+/// records have nothing to say to its question.
+
+#include <optional>
+
+#include "report/conclusions.h"
+#include "report/document.h"
+
+namespace paceline::report {
+
+/// The users' five questions, answered in sentences with numbers, or said not to have been measured.
+[[nodiscard]] Section summary_section(const Conclusions& conclusions);
+/// Which batch size: throughput curve, knee, where memory or data ends.
+[[nodiscard]] std::optional<Section> sweep_section(const Conclusions& conclusions);
+/// How many workers (table 1 of the mode).
+[[nodiscard]] std::optional<Section> scaling_section(const Conclusions& conclusions, analysis::Mode mode);
+/// Where the time goes (table 2): the ledger a step, and the residual with what explains it.
+[[nodiscard]] std::optional<Section> breakdown_section(const Conclusions& conclusions);
+/// What the all-reduce gives (table 3).
+[[nodiscard]] std::optional<Section> bandwidth_section(const Conclusions& conclusions);
+/// What the accuracy pays.
+[[nodiscard]] std::optional<Section> converge_section(const Conclusions& conclusions);
+/// Epochs of trainings: loss and accuracy.
+[[nodiscard]] std::optional<Section> training_section(const Conclusions& conclusions);
+/// What was run, under which settings, and what the records get wrong by themselves.
+[[nodiscard]] Section circumstances_section(const Conclusions& conclusions);
+
+}  // namespace paceline::report

@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include "analysis/bandwidth.h"
+#include "analysis/breakdown.h"
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+// The five questions. Every answer carries its numbers, the batch and workers that they belong to, and what
+// makes them doubtful; a question without records is said not to have been measured, with the command that
+// would.
+
+namespace paceline::report {
+namespace {
+
+using analysis::Estimate;
+using analysis::Mode;
+using analysis::ScalingGroup;
+using analysis::ScalingRow;
+
+std::string with_interval(const Estimate& estimate, Format format) {
+  return one_line(cell_text(figure(estimate), format));
+}
+
+std::string caveat(const ScalingRow& row) {
+  if (row.cell->oversubscribed) return " (more worker threads than cores)";
+  if (row.verdict.shares_cores) return " (on the baseline's cores, shared out)";
+  return "";
+}
+
+void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
+  if (!conclusions.sweep || !conclusions.sweep->knee) {
+    blocks.push_back(plain("Which batch size? Not measured: `paceline sweep` answers it."));
+    return;
+  }
+  const auto& sweep = *conclusions.sweep;
+  const auto& knee = *sweep.points[*sweep.knee].cell;
+  const auto& best = *sweep.points[*sweep.best].cell;
+  std::string text =
+      fmt::format("Which batch size? {} on {}: {} images/s", knee.local_batch, count(sweep.workers, "worker"),
+                  with_interval(knee.images_per_s, Format::rate));
+  if (sweep.knee == sweep.best)
+    text += ", the best of all that were measured.";
+  else
+    text += fmt::format(", the smallest within 5 % of the best ({} images/s at {}).",
+                        number(best.images_per_s.median), best.local_batch);
+  if (sweep.largest_that_fits)
+    text += fmt::format(" The largest that {} is {}.",
+                        sweep.memory_ends || !sweep.largest_was_measured ? "fits" : "was measured",
+                        integer(static_cast<double>(*sweep.largest_that_fits)));
+  blocks.push_back(finding(text));
+}
+
+/// The row of the highest throughput of those that may be compared.
+const ScalingRow* fastest(const ScalingGroup& group) {
+  const ScalingRow* best = nullptr;
+  for (const ScalingRow& row : group.rows)
+    if (row.has_ratios &&
+        (best == nullptr || row.cell->images_per_s.median > best->cell->images_per_s.median))
+      best = &row;
+  return best;
+}
+
+void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) {
+  bool any = false;
+  for (const Mode mode : {Mode::weak, Mode::strong}) {
+    for (const ScalingGroup& group : conclusions.scaling(mode)) {
+      const ScalingRow* best = fastest(group);
+      if (best == nullptr || group.rows.size() < 2) continue;
+      any = true;
+      const std::string where = fmt::format("{} scaling, {} batch {}", name(mode),
+                                            mode == Mode::weak ? "local" : "global", group.batch);
+      if (best->is_baseline)
+        blocks.push_back(
+            finding(fmt::format("How many workers? {} ({}): more were not faster ({} images/s).",
+                                best->cell->workers, where, number(best->cell->images_per_s.median))));
+      else
+        blocks.push_back(finding(fmt::format(
+            "How many workers? {} ({}): {} times the throughput of {}, efficiency {}{}.", best->cell->workers,
+            where, with_interval(best->speedup, Format::fixed2), group.baseline_name,
+            with_interval(best->efficiency, Format::percent1), caveat(*best))));
+    }
+  }
+  if (!any) blocks.push_back(plain("How many workers? Not measured: `paceline scale` answers it."));
+}
+
+std::string share(const char* what, double part, double total) {
+  return fmt::format("{} {}", what, percent(part / total));
+}
+
+void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
+  const ScalingRow* row = headline(conclusions);
+  const analysis::Cell* cell = row != nullptr ? row->cell : nullptr;
+  if (cell == nullptr)
+    for (const auto& other : conclusions.cells)
+      if (cell == nullptr && other.is_measured()) cell = &other;
+  if (cell == nullptr) {
+    blocks.push_back(plain("Where does the time go? Not measured: no record holds a measured step."));
+    return;
+  }
+  const auto ledger = analysis::breakdown(*cell);
+  const auto& mean = ledger.mean;
+  const double total = mean.total();
+  std::string text =
+      fmt::format("Where does the time go? A step of local batch {} on {} takes {}: {}", cell->local_batch,
+                  count(cell->workers, "worker"), duration(total), share("compute", mean.compute(), total));
+  if (cell->workers > 1)
+    text += fmt::format(
+        ", {}, {} (of {} of communication a step, {} is hidden behind the backward pass)",
+        share("exposed transfer", mean.exposed_transfer, total),
+        share("waiting for a later rank", mean.exposed_wait, total), duration(ledger.communication_total),
+        percent(ledger.communication_total > 0 ? ledger.overlapped / ledger.communication_total : 0));
+  text +=
+      fmt::format(", {}, {}{}.", share("data wait", mean.data_wait, total),
+                  share("copy and other", mean.copy + mean.other, total), row != nullptr ? caveat(*row) : "");
+  blocks.push_back(finding(text));
+  if (analysis::is_data_bound(ledger))
+    blocks.push_back(warning(fmt::format(
+        "The loader is a limit: steps wait for data {} of their time; the loaders could give {} images/s.",
+        percent(mean.data_wait / total),
+        ledger.loader_images_per_s > 0 ? number(ledger.loader_images_per_s) : "an unknown number of")));
+}
+
+void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) {
+  const ScalingRow* row = headline(conclusions);
+  std::optional<analysis::Bandwidth> one;
+  if (row != nullptr) one = analysis::bandwidth(*row->cell);
+  for (const auto& cell : conclusions.cells)
+    if (!one) one = analysis::bandwidth(cell);
+  if (!one) {
+    blocks.push_back(
+        plain("What does the all-reduce give? Not measured: no record has more than one worker."));
+    return;
+  }
+  std::string text = fmt::format(
+      "What does the all-reduce give? {} of gradients a step among {} in {}: algbw {} GB/s, busbw {} GB/s",
+      bytes(one->bytes_per_step), count(one->cell->workers, "worker"), duration(one->transfer_s.median),
+      with_interval(one->algbw, Format::rate), with_interval(one->busbw, Format::rate));
+  if (one->utilisation)
+    text += fmt::format(", {} of the {} GB/s reached at this message size with nothing else running",
+                        percent(one->utilisation->median), number(*one->ceiling));
+  blocks.push_back(finding(fmt::format("{} (local batch {}).", text, one->cell->local_batch)));
+}
+
+void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions) {
+  const auto& result = conclusions.convergence;
+  if (!result || !result->baseline || !result->large) {
+    blocks.push_back(
+        plain(result ? "What does the accuracy pay? The baseline or the large batch without remedy is "
+                       "missing: see the table."
+                     : "What does the accuracy pay? Not measured: `paceline converge` answers it."));
+    return;
+  }
+  const auto& baseline = result->variants[*result->baseline];
+  const auto& large = result->variants[*result->large];
+  const auto& loss = *large.to_baseline;
+  std::string text = fmt::format(
+      "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}, a difference "
+      "of {} "
+      "with a standard error of {} ({}); {} updates instead of {}.",
+      count(large.epochs, "epoch"), large.cell->global_batch, baseline.cell->global_batch,
+      percent(large.accuracy), percent(baseline.accuracy), percent(loss.value), percent(loss.standard_error),
+      loss.word(), integer(static_cast<double>(large.updates)),
+      integer(static_cast<double>(baseline.updates)));
+  const analysis::Variant* best = nullptr;
+  for (const auto& variant : result->variants)
+    if (variant.given_back && (best == nullptr || *variant.given_back > *best->given_back) &&
+        variant.cell->global_batch == large.cell->global_batch)
+      best = &variant;
+  if (best != nullptr)
+    text += fmt::format(" '{}' gives back most: {} of the loss{}.", best->name, percent(*best->given_back),
+                        best->to_large->is_noise() ? ", which is noise" : "");
+  blocks.push_back(finding(text));
+}
+
+}  // namespace
+
+Section summary_section(const Conclusions& conclusions) {
+  Section section{.id = "summary", .title = "Summary"};
+  answer_batch(section.blocks, conclusions);
+  answer_workers(section.blocks, conclusions);
+  answer_time(section.blocks, conclusions);
+  answer_network(section.blocks, conclusions);
+  answer_accuracy(section.blocks, conclusions);
+  return section;
+}
+
+}  // namespace paceline::report

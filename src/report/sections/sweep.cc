@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::Limit;
+using analysis::Sweep;
+using analysis::SweepPoint;
+
+std::string remark_of(const Sweep& sweep, std::size_t i) {
+  const SweepPoint& point = sweep.points[i];
+  switch (point.limit) {
+    case Limit::none:
+      break;
+    case Limit::memory:
+      return fmt::format("memory ends: plan {} of {}", bytes(static_cast<double>(point.plan_bytes)),
+                         bytes(static_cast<double>(point.cell->record().memory.available_bytes)));
+    case Limit::data:
+      return fmt::format("data ends: {} samples",
+                         integer(static_cast<double>(point.cell->record().data.train_samples)));
+    case Limit::not_timed:
+      return point.cell->local_batch == sweep.largest_that_fits ? "largest that fits (plan)" : "not timed";
+    case Limit::failed:
+      return "failed";
+  }
+  std::string text;
+  if (sweep.knee == i) text = "knee";
+  if (sweep.best == i) text += text.empty() ? "best" : ", best";
+  if (!point.on_curve) text = "not compared";
+  return text;
+}
+
+std::vector<Cell> table_row(const Sweep& sweep, std::size_t i) {
+  const SweepPoint& point = sweep.points[i];
+  const auto& cell = *point.cell;
+  std::vector<Cell> row{value(static_cast<double>(cell.local_batch))};
+  if (point.limit == Limit::none) {
+    const auto parts = analysis::breakdown(cell).mean;
+    row.push_back(figure(cell.step_s));
+    row.push_back(figure(cell.images_per_s));
+    row.push_back(with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."));
+    row.push_back(point.on_curve
+                      ? value(cell.images_per_s.median / sweep.points[*sweep.best].cell->images_per_s.median)
+                      : missing("not comparable with the other points"));
+    row.push_back(value(parts.data_wait / parts.total()));
+  } else {
+    row.insert(row.end(), 5, missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason));
+  }
+  mark_row(row, 1, marks_of(cell));
+  row.push_back(point.plan_bytes > 0 ? value(static_cast<double>(point.plan_bytes)) : missing("no plan"));
+  row.push_back(point.peak_bytes ? value(static_cast<double>(*point.peak_bytes)) : missing("not measured"));
+  row.push_back(point.peak_over_plan ? value(*point.peak_over_plan) : missing("not measured"));
+  row.push_back(words(remark_of(sweep, i)));
+  return row;
+}
+
+Table table(const Sweep& sweep) {
+  Table table{
+      .id = "sweep",
+      .title = fmt::format("Throughput against batch, {}", count(sweep.workers, "worker")),
+      .definition =
+          "Throughput = batch / median step. The knee is the smallest batch within 5 % of the best "
+          "throughput. Plan: bytes computed before the run; peak: resident memory measured.",
+      .columns = {{.key = "local_batch", .label = "batch", .format = Format::integer},
+                  {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
+                  {.key = "throughput", .label = "throughput", .unit = "images/s", .format = Format::rate},
+                  {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds},
+                  {.key = "of_best", .label = "of the best", .format = Format::percent1},
+                  {.key = "data_wait", .label = "data wait", .format = Format::percent1},
+                  {.key = "plan", .label = "memory plan", .unit = "B", .format = Format::bytes},
+                  {.key = "peak", .label = "memory peak", .unit = "B", .format = Format::bytes},
+                  {.key = "peak_over_plan", .label = "peak / plan", .format = Format::percent1},
+                  {.key = "remark", .label = "", .format = Format::text}}};
+  Footnotes footnotes;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const SweepPoint& point = sweep.points[i];
+    table.rows.push_back(table_row(sweep, i));
+    footnotes.explain(*point.cell);
+    if (point.cell->is_measured() && !point.cell->epoch_measured)
+      footnotes.add("est.: steps of an epoch x median step, not a measured epoch.");
+    for (const auto& refusal : point.verdict.refusals)
+      footnotes.add(fmt::format("batch {}: not on the curve: {}.", point.cell->local_batch, refusal));
+    for (const auto& remark : point.verdict.remarks)
+      footnotes.add(fmt::format("batch {}: {}.", point.cell->local_batch, remark));
+  }
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+Point point_of(double x, const analysis::Estimate& y, std::string mark) {
+  Point point{.x = x, .y = y.median, .mark = std::move(mark)};
+  if (analysis::has_interval(y)) {
+    point.low = y.low;
+    point.high = y.high;
+  }
+  return point;
+}
+
+void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
+  Series rate{.name = count(sweep.workers, "worker")}, epoch = rate;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    if (!sweep.points[i].on_curve) continue;
+    const auto& cell = *sweep.points[i].cell;
+    std::string mark = point_mark(cell);
+    if (mark.empty() && sweep.knee == i) mark = "knee";
+    const auto batch = static_cast<double>(cell.local_batch);
+    rate.points.push_back(point_of(batch, cell.images_per_s, mark));
+    epoch.points.push_back(point_of(batch, cell.epoch_s, mark));
+  }
+  if (rate.points.size() < 2) return;
+  const Axis batch{.label = "batch", .unit = "images", .log = true};
+  blocks.push_back(
+      Plot{.id = "sweep-throughput",
+           .title = "Throughput against batch",
+           .caption = fmt::format("The knee is at {}.", sweep.points[*sweep.knee].cell->local_batch),
+           .x = batch,
+           .y = {.label = "throughput", .unit = "images/s"},
+           .series = {std::move(rate)}});
+  blocks.push_back(Plot{.id = "sweep-epoch",
+                        .title = "Time of an epoch against batch",
+                        .caption = "The same figures as seconds for all training images.",
+                        .x = batch,
+                        .y = {.label = "epoch", .unit = "s"},
+                        .series = {std::move(epoch)}});
+}
+
+}  // namespace
+
+std::optional<Section> sweep_section(const Conclusions& conclusions) {
+  if (!conclusions.sweep) return std::nullopt;
+  const Sweep& sweep = *conclusions.sweep;
+  Section section{.id = "sweep", .title = "Which batch size?"};
+  section.blocks.push_back(table(sweep));
+  append_plots(section.blocks, sweep);
+  return section;
+}
+
+}  // namespace paceline::report

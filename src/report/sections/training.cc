@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using measure::Record;
+
+Cell optional_value(const std::optional<double>& number) {
+  return number ? value(*number) : missing("not evaluated after this epoch");
+}
+
+std::string caption_of(const Record& record) {
+  return fmt::format("{}, global batch {}, {}, {}", record.model.name, record.global_batch,
+                     count(record.workers, "worker"), record.precision);
+}
+
+Table table(const Record& record, const std::string& id) {
+  Table table{.id = id,
+              .title = fmt::format("Epochs: {}", caption_of(record)),
+              .definition =
+                  "Losses are means over samples; test figures count every test image once. Seconds are of "
+                  "training, without evaluation.",
+              .columns = {{.key = "epoch", .label = "epoch", .format = Format::integer},
+                          {.key = "updates", .label = "updates", .format = Format::integer},
+                          {.key = "seconds", .label = "time", .unit = "s", .format = Format::seconds},
+                          {.key = "lr", .label = "last lr", .format = Format::scientific},
+                          {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
+                          {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
+                          {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
+                          {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1}}};
+  for (const auto& epoch : record.epochs)
+    table.rows.push_back({value(static_cast<double>(epoch.epoch)), value(static_cast<double>(epoch.updates)),
+                          value(epoch.seconds), value(epoch.lr), value(epoch.train_loss),
+                          value(epoch.train_accuracy), optional_value(epoch.test_loss),
+                          optional_value(epoch.test_accuracy)});
+  if (record.status != "complete")
+    table.footnotes.push_back(fmt::format("{}: {}.", record.status, record.reason));
+  return table;
+}
+
+Plot loss_plot(const Record& record, const std::string& id) {
+  Plot plot{.id = id + "-loss",
+            .title = "Loss over updates",
+            .caption = "Means over an epoch's samples; test: over the whole test set.",
+            .x = {.label = "updates"},
+            .y = {.label = "loss"}};
+  Series steps{.name = "step"}, train{.name = "train"}, test{.name = "test"};
+  for (const auto& step : record.steps)
+    steps.points.push_back({.x = static_cast<double>(step.update), .y = step.loss});
+  for (const auto& epoch : record.epochs) {
+    const auto x = static_cast<double>(epoch.updates);
+    train.points.push_back({.x = x, .y = epoch.train_loss});
+    if (epoch.test_loss) test.points.push_back({.x = x, .y = *epoch.test_loss});
+  }
+  for (Series* series : {&steps, &train, &test})
+    if (!series->points.empty()) plot.series.push_back(std::move(*series));
+  return plot;
+}
+
+Plot accuracy_plot(const Record& record, const std::string& id) {
+  Plot plot{.id = id + "-accuracy",
+            .title = "Accuracy over epochs",
+            .caption = "Train: as the images were seen, augmented, during the epoch. Test: after it.",
+            .x = {.label = "epoch"},
+            .y = {.label = "accuracy"}};
+  Series train{.name = "train"}, test{.name = "test"};
+  for (const auto& epoch : record.epochs) {
+    const auto x = static_cast<double>(epoch.epoch);
+    train.points.push_back({.x = x, .y = epoch.train_accuracy});
+    if (epoch.test_accuracy) test.points.push_back({.x = x, .y = *epoch.test_accuracy});
+  }
+  for (Series* series : {&train, &test})
+    if (!series->points.empty()) plot.series.push_back(std::move(*series));
+  return plot;
+}
+
+}  // namespace
+
+std::optional<Section> training_section(const Conclusions& conclusions) {
+  Section section{.id = "training", .title = "Training"};
+  for (const Record& record : conclusions.records) {
+    if (record.kind != "train" || (record.epochs.empty() && record.steps.empty())) continue;
+    const std::string id =
+        section.blocks.empty() ? "training" : fmt::format("training-{}", section.blocks.size());
+    if (!record.epochs.empty()) section.blocks.push_back(table(record, id));
+    section.blocks.push_back(loss_plot(record, id));
+    if (!record.epochs.empty()) section.blocks.push_back(accuracy_plot(record, id));
+  }
+  if (section.blocks.empty()) return std::nullopt;
+  return section;
+}
+
+}  // namespace paceline::report
