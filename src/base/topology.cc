@@ -127,7 +127,7 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads) {
     plan.cores[static_cast<std::size_t>(i / threads)].push_back(core.number);
     shared = shared || core.sibling > 0;
   }
-  plan.note = fmt::format("{} worker{} pinned to {} core{} each{}", workers, workers == 1 ? "" : "s", threads,
+  plan.note = fmt::format("{} worker{} pinned to {} core{}{}{}", workers, workers == 1 ? "" : "s", threads,
                           threads == 1 ? "" : "s",
                           shared ? "; some are second hardware threads of a core already in use" : "");
   return plan;
