@@ -128,7 +128,7 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads) {
     shared = shared || core.sibling > 0;
   }
   plan.note = fmt::format("{} worker{} pinned to {} core{}{}{}", workers, workers == 1 ? "" : "s", threads,
-                          threads == 1 ? "" : "s",
+                          threads == 1 ? "" : "s", workers == 1 ? "" : " each",
                           shared ? "; some are second hardware threads of a core already in use" : "");
   return plan;
 }
