@@ -244,6 +244,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   require_memory(options, resolved, graph, source, backend, circumstances, plan);
 
   Record record = begin_record(options, resolved, graph, source, plan);
+  record.environment.libraries = backend.libraries;
   const auto earlier = earlier_epochs(options);
   Job job{.options = options,
           .resolved = resolved,

@@ -23,6 +23,7 @@ struct Backend {
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;
   bool has_bf16_units = false;
+  std::vector<std::string> libraries;  ///< that compute, with versions: for the record
 };
 
 /// What a run tells while it goes on; called by rank 0's thread. All may be empty.
