@@ -1,0 +1,185 @@
+#include "engine/cpu/cpu_engine.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/program.h"
+#include "engine/cpu/update.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+base::Buffer zeros(std::int64_t bytes) {
+  base::Buffer buffer(static_cast<std::size_t>(bytes));
+  buffer.fill_zero();
+  return buffer;
+}
+
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning)
+      : program_(graph, options, tuning),
+        plan_(program_.plan()),
+        arena_(static_cast<std::size_t>(program_.memory().arena_bytes())),
+        kept_(static_cast<std::size_t>(program_.memory().kept_bytes())),
+        scratch_(static_cast<std::size_t>(program_.memory().scratch_bytes())),
+        weights_(zeros(flat_bytes())),
+        gradients_(zeros(options.training ? flat_bytes() : 0)),
+        run_{.options = program_.options(),
+             .kernels = kernels_for(*program_.tuning().isa),
+             .memory = {.requests = &program_.memory(),
+                        .arena = arena_.data(),
+                        .kept = kept_.data(),
+                        .scratch = scratch_.data()},
+             .weights = weights_.as<float>().data(),
+             .gradients = gradients_.as<float>().data()},
+        slot_done_(program_.layout().slots.size()) {
+    if (options.training)
+      for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
+    for (auto& entry : program_.steps()) entry.step->bind(run_);
+  }
+
+  [[nodiscard]] std::string name() const override { return "cpu"; }
+  [[nodiscard]] const graph::Graph& graph() const override { return program_.graph(); }
+  [[nodiscard]] const graph::Layout& layout() const override { return program_.layout(); }
+  [[nodiscard]] const graph::MemoryPlan& plan() const override { return plan_; }
+
+  std::span<float> weights() override { return weights_.as<float>(); }
+  std::span<float> gradients() override { return gradients_.as<float>(); }
+  std::span<float> optimizer_state(int slot) override {
+    base::expects(slot >= 0 && slot < static_cast<int>(state_.size()), "the rule keeps this state slot");
+    return state_[static_cast<std::size_t>(slot)].as<float>();
+  }
+  void weights_changed() override {
+    const ThreadCount threads(run_.threads());
+    for (auto& entry : program_.steps()) entry.step->pack(run_);
+  }
+
+  LossSums forward(const StepInput& input) override {
+    const int batch = run_.options.batch;
+    base::expects(run_.options.training, "the engine was compiled for training");
+    base::expects(static_cast<int>(input.labels.size()) == batch &&
+                      static_cast<std::int64_t>(input.images.size()) == batch * sample_elements(),
+                  "a step has as many images and labels as the engine's batch");
+    if (program_.tuning().poison) poison();
+    run_.training = true;
+    run_.input = input;
+    run_.samples = batch;
+    has_forward_ = true;
+    return run_forward();
+  }
+
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count) override {
+    base::expects(count >= 0 && count <= run_.options.batch &&
+                      static_cast<int>(labels.size()) >= count &&
+                      static_cast<std::int64_t>(images.size()) >= count * sample_elements(),
+                  "evaluate gets at most a batch, and its labels");
+    if (count == 0) return {};
+    if (program_.tuning().poison) poison();
+    run_.training = false;
+    run_.input = {.images = images, .labels = labels};
+    run_.samples = count;
+    has_forward_ = false;
+    return run_forward();
+  }
+
+  void backward(const GradientReady& on_ready) override {
+    base::expects(has_forward_, "backward follows a training forward");
+    has_forward_ = false;  // gradients were written over activations: a second time is wrong
+    const ThreadCount threads(run_.threads());
+    std::fill(slot_done_.begin(), slot_done_.end(), false);
+    std::size_t done_slots = 0;
+    std::int64_t told = 0;
+    const auto tell = [&] {
+      const auto& slots = layout().slots;
+      while (done_slots < slots.size() && slot_done_[done_slots]) ++done_slots;
+      const std::int64_t ready = done_slots < slots.size() ? slots[done_slots].offset : layout().elements;
+      if (ready > told && on_ready) on_ready(ready);
+      told = std::max(told, ready);
+    };
+    for (auto entry = program_.steps().rbegin(); entry != program_.steps().rend(); ++entry) {
+      const int node = entry->group.node;
+      if (observer_) observer_(node, Pass::backward, true);
+      entry->step->backward(run_);
+      if (observer_) observer_(node, Pass::backward, false);
+      for (const int parameter : graph().nodes[static_cast<std::size_t>(node)].parameters)
+        slot_done_[static_cast<std::size_t>(
+            layout().slot_of_parameter[static_cast<std::size_t>(parameter)])] = true;
+      tell();
+    }
+  }
+
+  void update(const UpdateRule& rule, double lr, std::int64_t update) override {
+    const ThreadCount threads(run_.threads());
+    UpdateArrays arrays{.weights = run_.weights, .gradients = run_.gradients, .state = {}};
+    for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
+    apply_update(graph(), layout(), run_.kernels, run_.threads(), rule, lr, update, arrays);
+    weights_changed();
+  }
+
+  void observe(OpObserver observer) override { observer_ = std::move(observer); }
+
+  [[nodiscard]] std::vector<KernelChoice> kernels() const override {
+    std::vector<KernelChoice> choices;
+    for (const auto& entry : program_.steps()) entry.step->describe(run_, choices);
+    return choices;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t flat_bytes() const {
+    return program_.layout().elements * static_cast<std::int64_t>(sizeof(float));
+  }
+  [[nodiscard]] std::int64_t sample_elements() const { return program_.graph().input_shape().elements(); }
+
+  void poison() {
+    std::ranges::fill(arena_.as<std::uint32_t>(), 0x7fffffffu);  // NaN as float and as either half's bf16
+    std::ranges::fill(scratch_.as<std::uint32_t>(), 0x7fffffffu);
+    std::ranges::fill(gradients_.as<float>(), std::numeric_limits<float>::quiet_NaN());
+  }
+
+  LossSums run_forward() {
+    const ThreadCount threads(run_.threads());
+    for (auto& entry : program_.steps()) {
+      if (observer_) observer_(entry.group.node, Pass::forward, true);
+      entry.step->forward(run_);
+      if (observer_) observer_(entry.group.node, Pass::forward, false);
+    }
+    return run_.sums;
+  }
+
+  Program program_;
+  const graph::MemoryPlan plan_;
+  base::Buffer arena_, kept_, scratch_, weights_, gradients_;
+  std::vector<base::Buffer> state_;
+  Run run_;
+  std::vector<bool> slot_done_;
+  bool has_forward_ = false;
+  OpObserver observer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
+                                const Tuning& tuning) {
+  const ThreadCount threads(std::max(1, options.threads));  // oneDNN chooses its primitives for so many
+  return std::make_unique<CpuEngine>(graph, options, tuning);
+}
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
+  return compile(graph, options, {});
+}
+
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning) {
+  const ThreadCount threads(std::max(1, options.threads));
+  return Program(graph, options, tuning).plan();
+}
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
+  return plan(graph, options, {});
+}
+
+bool has_bf16_units() { return has_bf16_instructions(); }
+
+}  // namespace paceline::engine::cpu

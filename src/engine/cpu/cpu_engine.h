@@ -1,0 +1,49 @@
+#pragma once
+
+/// The fast engine for x86-64 processors: fp32 and bf16.
+///
+/// Convolutions and dense layers are oneDNN's; everything else is our own (kernels/). Activations lie channels
+/// last (docs/decisions/cpu-layout.md). A graph becomes a list of steps, some of several ops (batch norm +
+/// residual sum + ReLU), whose buffers share one arena by lifetime.
+///
+/// Threads  an engine belongs to the thread that calls it, and uses `CompileOptions::threads` OpenMP threads,
+///          which inherit that thread's pinning. Several engines live in one process. The same calls with the
+///          same number of threads give the same bits. Where more threads than cores compute, set
+///          OMP_WAIT_POLICY=passive before the program starts: OpenMP's waiting threads otherwise spin in the
+///          way of those that work.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/cpu/kernels/isa.h"
+#include "engine/engine.h"
+
+namespace paceline::engine::cpu {
+
+/// Choices that compile() makes by itself, to be overridden by tests and benchmarks. Results differ in rounding
+/// only.
+struct Tuning {
+  std::optional<Isa> isa;  ///< of our own kernels; the machine's best
+  /// bf16 only: whether oneDNN multiplies bf16 itself. Off: blocks of samples are converted to float and
+  /// multiplied in float, which is faster on machines without bf16 units (and the only way below AVX-512).
+  std::optional<bool> bf16_products;
+  /// bf16 without bf16 products: bytes of float copies (source and destination) that a block may have.
+  std::int64_t block_bytes = std::int64_t{8} << 20;
+  bool poison = false;  ///< fill every shared buffer with NaN before each pass: what is read was then written
+};
+
+/// Errors   Error(usage) for options that cannot be; Error(device) when memory is refused
+[[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
+                                              const Tuning& tuning);
+[[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);
+
+/// Exactly what compile() would allocate for the model; nothing large is allocated to find out.
+[[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options,
+                                     const Tuning& tuning);
+[[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
+
+/// Whether this machine multiplies bf16 in hardware: what --precision auto asks.
+[[nodiscard]] bool has_bf16_units();
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,3 @@
+// The kernels for plain x86-64 (SSE2).
+#define PACELINE_ISA baseline
+#include "engine/cpu/kernels/body.inc"

@@ -1,0 +1,20 @@
+#pragma once
+
+/// Which instruction sets the engine's own kernels exist for, and which of them this machine has.
+
+#include <string_view>
+#include <vector>
+
+namespace paceline::engine::cpu {
+
+enum class Isa { baseline, avx2, avx512 };  ///< x86-64 itself · AVX2 · AVX-512 F, BW, DQ, VL
+
+[[nodiscard]] std::string_view name_of(Isa isa);
+
+/// The instruction sets that this machine runs, the best one last; never empty.
+[[nodiscard]] std::vector<Isa> isas_here();
+
+/// Whether the machine multiplies bf16 in hardware (AVX512-BF16 or AMX-BF16).
+[[nodiscard]] bool has_bf16_instructions();
+
+}  // namespace paceline::engine::cpu

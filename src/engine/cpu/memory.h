@@ -1,0 +1,68 @@
+#pragma once
+
+/// The engine's buffers: asked for while the graph is compiled, placed once, then looked up.
+///
+/// Two kinds. `live` buffers exist from one moment of a training step to another and share the arena; `kept`
+/// ones last as long as the engine. Beside them one `scratch` space serves one step at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "graph/plan.h"
+
+namespace paceline::engine::cpu {
+
+struct BufferId {
+  enum class Kind { none, live, kept } kind = Kind::none;
+  int index = -1;
+  explicit operator bool() const { return kind != Kind::none; }
+  bool operator==(const BufferId&) const = default;
+};
+
+class MemoryRequests {
+ public:
+  BufferId live(std::int64_t bytes, int first_use, int last_use);
+  /// Lengthens the life of a live buffer so that it covers `moment`.
+  void extend(BufferId buffer, int moment);
+  [[nodiscard]] std::int64_t bytes(BufferId buffer) const;
+  BufferId kept(std::int64_t bytes);
+  void scratch(std::int64_t bytes);
+
+  /// Fixes where every buffer lies; nothing may be asked for afterwards.
+  void place();
+
+  [[nodiscard]] std::int64_t arena_bytes() const { return placement_.bytes; }
+  [[nodiscard]] std::int64_t kept_bytes() const { return kept_bytes_; }
+  [[nodiscard]] std::int64_t scratch_bytes() const { return scratch_bytes_; }
+  [[nodiscard]] std::int64_t offset(BufferId buffer) const;
+
+ private:
+  std::vector<graph::BufferRequest> requests_;
+  graph::Placement placement_;
+  std::vector<std::int64_t> kept_offsets_;
+  std::vector<std::int64_t> kept_sizes_;
+  std::int64_t kept_bytes_ = 0;
+  std::int64_t scratch_bytes_ = 0;
+};
+
+/// Where the areas lie once they are allocated.
+struct Memory {
+  const MemoryRequests* requests = nullptr;
+  std::byte* arena = nullptr;
+  std::byte* kept = nullptr;
+  std::byte* scratch = nullptr;
+
+  /// The buffer's first byte; null for no buffer.
+  template <typename T = std::byte>
+  [[nodiscard]] T* at(BufferId buffer) const {
+    if (!buffer) return nullptr;
+    std::byte* area = buffer.kind == BufferId::Kind::live ? arena : kept;
+    return reinterpret_cast<T*>(area + requests->offset(buffer));
+  }
+};
+
+/// Rounded up to whole cache lines.
+[[nodiscard]] constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace paceline::engine::cpu

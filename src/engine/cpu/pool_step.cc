@@ -1,0 +1,151 @@
+// Max, average and global average pooling.
+
+#include "base/error.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/steps.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+template <typename Pool>
+PoolShape pool_shape(const Pool& pool, const Value& src, const Value& dst) {
+  return {.channels = src.shape.channels,
+          .height = src.shape.height,
+          .width = src.shape.width,
+          .out_height = dst.shape.height,
+          .out_width = dst.shape.width,
+          .kernel = pool.kernel,
+          .stride = pool.stride,
+          .padding = pool.padding};
+}
+
+class MaxPoolStep final : public Step {
+ public:
+  MaxPoolStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
+      : name_(site.op().name),
+        src_(src),
+        dst_(dst),
+        d_src_(d_src),
+        shape_(pool_shape(*site.op().as<graph::MaxPool>(), src, dst)) {
+    if (shape_.kernel > kLargestKernel)
+      base::fail(base::ErrorKind::usage,
+                 "max pool '{}': the kernel must be at most {} on the cpu engine, but is {}; use a smaller one "
+                 "or global pooling",
+                 name_, kLargestKernel, shape_.kernel);
+    if (d_src_)
+      winner_ = site.memory.live(site.options.batch * dst.shape.elements(), site.forward_at, site.backward_at);
+  }
+  void forward(Run& run) override {
+    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.out_height, 1,
+                   [&](int, Part part) {
+                     run.typed(src_.storage)
+                         .max_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer),
+                                   run.training ? run.memory.at<std::uint8_t>(winner_) : nullptr, shape_,
+                                   part.begin, part.end);
+                   });
+  }
+  void backward(Run& run) override {
+    if (!d_src_) return;
+    const void* d_dst = merged_gradient(run, dst_);
+    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.height, 1, [&](int, Part part) {
+      run.typed(dst_.gradient_storage)
+          .max_pool_backward(d_dst, run.memory.at<std::uint8_t>(winner_), run.memory.at(d_src_), shape_,
+                             part.begin, part.end);
+    });
+  }
+  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(run, name_));
+  }
+
+ private:
+  static constexpr int kLargestKernel = 16;  // so that a tap's number fits one byte
+  const std::string name_;
+  const Value& src_;
+  const Value& dst_;
+  const BufferId d_src_;
+  const PoolShape shape_;
+  BufferId winner_;
+};
+
+class AveragePoolStep final : public Step {
+ public:
+  AveragePoolStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
+      : name_(site.op().name),
+        src_(src),
+        dst_(dst),
+        d_src_(d_src),
+        shape_(pool_shape(*site.op().as<graph::AveragePool>(), src, dst)) {}
+  void forward(Run& run) override {
+    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.out_height, 1,
+                   [&](int, Part part) {
+                     run.typed(src_.storage)
+                         .average_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), shape_,
+                                       part.begin, part.end);
+                   });
+  }
+  void backward(Run& run) override {
+    if (!d_src_) return;
+    const void* d_dst = merged_gradient(run, dst_);
+    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.height, 1, [&](int, Part part) {
+      run.typed(dst_.gradient_storage)
+          .average_pool_backward(d_dst, run.memory.at(d_src_), shape_, part.begin, part.end);
+    });
+  }
+  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(run, name_));
+  }
+
+ private:
+  const std::string name_;
+  const Value& src_;
+  const Value& dst_;
+  const BufferId d_src_;
+  const PoolShape shape_;
+};
+
+class GlobalPoolStep final : public Step {
+ public:
+  GlobalPoolStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
+      : name_(site.op().name), src_(src), dst_(dst), d_src_(d_src) {}
+  void forward(Run& run) override {
+    parallel_parts(run.threads(), run.options.batch, 1, [&](int, Part part) {
+      run.typed(src_.storage)
+          .global_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), src_.pixels(),
+                       src_.shape.channels, part.begin, part.end);
+    });
+  }
+  void backward(Run& run) override {
+    if (!d_src_) return;
+    const void* d_dst = merged_gradient(run, dst_);
+    parallel_parts(run.threads(), run.options.batch, 1, [&](int, Part part) {
+      run.typed(dst_.gradient_storage)
+          .global_pool_backward(d_dst, run.memory.at(d_src_), src_.pixels(), src_.shape.channels, part.begin,
+                                part.end);
+    });
+  }
+  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(run, name_));
+  }
+
+ private:
+  const std::string name_;
+  const Value& src_;
+  const Value& dst_;
+  const BufferId d_src_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_max_pool_step(const Site& site, const Value& src, const Value& dst, BufferId d_src) {
+  return std::make_unique<MaxPoolStep>(site, src, dst, d_src);
+}
+std::unique_ptr<Step> make_average_pool_step(const Site& site, const Value& src, const Value& dst,
+                                             BufferId d_src) {
+  return std::make_unique<AveragePoolStep>(site, src, dst, d_src);
+}
+std::unique_ptr<Step> make_global_pool_step(const Site& site, const Value& src, const Value& dst,
+                                            BufferId d_src) {
+  return std::make_unique<GlobalPoolStep>(site, src, dst, d_src);
+}
+
+}  // namespace paceline::engine::cpu

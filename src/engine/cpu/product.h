@@ -1,0 +1,78 @@
+#pragma once
+
+/// oneDNN's part: the three products of a convolution or a dense layer (forward, d_src, d_weight), for a fixed
+/// number of samples, all channels last, weights in whatever order oneDNN likes best.
+///
+/// Threads  describing and binding from any thread; running from one, with the OpenMP threads that were allowed
+///          (ThreadCount) when it was described
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/cpu/step.h"
+
+namespace paceline::engine::cpu {
+
+struct ProductShape {
+  bool is_dense = false;
+  int samples = 0;
+  graph::Shape src, dst;
+  int kernel = 1, stride = 1, padding = 0;  ///< convolution only
+  bool bias = false;
+  Storage type = Storage::f32;      ///< of src, weight, d_src, d_dst
+  Storage dst_type = Storage::f32;  ///< of dst
+};
+
+/// Which of the three are wanted.
+struct ProductParts {
+  bool d_src = false;
+  bool d_weight = false;
+};
+
+/// Addresses that the primitives work on, fixed for the product's life.
+struct ProductMemory {
+  void* src = nullptr;
+  void* dst = nullptr;
+  void* d_src = nullptr;
+  void* d_dst = nullptr;
+  void* packed_forward = nullptr;   ///< weights as forward wants them
+  void* packed_backward = nullptr;  ///< as d_src wants them; the same as packed_forward when shared
+  float* bias = nullptr;            ///< flat, not repacked
+  float* d_weight = nullptr;        ///< packed_gradient_bytes()
+  float* d_bias = nullptr;
+  void* scratchpad = nullptr;
+};
+
+class Product {
+ public:
+  Product(const ProductShape& shape, const ProductParts& parts);
+  ~Product();
+  Product(Product&&) noexcept;
+
+  [[nodiscard]] std::int64_t packed_forward_bytes() const;
+  [[nodiscard]] std::int64_t packed_backward_bytes() const;  ///< 0 when forward's serve
+  [[nodiscard]] std::int64_t packed_gradient_bytes() const;
+  [[nodiscard]] std::int64_t scratchpad_bytes() const;
+
+  void bind(const ProductMemory& memory);
+
+  /// Reorders flat weights (PyTorch's order, float) into the packed copies.
+  void pack(const float* weights);
+  /// Reorders `packed` (as d_weight) into PyTorch's order.
+  void unpack_gradient(const float* packed, float* d_weights);
+
+  void forward();
+  void backward_d_src();
+  void backward_d_weight();  ///< and d_bias
+
+  [[nodiscard]] std::string forward_name() const;
+  [[nodiscard]] std::string d_src_name() const;
+  [[nodiscard]] std::string d_weight_name() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace paceline::engine::cpu

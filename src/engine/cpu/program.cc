@@ -1,0 +1,206 @@
+#include "engine/cpu/program.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "base/error.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+CompileOptions checked(const CompileOptions& options) {
+  using base::ErrorKind;
+  if (options.batch < 1)
+    base::fail(ErrorKind::usage, "engine cpu: a batch must hold at least 1 sample, but is {}; raise it",
+               options.batch);
+  if (options.threads < 1)
+    base::fail(ErrorKind::usage, "engine cpu: it needs at least 1 thread, but may use {}; raise --threads",
+               options.threads);
+  if (options.batch_norm == BatchNormMode::ghost &&
+      (options.ghost_size < 1 || options.batch % options.ghost_size != 0))
+    base::fail(ErrorKind::usage,
+               "batch norm: the ghost size must divide the engine's batch of {}, but is {}; choose a divisor",
+               options.batch, options.ghost_size);
+  base::expects(options.batch_norm != BatchNormMode::synchronised || options.world_size == 1 ||
+                    options.reduce_statistics != nullptr,
+                "synchronised batch norm has a way to reduce its statistics");
+  return options;
+}
+
+/// Fills in what the caller left open, for this machine.
+Tuning settled(Tuning tuning) {
+  const std::vector<Isa> isas = isas_here();
+  if (!tuning.isa) tuning.isa = isas.back();
+  base::expects(std::find(isas.begin(), isas.end(), *tuning.isa) != isas.end(),
+                "the machine has the instruction set that is asked for");
+  if (!tuning.bf16_products) tuning.bf16_products = has_bf16_instructions();
+  return tuning;
+}
+
+}  // namespace
+
+Program::Program(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning)
+    : graph_(graph),
+      layout_(graph::flat_layout(graph_)),
+      options_(checked(options)),
+      tuning_(settled(tuning)),
+      storage_(options.precision == Precision::bf16 ? Storage::bf16 : Storage::f32),
+      values_(graph.nodes.size()),
+      step_of_(graph.nodes.size(), -1) {
+  const std::vector<Group> groups = fuse(graph_);
+  for (std::size_t step = 0; step < groups.size(); ++step)
+    step_of_[static_cast<std::size_t>(groups[step].last)] = static_cast<int>(step);
+  d_srcs_.resize(groups.size());
+  lay_out_values(groups);
+  if (options_.training) lay_out_gradients(groups);
+  make_steps(groups);
+  memory_.place();
+}
+
+int Program::backward_at(int step) const { return 2 * static_cast<int>(d_srcs_.size()) - 1 - step; }
+
+/// Logits are kept in float: the loss is computed from them in double, and they are few.
+Storage Program::storage_of(const Group& group) const {
+  return group.last == graph_.logits() && !group.relu && node(group.node).as<graph::Dense>() ? Storage::f32
+                                                                                            : storage_;
+}
+
+/// Whether the step reads this input again in its backward pass.
+bool Program::keeps_src(const Group& group, std::size_t input) const {
+  if (input > 0) return false;
+  const graph::Node& op = node(group.node);
+  return op.as<graph::Conv2d>() || op.as<graph::Dense>() || op.as<graph::BatchNorm>() ||
+         op.as<graph::Gelu>() || op.as<graph::SoftmaxCrossEntropy>();
+}
+
+/// Whether the step reads its own output again: for the ReLU's mask.
+bool Program::keeps_dst(const Group& group) const {
+  const graph::Node& op = node(group.node);
+  if (op.as<graph::Relu>()) return true;
+  if (!group.relu) return false;
+  return !op.as<graph::BatchNorm>() || group.sum;  // a lone batch norm recomputes it from its input
+}
+
+void Program::lay_out_values(const std::vector<Group>& groups) {
+  for (int step = 0; step < static_cast<int>(groups.size()); ++step) {
+    const Group& group = groups[static_cast<std::size_t>(step)];
+    for (std::size_t input = 0; input < group.inputs.size(); ++input) {
+      const BufferId read = value(group.inputs[input]).buffer;
+      memory_.extend(read, step);
+      if (options_.training && keeps_src(group, input)) memory_.extend(read, backward_at(step));
+    }
+    if (node(group.node).as<graph::SoftmaxCrossEntropy>()) continue;
+    Value& dst = value(group.last);
+    dst.shape = node(group.last).shape;
+    dst.storage = storage_of(group);
+    dst.gradient_storage = storage_;
+    dst.buffer = memory_.live(options_.batch * dst.shape.elements() * bytes_of(dst.storage), step, step);
+    if (options_.training && keeps_dst(group)) memory_.extend(dst.buffer, backward_at(step));
+  }
+}
+
+/// In backward order, so that a step's own gradient terms are all known when its inputs' are decided.
+void Program::lay_out_gradients(const std::vector<Group>& groups) {
+  const std::vector<bool> needs = graph::needs_gradient(graph_);
+  for (int step = static_cast<int>(groups.size()) - 1; step >= 0; --step) {
+    const Group& group = groups[static_cast<std::size_t>(step)];
+    const graph::Node& op = node(group.node);
+    const bool is_elementwise = op.as<graph::BatchNorm>() || op.as<graph::Relu>() || op.as<graph::Gelu>() ||
+                                op.as<graph::Add>() || op.as<graph::Dropout>();
+    // Buffers of the incoming gradient that may be written over. A batch norm with a residual stores its masked
+    // gradient in the residual's term first and reads it again for d_src: those two must differ.
+    std::vector<BufferId> reusable;
+    if (is_elementwise) reusable = value(group.last).gradient;
+    auto& d_src = d_srcs_[static_cast<std::size_t>(step)];
+    d_src.resize(group.inputs.size());
+    for (std::size_t input = group.inputs.size(); input-- > 0;) {
+      const int source = group.inputs[input];
+      if (!needs[static_cast<std::size_t>(source)]) continue;
+      const int until = backward_at(step_of_[static_cast<std::size_t>(source)]);
+      if (!reusable.empty()) {
+        d_src[input] = reusable.front();
+        reusable.erase(reusable.begin());
+        memory_.extend(d_src[input], until);
+      } else {
+        const Value& src = value(source);
+        d_src[input] = memory_.live(options_.batch * src.shape.elements() * bytes_of(src.gradient_storage),
+                                    backward_at(step), until);
+      }
+      value(source).gradient.push_back(d_src[input]);
+    }
+  }
+}
+
+void Program::make_steps(const std::vector<Group>& groups) {
+  for (int step = 0; step < static_cast<int>(groups.size()); ++step) {
+    const Group& group = groups[static_cast<std::size_t>(step)];
+    auto& d_src = d_srcs_[static_cast<std::size_t>(step)];
+    d_src.resize(group.inputs.size());
+    const Site site{.graph = graph_,
+                    .layout = layout_,
+                    .options = options_,
+                    .tuning = tuning_,
+                    .memory = memory_,
+                    .node = group.node,
+                    .forward_at = step,
+                    .backward_at = backward_at(step)};
+    steps_.push_back({.group = group, .step = make_step(site, group, d_src)});
+  }
+}
+
+std::unique_ptr<Step> Program::make_step(const Site& site, const Group& group,
+                                         const std::vector<BufferId>& d_src) {
+  const Value& dst = value(group.last);
+  const auto src = [&](std::size_t input) -> const Value& { return value(group.inputs[input]); };
+  struct Maker {
+    const Site& site;
+    const Group& group;
+    const Value& dst;
+    const decltype(src)& input;
+    const std::vector<BufferId>& d_src;
+    using Made = std::unique_ptr<Step>;
+    Made operator()(const graph::Input&) { return make_input_step(site, dst); }
+    Made operator()(const graph::Conv2d&) {
+      return make_product_step(site, input(0), dst, group.relu, d_src[0]);
+    }
+    Made operator()(const graph::Dense&) {
+      return make_product_step(site, input(0), dst, group.relu, d_src[0]);
+    }
+    Made operator()(const graph::BatchNorm&) {
+      return make_norm_step(site, input(0), group.sum ? &input(1) : nullptr, dst, group.relu, d_src[0],
+                            group.sum ? d_src[1] : BufferId{});
+    }
+    Made operator()(const graph::Relu&) { return make_relu_step(site, input(0), dst, d_src[0]); }
+    Made operator()(const graph::Gelu&) { return make_gelu_step(site, input(0), dst, d_src[0]); }
+    Made operator()(const graph::MaxPool&) { return make_max_pool_step(site, input(0), dst, d_src[0]); }
+    Made operator()(const graph::AveragePool&) {
+      return make_average_pool_step(site, input(0), dst, d_src[0]);
+    }
+    Made operator()(const graph::GlobalAveragePool&) {
+      return make_global_pool_step(site, input(0), dst, d_src[0]);
+    }
+    Made operator()(const graph::Add&) {
+      return make_add_step(site, input(0), input(1), dst, group.relu, d_src[0], d_src[1]);
+    }
+    Made operator()(const graph::Dropout&) { return make_dropout_step(site, input(0), dst, d_src[0]); }
+    Made operator()(const graph::SoftmaxCrossEntropy&) { return make_loss_step(site, input(0), d_src[0]); }
+  };
+  return std::visit(Maker{site, group, dst, src, d_src}, site.op().op);
+}
+
+graph::MemoryPlan Program::plan() const {
+  const std::int64_t flat = layout_.elements * static_cast<std::int64_t>(sizeof(float));
+  graph::MemoryPlan plan;
+  plan.lines.push_back({"activations", memory_.arena_bytes()});
+  plan.lines.push_back({"weights", flat});
+  plan.lines.push_back({"packed weights and statistics", memory_.kept_bytes()});
+  if (options_.training) {
+    plan.lines.push_back({"gradients", flat});
+    plan.lines.push_back({"optimizer state", flat * state_slots(options_.rule)});
+  }
+  plan.lines.push_back({"workspace", memory_.scratch_bytes()});
+  return plan;
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,67 @@
+#pragma once
+
+/// A compiled graph: its steps in order, its values, and all its memory, asked for but not yet there.
+///
+/// Time axis of buffers: step i runs forward at i and backward at 2 * steps - 1 - i. A value lives from its
+/// step to its last reader, forward or backward; a gradient term from the reader that writes it to the step that
+/// made the value. Elementwise steps turn the gradient that comes in into the one that goes out, in place.
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/cpu/fusion.h"
+#include "engine/cpu/steps.h"
+
+namespace paceline::engine::cpu {
+
+class Program {
+ public:
+  /// Errors   Error(usage) for impossible options
+  /// Threads  fixes oneDNN's choices for `options.threads` (a ThreadCount must be in force)
+  Program(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning);
+
+  struct Entry {
+    Group group;
+    std::unique_ptr<Step> step;
+  };
+
+  [[nodiscard]] const graph::Graph& graph() const { return graph_; }
+  [[nodiscard]] const graph::Layout& layout() const { return layout_; }
+  [[nodiscard]] const CompileOptions& options() const { return options_; }
+  [[nodiscard]] const Tuning& tuning() const { return tuning_; }
+  [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
+  [[nodiscard]] std::vector<Entry>& steps() { return steps_; }
+  [[nodiscard]] const std::vector<Entry>& steps() const { return steps_; }
+
+  /// What an engine that runs this program allocates, line by line.
+  [[nodiscard]] graph::MemoryPlan plan() const;
+
+ private:
+  [[nodiscard]] int backward_at(int step) const;
+  [[nodiscard]] const graph::Node& node(int index) const {
+    return graph_.nodes[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] Value& value(int node) { return values_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] Storage storage_of(const Group& group) const;
+  [[nodiscard]] bool keeps_src(const Group& group, std::size_t input) const;
+  [[nodiscard]] bool keeps_dst(const Group& group) const;
+  void lay_out_values(const std::vector<Group>& groups);
+  void lay_out_gradients(const std::vector<Group>& groups);
+  void make_steps(const std::vector<Group>& groups);
+  [[nodiscard]] std::unique_ptr<Step> make_step(const Site& site, const Group& group,
+                                                const std::vector<BufferId>& d_src);
+
+  const graph::Graph graph_;
+  const graph::Layout layout_;
+  const CompileOptions options_;
+  const Tuning tuning_;
+  const Storage storage_;
+  MemoryRequests memory_;
+  std::deque<Value> values_;                   ///< by node; only groups' outputs are used
+  std::vector<int> step_of_;                   ///< by node: the step that produces its value, else -1
+  std::vector<std::vector<BufferId>> d_srcs_;  ///< by step and input
+  std::vector<Entry> steps_;
+};
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,74 @@
+#pragma once
+
+/// One executable step of a compiled graph: an op, or several fused into one.
+///
+/// Life of a step: made while the graph is compiled (it asks for its memory and, for oneDNN, describes its
+/// primitives), bound once the memory is there, then run. Values flow channels last: [batch][pixel][channel].
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/memory.h"
+#include "engine/engine.h"
+
+namespace paceline::engine::cpu {
+
+enum class Storage { f32, bf16 };
+[[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
+
+/// A value of the graph as it is stored: the output of a step.
+struct Value {
+  graph::Shape shape;
+  Storage storage = Storage::f32;
+  Storage gradient_storage = Storage::f32;
+  BufferId buffer;
+  /// The gradient is the sum of these, one for each use of the value; the first use in backward order first.
+  /// Empty where no gradient is needed.
+  std::vector<BufferId> gradient;
+  [[nodiscard]] int pixels() const { return shape.height * shape.width; }
+};
+
+/// What every step sees while it runs.
+struct Run {
+  const CompileOptions& options;
+  const Kernels& kernels;
+  Memory memory;
+  float* weights = nullptr;    ///< flat, by graph::Layout
+  float* gradients = nullptr;  ///< null without training
+
+  // Of the pass that goes on (forward's stay for backward).
+  bool training = false;
+  StepInput input = {};
+  int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
+  LossSums sums = {};
+
+  [[nodiscard]] int threads() const { return options.threads; }
+  [[nodiscard]] const TypedKernels& typed(Storage storage) const {
+    return storage == Storage::f32 ? kernels.f32 : kernels.bf16;
+  }
+};
+
+class Step {
+ public:
+  virtual ~Step() = default;
+
+  /// Called once the memory is there.
+  virtual void bind(const Run& run) { (void)run; }
+  /// Takes over the flat weights into copies of its own, where it has any.
+  virtual void pack(Run& run) { (void)run; }
+  /// In training form or, with run.training off, in evaluation form.
+  virtual void forward(Run& run) = 0;
+  /// Writes its sources' gradient terms and its parameters' gradients.
+  virtual void backward(Run& run) = 0;
+  virtual void describe(const Run& run, std::vector<KernelChoice>& choices) const = 0;
+};
+
+/// Sums all terms of a gradient into the first one (rounding to its storage), which is returned.
+void* merged_gradient(const Run& run, const Value& value);
+
+}  // namespace paceline::engine::cpu
