@@ -1,5 +1,6 @@
 #include "cli/backend.h"
 
+#include "cli/doctor.h"
 #include "comm/make.h"
 #include "engine/make.h"
 
@@ -16,6 +17,7 @@ train::Backend make_backend(const std::string& device) {
             return comm::make_local(ranks, {.deadline = deadline});
           },
       .has_bf16_units = engine::has_bf16_units(device),
+      .libraries = libraries(),
   };
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/doctor.h"
 #include "study/study.h"
 #include "train/options.h"
 
@@ -39,9 +40,7 @@ struct Settings {
     std::filesystem::path html, markdown, csv, json;
   } report;
 
-  struct Doctor {
-    bool kernels = false;
-  } doctor;
+  DoctorOptions doctor;
 
   struct Data {
     std::string action;  ///< "info" or "verify"

@@ -1,0 +1,136 @@
+/// The rows of the learning rule: optimizer, learning rate, schedule.
+
+#include "cli/option_rows.h"
+#include "train/names.h"
+
+namespace paceline::cli {
+namespace {
+
+using train::Options;
+
+constexpr const char* kRule = "The rule";
+
+/// The usual values of an optimizer, so that --optimizer adam alone is a sensible training: PyTorch's
+/// defaults, and for sgd and lars those of the ResNet literature.
+void choose_optimizer(Options& options, engine::UpdateKind kind) {
+  using engine::UpdateKind;
+  engine::UpdateRule rule{.kind = kind};
+  switch (kind) {
+    case UpdateKind::sgd:
+      rule.momentum = 0.9;
+      rule.weight_decay = 5e-4;
+      options.lr = 0.1;
+      break;
+    case UpdateKind::lars:
+      rule.momentum = 0.9;
+      rule.weight_decay = 5e-4;
+      options.lr = 1;
+      break;
+    case UpdateKind::adam:
+      options.lr = 1e-3;
+      break;
+    case UpdateKind::adamw:
+      rule.weight_decay = 1e-2;
+      options.lr = 1e-3;
+      break;
+    case UpdateKind::rmsprop:
+      options.lr = 1e-3;
+      break;
+    case UpdateKind::adadelta:
+      rule.epsilon = 1e-6;
+      options.lr = 1;
+      break;
+  }
+  options.rule = rule;
+}
+
+template <typename Value, typename Find>
+Value named(std::string_view text, const std::vector<std::string>& names, Find find) {
+  return *find(names[one_of(text, names)]);
+}
+
+}  // namespace
+
+std::vector<Option> rule_rows() {
+  return {
+      {"optimizer", "NAME", kRule,
+       "sgd, adam, adamw, rmsprop, adadelta or lars; each brings its usual lr, momentum and weight decay",
+       kRuns,
+       [](S& s, Text t) {
+         choose_optimizer(s.train,
+                          named<engine::UpdateKind>(t, train::update_kind_names(), train::update_kind));
+       },
+       [](const S& s) { return std::string(train::name(s.train.rule.kind)); }},
+      {"lr", "X", kRule, "learning rate at the peak of the schedule, before --scale-lr", kRuns,
+       [](S& s, Text t) { s.train.lr = decimal(t, {.open_below = true}); },
+       [](const S& s) { return as_text(s.train.lr); }},
+      {"momentum", "X", kRule, "of sgd, lars and rmsprop", kRuns,
+       [](S& s, Text t) { s.train.rule.momentum = decimal(t, {.least = 0, .most = 0.9999}); },
+       [](const S& s) { return as_text(s.train.rule.momentum); }},
+      {"nesterov", "", kRule, "momentum that looks ahead (sgd)", kRuns,
+       [](S& s, Text t) { s.train.rule.nesterov = truth(t); },
+       [](const S& s) { return yes_no(s.train.rule.nesterov); }},
+      {"weight-decay", "X", kRule, "pull of every weight towards 0", kRuns,
+       [](S& s, Text t) { s.train.rule.weight_decay = decimal(t); },
+       [](const S& s) { return as_text(s.train.rule.weight_decay); }},
+      {"decay-norm-and-bias", "", kRule, "weight decay on biases and batch norm too (lars: never)", kRuns,
+       [](S& s, Text t) { s.train.rule.decay_norm_and_bias = truth(t); },
+       [](const S& s) { return yes_no(s.train.rule.decay_norm_and_bias); }},
+      {"beta1", "X", kRule, "adam, adamw: memory of the gradient", kRuns,
+       [](S& s, Text t) { s.train.rule.beta1 = decimal(t, {.least = 0, .most = 0.999999}); },
+       [](const S& s) { return as_text(s.train.rule.beta1); }},
+      {"beta2", "X", kRule, "adam, adamw: memory of its square", kRuns,
+       [](S& s, Text t) { s.train.rule.beta2 = decimal(t, {.least = 0, .most = 0.999999}); },
+       [](const S& s) { return as_text(s.train.rule.beta2); }},
+      {"alpha", "X", kRule, "rmsprop: memory of the squared gradient", kRuns,
+       [](S& s, Text t) { s.train.rule.alpha = decimal(t, {.least = 0, .most = 0.999999}); },
+       [](const S& s) { return as_text(s.train.rule.alpha); }},
+      {"rho", "X", kRule, "adadelta: memory of both squares", kRuns,
+       [](S& s, Text t) { s.train.rule.rho = decimal(t, {.least = 0, .most = 0.999999}); },
+       [](const S& s) { return as_text(s.train.rule.rho); }},
+      {"epsilon", "X", kRule, "adam, adamw, rmsprop, adadelta: keeps the division finite", kRuns,
+       [](S& s, Text t) { s.train.rule.epsilon = decimal(t, {.open_below = true}); },
+       [](const S& s) { return as_text(s.train.rule.epsilon); }},
+      {"trust", "X", kRule, "lars: the layer's step as a part of its weights", kRuns,
+       [](S& s, Text t) { s.train.rule.trust = decimal(t, {.open_below = true}); },
+       [](const S& s) { return as_text(s.train.rule.trust); }},
+      {"schedule", "KIND", kRule, "constant, step, cosine or one-cycle", kRuns,
+       [](S& s, Text t) {
+         s.train.schedule.kind =
+             named<train::ScheduleKind>(t, train::schedule_kind_names(), train::schedule_kind);
+       },
+       [](const S& s) { return std::string(train::name(s.train.schedule.kind)); }},
+      {"warmup", "EPOCHS", kRule, "linear rise of the learning rate in front of any schedule", kRuns,
+       [](S& s, Text t) { s.train.schedule.warmup_epochs = s.study.converge.warmup_epochs = decimal(t); },
+       [](const S& s) {
+         return as_text(s.command == kConverge ? s.study.converge.warmup_epochs
+                                               : s.train.schedule.warmup_epochs);
+       }},
+      {"step-epochs", "E", kRule, "step: every so many epochs ...", kRuns,
+       [](S& s, Text t) { s.train.schedule.step_epochs = decimal(t, {.open_below = true}); },
+       [](const S& s) { return as_text(s.train.schedule.step_epochs); }},
+      {"step-factor", "X", kRule, "step: ... the learning rate times this", kRuns,
+       [](S& s, Text t) { s.train.schedule.step_factor = decimal(t, {.open_below = true}); },
+       [](const S& s) { return as_text(s.train.schedule.step_factor); }},
+      {"final-factor", "X", kRule, "cosine, one-cycle: the last learning rate as a part of the peak", kRuns,
+       [](S& s, Text t) { s.train.schedule.final_factor = decimal(t, {.least = 0, .most = 1}); },
+       [](const S& s) { return as_text(s.train.schedule.final_factor); }},
+      {"one-cycle-peak", "X", kRule, "one-cycle: part of the training at which the peak stands", kRuns,
+       [](S& s, Text t) { s.train.schedule.one_cycle_peak = decimal(t, {.least = 0, .most = 1}); },
+       [](const S& s) { return as_text(s.train.schedule.one_cycle_peak); }},
+      {"one-cycle-start", "X", kRule, "one-cycle: the first learning rate as a part of the peak", kRuns,
+       [](S& s, Text t) { s.train.schedule.one_cycle_start = decimal(t, {.least = 0, .most = 1}); },
+       [](const S& s) { return as_text(s.train.schedule.one_cycle_start); }},
+      {"scale-lr", "RULE", kRule,
+       "learning rate times (global batch / --lr-batch): linear, its root: sqrt, or none", kRuns,
+       [](S& s, Text t) {
+         s.train.scale_lr = named<train::LrScaling>(t, train::lr_scaling_names(), train::lr_scaling);
+       },
+       [](const S& s) { return std::string(train::name(s.train.scale_lr)); }},
+      {"lr-batch", "B", kRule, "the global batch that --lr belongs to (default 128)", kRuns,
+       [](S& s, Text t) { s.train.lr_batch = whole_number(t, 1, kLargestBatch); },
+       [](const S& s) { return whole_or_none(s.train.lr_batch); }},
+  };
+}
+
+}  // namespace paceline::cli

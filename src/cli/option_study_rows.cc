@@ -1,0 +1,109 @@
+/// The rows of what is varied and timed, and of what is left behind.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include "cli/option_rows.h"
+
+#include <algorithm>
+
+namespace paceline::cli {
+namespace {
+
+const std::vector<std::string> kModes{"weak", "strong", "both"};
+
+constexpr const char* kCells = "What is varied and timed";
+constexpr const char* kOutput = "What is left behind";
+constexpr unsigned kStudies = kRuns & ~kTrain;
+
+void choose_batches(Settings& settings, std::string_view text) {
+  for (auto* axes : {&settings.study.sweep, &settings.study.scale}) {
+    axes->automatic_batches = text == "auto";
+    if (!axes->automatic_batches) axes->batches = whole_numbers(text, 1, kLargestBatch);
+  }
+}
+
+}  // namespace
+
+std::vector<Option> study_rows() {
+  return {
+      {"batches", "LIST|auto", kCells,
+       "batch sizes to compare, such as 32,128,512; auto: doubled until memory or the data set ends (sweep)",
+       kTimed, [](S& s, Text t) { choose_batches(s, t); },
+       [](const S& s) { return fmt::format("{}", fmt::join(s.study.scale.batches, ",")); }},
+      {"mode", "MODE", kCells,
+       "weak: --batches are local, the global batch grows with the workers; strong: they are global; or both",
+       kScale | kStudy, [](S& s, Text t) { s.study.scale.mode = kModes[one_of(t, kModes)]; },
+       [](const S& s) { return s.study.scale.mode; }},
+      {"repeats", "N", kCells, "times that every cell is run, interleaved; an interval needs at least 3",
+       kStudies,
+       [](S& s, Text t) {
+         s.study.sweep.repeats = s.study.scale.repeats = s.study.converge.repeats = small(t, 1, 1000);
+       },
+       [](const S& s) {
+         return whole(s.command == kConverge ? s.study.converge.repeats : s.study.scale.repeats);
+       }},
+      {"window-steps", "K", kCells, "time K steps instead of a whole epoch (train: and stop)",
+       kTrain | kTimed, [](S& s, Text t) { s.train.window_steps = whole_number(t, 1); },
+       [](const S& s) { return whole_or_none(std::max<std::int64_t>(0, s.train.window_steps)); }},
+      {"warmup-steps", "K", kCells, "steps before the clock starts", kTrain | kTimed,
+       [](S& s, Text t) { s.train.warmup_steps = whole_number(t, 0); },
+       [](const S& s) { return whole(s.train.warmup_steps); }},
+      {"cell-seconds", "X", kCells, "a cell that would take longer times fewer steps; 0: no limit", kTimed,
+       [](S& s, Text t) { s.study.sweep.cell_seconds = s.study.scale.cell_seconds = decimal(t); },
+       [](const S& s) { return as_text(s.study.scale.cell_seconds); }},
+      {"baseline-batch", "B", kCells, "converge: the global batch that the others are compared with",
+       kConverge | kStudy,
+       [](S& s, Text t) { s.study.converge.baseline_batch = whole_number(t, 1, kLargestBatch); },
+       [](const S& s) { return whole(s.study.converge.baseline_batch); }},
+      {"large-batch", "B", kCells, "converge: the large global batch whose accuracy is to be kept",
+       kConverge | kStudy,
+       [](S& s, Text t) { s.study.converge.large_batch = whole_number(t, 1, kLargestBatch); },
+       [](const S& s) { return whole(s.study.converge.large_batch); }},
+      {"quick", "", kCells, "sizes that end within five minutes on two cores", kStudy,
+       [](S& s, Text t) { s.study.quick = truth(t); }, [](const S& s) { return yes_no(s.study.quick); }},
+      {"with-sweep", "", kCells, "the batch sizes on one worker", kStudy,
+       [](S& s, Text t) { s.study.with_sweep = truth(t); },
+       [](const S& s) { return yes_no(s.study.with_sweep); }},
+      {"with-scale", "", kCells, "the numbers of workers", kStudy,
+       [](S& s, Text t) { s.study.with_scale = truth(t); },
+       [](const S& s) { return yes_no(s.study.with_scale); }},
+      {"with-converge", "", kCells, "what a large batch does to the accuracy", kStudy,
+       [](S& s, Text t) { s.study.with_converge = truth(t); },
+       [](const S& s) { return yes_no(s.study.with_converge); }},
+      {"out", "DIR", kOutput,
+       "directory for records, checkpoints and reports; study goes on with what is there", kRuns,
+       [](S& s, Text t) { s.train.out = t; }, [](const S& s) { return s.train.out.string(); }},
+      {"resume", "PATH", kOutput, "go on from a checkpoint: the file, or a directory whose newest is taken",
+       kTrain, [](S& s, Text t) { s.train.resume = t; }, [](const S& s) { return s.train.resume.string(); }},
+      {"checkpoints", "", kOutput, "write checkpoints (into --out)", kTrain,
+       [](S& s, Text t) { s.train.save_checkpoints = truth(t); },
+       [](const S& s) { return yes_no(s.train.save_checkpoints); }},
+      {"checkpoint-every", "N", kOutput, "epochs between checkpoints", kTrain,
+       [](S& s, Text t) { s.train.checkpoint_every = small(t, 1); },
+       [](const S& s) { return whole(s.train.checkpoint_every); }},
+      {"log-steps", "", kOutput, "keep the loss of every step in the record", kTrainings,
+       [](S& s, Text t) { s.train.log_steps = truth(t); },
+       [](const S& s) { return yes_no(s.train.log_steps); }},
+      {"json", "", kOutput,
+       "the record (a list, where there are several) alone on standard output, all else on standard error",
+       kRuns, [](S& s, Text t) { s.json = truth(t); }, [](const S& s) { return yes_no(s.json); }},
+      {"html", "FILE", kOutput, "one self-contained page", kReport, [](S& s, Text t) { s.report.html = t; },
+       [](const S& s) { return s.report.html.string(); }, "", false},
+      {"markdown", "FILE", kOutput, "the tables as Markdown", kReport,
+       [](S& s, Text t) { s.report.markdown = t; }, [](const S& s) { return s.report.markdown.string(); }, "",
+       false},
+      {"csv", "DIR", kOutput, "a CSV file a table", kReport, [](S& s, Text t) { s.report.csv = t; },
+       [](const S& s) { return s.report.csv.string(); }, "", false},
+      {"json", "FILE", kOutput, "the report as JSON, as the page reads it", kReport,
+       [](S& s, Text t) { s.report.json = t; }, [](const S& s) { return s.report.json.string(); }, "", false},
+      {"kernels", "MODEL", kOutput,
+       "which implementation each op of this model gets, and why the others were refused", kDoctor,
+       [](S& s, Text t) { s.doctor.kernels_model = t; }, [](const S& s) { return s.doctor.kernels_model; },
+       "", false},
+      {"measure", "", kOutput, "measure the memory's and the all-reduce's bandwidth: about two seconds",
+       kDoctor, [](S& s, Text t) { s.doctor.measure = truth(t); },
+       [](const S& s) { return yes_no(s.doctor.measure); }, "", false},
+  };
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,117 @@
+/// The rows of one training: what is trained, how much at a time and by whom, how long.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include "cli/option_rows.h"
+
+#include "base/error.h"
+#include "train/names.h"
+
+namespace paceline::cli {
+namespace {
+
+using train::Options;
+
+const std::vector<std::string> kPrecisions{"auto", "fp32", "bf16"};
+const std::vector<std::string> kDevices{"cpu", "reference"};
+
+constexpr const char* kWhat = "What is trained, on what";
+constexpr const char* kWho = "How much at a time, by whom";
+constexpr const char* kLong = "How long";
+
+void choose_batch_norm(Options& options, std::string_view text) {
+  constexpr std::string_view kGhost = "ghost:";
+  if (text.starts_with(kGhost)) {
+    options.batch_norm = engine::BatchNormMode::ghost;
+    options.ghost_size = static_cast<int>(whole_number(text.substr(kGhost.size()), 1, 1 << 20));
+    return;
+  }
+  const std::vector<std::string> names{"local", "sync", "ghost:N"};
+  const auto chosen = one_of(text, names);
+  if (chosen == 2)
+    base::fail(base::ErrorKind::usage, "must give a number for N, such as ghost:32, got '{}'", text);
+  options.batch_norm = chosen == 0 ? engine::BatchNormMode::local : engine::BatchNormMode::synchronised;
+}
+
+void choose_worker_list(Settings& settings, std::string_view text) {
+  settings.study.scale.workers.clear();
+  for (const auto count : whole_numbers(text, 1, kManyWorkers))
+    settings.study.scale.workers.push_back(static_cast<int>(count));
+}
+
+}  // namespace
+
+std::vector<Option> training_rows() {
+  return {
+      {"model", "NAME|FILE", kWhat,
+       "resnet18-cifar, resnet18, resnet8-cifar, mnist-cnn, or a TOML file of layers", kRuns,
+       [](S& s, Text t) { s.train.model = t; }, [](const S& s) { return s.train.model; }},
+      {"data", "SPEC", kWhat,
+       "cifar10:DIR (with ,test=FILE another test file), mnist:DIR, or synthetic, which needs no files",
+       kRuns, [](S& s, Text t) { s.train.data = t; }, [](const S& s) { return s.train.data; }},
+      {"device", "NAME", kWhat, "cpu, or reference: plain loops, slow, to compare with", kRuns | kDoctor,
+       [](S& s, Text t) { s.train.device = kDevices[one_of(t, kDevices)]; },
+       [](const S& s) { return s.train.device; }},
+      {"precision", "P", kWhat,
+       "fp32, bf16 (fp32 master weights), or auto: bf16 where the processor has units for it; the record "
+       "says which",
+       kRuns | kDoctor, [](S& s, Text t) { s.train.precision = kPrecisions[one_of(t, kPrecisions)]; },
+       [](const S& s) { return s.train.precision; }},
+      {"seed", "N", kWhat, "of weights, order, augmentation and dropout; the same seed gives the same run",
+       kRuns, [](S& s, Text t) { s.train.seed = static_cast<std::uint64_t>(whole_number(t, 0)); },
+       [](const S& s) { return std::to_string(s.train.seed); }},
+      {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns,
+       [](S& s, Text t) { s.train.augment = truth(t); }, [](const S& s) { return yes_no(s.train.augment); }},
+      {"label-smoothing", "X", kWhat, "part of the target spread evenly over all classes", kRuns,
+       [](S& s, Text t) { s.train.label_smoothing = decimal(t, {.least = 0, .most = 0.999}); },
+       [](const S& s) { return as_text(s.train.label_smoothing); }},
+      {"workers", "N", kWho, "workers that share every global batch", kTrain | kSweep | kConverge,
+       [](S& s, Text t) { s.train.workers = small(t, 1, kManyWorkers); },
+       [](const S& s) { return whole(s.train.workers); }},
+      {"workers", "LIST", kWho, "numbers of workers to compare, such as 1,2,4", kScale | kStudy,
+       [](S& s, Text t) { choose_worker_list(s, t); },
+       [](const S& s) { return fmt::format("{}", fmt::join(s.study.scale.workers, ",")); }},
+      {"threads", "N", kWho, "cores a worker computes with; 0: the machine's, shared out", kRuns | kDoctor,
+       [](S& s, Text t) { s.train.threads = small(t, 0, kManyWorkers); },
+       [](const S& s) { return whole(s.train.threads); }},
+      {"local-batch", "b", kWho,
+       "samples a worker and step; the global batch is this times the workers (default 128)",
+       kTrain | kDoctor, [](S& s, Text t) { s.train.local_batch = whole_number(t, 1, kLargestBatch); },
+       [](const S& s) { return whole_or_none(s.train.local_batch); }, "global-batch"},
+      {"global-batch", "B", kWho, "samples a step, of all workers together", kTrain,
+       [](S& s, Text t) { s.train.global_batch = whole_number(t, 1, kLargestBatch); },
+       [](const S& s) { return whole_or_none(s.train.global_batch); }, "local-batch"},
+      {"shard", "s", kWho,
+       "cut the global batch into shards of s samples: then any number of workers gives the same bits; "
+       "slower",
+       kRuns, [](S& s, Text t) { s.train.shard = whole_number(t, 1, kLargestBatch); },
+       [](const S& s) { return whole_or_none(s.train.shard); }},
+      {"bn", "MODE", kWho,
+       "which samples share batch-norm statistics: local (a worker's), sync (all workers'), ghost:N (groups "
+       "of N)",
+       kRuns, [](S& s, Text t) { choose_batch_norm(s.train, t); },
+       [](const S& s) { return train::name(s.train.batch_norm, s.train.ghost_size); }},
+      {"pin", "", kWho, "tie each worker to cores of its own, where the machine allows", kRuns,
+       [](S& s, Text t) { s.train.pin = truth(t); }, [](const S& s) { return yes_no(s.train.pin); }},
+      {"loader-threads", "N", kWho, "threads a worker that prepare batches while it computes", kRuns,
+       [](S& s, Text t) { s.train.loader_threads = small(t, 1, kManyWorkers); },
+       [](const S& s) { return whole(s.train.loader_threads); }},
+      {"bucket-mb", "X", kWho,
+       "gradients reduced at a time, in 1e6 bytes; smaller overlaps more and costs more calls", kRuns,
+       [](S& s, Text t) { s.train.bucket_mb = decimal(t, {.least = 0, .open_below = true}); },
+       [](const S& s) { return as_text(s.train.bucket_mb); }},
+      {"deadline", "SECONDS", kWho, "a reduction that takes longer is an error: a worker is lost", kRuns,
+       [](S& s, Text t) { s.train.deadline_s = small(t, 1); },
+       [](const S& s) { return whole(s.train.deadline_s); }},
+      {"epochs", "E", kLong, "passes over the training set, 0.5 allowed (default 1)", kTrainings | kStudy,
+       [](S& s, Text t) { s.train.epochs = decimal(t, {.open_below = true}); },
+       [](const S& s) { return decimal_or_none(s.train.epochs); }, "steps"},
+      {"steps", "S", kLong, "updates", kTrainings, [](S& s, Text t) { s.train.steps = whole_number(t, 1); },
+       [](const S& s) { return whole_or_none(s.train.steps); }, "epochs"},
+      {"evaluate-every", "N", kLong, "epochs between evaluations on the test set; 0: never", kTrainings,
+       [](S& s, Text t) { s.train.evaluate_every = small(t, 0); },
+       [](const S& s) { return whole(s.train.evaluate_every); }},
+  };
+}
+
+}  // namespace paceline::cli
