@@ -1,0 +1,136 @@
+#include "data/augment.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "fakes.h"
+
+namespace paceline::data {
+namespace {
+
+constexpr ImageFormat kFormat{.height = 6, .width = 5, .channels = 3};
+
+/// Pixel value that tells the place: never 0, which is the padding.
+std::vector<std::uint8_t> numbered_pixels(const ImageFormat& format) {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format.bytes()));
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(1 + i);
+  return pixels;
+}
+
+/// mean 0 and stddev 1 / 255: the normalised value is the byte itself, up to rounding.
+AugmentOptions bytes_as_they_are(int padding, bool flip, int channels = 3) {
+  const auto count = static_cast<std::size_t>(channels);
+  return {.crop_padding = padding,
+          .flip = flip,
+          .mean = std::vector<float>(count, 0.0f),
+          .stddev = std::vector<float>(count, 1.0f / 255.0f)};
+}
+
+struct View {
+  int shift_y, shift_x;
+  bool mirrored;
+  auto operator<=>(const View&) const = default;
+};
+
+std::vector<int> seen_through(const View& view, const std::vector<std::uint8_t>& pixels,
+                              const ImageFormat& format) {
+  std::vector<int> seen;
+  for (int y = 0; y < format.height; ++y)
+    for (int x = 0; x < format.width; ++x)
+      for (int c = 0; c < format.channels; ++c) {
+        const int column = view.mirrored ? format.width - 1 - x : x;
+        const int src_y = y + view.shift_y, src_x = column + view.shift_x;
+        const bool inside = src_y >= 0 && src_y < format.height && src_x >= 0 && src_x < format.width;
+        seen.push_back(
+            inside ? pixels[static_cast<std::size_t>((src_y * format.width + src_x) * format.channels + c)]
+                   : 0);
+      }
+  return seen;
+}
+
+std::vector<int> rounded(const std::vector<float>& values) {
+  std::vector<int> result;
+  for (const float value : values) result.push_back(static_cast<int>(value + 0.5f));
+  return result;
+}
+
+TEST(Augment, NormalisesByTheFormula) {
+  const Augment augment({.height = 1, .width = 256, .channels = 2},
+                        {.mean = {0.5f, 0.1f}, .stddev = {0.25f, 0.3f}});
+  std::vector<std::uint8_t> pixels;
+  for (int value = 0; value < 256; ++value) pixels.insert(pixels.end(), 2, static_cast<std::uint8_t>(value));
+  std::vector<float> dst(512);
+  augment.evaluate(pixels, dst);
+  for (int value = 0; value < 256; ++value) {
+    const auto at = static_cast<std::size_t>(2 * value);
+    EXPECT_NEAR(dst[at], (value / 255.0 - 0.5) / 0.25, 3e-7);
+    EXPECT_NEAR(dst[at + 1], (value / 255.0 - 0.1) / 0.3, 3e-6);  // 0.1f and 0.3f are not 0.1 and 0.3
+  }
+}
+
+TEST(Augment, TrainsOnTheSameAsItEvaluatesWithoutCropAndFlip) {
+  const Augment augment(kFormat, bytes_as_they_are(0, false));
+  const auto pixels = numbered_pixels(kFormat);
+  std::vector<float> trained(pixels.size()), evaluated(pixels.size());
+  augment.train(pixels, 3, 14, trained);
+  augment.evaluate(pixels, evaluated);
+  EXPECT_EQ(trained, evaluated);
+}
+
+// Every result is one of the views that crop and flip allow, each view comes, and about equally often.
+// Padding as wide as the image too: then a crop may see nothing but padding.
+TEST(Augment, GivesEveryCropAndFlipWithEqualChanceAndNothingElse) {
+  for (const int channels : {1, 2, 3})
+    for (const bool flip : {false, true})
+      for (const int padding : {0, 1, 6}) {
+        const ImageFormat format{.height = 6, .width = 5, .channels = channels};
+        const Augment augment(format, bytes_as_they_are(padding, flip, channels));
+        const auto pixels = numbered_pixels(format);
+        std::map<std::vector<int>, double> chance;
+        const double views = (2 * padding + 1) * (2 * padding + 1) * (flip ? 2 : 1);
+        for (int y = -padding; y <= padding; ++y)
+          for (int x = -padding; x <= padding; ++x)
+            for (const bool mirrored : {false, true})
+              if (!mirrored || flip) chance[seen_through({y, x, mirrored}, pixels, format)] += 1 / views;
+        std::map<std::vector<int>, int> count;
+        std::vector<float> dst(pixels.size());
+        constexpr int kDraws = 20000;
+        for (int position = 0; position < kDraws; ++position) {
+          augment.train(pixels, 0, position, dst);
+          const auto seen = rounded(dst);
+          ASSERT_TRUE(chance.contains(seen)) << "padding " << padding << " position " << position;
+          ++count[seen];
+        }
+        for (const auto& [seen, probability] : chance) {
+          const double expected = kDraws * probability;
+          EXPECT_NEAR(count[seen], expected, 6 * std::sqrt(expected))
+              << "padding " << padding << " flip " << flip;
+        }
+      }
+}
+
+TEST(Augment, IsAFunctionOfSeedEpochAndPosition) {
+  const auto pixels = numbered_pixels(kFormat);
+  const auto at = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
+    const Augment augment = full_augment(kFormat, seed);
+    std::vector<float> dst(pixels.size());
+    augment.train(pixels, epoch, position, dst);
+    return dst;
+  };
+  EXPECT_EQ(at(1, 2, 3), at(1, 2, 3));
+  // 50 views: over 200 places two independent sequences agree in 4 on average.
+  const auto agreeing = [&](auto first, auto second) {
+    int equal = 0;
+    for (std::int64_t i = 0; i < 200; ++i) equal += first(i) == second(i);
+    return equal;
+  };
+  EXPECT_LT(agreeing([&](auto i) { return at(0, 0, i); }, [&](auto i) { return at(0, 1, i); }), 20);
+  EXPECT_LT(agreeing([&](auto i) { return at(0, 0, i); }, [&](auto i) { return at(1, 0, i); }), 20);
+  EXPECT_LT(agreeing([&](auto i) { return at(0, 0, i); }, [&](auto i) { return at(0, 0, i + 1); }), 20);
+  EXPECT_LT(agreeing([&](auto i) { return at(0, 1, i); }, [&](auto i) { return at(1, 0, i); }), 20);
+}
+
+}  // namespace
+}  // namespace paceline::data

@@ -1,0 +1,92 @@
+#include "data/evaluation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "fakes.h"
+
+namespace paceline::data {
+namespace {
+
+TEST(EvaluationPart, CoversEverySampleOnce) {
+  for (const std::int64_t size : {0, 1, 7, 10, 10000})
+    for (const int world : {1, 2, 3, 8, 13}) {
+      std::int64_t next = 0;
+      for (int rank = 0; rank < world; ++rank) {
+        const Part part = evaluation_part(size, rank, world);
+        EXPECT_EQ(part.begin, next);
+        EXPECT_LE(part.end - part.begin, size / world + 1);
+        next = part.end;
+      }
+      EXPECT_EQ(next, size);
+    }
+}
+
+TEST(EvaluationBatches, YieldsItsPartOnceInOrderAndThenAgain) {
+  const NumberedDataset dataset(60);
+  const Augment augment = full_augment(dataset.format());
+  for (const auto& [begin, end] : {std::pair{0, 60}, {0, 1}, {7, 27}, {59, 60}, {20, 40}, {30, 30}})
+    for (const int batch : {1, 3, 10, 20, 1000})
+      for (const int threads : {1, 3}) {
+        EvaluationBatches batches(dataset, augment,
+                                  {.begin = begin, .end = end, .batch = batch, .threads = threads});
+        for (int pass = 0; pass < 3; ++pass) {
+          std::int64_t next = begin;
+          while (const EvaluationBatch* got = batches.next()) {
+            EXPECT_EQ(got->first, next);
+            EXPECT_EQ(got->count(), std::min<std::int64_t>(batch, end - next));
+            for (const auto label : got->labels) EXPECT_EQ(label, next++);
+          }
+          EXPECT_EQ(next, end);
+        }
+      }
+}
+
+TEST(EvaluationBatches, DoesNotAugment) {
+  const NumberedDataset dataset(30);
+  const Augment augment = full_augment(dataset.format());
+  EvaluationBatches batches(dataset, augment, {.begin = 0, .end = 30, .batch = 30});
+  const EvaluationBatch* batch = batches.next();
+  ASSERT_NE(batch, nullptr);
+  const auto bytes = static_cast<std::size_t>(dataset.format().bytes());
+  std::vector<std::uint8_t> pixels(bytes);
+  std::vector<float> expected(bytes);
+  for (std::int64_t i = 0; i < 30; ++i) {
+    dataset.read(i, pixels);
+    augment.evaluate(pixels, expected);
+    EXPECT_THAT(batch->images.subspan(static_cast<std::size_t>(i) * bytes, bytes),
+                testing::ElementsAreArray(expected));
+  }
+}
+
+TEST(EvaluationBatches, PreparesTheNextPassAhead) {
+  const NumberedDataset dataset(20);
+  const Augment augment = full_augment(dataset.format());
+  EvaluationBatches batches(dataset, augment, {.begin = 0, .end = 20, .batch = 10, .prefetch = 3});
+  batches.wait_until_prepared();
+  EXPECT_EQ(dataset.reads, 40);
+  while (batches.next()) {
+  }
+  EXPECT_EQ(batches.wait_s(), 0);
+}
+
+TEST(EvaluationBatches, TakesNoMoreMemoryThanItsPart) {
+  const ImageFormat format{.height = 4, .width = 4, .channels = 1};
+  EXPECT_EQ(EvaluationBatches::planned_bytes(format, {.begin = 0, .end = 5, .batch = 1000}), 3 * 5 * 68 + 16);
+  EXPECT_EQ(EvaluationBatches::planned_bytes(format, {.begin = 5, .end = 5, .batch = 1000}), 0);
+}
+
+TEST(EvaluationBatches, ThrowsWhatReadingThrew) {
+  NumberedDataset dataset(20);
+  dataset.on_read = [](std::int64_t index) {
+    if (index == 12) base::fail(base::ErrorKind::data, "sample 12 is unreadable");
+  };
+  const Augment augment = full_augment(dataset.format());
+  EvaluationBatches batches(dataset, augment, {.begin = 0, .end = 20, .batch = 10});
+  EXPECT_EQ(batches.next()->first, 0);
+  EXPECT_THROW((void)batches.next(), base::Error);
+}
+
+}  // namespace
+}  // namespace paceline::data

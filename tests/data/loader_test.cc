@@ -1,0 +1,174 @@
+#include "data/loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <thread>
+
+#include "allocations.h"
+#include "base/error.h"
+#include "fakes.h"
+
+namespace paceline::data {
+namespace {
+
+using testing::Each;
+
+/// All that a loader yields in `steps` steps, batch after batch.
+struct Yield {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+  std::vector<std::int64_t> places;  ///< epoch, step, first_position of each batch
+  bool operator==(const Yield&) const = default;
+};
+
+void append(Yield& all, const Batch& batch) {
+  all.images.insert(all.images.end(), batch.images.begin(), batch.images.end());
+  all.labels.insert(all.labels.end(), batch.labels.begin(), batch.labels.end());
+  all.places.insert(all.places.end(), {batch.epoch, batch.step, batch.first_position});
+}
+
+Yield run(const NumberedDataset& dataset, const LoaderOptions& options, int steps, std::uint64_t seed = 5) {
+  Loader loader(dataset, Sampler(dataset.size(), seed), full_augment(dataset.format(), seed), options);
+  Yield all;
+  for (int i = 0; i < steps; ++i) append(all, loader.next());
+  return all;
+}
+
+TEST(Loader, GivesTheSameGlobalBatchForAnyNumberOfWorkers) {
+  const NumberedDataset dataset(103);
+  constexpr std::int64_t kGlobal = 16;
+  constexpr int kSteps = 15;  // two epochs of 6 steps, and into the third
+  const Yield alone = run(dataset, {.global_batch = kGlobal, .local_batch = kGlobal}, kSteps);
+  for (const int workers : {2, 4, 8}) {
+    std::vector<std::unique_ptr<Loader>> loaders;
+    for (int rank = 0; rank < workers; ++rank)
+      loaders.push_back(std::make_unique<Loader>(
+          dataset, Sampler(dataset.size(), 5), full_augment(dataset.format(), 5),
+          LoaderOptions{
+              .global_batch = kGlobal, .local_batch = kGlobal / workers, .first = rank * kGlobal / workers}));
+    Yield together;
+    for (int step = 0; step < kSteps; ++step)
+      for (auto& loader : loaders) append(together, loader->next());
+    EXPECT_EQ(together.labels, alone.labels) << workers;
+    EXPECT_EQ(together.images, alone.images) << workers;
+  }
+}
+
+TEST(Loader, GivesTheSameBitsForAnyThreadsAndDepth) {
+  const NumberedDataset dataset(500);
+  const Yield one = run(dataset, {.global_batch = 64, .local_batch = 64}, 20);
+  for (const int threads : {1, 2, 3, 8})
+    for (const int prefetch : {1, 2, 5})
+      EXPECT_EQ(
+          run(dataset, {.global_batch = 64, .local_batch = 64, .threads = threads, .prefetch = prefetch}, 20),
+          one)
+          << threads << " threads, prefetch " << prefetch;
+}
+
+TEST(Loader, YieldsEachSampleOnceAnEpochAndDropsTheTail) {
+  for (const std::int64_t size : {10, 11, 19, 100}) {
+    const NumberedDataset dataset(size);
+    constexpr std::int64_t kBatch = 10;
+    Loader loader(dataset, Sampler(size, 1), full_augment(dataset.format()),
+                  {.global_batch = kBatch, .local_batch = kBatch});
+    EXPECT_EQ(loader.steps_per_epoch(), size / kBatch);
+    EXPECT_EQ(loader.dropped_per_epoch(), size % kBatch);
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      std::vector<int> seen(static_cast<std::size_t>(size));
+      for (std::int64_t step = 0; step < loader.steps_per_epoch(); ++step) {
+        const Batch& batch = loader.next();
+        EXPECT_EQ(batch.epoch, epoch);
+        EXPECT_EQ(batch.step, step);
+        EXPECT_EQ(batch.first_position, step * kBatch);
+        for (const auto label : batch.labels) ++seen[static_cast<std::size_t>(label)];
+      }
+      std::int64_t missing = 0;
+      for (const int count : seen) {
+        EXPECT_LE(count, 1);
+        missing += count == 0;
+      }
+      EXPECT_EQ(missing, size % kBatch) << size;
+    }
+  }
+}
+
+TEST(Loader, DropsOtherSamplesInTheNextEpoch) {
+  const NumberedDataset dataset(64 + 32);
+  Loader loader(dataset, Sampler(dataset.size(), 1), full_augment(dataset.format()),
+                {.global_batch = 64, .local_batch = 64});
+  std::vector<int> seen(96);
+  for (int epoch = 0; epoch < 30; ++epoch)
+    for (const auto label : loader.next().labels) ++seen[static_cast<std::size_t>(label)];
+  EXPECT_THAT(seen, Each(testing::Gt(0)));  // one sample missed 30 times: (1/3)^30
+}
+
+TEST(Loader, ResumesWhereItIsTold) {
+  const NumberedDataset dataset(70);
+  LoaderOptions options{.global_batch = 16, .local_batch = 8, .first = 8};
+  const Yield whole = run(dataset, options, 12);  // 4 steps an epoch
+  for (const int skipped : {1, 3, 4, 5, 9}) {
+    for (const bool at_end : {false, true}) {
+      if (at_end && skipped % 4 != 0) continue;
+      options.start_epoch = skipped / 4 - (at_end ? 1 : 0);
+      options.start_step = at_end ? 4 : skipped % 4;  // the end of an epoch is the start of the next
+      const Yield rest = run(dataset, options, 12 - skipped);
+      const auto from = [&](const auto& all, std::size_t per_step) {
+        return std::vector(all.begin() + static_cast<std::ptrdiff_t>(per_step) * skipped, all.end());
+      };
+      EXPECT_EQ(rest.labels, from(whole.labels, 8)) << skipped;
+      EXPECT_EQ(rest.images, from(whole.images, 8 * 60)) << skipped;
+      EXPECT_EQ(rest.places, from(whole.places, 3)) << skipped;
+    }
+  }
+}
+
+TEST(Loader, ThrowsWhatReadingThrew) {
+  NumberedDataset dataset(40);
+  dataset.on_read = [](std::int64_t index) {
+    if (index == 17) base::fail(base::ErrorKind::data, "sample 17 is unreadable");
+  };
+  Loader loader(dataset, Sampler(40, 0, false), full_augment(dataset.format()),
+                {.global_batch = 10, .local_batch = 10, .threads = 2});
+  EXPECT_EQ(loader.next().labels[0], 0);
+  EXPECT_THROW((void)loader.next(), base::Error);
+}
+
+TEST(Loader, CountsWaitsAndBatches) {
+  NumberedDataset dataset(40);
+  std::atomic<Loader*> shared = nullptr;
+  dataset.on_read = [&](std::int64_t index) {
+    if (index == 0)
+      while (shared.load() == nullptr || !shared.load()->is_waiting()) std::this_thread::yield();
+  };
+  Loader loader(dataset, Sampler(40, 0, false), full_augment(dataset.format()),
+                {.global_batch = 20, .local_batch = 20});
+  shared = &loader;
+  (void)loader.next();
+  EXPECT_EQ(loader.statistics().waits, 1);
+  EXPECT_GT(loader.statistics().wait_s, 0);
+  EXPECT_EQ(loader.statistics().batches, 1);
+}
+
+TEST(Loader, PreparesOnlyItsOwnPart) {
+  const NumberedDataset dataset(80);
+  Loader loader(dataset, Sampler(80, 0), full_augment(dataset.format()),
+                {.global_batch = 40, .local_batch = 10, .first = 30, .prefetch = 3});
+  loader.wait_until_prepared();
+  EXPECT_EQ(dataset.reads, 40);
+}
+
+TEST(Loader, AllocatesNothingAfterItsConstruction) {
+  const NumberedDataset dataset(1000);
+  Loader loader(dataset, Sampler(1000, 0), full_augment(dataset.format()),
+                {.global_batch = 32, .local_batch = 32, .threads = 2});
+  loader.wait_until_prepared();
+  const auto before = allocations_so_far();
+  for (int i = 0; i < 100; ++i) (void)loader.next();
+  loader.wait_until_prepared();
+  EXPECT_EQ(allocations_so_far(), before);
+}
+
+}  // namespace
+}  // namespace paceline::data

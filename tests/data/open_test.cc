@@ -1,0 +1,68 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/dataset.h"
+#include "data/files.h"
+#include "data/spec.h"
+
+namespace paceline::data {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(Spec, IsTakenApart) {
+  const Spec spec = parse_spec("cifar10:/data/a:b,test=x=y.bin,k=");
+  EXPECT_EQ(spec.name, "cifar10");
+  EXPECT_EQ(spec.directory, "/data/a:b");
+  EXPECT_EQ(spec.options, (std::map<std::string, std::string>{{"test", "x=y.bin"}, {"k", ""}}));
+  EXPECT_EQ(parse_spec("synthetic").name, "synthetic");
+  EXPECT_EQ(parse_spec("").name, "");
+  EXPECT_EQ(parse_spec("synthetic,seed=c:d").directory, "");
+}
+
+TEST(Open, SaysWhatIsWrongWithASpec) {
+  struct Case {
+    const char* spec;
+    std::vector<const char*> said;
+  };
+  const Case cases[] = {
+      {"cifar", {"no data set 'cifar'", "did you mean 'cifar10'?"}},
+      {"sinthetic", {"did you mean 'synthetic'?"}},
+      {"imagenet", {"no data set 'imagenet'", "known are cifar10, mnist, synthetic"}},
+      {"", {"no data set ''"}},
+      {"mnist", {"needs their directory", "write mnist:DIR"}},
+      {"cifar10:", {"needs their directory", "write cifar10:DIR[,test=FILE]"}},
+      {"synthetic:/tmp", {"takes no directory ('/tmp')"}},
+      {"synthetic,tarin=5", {"synthetic has no option 'tarin'", "did you mean 'train'?"}},
+      {"mnist:/tmp,test=5", {"mnist has no option 'test'"}},
+      {"synthetic,train", {"key=value", "'train'"}},
+      {"synthetic,=5", {"key=value", "'=5'"}},
+      {"synthetic,", {"key=value", "''"}},
+      {"synthetic,seed=1,seed=2", {"'seed' is given twice"}},
+      {"synthetic,train=0", {"train is a whole number from 1 to 1000000000, not '0'"}},
+      {"synthetic,train=ten", {"not 'ten'"}},
+      {"synthetic,test=5x", {"not '5x'"}},
+      {"synthetic,test=", {"not ''"}},
+      {"synthetic,train=99999999999999999999", {"not '99999999999999999999'"}},
+      {"synthetic,seed=-1", {"seed is a whole number from 0", "not '-1'"}},
+  };
+  for (const auto& c : cases) {
+    const auto error = error_of([&] { (void)open(c.spec); });
+    EXPECT_EQ(error.kind, base::ErrorKind::usage) << c.spec;
+    for (const char* part : c.said) EXPECT_THAT(error.text, HasSubstr(part));
+    EXPECT_THAT(error.text, HasSubstr(std::string("'") + c.spec + "'"));
+  }
+}
+
+TEST(Open, KnowsEveryFormatThatItNames) {
+  for (const auto& format : known_formats()) {
+    EXPECT_THAT(format.usage, testing::StartsWith(format.name));
+    // Whatever is wrong with the bare name, it is not that it is unknown.
+    EXPECT_THAT(error_of([&] { (void)open(format.name); }).text,
+                testing::Not(HasSubstr("there is no data set")));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::data

@@ -1,0 +1,146 @@
+#include "data/prefetch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "fakes.h"
+
+namespace paceline::data {
+namespace {
+
+constexpr ImageFormat kFormat{.height = 2, .width = 2, .channels = 1};
+
+/// Batch n has n % batch + 1 samples; sample i of it has the label 1000 n + i.
+Prefetch::Options numbered(std::int64_t batch, int threads, int prefetch) {
+  return {.format = kFormat,
+          .batch = batch,
+          .threads = threads,
+          .prefetch = prefetch,
+          .samples = [batch](std::int64_t number) { return number % batch + 1; },
+          .prepare =
+              [](std::int64_t number, std::int64_t i, std::span<std::uint8_t>, std::span<float> dst) {
+                for (auto& value : dst) value = static_cast<float>(1000 * number + i);
+                return static_cast<std::int32_t>(1000 * number + i);
+              }};
+}
+
+TEST(Prefetch, YieldsBatchesInOrderAndWholeForAnyThreadsAndDepth) {
+  for (const std::int64_t batch : {1, 15, 16, 17, 50})
+    for (const int threads : {1, 2, 5})
+      for (const int depth : {1, 2, 7}) {
+        Prefetch prefetch(numbered(batch, threads, depth));
+        for (std::int64_t n = 0; n < 60; ++n) {
+          const auto view = prefetch.next();
+          ASSERT_EQ(view.number, n);
+          ASSERT_EQ(static_cast<std::int64_t>(view.labels.size()), n % batch + 1);
+          ASSERT_EQ(view.images.size(), view.labels.size() * 4);
+          for (std::size_t i = 0; i < view.labels.size(); ++i) {
+            ASSERT_EQ(view.labels[i], 1000 * n + static_cast<std::int64_t>(i));
+            for (std::size_t j = 0; j < 4; ++j)
+              ASSERT_EQ(view.images[4 * i + j], static_cast<float>(view.labels[i]));
+          }
+        }
+      }
+}
+
+TEST(Prefetch, PreparesAsFarAheadAsToldAndNoFurther) {
+  std::atomic<int> prepared = 0;
+  auto options = numbered(10, 3, 4);
+  options.samples = [](std::int64_t) { return 10; };
+  options.prepare = [&](auto, auto, auto, auto) { return prepared++; };
+  Prefetch prefetch(options);
+  prefetch.wait_until_prepared();
+  EXPECT_EQ(prepared, 50);  // 4 ahead and the one that the reader will hold
+  (void)prefetch.next();    // the reader holds batch 0: nothing is handed back yet
+  prefetch.wait_until_prepared();
+  EXPECT_EQ(prepared, 50);
+  (void)prefetch.next();
+  prefetch.wait_until_prepared();
+  EXPECT_EQ(prepared, 60);
+}
+
+TEST(Prefetch, CountsNoWaitForABatchThatIsReady) {
+  Prefetch prefetch(numbered(8, 2, 3));
+  for (int i = 0; i < 20; ++i) {
+    prefetch.wait_until_prepared();
+    (void)prefetch.next();
+  }
+  const auto statistics = prefetch.statistics();
+  EXPECT_EQ(statistics.batches, 20);
+  EXPECT_EQ(statistics.waits, 0);
+  EXPECT_EQ(statistics.wait_s, 0);
+  EXPECT_GT(statistics.prepare_s, 0);
+}
+
+// The preparing thread goes on only once the reader is seen to wait, so the wait cannot be missed.
+TEST(Prefetch, CountsTheWaitForABatchThatIsNot) {
+  std::atomic<Prefetch*> shared = nullptr;
+  auto options = numbered(1, 1, 1);
+  options.prepare = [&](auto number, auto, auto, auto) {
+    if (number == 0)
+      while (shared.load() == nullptr || !shared.load()->is_waiting()) std::this_thread::yield();
+    return 0;
+  };
+  Prefetch prefetch(options);
+  shared = &prefetch;
+  (void)prefetch.next();
+  EXPECT_EQ(prefetch.statistics().waits, 1);
+  EXPECT_GT(prefetch.statistics().wait_s, 0);
+  prefetch.wait_until_prepared();
+  (void)prefetch.next();
+  EXPECT_EQ(prefetch.statistics().waits, 1);
+}
+
+TEST(Prefetch, ThrowsWhatPreparingThrewAtThatBatchAndAfter) {
+  for (const int threads : {1, 2, 4}) {
+    auto options = numbered(100, threads, 3);
+    options.samples = [](std::int64_t) { return 100; };
+    options.prepare = [](std::int64_t number, std::int64_t i, auto, auto) -> std::int32_t {
+      if (number == 2 && i >= 40) throw std::runtime_error("sample " + std::to_string(i));
+      return 0;
+    };
+    Prefetch prefetch(options);
+    EXPECT_EQ(prefetch.next().number, 0);
+    EXPECT_EQ(prefetch.next().number, 1);
+    for (int again = 0; again < 2; ++again) {
+      try {
+        (void)prefetch.next();
+        FAIL() << "batch 2 cannot be prepared";
+      } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "sample 40");  // the first bad one, whichever thread met one first
+      }
+    }
+  }
+}
+
+// A batch of a million samples is under way when the object goes: the thread stops after the sample it is at.
+TEST(Prefetch, StopsWithinABatch) {
+  std::atomic<std::int64_t> prepared = 0;
+  constexpr std::int64_t kMany = 1'000'000;
+  auto options = numbered(kMany, 2, 1);
+  options.samples = [](std::int64_t) { return kMany; };
+  options.prepare = [&](auto, auto, auto, auto) {
+    std::this_thread::yield();
+    return static_cast<std::int32_t>(prepared++);
+  };
+  {
+    const Prefetch prefetch(options);
+    while (prepared == 0) std::this_thread::yield();
+  }
+  EXPECT_LT(prepared, kMany);
+}
+
+TEST(Prefetch, StopsBeforeAnythingWasAskedFor) {
+  for (int i = 0; i < 200; ++i) const Prefetch prefetch(numbered(3, 3, 2));
+}
+
+TEST(Prefetch, PlansTheMemoryOfItsSlots) {
+  // 4 slots of 10 samples of 4 floats and a label, and 2 threads with one stored image each
+  EXPECT_EQ(Prefetch::planned_bytes(kFormat, 10, 2, 3), 4 * 10 * (4 * 4 + 4) + 2 * 4);
+}
+
+}  // namespace
+}  // namespace paceline::data
