@@ -31,14 +31,14 @@ endif()
 
 find_program(NPM npm)
 find_program(NODE NAMES node nodejs)
-set(web_node_version 0)
+set(web_node_version none)
 if(NODE)
   execute_process(COMMAND ${NODE} --version OUTPUT_VARIABLE web_node_version OUTPUT_STRIP_TRAILING_WHITESPACE)
   string(REPLACE "v" "" web_node_version "${web_node_version}")
 endif()
-if(NOT NPM OR web_node_version VERSION_LESS 18)
-  message(NOTICE "-- web: the report page is not built: it needs npm and node 18 or newer (node found: "
-                 "${web_node_version}); apt-get install nodejs npm, then run cmake again")
+if(NOT NPM OR NOT NODE OR web_node_version VERSION_LESS 18)
+  message(NOTICE "-- web: the report page is not built: it needs npm and node 18 or newer (found: "
+                 "node ${web_node_version}); apt-get install nodejs npm, then run cmake again")
   return()
 endif()
 
