@@ -47,7 +47,7 @@ class TrainingTest : public testing::Test {
     Options options;
     options.model = (directory_ / "small.toml").string();
     options.data = "synthetic,train=96,test=40";
-    options.device = "cpu";
+    options.device = "reference";
     options.precision = "fp32";
     options.global_batch = 16;
     options.epochs = 0;
@@ -68,37 +68,37 @@ class TrainingTest : public testing::Test {
  private:
   static constexpr const char* kModel = R"(
 [[layer]]
-kind = "conv2d"
+op = "conv2d"
 name = "conv1"
 channels = 16
 kernel = 3
 padding = 1
 stride = 2
 [[layer]]
-kind = "batch_norm"
+op = "batch_norm"
 name = "bn1"
 [[layer]]
-kind = "relu"
+op = "relu"
 [[layer]]
-kind = "conv2d"
+op = "conv2d"
 name = "conv2"
 channels = 16
 kernel = 3
 padding = 1
 stride = 2
 [[layer]]
-kind = "batch_norm"
+op = "batch_norm"
 name = "bn2"
 [[layer]]
-kind = "relu"
+op = "relu"
 [[layer]]
-kind = "max_pool"
+op = "max_pool"
 kernel = 2
 [[layer]]
-kind = "dropout"
+op = "dropout"
 probability = 0.25
 [[layer]]
-kind = "dense"
+op = "dense"
 name = "fc"
 features = "classes"
 )";
