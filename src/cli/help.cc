@@ -27,7 +27,8 @@ std::string two_columns(std::string left, std::string_view text) {
     const auto end = std::min(text.find(' '), text.size());
     const auto word = text.substr(0, end);
     if (column > kLeft && column + word.size() > kWidth) {
-      result += "\n" + std::string(kLeft, ' ');
+      result.back() = '\n';  // the blank behind the word before
+      result += std::string(kLeft, ' ');
       column = kLeft;
     }
     result += word;

@@ -57,9 +57,11 @@ std::string listed(const std::vector<Number>& values) {
 void print_classes(const data::Source& source, const Census& train, const Census& test) {
   const auto most =
       std::max<std::int64_t>(1, *std::max_element(train.per_class.begin(), train.per_class.end()));
-  fmt::print("\n  {:>3}  {:<16} {:>8} {:>8}\n", "", "class", "train", "test");
+  std::size_t width = 5;
+  for (const auto& name : source.class_names) width = std::max(width, name.size());
+  fmt::print("\n  {:>3}  {:<{}} {:>8} {:>8}\n", "", "class", width, "train", "test");
   for (std::size_t c = 0; c < train.per_class.size(); ++c)
-    fmt::print("  {:>3}  {:<16} {:>8} {:>8}  {}\n", c, source.class_names[c], train.per_class[c],
+    fmt::print("  {:>3}  {:<{}} {:>8} {:>8}  {}\n", c, source.class_names[c], width, train.per_class[c],
                test.per_class[c], std::string(static_cast<std::size_t>(30 * train.per_class[c] / most), '#'));
 }
 

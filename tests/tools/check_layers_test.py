@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""tools/check_layers on made-up trees: every rule is broken once, and a tree that keeps them all passes."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "check_layers"
+
+GOOD = {
+    "base/error.h": "",
+    "data/loader.cc": '#include "base/error.h"\n#include <vector>\n',
+    "graph/graph.h": "",
+    "engine/engine.h": '#include "graph/graph.h"\n',
+    "engine/cpu/cpu_engine.h": '#include "engine/engine.h"\n',
+    "engine/cpu/cpu_engine.cc": '#include "engine/cpu/cpu_engine.h"\n',
+    "engine/reference/reference_engine.h": '#include "engine/engine.h"\n',
+    "engine/make.cc": '#include "engine/cpu/cpu_engine.h"\n#include "engine/reference/reference_engine.h"\n',
+    "engine/make.h": "",
+    "comm/communicator.h": "",
+    "comm/local/local.h": "",
+    "comm/make.cc": '#include "comm/local/local.h"\n',
+    "measure/record.h": "",
+    "train/run.cc": '#include "engine/engine.h"\n#include "comm/communicator.h"\n#include "measure/record.h"\n',
+    "study/study.cc": '#include "measure/record.h"\n',
+    "report/build.cc": "",
+    "cli/backend.cc": '#include "engine/make.h"\n#include "engine/cpu/cpu_engine.h"\n',
+}
+
+
+def check(files):
+    """Exit code and output of the tool on a tree of these files below src/."""
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in files.items():
+            path = Path(root) / "src" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        done = subprocess.run([sys.executable, str(TOOL), root], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+
+class CheckLayers(unittest.TestCase):
+    def test_a_tree_that_keeps_the_table_passes(self):
+        code, text = check(GOOD)
+        self.assertEqual(code, 0, text)
+        self.assertIn(f"{len(GOOD)} files", text)
+
+    def breaks(self, file, line, rule, before=""):
+        code, text = check({**GOOD, file: before + line + "\n"})
+        self.assertEqual(code, 1, text)
+        self.assertIn(f"src/{file}:{before.count(chr(10)) + 1}: {rule}", text)
+        self.assertEqual(len(text.strip().splitlines()), 1, text)
+
+    def test_base_includes_nothing_of_ours(self):
+        self.breaks("base/clock.h", '#include "graph/graph.h"', "base may not include graph", "#pragma once\n\n")
+
+    def test_the_lower_folders_never_include_one_another(self):
+        self.breaks("data/bad.h", '#include "measure/record.h"', "data may not include measure")
+        self.breaks("comm/bad.h", '#include "graph/graph.h"', "comm may not include graph")
+
+    def test_study_sees_no_engine(self):
+        self.breaks("study/bad.cc", '#include "engine/engine.h"', "study may not include engine")
+
+    def test_report_sees_no_train(self):
+        self.breaks("report/bad.cc", '  #  include "train/run.cc"', "report may not include train")
+
+    def test_train_sees_only_interfaces(self):
+        self.breaks("train/bad.cc", '#include "engine/make.h"', "train may include of engine only engine/engine.h")
+        self.breaks("train/bad.cc", "#include <comm/local/local.h>", "train may include of comm only")
+
+    def test_engines_never_include_one_another(self):
+        self.breaks("engine/cpu/bad.cc", '#include "engine/reference/reference_engine.h"',
+                    "backends never include one another")
+
+    def test_a_path_beside_the_file_is_seen_through(self):
+        self.breaks("engine/cpu/bad.cc", '#include "../reference/reference_engine.h"',
+                    "backends never include one another")
+
+    def test_only_make_and_cli_name_a_backend(self):
+        self.breaks("engine/engine.cc", '#include "engine/cpu/cpu_engine.h"', "only cli and engine/make.cc name")
+        self.breaks("comm/other.cc", '#include "comm/local/local.h"', "only cli and comm/make.cc name")
+
+    def test_a_file_outside_the_folders_is_named(self):
+        self.breaks("paceline.cc", "", "stands in no folder of the design")
+        self.breaks("utils/string.h", "", "stands in no folder of the design")
+
+    def test_a_missing_tree_is_said(self):
+        done = subprocess.run([sys.executable, str(TOOL), "/nonexistent"], capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("is no directory", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
