@@ -1,0 +1,168 @@
+// Each op between a 1x1 convolution (whose weight gradient shows d_src) and a dense layer (whose weights make
+// the gradient different at every position), over the shapes that break kernels.
+
+#include "compare.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using graph::Builder;
+
+/// input [channels, size, size] -> 1x1 convolution -> `op` -> dense -> loss.
+graph::Graph sandwich(int channels, int size, const std::function<int(Builder&, int)>& op, int image_channels = 3) {
+  Builder model("sandwich");
+  int value = model.conv2d(model.input({image_channels, size, size}), "before",
+                           {.channels = channels, .kernel = 1, .bias = true});
+  value = op(model, value);
+  value = model.dense(value, "after", {.features = 5});
+  model.loss(value, 0.1);
+  return model.finish();
+}
+
+double root(double x) { return std::sqrt(x); }
+
+TEST(CpuEngine, ConvolvesLikeTheReference) {
+  struct Case {
+    int in, out, size, kernel, stride, padding, batch;
+    bool bias;
+  };
+  for (const Case& c : {Case{1, 16, 5, 3, 1, 1, 7, true}, Case{3, 24, 8, 3, 2, 1, 2, false},
+                        Case{16, 32, 4, 1, 2, 0, 16, false}, Case{24, 40, 7, 3, 1, 1, 1, true},
+                        Case{32, 3, 11, 5, 2, 2, 2, true}, Case{40, 16, 8, 7, 2, 3, 7, false},
+                        Case{16, 16, 1, 1, 1, 0, 33, true}, Case{64, 64, 4, 3, 1, 1, 16, false}}) {
+    SCOPED_TRACE(testing::Message() << c.in << "->" << c.out << " size " << c.size << " kernel " << c.kernel
+                                    << " stride " << c.stride << " batch " << c.batch);
+    const auto graph = sandwich(c.in, c.size, [&](Builder& model, int src) {
+      return model.conv2d(src, "conv",
+                          {.channels = c.out, .kernel = c.kernel, .stride = c.stride, .padding = c.padding, .bias = c.bias});
+    });
+    const double reduction = std::max({1.0 * c.in * c.kernel * c.kernel, 1.0 * c.batch * c.size * c.size});
+    for (const Variant& variant : variants())
+      expect_like_reference(graph, {.batch = c.batch}, variant, tolerance(variant.precision, 3 * root(reduction) + 8));
+  }
+}
+
+TEST(CpuEngine, ConvolvesImagesOfOneAndThreeChannels) {
+  for (const int channels : {1, 3})
+    for (const int kernel : {3, 5, 7}) {
+      Builder model("stem");
+      int value = model.conv2d(model.input({channels, 11, 11}), "conv",
+                               {.channels = 16, .kernel = kernel, .stride = 2, .padding = kernel / 2, .bias = true});
+      value = model.dense(model.relu(value), "fc", {.features = 4});
+      model.loss(value, 0);
+      const auto graph = model.finish();
+      for (const Variant& variant : variants())
+        expect_like_reference(graph, {.batch = 5}, variant, tolerance(variant.precision, 40));
+    }
+}
+
+TEST(CpuEngine, NormalisesLikeTheReference) {
+  for (const int channels : {1, 3, 16, 24, 40})
+    for (const int size : {1, 4, 5})
+      for (const int batch : {2, 7, 33}) {
+        if (batch == 2 && size == 1) continue;  // two rows: the result is a sign, and its gradient a difference of equals
+        SCOPED_TRACE(testing::Message() << channels << " channels, size " << size << ", batch " << batch);
+        const auto graph =
+            sandwich(channels, size, [](Builder& model, int src) { return model.batch_norm(src, "bn"); });
+        for (const Variant& variant : variants())
+          expect_like_reference(graph, {.batch = batch}, variant, tolerance(variant.precision, 60));
+      }
+}
+
+TEST(CpuEngine, NormalisesGroupsOfTheBatch) {
+  const auto graph = sandwich(24, 4, [](Builder& model, int src) { return model.relu(model.batch_norm(src, "bn")); });
+  for (const Variant& variant : variants())
+    for (const int ghost : {1, 2, 4, 8})
+      expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = ghost}, variant,
+                            tolerance(variant.precision, 60));
+}
+
+TEST(CpuEngine, FusesResidualBlocksWithoutChangingThem) {
+  for (const int channels : {16, 24}) {
+    const auto graph = sandwich(channels, 5, [&](Builder& model, int src) {
+      // An identity block, a block whose shortcut has a batch norm of its own, a plain sum, a value read thrice.
+      int branch = model.relu(model.batch_norm(model.conv2d(src, "a1", {.channels = channels, .padding = 1}), "n1"));
+      branch = model.batch_norm(model.conv2d(branch, "a2", {.channels = channels, .padding = 1}), "n2");
+      const int first = model.relu(model.add(branch, src));
+      branch = model.batch_norm(model.conv2d(first, "b1", {.channels = channels, .padding = 1}), "n3");
+      const int shortcut = model.batch_norm(model.conv2d(first, "b2", {.channels = channels, .kernel = 1}), "n4");
+      const int second = model.relu(model.add(branch, shortcut));
+      const int third = model.add(model.relu(second), second);
+      return model.relu(model.add(third, second));
+    });
+    for (const Variant& variant : variants())
+      expect_like_reference(graph, {.batch = 7}, variant, tolerance(variant.precision, 200));
+  }
+}
+
+TEST(CpuEngine, ComputesElementwiseOpsLikeTheReference) {
+  for (const int channels : {1, 3, 24, 32}) {
+    const std::vector<std::pair<const char*, std::function<int(Builder&, int)>>> ops = {
+        {"relu", [](Builder& m, int src) { return m.relu(src); }},
+        {"gelu", [](Builder& m, int src) { return m.gelu(src); }},
+        {"relu of gelu", [](Builder& m, int src) { return m.relu(m.gelu(src)); }},
+        {"twice", [](Builder& m, int src) { return m.add(src, src); }},
+        {"add", [](Builder& m, int src) { return m.add(m.gelu(src), m.relu(src)); }},
+        {"dropout", [](Builder& m, int src) { return m.dropout(src, {.probability = 0.4}); }},
+        {"dropout, dropout",
+         [](Builder& m, int src) { return m.dropout(m.dropout(m.relu(src), {.probability = 0.2}), {.probability = 0.4}); }},
+        {"global", [](Builder& m, int src) { return m.global_average_pool(src); }},
+    };
+    for (const auto& [name, op] : ops)
+      for (const int size : {1, 5}) {
+        SCOPED_TRACE(testing::Message() << name << ", " << channels << " channels, size " << size);
+        const auto graph = sandwich(channels, size, op);
+        for (const Variant& variant : variants())
+          expect_like_reference(graph, {.batch = 7, .seed = 11}, variant, tolerance(variant.precision, 60));
+      }
+  }
+}
+
+TEST(CpuEngine, PoolsLikeTheReference) {
+  struct Case {
+    int size, kernel, stride, padding;
+  };
+  for (const Case& c : {Case{4, 2, 2, 0}, Case{11, 3, 2, 1}, Case{5, 3, 1, 1}, Case{7, 2, 3, 0}, Case{8, 5, 2, 2}})
+    for (const int channels : {3, 16, 40}) {
+      SCOPED_TRACE(testing::Message() << "size " << c.size << " kernel " << c.kernel << " stride " << c.stride);
+      const auto max = sandwich(channels, c.size, [&](Builder& model, int src) {
+        return model.max_pool(src, {.kernel = c.kernel, .stride = c.stride, .padding = c.padding});
+      });
+      const auto average = sandwich(channels, c.size, [&](Builder& model, int src) {
+        return model.average_pool(src, {.kernel = c.kernel, .stride = c.stride, .padding = c.padding});
+      });
+      for (const Variant& variant : variants()) {
+        // Rounded to bf16, two values of a window may tie and another one win: only float is compared.
+        if (variant.precision == Precision::f32)
+          expect_like_reference(max, {.batch = 3}, variant, tolerance(variant.precision, 60));
+        expect_like_reference(average, {.batch = 3}, variant, tolerance(variant.precision, 60));
+      }
+    }
+}
+
+TEST(CpuEngine, FlattensInChannelHeightWidthOrder) {
+  for (const int channels : {1, 3, 16, 40}) {
+    const auto graph = sandwich(channels, 4, [](Builder& model, int src) {
+      return model.relu(model.dense(src, "fc1", {.features = 24}));
+    });
+    for (const Variant& variant : variants())
+      for (const int batch : {1, 2, 16})
+        expect_like_reference(graph, {.batch = batch}, variant, tolerance(variant.precision, 100));
+  }
+}
+
+TEST(CpuEngine, LetsNaNThroughToTheLoss) {
+  const auto graph = toy::every_op(0);
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name);
+    auto engine = compile(graph, options_of(variant, {.batch = 4}), variant.tuning);
+    toy::initialise(*engine, 1);
+    toy::Samples samples(graph, 0, 4);
+    samples.images[17] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_FALSE(std::isfinite(engine->forward(samples.step(0.25)).loss));
+    EXPECT_FALSE(std::isfinite(engine->evaluate(samples.images, samples.labels, 4).loss));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::engine::cpu
