@@ -1,11 +1,9 @@
 #include "train/checkpoint.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -70,19 +68,6 @@ std::int64_t number_in(const Metadata& metadata, const std::string& key, const s
   return value;
 }
 
-void read_tensor(const SafetensorsFile& file, const std::filesystem::path& path, const std::string& name,
-                 const graph::Parameter& parameter, std::span<float> dst) {
-  const auto* tensor = file.find(name);
-  if (tensor == nullptr)
-    fail(ErrorKind::data, "{}: has no tensor '{}' of shape [{}]; it is of another model or optimizer",
-         path.string(), name, fmt::join(parameter.shape, ", "));
-  if (tensor->dtype != base::DType::f32 || tensor->shape != parameter.shape)
-    fail(ErrorKind::data,
-         "{}: tensor '{}' has shape [{}] and the model expects [{}] in F32; it is of another model",
-         path.string(), name, fmt::join(tensor->shape, ", "), fmt::join(parameter.shape, ", "));
-  std::memcpy(dst.data(), tensor->bytes.data(), tensor->bytes.size());
-}
-
 }  // namespace
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& directory, std::int64_t update) {
@@ -93,7 +78,7 @@ void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
                       const Resolved& resolved, const Counters& counters) {
   const auto& graph = engine.graph();
   const auto& layout = engine.layout();
-  std::vector<TensorView> tensors;
+  std::vector<Tensor> tensors;
   const auto add = [&](std::string name, const graph::Parameter& parameter, std::span<const float> values) {
     tensors.push_back({std::move(name), base::DType::f32, parameter.shape, std::as_bytes(values)});
   };
@@ -146,11 +131,11 @@ Counters read_checkpoint(const std::filesystem::path& path, engine::Engine& engi
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const auto& parameter = graph.parameters[i];
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
-    read_tensor(file, path, parameter.name, parameter, part_of(engine.weights(), slot));
+    file.copy_f32(parameter.name, parameter.shape, part_of(engine.weights(), slot));
     if (!graph::is_trainable(parameter.role)) continue;
     for (std::size_t array = 0; array < arrays.size(); ++array)
-      read_tensor(file, path, state_name(arrays[array], parameter.name), parameter,
-                  part_of(engine.optimizer_state(static_cast<int>(array)), slot));
+      file.copy_f32(state_name(arrays[array], parameter.name), parameter.shape,
+                    part_of(engine.optimizer_state(static_cast<int>(array)), slot));
   }
   engine.weights_changed();
 
