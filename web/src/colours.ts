@@ -10,8 +10,8 @@ const phases: Record<string, string> = {
   'copy': '--copy', 'data wait': '--data-wait',
   'communication': '--transfer', 'exposed': '--transfer', 'exposed transfer': '--transfer',
   'exposed communication': '--transfer', 'overlapped': '--overlapped',
-  'exposed wait': '--peer-wait', 'waiting for a rank': '--peer-wait',
-  'evaluation': '--evaluation', 'checkpoint': '--checkpoint', 'other': '--other',
+  'exposed wait': '--peer-wait', 'wait for a rank': '--peer-wait', 'waiting for a rank': '--peer-wait',
+  'evaluation': '--evaluation', 'checkpoint': '--checkpoint', 'other': '--other', 'copy, other': '--other',
 };
 
 /// The length of the palette --series-1, --series-2, ... in theme.css.

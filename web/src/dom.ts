@@ -27,9 +27,14 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS(SVG, tag) as SVGElementTagNameMap[K], attributes, children);
 }
 
+/// A figure and its unit stay on one line.
+const keepUnits = (text: string) =>
+  text.replace(/(\d) (%|m?s|[kMGT]B(?:\/s)?|images\/s)(?=[\s,.;:)\]]|$)/g, '$1\u00a0$2');
+
 /// The text of a report: `code` between backticks, line breaks kept by the style sheet.
-export function prose(text: string): DocumentFragment {
+export function prose(words: string): DocumentFragment {
   const fragment = document.createDocumentFragment();
+  const text = keepUnits(words);
   text.split(/`([^`]+)`/).forEach((part, i) => {
     if (part) fragment.append(i % 2 ? h('code', {}, part) : part);
   });

@@ -20,7 +20,7 @@ export function renderPage(report: Report, json: string): HTMLElement {
 function renderHead({ title, subtitle, warnings, facts }: Report): HTMLElement {
   return h('header', { class: 'head' },
     h('p', { class: 'brand' }, 'Paceline'),
-    h('h1', {}, title.replace(/^Paceline report: /, '')),
+    h('h1', {}, title.replace(/^Paceline( report)?: /, '')),
     subtitle !== '' && h('p', { class: 'subtitle' }, prose(subtitle)),
     warnings.length > 0 && h('section', { 'class': 'warnings', 'aria-label': 'Warnings' },
       h('strong', {}, warnings.length === 1 ? 'Before you read on' : `Before you read on: ${warnings.length} things`),
@@ -60,9 +60,12 @@ function renderBlock(block: Block, colours: Colours): HTMLElement {
 }
 
 function renderParagraph({ tone, text }: Paragraph): HTMLElement {
-  if (tone === 'plain') return h('p', { class: 'prose' }, prose(text));
+  // A question in front is what the paragraph answers: it leads.
+  const [, question = '', answer = text] = /^([^.?!]{3,60}\?)( .*)$/s.exec(text) ?? [];
+  const words = h('span', {}, question && h('strong', { class: 'lead' }, prose(question)), prose(answer));
+  if (tone === 'plain') return h('p', { class: 'prose' }, words);
   return h('p', { class: `prose ${tone}` },
-    h('span', { class: 'tone' }, tone === 'finding' ? 'Finding' : 'Warning'), h('span', {}, prose(text)));
+    h('span', { class: 'tone' }, tone === 'finding' ? 'Finding' : 'Warning'), words);
 }
 
 function renderFoot(json: string): HTMLElement {

@@ -95,7 +95,7 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
           Plot.axisX(ticks, { ...value, labelAnchor: 'center', labelOffset: 40 }),
           Plot.axisY(domain, { ...band, label: null, lineWidth: room / 11, textOverflow: 'ellipsis-end' }),
           ...layers, totals,
-          Plot.tip(bars, Plot.pointerY({ y: 'category', x: 'total', ...tip, anchor: 'top-right' })),
+          Plot.tip(bars, Plot.pointerY({ y: 'category', x: 'total', ...tip })),
         ]
       : [
           Plot.gridY(ticks, { stroke: 'var(--rule)', strokeOpacity: 1 }),

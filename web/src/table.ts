@@ -27,7 +27,7 @@ export function renderGrid(table: Table, notes = new Notes(table.rows)): HTMLEle
   const heads = table.columns.map((column, i) => {
     const unit = headUnit(column);
     const button = h('button', { type: 'button', class: 'sort' },
-      column.label, unit && ' ', unit && h('span', { class: 'unit' }, `[${unit}]`));
+      column.label || h('span', { class: 'unseen' }, column.key), unit && ' ', unit && h('span', { class: 'unit' }, `[${unit}]`));
     const head = h('th', { 'scope': 'col', 'class': numeric(column) ? 'figure' : 'words', 'aria-sort': 'none' }, button);
     button.addEventListener('click', () => {
       order = nextOrder(order, i);
@@ -93,8 +93,18 @@ function footer(table: Table, notes: Notes): HTMLElement | null {
   return h('div', { class: 'under' },
     table.definition !== '' && h('details', { class: 'definition', open: true },
       h('summary', {}, 'Definitions'), h('p', {}, prose(table.definition))),
-    lines.length > 0 && h('ul', { class: 'notes' }, ...lines));
+    ...noteLists(lines));
 }
+
+/// Many notes stand in columns; very many fold away behind the first.
+function noteLists(lines: HTMLElement[]): HTMLElement[] {
+  const list = (some: HTMLElement[]) => h('ul', { class: lines.length > MANY ? 'notes columns' : 'notes' }, ...some);
+  if (lines.length <= 3 * MANY) return lines.length > 0 ? [list(lines)] : [];
+  const more = lines.splice(2 * MANY);
+  return [list(lines), h('details', {}, h('summary', {}, `${more.length} more notes`), list(more))];
+}
+
+const MANY = 5;
 
 function copyButton(table: Table): HTMLElement {
   const button = h('button', { 'type': 'button', 'class': 'tool', 'aria-label': `Copy as CSV: ${table.title}` }, 'Copy CSV');

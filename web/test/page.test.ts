@@ -66,3 +66,20 @@ describe('The one file', () => {
     expect(JSON.parse(body)).toEqual(JSON.parse(text));
   });
 });
+
+describe('Words of a report', () => {
+  const shown = (text: string, tone: 'plain' | 'finding' = 'finding') => {
+    const report = goldenReport();
+    report.sections = [{ id: 's', title: 'S', blocks: [{ type: 'paragraph', tone, text }] }];
+    return renderPage(report, '').querySelector('main p')!;
+  };
+  it('lead with the question that they answer', () => {
+    expect(shown('Which batch size? 128 it is.').querySelector('.lead')!.textContent).toBe('Which batch size?');
+    expect(shown('No question here. Or is there?').querySelector('.lead')).toBeNull();
+  });
+  it('set code apart and keep a figure with its unit', () => {
+    const element = shown('Run `paceline converge`: 5 % of 98.1 images/s, 7 sizes.', 'plain');
+    expect(element.querySelector('code')!.textContent).toBe('paceline converge');
+    expect(element.textContent).toContain('5\u00a0% of 98.1\u00a0images/s, 7 sizes');
+  });
+});

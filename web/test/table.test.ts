@@ -50,7 +50,7 @@ describe('A table on the page', () => {
     const below = renderTable(scaling()).querySelector('.under')!.textContent!;
     expect(below).toContain('E = t_step(1)/t_step(N)');
     expect(below).toContain('* more worker threads than cores.');
-    expect(below).toContain('a skipped: the plan needs 9.1 GB');
+    expect(below).toMatch(/a skipped: the plan needs 9.1\sGB/);
   });
   it('sorts by a click on a head and says so to a screen reader', () => {
     const element = renderTable(scaling());
@@ -74,4 +74,17 @@ it('Notes have one letter a text, after z come two', () => {
   expect(notes.list.map(({ letter }) => letter).slice(24)).toEqual(['y', 'z', 'aa']);
   expect(notes.letterOf(cell(null, '-', 'note 0'))).toBe('a');
   expect(notes.letterOf(cell(1))).toBe('');
+});
+
+it('Very many notes fold behind the first, and none is lost', () => {
+  const many = { ...scaling(), footnotes: Array.from({ length: 30 }, (_, i) => `note ${i}`) };
+  const element = renderTable(many);
+  expect(element.querySelectorAll('.notes li')).toHaveLength(33);
+  expect(element.querySelector('.under details:last-child summary')!.textContent).toBe('23 more notes');
+});
+
+it('A column without a label is named by its key to a screen reader', () => {
+  const table = scaling();
+  table.columns[8]!.label = '';
+  expect(renderTable(table).querySelectorAll('thead th')[8]!.textContent).toBe('epoch_speedup');
 });
