@@ -1,15 +1,21 @@
 #include "train/safetensors.h"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string_view>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest.h"
 
 namespace paceline::train {
 namespace {
@@ -19,164 +25,261 @@ using base::ErrorKind;
 using base::fail;
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kNames{
-    std::pair{DType::f64, std::string_view("F64")},   std::pair{DType::f32, std::string_view("F32")},
-    std::pair{DType::bf16, std::string_view("BF16")}, std::pair{DType::i64, std::string_view("I64")},
-    std::pair{DType::i32, std::string_view("I32")},   std::pair{DType::u8, std::string_view("U8")},
+static_assert(std::endian::native == std::endian::little,
+              "safetensors is little-endian; so must this machine be");
+
+constexpr std::string_view kMetadataKey = "__metadata__";
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
+
+struct DTypeName {
+  DType dtype;
+  std::string_view name;
 };
+constexpr std::array<DTypeName, 6> kDTypes = {{{DType::f64, "F64"},
+                                               {DType::f32, "F32"},
+                                               {DType::bf16, "BF16"},
+                                               {DType::i64, "I64"},
+                                               {DType::i32, "I32"},
+                                               {DType::u8, "U8"}}};
 
 std::string_view name_of(DType dtype) {
-  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& row) { return row.first == dtype; })
-      ->second;
+  for (const auto& row : kDTypes)
+    if (row.dtype == dtype) return row.name;
+  return "";
 }
 
-std::optional<DType> dtype_of(std::string_view name) {
-  for (const auto& [dtype, text] : kNames)
-    if (text == name) return dtype;
+std::optional<DType> dtype_named(const std::string& name) {
+  for (const auto& row : kDTypes)
+    if (row.name == name) return row.dtype;
   return std::nullopt;
 }
 
-/// The elements of `shape`; nothing when the product overflows or a dimension is negative.
-std::optional<std::uint64_t> elements_of(const std::vector<std::int64_t>& shape) {
-  std::uint64_t elements = 1;
-  for (const std::int64_t size : shape)
-    if (size < 0 || __builtin_mul_overflow(elements, static_cast<std::uint64_t>(size), &elements))
-      return std::nullopt;
-  return elements;
+std::string text_of(std::span<const std::int64_t> shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// One file's checks: every sentence begins with its path.
-class Reader {
- public:
-  Reader(std::string path, std::string_view bytes) : path_(std::move(path)), bytes_(bytes) {}
-
-  void read(std::vector<TensorView>& tensors, Metadata& metadata) {
-    const Json header = parse_header();
-    for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__")
-        read_metadata(entry, metadata);
-      else
-        tensors.push_back(read_tensor(name, entry));
-    }
-    std::sort(tensors.begin(), tensors.end(),
-              [](const TensorView& a, const TensorView& b) { return a.bytes.data() < b.bytes.data(); });
-    check_no_holes(tensors);
+/// Bytes of an array, or nothing where the product exceeds 63 bits.
+std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::int64_t> shape) {
+  std::uint64_t product = base::size_of(dtype);
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  for (const auto extent : shape) {
+    if (product > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) /
+                      static_cast<std::uint64_t>(extent))
+      return std::nullopt;
+    product *= static_cast<std::uint64_t>(extent);
   }
+  return product;
+}
 
- private:
-  template <typename... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorKind::data, "{}: {}; the file is damaged or no safetensors file", path_,
-         fmt::format(format, std::forward<Args>(args)...));
+/// The JSON header, padded with spaces so that the data begins at a multiple of 8.
+std::string header_of(std::span<const Tensor> tensors, const Metadata& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
+  std::uint64_t offset = 0;
+  for (const auto& tensor : tensors) {
+    base::expects(tensor.name != kMetadataKey && !header.contains(tensor.name),
+                  "tensors have names of their own");
+    base::expects(bytes_of(tensor.dtype, tensor.shape) == tensor.bytes.size(),
+                  "bytes are as many as dtype and shape say");
+    const std::uint64_t end = offset + tensor.bytes.size();
+    header[tensor.name] = {
+        {"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
   }
+  // Metadata may hold a path or a command line in some other encoding: written with replacement characters.
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
 
-  Json parse_header() {
-    std::uint64_t length = 0;
-    if (bytes_.size() < sizeof length)
-      refuse("{} bytes are too few for the length of a header (8)", bytes_.size());
-    std::memcpy(&length, bytes_.data(), sizeof length);
-    if (length > bytes_.size() - sizeof length)
-      refuse("the header should be {} bytes, and {} follow", length, bytes_.size() - sizeof length);
-    const auto text = bytes_.substr(sizeof length, length);
-    data_ = bytes_.substr(sizeof length + length);
-    Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!header.is_object()) refuse("the header is no JSON object");
-    return header;
-  }
-
-  void read_metadata(const Json& entry, Metadata& metadata) const {
-    if (!entry.is_object()) refuse("__metadata__ is no object");
-    for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) refuse("__metadata__ '{}' is no text", key);
-      metadata[key] = value.get<std::string>();
-    }
-  }
-
-  TensorView read_tensor(const std::string& name, const Json& entry) const {
-    if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
-        !entry.contains("shape") || !entry.contains("data_offsets"))
-      refuse("tensor '{}' lacks dtype, shape or data_offsets", name);
-    TensorView tensor{.name = name};
-    const auto dtype = dtype_of(entry["dtype"].get<std::string>());
-    if (!dtype) refuse("tensor '{}' has the unknown dtype '{}'", name, entry["dtype"].get<std::string>());
-    tensor.dtype = *dtype;
-    tensor.shape = integers(name, entry["shape"]);
-    const auto offsets = integers(name, entry["data_offsets"]);
-    if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0] ||
-        static_cast<std::uint64_t>(offsets[1]) > data_.size())
-      refuse("tensor '{}' has data_offsets outside the {} bytes of data", name, data_.size());
-    const auto begin = static_cast<std::size_t>(offsets[0]), end = static_cast<std::size_t>(offsets[1]);
-    const auto elements = elements_of(tensor.shape);
-    if (!elements || *elements > data_.size() || *elements * base::size_of(*dtype) != end - begin)
-      refuse("tensor '{}' has {} bytes, which its shape and dtype do not explain", name, end - begin);
-    tensor.bytes = std::as_bytes(std::span(data_.substr(begin, end - begin)));
-    return tensor;
-  }
-
-  std::vector<std::int64_t> integers(const std::string& name, const Json& list) const {
-    std::vector<std::int64_t> values;
-    if (!list.is_array()) refuse("tensor '{}' has a shape or data_offsets that is no list", name);
-    for (const auto& value : list) {
-      if (!value.is_number_integer())
-        refuse("tensor '{}' has a shape or data_offsets that are no whole numbers", name);
-      values.push_back(value.get<std::int64_t>());
-    }
-    return values;
-  }
-
-  void check_no_holes(const std::vector<TensorView>& tensors) const {
-    const std::byte* expected = reinterpret_cast<const std::byte*>(data_.data());
-    const std::byte* const end = expected + data_.size();
-    for (const auto& tensor : tensors) {
-      if (tensor.bytes.empty()) continue;
-      if (tensor.bytes.data() != expected)
-        refuse("tensor '{}' overlaps another or leaves a hole before it", tensor.name);
-      expected += tensor.bytes.size();
-    }
-    if (expected != end) refuse("{} bytes at the end belong to no tensor", end - expected);
-  }
-
-  std::string path_;
-  std::string_view bytes_;
-  std::string_view data_;
+/// Where the JSON and the arrays lie.
+struct Sections {
+  std::string_view header;
+  std::span<const std::byte> data;
 };
+
+Sections split(const std::string& path, std::span<const std::byte> file) {
+  if (file.size() < kLengthBytes)
+    fail(ErrorKind::data,
+         "{}: a safetensors file begins with 8 bytes of header length, but this one has {} bytes in all; it "
+         "is "
+         "truncated or of another format",
+         path, file.size());
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), kLengthBytes);
+  const auto rest = file.subspan(kLengthBytes);
+  if (length > rest.size() || length > kMostHeaderBytes)
+    fail(ErrorKind::data,
+         "{}: the header is said to have {} bytes, but {} bytes follow (and a header has at most {}); the "
+         "file is "
+         "truncated or no safetensors file",
+         path, length, rest.size(), kMostHeaderBytes);
+  const auto header = rest.first(length);
+  return {{reinterpret_cast<const char*>(header.data()), header.size()}, rest.subspan(length)};
+}
+
+Json parse_header(const std::string& path, std::string_view text) {
+  // The parser would keep the last of two equal keys in silence.
+  std::set<std::string> names;
+  std::optional<std::string> repeated;
+  const auto note_names = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(parsed.get<std::string>()).second)
+      repeated = parsed.get<std::string>();
+    return true;
+  };
+  Json header;
+  try {
+    header = Json::parse(text, note_names);
+  } catch (const Json::exception& error) {
+    fail(ErrorKind::data, "{}: the header is no valid JSON ({}); the file is damaged or no safetensors file",
+         path, error.what());
+  }
+  if (!header.is_object())
+    fail(ErrorKind::data,
+         "{}: the header is a JSON {}, not an object of tensors; this is no safetensors file", path,
+         header.type_name());
+  if (repeated)
+    fail(ErrorKind::data, "{}: the header has the name '{}' twice; the file is damaged: write it again", path,
+         *repeated);
+  return header;
+}
+
+Metadata parse_metadata(const std::string& path, const Json& json) {
+  Metadata metadata;
+  if (!json.is_object())
+    fail(ErrorKind::data, "{}: {} is no JSON object of texts; write it again", path, kMetadataKey);
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string())
+      fail(ErrorKind::data, "{}: {} has texts only, but '{}' is a JSON {}; write it again", path,
+           kMetadataKey, key, value.type_name());
+    metadata[key] = value.get<std::string>();
+  }
+  return metadata;
+}
+
+/// A list of whole numbers from 0 on that fit 63 bits, or nothing.
+std::optional<std::vector<std::int64_t>> whole_numbers(const Json& json, const char* key) {
+  if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return std::nullopt;
+  std::vector<std::int64_t> numbers;
+  for (const auto& value : json[key]) {
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+      return std::nullopt;
+    numbers.push_back(value.get<std::int64_t>());
+  }
+  return numbers;
+}
+
+struct Entry {
+  Tensor tensor;
+  std::uint64_t begin = 0, end = 0;
+};
+
+Entry parse_entry(const std::string& path, const std::string& name, const Json& json) {
+  const auto shape = whole_numbers(json, "shape");
+  const auto offsets = whole_numbers(json, "data_offsets");
+  if (!shape || !offsets || offsets->size() != 2 || !json.contains("dtype") || !json["dtype"].is_string())
+    fail(ErrorKind::data,
+         "{}: tensor '{}' needs a dtype, a shape and two data_offsets, whole numbers all, but has {}; the "
+         "file is "
+         "damaged: write it again",
+         path, name, json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 200));
+  const auto dtype_name = json["dtype"].get<std::string>();
+  const auto dtype = dtype_named(dtype_name);
+  if (!dtype)
+    fail(ErrorKind::data,
+         "{}: tensor '{}' is of dtype {}, and known are F64, F32, BF16, I64, I32, U8; convert it before",
+         path, name, dtype_name);
+  Entry entry{.tensor = {.name = name, .dtype = *dtype, .shape = *shape, .bytes = {}},
+              .begin = static_cast<std::uint64_t>((*offsets)[0]),
+              .end = static_cast<std::uint64_t>((*offsets)[1])};
+  const auto needed = bytes_of(*dtype, *shape);
+  if (entry.end < entry.begin || needed != entry.end - entry.begin)
+    fail(ErrorKind::data,
+         "{}: tensor '{}', {} {}, needs {} bytes, but its data_offsets are {} and {}; the file is damaged: "
+         "write it "
+         "again",
+         path, name, dtype_name, text_of(*shape), needed ? std::to_string(*needed) : "more than 2^63",
+         entry.begin, entry.end);
+  return entry;
+}
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                        const Metadata& metadata) {
-  Json header = Json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::uint64_t offset = 0;
-  for (const auto& tensor : tensors) {
-    const auto elements = elements_of(tensor.shape);
-    base::expects(elements && *elements * base::size_of(tensor.dtype) == tensor.bytes.size(),
-                  "a tensor's bytes are those of its shape and dtype");
-    base::expects(!header.contains(tensor.name), "a tensor's name is given once");
-    const std::uint64_t end = offset + tensor.bytes.size();
-    header[tensor.name] = {{"dtype", std::string(name_of(tensor.dtype))},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, end}}};
-    offset = end;
-  }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = text.size();
+  const std::string header = header_of(tensors, metadata);
   base::write_file(path, [&](const base::Sink& sink) {
+    const std::uint64_t length = header.size();
     sink(std::as_bytes(std::span(&length, 1)));
-    sink(std::as_bytes(std::span(text)));
+    sink(std::as_bytes(std::span(header)));
     for (const auto& tensor : tensors) sink(tensor.bytes);
   });
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : bytes_(base::read_file(path)) {
-  Reader(path.string(), bytes_).read(tensors_, metadata_);
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : path_(path), file_(data::FileBytes::map(path)) {
+  const std::string where = path.string();
+  const Sections sections = split(where, std::as_bytes(file_.bytes()));
+  const Json header = parse_header(where, sections.header);
+  std::vector<Entry> entries;
+  for (const auto& [name, json] : header.items()) {
+    if (name == kMetadataKey)
+      metadata_ = parse_metadata(where, json);
+    else
+      entries.push_back(parse_entry(where, name, json));
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  std::uint64_t covered = 0;
+  for (auto& [tensor, begin, end] : entries) {
+    if (begin != covered)
+      fail(ErrorKind::data,
+           "{}: tensors lie one after the other without a gap, but '{}' begins at byte {} of the data and "
+           "the one "
+           "before it ends at {}; the file is damaged: write it again",
+           where, tensor.name, begin, covered);
+    if (end > sections.data.size())
+      fail(ErrorKind::data,
+           "{}: tensor '{}' ends at byte {} of the data, but the file has {} bytes of data; it is truncated: "
+           "copy or "
+           "write it again",
+           where, tensor.name, end, sections.data.size());
+    tensor.bytes = sections.data.subspan(begin, end - begin);
+    covered = end;
+    by_name_.emplace(tensor.name, tensors_.size());
+    tensors_.push_back(std::move(tensor));
+  }
+  if (covered != sections.data.size())
+    fail(ErrorKind::data,
+         "{}: its tensors end at byte {} of the data, but the file has {} bytes of data; it is damaged or "
+         "was appended "
+         "to: write it again",
+         where, covered, sections.data.size());
 }
 
-const TensorView* SafetensorsFile::find(const std::string& name) const {
-  const auto found = std::find_if(tensors_.begin(), tensors_.end(),
-                                  [&](const TensorView& tensor) { return tensor.name == name; });
-  return found == tensors_.end() ? nullptr : &*found;
+const Tensor* SafetensorsFile::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+}
+
+void SafetensorsFile::copy_f32(std::string_view name, std::span<const std::int64_t> shape,
+                               std::span<float> dst) const {
+  const Tensor* tensor = find(name);
+  if (tensor == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& known : tensors_) names.push_back(known.name);
+    const auto near = base::nearest_name(name, names);
+    fail(ErrorKind::data, "{}: there is no tensor '{}' among its {}{}; it was written for another model",
+         path_.string(), name, tensors_.size(), near ? fmt::format(" (the nearest is '{}')", *near) : "");
+  }
+  if (tensor->dtype != DType::f32 || !std::ranges::equal(tensor->shape, shape))
+    fail(ErrorKind::data,
+         "{}: tensor '{}' is {} {}, but F32 {} is expected; it was written for another model", path_.string(),
+         name, name_of(tensor->dtype), text_of(tensor->shape), text_of(shape));
+  base::expects(dst.size_bytes() == tensor->bytes.size(), "dst has room for the shape");
+  if (!dst.empty()) std::memcpy(dst.data(), tensor->bytes.data(), dst.size_bytes());
 }
 
 }  // namespace paceline::train
