@@ -69,12 +69,18 @@ void find_slowest(Breakdown& result, const std::vector<const Record*>& records) 
   result.imbalance = mean > 0 ? most / mean - 1 : 0;
 }
 
-double exposed_of(const Record& record) {
-  Parts parts;
+/// One repeat by itself.
+void add_repeat(Breakdown& result, const Record& record) {
   const double weight =
       1.0 / static_cast<double>(record.ranks.size()) / static_cast<double>(record.window.steps);
-  for (const RankRecord& rank : record.ranks) add(parts, rank, weight);
-  return parts.exposed();
+  Parts parts;
+  double communication = 0;
+  for (const RankRecord& rank : record.ranks) {
+    add(parts, rank, weight);
+    communication += weight * rank.communication_s;
+  }
+  result.repeats.push_back(parts);
+  result.communication_repeats.push_back(communication);
 }
 
 }  // namespace
@@ -98,10 +104,7 @@ Breakdown breakdown(const Cell& cell) {
           static_cast<double>(record->window.samples) / static_cast<double>(record->ranks.size());
       result.loader_images_per_s += loader_rate(rank, samples) / static_cast<double>(records.size());
     }
-    const double exposed = exposed_of(*record);
-    const bool is_first = record == records.front();
-    result.exposed_low = is_first ? exposed : std::min(result.exposed_low, exposed);
-    result.exposed_high = is_first ? exposed : std::max(result.exposed_high, exposed);
+    add_repeat(result, *record);
   }
   result.overlapped = result.communication_total - result.mean.exposed();
   find_slowest(result, records);

@@ -38,7 +38,9 @@ struct Breakdown {
   double outside_steps = 0;  ///< evaluation and checkpoints, seconds of the whole window, mean over ranks
   double closure = 0;        ///< sum of the ledger / wall time measured apart; the rank farthest from 1
   double loader_images_per_s = 0;  ///< what the loaders could prepare, all ranks together; 0: not known
-  double exposed_low = 0, exposed_high = 0;  ///< over repeats; equal when there is one
+  // The same of each repeat by itself: their extremes are the intervals of a breakdown.
+  std::vector<Parts> repeats;
+  std::vector<double> communication_repeats;
 };
 
 /// Precondition: the cell is measured.

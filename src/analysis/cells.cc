@@ -14,7 +14,7 @@ bool is_release(const std::string& build) { return build == "Release" || build =
 
 bool is_measured(const Record& record) {
   return (record.status == "complete" || record.status == "interrupted") && !record.ranks.empty() &&
-         !record.ranks.front().step_s.empty();
+         record.window.steps > 0 && !record.ranks.front().step_s.empty();
 }
 
 /// What was asked: known of every record, run or not.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "report/conclusions.h"
@@ -122,8 +123,8 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
       for (const auto& row : group.rows) shares = shares || row.verdict.shares_cores;
   if (shares)
     warnings.push_back(
-        "More workers shared the same cores (marked †): a worker had fewer threads than the baseline's, "
-        "so the ideal is not the number of workers.");
+        "More workers shared the same cores (marked †): a worker had fewer threads than the baseline's, so "
+        "the ideal is not the number of workers.");
   for (const char* status : {"failed", "interrupted"}) {
     const auto number = std::count_if(conclusions.records.begin(), conclusions.records.end(),
                                       [&](const Record& record) { return record.status == status; });
@@ -136,8 +137,21 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
                                    count(wrong, "finding")));
 }
 
+/// A definition that stands above an earlier table of the section already is not printed again.
+void refer_to_earlier_definitions(Section& section) {
+  std::map<std::string, std::string> title_of;
+  for (Block& block : section.blocks) {
+    auto* table = std::get_if<Table>(&block);
+    if (table == nullptr || table->definition.empty()) continue;
+    const auto [found, is_new] = title_of.try_emplace(table->definition, table->title);
+    if (!is_new) table->definition = fmt::format("Definitions: as for '{}'.", found->second);
+  }
+}
+
 void add(Document& document, std::optional<Section> section) {
-  if (section) document.sections.push_back(std::move(*section));
+  if (!section) return;
+  refer_to_earlier_definitions(*section);
+  document.sections.push_back(std::move(*section));
 }
 
 }  // namespace

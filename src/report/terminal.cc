@@ -118,29 +118,71 @@ void append_row(std::string& out, const std::vector<std::vector<std::string>>& c
   }
 }
 
-void append(std::string& out, const Table& table, const Style& style) {
-  out += style.bold(table.title) + "\n";
-  if (!table.definition.empty()) out += style.dim(block(table.definition, "", 0, style.width));
-  if (table.columns.empty()) return;
-  Layout layout = lay_out(table, false);
-  if (layout.total() > static_cast<std::size_t>(style.width)) layout = lay_out(table, true);
-  if (layout.total() > static_cast<std::size_t>(style.width)) layout.gap = 1;
-
+/// Heading, rows and the rules around them.
+void append_grid(std::string& out, const Table& table, const Layout& layout, const Style& style) {
   std::string rule;
   for (std::size_t i = 0; i < layout.total(); ++i) rule += "─";
-  out += style.dim(rule) + "\n";
+  rule = style.dim(rule) + "\n";
   std::vector<std::vector<std::string>> cells;
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     cells.push_back(wrapped(heading(table.columns[i]), layout.widths[i]));
+  out += rule;
   append_row(out, cells, table, layout, true, style, true);
-  out += style.dim(rule) + "\n";
+  out += rule;
   for (const auto& row : table.rows) {
     cells.clear();
     for (std::size_t i = 0; i < row.size(); ++i)
       cells.push_back(cell_lines(row[i], table.columns[i], layout.stacked));
     append_row(out, cells, table, layout, false, style, false);
   }
-  out += style.dim(rule) + "\n";
+  out += rule;
+}
+
+/// The columns of `table` with these places.
+Table part_of(const Table& table, const std::vector<std::size_t>& places) {
+  Table part;
+  for (const std::size_t i : places) part.columns.push_back(table.columns[i]);
+  for (const auto& row : table.rows) {
+    auto& cells = part.rows.emplace_back();
+    for (const std::size_t i : places) cells.push_back(row[i]);
+  }
+  return part;
+}
+
+/// A table wider than the terminal even so: in parts, each behind the columns that name the row.
+void append_in_parts(std::string& out, const Table& table, const Style& style) {
+  const auto is_key = [&](std::size_t i) {
+    return table.columns[i].format == Format::integer || table.columns[i].format == Format::text;
+  };
+  std::vector<std::size_t> keys{0};
+  if (table.columns.size() > 2 && is_key(1)) keys.push_back(1);
+  std::vector<std::size_t> places = keys;
+  for (std::size_t i = keys.size(); i < table.columns.size(); ++i) {
+    places.push_back(i);
+    if (places.size() == keys.size() + 1) continue;
+    if (lay_out(part_of(table, places), true).total() <= static_cast<std::size_t>(style.width)) continue;
+    places.pop_back();
+    const Table part = part_of(table, places);
+    append_grid(out, part, lay_out(part, true), style);
+    places = keys;
+    places.push_back(i);
+  }
+  const Table part = part_of(table, places);
+  append_grid(out, part, lay_out(part, true), style);
+}
+
+void append(std::string& out, const Table& table, const Style& style) {
+  out += style.bold(table.title) + "\n";
+  if (!table.definition.empty()) out += style.dim(block(table.definition, "", 0, style.width));
+  if (table.columns.empty()) return;
+  const auto room = static_cast<std::size_t>(style.width);
+  Layout layout = lay_out(table, false);
+  if (layout.total() > room) layout = lay_out(table, true);
+  if (layout.total() > room) layout.gap = 1;
+  if (layout.total() > room)
+    append_in_parts(out, table, style);
+  else
+    append_grid(out, table, layout, style);
   for (const std::string& footnote : table.footnotes) out += block(footnote, "", 2, style.width);
   out += "\n";
 }

@@ -12,15 +12,11 @@ namespace {
 using analysis::Bandwidth;
 
 constexpr const char* kDefinition =
-    "X: gradient bytes that one step reduces. t: transfer time of a step, without waiting for a later rank. "
-    "algbw = "
-    "X / t; busbw = algbw x 2(N-1)/N (what a ring's links would carry; comparable across N). Sent: bytes "
-    "that a "
-    "rank handed on a step, as the communicator counted; ring: 2(N-1)/N X. Utilisation = busbw / ceiling, "
-    "the best "
-    "busbw reached here at the largest bucket's size with nothing else running. An epoch's bytes = its steps "
-    "x X. "
-    "GB = 1e9 bytes.";
+    "X: gradient bytes that one step reduces. t: transfer time of a step, without waiting for a later "
+    "rank. algbw = X / t; busbw = algbw x 2(N-1)/N (what a ring's links would carry; comparable across N). "
+    "Sent: bytes that a rank handed on a step, as the communicator counted; ring: 2(N-1)/N X. Utilisation "
+    "= busbw / ceiling, the best busbw reached here at the largest bucket's size with nothing else "
+    "running. An epoch's bytes = its steps x X. GB = 1e9 bytes.";
 
 std::vector<Column> columns(const std::string& batch_label) {
   const auto amount = [](std::string key, std::string label) {
@@ -32,14 +28,14 @@ std::vector<Column> columns(const std::string& batch_label) {
   return {{.key = "batch", .label = batch_label, .format = Format::integer},
           {.key = "workers", .label = "workers", .format = Format::integer},
           amount("bytes_per_step", "X a step"),
-          {.key = "buckets", .label = "all-reduces a step", .format = Format::integer},
+          {.key = "buckets", .label = "buckets a step", .format = Format::integer},
           amount("sent_per_step", "sent a step"),
           amount("ring_per_step", "ring 2(N-1)/N X"),
           {.key = "transfer", .label = "t", .unit = "s", .format = Format::milliseconds},
           rate("algbw", "algbw"),
           rate("busbw", "busbw"),
           rate("ceiling", "ceiling"),
-          {.key = "utilisation", .label = "utilisation", .format = Format::percent1},
+          {.key = "utilisation", .label = "of the ceiling", .format = Format::percent1},
           amount("bytes_per_epoch", "X an epoch")};
 }
 
@@ -61,13 +57,13 @@ std::vector<Cell> table_row(std::int64_t batch, const Bandwidth& one) {
 void explain(Footnotes& footnotes, const Bandwidth& one) {
   if (!one.is_ring_traffic)
     footnotes.add(fmt::format(
-        "The all-reduce is no ring ({}): what a rank sent differs from 2(N-1)/N X, and busbw is a "
-        "way of comparing, not its traffic.",
+        "The all-reduce is no ring ({}): what a rank sent differs from 2(N-1)/N X, and busbw is a way of "
+        "comparing, not its traffic.",
         one.algorithm.empty() ? "algorithm not named" : one.algorithm));
   if (one.utilisation && one.utilisation->median < 0.5)
     footnotes.add(
-        "Utilisation below 50 %: in a step the transfer shares cores and memory with the backward pass; the "
-        "ceiling was reached alone.");
+        "Utilisation below 50 %: in a step the transfer shares cores and memory with the backward pass; "
+        "the ceiling was reached alone.");
 }
 
 std::optional<Table> table(const std::vector<analysis::ScalingGroup>& groups, analysis::Mode mode) {
@@ -82,7 +78,7 @@ std::optional<Table> table(const std::vector<analysis::ScalingGroup>& groups, an
       const auto one = analysis::bandwidth(*row.cell);
       if (!one) continue;
       table.rows.push_back(table_row(group.batch, *one));
-      mark_row(table.rows.back(), 6, marks_of(*row.cell));
+      table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks_of(row));
       footnotes.explain(*row.cell);
       explain(footnotes, *one);
     }
@@ -104,7 +100,7 @@ std::optional<Table> single_table(const Conclusions& conclusions) {
     const auto one = analysis::bandwidth(cell);
     if (!one) continue;
     table.rows.push_back(table_row(cell.local_batch, *one));
-    mark_row(table.rows.back(), 6, marks_of(cell));
+    table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks_of(cell));
     footnotes.explain(cell);
     explain(footnotes, *one);
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -10,34 +12,53 @@ namespace paceline::report {
 namespace {
 
 using analysis::Breakdown;
+using analysis::Parts;
 using analysis::Residual;
 using analysis::ScalingGroup;
 using analysis::ScalingRow;
 
 constexpr const char* kLedgerDefinition =
     "Milliseconds of one training step, mean over ranks and over all measured steps (means add up, medians "
-    "do not). "
-    "Compute = forward + backward + update. Communication total: from posting to completion of the "
-    "all-reduces; "
-    "exposed = transfer + wait: what the step could not hide; overlapped = total - exposed. Transfer is the "
-    "shortest duration over ranks of the same collective, the rest is waiting for a later rank. Step = "
-    "compute + "
-    "exposed transfer + wait for a rank + data wait + copy and other. Closure: sum of the ledger over the "
-    "wall time "
-    "measured apart, the worst rank. Imbalance: own work of the slowest rank over the mean, less 1.";
+    "do not). Compute = forward + backward + update. Communication total: from posting to completion of "
+    "the all-reduces; exposed = transfer + wait: what the step could not hide; overlapped = total - "
+    "exposed. Transfer is the shortest duration over ranks of the same collective, the rest is waiting for "
+    "a later rank. Step = compute + exposed transfer + wait for a rank + data wait + copy and other. "
+    "Closure: sum of the ledger over the wall time measured apart, the worst rank. Intervals: the extremes "
+    "of the repeats. Imbalance: own work of the slowest rank over the mean, less 1.";
 
 constexpr const char* kResidualDefinition =
-    "Seconds of an epoch over the same data, by the ledger. Residual = T(N) - T(1)/N. It is an estimate that "
-    "also "
-    "holds data wait, imbalance and slower kernels, so it is no communication time; its exact split stands "
-    "beside "
-    "it (each part: that phase with N workers less the same phase of the baseline over N), and the "
-    "communication "
-    "that was measured.";
+    "Seconds of an epoch over the same data, by the ledger. Residual = T(N) - T(1)/N. It is an estimate "
+    "that also holds data wait, imbalance and slower kernels, so it is no communication time; its exact "
+    "split stands beside it (each part: that phase with N workers less the same phase of the baseline over "
+    "N), and the communication that was measured.";
+
+/// A figure of a step with the extremes of its repeats.
+template <typename Get>
+Cell part(const Breakdown& ledger, Get get) {
+  Cell cell = value(get(ledger.mean));
+  if (ledger.repeats.size() < 2) return cell;
+  std::vector<double> repeats;
+  for (const Parts& parts : ledger.repeats) repeats.push_back(get(parts));
+  const auto [low, high] = std::minmax_element(repeats.begin(), repeats.end());
+  if (*low == *high) return cell;  // nothing was there to vary
+  cell.low = *low;
+  cell.high = *high;
+  return cell;
+}
+
+Cell communication_part(const Breakdown& ledger) {
+  Cell cell = value(ledger.communication_total);
+  const auto& repeats = ledger.communication_repeats;
+  if (repeats.size() < 2 || ledger.communication_total == 0) return cell;
+  cell.low = *std::min_element(repeats.begin(), repeats.end());
+  cell.high = *std::max_element(repeats.begin(), repeats.end());
+  return cell;
+}
 
 /// One breakdown a row; `row` is null for cells outside a scaling group.
 struct Line {
   std::int64_t batch = 0;
+  std::string label;  ///< in plots: "b 128, N 2", for a global batch "B 128, N 2"
   const analysis::Cell* cell = nullptr;
   const ScalingRow* row = nullptr;
 };
@@ -71,20 +92,20 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
     const auto& mean = ledger.mean;
     std::vector<Cell> row{value(static_cast<double>(line.batch)),
                           value(line.cell->workers),
-                          value(mean.total()),
-                          value(mean.compute()),
-                          value(ledger.communication_total),
-                          value(mean.exposed_transfer),
-                          value(mean.exposed_wait),
+                          part(ledger, [](const Parts& p) { return p.total(); }),
+                          part(ledger, [](const Parts& p) { return p.compute(); }),
+                          communication_part(ledger),
+                          part(ledger, [](const Parts& p) { return p.exposed_transfer; }),
+                          part(ledger, [](const Parts& p) { return p.exposed_wait; }),
                           value(ledger.overlapped),
-                          value(mean.data_wait),
+                          part(ledger, [](const Parts& p) { return p.data_wait; }),
                           value(mean.copy + mean.other),
                           value(ledger.imbalance),
                           value(ledger.closure)};
     row[10].note = fmt::format("rank {} works {} a step, the mean is {}", ledger.slowest_rank,
                                duration(ledger.slowest.total() - ledger.slowest.exposed()),
                                duration(mean.total() - mean.exposed()));
-    mark_row(row, 2, line.row != nullptr ? marks_of(*line.row) : marks_of(*line.cell));
+    row[1] = with_mark(std::move(row[1]), line.row != nullptr ? marks_of(*line.row) : marks_of(*line.cell));
     table.rows.push_back(std::move(row));
     if (line.row != nullptr)
       footnotes.explain(*line.row);
@@ -103,7 +124,7 @@ Plot ledger_plot(const std::string& id, const std::string& title, const std::vec
             .kind = PlotKind::stacked_bar,
             .title = title,
             .caption = "Every millisecond of a step, mean over ranks; the parts add up to the step.",
-            .x = {.label = "cell"},
+            .x = {.label = "cell (b local, B global batch, N workers)"},
             .y = {.label = "time of a step", .unit = "s"}};
   const char* const names[] = {"forward",         "backward",  "update",     "exposed transfer",
                                "wait for a rank", "data wait", "copy, other"};
@@ -116,14 +137,14 @@ Plot ledger_plot(const std::string& id, const std::string& title, const std::vec
     for (std::size_t i = 0; i < std::size(values); ++i)
       plot.series[i].points.push_back(
           {.x = static_cast<double>(plot.categories.size()), .y = values[i], .mark = point_mark(*line.cell)});
-    plot.categories.push_back(line.cell->label);
+    plot.categories.push_back(line.label);
   }
   return plot;
 }
 
 std::vector<Column> residual_columns(const std::string& batch_label) {
   const auto time = [](std::string key, std::string label) {
-    return Column{.key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::seconds};
+    return Column{.key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::fixed2};
   };
   return {{.key = "batch", .label = batch_label, .format = Format::integer},
           {.key = "workers", .label = "workers", .format = Format::integer},
@@ -160,15 +181,14 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
                               value(split.slower_kernels_s),
                               value(split.rest_s),
                               value(split.communication_s)};
-      mark_row(cells, 2, marks_of(row));
+      cells[1] = with_mark(std::move(cells[1]), marks_of(row));
       if (split.data_bound) cells[4] = with_mark(std::move(cells[4]), "data-bound");
       table.rows.push_back(std::move(cells));
       footnotes.explain(row);
       if (split.data_bound)
         footnotes.add(fmt::format(
             "data-bound: the baseline at batch {} waits for data {} of its step, its loader could give {} "
-            "images/s; "
-            "the residual must not be called communication.",
+            "images/s; the residual must not be called communication.",
             group.batch, percent(split.baseline_data_wait),
             split.loader_images_per_s > 0 ? number(split.loader_images_per_s) : "an unknown number of"));
     }
@@ -178,11 +198,16 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
   return table;
 }
 
-std::vector<Line> lines_of(const std::vector<ScalingGroup>& groups) {
+std::vector<Line> lines_of(const std::vector<ScalingGroup>& groups, analysis::Mode mode) {
   std::vector<Line> lines;
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows)
-      if (row.cell->is_measured()) lines.push_back({.batch = group.batch, .cell = row.cell, .row = &row});
+      if (row.cell->is_measured())
+        lines.push_back({.batch = group.batch,
+                         .label = fmt::format("{} {}, N {}", mode == analysis::Mode::weak ? 'b' : 'B',
+                                              group.batch, row.cell->workers),
+                         .cell = row.cell,
+                         .row = &row});
   return lines;
 }
 
@@ -195,14 +220,15 @@ std::vector<Line> single_lines(const Conclusions& conclusions) {
     for (const auto* groups : {&conclusions.weak, &conclusions.strong})
       for (const ScalingGroup& group : *groups)
         for (const ScalingRow& row : group.rows) is_grouped = is_grouped || row.cell == &cell;
-    if (!is_grouped) lines.push_back({.batch = cell.local_batch, .cell = &cell, .row = nullptr});
+    if (!is_grouped)
+      lines.push_back({.batch = cell.local_batch, .label = cell.label, .cell = &cell, .row = nullptr});
   }
   return lines;
 }
 
 void append_mode(std::vector<Block>& blocks, const Conclusions& conclusions, analysis::Mode mode) {
   const auto& groups = conclusions.scaling(mode);
-  const auto lines = lines_of(groups);
+  const auto lines = lines_of(groups, mode);
   if (lines.empty()) return;
   const std::string word = name(mode);
   const std::string batch = mode == analysis::Mode::weak ? "local batch" : "global batch";

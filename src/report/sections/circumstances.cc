@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -14,11 +15,29 @@ namespace {
 
 using measure::Record;
 
-/// Values that each setting takes over all records.
-std::map<std::string, std::set<std::string>> values_of_settings(std::span<const Record> records) {
-  std::map<std::string, std::set<std::string>> values;
+/// Numbers by size, then words: 8, 32, 128, linear, none.
+struct NaturalOrder {
+  bool operator()(const std::string& a, const std::string& b) const {
+    char* end_a = nullptr;
+    char* end_b = nullptr;
+    const double x = std::strtod(a.c_str(), &end_a);
+    const double y = std::strtod(b.c_str(), &end_b);
+    const bool a_is_number = !a.empty() && *end_a == 0;
+    const bool b_is_number = !b.empty() && *end_b == 0;
+    if (a_is_number != b_is_number) return a_is_number;
+    return a_is_number && x != y ? x < y : a < b;
+  }
+};
+using Values = std::set<std::string, NaturalOrder>;
+
+/// Values that each setting takes over all records. A batch of 0 is the one that is derived from the other.
+std::map<std::string, Values> values_of_settings(std::span<const Record> records) {
+  std::map<std::string, Values> values;
   for (const Record& record : records)
-    for (const auto& [name, value] : record.settings) values[name].insert(value);
+    for (const auto& [name, value] : record.settings) {
+      const bool is_derived = name.ends_with("-batch") && value == "0";
+      values[name].insert(is_derived ? "derived" : value);
+    }
   return values;
 }
 
@@ -59,28 +78,40 @@ std::vector<Remark> notes_of(std::span<const Record> records) {
   return notes;
 }
 
-Table runs_table(std::span<const Record> records) {
+Table cells_table(const Conclusions& conclusions) {
   Table table{
-      .id = "records",
-      .title = "Records",
-      .definition = "One a run; repeats of a cell are interleaved in time.",
-      .columns = {
-          {.key = "id", .label = "record"},
-          {.key = "status", .label = "status"},
-          {.key = "warmup", .label = "warm-up steps", .format = Format::integer},
-          {.key = "steps", .label = "measured steps", .format = Format::integer},
-          {.key = "wall", .label = "wall", .unit = "s", .format = Format::seconds},
-          {.key = "load", .label = "load before", .format = Format::fixed1},
-          {.key = "first_step", .label = "first step after", .unit = "s", .format = Format::seconds}}};
-  for (const Record& record : records) {
-    const bool ran = record.window.steps > 0;
-    const std::string why = record.reason.empty() ? record.status : record.reason;
-    table.rows.push_back({words(record.id), words(record.status),
-                          ran ? value(static_cast<double>(record.window.warmup_steps)) : missing(why),
-                          ran ? value(static_cast<double>(record.window.steps)) : missing(why),
-                          ran ? value(record.window.wall_s) : missing(why),
-                          ran ? value(record.environment.load_before) : missing(why),
-                          record.first_step_s ? value(*record.first_step_s) : missing("not measured")});
+      .id = "cells",
+      .title = "Cells",
+      .definition =
+          "One configuration a row. Steps: measured, of all repeats together, after the warm-up of each. "
+          "Load: of the machine just before, the highest of the repeats (one minute's average).",
+      .columns = {{.key = "part", .label = "part"},
+                  {.key = "cell", .label = "cell"},
+                  {.key = "status", .label = "status"},
+                  {.key = "repeats", .label = "repeats", .format = Format::integer},
+                  {.key = "warmup", .label = "warm-up steps", .format = Format::integer},
+                  {.key = "steps", .label = "measured steps", .format = Format::integer},
+                  {.key = "wall", .label = "wall", .unit = "s", .format = Format::seconds},
+                  {.key = "load", .label = "load", .format = Format::fixed1}}};
+  for (const auto& cell : conclusions.cells) {
+    std::string part = cell.kind;
+    for (const std::string* word : {&cell.scaling, &cell.variant})
+      if (!word->empty()) part += " " + *word;
+    std::vector<Cell> row{words(std::move(part)), words(cell.label), words(cell.status)};
+    if (!cell.is_measured()) {
+      row.insert(row.end(), 5, missing(cell.reason.empty() ? cell.status : cell.reason));
+    } else {
+      double wall = 0, load = 0;
+      for (const Record* record : cell.records) {
+        wall += record->window.wall_s;
+        load = std::max(load, record->environment.load_before);
+      }
+      for (const double number :
+           {static_cast<double>(cell.records.size()), static_cast<double>(cell.record().window.warmup_steps),
+            static_cast<double>(cell.steps_measured), wall, load})
+        row.push_back(value(number));
+    }
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -96,7 +127,7 @@ Section circumstances_section(const Conclusions& conclusions) {
   for (const Remark& note : notes_of(conclusions.records))
     section.blocks.push_back(plain(fmt::format("{}: {}.", list_of(note.records), note.finding.text)));
   section.blocks.push_back(settings_table(conclusions.records));
-  section.blocks.push_back(runs_table(conclusions.records));
+  section.blocks.push_back(cells_table(conclusions));
   return section;
 }
 

@@ -17,12 +17,9 @@ using analysis::Variant;
 
 constexpr const char* kDefinition =
     "Accuracy of the last epoch on the whole test set, mean over seeds (never the best of them). Standard "
-    "error: "
-    "sqrt(p(1-p) / test images) joined with the spread over seeds. Variants are compared at equal epochs; "
-    "their "
-    "updates differ and are shown. A difference below its own standard error is noise. Given back: what a "
-    "remedy "
-    "gains over the large batch without remedy, as a part of what that lost.";
+    "error: sqrt(p(1-p) / test images) joined with the spread over seeds. Variants are compared at equal "
+    "epochs; their updates differ and are shown. A difference below its own standard error is noise. Given "
+    "back: what a remedy gains over the large batch without remedy, as a part of what that lost.";
 
 Cell accuracy_cell(const Variant& variant) {
   return {.value = variant.accuracy,

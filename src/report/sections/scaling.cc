@@ -15,13 +15,11 @@ using analysis::ScalingRow;
 
 constexpr const char* kWeakDefinition =
     "Weak scaling: the local batch is fixed, the global batch grows. E = t_step(1) / t_step(N); scaled "
-    "speedup = "
-    "N E. Epoch speedup = T_epoch(1) / T_epoch(N) over the same data: it already contains the 1/N and is not "
-    "multiplied by N. Intervals of ratios: those of both times, joined in quadrature.";
+    "speedup = N E. Epoch speedup = T_epoch(1) / T_epoch(N) over the same data: it already contains the "
+    "1/N and is not multiplied by N. Intervals of ratios: those of both times, joined in quadrature.";
 constexpr const char* kStrongDefinition =
     "Strong scaling: the global batch is fixed, each worker's part shrinks. S = T(1) / T(N) at the same "
-    "global "
-    "batch; E = S / N. Intervals of ratios: those of both times, joined in quadrature.";
+    "global batch; E = S / N. Intervals of ratios: those of both times, joined in quadrature.";
 
 std::vector<Column> columns(Mode mode) {
   const Column local{.key = "local_batch", .label = "local batch", .format = Format::integer};

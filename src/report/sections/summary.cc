@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
@@ -51,35 +54,45 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   blocks.push_back(finding(text));
 }
 
-/// The row of the highest throughput of those that may be compared.
-const ScalingRow* fastest(const ScalingGroup& group) {
-  const ScalingRow* best = nullptr;
+/// The fewest workers within 5 % of the best throughput: more of them cost cores and give nothing.
+const ScalingRow* recommended(const ScalingGroup& group) {
+  double best = 0;
   for (const ScalingRow& row : group.rows)
-    if (row.has_ratios &&
-        (best == nullptr || row.cell->images_per_s.median > best->cell->images_per_s.median))
-      best = &row;
-  return best;
+    if (row.has_ratios) best = std::max(best, row.cell->images_per_s.median);
+  for (const ScalingRow& row : group.rows)
+    if (row.has_ratios && row.cell->images_per_s.median >= (1 - analysis::kKneeTolerance) * best) return &row;
+  return nullptr;
+}
+
+std::string describe(const ScalingGroup& group, const ScalingRow& row) {
+  if (row.is_baseline)
+    return fmt::format("batch {}: {} ({} images/s; more were not faster by 5 %)", group.batch,
+                       count(row.cell->workers, "worker"), number(row.cell->images_per_s.median));
+  return fmt::format("batch {}: {}, {} times as fast, efficiency {}{}", group.batch,
+                     count(row.cell->workers, "worker"), with_interval(row.speedup, Format::fixed2),
+                     with_interval(row.efficiency, Format::percent1), caveat(row));
 }
 
 void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) {
   bool any = false;
   for (const Mode mode : {Mode::weak, Mode::strong}) {
+    std::vector<std::string> answers;
+    std::string baseline;
     for (const ScalingGroup& group : conclusions.scaling(mode)) {
-      const ScalingRow* best = fastest(group);
-      if (best == nullptr || group.rows.size() < 2) continue;
-      any = true;
-      const std::string where = fmt::format("{} scaling, {} batch {}", name(mode),
-                                            mode == Mode::weak ? "local" : "global", group.batch);
-      if (best->is_baseline)
-        blocks.push_back(
-            finding(fmt::format("How many workers? {} ({}): more were not faster ({} images/s).",
-                                best->cell->workers, where, number(best->cell->images_per_s.median))));
-      else
-        blocks.push_back(finding(fmt::format(
-            "How many workers? {} ({}): {} times the throughput of {}, efficiency {}{}.", best->cell->workers,
-            where, with_interval(best->speedup, Format::fixed2), group.baseline_name,
-            with_interval(best->efficiency, Format::percent1), caveat(*best))));
+      const ScalingRow* row = recommended(group);
+      const auto compared = std::count_if(group.rows.begin(), group.rows.end(),
+                                          [](const ScalingRow& one) { return one.has_ratios; });
+      if (row == nullptr || compared < 2) continue;
+      answers.push_back(describe(group, *row));
+      baseline = group.baseline_name;
     }
+    if (answers.empty()) continue;
+    any = true;
+    blocks.push_back(
+        finding(fmt::format("How many workers? {} scaling, by {} batch, the fewest within 5 % of the best "
+                            "throughput: {}. Baseline: {}.",
+                            mode == Mode::weak ? "Weak" : "Strong", mode == Mode::weak ? "local" : "global",
+                            fmt::join(answers, "; "), baseline)));
   }
   if (!any) blocks.push_back(plain("How many workers? Not measured: `paceline scale` answers it."));
 }
@@ -155,11 +168,10 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   const auto& large = result->variants[*result->large];
   const auto& loss = *large.to_baseline;
   std::string text = fmt::format(
-      "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}, a difference "
-      "of {} "
-      "with a standard error of {} ({}); {} updates instead of {}.",
+      "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
+      "points with a standard error of {:.1f} ({}); {} updates instead of {}.",
       count(large.epochs, "epoch"), large.cell->global_batch, baseline.cell->global_batch,
-      percent(large.accuracy), percent(baseline.accuracy), percent(loss.value), percent(loss.standard_error),
+      percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error,
       loss.word(), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
   const analysis::Variant* best = nullptr;

@@ -79,7 +79,9 @@ Table table(const Sweep& sweep) {
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
     table.rows.push_back(table_row(sweep, i));
-    footnotes.explain(*point.cell);
+    const bool is_explained = point.limit == Limit::memory || point.limit == Limit::data ||
+                              point.cell->local_batch == sweep.largest_that_fits;
+    if (point.limit == Limit::none || !is_explained) footnotes.explain(*point.cell);
     if (point.cell->is_measured() && !point.cell->epoch_measured)
       footnotes.add("est.: steps of an epoch x median step, not a measured epoch.");
     for (const auto& refusal : point.verdict.refusals)

@@ -1,0 +1,130 @@
+#include "analysis/cells.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+
+namespace paceline::analysis {
+namespace {
+
+using golden::make_record;
+using golden::make_skipped;
+using golden::make_training;
+using measure::Record;
+
+TEST(Cells, JoinRepeatsAndNothingElse) {
+  const std::vector<Record> records{
+      make_record({.workers = 1, .repeat = 0}), make_record({.workers = 2, .repeat = 0}),
+      make_record({.workers = 1, .repeat = 1}), make_record({.workers = 2, .repeat = 1})};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].workers, 1);
+  EXPECT_EQ(cells[0].records.size(), 2U);
+  EXPECT_EQ(cells[1].label, "b 128, N 2");
+}
+
+TEST(Cells, KeepApartWhatDiffersInAnySettingButTheSeed) {
+  auto other = make_record({.repeat = 1});
+  other.settings["loader-threads"] = "4";
+  auto seed = make_record({.repeat = 2});
+  seed.settings["seed"] = "7";
+  const std::vector<Record> records{make_record({}), other, seed};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].records.size(), 2U);
+}
+
+TEST(Cells, KeepApartMachinesAndBuilds) {
+  auto debug = make_record({.repeat = 1});
+  debug.environment.build = "Debug";
+  auto elsewhere = make_record({.repeat = 2});
+  elsewhere.environment.cpu = "another CPU";
+  const std::vector<Record> records{make_record({}), debug, elsewhere};
+  EXPECT_EQ(make_cells(records).size(), 3U);
+}
+
+TEST(Cells, TakeTheMedianOverAllStepsOfAllRepeats) {
+  // Steps of 1 s times the jitter: {1, 2, 3} and {4, 5}; the pooled median is 3.
+  golden::Run run{.forward = 0.5, .backward = 0.4, .update = 0.1, .data_wait = 0, .copy = 0, .other = 0};
+  run.jitter = {1, 2, 3};
+  std::vector<Record> records{make_record(run)};
+  run.jitter = {4, 5};
+  run.repeat = 1;
+  records.push_back(make_record(run));
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 1U);
+  EXPECT_NEAR(cells[0].step_s.median, 3, 1e-12);
+  EXPECT_EQ(cells[0].step_s.n, 5);
+  EXPECT_NEAR(cells[0].images_per_s.median, 128.0 / 3, 1e-9);
+  EXPECT_EQ(cells[0].steps_measured, 5);
+}
+
+TEST(Cells, WidenTheIntervalToTheMediansOfTheRepeats) {
+  // A hundred steps a repeat pin each median down; the repeats disagree by 10 %, and that is what is shown.
+  golden::Run run;
+  run.jitter.assign(100, 1.0);
+  std::vector<Record> records{make_record(run), make_record(run)};
+  run.jitter.assign(100, 1.1);
+  records.push_back(make_record(run));
+  const auto cells = make_cells(records);
+  EXPECT_NEAR(cells[0].step_s.median, run.step(), 1e-12);
+  EXPECT_NEAR(cells[0].step_s.high, 1.1 * run.step(), 1e-12);
+}
+
+TEST(Cells, MeanOverRanksCountsNoWaitTwice) {
+  auto record = make_record({.workers = 2});
+  record.ranks[0].step_s = {1.0, 3.0};
+  record.ranks[1].step_s = {2.0, 3.0};
+  EXPECT_THAT(step_seconds(record), testing::ElementsAre(1.5, 3.0));
+}
+
+TEST(Cells, EstimateAnEpochFromStepsAndSayFromHowMany) {
+  const auto record = make_record({});
+  const auto cells = make_cells({&record, 1});
+  EXPECT_FALSE(cells[0].epoch_measured);
+  EXPECT_EQ(cells[0].epoch_basis, "from 8 steps");
+  EXPECT_EQ(cells[0].steps_per_epoch, 390);
+  EXPECT_NEAR(cells[0].epoch_s.median, 390 * cells[0].step_s.median, 1e-9);
+  EXPECT_NEAR(cells[0].epoch_s.high, 390 * cells[0].step_s.high, 1e-9);
+}
+
+TEST(Cells, TakeAMeasuredEpochWhereThereIsOne) {
+  auto record = make_training({.variant = ""});
+  record.epochs[0].seconds = 100;
+  record.epochs[1].seconds = 90;
+  record.epochs[2].seconds = 91;
+  const auto cells = make_cells({&record, 1});
+  EXPECT_TRUE(cells[0].epoch_measured);
+  EXPECT_DOUBLE_EQ(cells[0].epoch_s.median, 91);
+  EXPECT_EQ(cells[0].epoch_basis, "median of 3 epochs");
+}
+
+TEST(Cells, LeaveOutAnEpochThatWasCutShort) {
+  auto record = make_training({.variant = ""});
+  record.epochs.back().updates -= 100;
+  record.epochs.back().seconds = 1;
+  EXPECT_EQ(epoch_seconds(record).size(), 2U);
+}
+
+TEST(Cells, KeepWhatWasNotRunWithItsReason) {
+  const std::vector<Record> records{make_skipped({.workers = 4}, "too slow"), make_record({.workers = 2})};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].status, "skipped");
+  EXPECT_EQ(cells[0].reason, "too slow");
+  EXPECT_FALSE(cells[0].is_measured());
+}
+
+TEST(Cells, KeepAFailedRepeatBesideTheMeasuredOnes) {
+  auto failed = make_skipped({.workers = 2, .repeat = 1}, "a peer was lost");
+  failed.status = "failed";
+  const std::vector<Record> records{failed, make_record({.workers = 2})};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 1U);
+  EXPECT_TRUE(cells[0].is_measured());
+  EXPECT_THAT(cells[0].lost_repeats, testing::ElementsAre("a peer was lost"));
+}
+
+}  // namespace
+}  // namespace paceline::analysis

@@ -1,0 +1,83 @@
+#include "analysis/comparability.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+
+namespace paceline::analysis {
+namespace {
+
+using golden::make_record;
+using golden::make_training;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Comparability, LetsWorkersAndBatchesDiffer) {
+  const auto verdict =
+      compare(make_record({.workers = 1}), make_record({.workers = 2, .local_batch = 64}), Topic::scaling);
+  EXPECT_TRUE(verdict.comparable());
+  EXPECT_THAT(verdict.remarks, IsEmpty());
+}
+
+TEST(Comparability, RefusesWhatChangesTheTimeAndNamesIt) {
+  for (const char* option : {"loader-threads", "precision", "bucket-mb", "augment", "optimizer", "bn",
+                             "an-option-of-the-future"}) {
+    auto other = make_record({.workers = 2});
+    other.settings[option] = "another";
+    const auto verdict = compare(make_record({}), other, Topic::scaling);
+    EXPECT_FALSE(verdict.comparable()) << option;
+    EXPECT_THAT(verdict.refusals, Contains(HasSubstr(fmt::format("--{} is", option))));
+  }
+}
+
+TEST(Comparability, RemarksWhatDoesNotChangeTheTime) {
+  auto other = make_record({.workers = 2});
+  other.settings["lr"] = "0.2";
+  const auto verdict = compare(make_record({}), other, Topic::scaling);
+  EXPECT_TRUE(verdict.comparable());
+  EXPECT_THAT(verdict.remarks, Contains("--lr is 0.1 in the baseline and 0.2 here"));
+}
+
+TEST(Comparability, RefusesAnotherMachineBuildModelDataOrPrecision) {
+  const auto baseline = make_record({});
+  const auto refusal = [&](auto change) {
+    auto other = make_record({.workers = 2});
+    change(other);
+    const auto verdict = compare(baseline, other, Topic::scaling);
+    return verdict.refusals.empty() ? std::string() : verdict.refusals.front();
+  };
+  EXPECT_THAT(refusal([](auto& r) { r.environment.cpu = "Other"; }), HasSubstr("another machine"));
+  EXPECT_THAT(refusal([](auto& r) { r.environment.build = "Debug"; }),
+              HasSubstr("build is Release, this one's is Debug"));
+  EXPECT_THAT(refusal([](auto& r) { r.model.name = "resnet18"; }), HasSubstr("model is resnet18-cifar"));
+  EXPECT_THAT(refusal([](auto& r) { r.data.name = "mnist"; }), HasSubstr("data is cifar10"));
+  EXPECT_THAT(refusal([](auto& r) { r.data.train_samples = 60000; }), HasSubstr("epoch has 50000 samples"));
+  EXPECT_THAT(refusal([](auto& r) { r.precision = "bf16"; }), HasSubstr("computed in fp32, this in bf16"));
+}
+
+TEST(Comparability, RefusesOtherWorkersInsideASweep) {
+  EXPECT_FALSE(compare(make_record({}), make_record({.workers = 2}), Topic::sweep).comparable());
+  EXPECT_TRUE(compare(make_record({}), make_record({.local_batch = 256}), Topic::sweep).comparable());
+}
+
+TEST(Comparability, ComparesAccuraciesAtEqualEpochsOnly) {
+  const auto baseline = make_training({});
+  const auto longer = make_training({.global_batch = 2048, .accuracies = {0.1, 0.2, 0.3, 0.4}});
+  EXPECT_THAT(compare(baseline, longer, Topic::convergence).refusals,
+              Contains("the baseline trained 3 epochs, this 4"));
+}
+
+TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {
+  auto other = make_training({.variant = "+ LARS", .workers = 2, .global_batch = 2048});
+  other.settings["optimizer"] = "lars";
+  other.settings["warmup"] = "1";
+  other.settings["loader-threads"] = "4";
+  EXPECT_TRUE(compare(make_training({}), other, Topic::convergence).comparable());
+  other.settings["augment"] = "false";
+  EXPECT_FALSE(compare(make_training({}), other, Topic::convergence).comparable());
+}
+
+}  // namespace
+}  // namespace paceline::analysis

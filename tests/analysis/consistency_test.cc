@@ -1,0 +1,53 @@
+#include "analysis/consistency.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+
+namespace paceline::analysis {
+namespace {
+
+using golden::make_record;
+using golden::make_training;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string all(const measure::Record& record) {
+  std::string text;
+  for (const auto& finding : check(record)) text += (finding.is_error ? "E " : "W ") + finding.text + "\n";
+  return text;
+}
+
+TEST(Consistency, FindsNothingInASoundRecord) {
+  EXPECT_THAT(check(make_record({})), IsEmpty()) << all(make_record({}));
+  EXPECT_THAT(check(make_record({.workers = 4})), IsEmpty());
+  EXPECT_THAT(check(make_training({})), IsEmpty()) << all(make_training({}));
+}
+
+TEST(Consistency, NamesBatchesThatDoNotMultiply) {
+  auto record = make_record({.workers = 2});
+  record.global_batch = 128;
+  EXPECT_THAT(all(record), HasSubstr("2 workers of local batch 128 do not make a global batch of 128"));
+}
+
+TEST(Consistency, NamesAnAccuracyThatIsNoCountOverTheTestSet) {
+  auto record = make_training({});
+  record.epochs.back().test_accuracy = 0.70123456;
+  EXPECT_THAT(all(record), HasSubstr("no whole number of 10000 images"));
+}
+
+TEST(Consistency, NamesABusyMachine) {
+  auto record = make_record({});
+  record.environment.load_before = 1.7;
+  EXPECT_THAT(all(record), HasSubstr("W the machine was busy before the run (load 1.7 on 2 cores)"));
+}
+
+TEST(Consistency, NamesAPeakFarFromThePlan) {
+  auto record = make_record({});
+  record.memory.peak_bytes = record.memory.plan_bytes * 5 / 4;
+  EXPECT_THAT(all(record), HasSubstr("+25 % off the plan"));
+}
+
+}  // namespace
+}  // namespace paceline::analysis

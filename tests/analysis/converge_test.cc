@@ -1,0 +1,90 @@
+#include "analysis/converge.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "golden/records.h"
+
+namespace paceline::analysis {
+namespace {
+
+using golden::make_training;
+using measure::Record;
+
+std::vector<Record> three_variants(double baseline, double large, double remedy) {
+  return {
+      make_training({.accuracies = {0.3, 0.5, baseline}}),
+      make_training(
+          {.variant = "large batch", .workers = 2, .global_batch = 2048, .accuracies = {0.2, 0.3, large}}),
+      make_training({.variant = "+ linear scaling",
+                     .workers = 2,
+                     .global_batch = 2048,
+                     .factor = 16,
+                     .rule = "linear",
+                     .accuracies = {0.2, 0.3, remedy}})};
+}
+
+TEST(Convergence, SaysWhatWasLostAndWhatARemedyGivesBack) {
+  const auto records = three_variants(0.70, 0.50, 0.65);
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_TRUE(result && result->baseline && result->large);
+  EXPECT_EQ(*result->baseline, 0U);
+  EXPECT_EQ(*result->large, 1U);
+  EXPECT_NEAR(result->variants[1].to_baseline->value, -0.20, 1e-12);
+  EXPECT_NEAR(*result->variants[2].given_back, 0.75, 1e-9);
+  EXPECT_FALSE(result->variants[0].given_back.has_value()) << "the baseline is no remedy";
+}
+
+TEST(Convergence, GivesNothingBackOfALossThatIsNoise) {
+  const auto records = three_variants(0.7000, 0.6990, 0.7010);
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  EXPECT_TRUE(result->variants[1].to_baseline->is_noise());
+  EXPECT_FALSE(result->variants[2].given_back.has_value());
+}
+
+TEST(Convergence, JoinsTheErrorsOfBothAccuracies) {
+  const auto one = difference(0.9, 0.003, 0.95, 0.004);
+  EXPECT_NEAR(one.value, 0.05, 1e-12);
+  EXPECT_NEAR(one.standard_error, 0.005, 1e-12);
+  EXPECT_STREQ(one.word(), "clear");
+  EXPECT_STREQ(difference(0.9, 0.003, 0.904, 0.004).word(), "noise");
+  EXPECT_STREQ(difference(0.9, 0.003, 0.907, 0.004).word(), "weak evidence");
+}
+
+TEST(Convergence, TakesTheMeanOverSeedsAndItsSpread) {
+  const std::vector<Record> records{make_training({.seed = 0, .accuracies = {0.70}}),
+                                    make_training({.seed = 1, .accuracies = {0.74}})};
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_EQ(result->variants.size(), 1U);
+  EXPECT_EQ(result->variants[0].seeds, 2);
+  EXPECT_NEAR(result->variants[0].accuracy, 0.72, 1e-12);
+  // p(1-p)/10000 = 2.016e-5; the seeds' variance 8e-4 over 2.
+  EXPECT_NEAR(result->variants[0].standard_error, std::sqrt(2.016e-5 + 4e-4), 1e-9);
+}
+
+TEST(Convergence, ShowsTheUpdatesOfEachVariant) {
+  const auto records = three_variants(0.7, 0.5, 0.6);
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  EXPECT_EQ(result->variants[0].updates, 3 * 390);
+  EXPECT_EQ(result->variants[1].updates, 3 * 24);
+}
+
+TEST(Convergence, NamesAVariantWithoutAccuracy) {
+  auto records = three_variants(0.7, 0.5, 0.6);
+  records[2].status = "failed";
+  records[2].reason = "step 5: the loss is no longer finite";
+  records[2].epochs.clear();
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  EXPECT_EQ(result->variants.size(), 2U);
+  ASSERT_EQ(result->missing.size(), 1U);
+  EXPECT_EQ(result->missing[0], "+ linear scaling: step 5: the loss is no longer finite");
+}
+
+}  // namespace
+}  // namespace paceline::analysis

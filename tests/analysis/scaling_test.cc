@@ -1,0 +1,127 @@
+#include "analysis/scaling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+
+namespace paceline::analysis {
+namespace {
+
+using golden::make_record;
+using golden::make_skipped;
+using measure::Record;
+using testing::HasSubstr;
+
+/// A run whose step takes `seconds`, all of it compute.
+golden::Run timed(const std::string& scaling, int workers, std::int64_t local, double seconds) {
+  return {.scaling = scaling,
+          .workers = workers,
+          .local_batch = local,
+          .forward = seconds / 2,
+          .backward = seconds / 2,
+          .update = 0,
+          .data_wait = 0,
+          .copy = 0,
+          .other = 0,
+          .jitter = {1, 1, 1}};
+}
+
+TEST(WeakScaling, HasTheEfficiencyOfAStepAtTheSameLocalBatch) {
+  const std::vector<Record> records{make_record(timed("weak", 1, 128, 1.0)),
+                                    make_record(timed("weak", 2, 128, 1.25)),
+                                    make_record(timed("weak", 4, 128, 1.6))};
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 1U);
+  ASSERT_EQ(groups[0].rows.size(), 3U);
+  EXPECT_EQ(groups[0].batch, 128);
+  EXPECT_NEAR(groups[0].rows[1].efficiency.median, 0.8, 1e-12);
+  EXPECT_NEAR(groups[0].rows[1].speedup.median, 1.6, 1e-12);
+  EXPECT_NEAR(groups[0].rows[2].efficiency.median, 0.625, 1e-12);
+  EXPECT_NEAR(groups[0].rows[2].speedup.median, 2.5, 1e-12);
+  // Epochs of 390, 195 and 97 steps: 390, 243.75 and 155.2 s.
+  EXPECT_NEAR(groups[0].rows[1].epoch.median, 1.6, 1e-12);
+  EXPECT_NEAR(groups[0].rows[2].epoch.median, 390 / 155.2, 1e-12);
+}
+
+TEST(StrongScaling, HasTheSpeedupAtTheSameGlobalBatch) {
+  const std::vector<Record> records{make_record(timed("strong", 1, 512, 4.0)),
+                                    make_record(timed("strong", 2, 256, 2.5)),
+                                    make_record(timed("strong", 4, 128, 1.6))};
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::strong);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].batch, 512);
+  EXPECT_NEAR(groups[0].rows[1].speedup.median, 1.6, 1e-12);
+  EXPECT_NEAR(groups[0].rows[1].efficiency.median, 0.8, 1e-12);
+  EXPECT_NEAR(groups[0].rows[2].speedup.median, 2.5, 1e-12);
+  EXPECT_NEAR(groups[0].rows[2].efficiency.median, 0.625, 1e-12);
+}
+
+TEST(Scaling, NeverMixesWeakAndStrong) {
+  const std::vector<Record> records{make_record(timed("weak", 1, 128, 1.0)),
+                                    make_record(timed("strong", 2, 64, 0.6))};
+  const auto cells = make_cells(records);
+  const auto weak = scaling(cells, Mode::weak);
+  const auto strong = scaling(cells, Mode::strong);
+  ASSERT_EQ(weak.size(), 1U);
+  ASSERT_EQ(strong.size(), 1U);
+  EXPECT_EQ(weak[0].rows.size(), 1U);
+  EXPECT_EQ(strong[0].rows.size(), 1U);
+  EXPECT_THAT(compare(records[0], records[1], Topic::scaling).refusals,
+              testing::Contains(HasSubstr("weak scaling is never compared with strong scaling")));
+}
+
+TEST(Scaling, NamesItsBaseline) {
+  const std::vector<Record> records{make_record(timed("weak", 1, 32, 1.0)),
+                                    make_record(timed("weak", 2, 64, 1.0)),
+                                    make_record(timed("weak", 4, 64, 1.25))};
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].baseline_name, "1 worker without any communicator");
+  EXPECT_EQ(groups[1].baseline_name, "2 workers inside the communicator 'local'");
+  // From 2 to 4 workers the ideal is 2, not 4.
+  EXPECT_NEAR(groups[1].rows[1].efficiency.median, 0.8, 1e-12);
+  EXPECT_NEAR(groups[1].rows[1].speedup.median, 1.6, 1e-12);
+}
+
+TEST(Scaling, HasNoRatioForACellThatWasNotMeasured) {
+  const std::vector<Record> records{make_skipped(timed("weak", 1, 128, 1.0), "stopped"),
+                                    make_record(timed("weak", 2, 128, 1.0)),
+                                    make_skipped(timed("weak", 4, 128, 1.0), "too large")};
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups[0].rows.size(), 3U);
+  EXPECT_FALSE(groups[0].rows[0].has_ratios);
+  EXPECT_TRUE(groups[0].rows[1].is_baseline);
+  EXPECT_FALSE(groups[0].rows[2].has_ratios);
+}
+
+TEST(Scaling, SaysWhenMoreWorkersOnlyShareTheSameCores) {
+  auto one = make_record(timed("weak", 1, 128, 1.0));
+  one.threads_per_worker = 2;
+  const std::vector<Record> records{one, make_record(timed("weak", 2, 128, 2.0))};
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  EXPECT_TRUE(groups[0].rows[1].has_ratios);
+  EXPECT_TRUE(groups[0].rows[1].verdict.shares_cores);
+  EXPECT_THAT(groups[0].rows[1].verdict.remarks, testing::Contains(HasSubstr("2 cores were used against 2")));
+}
+
+TEST(Scaling, TakesTrainingsByTheBatchThatWasGiven) {
+  auto one = make_record(timed("weak", 1, 128, 1.0));
+  auto two = make_record(timed("weak", 2, 128, 1.0));
+  for (auto* record : {&one, &two}) {
+    record->kind = "train";
+    record->scaling = "";
+  }
+  const std::vector<Record> records{one, two};
+  const auto cells = make_cells(records);
+  EXPECT_EQ(scaling(cells, Mode::weak).size(), 1U);
+  EXPECT_TRUE(scaling(cells, Mode::strong).empty());
+}
+
+}  // namespace
+}  // namespace paceline::analysis

@@ -1,0 +1,87 @@
+#include "analysis/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+
+namespace paceline::analysis {
+namespace {
+
+using golden::make_record;
+using golden::make_skipped;
+using measure::Record;
+
+golden::Run at(std::int64_t batch, double images_per_s) {
+  return {.kind = "sweep",
+          .scaling = "",
+          .local_batch = batch,
+          .forward = static_cast<double>(batch) / images_per_s,
+          .backward = 0,
+          .update = 0,
+          .data_wait = 0,
+          .copy = 0,
+          .other = 0,
+          .jitter = {1, 1, 1}};
+}
+
+TEST(Knee, IsTheSmallestBatchWithinFivePercentOfTheBest) {
+  const struct {
+    std::vector<double> rates;
+    std::size_t knee;
+  } cases[] = {
+      {{100}, 0}, {{50, 94, 95.1, 100}, 2}, {{96, 100, 90}, 0}, {{10, 20, 40, 80}, 3}, {{100, 100}, 0}};
+  for (const auto& [rates, expected] : cases) EXPECT_EQ(knee(rates), expected);
+}
+
+TEST(Sweep, OrdersByBatchAndFindsBestAndKnee) {
+  const std::vector<Record> records{make_record(at(512, 100)), make_record(at(32, 80)),
+                                    make_record(at(128, 96))};
+  const auto cells = make_cells(records);
+  const auto result = sweep(cells);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->points[*result->knee].cell->local_batch, 128);
+  EXPECT_EQ(result->points[*result->best].cell->local_batch, 512);
+  EXPECT_EQ(result->largest_that_fits, 512);
+  EXPECT_TRUE(result->largest_was_measured);
+}
+
+TEST(Sweep, SaysWhereMemoryEndsAndWhatStillFits) {
+  const std::vector<Record> records{make_record(at(128, 96)),
+                                    make_skipped(at(742, 96), "by the plan; not timed"),
+                                    make_skipped(at(1024, 96), "does not fit")};
+  const auto cells = make_cells(records);
+  const auto result = sweep(cells);
+  EXPECT_EQ(result->points[1].limit, Limit::not_timed);
+  EXPECT_EQ(result->points[2].limit, Limit::memory);
+  EXPECT_EQ(result->memory_ends, 2U);
+  EXPECT_FALSE(result->data_ends.has_value());
+  EXPECT_EQ(result->largest_that_fits, 742);
+  EXPECT_FALSE(result->largest_was_measured);
+}
+
+TEST(Sweep, LeavesAPointOffTheCurveThatIsNotComparable) {
+  auto other = make_record(at(256, 500));
+  other.settings["loader-threads"] = "8";
+  const std::vector<Record> records{make_record(at(128, 96)), other};
+  const auto cells = make_cells(records);
+  const auto result = sweep(cells);
+  EXPECT_FALSE(result->points[1].on_curve);
+  EXPECT_EQ(result->points[*result->best].cell->local_batch, 128);
+}
+
+TEST(Sweep, SetsThePeakBesideThePlan) {
+  auto record = make_record(at(128, 96));
+  record.memory.plan_bytes = 2'000'000'000;
+  record.memory.peak_bytes = 1'900'000'000;
+  const auto cells = make_cells({&record, 1});
+  EXPECT_DOUBLE_EQ(*sweep(cells)->points[0].peak_over_plan, 0.95);
+}
+
+TEST(Sweep, IsNothingForOneTraining) {
+  const auto record = golden::make_training({.variant = ""});
+  const auto cells = make_cells({&record, 1});
+  EXPECT_FALSE(sweep(cells).has_value());
+}
+
+}  // namespace
+}  // namespace paceline::analysis

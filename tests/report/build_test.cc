@@ -1,0 +1,222 @@
+#include "report/build.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "golden/records.h"
+#include "report/golden.h"
+
+namespace paceline::report {
+namespace {
+
+using golden::make_record;
+using golden::make_skipped;
+using golden::make_training;
+using golden::Run;
+using measure::Record;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Batches on one worker until memory and then data end; the knee is at 64.
+void add_sweep(std::vector<Record>& records) {
+  const struct {
+    std::int64_t batch;
+    double rate;
+  } points[] = {{16, 70}, {32, 84}, {64, 93.5}, {128, 94.8}, {256, 97.0}};
+  for (const auto& [batch, rate] : points) {
+    const double step = static_cast<double>(batch) / rate;
+    for (int repeat = 0; repeat < 3; ++repeat)
+      records.push_back(make_record({.kind = "sweep",
+                                     .scaling = "",
+                                     .local_batch = batch,
+                                     .repeat = repeat,
+                                     .forward = 0.32 * step * (1 + 0.004 * repeat),
+                                     .backward = 0.66 * step,
+                                     .update = 0.01 * step,
+                                     .data_wait = 0.004 * step,
+                                     .copy = 0.003 * step,
+                                     .other = 0.003 * step}));
+  }
+  records.push_back(make_skipped({.kind = "sweep", .scaling = "", .local_batch = 742},
+                                 "the largest batch that memory and data set allow, by the plan; not timed"));
+  records.push_back(make_skipped({.kind = "sweep", .scaling = "", .local_batch = 1024},
+                                 "does not fit: the plan is 10.12 GB, this process may use 7.60 GB"));
+}
+
+void add_scaling(std::vector<Record>& records, const std::string& scaling) {
+  for (int repeat = 0; repeat < 3; ++repeat)
+    for (const std::int64_t batch : {32, 128})
+      for (const int workers : {1, 2, 4}) {
+        const std::int64_t local = scaling == "weak" ? batch : batch / workers;
+        const double compute = 0.0102 * static_cast<double>(local) + 0.03;
+        const bool over = workers == 4;
+        const double slow = (over ? 2.1 : workers == 2 ? 1.06 : 1.0) * (1 + 0.003 * repeat);
+        const double wire = workers == 1 ? 0 : 0.018 * workers;
+        records.push_back(make_record({.scaling = scaling,
+                                       .workers = workers,
+                                       .local_batch = local,
+                                       .repeat = repeat,
+                                       .forward = 0.32 * compute * slow,
+                                       .backward = 0.66 * compute * slow,
+                                       .update = 0.012,
+                                       .exposed_transfer = 0.35 * wire,
+                                       .exposed_wait = workers == 1 ? 0 : 0.009,
+                                       .communication = wire + (workers == 1 ? 0 : 0.012),
+                                       .transfer = wire * (1 + 0.02 * repeat),
+                                       .oversubscribed = over}));
+      }
+}
+
+void add_convergence(std::vector<Record>& records) {
+  for (int seed = 0; seed < 2; ++seed) {
+    const double luck = 0.002 * seed;
+    records.push_back(make_training({.seed = seed, .accuracies = {0.4511, 0.6120, 0.7012 + luck}}));
+    records.push_back(make_training({.variant = "large batch",
+                                     .workers = 2,
+                                     .global_batch = 2048,
+                                     .seed = seed,
+                                     .accuracies = {0.2034, 0.3302, 0.4318 - luck}}));
+    records.push_back(make_training({.variant = "+ linear scaling",
+                                     .workers = 2,
+                                     .global_batch = 2048,
+                                     .seed = seed,
+                                     .factor = 16,
+                                     .rule = "linear",
+                                     .accuracies = {0.1711, 0.4120, 0.5811 + luck}}));
+  }
+}
+
+std::vector<Record> study() {
+  std::vector<Record> records;
+  add_sweep(records);
+  add_scaling(records, "weak");
+  add_scaling(records, "strong");
+  add_convergence(records);
+  return records;
+}
+
+/// All tables, or all plots, of a document.
+template <typename Kind>
+std::vector<const Kind*> all(const Document& document) {
+  std::vector<const Kind*> found;
+  for (const Section& section : document.sections)
+    for (const Block& block : section.blocks)
+      if (const auto* one = std::get_if<Kind>(&block)) found.push_back(one);
+  return found;
+}
+
+template <typename Kind>
+const Kind* find(const Document& document, const std::string& id) {
+  for (const Kind* one : all<Kind>(document))
+    if (one->id == id) return one;
+  return nullptr;
+}
+
+TEST(Build, GivesAStudyAllItsTables) {
+  const auto records = study();
+  const Document document = build(records);
+  for (const char* id : {"sweep", "scale-weak-time", "scale-strong-time", "scale-weak-ledger",
+                         "scale-weak-residual", "scale-strong-ledger", "scale-strong-residual",
+                         "scale-weak-bandwidth", "scale-strong-bandwidth", "converge"})
+    EXPECT_NE(find<Table>(document, id), nullptr) << id;
+}
+
+TEST(Build, WritesAStudyForTheTerminal) { expect_golden("study.txt", to_terminal(build(study()), 110)); }
+TEST(Build, WritesAStudyAsMarkdown) { expect_golden("study.md", to_markdown(build(study()))); }
+TEST(Build, WritesAStudyAsJsonForThePage) { expect_golden("study.json", to_json(build(study()))); }
+
+TEST(Build, WritesEveryRowWithAsManyCellsAsColumns) {
+  const auto records = study();
+  const Document document = build(records);
+  for (const Table* table : all<Table>(document))
+    for (const auto& row : table->rows) EXPECT_EQ(row.size(), table->columns.size()) << table->id;
+}
+
+TEST(Build, GivesEveryTableAndPlotItsOwnName) {
+  const auto records = study();
+  const Document document = build(records);
+  std::set<std::string> ids;
+  for (const Table* table : all<Table>(document)) EXPECT_TRUE(ids.insert(table->id).second) << table->id;
+  for (const Plot* plot : all<Plot>(document)) EXPECT_TRUE(ids.insert(plot->id).second) << plot->id;
+}
+
+TEST(Build, GivesEveryStackedBarOnePointACategory) {
+  const auto records = study();
+  const Document document = build(records);
+  int bars = 0;
+  for (const Plot* plot : all<Plot>(document)) {
+    if (plot->kind != PlotKind::stacked_bar) continue;
+    ++bars;
+    for (const Series& series : plot->series)
+      EXPECT_EQ(series.points.size(), plot->categories.size()) << plot->id;
+  }
+  EXPECT_EQ(bars, 2);
+}
+
+TEST(Build, SaysOnTopThatDataIsSynthetic) {
+  auto record = make_record({});
+  record.data.synthetic = true;
+  EXPECT_THAT(to_terminal(build({&record, 1})), HasSubstr("The data is synthetic"));
+  record.data.synthetic = false;
+  EXPECT_THAT(to_terminal(build({&record, 1})), Not(HasSubstr("The data is synthetic")));
+}
+
+TEST(Build, SaysWhichQuestionsWereNotMeasured) {
+  const auto record = make_training({.variant = ""});
+  const std::string text = to_terminal(build({&record, 1}));
+  EXPECT_THAT(text, HasSubstr("Which batch size? Not measured"));
+  EXPECT_THAT(text, HasSubstr("How many workers? Not measured"));
+  EXPECT_THAT(text, HasSubstr("What does the all-reduce give? Not measured"));
+  EXPECT_THAT(text, HasSubstr("What does the accuracy pay? Not measured"));
+  EXPECT_THAT(text, HasSubstr("Where does the time go? A step of local batch 128 on 1 worker takes 1.22 s"));
+}
+
+TEST(Build, MarksOversubscribedCellsInTablesAndPlots) {
+  const auto records = study();
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "scale-weak-time");
+  ASSERT_NE(table, nullptr);
+  int marked = 0;
+  for (const auto& row : table->rows) {
+    const bool four = row[1].value == 4.0;
+    EXPECT_EQ(row[4].mark.find('*') != std::string::npos, four);
+    marked += four ? 1 : 0;
+  }
+  EXPECT_EQ(marked, 2);
+  const Plot* plot = find<Plot>(document, "weak-speedup");
+  ASSERT_NE(plot, nullptr);
+  int points = 0;
+  for (const Series& series : plot->series)
+    for (const Point& point : series.points) points += point.mark == "oversubscribed" ? 1 : 0;
+  EXPECT_EQ(points, 2);
+}
+
+TEST(Build, MarksADebugBuildEverywhere) {
+  auto record = make_record({});
+  record.environment.build = "Debug";
+  const std::string text = to_terminal(build({&record, 1}));
+  EXPECT_THAT(text, HasSubstr("marked debug"));
+  EXPECT_THAT(text, HasSubstr("debug: built as Debug"));
+}
+
+TEST(Build, NamesWhatWasSkippedAndWhy) {
+  const std::vector<Record> records{
+      make_record({.local_batch = 128}),
+      make_skipped({.workers = 4, .local_batch = 128},
+                   "does not fit: the plan is 9.10 GB, this process may use 7.60 GB")};
+  EXPECT_THAT(to_terminal(build(records)), HasSubstr("skipped: does not fit: the plan is 9.10 GB"));
+}
+
+TEST(Build, SurvivesRecordsThatHoldNothing) {
+  EXPECT_THAT(to_terminal(build({})), HasSubstr("nothing was measured"));
+  const Record empty;
+  EXPECT_NO_FATAL_FAILURE(static_cast<void>(to_html(build({&empty, 1}))));
+  Record failed = make_skipped({}, "the loss is no longer finite");
+  failed.status = "failed";
+  EXPECT_THAT(to_terminal(build({&failed, 1})), HasSubstr("1 record failed"));
+}
+
+}  // namespace
+}  // namespace paceline::report
