@@ -74,8 +74,7 @@ class CpuEngine final : public Engine {
   }
 
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count) override {
-    base::expects(count >= 0 && count <= run_.options.batch &&
-                      static_cast<int>(labels.size()) >= count &&
+    base::expects(count >= 0 && count <= run_.options.batch && static_cast<int>(labels.size()) >= count &&
                       static_cast<std::int64_t>(images.size()) >= count * sample_elements(),
                   "evaluate gets at most a batch, and its labels");
     if (count == 0) return {};
@@ -138,7 +137,9 @@ class CpuEngine final : public Engine {
   void poison() {
     std::ranges::fill(arena_.as<std::uint32_t>(), 0x7fffffffu);  // NaN as float and as either half's bf16
     std::ranges::fill(scratch_.as<std::uint32_t>(), 0x7fffffffu);
-    std::ranges::fill(gradients_.as<float>(), std::numeric_limits<float>::quiet_NaN());
+    if (!run_.options.training) return;
+    for (const graph::Slot& slot : layout().slots)  // the padding between them is zero for good
+      std::fill_n(run_.gradients + slot.offset, slot.elements, std::numeric_limits<float>::quiet_NaN());
   }
 
   LossSums run_forward() {

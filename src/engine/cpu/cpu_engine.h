@@ -2,9 +2,9 @@
 
 /// The fast engine for x86-64 processors: fp32 and bf16.
 ///
-/// Convolutions and dense layers are oneDNN's; everything else is our own (kernels/). Activations lie channels
-/// last (docs/decisions/cpu-layout.md). A graph becomes a list of steps, some of several ops (batch norm +
-/// residual sum + ReLU), whose buffers share one arena by lifetime.
+/// Convolutions and dense layers are oneDNN's; everything else is our own (kernels/). Activations lie
+/// channels last (docs/decisions/cpu-layout.md). A graph becomes a list of steps, some of several ops (batch
+/// norm + residual sum + ReLU), whose buffers share one arena by lifetime.
 ///
 /// Threads  an engine belongs to the thread that calls it, and uses `CompileOptions::threads` OpenMP threads,
 ///          which inherit that thread's pinning. Several engines live in one process. The same calls with the
@@ -21,8 +21,8 @@
 
 namespace paceline::engine::cpu {
 
-/// Choices that compile() makes by itself, to be overridden by tests and benchmarks. Results differ in rounding
-/// only.
+/// Choices that compile() makes by itself, to be overridden by tests and benchmarks. Results differ in
+/// rounding only.
 struct Tuning {
   std::optional<Isa> isa;  ///< of our own kernels; the machine's best
   /// bf16 only: whether oneDNN multiplies bf16 itself. Off: blocks of samples are converted to float and

@@ -1,5 +1,5 @@
-// Dropout. The mask counts elements in C, H, W order (dropout_mask.h) and lies here as the values do, channels
-// last: one byte an element, kept from forward to backward.
+// Dropout. The mask counts elements in C, H, W order (dropout_mask.h) and lies here as the values do,
+// channels last: one byte an element, kept from forward to backward.
 
 #include <vector>
 
@@ -35,8 +35,7 @@ class DropoutStep final : public Step {
         const std::int64_t at = n * elements;
         if (run.training) {
           draw_mask(run, thread, n);
-          run.typed(src_.storage)
-              .dropout(src + at * size, keep(run, at), scale_, dst + at * size, elements);
+          run.typed(src_.storage).dropout(src + at * size, keep(run, at), scale_, dst + at * size, elements);
         } else {
           std::copy_n(src + at * size, elements * size, dst + at * size);
         }
@@ -95,7 +94,8 @@ class DropoutStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_dropout_step(const Site& site, const Value& src, const Value& dst, BufferId d_src) {
+std::unique_ptr<Step> make_dropout_step(const Site& site, const Value& src, const Value& dst,
+                                        BufferId d_src) {
   return std::make_unique<DropoutStep>(site, src, dst, d_src);
 }
 

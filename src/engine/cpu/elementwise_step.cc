@@ -112,8 +112,8 @@ class GeluStep final : public Step {
 
 class AddStep final : public Step {
  public:
-  AddStep(const Site& site, const Value& left, const Value& right, const Value& dst, bool relu, BufferId d_left,
-          BufferId d_right)
+  AddStep(const Site& site, const Value& left, const Value& right, const Value& dst, bool relu,
+          BufferId d_left, BufferId d_right)
       : name_(site.op().name),
         left_(left),
         right_(right),
@@ -127,8 +127,8 @@ class AddStep final : public Step {
     void* dst = run.memory.at(dst_.buffer);
     const Storage s = dst_.storage;
     over_elements(run, dst_, [&](Part part) {
-      run.typed(s).add(offset(left, part.begin, s), offset(right, part.begin, s), offset(dst, part.begin, s), relu_,
-                       part.size());
+      run.typed(s).add(offset(left, part.begin, s), offset(right, part.begin, s), offset(dst, part.begin, s),
+                       relu_, part.size());
     });
   }
   void backward(Run& run) override {

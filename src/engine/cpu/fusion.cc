@@ -7,7 +7,8 @@ namespace {
 
 class Fuser {
  public:
-  explicit Fuser(const graph::Graph& graph) : graph_(graph), readers_(graph.nodes.size()), taken_(graph.nodes.size()) {
+  explicit Fuser(const graph::Graph& graph)
+      : graph_(graph), readers_(graph.nodes.size()), taken_(graph.nodes.size()) {
     for (int node = 0; node < size(); ++node)
       for (const int input : at(node).inputs) readers_[static_cast<std::size_t>(input)].push_back(node);
   }
@@ -16,7 +17,8 @@ class Fuser {
     std::vector<Group> groups;
     for (int node = 0; node < size(); ++node)
       if (!taken_[static_cast<std::size_t>(node)]) groups.push_back(group_from(node));
-    std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.last < b.last; });
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const Group& a, const Group& b) { return a.last < b.last; });
     return groups;
   }
 
@@ -47,8 +49,8 @@ class Fuser {
       group.sum = true;
       take(group, sum);
     }
-    const bool takes_relu = is_norm || at(node).as<graph::Conv2d>() || at(node).as<graph::Dense>() ||
-                            at(node).as<graph::Add>();
+    const bool takes_relu =
+        is_norm || at(node).as<graph::Conv2d>() || at(node).as<graph::Dense>() || at(node).as<graph::Add>();
     if (const int relu = takes_relu ? sole_reader<graph::Relu>(group.last) : -1; relu >= 0) {
       group.relu = true;
       take(group, relu);

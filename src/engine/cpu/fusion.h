@@ -2,8 +2,8 @@
 
 /// Which ops of a graph become one step.
 ///
-/// A batch norm takes the residual sum and the ReLU behind it, a convolution or dense layer and a sum the ReLU
-/// behind them; wherever nobody else reads what lies between.
+/// A batch norm takes the residual sum and the ReLU behind it, a convolution or dense layer and a sum the
+/// ReLU behind them; wherever nobody else reads what lies between.
 
 #include <vector>
 

@@ -27,10 +27,11 @@ class LossStep final : public Step {
     for (int n = 0; n < run.samples; ++n) {
       const std::int32_t label = run.input.labels[static_cast<std::size_t>(n)];
       if (label < 0 || label >= classes_)
-        base::fail(base::ErrorKind::data,
-                   "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
-                   "and the model's classes",
-                   classes_, n, label);
+        base::fail(
+            base::ErrorKind::data,
+            "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
+            "and the model's classes",
+            classes_, n, label);
       if (run.training && d_logits_) labels_[static_cast<std::size_t>(n)] = label;
       read_row(run, n);
       run.sums += loss_of(label);

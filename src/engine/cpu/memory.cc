@@ -5,8 +5,9 @@
 namespace paceline::engine::cpu {
 
 BufferId MemoryRequests::live(std::int64_t bytes, int first_use, int last_use) {
-  requests_.push_back(
-      {.bytes = whole_lines(bytes), .first_use = std::min(first_use, last_use), .last_use = std::max(first_use, last_use)});
+  requests_.push_back({.bytes = whole_lines(bytes),
+                       .first_use = std::min(first_use, last_use),
+                       .last_use = std::max(first_use, last_use)});
   return {.kind = BufferId::Kind::live, .index = static_cast<int>(requests_.size()) - 1};
 }
 

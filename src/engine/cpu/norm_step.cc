@@ -1,9 +1,9 @@
 // Batch norm with the residual sum and the ReLU behind it.
 //
-// Forward in training: one pass for the moments (sums around a guess of the mean, so that nothing cancels), one
-// that normalises. Backward: one pass for the two sums, one for d_src. Where the gradient has several terms or a
-// residual wants it, the first of these stores it under the ReLU's mask and the second reads it there;
-// otherwise both recompute the mask from the input, and no output is kept for it.
+// Forward in training: one pass for the moments (sums around a guess of the mean, so that nothing cancels),
+// one that normalises. Backward: one pass for the two sums, one for d_src. Where the gradient has several
+// terms or a residual wants it, the first of these stores it under the ReLU's mask and the second reads it
+// there; otherwise both recompute the mask from the input, and no output is kept for it.
 
 #include <algorithm>
 #include <cmath>
@@ -19,8 +19,8 @@ constexpr int kGuessRows = 32;  // rows that the guess of the mean averages
 
 class NormStep final : public Step {
  public:
-  NormStep(const Site& site, const Value& src, const Value* residual, const Value& dst, bool relu, BufferId d_src,
-           BufferId d_residual)
+  NormStep(const Site& site, const Value& src, const Value* residual, const Value& dst, bool relu,
+           BufferId d_src, BufferId d_residual)
       : name_(site.op().name),
         src_(src),
         residual_(residual),
@@ -82,7 +82,8 @@ class NormStep final : public Step {
   }
 
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(run, name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
+    choices.push_back(
+        own_kernel(run, name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
   }
 
  private:
@@ -130,7 +131,8 @@ class NormStep final : public Step {
 
   // ---- forward
 
-  /// Average of a few rows spread over the group: near enough to the mean that the squares around it do not cancel.
+  /// Average of a few rows spread over the group: near enough to the mean that the squares around it do not
+  /// cancel.
   void guess_mean(const Run& run, int group, float* guess) const {
     const std::int64_t rows = std::min<std::int64_t>(rows_, kGuessRows);
     double* sums = partial(run, 0);
@@ -227,13 +229,11 @@ class NormStep final : public Step {
     return sums;
   }
 
-  void apply_gradient(Run& run, const NormBackward& args, int group,
-                      const double* sums) const {
+  void apply_gradient(Run& run, const NormBackward& args, int group, const double* sums) const {
     float* slope = of_group(run, slope_, group);
     float* offset = of_group(run, offset_, group);
     for (int c = 0; c < channels_; ++c) {
-      const double scale =
-          static_cast<double>(run.weights[weight_at_ + c]) * inverse(run, group)[c];
+      const double scale = static_cast<double>(run.weights[weight_at_ + c]) * inverse(run, group)[c];
       const double inverse_variance = inverse(run, group)[c] * inverse(run, group)[c];
       slope[c] = static_cast<float>(-scale * inverse_variance * sums[channels_ + c] / count_);
       offset[c] = static_cast<float>(-scale * sums[c] / count_);
@@ -286,8 +286,8 @@ class NormStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_norm_step(const Site& site, const Value& src, const Value* residual, const Value& dst,
-                                     bool relu, BufferId d_src, BufferId d_residual) {
+std::unique_ptr<Step> make_norm_step(const Site& site, const Value& src, const Value* residual,
+                                     const Value& dst, bool relu, BufferId d_src, BufferId d_residual) {
   return std::make_unique<NormStep>(site, src, residual, dst, relu, d_src, d_residual);
 }
 

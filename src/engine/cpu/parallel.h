@@ -20,8 +20,8 @@ struct Part {
   return {.begin = cut(thread), .end = cut(thread + 1)};
 }
 
-/// Calls work(thread, part) for every part of [0, count), each from its own thread; returns when all are done.
-/// The split depends on `threads` alone, so sums by thread have one order. Work must not throw.
+/// Calls work(thread, part) for every part of [0, count), each from its own thread; returns when all are
+/// done. The split depends on `threads` alone, so sums by thread have one order. Work must not throw.
 template <typename Work>
 void parallel_parts(int threads, std::int64_t count, std::int64_t grain, const Work& work) {
   if (threads == 1) {

@@ -28,12 +28,14 @@ class MaxPoolStep final : public Step {
         d_src_(d_src),
         shape_(pool_shape(*site.op().as<graph::MaxPool>(), src, dst)) {
     if (shape_.kernel > kLargestKernel)
-      base::fail(base::ErrorKind::usage,
-                 "max pool '{}': the kernel must be at most {} on the cpu engine, but is {}; use a smaller one "
-                 "or global pooling",
-                 name_, kLargestKernel, shape_.kernel);
+      base::fail(
+          base::ErrorKind::usage,
+          "max pool '{}': the kernel must be at most {} on the cpu engine, but is {}; use a smaller one "
+          "or global pooling",
+          name_, kLargestKernel, shape_.kernel);
     if (d_src_)
-      winner_ = site.memory.live(site.options.batch * dst.shape.elements(), site.forward_at, site.backward_at);
+      winner_ =
+          site.memory.live(site.options.batch * dst.shape.elements(), site.forward_at, site.backward_at);
   }
   void forward(Run& run) override {
     parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.out_height, 1,
@@ -47,11 +49,12 @@ class MaxPoolStep final : public Step {
   void backward(Run& run) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(run, dst_);
-    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.height, 1, [&](int, Part part) {
-      run.typed(dst_.gradient_storage)
-          .max_pool_backward(d_dst, run.memory.at<std::uint8_t>(winner_), run.memory.at(d_src_), shape_,
-                             part.begin, part.end);
-    });
+    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.height, 1,
+                   [&](int, Part part) {
+                     run.typed(dst_.gradient_storage)
+                         .max_pool_backward(d_dst, run.memory.at<std::uint8_t>(winner_),
+                                            run.memory.at(d_src_), shape_, part.begin, part.end);
+                   });
   }
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
     choices.push_back(own_kernel(run, name_));
@@ -86,10 +89,11 @@ class AveragePoolStep final : public Step {
   void backward(Run& run) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(run, dst_);
-    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.height, 1, [&](int, Part part) {
-      run.typed(dst_.gradient_storage)
-          .average_pool_backward(d_dst, run.memory.at(d_src_), shape_, part.begin, part.end);
-    });
+    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.height, 1,
+                   [&](int, Part part) {
+                     run.typed(dst_.gradient_storage)
+                         .average_pool_backward(d_dst, run.memory.at(d_src_), shape_, part.begin, part.end);
+                   });
   }
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
     choices.push_back(own_kernel(run, name_));
@@ -136,7 +140,8 @@ class GlobalPoolStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_max_pool_step(const Site& site, const Value& src, const Value& dst, BufferId d_src) {
+std::unique_ptr<Step> make_max_pool_step(const Site& site, const Value& src, const Value& dst,
+                                         BufferId d_src) {
   return std::make_unique<MaxPoolStep>(site, src, dst, d_src);
 }
 std::unique_ptr<Step> make_average_pool_step(const Site& site, const Value& src, const Value& dst,

@@ -18,12 +18,13 @@ auto checked(const ProductShape& shape, const char* what, Call call) {
   try {
     return call();
   } catch (const dnnl::error& error) {
-    base::fail(base::ErrorKind::device,
-               "{}: oneDNN must offer {} for src [{},{},{}], dst [{},{},{}], kernel {}, stride {}, padding {}, "
-               "{} samples, but answered \"{}\" ({}); try --precision fp32 or the reference engine",
-               shape.is_dense ? "dense" : "conv2d", what, shape.src.channels, shape.src.height,
-               shape.src.width, shape.dst.channels, shape.dst.height, shape.dst.width, shape.kernel,
-               shape.stride, shape.padding, shape.samples, error.message, static_cast<int>(error.status));
+    base::fail(
+        base::ErrorKind::device,
+        "{}: oneDNN must offer {} for src [{},{},{}], dst [{},{},{}], kernel {}, stride {}, padding {}, "
+        "{} samples, but answered \"{}\" ({}); try --precision fp32 or the reference engine",
+        shape.is_dense ? "dense" : "conv2d", what, shape.src.channels, shape.src.height, shape.src.width,
+        shape.dst.channels, shape.dst.height, shape.dst.width, shape.kernel, shape.stride, shape.padding,
+        shape.samples, error.message, static_cast<int>(error.status));
   }
 }
 
@@ -39,8 +40,8 @@ memory::desc activation(int samples, const graph::Shape& shape, Storage type) {
   return {activation_dims(samples, shape), type_of(type), memory::format_tag::nhwc};
 }
 
-/// The same numbers as PyTorch shapes them: a dense layer's weight is [features, C*H*W], which is the order of
-/// [features, C, H, W].
+/// The same numbers as PyTorch shapes them: a dense layer's weight is [features, C*H*W], which is the order
+/// of [features, C, H, W].
 memory::dims weight_dims(const ProductShape& s) {
   if (s.is_dense) return {s.dst.channels, s.src.channels, s.src.height, s.src.width};
   return {s.dst.channels, s.src.channels, s.kernel, s.kernel};
@@ -124,7 +125,8 @@ void Product::Parts::describe_conv(const ProductParts& wanted) {
   forward = described<dnnl::convolution_forward>(forward_pd, forward_pd.weights_desc());
   if (wanted.d_src) {
     const dnnl::convolution_backward_data::primitive_desc pd(
-        {kDirect, d.src, d.weight, d.d_dst, d.strides, d.padding, d.padding}, d.attributes, engine, forward_pd);
+        {kDirect, d.src, d.weight, d.d_dst, d.strides, d.padding, d.padding}, d.attributes, engine,
+        forward_pd);
     d_src = described<dnnl::convolution_backward_data>(pd, pd.weights_desc());
   }
   if (wanted.d_weight) {
@@ -148,8 +150,8 @@ void Product::Parts::describe_dense(const ProductParts& wanted) {
   const dnnl::inner_product_forward::primitive_desc forward_pd(forward_op, d.attributes, engine);
   forward = described<dnnl::inner_product_forward>(forward_pd, forward_pd.weights_desc());
   if (wanted.d_src) {
-    const dnnl::inner_product_backward_data::primitive_desc pd({d.src, d.weight, d.d_dst}, d.attributes, engine,
-                                                               forward_pd);
+    const dnnl::inner_product_backward_data::primitive_desc pd({d.src, d.weight, d.d_dst}, d.attributes,
+                                                               engine, forward_pd);
     d_src = described<dnnl::inner_product_backward_data>(pd, pd.weights_desc());
   }
   if (wanted.d_weight) {
@@ -212,8 +214,7 @@ void Product::bind(const ProductMemory& m) {
     if (p.shape.bias) p.forward_arguments.emplace(DNNL_ARG_BIAS, p.at(p.desc.bias, m.bias));
     p.pack_forward = dnnl::reorder(p.flat(nullptr), p.packed_forward);
     if (p.d_src) {
-      p.packed_backward =
-          p.shares_packed ? p.packed_forward : p.at(p.d_src->weight, m.packed_backward);
+      p.packed_backward = p.shares_packed ? p.packed_forward : p.at(p.d_src->weight, m.packed_backward);
       if (!p.shares_packed) p.pack_backward = dnnl::reorder(p.flat(nullptr), p.packed_backward);
       p.run_d_src = p.d_src->make();
       p.d_src_arguments = {{DNNL_ARG_DIFF_DST, d_dst},

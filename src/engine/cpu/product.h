@@ -1,9 +1,10 @@
 #pragma once
 
-/// oneDNN's part: the three products of a convolution or a dense layer (forward, d_src, d_weight), for a fixed
-/// number of samples, all channels last, weights in whatever order oneDNN likes best.
+/// oneDNN's part: the three products of a convolution or a dense layer (forward, d_src, d_weight), for a
+/// fixed number of samples, all channels last, weights in whatever order oneDNN likes best.
 ///
-/// Threads  describing and binding from any thread; running from one, with the OpenMP threads that were allowed
+/// Threads  describing and binding from any thread; running from one, with the OpenMP threads that were
+/// allowed
 ///          (ThreadCount) when it was described
 
 #include <cstdint>

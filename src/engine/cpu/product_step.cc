@@ -1,6 +1,6 @@
-// Convolutions and dense layers, in one of two ways: oneDNN works on the stored values themselves; or, bf16 on
-// machines without bf16 units, on float copies of a block of samples at a time, which stay in the cache. Either
-// way storage is bf16, sums are float, and the weights are rounded to bf16 once an update.
+// Convolutions and dense layers, in one of two ways: oneDNN works on the stored values themselves; or, bf16
+// on machines without bf16 units, on float copies of a block of samples at a time, which stay in the cache.
+// Either way storage is bf16, sums are float, and the weights are rounded to bf16 once an update.
 
 #include <algorithm>
 #include <cstring>
@@ -95,9 +95,7 @@ class ProductStep final : public Step {
     product_.pack(weights);
   }
 
-  void forward(Run& run) override {
-    direct_ ? forward_direct(run) : forward_in_blocks(run);
-  }
+  void forward(Run& run) override { direct_ ? forward_direct(run) : forward_in_blocks(run); }
 
   void backward(Run& run) override {
     void* d_dst = merged_gradient(run, dst_);
@@ -107,17 +105,17 @@ class ProductStep final : public Step {
       std::byte* d = static_cast<std::byte*>(d_dst);
       parallel_parts(run.threads(), batch_ * dst_.shape.elements(), 16, [&](int, Part part) {
         run.typed(dst_.storage)
-            .relu_backward(dst + part.begin * size, d + part.begin * size, d + part.begin * size, part.size());
+            .relu_backward(dst + part.begin * size, d + part.begin * size, d + part.begin * size,
+                           part.size());
       });
     }
     direct_ ? backward_direct(run) : backward_in_blocks(run);
   }
 
   void describe(const Run&, std::vector<KernelChoice>& choices) const override {
-    const std::string how =
-        direct_ ? ""
-                : "bf16 stored, multiplied in float by blocks of " + std::to_string(block_) +
-                      " samples: no bf16 units used";
+    const std::string how = direct_ ? ""
+                                    : "bf16 stored, multiplied in float by blocks of " +
+                                          std::to_string(block_) + " samples: no bf16 units used";
     choices.push_back({name_ + " forward", product_.forward_name(), how});
     if (d_src_) choices.push_back({name_ + " backward data", product_.d_src_name(), how});
     if (product_.packed_gradient_bytes() > 0)

@@ -63,7 +63,7 @@ int Program::backward_at(int step) const { return 2 * static_cast<int>(d_srcs_.s
 /// Logits are kept in float: the loss is computed from them in double, and they are few.
 Storage Program::storage_of(const Group& group) const {
   return group.last == graph_.logits() && !group.relu && node(group.node).as<graph::Dense>() ? Storage::f32
-                                                                                            : storage_;
+                                                                                             : storage_;
 }
 
 /// Whether the step reads this input again in its backward pass.
@@ -108,8 +108,8 @@ void Program::lay_out_gradients(const std::vector<Group>& groups) {
     const graph::Node& op = node(group.node);
     const bool is_elementwise = op.as<graph::BatchNorm>() || op.as<graph::Relu>() || op.as<graph::Gelu>() ||
                                 op.as<graph::Add>() || op.as<graph::Dropout>();
-    // Buffers of the incoming gradient that may be written over. A batch norm with a residual stores its masked
-    // gradient in the residual's term first and reads it again for d_src: those two must differ.
+    // Buffers of the incoming gradient that may be written over. A batch norm with a residual stores its
+    // masked gradient in the residual's term first and reads it again for d_src: those two must differ.
     std::vector<BufferId> reusable;
     if (is_elementwise) reusable = value(group.last).gradient;
     auto& d_src = d_srcs_[static_cast<std::size_t>(step)];

@@ -3,8 +3,9 @@
 /// A compiled graph: its steps in order, its values, and all its memory, asked for but not yet there.
 ///
 /// Time axis of buffers: step i runs forward at i and backward at 2 * steps - 1 - i. A value lives from its
-/// step to its last reader, forward or backward; a gradient term from the reader that writes it to the step that
-/// made the value. Elementwise steps turn the gradient that comes in into the one that goes out, in place.
+/// step to its last reader, forward or backward; a gradient term from the reader that writes it to the step
+/// that made the value. Elementwise steps turn the gradient that comes in into the one that goes out, in
+/// place.
 
 #include <deque>
 #include <memory>

@@ -2,8 +2,8 @@
 
 /// Everything a compiled graph is made of: one factory for each kind of step, with what the program hands it.
 ///
-/// A step gets its values by reference (they outlive it), the buffers for its sources' gradient terms, and asks
-/// for more memory while it is made. A gradient term without a buffer is not wanted.
+/// A step gets its values by reference (they outlive it), the buffers for its sources' gradient terms, and
+/// asks for more memory while it is made. A gradient term without a buffer is not wanted.
 
 #include <memory>
 #include <string>
@@ -42,10 +42,10 @@ std::unique_ptr<Step> make_input_step(const Site& site, const Value& dst);
 std::unique_ptr<Step> make_product_step(const Site& site, const Value& src, const Value& dst, bool relu,
                                         BufferId d_src);
 
-/// Batch norm, and what follows: residual sum (`residual` not null) and ReLU. With a residual or several gradient
-/// terms the masked gradient is stored: in `d_residual` where that is wanted.
-std::unique_ptr<Step> make_norm_step(const Site& site, const Value& src, const Value* residual, const Value& dst,
-                                     bool relu, BufferId d_src, BufferId d_residual);
+/// Batch norm, and what follows: residual sum (`residual` not null) and ReLU. With a residual or several
+/// gradient terms the masked gradient is stored: in `d_residual` where that is wanted.
+std::unique_ptr<Step> make_norm_step(const Site& site, const Value& src, const Value* residual,
+                                     const Value& dst, bool relu, BufferId d_src, BufferId d_residual);
 
 std::unique_ptr<Step> make_relu_step(const Site& site, const Value& src, const Value& dst, BufferId d_src);
 std::unique_ptr<Step> make_gelu_step(const Site& site, const Value& src, const Value& dst, BufferId d_src);
@@ -53,7 +53,8 @@ std::unique_ptr<Step> make_gelu_step(const Site& site, const Value& src, const V
 std::unique_ptr<Step> make_add_step(const Site& site, const Value& left, const Value& right, const Value& dst,
                                     bool relu, BufferId d_left, BufferId d_right);
 std::unique_ptr<Step> make_dropout_step(const Site& site, const Value& src, const Value& dst, BufferId d_src);
-std::unique_ptr<Step> make_max_pool_step(const Site& site, const Value& src, const Value& dst, BufferId d_src);
+std::unique_ptr<Step> make_max_pool_step(const Site& site, const Value& src, const Value& dst,
+                                         BufferId d_src);
 std::unique_ptr<Step> make_average_pool_step(const Site& site, const Value& src, const Value& dst,
                                              BufferId d_src);
 std::unique_ptr<Step> make_global_pool_step(const Site& site, const Value& src, const Value& dst,

@@ -20,8 +20,7 @@ std::vector<Range> ranges_of(const graph::Graph& graph, const graph::Layout& lay
     const graph::Slot& slot = layout.slots[i];
     const graph::Role role = graph.parameters[static_cast<std::size_t>(slot.parameter)].role;
     if (!graph::is_trainable(role)) continue;
-    const std::int64_t end =
-        i + 1 < layout.slots.size() ? layout.slots[i + 1].offset : layout.elements;
+    const std::int64_t end = i + 1 < layout.slots.size() ? layout.slots[i + 1].offset : layout.elements;
     const bool decays = role == graph::Role::weight || rule.decay_norm_and_bias;
     if (!ranges.empty() && ranges.back().end == slot.offset && ranges.back().decays == decays) {
       ranges.back().end = end;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the tests of the cpu engine share: variants of the engine, and the comparison with the reference engine
-/// (double) by parameter.
+/// What the tests of the cpu engine share: variants of the engine, and the comparison with the reference
+/// engine (double) by parameter.
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 
 #include "engine/cpu/cpu_engine.h"
 #include "engine/reference/reference_engine.h"
-#include "graph/builder.h"
 #include "engine/reference/toy.h"
+#include "graph/builder.h"
 
 namespace paceline::engine::cpu {
 
@@ -27,20 +27,19 @@ struct Variant {
   std::string name;
 };
 
-/// fp32 on every instruction set, both ways of bf16 that the machine has, 1 and 2 threads; always poisoned.
+/// The machine's best instruction set in fp32 and bf16, oneDNN's own bf16, 1 and 2 threads; always poisoned.
+/// That the other instruction sets give the same bits is a test of its own.
 inline std::vector<Variant> variants() {
   std::vector<Variant> all;
-  for (const Isa isa : isas_here())
-    for (const int threads : {1, 2})
-      all.push_back({.precision = Precision::f32,
-                     .threads = threads,
-                     .tuning = {.isa = isa, .bf16_products = {}, .poison = true},
-                     .name = "f32 " + std::string(name_of(isa)) + " threads " + std::to_string(threads)});
-  for (const Isa isa : isas_here())
-    all.push_back({.precision = Precision::bf16,
-                   .threads = 2,
-                   .tuning = {.isa = isa, .bf16_products = false, .block_bytes = 1 << 14, .poison = true},
-                   .name = "bf16 in blocks " + std::string(name_of(isa))});
+  for (const int threads : {1, 2})
+    all.push_back({.precision = Precision::f32,
+                   .threads = threads,
+                   .tuning = {.poison = true},
+                   .name = "f32, threads " + std::to_string(threads)});
+  all.push_back({.precision = Precision::bf16,
+                 .threads = 2,
+                 .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .poison = true},
+                 .name = "bf16 in blocks"});
   if (isas_here().back() == Isa::avx512)  // oneDNN has bf16 from AVX-512 on, in software where it must
     all.push_back({.precision = Precision::bf16,
                    .threads = 1,
@@ -50,15 +49,15 @@ inline std::vector<Variant> variants() {
 }
 
 /// How far results may lie from the reference's, by parameter: |a - b|_2 <= relative * |b|_2 + absolute. The
-/// factors are of the storage's epsilon (2^-24 or 2^-9 by rounding to nearest) times `length`, the root of the
-/// longest reduction times the depth of the network: rounding errors add up like a random walk.
+/// factors are of the storage's epsilon (2^-24 or 2^-9 by rounding to nearest) times `length`, the root of
+/// the longest reduction times the depth of the network: rounding errors add up like a random walk.
 struct Tolerance {
   double relative = 0;
   double absolute = 0;
 };
 inline Tolerance tolerance(Precision precision, double length) {
   const double epsilon = precision == Precision::f32 ? 0x1p-24 : 0x1p-9;
-  return {.relative = 4 * epsilon * length, .absolute = 4 * epsilon * length * 1e-2};
+  return {.relative = 4 * epsilon * length, .absolute = 4 * epsilon * length * 5e-2};
 }
 
 inline double distance(std::span<const float> a, std::span<const float> b) {
@@ -69,19 +68,18 @@ inline double distance(std::span<const float> a, std::span<const float> b) {
   }
   return std::sqrt(sum);
 }
-inline double length(std::span<const float> a) {
-  return distance(a, std::vector<float>(a.size(), 0.0f));
-}
+inline double length(std::span<const float> a) { return distance(a, std::vector<float>(a.size(), 0.0f)); }
 
 /// Compares two flat arrays slot by slot.
-inline void expect_near_by_parameter(const Engine& engine, std::span<const float> got, std::span<const float> want,
-                                     Tolerance tolerance, const std::string& what) {
+inline void expect_near_by_parameter(const Engine& engine, std::span<const float> got,
+                                     std::span<const float> want, Tolerance tolerance,
+                                     const std::string& what) {
   for (const graph::Slot& slot : engine.layout().slots) {
     const auto begin = static_cast<std::size_t>(slot.offset), count = static_cast<std::size_t>(slot.elements);
     const auto g = got.subspan(begin, count), w = want.subspan(begin, count);
     EXPECT_LE(distance(g, w), tolerance.relative * length(w) + tolerance.absolute)
-        << what << " of " << engine.graph().parameters[static_cast<std::size_t>(slot.parameter)].name << ", |want| = "
-        << length(w);
+        << what << " of " << engine.graph().parameters[static_cast<std::size_t>(slot.parameter)].name
+        << ", |want| = " << length(w);
   }
 }
 
@@ -97,8 +95,8 @@ inline CompileOptions reference_options(CompileOptions options) {
 }
 
 /// Two training steps, and an evaluation of a short batch, on both engines.
-inline void expect_like_reference(const graph::Graph& graph, const CompileOptions& options, const Variant& variant,
-                                  Tolerance allowed) {
+inline void expect_like_reference(const graph::Graph& graph, const CompileOptions& options,
+                                  const Variant& variant, Tolerance allowed) {
   SCOPED_TRACE(variant.name);
   auto engine = compile(graph, options_of(variant, options), variant.tuning);
   auto reference = reference::compile_double(graph, reference_options(options));
@@ -123,7 +121,8 @@ inline void expect_like_reference(const graph::Graph& graph, const CompileOption
   const toy::Samples samples(graph, 5000, count);
   const LossSums got = engine->evaluate(samples.images, samples.labels, count);
   const LossSums want = reference->evaluate(samples.images, samples.labels, count);
-  EXPECT_NEAR(got.loss, want.loss, count * (allowed.relative * std::abs(want.loss / count) + allowed.absolute))
+  EXPECT_NEAR(got.loss, want.loss,
+              count * (allowed.relative * std::abs(want.loss / count) + allowed.absolute))
       << "evaluation";
   EXPECT_EQ(got.samples, count);
 }

@@ -9,7 +9,8 @@ namespace {
 using graph::Builder;
 
 /// input [channels, size, size] -> 1x1 convolution -> `op` -> dense -> loss.
-graph::Graph sandwich(int channels, int size, const std::function<int(Builder&, int)>& op, int image_channels = 3) {
+graph::Graph sandwich(int channels, int size, const std::function<int(Builder&, int)>& op,
+                      int image_channels = 3) {
   Builder model("sandwich");
   int value = model.conv2d(model.input({image_channels, size, size}), "before",
                            {.channels = channels, .kernel = 1, .bias = true});
@@ -33,12 +34,14 @@ TEST(CpuEngine, ConvolvesLikeTheReference) {
     SCOPED_TRACE(testing::Message() << c.in << "->" << c.out << " size " << c.size << " kernel " << c.kernel
                                     << " stride " << c.stride << " batch " << c.batch);
     const auto graph = sandwich(c.in, c.size, [&](Builder& model, int src) {
-      return model.conv2d(src, "conv",
-                          {.channels = c.out, .kernel = c.kernel, .stride = c.stride, .padding = c.padding, .bias = c.bias});
+      return model.conv2d(
+          src, "conv",
+          {.channels = c.out, .kernel = c.kernel, .stride = c.stride, .padding = c.padding, .bias = c.bias});
     });
     const double reduction = std::max({1.0 * c.in * c.kernel * c.kernel, 1.0 * c.batch * c.size * c.size});
     for (const Variant& variant : variants())
-      expect_like_reference(graph, {.batch = c.batch}, variant, tolerance(variant.precision, 3 * root(reduction) + 8));
+      expect_like_reference(graph, {.batch = c.batch}, variant,
+                            tolerance(variant.precision, 3 * root(reduction) + 8));
   }
 }
 
@@ -46,8 +49,9 @@ TEST(CpuEngine, ConvolvesImagesOfOneAndThreeChannels) {
   for (const int channels : {1, 3})
     for (const int kernel : {3, 5, 7}) {
       Builder model("stem");
-      int value = model.conv2d(model.input({channels, 11, 11}), "conv",
-                               {.channels = 16, .kernel = kernel, .stride = 2, .padding = kernel / 2, .bias = true});
+      int value =
+          model.conv2d(model.input({channels, 11, 11}), "conv",
+                       {.channels = 16, .kernel = kernel, .stride = 2, .padding = kernel / 2, .bias = true});
       value = model.dense(model.relu(value), "fc", {.features = 4});
       model.loss(value, 0);
       const auto graph = model.finish();
@@ -60,7 +64,8 @@ TEST(CpuEngine, NormalisesLikeTheReference) {
   for (const int channels : {1, 3, 16, 24, 40})
     for (const int size : {1, 4, 5})
       for (const int batch : {2, 7, 33}) {
-        if (batch == 2 && size == 1) continue;  // two rows: the result is a sign, and its gradient a difference of equals
+        if (batch == 2 && size == 1)
+          continue;  // two rows: the result is a sign, and its gradient a difference of equals
         SCOPED_TRACE(testing::Message() << channels << " channels, size " << size << ", batch " << batch);
         const auto graph =
             sandwich(channels, size, [](Builder& model, int src) { return model.batch_norm(src, "bn"); });
@@ -70,22 +75,26 @@ TEST(CpuEngine, NormalisesLikeTheReference) {
 }
 
 TEST(CpuEngine, NormalisesGroupsOfTheBatch) {
-  const auto graph = sandwich(24, 4, [](Builder& model, int src) { return model.relu(model.batch_norm(src, "bn")); });
+  const auto graph =
+      sandwich(24, 4, [](Builder& model, int src) { return model.relu(model.batch_norm(src, "bn")); });
   for (const Variant& variant : variants())
     for (const int ghost : {1, 2, 4, 8})
-      expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = ghost}, variant,
-                            tolerance(variant.precision, 60));
+      expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = ghost},
+                            variant, tolerance(variant.precision, 60));
 }
 
 TEST(CpuEngine, FusesResidualBlocksWithoutChangingThem) {
   for (const int channels : {16, 24}) {
     const auto graph = sandwich(channels, 5, [&](Builder& model, int src) {
-      // An identity block, a block whose shortcut has a batch norm of its own, a plain sum, a value read thrice.
-      int branch = model.relu(model.batch_norm(model.conv2d(src, "a1", {.channels = channels, .padding = 1}), "n1"));
+      // An identity block, a block whose shortcut has a batch norm of its own, a plain sum, a value read
+      // thrice.
+      int branch =
+          model.relu(model.batch_norm(model.conv2d(src, "a1", {.channels = channels, .padding = 1}), "n1"));
       branch = model.batch_norm(model.conv2d(branch, "a2", {.channels = channels, .padding = 1}), "n2");
       const int first = model.relu(model.add(branch, src));
       branch = model.batch_norm(model.conv2d(first, "b1", {.channels = channels, .padding = 1}), "n3");
-      const int shortcut = model.batch_norm(model.conv2d(first, "b2", {.channels = channels, .kernel = 1}), "n4");
+      const int shortcut =
+          model.batch_norm(model.conv2d(first, "b2", {.channels = channels, .kernel = 1}), "n4");
       const int second = model.relu(model.add(branch, shortcut));
       const int third = model.add(model.relu(second), second);
       return model.relu(model.add(third, second));
@@ -105,7 +114,9 @@ TEST(CpuEngine, ComputesElementwiseOpsLikeTheReference) {
         {"add", [](Builder& m, int src) { return m.add(m.gelu(src), m.relu(src)); }},
         {"dropout", [](Builder& m, int src) { return m.dropout(src, {.probability = 0.4}); }},
         {"dropout, dropout",
-         [](Builder& m, int src) { return m.dropout(m.dropout(m.relu(src), {.probability = 0.2}), {.probability = 0.4}); }},
+         [](Builder& m, int src) {
+           return m.dropout(m.dropout(m.relu(src), {.probability = 0.2}), {.probability = 0.4});
+         }},
         {"global", [](Builder& m, int src) { return m.global_average_pool(src); }},
     };
     for (const auto& [name, op] : ops)
@@ -122,9 +133,11 @@ TEST(CpuEngine, PoolsLikeTheReference) {
   struct Case {
     int size, kernel, stride, padding;
   };
-  for (const Case& c : {Case{4, 2, 2, 0}, Case{11, 3, 2, 1}, Case{5, 3, 1, 1}, Case{7, 2, 3, 0}, Case{8, 5, 2, 2}})
+  for (const Case& c :
+       {Case{4, 2, 2, 0}, Case{11, 3, 2, 1}, Case{5, 3, 1, 1}, Case{7, 2, 3, 0}, Case{8, 5, 2, 2}})
     for (const int channels : {3, 16, 40}) {
-      SCOPED_TRACE(testing::Message() << "size " << c.size << " kernel " << c.kernel << " stride " << c.stride);
+      SCOPED_TRACE(testing::Message()
+                   << "size " << c.size << " kernel " << c.kernel << " stride " << c.stride);
       const auto max = sandwich(channels, c.size, [&](Builder& model, int src) {
         return model.max_pool(src, {.kernel = c.kernel, .stride = c.stride, .padding = c.padding});
       });

@@ -5,9 +5,9 @@
 /// A Kernels is a table of functions for one instruction set. All tables are made from one source (body.inc)
 /// that computes in blocks of 16 floats in a fixed order, and so give the same bits on every machine.
 ///
-/// Activations are channels-last: an array of rows (one pixel of one sample), `channels` elements each, without
-/// gaps. They are stored as float or bf16 (`f32`, `bf16` below) and computed in float; sums over rows are
-/// doubles, fed by float sums of short blocks. Any number of channels works; multiples of 16 are fast.
+/// Activations are channels-last: an array of rows (one pixel of one sample), `channels` elements each,
+/// without gaps. They are stored as float or bf16 (`f32`, `bf16` below) and computed in float; sums over rows
+/// are doubles, fed by float sums of short blocks. Any number of channels works; multiples of 16 are fast.
 ///
 /// Nothing here starts threads: the caller splits rows or items and calls from each of its threads. NaN in
 /// gives NaN out: no kernel hides it behind a maximum.
@@ -43,7 +43,7 @@ struct NormForward {
 
 struct NormBackward {
   const void* src = nullptr;
-  const void* dst = nullptr;     ///< Mask::from_dst only
+  const void* dst = nullptr;  ///< Mask::from_dst only
   const void* d_dst = nullptr;
   const void* d_dst2 = nullptr;  ///< a second term of the gradient; may be null
   void* d_masked = nullptr;      ///< reduce: when set, receives (d_dst + d_dst2) under the mask; may be d_dst
@@ -86,8 +86,8 @@ struct TypedKernels {
   // byte an output element, is the tap (r * kernel + s) that won; null when no backward follows.
   void (*max_pool)(const void* src, void* dst, std::uint8_t* winner, const PoolShape& shape,
                    std::int64_t begin, std::int64_t end);
-  void (*max_pool_backward)(const void* d_dst, const std::uint8_t* winner, void* d_src, const PoolShape& shape,
-                            std::int64_t begin, std::int64_t end);
+  void (*max_pool_backward)(const void* d_dst, const std::uint8_t* winner, void* d_src,
+                            const PoolShape& shape, std::int64_t begin, std::int64_t end);
   void (*average_pool)(const void* src, void* dst, const PoolShape& shape, std::int64_t begin,
                        std::int64_t end);
   void (*average_pool_backward)(const void* d_dst, void* d_src, const PoolShape& shape, std::int64_t begin,
@@ -102,9 +102,9 @@ struct TypedKernels {
 /// The numbers of one update, bias corrections and the like already worked out; see update.cc for the rules.
 struct UpdateNumbers {
   float lr = 0, momentum = 0, weight_decay = 0;
-  float beta1 = 0, beta2 = 0, epsilon = 0;   ///< beta1 is also rmsprop's alpha and adadelta's rho
-  float rest1 = 0, rest2 = 0;                ///< 1 - beta, worked out in double
-  float step_size = 0, inverse_root2 = 0;  ///< adam(w): lr / correction 1, 1 / sqrt(correction 2)
+  float beta1 = 0, beta2 = 0, epsilon = 0;  ///< beta1 is also rmsprop's alpha and adadelta's rho
+  float rest1 = 0, rest2 = 0;               ///< 1 - beta, worked out in double
+  float step_size = 0, inverse_root2 = 0;   ///< adam(w): lr / correction 1, 1 / sqrt(correction 2)
   bool nesterov = false;
 };
 

@@ -1,0 +1,145 @@
+// Times whole training steps of a model of the zoo on random images: forward, loss, backward, update, as
+// torch_ddp.py does. One JSON line goes out; steps_s has every sample.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "engine/make.h"
+#include "graph/initialise.h"
+#include "graph/zoo.h"
+
+namespace {
+
+using namespace paceline;
+
+struct Options {
+  std::string model = "resnet18-cifar";
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  int batch = 128, threads = 1, steps = 5, warmup = 2;
+  bool by_op = false;  ///< also the time of each op, summed over the timed steps
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i], value = argv[i + 1];
+    if (name == "--model")
+      options.model = value;
+    else if (name == "--device")
+      options.device = value;
+    else if (name == "--precision")
+      options.precision = value;
+    else if (name == "--batch")
+      options.batch = std::stoi(value);
+    else if (name == "--threads")
+      options.threads = std::stoi(value);
+    else if (name == "--steps")
+      options.steps = std::stoi(value);
+    else if (name == "--warmup")
+      options.warmup = std::stoi(value);
+    else if (name == "--by-op")
+      options.by_op = value == "1";
+    else {
+      fmt::print(
+          stderr,
+          "bench_train_step: unknown option {}; known are --model --device --precision fp32|bf16 --batch "
+          "--threads --steps --warmup --by-op 0|1\n",
+          name);
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const graph::Shape shape = options.model == "mnist-cnn"  ? graph::Shape{1, 28, 28}
+                             : options.model == "resnet18" ? graph::Shape{3, 224, 224}
+                                                           : graph::Shape{3, 32, 32};
+  const graph::Graph graph = graph::make_model(options.model, shape, 10, 0);
+  const engine::UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};
+  const auto started = base::Clock::now();
+  const auto engine = engine::compile(
+      options.device, graph,
+      {.batch = options.batch,
+       .precision = options.precision == "bf16" ? engine::Precision::bf16 : engine::Precision::f32,
+       .threads = options.threads,
+       .rule = rule});
+  graph::initialise(graph, engine->layout(), 0, engine->weights());
+  engine->weights_changed();
+  const double compile_s = base::seconds_since(started);
+
+  base::Rng rng(0, base::Purpose::test);
+  std::vector<float> images(static_cast<std::size_t>(options.batch * shape.elements()));
+  for (float& pixel : images) pixel = rng.normal();
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(options.batch));
+  for (auto& label : labels) label = static_cast<std::int32_t>(rng.below(10));
+
+  struct OpTime {
+    double forward = 0, backward = 0;
+  };
+  std::vector<OpTime> ops(graph.nodes.size());
+  base::TimePoint op_began;
+  int step = 0;
+  if (options.by_op)
+    engine->observe([&](int node, engine::Pass pass, bool begin) {
+      if (begin) {
+        op_began = base::Clock::now();
+      } else if (step >= options.warmup) {
+        OpTime& time = ops[static_cast<std::size_t>(node)];
+        (pass == engine::Pass::forward ? time.forward : time.backward) += base::seconds_since(op_began);
+      }
+    });
+
+  std::vector<double> seconds, forward_s, backward_s, update_s;
+  double loss = 0;
+  for (step = 0; step < options.warmup + options.steps; ++step) {
+    const auto t0 = base::Clock::now();
+    loss = engine
+               ->forward({.images = images,
+                          .labels = labels,
+                          .gradient_scale = 1.0 / options.batch,
+                          .step = static_cast<std::uint64_t>(step)})
+               .loss /
+           options.batch;
+    const auto t1 = base::Clock::now();
+    engine->backward([](std::int64_t) {});
+    const auto t2 = base::Clock::now();
+    engine->update(rule, 0.1, step + 1);
+    const auto t3 = base::Clock::now();
+    if (step < options.warmup) continue;
+    seconds.push_back(base::seconds(t3 - t0));
+    forward_s.push_back(base::seconds(t1 - t0));
+    backward_s.push_back(base::seconds(t2 - t1));
+    update_s.push_back(base::seconds(t3 - t2));
+  }
+  const auto median = [](std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+  };
+  if (options.by_op)
+    for (std::size_t node = 0; node < ops.size(); ++node)
+      fmt::print(stderr, "{:28} forward {:8.2f} ms  backward {:8.2f} ms\n", graph.nodes[node].name,
+                 ops[node].forward / options.steps * 1e3, ops[node].backward / options.steps * 1e3);
+  std::string samples;
+  for (const double s : seconds) samples += fmt::format("{}{:.6f}", samples.empty() ? "" : ", ", s);
+  const double step_s = median(seconds);
+  fmt::print(
+      "{{\"engine\": \"{}\", \"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"threads\": {}, "
+      "\"images_per_s\": {:.2f}, \"step_ms\": {:.2f}, \"forward_ms\": {:.2f}, \"backward_ms\": {:.2f}, "
+      "\"update_ms\": {:.2f}, \"compile_ms\": {:.1f}, \"planned_mb\": {:.1f}, \"loss\": {}, \"steps_s\": "
+      "[{}]}}\n",
+      engine->name(), options.model, options.precision, options.batch, options.threads,
+      options.batch / step_s, step_s * 1e3, median(forward_s) * 1e3, median(backward_s) * 1e3,
+      median(update_s) * 1e3, compile_s * 1e3, static_cast<double>(engine->plan().total_bytes()) / 1e6,
+      loss == loss ? fmt::format("{:.6f}", loss) : std::string("null"), samples);
+}
