@@ -11,8 +11,8 @@
 
 namespace paceline::base {
 
-/// Writes `bytes` to `path` so that a full disk, a crash or Ctrl-C leaves the old file whole: a temporary file
-/// beside it is written, synced and renamed over it. Missing parent directories are made.
+/// Writes `bytes` to `path` so that a full disk, a crash or Ctrl-C leaves the old file whole: a temporary
+/// file beside it is written, synced and renamed over it. Missing parent directories are made.
 ///
 /// Errors   Error(data) naming the path and the system's reason; the temporary file is removed
 void write_file(const std::filesystem::path& path, std::string_view bytes);

@@ -17,8 +17,8 @@ enum class Purpose : std::uint32_t { shuffle = 1, augment, dropout, weight, synt
 [[nodiscard]] std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                                   std::array<std::uint32_t, 2> key);
 
-/// A short stream of draws for one place: (seed, purpose) is the key, (a, b) the upper 96 bits of the counter.
-/// Cheap to make; 4 words a Philox call. `b` is cut to 32 bits.
+/// A short stream of draws for one place: (seed, purpose) is the key, (a, b) the upper 96 bits of the
+/// counter. Cheap to make; 4 words a Philox call. `b` is cut to 32 bits.
 class Rng {
  public:
   Rng(std::uint64_t seed, Purpose purpose, std::uint64_t a = 0, std::uint64_t b = 0);

@@ -50,20 +50,19 @@ class Communicator {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual std::string name() const = 0;  ///< "local"
-  [[nodiscard]] virtual std::string algorithm()
-      const = 0;  ///< what the all-reduce is: for tables and formulas
+  /// What the all-reduce is: for tables and formulas.
+  [[nodiscard]] virtual std::string algorithm() const = 0;
 
   /// Sums `values` [count] over all ranks, in place, asynchronously: returns at once, progress is made by the
   /// communicator's own thread. Several may be under way; they complete in the order posted.
-  /// Cost     direct shared-memory reduce-scatter + all-gather: (N-1)/N * bytes read and as much written a
-  /// rank
+  /// Cost     docs/collectives.md; local: (N-1)/N * bytes read from other ranks and as much written to them
   [[nodiscard]] virtual std::unique_ptr<Pending> all_reduce(std::span<float> values) = 0;
 
   // Blocking, for small things (statistics, counts, control).
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
-  virtual void all_gather(std::span<const std::byte> mine,
-                          std::span<std::byte> all) = 0;  ///< all: size() * mine
+  /// all [size() * mine.size()], in the order of ranks.
+  virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void barrier() = 0;
 
   /// Tells every rank that this one has given up, and why.

@@ -10,19 +10,20 @@ namespace paceline::measure {
 
 struct Environment {
   std::string host;
-  std::string cpu;                       ///< model name
-  int cores = 0;                         ///< that this process may use (affinity and cgroup, not what is built in)
-  std::int64_t memory_bytes = 0;         ///< of the machine or its cgroup, whichever is smaller
-  std::vector<std::string> instructions; ///< of interest: avx2, avx512f, avx512_bf16, amx_bf16
-  std::string os;                        ///< "Debian GNU/Linux 12, Linux 6.1.0"
+  std::string cpu;                ///< model name
+  int cores = 0;                  ///< that this process may use (affinity and cgroup, not what is built in)
+  std::int64_t memory_bytes = 0;  ///< of the machine or its cgroup, whichever is smaller
+  std::vector<std::string> instructions;  ///< of interest: avx2, avx512f, avx512_bf16, amx_bf16
+  std::string os;                         ///< "Debian GNU/Linux 12, Linux 6.1.0"
   std::string compiler;
-  std::string build;                     ///< "Release"; anything else is marked in every table
-  std::string version;                   ///< paceline version and commit
-  std::vector<std::string> libraries;    ///< "onednn 2.6.3"
-  double load_before = 0;                ///< 1-minute load average when the run began
+  std::string build;                   ///< "Release"; anything else is marked in every table
+  std::string version;                 ///< paceline version and commit
+  std::vector<std::string> libraries;  ///< "onednn 2.6.3"
+  double load_before = 0;              ///< 1-minute load average when the run began
 };
 
-/// `libraries`: names and versions of what computes, from a caller that knows it (this folder links none of it).
+/// `libraries`: names and versions of what computes, from a caller that knows it (this folder links none of
+/// it).
 [[nodiscard]] Environment environment(std::vector<std::string> libraries = {});
 
 /// Of the machine or its cgroup, whichever is smaller.

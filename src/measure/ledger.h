@@ -15,8 +15,8 @@
 namespace paceline::measure {
 
 enum class Phase {
-  data_wait,         ///< the step waited for the loader
-  copy,              ///< the batch into the engine's memory and layout
+  data_wait,  ///< the step waited for the loader
+  copy,       ///< the batch into the engine's memory and layout
   forward,
   backward,
   exposed_transfer,  ///< waiting for bytes to move, nothing else to do
@@ -27,7 +27,8 @@ enum class Phase {
   other,
 };
 inline constexpr std::size_t kPhases = 10;
-[[nodiscard]] std::string_view name(Phase phase);  ///< "data wait", "exposed transfer", ...: the tables' words
+[[nodiscard]] std::string_view name(
+    Phase phase);  ///< "data wait", "exposed transfer", ...: the tables' words
 
 using PhaseSeconds = std::array<double, kPhases>;
 
@@ -38,7 +39,8 @@ class Ledger {
   void start();
   /// Books the time until now on the current phase; `phase` is current from now on. Returns the previous one.
   Phase enter(Phase phase);
-  /// Moves `seconds` already booked from one phase to another: what turned out to be waiting was not transfer.
+  /// Moves `seconds` already booked from one phase to another: what turned out to be waiting was not
+  /// transfer.
   void move(Phase from, Phase to, double seconds);
   /// Books the time until now and returns the totals since start().
   [[nodiscard]] PhaseSeconds totals();

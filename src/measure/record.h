@@ -2,9 +2,9 @@
 
 /// What a run leaves behind: one JSON file that a run writes and everything after it reads.
 ///
-/// The waist of the hourglass: analysis and report know only this. A record holds raw samples (each step's time
-/// on each rank), the circumstances, and the settings; never a conclusion. JSON holds finite numbers only: a
-/// missing figure is null (std::nullopt, NaN is written as null). Documented in docs/formats.md.
+/// The waist of the hourglass: analysis and report know only this. A record holds raw samples (each step's
+/// time on each rank), the circumstances, and the settings; never a conclusion. JSON holds finite numbers
+/// only: a missing figure is null (std::nullopt, NaN is written as null). Documented in docs/record.md.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,46 +21,46 @@ namespace paceline::measure {
 /// One worker's view of the measured window.
 struct RankRecord {
   int rank = 0;
-  std::vector<int> cores;          ///< pinned to; empty: not pinned
-  double wall_s = 0;               ///< of the window, measured apart from the ledger
-  PhaseSeconds phases{};           ///< the ledger; sums to wall_s within 1 %
-  double communication_s = 0;      ///< total: from posting to completion of each all-reduce, union over buckets
-  double transfer_s = 0;           ///< of it: moving bytes (shortest duration over ranks of the same collective)
-  double late_peer_s = 0;          ///< of it: waiting for a later rank (the rest)
-  std::vector<double> step_s;      ///< each step of the window
-  double loader_prepare_s = 0;     ///< summed over loader threads
+  std::vector<int> cores;       ///< pinned to; empty: not pinned
+  double wall_s = 0;            ///< of the window, measured apart from the ledger
+  PhaseSeconds phases{};        ///< the ledger; sums to wall_s within 1 %
+  double communication_s = 0;   ///< total: from posting to completion of each all-reduce, union over buckets
+  double transfer_s = 0;        ///< of it: moving bytes (shortest duration over ranks of the same collective)
+  double late_peer_s = 0;       ///< of it: waiting for a later rank (the rest)
+  std::vector<double> step_s;   ///< each step of the window
+  double loader_prepare_s = 0;  ///< summed over loader threads
   int loader_threads = 0;
 };
 
 /// One bucket's all-reduce over the window, this rank 0's view with the minimum over ranks as transfer.
 struct BucketRecord {
-  std::int64_t bytes = 0;             ///< X, of one all-reduce
-  std::vector<double> transfer_s;     ///< each step: shortest duration over ranks
-  std::vector<double> duration_s;     ///< each step: rank 0, posting to completion
+  std::int64_t bytes = 0;          ///< X, of one all-reduce
+  std::vector<double> transfer_s;  ///< each step: shortest duration over ranks
+  std::vector<double> duration_s;  ///< each step: rank 0, posting to completion
 };
 
 struct EpochRecord {
-  std::int64_t epoch = 0;             ///< from 1, as people count
-  std::int64_t updates = 0;           ///< so far
-  double seconds = 0;                 ///< of training in this epoch, without evaluation
-  double lr = 0;                      ///< at its last update
-  double train_loss = 0;              ///< mean over the epoch's samples, as they were seen (training form)
-  double train_accuracy = 0;          ///< likewise
-  std::optional<double> test_loss;    ///< mean over the whole test set
+  std::int64_t epoch = 0;           ///< from 1, as people count
+  std::int64_t updates = 0;         ///< so far
+  double seconds = 0;               ///< of training in this epoch, without evaluation
+  double lr = 0;                    ///< at its last update
+  double train_loss = 0;            ///< mean over the epoch's samples, as they were seen (training form)
+  double train_accuracy = 0;        ///< likewise
+  std::optional<double> test_loss;  ///< mean over the whole test set
   std::optional<double> test_accuracy;
 };
 
 struct StepRecord {  ///< kept with --log-steps or for short runs: parity and curves
   std::int64_t update = 0;
-  double loss = 0;   ///< mean over the global batch
+  double loss = 0;  ///< mean over the global batch
   double lr = 0;
 };
 
 struct Record {
   static constexpr const char* kSchema = "paceline-record-1";
 
-  std::string kind;                 ///< "train", or the study part that a cell belongs to: "sweep", "scale", "converge"
-  std::string id;                   ///< unique in its study: "scale-weak-w2-b128-r0"
+  std::string kind;  ///< "train", or the study part that a cell belongs to: "sweep", "scale", "converge"
+  std::string id;    ///< unique in its study: "scale-weak-w2-b128-r0"
   std::string status = "complete";  ///< or "interrupted", "failed", "skipped" (see `reason`)
   std::string reason;               ///< for a status that is not complete: one sentence
   std::string created;              ///< ISO 8601, UTC
@@ -85,56 +85,58 @@ struct Record {
 
   int workers = 1;
   int threads_per_worker = 1;
-  bool oversubscribed = false;        ///< more worker threads than cores
+  bool oversubscribed = false;  ///< more worker threads than cores
   std::int64_t local_batch = 0, global_batch = 0;
-  std::string batch_given_as;         ///< "local" or "global": which of the two the user fixed
-  std::string precision;              ///< "fp32", "bf16": what was really used
+  std::string batch_given_as;  ///< "local" or "global": which of the two the user fixed
+  std::string precision;       ///< "fp32", "bf16": what was really used
   std::string device;
-  std::string scaling;                ///< "weak", "strong" or "" (no scaling cell)
-  std::string variant;                ///< converge: "baseline", "large batch", "+ linear scaling", ...
+  std::string scaling;  ///< "weak", "strong" or "" (no scaling cell)
+  std::string variant;  ///< converge: "baseline", "large batch", "+ linear scaling", ...
   int repeat = 0;
 
   struct LearningRate {
     double base = 0, factor = 1, peak = 0;
-    std::string rule;                 ///< "linear", "sqrt", "none"
-    std::int64_t reference_batch = 0; ///< the batch that base belongs to
+    std::string rule;                  ///< "linear", "sqrt", "none"
+    std::int64_t reference_batch = 0;  ///< the batch that base belongs to
   } learning_rate;
 
   struct Memory {
-    std::int64_t plan_bytes = 0;      ///< all workers, loaders, base of the process
+    std::int64_t plan_bytes = 0;  ///< all workers, loaders, base of the process
     std::map<std::string, std::int64_t> plan_lines;
-    std::optional<std::int64_t> peak_bytes;       ///< measured
-    std::int64_t available_bytes = 0; ///< before the run
+    std::optional<std::int64_t> peak_bytes;  ///< measured
+    std::int64_t available_bytes = 0;        ///< before the run
   } memory;
 
   // The measured window: whole epochs, or K steps after warm-up.
   struct Window {
-    std::string unit;                 ///< "epoch" or "steps"
+    std::string unit;  ///< "epoch" or "steps"
     std::int64_t warmup_steps = 0;
-    std::int64_t steps = 0;           ///< measured, of each rank
-    std::int64_t samples = 0;         ///< of all ranks together
-    double wall_s = 0;                ///< longest over ranks, barrier to barrier
+    std::int64_t steps = 0;    ///< measured, of each rank
+    std::int64_t samples = 0;  ///< of all ranks together
+    double wall_s = 0;         ///< longest over ranks, barrier to barrier
   } window;
-  std::optional<double> first_step_s; ///< from the start of the process to the end of the first step
+  std::optional<double> first_step_s;  ///< from the start of the process to the end of the first step
 
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker
   struct Communication {
-    std::string communicator;         ///< "local"; "none" for one worker
+    std::string communicator;  ///< "local"; "none" for one worker
     std::string algorithm;
     std::int64_t gradient_bytes = 0;  ///< of one step: the whole flat gradient
     std::int64_t bytes_sent = 0;      ///< by rank 0 in the window, counted by the communicator
     std::int64_t collectives = 0;
-    std::optional<double> memory_ceiling_gb_per_s; ///< best busbw reached here at this message size, nothing else running
+    std::optional<double>
+        memory_ceiling_gb_per_s;  ///< best busbw reached here at this message size, nothing else running
   } communication;
 
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
-  std::vector<std::string> notes;     ///< what the run wants said beside its figures
+  std::vector<std::string> notes;  ///< what the run wants said beside its figures
 };
 
 [[nodiscard]] std::string to_json(const Record& record);
-/// Errors: Error(data) naming `where` (a file), the key and what was wrong; an unknown schema is said as such.
+/// Errors: Error(data) naming `where` (a file), the key and what was wrong; an unknown schema is said as
+/// such.
 [[nodiscard]] Record record_from_json(const std::string& text, const std::string& where);
 
 /// Writes whole or not at all (base::write_file).

@@ -7,16 +7,17 @@
 
 namespace paceline::measure {
 
-/// A figure as every table shows it. With one sample low = high = median and n = 1: tables then print no interval
-/// and say so.
+/// A figure as every table shows it. With one sample low = high = median and n = 1: tables then print no
+/// interval and say so.
 struct Estimate {
   double median = 0;
-  double low = 0;   ///< 95 % interval of the median (order statistics, binomial; for n < 6 the extremes)
+  double low = 0;  ///< 95 % interval of the median (order statistics, binomial; for n < 6 the extremes)
   double high = 0;
   int n = 0;
 };
 
-[[nodiscard]] double quantile(std::span<const double> samples, double q);  ///< linear between order statistics
+[[nodiscard]] double quantile(std::span<const double> samples,
+                              double q);  ///< linear between order statistics
 [[nodiscard]] Estimate estimate(std::span<const double> samples);
 [[nodiscard]] double mean(std::span<const double> samples);
 [[nodiscard]] double standard_deviation(std::span<const double> samples);  ///< n - 1; 0 for fewer than two
