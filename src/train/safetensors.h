@@ -31,9 +31,8 @@ using Metadata = std::map<std::string, std::string>;
 
 /// Writes `tensors` in the given order; the old file stays whole unless the new one is (base::write_file).
 ///
-/// Errors   Error(data) when the file cannot be written. Needs distinct names, none of them "__metadata__",
-/// and
-///          bytes as long as dtype and shape say
+/// Errors   Error(data) when the file cannot be written. Names must be distinct, none of them "__metadata__",
+///          and bytes as long as dtype and shape say
 void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                        const Metadata& metadata = {});
 
