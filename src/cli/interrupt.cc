@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <string_view>
 
 #include "base/error.h"
@@ -16,7 +18,8 @@ namespace {
 // A signal handler has no argument of ours: what it touches must be global. Lock-free atomics only.
 std::atomic<int> caught_signal{0};
 std::atomic<int> pipe_end{-1};
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<std::int64_t> caught_at{0};  ///< ms
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
 struct sigaction previous_int, previous_term;
 int pipe_ends[2] = {-1, -1};
@@ -29,14 +32,29 @@ void write_all(int descriptor, std::string_view text) {
   }
 }
 
+/// One press may arrive twice: `timeout` and shells signal the process and then its group. Only a repetition
+/// after this long is a second press.
+constexpr std::int64_t kSamePressMs = 300;
+
+std::int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
+}
+
 extern "C" void on_signal(int signal) {
   const int saved = errno;
   int none = 0;
   if (!caught_signal.compare_exchange_strong(none, signal)) {
+    if (now_ms() - caught_at < kSamePressMs) {
+      errno = saved;
+      return;
+    }
     write_all(STDERR_FILENO,
               "\npaceline: stopped at once; the record of this run is as it was last written\n");
     ::_exit(128 + signal);
   }
+  caught_at = now_ms();
   write_all(pipe_end.load(), "s");
   errno = saved;
 }

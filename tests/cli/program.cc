@@ -1,0 +1,138 @@
+#include "program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <stdexcept>
+
+namespace paceline::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kLongest{120};
+
+/// In the child, between fork and exec.
+void enter(const Circumstances& circumstances) {
+  if (!circumstances.directory.empty() && ::chdir(circumstances.directory.c_str()) != 0) ::_exit(99);
+  if (circumstances.largest_file) {
+    ::signal(SIGXFSZ, SIG_IGN);  // then write() fails with EFBIG, as it does with ENOSPC on a full disk
+    const rlimit limit{*circumstances.largest_file, *circumstances.largest_file};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(99);
+  }
+  if (!circumstances.out_path.empty()) {
+    const int file = ::open(circumstances.out_path.c_str(), O_WRONLY);
+    if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0) ::_exit(99);
+  }
+}
+
+}  // namespace
+
+Program::Program(const std::vector<std::string>& words, const Circumstances& circumstances) {
+  int out[2], err[2];
+  if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+  std::vector<char*> arguments{const_cast<char*>(PACELINE_PROGRAM)};
+  for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  process_ = ::fork();
+  if (process_ == 0) {
+    ::dup2(out[1], STDOUT_FILENO);
+    ::dup2(err[1], STDERR_FILENO);
+    enter(circumstances);
+    ::execv(PACELINE_PROGRAM, arguments.data());
+    ::_exit(99);
+  }
+  ::close(out[1]);
+  ::close(err[1]);
+  pipes_[0] = out[0];
+  pipes_[1] = err[0];
+}
+
+Program::~Program() {
+  if (!status_ && process_ > 0) {
+    ::kill(process_, SIGKILL);
+    reap();
+  }
+  for (const int pipe : pipes_)
+    if (pipe >= 0) ::close(pipe);
+}
+
+void Program::signal(int number) const { ::kill(process_, number); }
+
+void Program::read_some(int milliseconds) {
+  pollfd waiting[2] = {{pipes_[0], POLLIN, 0}, {pipes_[1], POLLIN, 0}};
+  if (::poll(waiting, 2, milliseconds) <= 0) return;
+  for (int i = 0; i < 2; ++i) {
+    if (waiting[i].revents == 0) continue;
+    char bytes[4096];
+    const auto count = ::read(pipes_[i], bytes, sizeof bytes);
+    if (count > 0) {
+      (i == 0 ? outcome_.out : outcome_.err).append(bytes, static_cast<std::size_t>(count));
+    } else {
+      ::close(pipes_[i]);
+      pipes_[i] = -1;  // poll() ignores it from now on
+    }
+  }
+}
+
+bool Program::wait_for(const std::string& text) {
+  const auto until = Clock::now() + kPatience;
+  const auto seen = [&] {
+    return outcome_.out.find(text) != std::string::npos || outcome_.err.find(text) != std::string::npos;
+  };
+  while (!seen() && Clock::now() < until && (pipes_[0] >= 0 || pipes_[1] >= 0)) read_some(100);
+  return seen();
+}
+
+void Program::reap() {
+  int status = 0;
+  ::waitpid(process_, &status, 0);
+  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Outcome Program::finish() {
+  const auto until = Clock::now() + kLongest;
+  while (pipes_[0] >= 0 || pipes_[1] >= 0) {
+    read_some(100);
+    if (Clock::now() > until) {
+      ADD_FAILURE() << "the program did not end within two minutes";
+      ::kill(process_, SIGKILL);
+      break;
+    }
+  }
+  reap();
+  outcome_.code = *status_;
+  return outcome_;
+}
+
+Outcome run_program(const std::vector<std::string>& words, const Circumstances& circumstances) {
+  return Program(words, circumstances).finish();
+}
+
+Folder::Folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "paceline-cli-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  path_ = name;
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string Folder::write(const std::string& name, const std::string& bytes) const {
+  const auto path = path_ / name;
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path.string();
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,66 @@
+#pragma once
+
+/// Runs the real `paceline` as a user does, and tells what came of it.
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace paceline::cli {
+
+struct Outcome {
+  int code = -1;  ///< exit code, or 128 + the signal that ended it
+  std::string out, err;
+};
+
+struct Circumstances {
+  std::filesystem::path directory;          ///< where it runs
+  std::optional<std::size_t> largest_file;  ///< writes beyond this many bytes fail, as on a full disk
+  std::string out_path;                     ///< standard output goes there: "/dev/full"
+};
+
+/// A run under way.
+class Program {
+ public:
+  Program(const std::vector<std::string>& words, const Circumstances& circumstances);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void signal(int number) const;
+  /// Waits until standard output or error holds `text`; false when the program ended or a minute passed
+  /// before.
+  bool wait_for(const std::string& text);
+  /// Waits for the end; ends it by force after two minutes.
+  Outcome finish();
+
+ private:
+  void read_some(int milliseconds);
+  void reap();
+
+  pid_t process_ = -1;
+  int pipes_[2] = {-1, -1};
+  std::optional<int> status_;
+  Outcome outcome_;
+};
+
+Outcome run_program(const std::vector<std::string>& words, const Circumstances& circumstances = {});
+
+/// A folder of its own, removed with all that is in it.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  std::string write(const std::string& name, const std::string& bytes) const;  ///< returns the file's path
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace paceline::cli

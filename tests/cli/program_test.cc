@@ -1,0 +1,186 @@
+/// What the real program promises: help at once, JSON alone, nothing lost to Ctrl-C or a full disk.
+
+#include "program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/file.h"
+#include "measure/record.h"
+
+namespace paceline::cli {
+namespace {
+
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+Words training(const Words& more) {
+  Words words{"train",         "--model", "resnet8-cifar", "--data", "synthetic,train=64,test=32",
+              "--local-batch", "16",      "--threads",     "1",      "--no-pin"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(Program, AnswersHelpAtOnce) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto outcome = run_program({"train", "--help"});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("--global-batch B"));
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_LT(took.count(), 1.0);
+}
+
+TEST(Program, WithoutWordsShowsTheCommandsAndFails) {
+  const auto outcome = run_program({});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("paceline study"));
+}
+
+TEST(Program, TrainLeavesARecordAndSaysWhere) {
+  const Folder folder;
+  const auto outcome = run_program(training({"--epochs", "1", "--out", "o"}), {.directory = folder.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("epoch 1"));
+  EXPECT_THAT(outcome.out, HasSubstr("record: o/record.json"));
+  const auto record = measure::read_record(folder.path() / "o/record.json");
+  EXPECT_EQ(record.status, "complete");
+  EXPECT_EQ(record.epochs.size(), 1u);
+  EXPECT_THAT(record.command,
+              HasSubstr("paceline train --model resnet8-cifar --data synthetic,train=64,test=32"));
+}
+
+TEST(Program, TheRecordSaysWhichRecipeSetWhat) {
+  const Folder folder;
+  const auto recipe = folder.write("r.toml", "lr = 0.025\nmomentum = 0.5\n");
+  const auto outcome = run_program(training({recipe, "--momentum", "0.8", "--steps", "1", "--out", "o"}),
+                                   {.directory = folder.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto record = measure::read_record(folder.path() / "o/record.json");
+  EXPECT_THAT(record.notes, testing::Contains(recipe + " sets lr, momentum"));
+  EXPECT_EQ(record.settings.at("lr"), "0.025");
+  EXPECT_EQ(record.settings.at("momentum"), "0.8");
+}
+
+TEST(Program, JsonIsAloneOnStandardOutput) {
+  const Folder folder;
+  const auto outcome =
+      run_program(training({"--steps", "2", "--json", "--out", "o"}), {.directory = folder.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto record = measure::record_from_json(outcome.out, "standard output");
+  EXPECT_EQ(record.kind, "train");
+  EXPECT_THAT(outcome.err, HasSubstr("record: o/record.json"));
+}
+
+TEST(Program, AReportIsMadeAgainFromARecordAlone) {
+  const Folder folder;
+  ASSERT_EQ(run_program(training({"--steps", "2", "--out", "o"}), {.directory = folder.path()}).code, 0);
+  const auto outcome = run_program({"report", "o", "--html", "r/page.html", "--markdown", "r/page.md",
+                                    "--csv", "r/csv", "--json", "r/page.json"},
+                                   {.directory = folder.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(base::read_file(folder.path() / "r/page.md"), HasSubstr("resnet8-cifar"));
+  EXPECT_THAT(base::read_file(folder.path() / "r/page.html"), HasSubstr("<html"));
+  EXPECT_THAT(base::read_file(folder.path() / "r/page.json"), HasSubstr("paceline-report-1"));
+  EXPECT_FALSE(std::filesystem::is_empty(folder.path() / "r/csv"));
+}
+
+TEST(Program, CtrlCKeepsTheRecordOfWhatWasDone) {
+  const Folder folder;
+  Program program(training({"--epochs", "1000000", "--no-checkpoints", "--out", "o"}),
+                  {.directory = folder.path()});
+  ASSERT_TRUE(program.wait_for("epoch 2 "));
+  program.signal(SIGINT);
+  const auto outcome = program.finish();
+  EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("keeping the record"));
+  const auto record = measure::read_record(folder.path() / "o/record.json");
+  EXPECT_EQ(record.status, "interrupted");
+  EXPECT_GE(record.epochs.size(), 2u);
+  EXPECT_EQ(run_program({"report", "o"}, {.directory = folder.path()}).code, 0);
+}
+
+TEST(Program, TermKeepsTheRecordToo) {
+  const Folder folder;
+  Program program(training({"--epochs", "1000000", "--no-checkpoints", "--out", "o"}),
+                  {.directory = folder.path()});
+  ASSERT_TRUE(program.wait_for("epoch 1 "));
+  program.signal(SIGTERM);
+  program.signal(SIGTERM);  // `timeout` signals the process and then its group: that is one press
+  EXPECT_EQ(program.finish().code, 128 + SIGTERM);
+  EXPECT_EQ(measure::read_record(folder.path() / "o/record.json").status, "interrupted");
+}
+
+TEST(Program, ASecondCtrlCEndsItAtOnce) {
+  const Folder folder;
+  // A step of this one takes long: the first press waits for its end, the second does not.
+  Program program({"train", "--model", "resnet18-cifar", "--device", "reference", "--data",
+                   "synthetic,train=256,test=8", "--local-batch", "256", "--steps", "9", "--out", "o"},
+                  {.directory = folder.path()});
+  ASSERT_TRUE(program.wait_for("memory: plan"));
+  program.signal(SIGINT);
+  ASSERT_TRUE(program.wait_for("press Ctrl-C again"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  const auto began = std::chrono::steady_clock::now();
+  program.signal(SIGINT);
+  const auto outcome = program.finish();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  EXPECT_EQ(outcome.code, 128 + SIGINT);
+  EXPECT_THAT(outcome.err, HasSubstr("stopped at once"));
+  EXPECT_LT(took.count(), 5.0);
+}
+
+TEST(Program, AFullDiskLeavesTheOldFilesWhole) {
+  const Folder folder;
+  const Words words = training({"--epochs", "1", "--seed", "1", "--out", "o"});
+  ASSERT_EQ(run_program(words, {.directory = folder.path()}).code, 0);
+  const auto record_path = folder.path() / "o/record.json";
+  const auto before = base::read_file(record_path);
+  std::vector<std::filesystem::path> files_before;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "o"))
+    files_before.push_back(entry.path());
+
+  const auto outcome = run_program(training({"--epochs", "1", "--seed", "2", "--out", "o"}),
+                                   {.directory = folder.path(), .largest_file = 512, .out_path = ""});
+  EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("o/"));
+  EXPECT_EQ(base::read_file(record_path), before);
+  std::vector<std::filesystem::path> files_after;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "o"))
+    files_after.push_back(entry.path());
+  EXPECT_THAT(files_after, testing::UnorderedElementsAreArray(files_before)) << "a temporary file was left";
+}
+
+TEST(Program, AStoppedSweepGoesOnWhereItWas) {
+  const Folder folder;
+  const Words words{"sweep",
+                    "--model",
+                    "resnet8-cifar",
+                    "--data",
+                    "synthetic,train=64,test=32",
+                    "--batches",
+                    "4,8",
+                    "--repeats",
+                    "2",
+                    "--window-steps",
+                    "2",
+                    "--out",
+                    "o"};
+  const auto first = run_program(words, {.directory = folder.path()});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("o/report.html"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "o/report.html"));
+  std::filesystem::remove(folder.path() / "o/records/sweep-b8-r1.json");
+  const auto second = run_program(words, {.directory = folder.path()});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("sweep-b4-r0  (kept from before)"));
+  EXPECT_EQ(second.out.find("sweep-b8-r1  (kept from before)"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "o/records/sweep-b8-r1.json"));
+}
+
+}  // namespace
+}  // namespace paceline::cli
