@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "engine/cpu/cpu_engine.h"
 #include "engine/reference/reference_engine.h"
 
 namespace paceline::engine {
@@ -18,6 +19,7 @@ struct Row {
 
 /// Every engine there is. A new one is a row here and a folder beside reference/.
 constexpr Row kEngines[] = {
+    {"cpu", cpu::compile, cpu::plan, cpu::has_bf16_units},
     {"reference", reference::compile, reference::plan, [] { return false; }},
 };
 

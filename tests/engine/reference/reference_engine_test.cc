@@ -199,6 +199,7 @@ TEST(ReferenceEngine, RefusesWhatItDoesNotCompute) {
 
 TEST(Make, KnowsEveryEngineByName) {
   const graph::Graph graph = toy::every_op();
+  EXPECT_EQ(engine::compile("cpu", graph, {.batch = 1})->name(), "cpu");
   EXPECT_EQ(engine::compile("reference", graph, {.batch = 1})->name(), "reference");
   EXPECT_FALSE(has_bf16_units("reference"));
   try {
