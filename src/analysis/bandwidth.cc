@@ -9,17 +9,20 @@ namespace {
 
 using measure::Record;
 
-/// Transfer time of a step in one run: the ranks' union over buckets (queued buckets do not count twice). A
-/// record without it has the buckets' own times.
-double transfer_of_step(const Record& record) {
+/// Transfer time of each step in one run: its buckets together. Buckets take turns, so no time counts twice.
+/// A record without buckets has the ranks' sums.
+std::vector<double> transfer_of_steps(const Record& record) {
+  std::vector<double> steps;
+  for (const auto& bucket : record.buckets) {
+    if (steps.empty()) steps.resize(bucket.transfer_s.size());
+    steps.resize(std::min(steps.size(), bucket.transfer_s.size()));
+    for (std::size_t i = 0; i < steps.size(); ++i) steps[i] += bucket.transfer_s[i];
+  }
+  if (!steps.empty()) return steps;
   double sum = 0;
   for (const auto& rank : record.ranks) sum += rank.transfer_s;
-  if (sum > 0 && record.window.steps > 0)
-    return sum / static_cast<double>(record.ranks.size()) / static_cast<double>(record.window.steps);
-  double buckets = 0;
-  for (const auto& bucket : record.buckets)
-    if (!bucket.transfer_s.empty()) buckets += measure::estimate(bucket.transfer_s).median;
-  return buckets;
+  if (sum <= 0 || record.window.steps <= 0) return {};
+  return {sum / static_cast<double>(record.ranks.size()) / static_cast<double>(record.window.steps)};
 }
 
 }  // namespace
@@ -32,9 +35,10 @@ Estimate busbw_gb_per_s(const Estimate& algbw, int workers) { return scaled(algb
 
 std::optional<Bandwidth> bandwidth(const Cell& cell) {
   if (cell.workers < 2 || !cell.is_measured()) return std::nullopt;
-  std::vector<double> transfer, ceilings, sent;
+  std::vector<std::vector<double>> transfer;
+  std::vector<double> ceilings, sent;
   for (const Record* record : cell.records) {
-    if (const double seconds = transfer_of_step(*record); seconds > 0) transfer.push_back(seconds);
+    if (auto steps = transfer_of_steps(*record); !steps.empty()) transfer.push_back(std::move(steps));
     if (record->communication.memory_ceiling_gb_per_s)
       ceilings.push_back(*record->communication.memory_ceiling_gb_per_s);
     if (record->window.steps > 0)
@@ -55,7 +59,8 @@ std::optional<Bandwidth> bandwidth(const Cell& cell) {
   result.ring_per_step = ring_bytes(result.bytes_per_step, cell.workers);
   result.is_ring_traffic =
       std::abs(result.sent_per_step - result.ring_per_step) <= 0.01 * result.ring_per_step;
-  result.transfer_s = measure::estimate(transfer);
+  result.transfer_s = pooled(transfer);
+  if (result.transfer_s.median <= 0) return std::nullopt;
   result.algbw = algbw_gb_per_s(result.bytes_per_step, result.transfer_s);
   result.busbw = busbw_gb_per_s(result.algbw, cell.workers);
   if (!ceilings.empty()) {

@@ -106,7 +106,9 @@ Breakdown breakdown(const Cell& cell) {
     }
     add_repeat(result, *record);
   }
-  result.overlapped = result.communication_total - result.mean.exposed();
+  const double hidden = result.communication_total - result.mean.exposed();
+  result.overlapped = std::max(0.0, hidden);
+  result.woken_late = std::max(0.0, -hidden);
   find_slowest(result, records);
   return result;
 }

@@ -34,7 +34,9 @@ struct Breakdown {
   int slowest_rank = 0;
   double imbalance = 0;            ///< own work of the slowest rank / mean own work - 1
   double communication_total = 0;  ///< posting to completion, mean over ranks, a step
-  double overlapped = 0;           ///< total - exposed
+  double overlapped = 0;           ///< total - exposed, at least 0
+  double woken_late = 0;     ///< exposed beyond the communication's own time: it was complete, but the rank
+                             ///< was not running (more threads than cores)
   double outside_steps = 0;  ///< evaluation and checkpoints, seconds of the whole window, mean over ranks
   double closure = 0;        ///< sum of the ledger / wall time measured apart; the rank farthest from 1
   double loader_images_per_s = 0;  ///< what the loaders could prepare, all ranks together; 0: not known

@@ -56,28 +56,19 @@ Cell begin_cell(const Record& record) {
   return cell;
 }
 
-Estimate widened(Estimate pooled, const std::vector<double>& medians) {
-  if (medians.size() < 2) return pooled;
-  const auto [low, high] = std::minmax_element(medians.begin(), medians.end());
-  pooled.low = std::min(pooled.low, *low);
-  pooled.high = std::max(pooled.high, *high);
-  return pooled;
-}
-
 void finish(Cell& cell) {
-  std::vector<double> steps, medians, epochs;
+  std::vector<std::vector<double>> steps;
+  std::vector<double> epochs;
   for (const Record* record : cell.records) {
     cell.oversubscribed = cell.oversubscribed || record->oversubscribed;
     if (!is_measured(*record)) continue;
-    const auto own = step_seconds(*record);
-    steps.insert(steps.end(), own.begin(), own.end());
-    medians.push_back(measure::estimate(own).median);
+    steps.push_back(step_seconds(*record));
+    cell.steps_measured += static_cast<std::int64_t>(steps.back().size());
     const auto whole = epoch_seconds(*record);
     epochs.insert(epochs.end(), whole.begin(), whole.end());
   }
   if (steps.empty()) return;
-  cell.steps_measured = static_cast<std::int64_t>(steps.size());
-  cell.step_s = widened(measure::estimate(steps), medians);
+  cell.step_s = pooled(steps);
   cell.images_per_s = over(static_cast<double>(cell.global_batch), cell.step_s);
   cell.epoch_measured = !epochs.empty();
   if (cell.epoch_measured) {

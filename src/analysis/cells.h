@@ -38,8 +38,7 @@ struct Cell {
   std::int64_t steps_measured = 0;  ///< of all repeats
 
   /// One step: median over the steps of all repeats, a step's time being the mean over ranks (they leave it
-  /// together; the mean counts no wait twice). The interval is that of the pooled median, widened to the
-  /// medians of the repeats: steps of one run are alike, runs are not.
+  /// together; the mean counts no wait twice). See pooled() for its interval.
   Estimate step_s;
   Estimate images_per_s;  ///< global batch / step
   Estimate epoch_s;       ///< measured epochs, or steps_per_epoch x step_s

@@ -10,6 +10,8 @@ namespace {
 
 using measure::Record;
 
+constexpr double kBusy = 0.5;  ///< load a core, above which somebody else is at work
+
 void check_batches(const Record& record, std::vector<Finding>& findings) {
   if (record.local_batch * record.workers != record.global_batch)
     findings.push_back({true, fmt::format("{} workers of local batch {} do not make a global batch of {}",
@@ -77,10 +79,6 @@ void check_timing(const Record& record, std::vector<Finding>& findings) {
     findings.push_back({false, "timed without warm-up: the first steps pay for memory and caches"});
   if (record.window.steps == 1)
     findings.push_back({false, "a single step was timed: there is no spread and no interval"});
-  const int cores = record.environment.cores;
-  if (cores > 0 && record.environment.load_before > 0.5 * cores)
-    findings.push_back({false, fmt::format("the machine was busy before the run (load {:.1f} on {} cores)",
-                                           record.environment.load_before, cores)});
 }
 
 void check_memory(const Record& record, std::vector<Finding>& findings) {
@@ -108,6 +106,21 @@ std::vector<Finding> check(const Record& record) {
   check_timing(record, findings);
   check_memory(record, findings);
   return findings;
+}
+
+std::optional<Finding> busy_at_start(std::span<const Record> records) {
+  const Record* first = nullptr;
+  for (const Record& record : records) {
+    const bool ran = record.window.steps > 0 && !record.created.empty();
+    if (ran && (first == nullptr || record.created < first->created)) first = &record;
+  }
+  if (first == nullptr || first->environment.cores <= 0) return std::nullopt;
+  const auto& machine = first->environment;
+  if (machine.load_before <= kBusy * machine.cores) return std::nullopt;
+  return Finding{
+      false, fmt::format("the machine was busy with something else when the measuring began (load {:.1f} on "
+                         "{} cores): times are too long and intervals too wide",
+                         machine.load_before, machine.cores)};
 }
 
 }  // namespace paceline::analysis

@@ -3,6 +3,8 @@
 /// What is wrong with, or must be said of, one record by itself: sums shown as means, worker counts that the
 /// steps contradict, ledgers that do not close, single timings.
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,10 @@ struct Finding {
 };
 
 [[nodiscard]] std::vector<Finding> check(const measure::Record& record);
+
+/// Whether the machine was busy with something else when the measuring began: the load before the earliest
+/// record (before later ones it is the study's own). Nothing where it was not.
+[[nodiscard]] std::optional<Finding> busy_at_start(std::span<const measure::Record> records);
 
 /// Workers that `steps` an epoch imply: samples / (steps x local batch), rounded. 3,120 steps in 40 epochs of
 /// 60,000 samples at 128 a worker are 6 workers.

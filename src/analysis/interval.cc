@@ -36,4 +36,19 @@ Estimate over(double numerator, const Estimate& figure) {
           .n = figure.n};
 }
 
+Estimate pooled(std::span<const std::vector<double>> repeats) {
+  std::vector<double> all;
+  for (const auto& samples : repeats) all.insert(all.end(), samples.begin(), samples.end());
+  if (all.empty()) return {};
+  Estimate result = measure::estimate(all);
+  if (repeats.size() < 2) return result;
+  for (const auto& samples : repeats) {
+    if (samples.empty()) continue;
+    const double median = measure::quantile(samples, 0.5);
+    result.low = std::min(result.low, median);
+    result.high = std::max(result.high, median);
+  }
+  return result;
+}
+
 }  // namespace paceline::analysis

@@ -8,6 +8,9 @@
 /// 95 % intervals that gives a 99.4 % one.) A figure of one sample (n = 1) has no interval, and no figure
 /// made from it has one.
 
+#include <span>
+#include <vector>
+
 #include "measure/statistics.h"
 
 namespace paceline::analysis {
@@ -24,5 +27,9 @@ using measure::Estimate;
 [[nodiscard]] Estimate scaled(const Estimate& figure, double factor);
 /// numerator / figure: images a step over seconds a step.
 [[nodiscard]] Estimate over(double numerator, const Estimate& figure);
+
+/// The median over the samples of all repeats. The interval is that of the pooled median, widened to the
+/// medians of the repeats: steps of one run are alike, runs are not.
+[[nodiscard]] Estimate pooled(std::span<const std::vector<double>> repeats);
 
 }  // namespace paceline::analysis

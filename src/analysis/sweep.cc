@@ -1,6 +1,7 @@
 #include "analysis/sweep.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -42,11 +43,16 @@ SweepPoint make_point(const Cell& cell) {
   point.cell = &cell;
   point.limit = limit_of(cell);
   point.plan_bytes = cell.record().memory.plan_bytes;
-  for (const measure::Record* record : cell.records)
-    if (record->memory.peak_bytes)
-      point.peak_bytes = std::max(point.peak_bytes.value_or(0), *record->memory.peak_bytes);
-  if (point.peak_bytes && point.plan_bytes > 0)
-    point.peak_over_plan = static_cast<double>(*point.peak_bytes) / static_cast<double>(point.plan_bytes);
+  for (const measure::Record* record : cell.records) {
+    const auto& memory = record->memory;
+    if (!memory.peak_bytes || memory.plan_bytes <= 0) continue;
+    // Plan and peak of the same run: the process itself, part of both, grows over a study.
+    const double share = static_cast<double>(*memory.peak_bytes) / static_cast<double>(memory.plan_bytes);
+    if (point.peak_over_plan && std::abs(share - 1) <= std::abs(*point.peak_over_plan - 1)) continue;
+    point.plan_bytes = memory.plan_bytes;
+    point.peak_bytes = memory.peak_bytes;
+    point.peak_over_plan = share;
+  }
   return point;
 }
 

@@ -24,8 +24,9 @@ struct SweepPoint {
   Limit limit = Limit::none;  ///< none: measured
   Verdict verdict;            ///< against the first measured point; not comparable: not on the curve
   bool on_curve = false;
+  // Of the repeat whose measured peak is farthest from its plan.
   std::int64_t plan_bytes = 0;
-  std::optional<std::int64_t> peak_bytes;  ///< measured, largest of the repeats
+  std::optional<std::int64_t> peak_bytes;
   std::optional<double> peak_over_plan;
 };
 

@@ -125,6 +125,11 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
     warnings.push_back(
         "More workers shared the same cores (marked †): a worker had fewer threads than the baseline's, so "
         "the ideal is not the number of workers.");
+  if (const auto busy = analysis::busy_at_start(conclusions.records)) {
+    std::string sentence = busy->text + ".";
+    sentence[0] = 'T';
+    warnings.push_back(std::move(sentence));
+  }
   for (const char* status : {"failed", "interrupted"}) {
     const auto number = std::count_if(conclusions.records.begin(), conclusions.records.end(),
                                       [&](const Record& record) { return record.status == status; });

@@ -1,7 +1,7 @@
 #include "report/conclusions.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cctype>
 
 namespace paceline::report {
 namespace {
@@ -9,17 +9,6 @@ namespace {
 using analysis::Mode;
 using analysis::ScalingGroup;
 using analysis::ScalingRow;
-
-void gather(std::vector<Remark>& remarks, const measure::Record& record) {
-  for (auto& finding : analysis::check(record)) {
-    const auto same = std::find_if(remarks.begin(), remarks.end(),
-                                   [&](const Remark& other) { return other.finding.text == finding.text; });
-    if (same == remarks.end())
-      remarks.push_back({.finding = std::move(finding), .records = {record.id}});
-    else
-      same->records.push_back(record.id);
-  }
-}
 
 /// Of a group: the most workers with a core each; else the most workers.
 const ScalingRow* largest(const ScalingGroup& group) {
@@ -31,7 +20,28 @@ const ScalingRow* largest(const ScalingGroup& group) {
   return best;
 }
 
+/// The words of a sentence, without its numbers.
+std::string shape_of(const std::string& text) {
+  std::string shape;
+  for (const char letter : text)
+    if (std::isdigit(static_cast<unsigned char>(letter)) == 0 && letter != '+' && letter != '-')
+      shape += letter;
+  return shape;
+}
+
 }  // namespace
+
+void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const std::string& record) {
+  const std::string shape = shape_of(finding.text);
+  for (Remark& other : remarks) {
+    if (shape_of(other.finding.text) != shape) continue;
+    other.records.push_back(record);
+    return;
+  }
+  Remark& fresh = remarks.emplace_back();
+  fresh.finding = std::move(finding);
+  fresh.records.push_back(record);
+}
 
 Conclusions conclude(std::span<const measure::Record> records) {
   Conclusions result;
@@ -41,7 +51,8 @@ Conclusions conclude(std::span<const measure::Record> records) {
   result.strong = analysis::scaling(result.cells, Mode::strong);
   result.sweep = analysis::sweep(result.cells);
   result.convergence = analysis::convergence(result.cells);
-  for (const auto& record : records) gather(result.remarks, record);
+  for (const auto& record : records)
+    for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
   return result;
 }
 

@@ -19,11 +19,13 @@
 
 namespace paceline::report {
 
-/// A finding about one record, said once however many records it is true of.
+/// A finding about one record, said once however many records it is true of: with the first one's numbers.
 struct Remark {
   analysis::Finding finding;
   std::vector<std::string> records;  ///< ids
 };
+/// Joins remarks that differ only in their numbers.
+void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const std::string& record);
 
 struct Conclusions {
   Conclusions() = default;

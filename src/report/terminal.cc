@@ -83,10 +83,13 @@ struct Layout {
   }
 };
 
-Layout lay_out(const Table& table, bool stacked) {
+/// `roomy`: headings of some words get at least the width of a figure, so that they do not stand one word a
+/// line.
+Layout lay_out(const Table& table, bool stacked, bool roomy) {
+  constexpr std::size_t kRoom = 8;
   Layout layout{.widths = {}, .gap = 2, .stacked = stacked};
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    std::size_t width = 1;
+    std::size_t width = roomy ? std::min(kRoom, display_width(heading(table.columns[i]))) : 1;
     for (const std::string& word : words_of(heading(table.columns[i])))
       width = std::max(width, display_width(word));
     for (const auto& row : table.rows)
@@ -160,15 +163,16 @@ void append_in_parts(std::string& out, const Table& table, const Style& style) {
   for (std::size_t i = keys.size(); i < table.columns.size(); ++i) {
     places.push_back(i);
     if (places.size() == keys.size() + 1) continue;
-    if (lay_out(part_of(table, places), true).total() <= static_cast<std::size_t>(style.width)) continue;
+    if (lay_out(part_of(table, places), true, true).total() <= static_cast<std::size_t>(style.width))
+      continue;
     places.pop_back();
     const Table part = part_of(table, places);
-    append_grid(out, part, lay_out(part, true), style);
+    append_grid(out, part, lay_out(part, true, true), style);
     places = keys;
     places.push_back(i);
   }
   const Table part = part_of(table, places);
-  append_grid(out, part, lay_out(part, true), style);
+  append_grid(out, part, lay_out(part, true, true), style);
 }
 
 void append(std::string& out, const Table& table, const Style& style) {
@@ -176,8 +180,9 @@ void append(std::string& out, const Table& table, const Style& style) {
   if (!table.definition.empty()) out += style.dim(block(table.definition, "", 0, style.width));
   if (table.columns.empty()) return;
   const auto room = static_cast<std::size_t>(style.width);
-  Layout layout = lay_out(table, false);
-  if (layout.total() > room) layout = lay_out(table, true);
+  Layout layout = lay_out(table, false, true);
+  if (layout.total() > room) layout = lay_out(table, true, true);
+  if (layout.total() > room) layout = lay_out(table, true, false);
   if (layout.total() > room) layout.gap = 1;
   if (layout.total() > room)
     append_in_parts(out, table, style);

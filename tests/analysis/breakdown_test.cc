@@ -63,6 +63,14 @@ TEST(Breakdown, ReportsTheWorstClosureOfAllRanks) {
   EXPECT_NEAR(breakdown(cells[0]).closure, 1.05, 1e-12);
 }
 
+TEST(Breakdown, CallsATooLateWakingBySoMuchAndNotNegativeOverlap) {
+  const auto record =
+      make_record(even({.workers = 2, .exposed_transfer = 0.03, .communication = 0.02, .transfer = 0.02}));
+  const auto cells = make_cells({&record, 1});
+  EXPECT_EQ(breakdown(cells[0]).overlapped, 0);
+  EXPECT_NEAR(breakdown(cells[0]).woken_late, 0.01, 1e-12);
+}
+
 TEST(Breakdown, KeepsEvaluationOutOfTheStep) {
   auto record = make_record(even({}));
   record.ranks[0].phases[static_cast<std::size_t>(Phase::evaluation)] = 3;

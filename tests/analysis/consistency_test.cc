@@ -37,10 +37,14 @@ TEST(Consistency, NamesAnAccuracyThatIsNoCountOverTheTestSet) {
   EXPECT_THAT(all(record), HasSubstr("no whole number of 10000 images"));
 }
 
-TEST(Consistency, NamesABusyMachine) {
-  auto record = make_record({});
-  record.environment.load_before = 1.7;
-  EXPECT_THAT(all(record), HasSubstr("W the machine was busy before the run (load 1.7 on 2 cores)"));
+TEST(Consistency, NamesAMachineThatWasBusyBeforeTheFirstRunOnly) {
+  std::vector<measure::Record> records{make_record({}), make_record({.workers = 2})};
+  records[0].created = "2025-03-01T12:05:00Z";
+  records[0].environment.load_before = 1.9;  // its own study's load
+  EXPECT_FALSE(busy_at_start(records).has_value());
+  records[1].environment.load_before = 1.7;
+  ASSERT_TRUE(busy_at_start(records).has_value());
+  EXPECT_THAT(busy_at_start(records)->text, HasSubstr("(load 1.7 on 2 cores)"));
 }
 
 TEST(Consistency, NamesAPeakFarFromThePlan) {

@@ -21,10 +21,10 @@ constexpr const char* kLedgerDefinition =
     "Milliseconds of one training step, mean over ranks and over all measured steps (means add up, medians "
     "do not). Compute = forward + backward + update. Communication total: from posting to completion of "
     "the all-reduces; exposed = transfer + wait: what the step could not hide; overlapped = total - "
-    "exposed. Transfer is the shortest duration over ranks of the same collective, the rest is waiting for "
-    "a later rank. Step = compute + exposed transfer + wait for a rank + data wait + copy and other. "
-    "Closure: sum of the ledger over the wall time measured apart, the worst rank. Intervals: the extremes "
-    "of the repeats. Imbalance: own work of the slowest rank over the mean, less 1.";
+    "exposed, at least 0. Transfer is the shortest duration over ranks of the same collective, the rest is "
+    "waiting for a later rank. Step = compute + exposed transfer + wait for a rank + data wait + copy and "
+    "other. Closure: sum of the ledger over the wall time measured apart, the worst rank. Intervals: the "
+    "extremes of the repeats. Imbalance: own work of the slowest rank over the mean, less 1.";
 
 constexpr const char* kResidualDefinition =
     "Seconds of an epoch over the same data, by the ledger. Residual = T(N) - T(1)/N. It is an estimate "
@@ -111,6 +111,11 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
       footnotes.explain(*line.row);
     else
       footnotes.explain(*line.cell);
+    if (ledger.woken_late > 0)
+      footnotes.add(
+          fmt::format("{}: exposed exceeds the communication's own time by {} a step: it was complete, but "
+                      "the rank was not running.",
+                      line.cell->label, duration(ledger.woken_late)));
     if (ledger.outside_steps > 0)
       footnotes.add(fmt::format("{}: evaluation and checkpoints took {} more in the whole window.",
                                 line.cell->label, duration(ledger.outside_steps)));

@@ -51,29 +51,21 @@ Table settings_table(std::span<const Record> records) {
   return table;
 }
 
-std::string list_of(const std::vector<std::string>& ids) {
-  constexpr std::size_t kShown = 3;
-  const std::size_t shown = std::min(ids.size(), kShown);
-  std::string text =
-      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-  if (ids.size() > shown) text += fmt::format(" and {} more", ids.size() - shown);
-  return text;
+/// "record" or "record (and 11 more like it)": whose numbers stand in the sentence.
+std::string said_of(const Remark& remark) {
+  const std::size_t more = remark.records.size() - 1;
+  return more == 0 ? remark.records.front()
+                   : fmt::format("{} (and {} more like it)", remark.records.front(), more);
 }
 
-/// The runs' own notes, each once.
+/// The runs' own notes.
 std::vector<Remark> notes_of(std::span<const Record> records) {
   std::vector<Remark> notes;
   for (const Record& record : records)
     for (const std::string& note : record.notes) {
-      const auto same = std::find_if(notes.begin(), notes.end(),
-                                     [&](const Remark& other) { return other.finding.text == note; });
-      if (same != notes.end()) {
-        same->records.push_back(record.id);
-        continue;
-      }
-      Remark& fresh = notes.emplace_back();
-      fresh.finding.text = note;
-      fresh.records.push_back(record.id);
+      analysis::Finding finding;
+      finding.text = note;
+      add_remark(notes, std::move(finding), record.id);
     }
   return notes;
 }
@@ -121,11 +113,11 @@ Table cells_table(const Conclusions& conclusions) {
 Section circumstances_section(const Conclusions& conclusions) {
   Section section{.id = "circumstances", .title = "How it was measured"};
   for (const Remark& remark : conclusions.remarks) {
-    const std::string text = fmt::format("{}: {}.", list_of(remark.records), remark.finding.text);
+    const std::string text = fmt::format("{}: {}.", said_of(remark), remark.finding.text);
     section.blocks.push_back(remark.finding.is_error ? warning(text) : plain(text));
   }
   for (const Remark& note : notes_of(conclusions.records))
-    section.blocks.push_back(plain(fmt::format("{}: {}.", list_of(note.records), note.finding.text)));
+    section.blocks.push_back(plain(fmt::format("{}: {}.", said_of(note), note.finding.text)));
   section.blocks.push_back(settings_table(conclusions.records));
   section.blocks.push_back(cells_table(conclusions));
   return section;

@@ -26,6 +26,8 @@ std::string with_interval(const Estimate& estimate, Format format) {
 }
 
 std::string caveat(const ScalingRow& row) {
+  if (analysis::has_interval(row.speedup) && row.speedup.low <= 1 && row.speedup.high >= 1)
+    return " (the interval holds 1: no clear gain)";
   if (row.cell->oversubscribed) return " (more worker threads than cores)";
   if (row.verdict.shares_cores) return " (on the baseline's cores, shared out)";
   return "";

@@ -17,13 +17,11 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
     case Limit::none:
       break;
     case Limit::memory:
-      return fmt::format("memory ends: plan {} of {}", bytes(static_cast<double>(point.plan_bytes)),
-                         bytes(static_cast<double>(point.cell->record().memory.available_bytes)));
+      return "memory ends";
     case Limit::data:
-      return fmt::format("data ends: {} samples",
-                         integer(static_cast<double>(point.cell->record().data.train_samples)));
+      return "data ends";
     case Limit::not_timed:
-      return point.cell->local_batch == sweep.largest_that_fits ? "largest that fits (plan)" : "not timed";
+      return point.cell->local_batch == sweep.largest_that_fits ? "largest that fits" : "not timed";
     case Limit::failed:
       return "failed";
   }
@@ -37,7 +35,7 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
 std::vector<Cell> table_row(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   const auto& cell = *point.cell;
-  std::vector<Cell> row{value(static_cast<double>(cell.local_batch))};
+  std::vector<Cell> row{value(static_cast<double>(cell.local_batch)), words(remark_of(sweep, i))};
   if (point.limit == Limit::none) {
     const auto parts = analysis::breakdown(cell).mean;
     row.push_back(figure(cell.step_s));
@@ -50,11 +48,10 @@ std::vector<Cell> table_row(const Sweep& sweep, std::size_t i) {
   } else {
     row.insert(row.end(), 5, missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason));
   }
-  mark_row(row, 1, marks_of(cell));
+  mark_row(row, 2, marks_of(cell));
   row.push_back(point.plan_bytes > 0 ? value(static_cast<double>(point.plan_bytes)) : missing("no plan"));
   row.push_back(point.peak_bytes ? value(static_cast<double>(*point.peak_bytes)) : missing("not measured"));
   row.push_back(point.peak_over_plan ? value(*point.peak_over_plan) : missing("not measured"));
-  row.push_back(words(remark_of(sweep, i)));
   return row;
 }
 
@@ -66,6 +63,7 @@ Table table(const Sweep& sweep) {
           "Throughput = batch / median step. The knee is the smallest batch within 5 % of the best "
           "throughput. Plan: bytes computed before the run; peak: resident memory measured.",
       .columns = {{.key = "local_batch", .label = "batch", .format = Format::integer},
+                  {.key = "remark", .label = "remark"},
                   {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
                   {.key = "throughput", .label = "throughput", .unit = "images/s", .format = Format::rate},
                   {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds},
@@ -73,15 +71,12 @@ Table table(const Sweep& sweep) {
                   {.key = "data_wait", .label = "data wait", .format = Format::percent1},
                   {.key = "plan", .label = "memory plan", .unit = "B", .format = Format::bytes},
                   {.key = "peak", .label = "memory peak", .unit = "B", .format = Format::bytes},
-                  {.key = "peak_over_plan", .label = "peak / plan", .format = Format::percent1},
-                  {.key = "remark", .label = "", .format = Format::text}}};
+                  {.key = "peak_over_plan", .label = "peak / plan", .format = Format::percent1}}};
   Footnotes footnotes;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
     table.rows.push_back(table_row(sweep, i));
-    const bool is_explained = point.limit == Limit::memory || point.limit == Limit::data ||
-                              point.cell->local_batch == sweep.largest_that_fits;
-    if (point.limit == Limit::none || !is_explained) footnotes.explain(*point.cell);
+    footnotes.explain(*point.cell);
     if (point.cell->is_measured() && !point.cell->epoch_measured)
       footnotes.add("est.: steps of an epoch x median step, not a measured epoch.");
     for (const auto& refusal : point.verdict.refusals)
