@@ -125,7 +125,6 @@ TEST(Build, GivesAStudyAllItsTables) {
 
 TEST(Build, WritesAStudyForTheTerminal) { expect_golden("study.txt", to_terminal(build(study()), 110)); }
 TEST(Build, WritesAStudyAsMarkdown) { expect_golden("study.md", to_markdown(build(study()))); }
-TEST(Build, WritesAStudyAsJsonForThePage) { expect_golden("study.json", to_json(build(study()))); }
 
 TEST(Build, WritesEveryRowWithAsManyCellsAsColumns) {
   const auto records = study();
