@@ -1,6 +1,7 @@
 #include "train/memory.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "measure/environment.h"
@@ -11,7 +12,9 @@ namespace paceline::train {
 
 graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                            const data::Source& source, const Backend& backend) {
-  const auto compile = compile_options(options, resolved);
+  auto compile = compile_options(options, resolved);
+  compile.reduce_statistics = [](std::span<double>) {
+  };  // a plan reduces nothing, but must be told that a run would
   graph::MemoryPlan plan = backend.plan(graph, compile);
   for (auto& line : plan.lines) line.bytes *= resolved.workers;
   plan.lines.push_back(

@@ -47,7 +47,7 @@ class TrainingTest : public testing::Test {
     Options options;
     options.model = (directory_ / "small.toml").string();
     options.data = "synthetic,train=96,test=40";
-    options.device = "reference";
+    options.device = "cpu";
     options.precision = "fp32";
     options.global_batch = 16;
     options.epochs = 0;
