@@ -126,6 +126,16 @@ TEST(Build, GivesAStudyAllItsTables) {
 TEST(Build, WritesAStudyForTheTerminal) { expect_golden("study.txt", to_terminal(build(study()), 110)); }
 TEST(Build, WritesAStudyAsMarkdown) { expect_golden("study.md", to_markdown(build(study()))); }
 
+TEST(Build, WritesTable1And2AsCsv) {
+  const auto records = study();
+  const Document document = build(records);
+  for (const char* id : {"scale-weak-time", "scale-weak-ledger", "scale-weak-residual"}) {
+    const Table* table = find<Table>(document, id);
+    ASSERT_NE(table, nullptr) << id;
+    expect_golden(fmt::format("study-{}.csv", id), to_csv(*table));
+  }
+}
+
 TEST(Build, WritesEveryRowWithAsManyCellsAsColumns) {
   const auto records = study();
   const Document document = build(records);
@@ -206,6 +216,21 @@ TEST(Build, NamesWhatWasSkippedAndWhy) {
       make_skipped({.workers = 4, .local_batch = 128},
                    "does not fit: the plan is 9.10 GB, this process may use 7.60 GB")};
   EXPECT_THAT(to_terminal(build(records)), HasSubstr("skipped: does not fit: the plan is 9.10 GB"));
+}
+
+TEST(Build, PraisesNoRemedyThatMadeItWorse) {
+  const std::vector<Record> records{
+      make_training({.accuracies = {0.70}}),
+      make_training({.variant = "large batch", .workers = 2, .global_batch = 2048, .accuracies = {0.50}}),
+      make_training({.variant = "+ linear scaling",
+                     .workers = 2,
+                     .global_batch = 2048,
+                     .factor = 16,
+                     .rule = "linear",
+                     .accuracies = {0.40}})};
+  const std::string text = to_terminal(build(records));
+  EXPECT_THAT(text, HasSubstr("No remedy gave any of it back"));
+  EXPECT_THAT(text, Not(HasSubstr("gives back most")));
 }
 
 TEST(Build, SurvivesRecordsThatHoldNothing) {

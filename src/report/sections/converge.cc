@@ -1,7 +1,9 @@
 #include "analysis/converge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "report/sections/parts.h"
@@ -67,6 +69,25 @@ std::vector<Cell> table_row(const Convergence& result, std::size_t i) {
           given_back_cell(result, variant)};
 }
 
+/// "a, b: remark." Variants of the same batch mostly share theirs.
+std::vector<std::string> joined_remarks(const std::vector<Variant>& variants) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> names_of;
+  for (const Variant& variant : variants) {
+    for (const std::string& remark : variant.verdict.remarks) {
+      const auto same = std::find_if(names_of.begin(), names_of.end(),
+                                     [&](const auto& one) { return one.first == remark; });
+      if (same != names_of.end())
+        same->second.push_back(variant.name);
+      else
+        names_of.push_back({remark, {variant.name}});
+    }
+  }
+  std::vector<std::string> joined;
+  for (const auto& [remark, names] : names_of)
+    joined.push_back(fmt::format("{}: {}.", fmt::join(names, "; "), remark));
+  return joined;
+}
+
 Table table(const Convergence& result) {
   Table table{.id = "converge",
               .title = "Accuracy against the global batch, and what each remedy gives back",
@@ -90,14 +111,13 @@ Table table(const Convergence& result) {
     table.rows.push_back(table_row(result, i));
     for (const auto& refusal : variant.verdict.refusals)
       footnotes.add(fmt::format("{}: not compared with the baseline: {}.", variant.name, refusal));
-    for (const auto& remark : variant.verdict.remarks)
-      footnotes.add(fmt::format("{}: {}.", variant.name, remark));
     if (variant.seeds == 1)
       footnotes.add(
           "One seed: the spread over seeds is not known, the standard error is the test set's alone.");
     if (variant.cell->status != "complete")
       footnotes.add(fmt::format("{}: {}: {}.", variant.name, variant.cell->status, variant.cell->reason));
   }
+  for (const std::string& remark : joined_remarks(result.variants)) footnotes.add(remark);
   for (const auto& missing : result.missing) footnotes.add(missing + ".");
   table.footnotes = footnotes.take();
   return table;

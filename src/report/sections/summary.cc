@@ -181,9 +181,11 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
     if (variant.given_back && (best == nullptr || *variant.given_back > *best->given_back) &&
         variant.cell->global_batch == large.cell->global_batch)
       best = &variant;
-  if (best != nullptr)
+  if (best != nullptr && *best->given_back > 0)
     text += fmt::format(" '{}' gives back most: {} of the loss{}.", best->name, percent(*best->given_back),
                         best->to_large->is_noise() ? ", which is noise" : "");
+  else if (best != nullptr)
+    text += " No remedy gave any of it back.";
   blocks.push_back(finding(text));
 }
 

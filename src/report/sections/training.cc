@@ -27,16 +27,16 @@ Table table(const Record& record, const std::string& id) {
               .columns = {{.key = "epoch", .label = "epoch", .format = Format::integer},
                           {.key = "updates", .label = "updates", .format = Format::integer},
                           {.key = "seconds", .label = "time", .unit = "s", .format = Format::seconds},
-                          {.key = "lr", .label = "last lr", .format = Format::scientific},
+                          {.key = "lr", .label = "last lr"},
                           {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
                           {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
                           {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
                           {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1}}};
   for (const auto& epoch : record.epochs)
     table.rows.push_back({value(static_cast<double>(epoch.epoch)), value(static_cast<double>(epoch.updates)),
-                          value(epoch.seconds), value(epoch.lr), value(epoch.train_loss),
-                          value(epoch.train_accuracy), optional_value(epoch.test_loss),
-                          optional_value(epoch.test_accuracy)});
+                          value(epoch.seconds), words(fmt::format("{:.4g}", epoch.lr)),
+                          value(epoch.train_loss), value(epoch.train_accuracy),
+                          optional_value(epoch.test_loss), optional_value(epoch.test_accuracy)});
   if (record.status != "complete")
     table.footnotes.push_back(fmt::format("{}: {}.", record.status, record.reason));
   return table;
