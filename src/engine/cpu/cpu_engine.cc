@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "engine/cpu/parallel.h"
+#include "engine/cpu/product.h"
 #include "engine/cpu/program.h"
 #include "engine/cpu/update.h"
 
@@ -181,6 +182,6 @@ graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options)
   return plan(graph, options, {});
 }
 
-bool has_bf16_units() { return has_bf16_instructions(); }
+bool has_bf16_units() { return bf16_products_here() == Bf16Products::in_hardware; }
 
 }  // namespace paceline::engine::cpu

@@ -90,6 +90,15 @@ Described described(const Description& description, const memory::desc& weight) 
 
 }  // namespace
 
+Bf16Products bf16_products_here() {
+  const unsigned isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());  // a set of bits
+  const auto includes = [&](dnnl::cpu_isa wanted) {
+    return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+  };
+  if (includes(dnnl::cpu_isa::avx512_core_bf16)) return Bf16Products::in_hardware;
+  return includes(dnnl::cpu_isa::avx512_core) ? Bf16Products::in_software : Bf16Products::none;
+}
+
 struct Product::Parts {
   ProductShape shape;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};

@@ -15,6 +15,14 @@
 
 namespace paceline::engine::cpu {
 
+/// How oneDNN multiplies bf16 on this machine (and within ONEDNN_MAX_CPU_ISA).
+enum class Bf16Products {
+  none,         ///< below AVX-512: not at all
+  in_software,  ///< converted in registers, slower than fp32
+  in_hardware,  ///< AVX512-BF16, AMX
+};
+[[nodiscard]] Bf16Products bf16_products_here();
+
 struct ProductShape {
   bool is_dense = false;
   int samples = 0;

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "engine/cpu/product.h"
 #include "graph/ops/rules.h"
 
 namespace paceline::engine::cpu {
@@ -34,7 +35,7 @@ Tuning settled(Tuning tuning) {
   if (!tuning.isa) tuning.isa = isas.back();
   base::expects(std::find(isas.begin(), isas.end(), *tuning.isa) != isas.end(),
                 "the machine has the instruction set that is asked for");
-  if (!tuning.bf16_products) tuning.bf16_products = has_bf16_instructions();
+  if (!tuning.bf16_products) tuning.bf16_products = bf16_products_here() == Bf16Products::in_hardware;
   return tuning;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/cpu/cpu_engine.h"
+#include "engine/cpu/product.h"
 #include "engine/reference/reference_engine.h"
 #include "engine/reference/toy.h"
 #include "graph/builder.h"
@@ -40,7 +41,7 @@ inline std::vector<Variant> variants() {
                  .threads = 2,
                  .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .poison = true},
                  .name = "bf16 in blocks"});
-  if (isas_here().back() == Isa::avx512)  // oneDNN has bf16 from AVX-512 on, in software where it must
+  if (bf16_products_here() != Bf16Products::none)
     all.push_back({.precision = Precision::bf16,
                    .threads = 1,
                    .tuning = {.isa = {}, .bf16_products = true, .poison = true},

@@ -14,7 +14,4 @@ enum class Isa { baseline, avx2, avx512 };  ///< x86-64 itself · AVX2 · AVX-51
 /// The instruction sets that this machine runs, the best one last; never empty.
 [[nodiscard]] std::vector<Isa> isas_here();
 
-/// Whether the machine multiplies bf16 in hardware (AVX512-BF16 or AMX-BF16).
-[[nodiscard]] bool has_bf16_instructions();
-
 }  // namespace paceline::engine::cpu
