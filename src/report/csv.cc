@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "report/document.h"
 
@@ -19,9 +21,10 @@ std::string field(const std::string& text) {
   return result + "\"";
 }
 
-/// Empty where missing: a spreadsheet must not take a dash for a number.
+/// Empty where missing: a spreadsheet must not take a dash for a number. Twelve figures: more than any
+/// measurement has, less than what differs between compilers.
 std::string figure(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
+  return value && std::isfinite(*value) ? fmt::format("{:.12g}", *value) : "";
 }
 
 std::string header(const Column& column, const char* suffix = "") {
@@ -34,12 +37,17 @@ bool has_interval(const Table& table, std::size_t column) {
                      [&](const auto& row) { return row[column].low && row[column].high; });
 }
 
-/// What a row's marks and notes say, each once.
+/// What a row's marks and notes say, each once: first the marks.
 std::string remarks(const std::vector<Cell>& row) {
   std::vector<std::string> seen;
-  for (const Cell& cell : row)
-    for (const std::string* text : {&cell.mark, &cell.note})
-      if (!text->empty() && std::find(seen.begin(), seen.end(), *text) == seen.end()) seen.push_back(*text);
+  const auto add = [&](const std::string& text) {
+    if (!text.empty() && std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
+  };
+  for (const Cell& cell : row) {
+    std::istringstream marks(cell.mark);
+    for (std::string mark; marks >> mark;) add(mark);
+  }
+  for (const Cell& cell : row) add(cell.note);
   return fmt::format("{}", fmt::join(seen, "; "));
 }
 
