@@ -45,6 +45,13 @@ void print_records(const std::vector<measure::Record>& records) {
   std::printf("%s\n]\n", text.c_str());
 }
 
+/// A study's report is many screens long: the terminal gets the answers, the files have the tables.
+report::Document beginning(report::Document document) {
+  if (document.sections.size() > 1) document.sections.resize(1);
+  document.facts.clear();
+  return document;
+}
+
 }  // namespace
 
 int run_cells(const Settings& settings, const train::Backend& backend,
@@ -87,7 +94,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   if (settings.json)
     print_records(records);
   else
-    screen.say("\n" + report::to_terminal(document, screen.width(), screen.colour()));
+    screen.say("\n" + report::to_terminal(settings.command == kStudy ? beginning(document) : document,
+                                          screen.width(), screen.colour()));
   Settings::Report where{.records = {},
                          .html = directory / "report.html",
                          .markdown = directory / "report.md",
