@@ -40,10 +40,10 @@ std::string remaining(base::TimePoint began, int run_so_far, int left) {
 }
 
 void print_records(const std::vector<measure::Record>& records) {
-  std::string text = "[";
-  for (const auto& record : records) text += (text.size() > 1 ? ",\n" : "\n") + measure::to_json(record);
-  std::printf("%s\n]\n", text.c_str());
-}
+  std::printf("[");
+  for (std::size_t i = 0; i < records.size(); ++i)
+    std::printf("%s\n%s", i == 0 ? "" : ",", measure::to_json(records[i]).c_str());
+  std::printf("\n]\n");}
 
 /// A study's report is many screens long: the terminal gets the answers, the files have the tables.
 report::Document beginning(report::Document document) {
