@@ -43,7 +43,8 @@ void print_records(const std::vector<measure::Record>& records) {
   std::printf("[");
   for (std::size_t i = 0; i < records.size(); ++i)
     std::printf("%s\n%s", i == 0 ? "" : ",", measure::to_json(records[i]).c_str());
-  std::printf("\n]\n");}
+  std::printf("\n]\n");
+}
 
 /// A study's report is many screens long: the terminal gets the answers, the files have the tables.
 report::Document beginning(report::Document document) {
@@ -91,11 +92,12 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   for (auto& record : records)
     if (!settings.recipe.empty()) record.notes.push_back(settings.recipe);
   const auto document = report::build(records, {.title = "", .command = settings.typed});
+  screen.say("");
   if (settings.json)
     print_records(records);
   else
-    screen.say("\n" + report::to_terminal(settings.command == kStudy ? beginning(document) : document,
-                                          screen.width(), screen.colour()));
+    screen.say(report::to_terminal(settings.command == kStudy ? beginning(document) : document,
+                                   screen.width(), screen.colour()));
   Settings::Report where{.records = {},
                          .html = directory / "report.html",
                          .markdown = directory / "report.md",
