@@ -46,6 +46,10 @@ void print_records(const std::vector<measure::Record>& records) {
   std::printf("\n]\n");
 }
 
+bool says_recipe(const measure::Record& record, const std::string& recipe) {
+  return std::find(record.notes.begin(), record.notes.end(), recipe) != record.notes.end();
+}
+
 /// A study's report is many screens long: the terminal gets the answers, the files have the tables.
 report::Document beginning(report::Document document) {
   if (document.sections.size() > 1) document.sections.resize(1);
@@ -81,7 +85,13 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     screen.label(fmt::format("[{}/{}]", index + 1, count));
     if (!reused) ++run_so_far;
   };
-  runner.done = [&](const measure::Record& record) { screen.say(result_line(record)); };
+  runner.done = [&](const measure::Record& record) {
+    screen.say(result_line(record));
+    if (settings.recipe.empty() || says_recipe(record, settings.recipe)) return;
+    auto with_recipe = record;
+    with_recipe.notes.push_back(settings.recipe);
+    measure::write_record(directory / "records" / (record.id + ".json"), with_recipe);
+  };
   auto records = study::run_cells(cells, runner);
   screen.clear_bar();
 
@@ -90,7 +100,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     return interrupt.exit_code();
   }
   for (auto& record : records)
-    if (!settings.recipe.empty()) record.notes.push_back(settings.recipe);
+    if (!settings.recipe.empty() && !says_recipe(record, settings.recipe))
+      record.notes.push_back(settings.recipe);
   const auto document = report::build(records, {.title = "", .command = settings.typed});
   screen.say("");
   if (settings.json)
