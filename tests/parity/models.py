@@ -1,0 +1,131 @@
+"""The models of the zoo as plain PyTorch, with the same parameter names; nothing here knows Paceline."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Relu(nn.Module):
+    """max(x, 0), where `owner.bias` was the last thing added to x, channel by channel.
+
+    With a `margin` it first moves that bias until no element lies within the margin of zero: at such a point the
+    gradient jumps, and which side an element is on would be a matter of rounding (see parity.py).
+    """
+
+    margin = 0.0
+
+    def forward(self, x, owner):
+        return F.relu(self.moved_away(x, owner) if self.margin else x)
+
+    def moved_away(self, x, owner):
+        broadcast = [1, -1] + [1] * (x.dim() - 2)
+        while True:
+            near = (x.abs() < self.margin).transpose(0, 1).flatten(1).any(1)
+            if not near.any():
+                return x
+            shift = 1e-3 * near.to(x.dtype)
+            owner.bias += shift
+            x = x + shift.reshape(broadcast)
+
+
+class MaxPool(nn.Module):
+    """Max pooling of values >= 0; with a `margin` it marks in `tied` the samples with a window whose first
+    two are closer than that: which of them wins would be a matter of rounding."""
+
+    margin = 0.0
+    tied = None
+
+    def __init__(self, kernel, stride, padding=0):
+        super().__init__()
+        self.kernel, self.stride, self.padding = kernel, stride, padding
+
+    def forward(self, x):
+        if self.margin:
+            n, c = x.shape[:2]
+            windows = F.unfold(x, self.kernel, padding=self.padding, stride=self.stride).reshape(n, c, self.kernel**2, -1)
+            best = windows.topk(2, dim=2).values
+            close = (best[:, :, 0] > 0) & (best[:, :, 0] - best[:, :, 1] < self.margin)
+            self.tied = close.flatten(1).any(1)
+        return F.max_pool2d(x, self.kernel, self.stride, self.padding)
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, channels, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, channels, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.relu1, self.relu2 = Relu(), Relu()
+        self.downsample = None
+        if stride != 1 or inputs != channels:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inputs, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
+
+    def forward(self, x):
+        shortcut = x if self.downsample is None else self.downsample(x)
+        y = self.relu1(self.bn1(self.conv1(x)), self.bn1)
+        return self.relu2(self.bn2(self.conv2(y)) + shortcut, self.bn2)
+
+
+class ResNet(nn.Module):
+    def __init__(self, channels, classes, stages, small_images):
+        super().__init__()
+        width = stages[0][0]
+        if small_images:
+            self.conv1 = nn.Conv2d(channels, width, 3, 1, 1, bias=False)
+            self.maxpool = nn.Identity()
+        else:
+            self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False)
+            self.maxpool = MaxPool(3, 2, 1)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = Relu()
+        inputs = width
+        self.stages = len(stages)
+        for i, (out, blocks) in enumerate(stages):
+            layers = []
+            for block in range(blocks):
+                layers.append(BasicBlock(inputs, out, 2 if i > 0 and block == 0 else 1))
+                inputs = out
+            setattr(self, f"layer{i + 1}", nn.Sequential(*layers))
+        self.fc = nn.Linear(inputs, classes)
+
+    def forward(self, x):
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x)), self.bn1))
+        for i in range(self.stages):
+            x = getattr(self, f"layer{i + 1}")(x)
+        return self.fc(x.mean((2, 3)))
+
+
+class MnistCnn(nn.Module):
+    """Dropout left out: parity runs with its probability at 0."""
+
+    def __init__(self, channels, classes, height, width):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, 32, 3)
+        self.conv2 = nn.Conv2d(32, 64, 3)
+        self.fc1 = nn.Linear(64 * ((height - 4) // 2) * ((width - 4) // 2), 128)
+        self.fc2 = nn.Linear(128, classes)
+        self.relu1, self.relu2, self.relu3 = Relu(), Relu(), Relu()
+        self.pool = MaxPool(2, 2)
+
+    def forward(self, x):
+        x = self.relu1(self.conv1(x), self.conv1)
+        x = self.relu2(self.conv2(x), self.conv2)
+        x = torch.flatten(self.pool(x), 1)
+        return self.fc2(self.relu3(self.fc1(x), self.fc1))
+
+
+RESNET18 = [(64, 2), (128, 2), (256, 2), (512, 2)]
+
+
+def make(name, channels, height, width, classes):
+    if name == "resnet18-cifar":
+        return ResNet(channels, classes, RESNET18, small_images=True)
+    if name == "resnet18":
+        return ResNet(channels, classes, RESNET18, small_images=False)
+    if name == "resnet8-cifar":
+        return ResNet(channels, classes, [(16, 1), (32, 1), (64, 1)], small_images=True)
+    if name == "mnist-cnn":
+        return MnistCnn(channels, classes, height, width)
+    raise SystemExit(f"parity: model '{name}' has no PyTorch twin in models.py; add it there")
