@@ -30,6 +30,8 @@ struct Tuning {
   std::optional<bool> bf16_products;
   /// bf16 without bf16 products: bytes of float copies (source and destination) that a block may have.
   std::int64_t block_bytes = std::int64_t{8} << 20;
+  /// Whether convolutions that can be computed tap by tap are; by default those that it makes faster.
+  std::optional<bool> tap_products;
   bool poison = false;  ///< fill every shared buffer with NaN before each pass: what is read was then written
 };
 

@@ -55,33 +55,40 @@ struct ProductMemory {
 
 class Product {
  public:
-  Product(const ProductShape& shape, const ProductParts& parts);
-  ~Product();
-  Product(Product&&) noexcept;
+  virtual ~Product() = default;
 
-  [[nodiscard]] std::int64_t packed_forward_bytes() const;
-  [[nodiscard]] std::int64_t packed_backward_bytes() const;  ///< 0 when forward's serve
-  [[nodiscard]] std::int64_t packed_gradient_bytes() const;
-  [[nodiscard]] std::int64_t scratchpad_bytes() const;
+  [[nodiscard]] virtual std::int64_t packed_forward_bytes() const = 0;
+  [[nodiscard]] virtual std::int64_t packed_backward_bytes() const = 0;  ///< 0 when forward's serve
+  [[nodiscard]] virtual std::int64_t packed_gradient_bytes() const = 0;
+  [[nodiscard]] virtual std::int64_t scratchpad_bytes() const = 0;
 
-  void bind(const ProductMemory& memory);
+  virtual void bind(const ProductMemory& memory) = 0;
 
   /// Reorders flat weights (PyTorch's order, float) into the packed copies.
-  void pack(const float* weights);
+  virtual void pack(const float* weights) = 0;
   /// Reorders `packed` (as d_weight) into PyTorch's order.
-  void unpack_gradient(const float* packed, float* d_weights);
+  virtual void unpack_gradient(const float* packed, float* d_weights) = 0;
 
-  void forward();
-  void backward_d_src();
-  void backward_d_weight();  ///< and d_bias
+  virtual void forward() = 0;
+  virtual void backward_d_src() = 0;
+  virtual void backward_d_weight() = 0;  ///< and d_bias
 
-  [[nodiscard]] std::string forward_name() const;
-  [[nodiscard]] std::string d_src_name() const;
-  [[nodiscard]] std::string d_weight_name() const;
-
- private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  [[nodiscard]] virtual std::string forward_name() const = 0;
+  [[nodiscard]] virtual std::string d_src_name() const = 0;
+  [[nodiscard]] virtual std::string d_weight_name() const = 0;
 };
+
+/// oneDNN's primitives, for any shape.
+///
+/// Errors   Error(device) when oneDNN has no kernel for it
+[[nodiscard]] std::unique_ptr<Product> make_onednn_product(const ProductShape& shape,
+                                                           const ProductParts& parts);
+
+/// One matrix product for each output pixel and tap; see tap_product.cc.
+[[nodiscard]] std::unique_ptr<Product> make_tap_product(const ProductShape& shape, const ProductParts& parts,
+                                                        int threads);
+/// Whether tap products can compute the shape, and whether they are faster than oneDNN's.
+[[nodiscard]] bool can_use_taps(const ProductShape& shape);
+[[nodiscard]] bool should_use_taps(const ProductShape& shape);
 
 }  // namespace paceline::engine::cpu

@@ -39,6 +39,12 @@ int samples_of_block(const Site& site, const Value& src, const Value& dst) {
   return static_cast<int>((batch + blocks - 1) / blocks);
 }
 
+std::unique_ptr<Product> make_product(const Site& site, const ProductShape& shape,
+                                      const ProductParts& parts) {
+  const bool taps = can_use_taps(shape) && site.tuning.tap_products.value_or(should_use_taps(shape));
+  return taps ? make_tap_product(shape, parts, site.options.threads) : make_onednn_product(shape, parts);
+}
+
 class ProductStep final : public Step {
  public:
   ProductStep(const Site& site, const Value& src, const Value& dst, bool relu, BufferId d_src)
@@ -53,11 +59,11 @@ class ProductStep final : public Step {
         weights_(site.graph.parameters[static_cast<std::size_t>(site.op().parameters[0])].elements()),
         direct_(src.storage == Storage::f32 || site.tuning.bf16_products.value_or(false)),
         block_(direct_ ? batch_ : samples_of_block(site, src, dst)),
-        product_(product_shape(site, src, dst, direct_, block_),
-                 {.d_src = static_cast<bool>(d_src), .d_weight = site.options.training}) {
-    packed_forward_ = site.memory.kept(product_.packed_forward_bytes());
-    if (product_.packed_backward_bytes() > 0)
-      packed_backward_ = site.memory.kept(product_.packed_backward_bytes());
+        product_(make_product(site, product_shape(site, src, dst, direct_, block_),
+                              {.d_src = static_cast<bool>(d_src), .d_weight = site.options.training})) {
+    packed_forward_ = site.memory.kept(product_->packed_forward_bytes());
+    if (product_->packed_backward_bytes() > 0)
+      packed_backward_ = site.memory.kept(product_->packed_backward_bytes());
     plan_scratch(site.memory);
   }
 
@@ -80,7 +86,7 @@ class ProductStep final : public Step {
       memory.dst = memory.d_dst = scratch + dst_at_;
       memory.d_src = scratch + d_src_at_;
     }
-    product_.bind(memory);
+    product_->bind(memory);
   }
 
   void pack(Run& run) override {
@@ -92,7 +98,7 @@ class ProductStep final : public Step {
       });
       weights = rounded;
     }
-    product_.pack(weights);
+    product_->pack(weights);
   }
 
   void forward(Run& run) override { direct_ ? forward_direct(run) : forward_in_blocks(run); }
@@ -116,10 +122,10 @@ class ProductStep final : public Step {
     const std::string how = direct_ ? ""
                                     : "bf16 stored, multiplied in float by blocks of " +
                                           std::to_string(block_) + " samples: no bf16 units used";
-    choices.push_back({name_ + " forward", product_.forward_name(), how});
-    if (d_src_) choices.push_back({name_ + " backward data", product_.d_src_name(), how});
-    if (product_.packed_gradient_bytes() > 0)
-      choices.push_back({name_ + " backward weights", product_.d_weight_name(), how});
+    choices.push_back({name_ + " forward", product_->forward_name(), how});
+    if (d_src_) choices.push_back({name_ + " backward data", product_->d_src_name(), how});
+    if (product_->packed_gradient_bytes() > 0)
+      choices.push_back({name_ + " backward weights", product_->d_weight_name(), how});
   }
 
  private:
@@ -131,7 +137,7 @@ class ProductStep final : public Step {
       end += whole_lines(bytes);
       return at;
     };
-    const std::int64_t d_weight = product_.packed_gradient_bytes();
+    const std::int64_t d_weight = product_->packed_gradient_bytes();
     const std::int64_t d_bias = d_weight > 0 && bias_at_ >= 0 ? 4 * dst_.shape.channels : 0;
     d_weight_at_ = take(d_weight);
     d_bias_at_ = take(d_bias);
@@ -143,12 +149,12 @@ class ProductStep final : public Step {
       dst_at_ = take(4 * block_ * dst_.shape.elements());
       d_src_at_ = take(d_src_ ? 4 * block_ * src_.shape.elements() : 0);
     }
-    scratchpad_at_ = take(product_.scratchpad_bytes());
+    scratchpad_at_ = take(product_->scratchpad_bytes());
     memory.scratch(std::max(end, direct_ ? 0 : 4 * weights_));
   }
 
   void forward_direct(const Run& run) {
-    product_.forward();
+    product_->forward();
     if (!relu_) return;
     std::byte* dst = run.memory.at(dst_.buffer);
     const std::int64_t size = bytes_of(dst_.storage);
@@ -158,13 +164,13 @@ class ProductStep final : public Step {
   }
 
   void backward_direct(const Run& run) {
-    product_.backward_d_weight();
+    product_->backward_d_weight();
     const float* d_weight = reinterpret_cast<const float*>(run.memory.scratch + d_weight_at_);
-    product_.unpack_gradient(d_weight, run.gradients + weight_at_);
+    product_->unpack_gradient(d_weight, run.gradients + weight_at_);
     if (bias_at_ >= 0)
       std::memcpy(run.gradients + bias_at_, run.memory.scratch + d_bias_at_,
                   sizeof(float) * static_cast<std::size_t>(dst_.shape.channels));
-    if (d_src_) product_.backward_d_src();
+    if (d_src_) product_->backward_d_src();
   }
 
   // ---- in blocks. The last block may be short: its float copies then end in old samples, whose results are
@@ -200,7 +206,7 @@ class ProductStep final : public Step {
     for (int first = 0; first < batch_; first += block_) {
       const int samples = samples_at(first);
       to_float(run, src_, run.memory.at(src_.buffer), first, samples, src_at_);
-      product_.forward();
+      product_->forward();
       from_float(run, dst_, run.memory.at(dst_.buffer), first, samples, dst_at_, relu_);
     }
   }
@@ -214,15 +220,15 @@ class ProductStep final : public Step {
       to_float(run, d_dst, run.memory.at(dst_.gradient.front()), first, samples, dst_at_);
       const std::int64_t d_dst_bytes = 4 * dst_.shape.elements();
       clear(run, dst_at_ + samples * d_dst_bytes, (block_ - samples) * d_dst_bytes);
-      product_.backward_d_weight();
+      product_->backward_d_weight();
       add_up(run, first == 0);
       if (d_src_) {
-        product_.backward_d_src();
+        product_->backward_d_src();
         from_float(run, src_, run.memory.at(d_src_), first, samples, d_src_at_, false);
       }
     }
     const float* sum = reinterpret_cast<const float*>(run.memory.scratch + d_weight_sum_at_);
-    product_.unpack_gradient(sum, run.gradients + weight_at_);
+    product_->unpack_gradient(sum, run.gradients + weight_at_);
     if (bias_at_ >= 0)
       std::memcpy(run.gradients + bias_at_, run.memory.scratch + d_bias_sum_at_,
                   sizeof(float) * static_cast<std::size_t>(dst_.shape.channels));
@@ -258,7 +264,7 @@ class ProductStep final : public Step {
   const std::int64_t weight_at_, bias_at_, weights_;
   const bool direct_;
   const int block_;
-  Product product_;
+  const std::unique_ptr<Product> product_;
   BufferId packed_forward_, packed_backward_;
   std::int64_t d_weight_at_ = 0, d_weight_sum_at_ = 0, d_bias_at_ = 0, d_bias_sum_at_ = 0;
   std::int64_t src_at_ = 0, dst_at_ = 0, d_src_at_ = 0, scratchpad_at_ = 0;

@@ -37,6 +37,10 @@ inline std::vector<Variant> variants() {
                    .threads = threads,
                    .tuning = {.poison = true},
                    .name = "f32, threads " + std::to_string(threads)});
+  all.push_back({.precision = Precision::f32,
+                 .threads = 2,
+                 .tuning = {.tap_products = true, .poison = true},
+                 .name = "f32 by taps"});
   all.push_back({.precision = Precision::bf16,
                  .threads = 2,
                  .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .poison = true},

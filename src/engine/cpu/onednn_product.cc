@@ -88,18 +88,7 @@ Described described(const Description& description, const memory::desc& weight) 
   return {description, [description] { return Primitive(description); }, weight};
 }
 
-}  // namespace
-
-Bf16Products bf16_products_here() {
-  const unsigned isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());  // a set of bits
-  const auto includes = [&](dnnl::cpu_isa wanted) {
-    return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
-  };
-  if (includes(dnnl::cpu_isa::avx512_core_bf16)) return Bf16Products::in_hardware;
-  return includes(dnnl::cpu_isa::avx512_core) ? Bf16Products::in_software : Bf16Products::none;
-}
-
-struct Product::Parts {
+struct Parts {
   ProductShape shape;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -121,7 +110,7 @@ struct Product::Parts {
   [[nodiscard]] memory flat(const float* weights) const { return at(desc.flat_weight, weights); }
 };
 
-void Product::Parts::describe_conv(const ProductParts& wanted) {
+void Parts::describe_conv(const ProductParts& wanted) {
   using dnnl::prop_kind;
   const Descriptors& d = desc;
   const auto kind = wanted.d_weight ? prop_kind::forward_training : prop_kind::forward_inference;
@@ -149,7 +138,7 @@ void Product::Parts::describe_conv(const ProductParts& wanted) {
   }
 }
 
-void Product::Parts::describe_dense(const ProductParts& wanted) {
+void Parts::describe_dense(const ProductParts& wanted) {
   using dnnl::prop_kind;
   const Descriptors& d = desc;
   const auto kind = wanted.d_weight ? prop_kind::forward_training : prop_kind::forward_inference;
@@ -172,127 +161,129 @@ void Product::Parts::describe_dense(const ProductParts& wanted) {
   }
 }
 
-Product::Product(const ProductShape& shape, const ProductParts& wanted) : parts_(std::make_unique<Parts>()) {
-  parts_->shape = shape;
-  checked(shape, "a kernel", [&] {
-    parts_->desc = descriptors(shape);
-    shape.is_dense ? parts_->describe_dense(wanted) : parts_->describe_conv(wanted);
-  });
-  parts_->shares_packed = !parts_->d_src || parts_->d_src->weight == parts_->forward->weight;
-}
-
-Product::~Product() = default;
-Product::Product(Product&&) noexcept = default;
-
-namespace {
 std::int64_t size_of(const memory::desc& description) {
   return static_cast<std::int64_t>(description.get_size());
 }
 memory::desc scratchpad_of(const Described& part) {
   return part.description.query_md(dnnl::query::scratchpad_md);
 }
-}  // namespace
 
-std::int64_t Product::packed_forward_bytes() const { return size_of(parts_->forward->weight); }
-std::int64_t Product::packed_backward_bytes() const {
-  return parts_->shares_packed ? 0 : size_of(parts_->d_src->weight);
-}
-std::int64_t Product::packed_gradient_bytes() const {
-  return parts_->d_weight ? size_of(parts_->d_weight->weight) : 0;
-}
-
-std::int64_t Product::scratchpad_bytes() const {
-  std::int64_t bytes = 0;
-  for (const auto* part : {&parts_->forward, &parts_->d_src, &parts_->d_weight})
-    if (*part) bytes = std::max(bytes, size_of(scratchpad_of(**part)));
-  return bytes;
-}
-
-void Product::bind(const ProductMemory& m) {
-  Parts& p = *parts_;
-  checked(p.shape, "a kernel", [&] {
-    const memory src = p.at(p.desc.src, m.src);
-    const memory d_dst = p.at(p.desc.d_dst, m.d_dst);
-    const auto scratchpad = [&](const Described& part) { return p.at(scratchpad_of(part), m.scratchpad); };
-    p.packed_forward = p.at(p.forward->weight, m.packed_forward);
-    p.run_forward = p.forward->make();
-    p.forward_arguments = {{DNNL_ARG_SRC, src},
-                           {DNNL_ARG_WEIGHTS, p.packed_forward},
-                           {DNNL_ARG_DST, p.at(p.desc.dst, m.dst)},
-                           {DNNL_ARG_SCRATCHPAD, scratchpad(*p.forward)}};
-    if (p.shape.bias) p.forward_arguments.emplace(DNNL_ARG_BIAS, p.at(p.desc.bias, m.bias));
-    p.pack_forward = dnnl::reorder(p.flat(nullptr), p.packed_forward);
-    if (p.d_src) {
-      p.packed_backward = p.shares_packed ? p.packed_forward : p.at(p.d_src->weight, m.packed_backward);
-      if (!p.shares_packed) p.pack_backward = dnnl::reorder(p.flat(nullptr), p.packed_backward);
-      p.run_d_src = p.d_src->make();
-      p.d_src_arguments = {{DNNL_ARG_DIFF_DST, d_dst},
-                           {DNNL_ARG_WEIGHTS, p.packed_backward},
-                           {DNNL_ARG_DIFF_SRC, p.at(p.desc.src, m.d_src)},
-                           {DNNL_ARG_SCRATCHPAD, scratchpad(*p.d_src)}};
-    }
-    if (p.d_weight) {
-      const memory d_weight = p.at(p.d_weight->weight, m.d_weight);
-      p.run_d_weight = p.d_weight->make();
-      p.d_weight_arguments = {{DNNL_ARG_SRC, src},
-                              {DNNL_ARG_DIFF_DST, d_dst},
-                              {DNNL_ARG_DIFF_WEIGHTS, d_weight},
-                              {DNNL_ARG_SCRATCHPAD, scratchpad(*p.d_weight)}};
-      if (p.shape.bias) p.d_weight_arguments.emplace(DNNL_ARG_DIFF_BIAS, p.at(p.desc.bias, m.d_bias));
-      p.unpack = dnnl::reorder(d_weight, p.flat(nullptr));
-    }
-  });
-}
-
-void Product::pack(const float* weights) {
-  Parts& p = *parts_;
-  checked(p.shape, "a reorder of weights", [&] {
-    memory flat = p.flat(weights);
-    p.pack_forward.execute(p.stream, flat, p.packed_forward);
-    if (p.d_src && !p.shares_packed) p.pack_backward.execute(p.stream, flat, p.packed_backward);
-    p.stream.wait();
-  });
-}
-
-void Product::unpack_gradient(const float* packed, float* d_weights) {
-  Parts& p = *parts_;
-  checked(p.shape, "a reorder of gradients", [&] {
-    memory src = p.at(p.d_weight->weight, packed), dst = p.flat(d_weights);
-    p.unpack.execute(p.stream, src, dst);
-    p.stream.wait();
-  });
-}
-
-void Product::forward() {
-  checked(parts_->shape, "forward", [&] {
-    parts_->run_forward.execute(parts_->stream, parts_->forward_arguments);
-    parts_->stream.wait();
-  });
-}
-void Product::backward_d_src() {
-  checked(parts_->shape, "backward data", [&] {
-    parts_->run_d_src.execute(parts_->stream, parts_->d_src_arguments);
-    parts_->stream.wait();
-  });
-}
-void Product::backward_d_weight() {
-  checked(parts_->shape, "backward weights", [&] {
-    parts_->run_d_weight.execute(parts_->stream, parts_->d_weight_arguments);
-    parts_->stream.wait();
-  });
-}
-
-namespace {
 std::string name_of(const std::optional<Described>& part) {
   if (!part) return "none";
   const char* name = nullptr;
   dnnl_primitive_desc_query(part->description.get(), dnnl_query_impl_info_str, 0, &name);
   return std::string("onednn ") + (name != nullptr ? name : "unnamed");
 }
+
+class OnednnProduct final : public Product {
+ public:
+  OnednnProduct(const ProductShape& shape, const ProductParts& wanted) {
+    p_.shape = shape;
+    checked(shape, "a kernel", [&] {
+      p_.desc = descriptors(shape);
+      shape.is_dense ? p_.describe_dense(wanted) : p_.describe_conv(wanted);
+    });
+    p_.shares_packed = !p_.d_src || p_.d_src->weight == p_.forward->weight;
+  }
+
+  [[nodiscard]] std::int64_t packed_forward_bytes() const override { return size_of(p_.forward->weight); }
+  [[nodiscard]] std::int64_t packed_backward_bytes() const override {
+    return p_.shares_packed ? 0 : size_of(p_.d_src->weight);
+  }
+  [[nodiscard]] std::int64_t packed_gradient_bytes() const override {
+    return p_.d_weight ? size_of(p_.d_weight->weight) : 0;
+  }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override {
+    std::int64_t bytes = 0;
+    for (const auto* part : {&p_.forward, &p_.d_src, &p_.d_weight})
+      if (*part) bytes = std::max(bytes, size_of(scratchpad_of(**part)));
+    return bytes;
+  }
+
+  void bind(const ProductMemory& m) override;
+
+  void pack(const float* weights) override {
+    checked(p_.shape, "a reorder of weights", [&] {
+      memory flat = p_.flat(weights);
+      p_.pack_forward.execute(p_.stream, flat, p_.packed_forward);
+      if (p_.d_src && !p_.shares_packed) p_.pack_backward.execute(p_.stream, flat, p_.packed_backward);
+      p_.stream.wait();
+    });
+  }
+  void unpack_gradient(const float* packed, float* d_weights) override {
+    checked(p_.shape, "a reorder of gradients", [&] {
+      memory src = p_.at(p_.d_weight->weight, packed), dst = p_.flat(d_weights);
+      p_.unpack.execute(p_.stream, src, dst);
+      p_.stream.wait();
+    });
+  }
+
+  void forward() override { run("forward", p_.run_forward, p_.forward_arguments); }
+  void backward_d_src() override { run("backward data", p_.run_d_src, p_.d_src_arguments); }
+  void backward_d_weight() override { run("backward weights", p_.run_d_weight, p_.d_weight_arguments); }
+
+  [[nodiscard]] std::string forward_name() const override { return name_of(p_.forward); }
+  [[nodiscard]] std::string d_src_name() const override { return name_of(p_.d_src); }
+  [[nodiscard]] std::string d_weight_name() const override { return name_of(p_.d_weight); }
+
+ private:
+  void run(const char* what, const dnnl::primitive& primitive, const Arguments& arguments) {
+    checked(p_.shape, what, [&] {
+      primitive.execute(p_.stream, arguments);
+      p_.stream.wait();
+    });
+  }
+  Parts p_;
+};
+
+void OnednnProduct::bind(const ProductMemory& m) {
+  checked(p_.shape, "a kernel", [&] {
+    const memory src = p_.at(p_.desc.src, m.src);
+    const memory d_dst = p_.at(p_.desc.d_dst, m.d_dst);
+    const auto scratchpad = [&](const Described& part) { return p_.at(scratchpad_of(part), m.scratchpad); };
+    p_.packed_forward = p_.at(p_.forward->weight, m.packed_forward);
+    p_.run_forward = p_.forward->make();
+    p_.forward_arguments = {{DNNL_ARG_SRC, src},
+                            {DNNL_ARG_WEIGHTS, p_.packed_forward},
+                            {DNNL_ARG_DST, p_.at(p_.desc.dst, m.dst)},
+                            {DNNL_ARG_SCRATCHPAD, scratchpad(*p_.forward)}};
+    if (p_.shape.bias) p_.forward_arguments.emplace(DNNL_ARG_BIAS, p_.at(p_.desc.bias, m.bias));
+    p_.pack_forward = dnnl::reorder(p_.flat(nullptr), p_.packed_forward);
+    if (p_.d_src) {
+      p_.packed_backward = p_.shares_packed ? p_.packed_forward : p_.at(p_.d_src->weight, m.packed_backward);
+      if (!p_.shares_packed) p_.pack_backward = dnnl::reorder(p_.flat(nullptr), p_.packed_backward);
+      p_.run_d_src = p_.d_src->make();
+      p_.d_src_arguments = {{DNNL_ARG_DIFF_DST, d_dst},
+                            {DNNL_ARG_WEIGHTS, p_.packed_backward},
+                            {DNNL_ARG_DIFF_SRC, p_.at(p_.desc.src, m.d_src)},
+                            {DNNL_ARG_SCRATCHPAD, scratchpad(*p_.d_src)}};
+    }
+    if (p_.d_weight) {
+      const memory d_weight = p_.at(p_.d_weight->weight, m.d_weight);
+      p_.run_d_weight = p_.d_weight->make();
+      p_.d_weight_arguments = {{DNNL_ARG_SRC, src},
+                               {DNNL_ARG_DIFF_DST, d_dst},
+                               {DNNL_ARG_DIFF_WEIGHTS, d_weight},
+                               {DNNL_ARG_SCRATCHPAD, scratchpad(*p_.d_weight)}};
+      if (p_.shape.bias) p_.d_weight_arguments.emplace(DNNL_ARG_DIFF_BIAS, p_.at(p_.desc.bias, m.d_bias));
+      p_.unpack = dnnl::reorder(d_weight, p_.flat(nullptr));
+    }
+  });
+}
+
 }  // namespace
 
-std::string Product::forward_name() const { return name_of(parts_->forward); }
-std::string Product::d_src_name() const { return name_of(parts_->d_src); }
-std::string Product::d_weight_name() const { return name_of(parts_->d_weight); }
+std::unique_ptr<Product> make_onednn_product(const ProductShape& shape, const ProductParts& parts) {
+  return std::make_unique<OnednnProduct>(shape, parts);
+}
+
+Bf16Products bf16_products_here() {
+  const unsigned isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());  // a set of bits
+  const auto includes = [&](dnnl::cpu_isa wanted) {
+    return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+  };
+  if (includes(dnnl::cpu_isa::avx512_core_bf16)) return Bf16Products::in_hardware;
+  return includes(dnnl::cpu_isa::avx512_core) ? Bf16Products::in_software : Bf16Products::none;
+}
 
 }  // namespace paceline::engine::cpu
