@@ -10,7 +10,8 @@
 namespace paceline::base {
 
 /// Move-only block of `bytes` bytes, aligned to 64 (a cache line, a vector, an AMX row). Large blocks ask for
-/// transparent huge pages. Contents are uninitialised: pages count as used memory only once touched.
+/// transparent huge pages and go back to the system when they are freed. Contents are uninitialised: pages
+/// count as used memory only once touched.
 ///
 /// Errors   Error(device) when the system has no memory
 class Buffer {
@@ -45,9 +46,11 @@ class Buffer {
   void swap(Buffer& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(mapped_, other.mapped_);
   }
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  std::span<std::byte> mapped_;  ///< large blocks: the whole mapping around data_
 };
 
 }  // namespace paceline::base

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/topology.h"
 #include "study/study.h"
 
 namespace paceline::study {
@@ -30,6 +31,17 @@ Cell scale_cell(const train::Options& base, const std::string& scaling, int work
   if (scaling == "strong" && batch % workers != 0)
     cell.skip = fmt::format("the global batch {} does not divide by {} workers", batch, workers);
   return cell;
+}
+
+/// The same threads for a worker in every cell, whatever the number of workers: else one worker would have
+/// all cores, N workers the same cores in parts, and the ideal would not be N. More workers than cores have
+/// one each.
+int threads_for_all(const std::vector<int>& workers) {
+  const int cores = base::usable_cores();
+  int most = 1;
+  for (const int count : workers)
+    if (count <= cores) most = std::max(most, count);
+  return std::max(1, cores / most);
 }
 
 /// One remedy more in each variant; the words are those of the tables.
@@ -74,8 +86,10 @@ std::string slug(const std::string& variant) {
 
 std::vector<std::string> converge_variants() { return kVariants; }
 
-std::vector<Cell> scale_cells(const train::Options& base, const Axes& axes) {
+std::vector<Cell> scale_cells(const train::Options& asked, const Axes& axes) {
   require_mode(axes.mode);
+  train::Options base = asked;
+  if (base.threads == 0) base.threads = threads_for_all(axes.workers);
   std::vector<Cell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat)
     for (const std::string scaling : {"weak", "strong"}) {

@@ -17,17 +17,18 @@ bool is_given(const std::vector<std::string>& given, const std::string& name) {
 void apply_quick(train::Options& base, StudyOptions& options, const std::vector<std::string>& given) {
   options.quick = true;
   if (!is_given(given, "model")) base.model = "resnet8-cifar";
-  if (!is_given(given, "window-steps")) base.window_steps = 8;
-  if (!is_given(given, "warmup-steps")) base.warmup_steps = 2;
+  if (!is_given(given, "window-steps")) base.window_steps = 5;
+  if (!is_given(given, "warmup-steps")) base.warmup_steps = 1;
+  base.window_seconds = 4;
   if (!is_given(given, "repeats")) options.sweep.repeats = options.scale.repeats = 3;
   if (!is_given(given, "batches")) {
-    options.sweep.batches = {8, 16, 32, 64, 128, 256, 512, 1024};
+    options.sweep.batches = {8, 16, 32, 64, 128, 256, 512};
     options.sweep.automatic_batches = false;
     options.scale.batches = {32, 128, 512};
   }
   if (!is_given(given, "mode")) options.scale.mode = "both";
-  if (!is_given(given, "epochs")) base.epochs = 3;
-  if (!is_given(given, "data")) base.data = "synthetic,train=12800,test=2000";
+  if (!is_given(given, "epochs")) base.epochs = 2;
+  if (!is_given(given, "data")) base.data = "synthetic,train=10240,test=2000";
   options.converge.baseline_batch = 64;
   options.converge.large_batch = 1024;
 }

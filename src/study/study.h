@@ -26,8 +26,6 @@ struct Axes {
   int batch_factor = 2;
   std::string mode = "weak";  ///< "weak", "strong" or "both"
   int repeats = 3;
-  double cell_seconds = 0;  ///< > 0: a cell whose measured steps would take longer measures fewer steps;
-                            ///< one whose single step would, is skipped and says so
 };
 
 /// Convergence: what the baseline's batch is, and the large one.

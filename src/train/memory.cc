@@ -9,6 +9,13 @@
 #include "train/shards.h"
 
 namespace paceline::train {
+namespace {
+
+/// A process that has made its first kernels, beside its arrays: measured 23 MB with resnet8-cifar, 2
+/// workers.
+constexpr std::int64_t kProcessBytes = 24'000'000;
+
+}  // namespace
 
 graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                            const data::Source& source, const Backend& backend) {
@@ -31,9 +38,10 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
     plan.lines.push_back(
         {"partial sums of shards", resolved.workers * shard_arrays * 4 * graph::flat_layout(graph).elements});
   plan.lines.push_back({"data set", source.resident_bytes});
-  // Code, libraries and what earlier runs of this process left in its heap: counted as it stands.
+  // Code, libraries, stacks and what earlier runs of this process left in its heap: as it stands, but at
+  // least what it comes to once the kernels are made.
   plan.lines.push_back(
-      {"process", std::max<std::int64_t>(0, measure::resident_bytes() - source.resident_bytes)});
+      {"process", std::max(kProcessBytes, measure::resident_bytes() - source.resident_bytes)});
   return plan;
 }
 

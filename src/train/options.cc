@@ -41,6 +41,7 @@ std::map<std::string, std::string> settings(const Options& options) {
       {"augment", options.augment ? "true" : "false"},
       {"window-steps", std::to_string(options.window_steps)},
       {"warmup-steps", std::to_string(options.warmup_steps)},
+      {"window-seconds", fmt::format("{:g}", options.window_seconds)},
   };
   // Numbers that only some choices read: absent where nothing reads them.
   if (rule.kind == engine::UpdateKind::adam || rule.kind == engine::UpdateKind::adamw) {

@@ -66,7 +66,8 @@ struct Options {
   static constexpr std::int64_t kWholeEpoch = -1;
   std::int64_t window_steps = 0;
   std::int64_t warmup_steps = 0;
-  bool log_steps = false;  ///< keep every step's loss in the record
+  double window_seconds = 0;  ///< > 0: the window ends early, after at least 3 steps, when it took this long
+  bool log_steps = false;     ///< keep every step's loss in the record
 
   // What is left behind.
   std::filesystem::path out;  ///< directory for record.json and checkpoints; empty: nothing is written

@@ -32,7 +32,7 @@ Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& com
       reducer_(buckets_, communicator),
       shard_sums_(job.resolved.shards_per_worker, engine.layout().elements) {}
 
-engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::int64_t update) {
+engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough) {
   const auto gradients = engine_.gradients();
   const std::int64_t shards = job_.resolved.shards_per_worker;
   engine::LossSums sums;
@@ -44,6 +44,7 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
       // The votes travel beside the gradients: a small sum of their own that is long done when the step ends.
       control_[0] = job_.stop.stop_requested() ? 1.0f : 0.0f;
       control_[1] = std::isfinite(sums.loss) ? 0.0f : 1.0f;
+      control_[2] = enough ? 1.0f : 0.0f;
       control_pending_ = communicator_.all_reduce(control_);
       reducer_.begin(gradients);
     }
@@ -67,20 +68,23 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
   return sums;
 }
 
-StepResult Stepper::agree(engine::LossSums local) {
+StepResult Stepper::agree(engine::LossSums local, bool enough) {
   if (communicator_.size() == 1)
-    return {.local = local, .stop = job_.stop.stop_requested(), .not_finite = !std::isfinite(local.loss)};
+    return {.local = local,
+            .stop = job_.stop.stop_requested(),
+            .enough = enough,
+            .not_finite = !std::isfinite(local.loss)};
   ledger_.enter(measure::Phase::exposed_transfer);  // how much of it was waiting is known later (exposure.h)
   log_.begin_blocked();
   reducer_.wait(log_.timings());
   control_pending_->wait();
   control_pending_.reset();
   log_.end_blocked();
-  return {.local = local, .stop = control_[0] > 0, .not_finite = control_[1] > 0};
+  return {.local = local, .stop = control_[0] > 0, .enough = control_[2] > 0, .not_finite = control_[1] > 0};
 }
 
-StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr) {
-  const StepResult result = agree(forward_and_backward(batch, update));
+StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr, bool enough) {
+  const StepResult result = agree(forward_and_backward(batch, update, enough), enough);
   ledger_.enter(measure::Phase::update);
   if (!result.not_finite) engine_.update(job_.options.rule, lr, update + 1);
   ledger_.enter(measure::Phase::other);

@@ -22,6 +22,7 @@ namespace paceline::train {
 struct StepResult {
   engine::LossSums local;   ///< this worker's samples
   bool stop = false;        ///< some rank was asked to stop: every rank learns it in the same step
+  bool enough = false;  ///< some rank has measured long enough
   bool not_finite = false;  ///< some rank's loss is not finite: the update was left out, everywhere
 };
 
@@ -33,13 +34,14 @@ class Stepper {
 
   /// Runs global step `update` (from 0) on `batch` at learning rate `lr`.
   /// Errors   Error(comm) when a peer is lost
-  StepResult run(const data::Batch& batch, std::int64_t update, double lr);
+  /// `enough` is this rank's vote to end the measured window after this step.
+  StepResult run(const data::Batch& batch, std::int64_t update, double lr, bool enough);
 
   [[nodiscard]] const Buckets& buckets() const { return buckets_; }
 
  private:
-  engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update);
-  StepResult agree(engine::LossSums local);
+  engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough);
+  StepResult agree(engine::LossSums local, bool enough);
 
   const Job& job_;
   engine::Engine& engine_;
@@ -49,7 +51,7 @@ class Stepper {
   Buckets buckets_;
   BucketReducer reducer_;
   ShardSums shard_sums_;
-  float control_[2] = {0, 0};  ///< votes: [0] stop, [1] loss not finite
+  float control_[3] = {0, 0, 0};  ///< votes: [0] stop, [1] loss not finite, [2] measured enough
   std::unique_ptr<comm::Pending> control_pending_;
 };
 

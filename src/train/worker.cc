@@ -183,7 +183,7 @@ class Worker {
       const bool last = stopped || update + 1 == length().updates;
       result_.interrupted = stopped && update + 1 < length().updates;
       if (!is_window() && (counters_.step == 0 || last)) end_epoch(last);
-      if (stopped) return;
+      if (stopped || enough_) return;
     }
   }
 
@@ -194,7 +194,7 @@ class Worker {
     const data::Batch& batch = loader_->next();
     ledger_.enter(Phase::other);
     const double lr = learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
-    const StepResult outcome = stepper_->run(batch, update, lr);
+    const StepResult outcome = stepper_->run(batch, update, lr, is_long_enough(update));
     if (outcome.not_finite) fail_not_finite(update, lr, outcome.local.loss);
 
     epoch_sums_ += outcome.local;
@@ -210,7 +210,16 @@ class Worker {
       job_.progress.step(update + 1, length().updates,
                          epoch_sums_.loss / static_cast<double>(epoch_sums_.samples),
                          static_cast<double>(job_.resolved.global_batch) / seconds);
+    enough_ = outcome.enough;
     return outcome.stop;
+  }
+
+  /// The window is open, has the fewest steps of which a median means something, and its time is over.
+  [[nodiscard]] bool is_long_enough(std::int64_t update) const {
+    constexpr std::size_t kFewestSteps = 3;
+    return job_.options.window_seconds > 0 && is_window() && update >= job_.options.warmup_steps &&
+           result_.rank.step_s.size() + 1 >= kFewestSteps &&
+           base::seconds_since(window_begin_) > job_.options.window_seconds;
   }
 
   [[noreturn]] void fail_not_finite(std::int64_t update, double lr, double loss) const {
@@ -302,6 +311,7 @@ class Worker {
   engine::LossSums epoch_sums_;
   double epoch_seconds_ = 0;
   double last_lr_ = 0;
+  bool enough_ = false;  ///< the ranks agreed to end the window
   std::vector<double> logged_losses_;
 
   // At the begin of the window:
