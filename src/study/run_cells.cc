@@ -60,7 +60,8 @@ Record skipped(const Runner& runner, const Cell& cell) {
     const auto setup = train::inspect(cell.options, runner.backend);
     record.memory.plan_bytes = setup.plan.total_bytes();
     record.memory.available_bytes = setup.usable_bytes;
-    record.data.train_samples = setup.train_samples;
+    record.model = setup.model;
+    record.data = setup.data;
   } catch (const base::Error&) {
     // The reason for skipping is often the very one for which there is no plan.
   }

@@ -65,7 +65,7 @@ std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes, cons
   train::Options probe = base;
   probe.local_batch = 1;
   probe.global_batch = 0;
-  const std::int64_t samples = train::inspect(probe, backend).train_samples;
+  const std::int64_t samples = train::inspect(probe, backend).data.train_samples;
 
   std::vector<Cell> first;
   if (axes.automatic_batches) {

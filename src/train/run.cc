@@ -37,6 +37,19 @@ std::string describe_plan(const Record& record) {
                      static_cast<double>(record.memory.available_bytes) / 1e9);
 }
 
+Record::Model describe(const std::string& model, const graph::Graph& graph) {
+  return {.name = model, .parameters = graph.trainable_elements(), .training_flops = graph.training_flops()};
+}
+
+Record::Data describe(const data::Source& source) {
+  return {.spec = source.spec,
+          .name = source.name,
+          .description = source.description,
+          .synthetic = source.synthetic,
+          .train_samples = source.train->size(),
+          .test_samples = source.test->size()};
+}
+
 /// Everything that is known before the first step.
 Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const graph::MemoryPlan& plan) {
@@ -47,17 +60,10 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.command = options.command;
   record.settings = settings(options);
   record.environment = measure::environment();
-  record.model = {.name = options.model,
-                  .parameters = graph.trainable_elements(),
-                  .training_flops = graph.training_flops()};
-  record.data = {.spec = source.spec,
-                 .name = source.name,
-                 .description = source.description,
-                 .synthetic = source.synthetic,
-                 .train_samples = source.train->size(),
-                 .test_samples = source.test->size(),
-                 .dropped_per_epoch = resolved.dropped_per_epoch,
-                 .steps_per_epoch = resolved.steps_per_epoch};
+  record.model = describe(options.model, graph);
+  record.data = describe(source);
+  record.data.dropped_per_epoch = resolved.dropped_per_epoch;
+  record.data.steps_per_epoch = resolved.steps_per_epoch;
   record.workers = resolved.workers;
   record.threads_per_worker = resolved.threads;
   record.oversubscribed = resolved.oversubscribed;
@@ -222,7 +228,8 @@ Setup inspect(const Options& options, const Backend& backend) {
   const std::int64_t usable = usable_memory_bytes();
   return {.plan = plan_run(options, resolved, graph, source, backend),
           .usable_bytes = usable,
-          .train_samples = source.train->size()};
+          .model = describe(options.model, graph),
+          .data = describe(source)};
 }
 
 std::int64_t largest_batch(const Options& options, const Backend& backend) {

@@ -39,7 +39,8 @@ struct Setup {
   graph::MemoryPlan
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
   std::int64_t usable_bytes = 0;
-  std::int64_t train_samples = 0;
+  measure::Record::Model model;
+  measure::Record::Data data;
 };
 /// Errors   Error(usage), Error(data) as run() has them; a plan that does not fit is no error here
 [[nodiscard]] Setup inspect(const Options& options, const Backend& backend);
