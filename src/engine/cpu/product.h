@@ -73,6 +73,7 @@ class Product {
   virtual void backward_d_src() = 0;
   virtual void backward_d_weight() = 0;  ///< and d_bias
 
+  [[nodiscard]] virtual bool is_by_taps() const { return false; }
   [[nodiscard]] virtual std::string forward_name() const = 0;
   [[nodiscard]] virtual std::string d_src_name() const = 0;
   [[nodiscard]] virtual std::string d_weight_name() const = 0;

@@ -119,13 +119,18 @@ class ProductStep final : public Step {
   }
 
   void describe(const Run&, std::vector<KernelChoice>& choices) const override {
-    const std::string how = direct_ ? ""
-                                    : "bf16 stored, multiplied in float by blocks of " +
-                                          std::to_string(block_) + " samples: no bf16 units used";
-    choices.push_back({name_ + " forward", product_->forward_name(), how});
-    if (d_src_) choices.push_back({name_ + " backward data", product_->d_src_name(), how});
+    std::string reason =
+        product_->is_by_taps()
+            ? "few pixels, many channels: faster than oneDNN's convolution there"
+            : "oneDNN's first choice for channels last; tap products need fp32, many channels "
+              "and samples, and few pixels";
+    if (!direct_)
+      reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
+                " samples, for want of bf16 units";
+    choices.push_back({name_ + " forward", product_->forward_name(), reason});
+    if (d_src_) choices.push_back({name_ + " backward data", product_->d_src_name(), reason});
     if (product_->packed_gradient_bytes() > 0)
-      choices.push_back({name_ + " backward weights", product_->d_weight_name(), how});
+      choices.push_back({name_ + " backward weights", product_->d_weight_name(), reason});
   }
 
  private:

@@ -124,6 +124,7 @@ class TapProduct final : public Product {
     });
   }
 
+  [[nodiscard]] bool is_by_taps() const override { return true; }
   [[nodiscard]] std::string forward_name() const override { return kName; }
   [[nodiscard]] std::string d_src_name() const override { return kName; }
   [[nodiscard]] std::string d_weight_name() const override { return kName; }
