@@ -1,8 +1,10 @@
 #include "cli/reports.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <system_error>
 
 #include "base/error.h"
@@ -32,6 +34,20 @@ std::vector<fs::path> record_files(const fs::path& directory) {
 }
 
 }  // namespace
+
+OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
+  std::error_code failed;
+  made_ = fs::create_directories(path, failed);
+  if (!failed && ::access(path.c_str(), W_OK | X_OK) != 0) failed = {errno, std::generic_category()};
+  if (failed)
+    base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
+               path.string(), failed.message());
+}
+
+OutputDirectory::~OutputDirectory() {
+  std::error_code not_empty;
+  if (made_) fs::remove(path_, not_empty);
+}
 
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {
   std::vector<std::string> lines;

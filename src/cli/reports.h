@@ -12,6 +12,22 @@
 
 namespace paceline::cli {
 
+/// The output directory, made before the first step is computed: one that cannot be written is found now, not
+/// after hours. Where nothing was left in it (the options were refused, say) and it is new, it goes again at
+/// the end.
+class OutputDirectory {
+ public:
+  /// Errors   Error(data) naming the directory and the system's reason
+  explicit OutputDirectory(const std::filesystem::path& path);
+  ~OutputDirectory();
+  OutputDirectory(const OutputDirectory&) = delete;
+  OutputDirectory& operator=(const OutputDirectory&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  bool made_ = false;
+};
+
 /// Writes the forms whose path is not empty; every file is whole or untouched. Returns a line for each: what
 /// it is and where.
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where);

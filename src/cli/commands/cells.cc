@@ -64,6 +64,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const auto name = command_name(settings.command);
   const auto directory =
       settings.train.out.empty() ? std::filesystem::path("paceline-out") / name : settings.train.out;
+  const OutputDirectory made(directory);
   Screen screen(settings.json);
   if (!settings.recipe.empty()) screen.say(settings.recipe);
   for (const auto& note : settings.notes) screen.say(note);

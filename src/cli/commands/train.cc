@@ -8,6 +8,7 @@
 #include "cli/backend.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
+#include "cli/reports.h"
 #include "cli/screen.h"
 #include "measure/record.h"
 
@@ -46,6 +47,7 @@ std::string ledger_line(const measure::RankRecord& rank) {
 int train_command(const Settings& settings) {
   train::Options options = settings.train;
   if (options.out.empty()) options.out = new_directory();
+  const OutputDirectory directory(options.out);
   Screen screen(settings.json);
   if (!settings.recipe.empty()) screen.say(settings.recipe);
   for (const auto& note : settings.notes) screen.say(note);
