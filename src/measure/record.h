@@ -115,7 +115,7 @@ struct Record {
     std::int64_t samples = 0;  ///< of all ranks together
     double wall_s = 0;         ///< longest over ranks, barrier to barrier
   } window;
-  std::optional<double> first_step_s;  ///< from the start of the process to the end of the first step
+  std::optional<double> first_step_s;  ///< from the command to its first step: data opened, kernels made, first batch there
 
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker

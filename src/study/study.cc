@@ -30,7 +30,9 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   if (!is_given(given, "epochs")) base.epochs = 2;
   if (!is_given(given, "data")) base.data = "synthetic,train=10240,test=2000";
   options.converge.baseline_batch = 64;
-  options.converge.large_batch = 1024;
+  options.converge.large_batch = 512;
+  // With few updates a rate that is good for a small batch diverges once it is scaled: begin lower.
+  if (!is_given(given, "lr")) base.lr = 0.05;
 }
 
 std::vector<Cell> study_cells(const train::Options& base, const StudyOptions& options,

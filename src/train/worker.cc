@@ -193,6 +193,7 @@ class Worker {
     ledger_.enter(Phase::data_wait);
     const data::Batch& batch = loader_->next();
     ledger_.enter(Phase::other);
+    if (is_root() && !result_.first_step_s) result_.first_step_s = base::seconds_since(job_.started);
     const double lr = learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     const StepResult outcome = stepper_->run(batch, update, lr, is_long_enough(update));
     if (outcome.not_finite) fail_not_finite(update, lr, outcome.local.loss);
@@ -202,7 +203,6 @@ class Worker {
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
     last_lr_ = lr;
     log_step(update, lr, outcome.local);
-    if (update == 0 && is_root()) result_.first_step_s = base::seconds_since(job_.started);
     const double seconds = base::seconds_since(begin);
     result_.rank.step_s.push_back(seconds);
     epoch_seconds_ += seconds;
