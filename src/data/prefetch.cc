@@ -51,6 +51,9 @@ struct Prefetch::Impl {
   Statistics statistics;
 
   std::atomic<bool> stopping{false};
+  std::vector<std::vector<std::uint8_t>>
+      scratches;  ///< [thread]: one stored image; made here, since a thread may
+                  ///< begin long after the constructor has returned
   std::vector<std::thread> threads;
 
   explicit Impl(Options given) : options(std::move(given)) {
@@ -63,9 +66,10 @@ struct Prefetch::Impl {
       slot.labels.resize(static_cast<std::size_t>(options.batch));
     }
     open(0);
+    scratches.assign(static_cast<std::size_t>(options.threads), std::vector<std::uint8_t>(image_values));
     threads.reserve(static_cast<std::size_t>(options.threads));
     try {
-      for (int t = 0; t < options.threads; ++t) threads.emplace_back([this] { work(); });
+      for (auto& scratch : scratches) threads.emplace_back([this, &scratch] { work(scratch); });
     } catch (...) {  // the system refused a thread: the ones that run must not outlive this object
       stop();
       throw;
@@ -99,8 +103,7 @@ struct Prefetch::Impl {
     return work_batch < handed_back + static_cast<std::int64_t>(slots.size());
   }
 
-  void work() {
-    std::vector<std::uint8_t> scratch(image_values);
+  void work(std::vector<std::uint8_t>& scratch) {
     std::unique_lock lock(mutex);
     while (true) {
       room.wait(lock, [&] { return stopping || has_room(); });
