@@ -5,9 +5,11 @@
 import type { Cell, Table } from './schema';
 
 const quote = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-const figure = (value: number | null) => (value === null ? '' : String(value));
+const figure = (value: number | null) => (value === null ? '' : String(Number(value.toPrecision(12))));
+/** What a row's marks (each by itself) and notes say, each once: first the marks. */
 const remarks = (row: Cell[]) =>
-  [...new Set(row.flatMap(({ mark, note }) => [mark, note]).filter((text) => text !== ''))].join('; ');
+  [...new Set([...row.flatMap(({ mark }) => mark.split(/\s+/)), ...row.map(({ note }) => note)])]
+    .filter((text) => text !== '').join('; ');
 
 export function toCsv({ columns, rows }: Table): string {
   const ranged = columns.map((_, i) => rows.some((row) => row[i]?.low != null && row[i]?.high != null));
