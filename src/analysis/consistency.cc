@@ -50,6 +50,10 @@ void check_ledger(const Record& record, std::vector<Finding>& findings) {
 /// mean is about (1 - p) times the cost of an error. An error at certainty 1 - 1e-13 costs 30.
 constexpr double kHighestCostOfAnError = 30;
 
+/// A network that has diverged is wrong by hundreds on the training images too; a sum over the test set is
+/// not.
+constexpr double kSumAgainstTraining = 10;
+
 void check_accuracy(const Record& record, std::vector<Finding>& findings) {
   for (const auto& epoch : record.epochs) {
     if (!epoch.test_accuracy) continue;
@@ -64,7 +68,8 @@ void check_accuracy(const Record& record, std::vector<Finding>& findings) {
                              "not counted over the whole test set once",
                              epoch.epoch, p, record.data.test_samples)});
     const double bound = (1 - p) * kHighestCostOfAnError + 1;
-    if (epoch.test_loss && *epoch.test_loss > bound)
+    if (epoch.test_loss && *epoch.test_loss > bound &&
+        *epoch.test_loss > kSumAgainstTraining * epoch.train_loss)
       findings.push_back(
           {true, fmt::format("epoch {}: a mean test loss of {:.4g} beside an accuracy of {:.1f} % would "
                              "need errors that cost {:.0f} each: it is a sum, or of another set",

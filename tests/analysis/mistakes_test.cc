@@ -279,6 +279,13 @@ TEST(Mistake18, SumShownAsAMeanLossIsNamed) {
   EXPECT_EQ(all_findings(record), "");
 }
 
+TEST(Mistake18, DivergedTrainingIsNoSum) {
+  auto record = make_training({.accuracies = {0.1}});
+  record.epochs[0].test_loss = 148;
+  record.epochs[0].train_loss = 60;
+  EXPECT_EQ(all_findings(record), "");
+}
+
 TEST(Mistake19, SingleTimingsAndMissingWarmUpAreSaid) {
   golden::Run run;
   run.jitter = {1};

@@ -126,6 +126,18 @@ TEST(Build, GivesAStudyAllItsTables) {
 TEST(Build, WritesAStudyForTheTerminal) { expect_golden("study.txt", to_terminal(build(study()), 110)); }
 TEST(Build, WritesAStudyAsMarkdown) { expect_golden("study.md", to_markdown(build(study()))); }
 
+TEST(Summary, NeverAdvisesWorkersWithoutACoreEach) {
+  std::vector<Record> records;
+  for (const int workers : {1, 2, 4})
+    records.push_back(make_record({.scaling = "weak",
+                                   .workers = workers,
+                                   .local_batch = 32,
+                                   .forward = workers == 4 ? 0.11 : 0.1,
+                                   .oversubscribed = workers == 4}));
+  EXPECT_THAT(to_markdown(build(records)),
+              testing::HasSubstr("the fewest within 5 % of the best throughput: batch 32: 2 workers, "));
+}
+
 TEST(Build, WritesTable1And2AsCsv) {
   const auto records = study();
   const Document document = build(records);

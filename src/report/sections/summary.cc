@@ -56,13 +56,16 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   blocks.push_back(finding(text));
 }
 
-/// The fewest workers within 5 % of the best throughput: more of them cost cores and give nothing.
+/// The fewest workers within 5 % of the best throughput: more of them cost cores and give nothing. Workers
+/// without a core each are never advised: what they gain here, one worker with more threads gains as well.
 const ScalingRow* recommended(const ScalingGroup& group) {
+  const auto is_candidate = [](const ScalingRow& row) { return row.has_ratios && !row.cell->oversubscribed; };
   double best = 0;
   for (const ScalingRow& row : group.rows)
-    if (row.has_ratios) best = std::max(best, row.cell->images_per_s.median);
+    if (is_candidate(row)) best = std::max(best, row.cell->images_per_s.median);
   for (const ScalingRow& row : group.rows)
-    if (row.has_ratios && row.cell->images_per_s.median >= (1 - analysis::kKneeTolerance) * best) return &row;
+    if (is_candidate(row) && row.cell->images_per_s.median >= (1 - analysis::kKneeTolerance) * best)
+      return &row;
   return nullptr;
 }
 
