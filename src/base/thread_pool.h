@@ -1,0 +1,72 @@
+#pragma once
+
+/// Threads that share out the items of one loop at a time, and sleep between loops.
+///
+/// Made for cores that other programs use as well. An item is taken by whoever is free, so a thread that lost
+/// its core holds up no more than the item in its hands; a thread without work spins for a few microseconds
+/// and then sleeps in the kernel (futex), so that waiting takes nobody's time. Which thread computes an item
+/// is chance: what must not depend on chance belongs to the item, never to the thread.
+///
+/// Threads   one caller at a time. Helpers inherit the cores of the thread that makes the pool.
+/// Lifetime  helpers end with the pool.
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace paceline::base {
+
+class ThreadPool {
+ public:
+  /// `threads` >= 1 in all: the caller, and helpers that call `on_start` once.
+  explicit ThreadPool(int threads, const std::function<void()>& on_start = {});
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  [[nodiscard]] int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+
+  /// Calls work(item, thread) once for every item of [0, count), from threads numbered [0, threads());
+  /// returns when all are done. The caller is thread 0.
+  ///
+  /// Cost     about 1 us when the helpers are awake, a futex wake each when they sleep; nothing for one item
+  /// Errors   the first exception that leaves `work` is thrown here, after the other items were done
+  template <typename Work>
+  void run(int count, const Work& work) {
+    if (count <= 1 || helpers_.empty()) {
+      for (int item = 0; item < count; ++item) work(item, 0);
+      return;
+    }
+    run_shared(
+        count,
+        [](const void* context, int item, int thread) { (*static_cast<const Work*>(context))(item, thread); },
+        &work);
+  }
+
+ private:
+  using Call = void (*)(const void* context, int item, int thread);
+
+  void run_shared(int count, Call call, const void* context);
+  void help(int thread, const std::function<void()>& on_start);
+  void take_items(int thread);
+
+  // The loop that goes on. `ticket_` is [loop : 32 | next item : 32]; whoever raises it by one owns the item.
+  // The fields are written before the ticket shows a new loop, and stay as they are until all its items are
+  // done, so a thread that wins an item has read the right ones; one that comes late wins nothing.
+  std::atomic<std::uint64_t> ticket_{0};
+  std::atomic<std::uint32_t> count_{0};
+  std::atomic<Call> call_{nullptr};
+  std::atomic<const void*> context_{nullptr};
+  std::atomic<int> done_{0};
+
+  std::atomic<std::uint32_t> loops_{0};  ///< begun so far; the helpers wait for it to change
+  std::atomic<bool> ends_{false};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;  ///< written by whoever sets failed_, read when all items are done
+  std::vector<std::jthread> helpers_;
+};
+
+}  // namespace paceline::base

@@ -1,0 +1,101 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <ctime>
+#include <stdexcept>
+#include <vector>
+
+namespace paceline::base {
+namespace {
+
+TEST(ThreadPool, DoesEveryItemOnce) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const int count : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> seen(static_cast<std::size_t>(count));
+      pool.run(count, [&](int item, int thread) {
+        EXPECT_GE(thread, 0);
+        EXPECT_LT(thread, threads);
+        ++seen[static_cast<std::size_t>(item)];
+      });
+      for (const auto& times : seen) EXPECT_EQ(times, 1) << threads << " threads, " << count << " items";
+    }
+  }
+}
+
+TEST(ThreadPool, KeepsLoopsApartThatFollowEachOtherAtOnce) {
+  // Short loops of changing length: a helper often wakes when its loop is over and the next one goes on.
+  ThreadPool pool(4);
+  std::int64_t sum = 0, want = 0;
+  for (int loop = 0; loop < 20000; ++loop) {
+    const int count = 1 + loop * 7 % 13;
+    std::vector<int> values(static_cast<std::size_t>(count), -1);
+    pool.run(count, [&](int item, int) { values[static_cast<std::size_t>(item)] = item + loop; });
+    for (int item = 0; item < count; ++item) {
+      sum += values[static_cast<std::size_t>(item)];
+      want += item + loop;
+    }
+  }
+  EXPECT_EQ(sum, want);
+}
+
+TEST(ThreadPool, LetsTheOthersWorkWhileOneIsHeldUp) {
+  // Whoever has item 0 waits until all others are done: only possible if nobody waits for it meanwhile.
+  ThreadPool pool(2);
+  std::atomic<int> others{0};
+  std::atomic<bool> late{false};
+  pool.run(64, [&](int item, int) {
+    if (item != 0) {
+      ++others;
+      return;
+    }
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (others != 63 && !late) late = std::chrono::steady_clock::now() > give_up;
+  });
+  EXPECT_EQ(others, 63);
+  EXPECT_FALSE(late);
+}
+
+TEST(ThreadPool, SleepsWhileThereIsNothingToDo) {
+  ThreadPool pool(3);
+  pool.run(8, [](int, int) {});
+  const auto processor_time = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double before = processor_time();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(processor_time() - before, 0.1);  // helpers that spin would take 0.4 s, or all they can get
+}
+
+TEST(ThreadPool, ThrowsInTheCallerWhatAnItemThrew) {
+  ThreadPool pool(2);
+  for (int bad : {0, 5}) {
+    std::atomic<int> done{0};
+    EXPECT_THROW(pool.run(8,
+                          [&](int item, int) {
+                            ++done;
+                            if (item == bad) throw std::runtime_error("bad item");
+                          }),
+                 std::runtime_error);
+    EXPECT_EQ(done, 8);
+  }
+  std::atomic<int> after{0};
+  pool.run(3, [&](int, int) { ++after; });
+  EXPECT_EQ(after, 3);
+}
+
+TEST(ThreadPool, StartsEveryHelperOnce) {
+  std::atomic<int> started{0};
+  {
+    ThreadPool pool(4, [&] { ++started; });
+  }
+  EXPECT_EQ(started, 3);
+}
+
+}  // namespace
+}  // namespace paceline::base
