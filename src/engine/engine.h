@@ -59,6 +59,10 @@ struct CompileOptions {
   UpdateRule rule;        ///< fixes the optimizer's state; its numbers may be changed at each update
   BatchNormMode batch_norm = BatchNormMode::local;
   int ghost_size = 0;     ///< divides batch
+  /// > 0: sums over samples are joined as if each `shard` samples of the batch were an engine's of their own, in
+  /// the tree of comm/tree.h; kernels are chosen for so many. It divides batch. Only with `synchronised`: without it
+  /// a shard is an engine's batch, and the caller joins.
+  int shard = 0;
   std::uint64_t seed = 0; ///< of dropout
   /// synchronised only: sums `values` over all workers, in place, same bits everywhere; blocks. Called inside
   /// forward and backward, in the same order on every worker.

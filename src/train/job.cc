@@ -10,6 +10,7 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
           .rule = options.rule,
           .batch_norm = options.batch_norm,
           .ghost_size = options.ghost_size,
+          .shard = resolved.engine_shard,
           .seed = options.seed,
           .reduce_statistics = {},
           .world_size = resolved.workers};

@@ -66,15 +66,13 @@ void resolve_shards(const Options& options, Resolved& run) {
          options.shard, run.workers, run.shards_per_worker,
          run.local_batch /
              static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(run.shards_per_worker))));
-  if (options.batch_norm == engine::BatchNormMode::synchronised)
-    fail(ErrorKind::usage,
-         "--shard {} with --bn sync: shards are walked one after the other, so their statistics are not "
-         "known together; "
-         "use --bn local (statistics of one shard, the same for any number of workers)",
-         options.shard);
+  if (options.batch_norm == engine::BatchNormMode::synchronised) {
+    // Statistics over all shards: they must all be there at once, so the engine joins them itself.
+    run.engine_shard = static_cast<int>(options.shard);
+    run.shards_per_worker = 1;
+    return;
+  }
   run.engine_batch = options.shard;
-  // A kernel splits its sums over its threads, so the bits depend on how many there are: one, everywhere.
-  run.threads = 1;
 }
 
 void resolve_length(const Options& options, std::int64_t samples, Resolved& run) {

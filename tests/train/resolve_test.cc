@@ -61,11 +61,20 @@ TEST(Resolve, TakesBf16OnlyWhereTheDeviceHasUnitsUnlessAsked) {
   EXPECT_EQ(resolve({.precision = "bf16"}, kMachine).precision, engine::Precision::bf16);
 }
 
-TEST(Resolve, WalksShardsWithOneThreadSoThatBitsDoNotDependOnCores) {
+TEST(Resolve, WalksShardsOneAfterTheOtherOnAllThreadsOfTheWorker) {
   const auto run = resolve({.workers = 2, .global_batch = 64, .shard = 8}, kMachine);
   EXPECT_EQ(run.shards_per_worker, 4);
   EXPECT_EQ(run.engine_batch, 8);
-  EXPECT_EQ(run.threads, 1);
+  EXPECT_EQ(run.threads, 2);
+}
+
+TEST(Resolve, LeavesShardsWithSharedStatisticsToTheEngine) {
+  const auto run = resolve(
+      {.workers = 2, .global_batch = 64, .shard = 8, .batch_norm = engine::BatchNormMode::synchronised},
+      kMachine);
+  EXPECT_EQ(run.shards_per_worker, 1);
+  EXPECT_EQ(run.engine_batch, 32);
+  EXPECT_EQ(run.engine_shard, 8);
 }
 
 struct Refused {
@@ -90,9 +99,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"workers", {.workers = 0}, "--workers must be at least 1, is 0"},
         Refused{"shard", {.global_batch = 64, .shard = 24}, "--shard 24 does not divide the local batch 64"},
         Refused{"tree", {.workers = 2, .global_batch = 96, .shard = 8}, "power of two"},
-        Refused{"sync",
-                {.global_batch = 64, .shard = 8, .batch_norm = engine::BatchNormMode::synchronised},
-                "--shard 8 with --bn sync"},
         Refused{"ghost",
                 {.local_batch = 64, .batch_norm = engine::BatchNormMode::ghost, .ghost_size = 24},
                 "ghost:24 does not divide"},

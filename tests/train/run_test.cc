@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,13 +42,44 @@ TEST_F(Run, TwiceGivesTheSameBits) {
   }
 }
 
-TEST_F(Run, WithShardsGivesTheSameBitsForAnyNumberOfWorkers) {
+TEST_F(Run, WithShardsGivesTheSameBitsForAnyNumberOfWorkersAndThreads) {
   Options options = small();
   options.shard = 4;
+  options.threads = 1;
   const std::string one = checkpoint_of(options, "one");
-  for (const int workers : {2, 4}) {
-    options.workers = workers;
-    EXPECT_EQ(checkpoint_of(options, std::to_string(workers)), one) << workers << " workers";
+  for (const int workers : {1, 2, 4})
+    for (const int threads : {1, 2}) {
+      options.workers = workers;
+      options.threads = threads;
+      EXPECT_EQ(checkpoint_of(options, fmt::format("{}-{}", workers, threads)), one)
+          << workers << " workers, " << threads << " threads each";
+    }
+}
+
+TEST_F(Run, WithShardsAndSharedStatisticsGivesTheSameBitsForAnyNumberOfWorkersAndThreads) {
+  Options options = small();
+  options.shard = 4;
+  options.threads = 1;
+  const std::string alone = checkpoint_of(options, "alone");
+  options.batch_norm = engine::BatchNormMode::synchronised;
+  const std::string one = checkpoint_of(options, "one");
+  EXPECT_NE(one, alone);  // statistics of 16 samples are others than those of 4
+  for (const int workers : {1, 2, 4})
+    for (const int threads : {1, 2}) {
+      options.workers = workers;
+      options.threads = threads;
+      EXPECT_EQ(checkpoint_of(options, fmt::format("{}-{}", workers, threads)), one)
+          << workers << " workers, " << threads << " threads each";
+    }
+}
+
+TEST_F(Run, GivesTheSameBitsForAnyNumberOfThreads) {
+  Options options = small();
+  options.threads = 1;
+  const std::string one = checkpoint_of(options, "one");
+  for (const int threads : {2, 3}) {
+    options.threads = threads;
+    EXPECT_EQ(checkpoint_of(options, std::to_string(threads)), one) << threads << " threads";
   }
 }
 

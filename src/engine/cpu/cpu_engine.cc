@@ -30,8 +30,10 @@ class CpuEngine final : public Engine {
         scratch_(static_cast<std::size_t>(program_.memory().scratch_bytes())),
         weights_(zeros(flat_bytes())),
         gradients_(zeros(options.training ? flat_bytes() : 0)),
+        pool_(options.threads, [] { omp_set_num_threads(1); }),
         run_{.options = program_.options(),
              .kernels = kernels_for(*program_.tuning().isa),
+             .pool = pool_,
              .memory = {.requests = &program_.memory(),
                         .arena = arena_.data(),
                         .kept = kept_.data(),
@@ -41,7 +43,8 @@ class CpuEngine final : public Engine {
         slot_done_(program_.layout().slots.size()) {
     if (options.training)
       for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
-    for (auto& entry : program_.steps()) entry.step->bind(run_);
+    for (auto& entry : program_.steps())
+      for (int task = 0; task < entry.step->pack_tasks(); ++task) packs_.push_back({entry.step.get(), task});
   }
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
@@ -56,8 +59,10 @@ class CpuEngine final : public Engine {
     return state_[static_cast<std::size_t>(slot)].as<float>();
   }
   void weights_changed() override {
-    const ThreadCount threads(run_.threads());
-    for (auto& entry : program_.steps()) entry.step->pack(run_);
+    const OneThread one_thread;
+    pool_.run(static_cast<int>(packs_.size()), [&](int pack, int) {
+      packs_[static_cast<std::size_t>(pack)].step->pack(run_, packs_[static_cast<std::size_t>(pack)].task);
+    });
   }
 
   LossSums forward(const StepInput& input) override {
@@ -90,7 +95,7 @@ class CpuEngine final : public Engine {
   void backward(const GradientReady& on_ready) override {
     base::expects(has_forward_, "backward follows a training forward");
     has_forward_ = false;  // gradients were written over activations: a second time is wrong
-    const ThreadCount threads(run_.threads());
+    const OneThread one_thread;
     std::fill(slot_done_.begin(), slot_done_.end(), false);
     std::size_t done_slots = 0;
     std::int64_t told = 0;
@@ -114,10 +119,10 @@ class CpuEngine final : public Engine {
   }
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
-    const ThreadCount threads(run_.threads());
+    const OneThread one_thread;
     UpdateArrays arrays{.weights = run_.weights, .gradients = run_.gradients, .state = {}};
     for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
-    apply_update(graph(), layout(), run_.kernels, run_.threads(), rule, lr, update, arrays);
+    apply_update(graph(), layout(), run_.kernels, pool_, rule, lr, update, arrays);
     weights_changed();
   }
 
@@ -144,7 +149,7 @@ class CpuEngine final : public Engine {
   }
 
   LossSums run_forward() {
-    const ThreadCount threads(run_.threads());
+    const OneThread one_thread;
     for (auto& entry : program_.steps()) {
       if (observer_) observer_(entry.group.node, Pass::forward, true);
       entry.step->forward(run_);
@@ -157,7 +162,13 @@ class CpuEngine final : public Engine {
   const graph::MemoryPlan plan_;
   base::Buffer arena_, kept_, scratch_, weights_, gradients_;
   std::vector<base::Buffer> state_;
+  base::ThreadPool pool_;
   Run run_;
+  struct Pack {
+    Step* step;
+    int task;
+  };
+  std::vector<Pack> packs_;
   std::vector<bool> slot_done_;
   bool has_forward_ = false;
   OpObserver observer_;
@@ -167,7 +178,7 @@ class CpuEngine final : public Engine {
 
 std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
                                 const Tuning& tuning) {
-  const ThreadCount threads(std::max(1, options.threads));  // oneDNN chooses its primitives for so many
+  const OneThread one_thread;  // oneDNN chooses its primitives for as many as will call them
   return std::make_unique<CpuEngine>(graph, options, tuning);
 }
 std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
@@ -175,7 +186,7 @@ std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions&
 }
 
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning) {
-  const ThreadCount threads(std::max(1, options.threads));
+  const OneThread one_thread;
   return Program(graph, options, tuning).plan();
 }
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {

@@ -6,17 +6,17 @@
 /// channels last (docs/decisions/cpu-layout.md). A graph becomes a list of steps, some of several ops (batch
 /// norm + residual sum + ReLU), whose buffers share one arena by lifetime.
 ///
-/// Threads  an engine belongs to the thread that calls it, and uses `CompileOptions::threads` OpenMP threads,
-///          which inherit that thread's pinning. Several engines live in one process. The same calls with the
-///          same number of threads give the same bits. Where more threads than cores compute, set
-///          OMP_WAIT_POLICY=passive before the program starts: OpenMP's waiting threads otherwise spin in the
-///          way of those that work.
+/// Threads  an engine belongs to the thread that calls it, and has `CompileOptions::threads` - 1 helpers,
+/// which
+///          inherit the cores of the thread that compiled it. Several engines live in one process. The same
+///          calls give the same bits with any number of threads (docs/decisions/engine-threads.md).
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "engine/cpu/kernels/isa.h"
+#include "engine/cpu/methods.h"
 #include "engine/engine.h"
 
 namespace paceline::engine::cpu {
@@ -30,8 +30,12 @@ struct Tuning {
   std::optional<bool> bf16_products;
   /// bf16 without bf16 products: bytes of float copies (source and destination) that a block may have.
   std::int64_t block_bytes = std::int64_t{8} << 20;
-  /// Whether convolutions that can be computed tap by tap are; by default those that it makes faster.
-  std::optional<bool> tap_products;
+  /// Taken for every convolution and dense layer that it can compute; by default each takes what suits its
+  /// shape.
+  std::optional<Method> method;
+  /// Samples of a piece of convolutions and dense layers; by default what the shape wants. Changes sums'
+  /// rounding.
+  std::optional<int> piece_samples;
   bool poison = false;  ///< fill every shared buffer with NaN before each pass: what is read was then written
 };
 

@@ -30,15 +30,13 @@ class DropoutStep final : public Step {
     const std::byte* src = run.memory.at(src_.buffer);
     std::byte* dst = run.memory.at(dst_.buffer);
     const std::int64_t elements = src_.shape.elements(), size = bytes_of(src_.storage);
-    parallel_parts(run.threads(), run.options.batch, 1, [&](int thread, Part part) {
-      for (std::int64_t n = part.begin; n < part.end; ++n) {
-        const std::int64_t at = n * elements;
-        if (run.training) {
-          draw_mask(run, thread, n);
-          run.typed(src_.storage).dropout(src + at * size, keep(run, at), scale_, dst + at * size, elements);
-        } else {
-          std::copy_n(src + at * size, elements * size, dst + at * size);
-        }
+    run.pool.run(run.options.batch, [&](int n, int thread) {
+      const std::int64_t at = n * elements;
+      if (run.training) {
+        draw_mask(run, thread, n);
+        run.typed(src_.storage).dropout(src + at * size, keep(run, at), scale_, dst + at * size, elements);
+      } else {
+        std::copy_n(src + at * size, elements * size, dst + at * size);
       }
     });
   }
@@ -48,7 +46,7 @@ class DropoutStep final : public Step {
     const auto* d_dst = static_cast<const std::byte*>(merged_gradient(run, dst_));
     std::byte* d_src = run.memory.at(d_src_);
     const std::int64_t size = bytes_of(dst_.gradient_storage);
-    parallel_parts(run.threads(), run.options.batch * src_.shape.elements(), 16, [&](int, Part part) {
+    parallel_parts(run.pool, run.options.batch * src_.shape.elements(), kPartElements, [&](int, Part part) {
       run.typed(dst_.gradient_storage)
           .dropout(d_dst + part.begin * size, keep(run, part.begin), scale_, d_src + part.begin * size,
                    part.size());

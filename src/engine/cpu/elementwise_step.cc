@@ -9,7 +9,7 @@ namespace {
 /// Calls work(part) over the elements of a value, on all threads.
 template <typename Work>
 void over_elements(const Run& run, const Value& value, const Work& work) {
-  parallel_parts(run.threads(), run.options.batch * value.shape.elements(), 16,
+  parallel_parts(run.pool, run.options.batch * value.shape.elements(), kPartElements,
                  [&](int, Part part) { work(part); });
 }
 

@@ -31,7 +31,9 @@ class NormStep final : public Step {
         groups_(site.options.batch_norm == BatchNormMode::ghost ? site.options.batch / site.options.ghost_size
                                                                 : 1),
         rows_(std::int64_t{1} * (site.options.batch / groups_) * src.pixels()),
-        is_shared_(site.options.batch_norm == BatchNormMode::synchronised && site.options.world_size > 1),
+        is_shared_(site.options.batch_norm == BatchNormMode::synchronised &&
+                   (site.options.world_size > 1 || site.options.shard > 0)),
+        shards_(site.options.shard > 0 ? site.options.batch / site.options.shard : 1),
         count_(static_cast<double>(rows_) * (is_shared_ ? site.options.world_size : 1)),
         epsilon_(site.op().as<graph::BatchNorm>()->epsilon),
         weight_at_(site.parameter(0)),
@@ -47,7 +49,9 @@ class NormStep final : public Step {
     // Without a residual that wants it, the masked gradient may replace the one that came in.
     if (site.options.training && (residual != nullptr || dst.gradient.size() > 1))
       d_masked_ = d_residual ? d_residual : dst.gradient.front();
-    site.memory.scratch(8 * std::int64_t{2} * channels_ * (site.options.threads + 1));
+    least_ = least_of(channels_);
+    site.memory.scratch(8 * std::int64_t{2} * channels_ * parts_of(rows_ / shards_, least_));
+    shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
   }
 
   void forward(Run& run) override {
@@ -55,7 +59,7 @@ class NormStep final : public Step {
     const bool by_group = run.training;
     for (int group = 0; group < groups_; ++group) {
       NormForward args{.params = params(run, by_group ? group : 0), .relu = relu_};
-      parallel_parts(run.threads(), rows_, 16, [&](int, Part part) {
+      parallel_parts(run.pool, rows_, least_, [&](int, Part part) {
         NormForward own = args;
         own.src = rows_at(run, src_, group, part.begin);
         if (residual_ != nullptr) own.residual = rows_at(run, *residual_, group, part.begin);
@@ -70,12 +74,16 @@ class NormStep final : public Step {
     const std::vector<BufferId> terms = first_terms(run);
     for (int group = 0; group < groups_; ++group) {
       NormBackward args{.mask = mask(), .params = params(run, group)};
-      double* sums = reduce_gradient(run, args, terms, group);
-      for (int c = 0; c < channels_; ++c) {
-        own_sums_[static_cast<std::size_t>(c)] += sums[c];
-        own_sums_[static_cast<std::size_t>(channels_ + c)] += sums[channels_ + c] * inverse(run, group)[c];
-      }
-      if (is_shared_) run.options.reduce_statistics({sums, own_sums_.size()});
+      reduce_gradient(run, args, terms, group);
+      if (shards_ == 1)
+        for (int c = 0; c < channels_; ++c) {
+          own_sums_[static_cast<std::size_t>(c)] += of_shard(0)[c];
+          own_sums_[static_cast<std::size_t>(channels_ + c)] +=
+              of_shard(0)[channels_ + c] * inverse(run, group)[c];
+        }
+      else
+        sum_shards_in_float(run);
+      double* sums = join_shards(run);
       if (d_src_) apply_gradient(run, args, group, sums);
     }
     store_parameter_gradients(run);
@@ -109,50 +117,68 @@ class NormStep final : public Step {
             .scale = of_group(run, scale_, group),
             .bias = run.weights + bias_at_};
   }
-  /// Scratch: [threads][2 channels] partial sums, summed into the first.
-  [[nodiscard]] double* partial(const Run& run, int thread) const {
-    return reinterpret_cast<double*>(run.memory.scratch) + std::int64_t{2} * channels_ * thread;
+  /// Scratch: [parts][2 channels] partial sums, summed into the first.
+  [[nodiscard]] double* partial(const Run& run, int part) const {
+    return reinterpret_cast<double*>(run.memory.scratch) + std::int64_t{2} * channels_ * part;
   }
 
-  /// sum(thread's rows) into that thread's partial sums, then all of them in order into the first.
+  [[nodiscard]] double* of_shard(int shard) {
+    return shard_sums_.data() + static_cast<std::ptrdiff_t>(2) * channels_ * shard;
+  }
+
+  /// sum(part's rows) into that part's partial sums, then all of them in order into the shard's.
   template <typename Sum>
-  double* sum_over_threads(const Run& run, const Sum& sum) const {
-    const std::int64_t count = std::int64_t{2} * channels_;
-    parallel_parts(run.threads(), rows_, 16, [&](int thread, Part part) {
-      double* sums = partial(run, thread);
+  void sum_over_parts(const Run& run, int shard, const Sum& sum) {
+    const std::int64_t count = std::int64_t{2} * channels_, rows = rows_ / shards_;
+    parallel_parts(run.pool, rows, least_, [&](int index, Part part) {
+      double* sums = partial(run, index);
       std::fill_n(sums, count, 0.0);
-      sum(sums, part);
+      sum(sums, Part{.begin = part.begin + shard * rows, .end = part.end + shard * rows});
     });
-    double* total = partial(run, 0);
-    for (int thread = 1; thread < run.threads(); ++thread)
-      for (std::int64_t i = 0; i < count; ++i) total[i] += partial(run, thread)[i];
-    return total;
+    double* total = of_shard(shard);
+    std::fill_n(total, count, 0.0);
+    for (int part = 0; part < parts_of(rows, least_); ++part)
+      for (std::int64_t i = 0; i < count; ++i) total[i] += partial(run, part)[i];
+  }
+
+  /// The sums of all shards of all workers; of_shard() is lost.
+  double* join_shards(const Run& run) {
+    join_as_tree(shards_, [&](int into, int from) {
+      for (int i = 0; i < 2 * channels_; ++i) of_shard(into)[i] += of_shard(from)[i];
+    });
+    if (is_shared_ && run.options.reduce_statistics)
+      run.options.reduce_statistics({of_shard(0), 2 * static_cast<std::size_t>(channels_)});
+    return of_shard(0);
   }
 
   // ---- forward
 
   /// Average of a few rows spread over the group: near enough to the mean that the squares around it do not
   /// cancel.
-  void guess_mean(const Run& run, int group, float* guess) const {
-    const std::int64_t rows = std::min<std::int64_t>(rows_, kGuessRows);
+  void guess_mean(const Run& run, int group, int shard, float* guess) const {
+    const std::int64_t of_shard = rows_ / shards_, rows = std::min<std::int64_t>(of_shard, kGuessRows);
     double* sums = partial(run, 0);
     std::fill_n(sums, 2 * channels_, 0.0);
     const std::vector<float> zero(static_cast<std::size_t>(channels_), 0.0f);
     for (std::int64_t i = 0; i < rows; ++i)
       run.typed(src_.storage)
-          .moments(rows_at(run, src_, group, rows_ * i / rows), 1, channels_, zero.data(), sums);
+          .moments(rows_at(run, src_, group, shard * of_shard + of_shard * i / rows), 1, channels_,
+                   zero.data(), sums);
     for (int c = 0; c < channels_; ++c) guess[c] = static_cast<float>(sums[c] / static_cast<double>(rows));
   }
 
   void find_statistics(Run& run) {
     for (int group = 0; group < groups_; ++group) {
       float* guess = of_group(run, mean_, group);
-      guess_mean(run, group, guess);
-      double* sums = sum_over_threads(run, [&](double* own, Part part) {
-        run.typed(src_.storage)
-            .moments(rows_at(run, src_, group, part.begin), part.size(), channels_, guess, own);
-      });
-      if (is_shared_) share_moments(run, guess, sums);
+      for (int shard = 0; shard < shards_; ++shard) {
+        guess_mean(run, group, shard, guess);
+        sum_over_parts(run, shard, [&](double* own, Part part) {
+          run.typed(src_.storage)
+              .moments(rows_at(run, src_, group, part.begin), part.size(), channels_, guess, own);
+        });
+        if (is_shared_) make_plain(guess, of_shard(shard));
+      }
+      const double* sums = join_shards(run);
       for (int c = 0; c < channels_; ++c) {
         // Shared: sums are plain ones by now, over all workers.
         const double around = sums[c] / count_;
@@ -165,15 +191,14 @@ class NormStep final : public Step {
     }
   }
 
-  /// Sums around this worker's guess -> plain sums over all workers.
-  void share_moments(Run& run, const float* guess, double* sums) const {
-    const auto rows = static_cast<double>(rows_);
+  /// Sums around the guess -> plain sums, which can be joined with those of others.
+  void make_plain(const float* guess, double* sums) const {
+    const auto rows = static_cast<double>(rows_ / shards_);
     for (int c = 0; c < channels_; ++c) {
       const double shift = static_cast<double>(guess[c]);
       sums[channels_ + c] += 2 * shift * sums[c] + rows * shift * shift;
       sums[c] += rows * shift;
     }
-    run.options.reduce_statistics({sums, 2 * static_cast<std::size_t>(channels_)});
   }
 
   void set_channel(Run& run, int group, int c, double mean, double variance) const {
@@ -210,23 +235,41 @@ class NormStep final : public Step {
     return terms;
   }
 
-  double* reduce_gradient(Run& run, NormBackward& args, const std::vector<BufferId>& terms, int group) const {
+  void reduce_gradient(Run& run, NormBackward& args, const std::vector<BufferId>& terms, int group) {
     const Storage storage = dst_.gradient_storage;
     std::byte* d_dst = run.memory.at(terms[0]);
     std::byte* d_dst2 = terms.size() > 1 ? run.memory.at(terms[1]) : nullptr;
     std::byte* d_masked = run.memory.at(d_masked_);
-    double* sums = sum_over_threads(run, [&](double* own, Part part) {
-      NormBackward mine = args;
-      mine.src = rows_at(run, src_, group, part.begin);
-      if (args.mask == Mask::from_dst) mine.dst = rows_at(run, dst_, group, part.begin);
-      mine.d_dst = row_of(d_dst, group, part.begin, storage);
-      mine.d_dst2 = row_of(d_dst2, group, part.begin, storage);
-      mine.d_masked = row_of(d_masked, group, part.begin, storage);
-      run.typed(src_.storage).norm_backward_reduce(mine, part.size(), channels_, own);
-    });
+    for (int shard = 0; shard < shards_; ++shard)
+      sum_over_parts(run, shard, [&](double* own, Part part) {
+        NormBackward mine = args;
+        mine.src = rows_at(run, src_, group, part.begin);
+        if (args.mask == Mask::from_dst) mine.dst = rows_at(run, dst_, group, part.begin);
+        mine.d_dst = row_of(d_dst, group, part.begin, storage);
+        mine.d_dst2 = row_of(d_dst2, group, part.begin, storage);
+        mine.d_masked = row_of(d_masked, group, part.begin, storage);
+        run.typed(src_.storage).norm_backward_reduce(mine, part.size(), channels_, own);
+      });
     args.d_dst = d_masked != nullptr ? d_masked : d_dst;
     if (d_masked != nullptr) args.mask = Mask::none;  // it is in the stored gradient
-    return sums;
+  }
+
+  /// Parameter gradients of each shard, rounded to float as a worker with this shard alone would have them,
+  /// and joined as the workers' are.
+  void sum_shards_in_float(const Run& run) {
+    const int count = 2 * channels_;
+    std::vector<float> own(static_cast<std::size_t>(count * shards_));
+    for (int shard = 0; shard < shards_; ++shard)
+      for (int c = 0; c < channels_; ++c) {
+        own[static_cast<std::size_t>(shard * count + c)] = static_cast<float>(of_shard(shard)[c]);
+        own[static_cast<std::size_t>(shard * count + channels_ + c)] =
+            static_cast<float>(of_shard(shard)[channels_ + c] * inverse(run, 0)[c]);
+      }
+    join_as_tree(shards_, [&](int into, int from) {
+      for (int i = 0; i < count; ++i)
+        own[static_cast<std::size_t>(into * count + i)] += own[static_cast<std::size_t>(from * count + i)];
+    });
+    std::copy_n(own.begin(), count, own_sums_.begin());
   }
 
   void apply_gradient(Run& run, const NormBackward& args, int group, const double* sums) const {
@@ -238,7 +281,7 @@ class NormStep final : public Step {
       slope[c] = static_cast<float>(-scale * inverse_variance * sums[channels_ + c] / count_);
       offset[c] = static_cast<float>(-scale * sums[c] / count_);
     }
-    parallel_parts(run.threads(), rows_, 16, [&](int, Part part) {
+    parallel_parts(run.pool, rows_, least_, [&](int, Part part) {
       NormBackward mine = args;
       mine.src = rows_at(run, src_, group, part.begin);
       mine.d_dst = row_of(static_cast<std::byte*>(const_cast<void*>(args.d_dst)), group, part.begin,
@@ -253,7 +296,7 @@ class NormStep final : public Step {
   /// d_weight and d_bias, and the batch's statistics in the slots of the running ones: weighted as gradients
   /// are, so that summing over workers averages them.
   void store_parameter_gradients(const Run& run) const {
-    const double share = run.options.batch * run.input.gradient_scale / groups_;
+    const double share = run.options.batch * run.input.gradient_scale / (groups_ * shards_);
     for (int c = 0; c < channels_; ++c) {
       run.gradients[bias_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(c)]);
       run.gradients[weight_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(channels_ + c)]);
@@ -262,9 +305,18 @@ class NormStep final : public Step {
         mean += statistic(run, 1, group)[c];
         variance += statistic(run, 2, group)[c];
       }
-      run.gradients[mean_at_ + c] = static_cast<float>(mean * share);
-      run.gradients[var_at_ + c] = static_cast<float>(variance * share);
+      run.gradients[mean_at_ + c] = of_all_shards(static_cast<float>(mean * share));
+      run.gradients[var_at_ + c] = of_all_shards(static_cast<float>(variance * share));
     }
+  }
+  /// Every shard's same share, summed as shards are.
+  [[nodiscard]] float of_all_shards(float share) const {
+    if (shards_ == 1) return share;
+    std::vector<float> shares(static_cast<std::size_t>(shards_), share);
+    join_as_tree(shards_, [&](int into, int from) {
+      shares[static_cast<std::size_t>(into)] += shares[static_cast<std::size_t>(from)];
+    });
+    return shares[0];
   }
 
   const std::string name_;
@@ -276,12 +328,15 @@ class NormStep final : public Step {
   const int channels_;
   const int groups_;
   const std::int64_t rows_;  ///< of one group
-  const bool is_shared_;     ///< statistics over all workers
+  std::int64_t least_ = 0;   ///< rows of a part
+  const bool is_shared_;     ///< statistics over all workers, or over shards
+  const int shards_;         ///< of this engine's batch; see CompileOptions::shard
   const double count_;       ///< rows that share statistics
   const double epsilon_;
   const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
   BufferId mean_, scale_, slope_, offset_, statistics_, d_masked_;
-  std::vector<double> own_sums_;  ///< d_bias, d_weight over this engine's samples
+  std::vector<double> shard_sums_;  ///< [shards][2 channels], of the pass that goes on
+  std::vector<double> own_sums_;    ///< d_bias, d_weight over this engine's samples
 };
 
 }  // namespace

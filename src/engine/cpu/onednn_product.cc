@@ -1,7 +1,6 @@
 #include "engine/cpu/product.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
-#include <optional>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -49,6 +48,7 @@ memory::dims weight_dims(const ProductShape& s) {
 
 struct Descriptors {
   memory::desc src, dst, d_dst, weight, d_weight, flat_weight, bias;
+  memory::desc any_weight;  ///< of the forward product that backward ones are described with
   memory::dims strides, padding;
   dnnl::primitive_attr attributes;
 };
@@ -64,7 +64,7 @@ Descriptors descriptors(const ProductShape& s) {
     d.dst = {rows, type_of(s.dst_type), memory::format_tag::nc};
     d.d_dst = {rows, type_of(s.type), memory::format_tag::nc};
   }
-  d.weight = {weight_dims(s), type_of(s.type), any};
+  d.weight = d.any_weight = {weight_dims(s), type_of(s.type), any};
   d.d_weight = {weight_dims(s), memory::data_type::f32, any};
   d.flat_weight = {weight_dims(s), memory::data_type::f32, memory::format_tag::oihw};
   if (s.bias) d.bias = {{s.dst.channels}, memory::data_type::f32, memory::format_tag::x};
@@ -74,207 +74,171 @@ Descriptors descriptors(const ProductShape& s) {
   return d;
 }
 
-/// A primitive descriptor of either op, seen the same way.
-struct Described {
-  dnnl::primitive_desc_base description;
-  std::function<dnnl::primitive()> make;
-  memory::desc weight;
-};
-
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+/// A primitive of either op and any direction, seen the same way.
+struct Described {
+  dnnl::primitive primitive;
+  memory::desc weight, scratchpad;
+  std::string name;
+};
 
 template <typename Primitive, typename Description>
 Described described(const Description& description, const memory::desc& weight) {
-  return {description, [description] { return Primitive(description); }, weight};
-}
-
-struct Parts {
-  ProductShape shape;
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream{engine};
-  Descriptors desc;
-  std::optional<Described> forward, d_src, d_weight;
-  bool shares_packed = false;
-
-  // After bind.
-  dnnl::primitive run_forward, run_d_src, run_d_weight;
-  Arguments forward_arguments, d_src_arguments, d_weight_arguments;
-  memory packed_forward, packed_backward;
-  dnnl::reorder pack_forward, pack_backward, unpack;
-
-  void describe_conv(const ProductParts& wanted);
-  void describe_dense(const ProductParts& wanted);
-  [[nodiscard]] memory at(const memory::desc& description, const void* address) const {
-    return {description, engine, const_cast<void*>(address)};
-  }
-  [[nodiscard]] memory flat(const float* weights) const { return at(desc.flat_weight, weights); }
-};
-
-void Parts::describe_conv(const ProductParts& wanted) {
-  using dnnl::prop_kind;
-  const Descriptors& d = desc;
-  const auto kind = wanted.d_weight ? prop_kind::forward_training : prop_kind::forward_inference;
-  const dnnl::convolution_forward::desc forward_op =
-      shape.bias ? dnnl::convolution_forward::desc(kind, kDirect, d.src, d.weight, d.bias, d.dst, d.strides,
-                                                   d.padding, d.padding)
-                 : dnnl::convolution_forward::desc(kind, kDirect, d.src, d.weight, d.dst, d.strides,
-                                                   d.padding, d.padding);
-  const dnnl::convolution_forward::primitive_desc forward_pd(forward_op, d.attributes, engine);
-  forward = described<dnnl::convolution_forward>(forward_pd, forward_pd.weights_desc());
-  if (wanted.d_src) {
-    const dnnl::convolution_backward_data::primitive_desc pd(
-        {kDirect, d.src, d.weight, d.d_dst, d.strides, d.padding, d.padding}, d.attributes, engine,
-        forward_pd);
-    d_src = described<dnnl::convolution_backward_data>(pd, pd.weights_desc());
-  }
-  if (wanted.d_weight) {
-    const dnnl::convolution_backward_weights::desc op =
-        shape.bias ? dnnl::convolution_backward_weights::desc(kDirect, d.src, d.d_weight, d.bias, d.d_dst,
-                                                              d.strides, d.padding, d.padding)
-                   : dnnl::convolution_backward_weights::desc(kDirect, d.src, d.d_weight, d.d_dst, d.strides,
-                                                              d.padding, d.padding);
-    const dnnl::convolution_backward_weights::primitive_desc pd(op, d.attributes, engine, forward_pd);
-    d_weight = described<dnnl::convolution_backward_weights>(pd, pd.diff_weights_desc());
-  }
-}
-
-void Parts::describe_dense(const ProductParts& wanted) {
-  using dnnl::prop_kind;
-  const Descriptors& d = desc;
-  const auto kind = wanted.d_weight ? prop_kind::forward_training : prop_kind::forward_inference;
-  const dnnl::inner_product_forward::desc forward_op =
-      shape.bias ? dnnl::inner_product_forward::desc(kind, d.src, d.weight, d.bias, d.dst)
-                 : dnnl::inner_product_forward::desc(kind, d.src, d.weight, d.dst);
-  const dnnl::inner_product_forward::primitive_desc forward_pd(forward_op, d.attributes, engine);
-  forward = described<dnnl::inner_product_forward>(forward_pd, forward_pd.weights_desc());
-  if (wanted.d_src) {
-    const dnnl::inner_product_backward_data::primitive_desc pd({d.src, d.weight, d.d_dst}, d.attributes,
-                                                               engine, forward_pd);
-    d_src = described<dnnl::inner_product_backward_data>(pd, pd.weights_desc());
-  }
-  if (wanted.d_weight) {
-    const dnnl::inner_product_backward_weights::desc op =
-        shape.bias ? dnnl::inner_product_backward_weights::desc(d.src, d.d_weight, d.bias, d.d_dst)
-                   : dnnl::inner_product_backward_weights::desc(d.src, d.d_weight, d.d_dst);
-    const dnnl::inner_product_backward_weights::primitive_desc pd(op, d.attributes, engine, forward_pd);
-    d_weight = described<dnnl::inner_product_backward_weights>(pd, pd.diff_weights_desc());
-  }
-}
-
-std::int64_t size_of(const memory::desc& description) {
-  return static_cast<std::int64_t>(description.get_size());
-}
-memory::desc scratchpad_of(const Described& part) {
-  return part.description.query_md(dnnl::query::scratchpad_md);
-}
-
-std::string name_of(const std::optional<Described>& part) {
-  if (!part) return "none";
   const char* name = nullptr;
-  dnnl_primitive_desc_query(part->description.get(), dnnl_query_impl_info_str, 0, &name);
-  return std::string("onednn ") + (name != nullptr ? name : "unnamed");
+  dnnl_primitive_desc_query(description.get(), dnnl_query_impl_info_str, 0, &name);
+  return {.primitive = Primitive(description),
+          .weight = weight,
+          .scratchpad = description.scratchpad_desc(),
+          .name = std::string("onednn ") + (name != nullptr ? name : "unnamed")};
 }
 
-class OnednnProduct final : public Product {
+Described describe_conv(const ProductShape& shape, Direction direction, const Descriptors& d,
+                        const dnnl::engine& engine) {
+  using dnnl::prop_kind;
+  const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
+  using Forward = dnnl::convolution_forward;
+  const auto& weight = direction == Direction::forward ? d.weight : d.any_weight;
+  const Forward::desc forward_op =
+      shape.bias ? Forward::desc(kind, kDirect, d.src, weight, d.bias, d.dst, d.strides, d.padding, d.padding)
+                 : Forward::desc(kind, kDirect, d.src, weight, d.dst, d.strides, d.padding, d.padding);
+  const Forward::primitive_desc forward(forward_op, d.attributes, engine);
+  if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
+  if (direction == Direction::d_src) {
+    using Backward = dnnl::convolution_backward_data;
+    const Backward::primitive_desc pd({kDirect, d.src, d.weight, d.d_dst, d.strides, d.padding, d.padding},
+                                      d.attributes, engine, forward);
+    return described<Backward>(pd, pd.weights_desc());
+  }
+  using Backward = dnnl::convolution_backward_weights;
+  const Backward::desc op =
+      shape.bias
+          ? Backward::desc(kDirect, d.src, d.d_weight, d.bias, d.d_dst, d.strides, d.padding, d.padding)
+          : Backward::desc(kDirect, d.src, d.d_weight, d.d_dst, d.strides, d.padding, d.padding);
+  const Backward::primitive_desc pd(op, d.attributes, engine, forward);
+  return described<Backward>(pd, pd.diff_weights_desc());
+}
+
+Described describe_dense(const ProductShape& shape, Direction direction, const Descriptors& d,
+                         const dnnl::engine& engine) {
+  using dnnl::prop_kind;
+  const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
+  using Forward = dnnl::inner_product_forward;
+  const auto& weight = direction == Direction::forward ? d.weight : d.any_weight;
+  const Forward::desc forward_op = shape.bias ? Forward::desc(kind, d.src, weight, d.bias, d.dst)
+                                              : Forward::desc(kind, d.src, weight, d.dst);
+  const Forward::primitive_desc forward(forward_op, d.attributes, engine);
+  if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
+  if (direction == Direction::d_src) {
+    using Backward = dnnl::inner_product_backward_data;
+    const Backward::primitive_desc pd({d.src, d.weight, d.d_dst}, d.attributes, engine, forward);
+    return described<Backward>(pd, pd.weights_desc());
+  }
+  using Backward = dnnl::inner_product_backward_weights;
+  const Backward::desc op = shape.bias ? Backward::desc(d.src, d.d_weight, d.bias, d.d_dst)
+                                       : Backward::desc(d.src, d.d_weight, d.d_dst);
+  const Backward::primitive_desc pd(op, d.attributes, engine, forward);
+  return described<Backward>(pd, pd.diff_weights_desc());
+}
+
+class OnednnKernel final : public ProductKernel {
  public:
-  OnednnProduct(const ProductShape& shape, const ProductParts& wanted) {
-    p_.shape = shape;
-    checked(shape, "a kernel", [&] {
-      p_.desc = descriptors(shape);
-      shape.is_dense ? p_.describe_dense(wanted) : p_.describe_conv(wanted);
+  OnednnKernel(const ProductShape& shape, Direction direction, const OnednnKernel* like)
+      : shape_(shape), direction_(direction) {
+    checked(shape_, "a kernel", [&] {
+      desc_ = descriptors(shape_);
+      if (like != nullptr)
+        (direction_ == Direction::d_weight ? desc_.d_weight : desc_.weight) = like->made_.weight;
+      made_ = shape_.is_dense ? describe_dense(shape_, direction_, desc_, engine_)
+                              : describe_conv(shape_, direction_, desc_, engine_);
+      const memory flat = at(desc_.flat_weight, nullptr), packed = at(made_.weight, nullptr);
+      reorder_ =
+          direction_ == Direction::d_weight ? dnnl::reorder(packed, flat) : dnnl::reorder(flat, packed);
     });
-    p_.shares_packed = !p_.d_src || p_.d_src->weight == p_.forward->weight;
   }
 
-  [[nodiscard]] std::int64_t packed_forward_bytes() const override { return size_of(p_.forward->weight); }
-  [[nodiscard]] std::int64_t packed_backward_bytes() const override {
-    return p_.shares_packed ? 0 : size_of(p_.d_src->weight);
-  }
-  [[nodiscard]] std::int64_t packed_gradient_bytes() const override {
-    return p_.d_weight ? size_of(p_.d_weight->weight) : 0;
+  [[nodiscard]] std::int64_t packed_bytes() const override {
+    return static_cast<std::int64_t>(made_.weight.get_size());
   }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override {
-    std::int64_t bytes = 0;
-    for (const auto* part : {&p_.forward, &p_.d_src, &p_.d_weight})
-      if (*part) bytes = std::max(bytes, size_of(scratchpad_of(**part)));
-    return bytes;
+    return static_cast<std::int64_t>(made_.scratchpad.get_size());
+  }
+  [[nodiscard]] std::string name() const override { return made_.name; }
+
+  void pack(const float* weights, void* packed) const override {
+    reorder("a reorder of weights", at(desc_.flat_weight, weights), at(made_.weight, packed));
+  }
+  void unpack(base::ThreadPool&, const float* packed, float* d_weights) const override {
+    reorder("a reorder of gradients", at(made_.weight, packed), at(desc_.flat_weight, d_weights));
   }
 
-  void bind(const ProductMemory& m) override;
-
-  void pack(const float* weights) override {
-    checked(p_.shape, "a reorder of weights", [&] {
-      memory flat = p_.flat(weights);
-      p_.pack_forward.execute(p_.stream, flat, p_.packed_forward);
-      if (p_.d_src && !p_.shares_packed) p_.pack_backward.execute(p_.stream, flat, p_.packed_backward);
-      p_.stream.wait();
+  void run(const Operands& o, int) const override {
+    checked(shape_, name_of(direction_), [&] {
+      Arguments arguments{{DNNL_ARG_SCRATCHPAD, at(made_.scratchpad, o.scratchpad)}};
+      if (direction_ == Direction::forward) {
+        arguments.emplace(DNNL_ARG_SRC, at(desc_.src, o.src));
+        arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
+        arguments.emplace(DNNL_ARG_DST, at(desc_.dst, o.dst));
+        if (shape_.bias) arguments.emplace(DNNL_ARG_BIAS, at(desc_.bias, o.bias));
+      } else if (direction_ == Direction::d_src) {
+        arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
+        arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
+        arguments.emplace(DNNL_ARG_DIFF_SRC, at(desc_.src, o.d_src));
+      } else {
+        arguments.emplace(DNNL_ARG_SRC, at(desc_.src, o.src));
+        arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
+        arguments.emplace(DNNL_ARG_DIFF_WEIGHTS, at(made_.weight, o.d_weight));
+        if (shape_.bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, at(desc_.bias, o.d_bias));
+      }
+      dnnl::stream stream(engine_);
+      made_.primitive.execute(stream, arguments);
+      stream.wait();
     });
   }
-  void unpack_gradient(const float* packed, float* d_weights) override {
-    checked(p_.shape, "a reorder of gradients", [&] {
-      memory src = p_.at(p_.d_weight->weight, packed), dst = p_.flat(d_weights);
-      p_.unpack.execute(p_.stream, src, dst);
-      p_.stream.wait();
-    });
-  }
-
-  void forward() override { run("forward", p_.run_forward, p_.forward_arguments); }
-  void backward_d_src() override { run("backward data", p_.run_d_src, p_.d_src_arguments); }
-  void backward_d_weight() override { run("backward weights", p_.run_d_weight, p_.d_weight_arguments); }
-
-  [[nodiscard]] std::string forward_name() const override { return name_of(p_.forward); }
-  [[nodiscard]] std::string d_src_name() const override { return name_of(p_.d_src); }
-  [[nodiscard]] std::string d_weight_name() const override { return name_of(p_.d_weight); }
 
  private:
-  void run(const char* what, const dnnl::primitive& primitive, const Arguments& arguments) {
-    checked(p_.shape, what, [&] {
-      primitive.execute(p_.stream, arguments);
-      p_.stream.wait();
+  [[nodiscard]] memory at(const memory::desc& description, const void* address) const {
+    return {description, engine_, const_cast<void*>(address)};
+  }
+  void reorder(const char* what, memory src, memory dst) const {
+    checked(shape_, what, [&] {
+      dnnl::stream stream(engine_);
+      reorder_.execute(stream, src, dst);
+      stream.wait();
     });
   }
-  Parts p_;
-};
 
-void OnednnProduct::bind(const ProductMemory& m) {
-  checked(p_.shape, "a kernel", [&] {
-    const memory src = p_.at(p_.desc.src, m.src);
-    const memory d_dst = p_.at(p_.desc.d_dst, m.d_dst);
-    const auto scratchpad = [&](const Described& part) { return p_.at(scratchpad_of(part), m.scratchpad); };
-    p_.packed_forward = p_.at(p_.forward->weight, m.packed_forward);
-    p_.run_forward = p_.forward->make();
-    p_.forward_arguments = {{DNNL_ARG_SRC, src},
-                            {DNNL_ARG_WEIGHTS, p_.packed_forward},
-                            {DNNL_ARG_DST, p_.at(p_.desc.dst, m.dst)},
-                            {DNNL_ARG_SCRATCHPAD, scratchpad(*p_.forward)}};
-    if (p_.shape.bias) p_.forward_arguments.emplace(DNNL_ARG_BIAS, p_.at(p_.desc.bias, m.bias));
-    p_.pack_forward = dnnl::reorder(p_.flat(nullptr), p_.packed_forward);
-    if (p_.d_src) {
-      p_.packed_backward = p_.shares_packed ? p_.packed_forward : p_.at(p_.d_src->weight, m.packed_backward);
-      if (!p_.shares_packed) p_.pack_backward = dnnl::reorder(p_.flat(nullptr), p_.packed_backward);
-      p_.run_d_src = p_.d_src->make();
-      p_.d_src_arguments = {{DNNL_ARG_DIFF_DST, d_dst},
-                            {DNNL_ARG_WEIGHTS, p_.packed_backward},
-                            {DNNL_ARG_DIFF_SRC, p_.at(p_.desc.src, m.d_src)},
-                            {DNNL_ARG_SCRATCHPAD, scratchpad(*p_.d_src)}};
-    }
-    if (p_.d_weight) {
-      const memory d_weight = p_.at(p_.d_weight->weight, m.d_weight);
-      p_.run_d_weight = p_.d_weight->make();
-      p_.d_weight_arguments = {{DNNL_ARG_SRC, src},
-                               {DNNL_ARG_DIFF_DST, d_dst},
-                               {DNNL_ARG_DIFF_WEIGHTS, d_weight},
-                               {DNNL_ARG_SCRATCHPAD, scratchpad(*p_.d_weight)}};
-      if (p_.shape.bias) p_.d_weight_arguments.emplace(DNNL_ARG_DIFF_BIAS, p_.at(p_.desc.bias, m.d_bias));
-      p_.unpack = dnnl::reorder(d_weight, p_.flat(nullptr));
-    }
-  });
-}
+  const ProductShape shape_;
+  const Direction direction_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  Descriptors desc_;
+  Described made_;
+  dnnl::reorder reorder_;
+};
 
 }  // namespace
 
-std::unique_ptr<Product> make_onednn_product(const ProductShape& shape, const ProductParts& parts) {
-  return std::make_unique<OnednnProduct>(shape, parts);
+const char* name_of(Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+      return "forward";
+    case Direction::d_src:
+      return "backward data";
+    case Direction::d_weight:
+      return "backward weights";
+  }
+  return "";
+}
+
+std::int64_t ProductShape::weights() const {
+  return is_dense ? dst.channels * src.elements()
+                  : std::int64_t{1} * dst.channels * src.channels * kernel * kernel;
+}
+std::int64_t ProductShape::products() const { return weights() * dst_pixels(); }
+
+std::unique_ptr<ProductKernel> make_onednn_kernel(const ProductShape& shape, Direction direction,
+                                                  const ProductKernel* like) {
+  return std::make_unique<OnednnKernel>(shape, direction, dynamic_cast<const OnednnKernel*>(like));
 }
 
 Bf16Products bf16_products_here() {

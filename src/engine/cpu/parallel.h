@@ -1,44 +1,73 @@
 #pragma once
 
-/// Work split over this engine's OpenMP threads.
+/// Work split over this engine's threads.
+///
+/// How work is cut depends on its size alone, never on the number of threads: sums by part are joined in the
+/// order of the parts, so any number of threads gives the same bits. There are more parts than threads, taken
+/// by whoever is free, so that a thread whose core is busy elsewhere does not hold up the others.
 
 #include <omp.h>
 
 #include <algorithm>
 #include <cstdint>
 
+#include "base/thread_pool.h"
+
 namespace paceline::engine::cpu {
 
-/// The part of [0, count) that belongs to `thread` of `threads`, in multiples of `grain` (but for the end).
+constexpr int kMostParts = 32;
+/// Elements below which cutting costs more than it gives: 64 KB of floats, about 10 us.
+constexpr std::int64_t kPartElements = 1 << 14;
+
 struct Part {
   std::int64_t begin = 0, end = 0;
   [[nodiscard]] std::int64_t size() const { return end - begin; }
 };
-[[nodiscard]] inline Part part_of(std::int64_t count, int thread, int threads, std::int64_t grain = 1) {
+
+/// Into how many parts `count` things are cut, of at least `least` each (but for a short whole).
+[[nodiscard]] inline int parts_of(std::int64_t count, std::int64_t least) {
+  return static_cast<int>(std::clamp<std::int64_t>(count / least, 1, kMostParts));
+}
+
+/// One of them: of nearly equal size, in multiples of `grain` (but for the end).
+[[nodiscard]] inline Part part_of(std::int64_t count, int part, int parts, std::int64_t grain = 1) {
   const std::int64_t grains = (count + grain - 1) / grain;
-  const auto cut = [&](int t) { return std::min(count, grains * t / threads * grain); };
-  return {.begin = cut(thread), .end = cut(thread + 1)};
+  const auto cut = [&](int p) { return std::min(count, grains * p / parts * grain); };
+  return {.begin = cut(part), .end = cut(part + 1)};
 }
 
-/// Calls work(thread, part) for every part of [0, count), each from its own thread; returns when all are
-/// done. The split depends on `threads` alone, so sums by thread have one order. Work must not throw.
+/// The least of things that have `elements` elements each: in whole vectors of 16 where things are that
+/// small.
+[[nodiscard]] inline std::int64_t least_of(std::int64_t elements) {
+  const std::int64_t things = std::max<std::int64_t>(1, kPartElements / elements);
+  return things >= 16 ? things / 16 * 16 : things;
+}
+
+/// Calls work(index, part) for every part of `count` things; returns when all are done.
 template <typename Work>
-void parallel_parts(int threads, std::int64_t count, std::int64_t grain, const Work& work) {
-  if (threads == 1) {
-    work(0, Part{.begin = 0, .end = count});
-    return;
-  }
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) work(thread, part_of(count, thread, threads, grain));
+void parallel_parts(base::ThreadPool& pool, std::int64_t count, std::int64_t least, const Work& work) {
+  const int parts = parts_of(count, least);
+  const std::int64_t grain = least % 16 == 0 ? 16 : 1;
+  pool.run(parts, [&](int index, int) { work(index, part_of(count, index, parts, grain)); });
 }
 
-/// Tells OpenMP, and through it oneDNN, how many threads this thread may use, for as long as it lives.
-class ThreadCount {
+/// Joins `count` partial results into the first in the order of a binary tree: neighbours level by level, an
+/// odd last one carried up. The same tree as comm/tree.h, so shards joined here and there give the same bits.
+/// Calls add(into, from).
+template <typename Add>
+void join_as_tree(int count, const Add& add) {
+  for (int step = 1; step < count; step *= 2)
+    for (int into = 0; into + step < count; into += 2 * step) add(into, into + step);
+}
+
+/// Keeps oneDNN (through OpenMP) on the calling thread for as long as it lives: this engine cuts the work
+/// itself, and OpenMP's barriers spin in the way of other programs.
+class OneThread {
  public:
-  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-  ~ThreadCount() { omp_set_num_threads(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
 
  private:
   int before_;

@@ -38,8 +38,8 @@ class MaxPoolStep final : public Step {
           site.memory.live(site.options.batch * dst.shape.elements(), site.forward_at, site.backward_at);
   }
   void forward(Run& run) override {
-    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.out_height, 1,
-                   [&](int, Part part) {
+    parallel_parts(run.pool, std::int64_t{1} * run.options.batch * shape_.out_height,
+                   least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Part part) {
                      run.typed(src_.storage)
                          .max_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer),
                                    run.training ? run.memory.at<std::uint8_t>(winner_) : nullptr, shape_,
@@ -49,8 +49,8 @@ class MaxPoolStep final : public Step {
   void backward(Run& run) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(run, dst_);
-    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.height, 1,
-                   [&](int, Part part) {
+    parallel_parts(run.pool, std::int64_t{1} * run.options.batch * shape_.height,
+                   least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Part part) {
                      run.typed(dst_.gradient_storage)
                          .max_pool_backward(d_dst, run.memory.at<std::uint8_t>(winner_),
                                             run.memory.at(d_src_), shape_, part.begin, part.end);
@@ -79,8 +79,8 @@ class AveragePoolStep final : public Step {
         d_src_(d_src),
         shape_(pool_shape(*site.op().as<graph::AveragePool>(), src, dst)) {}
   void forward(Run& run) override {
-    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.out_height, 1,
-                   [&](int, Part part) {
+    parallel_parts(run.pool, std::int64_t{1} * run.options.batch * shape_.out_height,
+                   least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Part part) {
                      run.typed(src_.storage)
                          .average_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), shape_,
                                        part.begin, part.end);
@@ -89,8 +89,8 @@ class AveragePoolStep final : public Step {
   void backward(Run& run) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(run, dst_);
-    parallel_parts(run.threads(), std::int64_t{1} * run.options.batch * shape_.height, 1,
-                   [&](int, Part part) {
+    parallel_parts(run.pool, std::int64_t{1} * run.options.batch * shape_.height,
+                   least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Part part) {
                      run.typed(dst_.gradient_storage)
                          .average_pool_backward(d_dst, run.memory.at(d_src_), shape_, part.begin, part.end);
                    });
@@ -112,7 +112,7 @@ class GlobalPoolStep final : public Step {
   GlobalPoolStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
       : name_(site.op().name), src_(src), dst_(dst), d_src_(d_src) {}
   void forward(Run& run) override {
-    parallel_parts(run.threads(), run.options.batch, 1, [&](int, Part part) {
+    parallel_parts(run.pool, run.options.batch, least_of(src_.shape.elements()), [&](int, Part part) {
       run.typed(src_.storage)
           .global_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), src_.pixels(),
                        src_.shape.channels, part.begin, part.end);
@@ -121,7 +121,7 @@ class GlobalPoolStep final : public Step {
   void backward(Run& run) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(run, dst_);
-    parallel_parts(run.threads(), run.options.batch, 1, [&](int, Part part) {
+    parallel_parts(run.pool, run.options.batch, least_of(src_.shape.elements()), [&](int, Part part) {
       run.typed(dst_.gradient_storage)
           .global_pool_backward(d_dst, run.memory.at(d_src_), src_.pixels(), src_.shape.channels, part.begin,
                                 part.end);

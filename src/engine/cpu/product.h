@@ -1,11 +1,13 @@
 #pragma once
 
-/// oneDNN's part: the three products of a convolution or a dense layer (forward, d_src, d_weight), for a
-/// fixed number of samples, all channels last, weights in whatever order oneDNN likes best.
+/// The three products of a convolution or a dense layer, each by one of several implementations.
 ///
-/// Threads  describing and binding from any thread; running from one, with the OpenMP threads that were
-/// allowed
-///          (ThreadCount) when it was described
+/// A ProductKernel is one direction for a fixed number of samples, all channels last, weights in whatever
+/// order it likes best. A step cuts its batch into pieces (by rules of the shape, never of the threads) and
+/// runs a kernel on each; kernels that see more than one way to share a piece offer parts of it.
+///
+/// Threads  run() from any number of threads at a time, each with its own scratchpad and part, in an
+/// OneThread
 
 #include <cstdint>
 #include <memory>
@@ -23,73 +25,70 @@ enum class Bf16Products {
 };
 [[nodiscard]] Bf16Products bf16_products_here();
 
+enum class Direction { forward, d_src, d_weight };
+[[nodiscard]] const char* name_of(Direction direction);  ///< "forward", "backward data", "backward weights"
+
 struct ProductShape {
   bool is_dense = false;
   int samples = 0;
   graph::Shape src, dst;
   int kernel = 1, stride = 1, padding = 0;  ///< convolution only
   bool bias = false;
+  bool training = true;
+  bool in_blocks = false;           ///< on float copies of bf16: weights are rounded after they were packed
   Storage type = Storage::f32;      ///< of src, weight, d_src, d_dst
   Storage dst_type = Storage::f32;  ///< of dst
+  [[nodiscard]] std::int64_t dst_pixels() const { return std::int64_t{1} * dst.height * dst.width; }
+  /// Elements of the weight, and multiply-adds of one sample.
+  [[nodiscard]] std::int64_t weights() const;
+  [[nodiscard]] std::int64_t products() const;
 };
 
-/// Which of the three are wanted.
-struct ProductParts {
-  bool d_src = false;
-  bool d_weight = false;
-};
-
-/// Addresses that the primitives work on, fixed for the product's life.
-struct ProductMemory {
-  void* src = nullptr;
+/// What one call works on; a direction looks at its own.
+struct Operands {
+  const void* src = nullptr;
   void* dst = nullptr;
   void* d_src = nullptr;
-  void* d_dst = nullptr;
-  void* packed_forward = nullptr;   ///< weights as forward wants them
-  void* packed_backward = nullptr;  ///< as d_src wants them; the same as packed_forward when shared
-  float* bias = nullptr;            ///< flat, not repacked
-  float* d_weight = nullptr;        ///< packed_gradient_bytes()
+  const void* d_dst = nullptr;
+  const void* packed = nullptr;  ///< weights, as pack() left them
+  const float* bias = nullptr;
+  float* d_weight = nullptr;  ///< packed_bytes(): overwritten
   float* d_bias = nullptr;
   void* scratchpad = nullptr;
 };
 
-class Product {
+class ProductKernel {
  public:
-  virtual ~Product() = default;
+  virtual ~ProductKernel() = default;
 
-  [[nodiscard]] virtual std::int64_t packed_forward_bytes() const = 0;
-  [[nodiscard]] virtual std::int64_t packed_backward_bytes() const = 0;  ///< 0 when forward's serve
-  [[nodiscard]] virtual std::int64_t packed_gradient_bytes() const = 0;
+  /// Of the weights that forward and d_src read, or of the gradient that d_weight writes.
+  [[nodiscard]] virtual std::int64_t packed_bytes() const = 0;
   [[nodiscard]] virtual std::int64_t scratchpad_bytes() const = 0;
+  /// Flat weights (PyTorch's order, float) into `packed`.
+  virtual void pack(const float* weights, void* packed) const = 0;
+  /// d_weight's result into PyTorch's order.
+  virtual void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const = 0;
 
-  virtual void bind(const ProductMemory& memory) = 0;
+  /// Independent shares of one call, each complete on its own.
+  [[nodiscard]] virtual int parts() const { return 1; }
+  virtual void run(const Operands& operands, int part) const = 0;
 
-  /// Reorders flat weights (PyTorch's order, float) into the packed copies.
-  virtual void pack(const float* weights) = 0;
-  /// Reorders `packed` (as d_weight) into PyTorch's order.
-  virtual void unpack_gradient(const float* packed, float* d_weights) = 0;
-
-  virtual void forward() = 0;
-  virtual void backward_d_src() = 0;
-  virtual void backward_d_weight() = 0;  ///< and d_bias
-
-  [[nodiscard]] virtual bool is_by_taps() const { return false; }
-  [[nodiscard]] virtual std::string forward_name() const = 0;
-  [[nodiscard]] virtual std::string d_src_name() const = 0;
-  [[nodiscard]] virtual std::string d_weight_name() const = 0;
+  [[nodiscard]] virtual std::string name() const = 0;
 };
 
-/// oneDNN's primitives, for any shape.
+/// oneDNN's primitive, for any shape. `like`: another one of the same shape but for the samples, whose packed
+/// weights this one is to read (or whose gradient order it is to write).
 ///
 /// Errors   Error(device) when oneDNN has no kernel for it
-[[nodiscard]] std::unique_ptr<Product> make_onednn_product(const ProductShape& shape,
-                                                           const ProductParts& parts);
+[[nodiscard]] std::unique_ptr<ProductKernel> make_onednn_kernel(const ProductShape& shape,
+                                                                Direction direction,
+                                                                const ProductKernel* like);
 
 /// One matrix product for each output pixel and tap; see tap_product.cc.
-[[nodiscard]] std::unique_ptr<Product> make_tap_product(const ProductShape& shape, const ProductParts& parts,
-                                                        int threads);
-/// Whether tap products can compute the shape, and whether they are faster than oneDNN's.
-[[nodiscard]] bool can_use_taps(const ProductShape& shape);
-[[nodiscard]] bool should_use_taps(const ProductShape& shape);
+[[nodiscard]] std::unique_ptr<ProductKernel> make_tap_kernel(const ProductShape& shape, Direction direction);
+
+/// Minimal filtering, for 3x3 convolutions with stride 1; see winograd_product.cc.
+[[nodiscard]] std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape,
+                                                                  Direction direction);
 
 }  // namespace paceline::engine::cpu

@@ -1,21 +1,29 @@
-// Convolutions and dense layers, in one of two ways: oneDNN works on the stored values themselves; or, bf16
+// Convolutions and dense layers, in one of two ways: kernels work on the stored values themselves; or, bf16
 // on machines without bf16 units, on float copies of a block of samples at a time, which stay in the cache.
 // Either way storage is bf16, sums are float, and the weights are rounded to bf16 once an update.
+//
+// A direction is cut into pieces of samples (pieces.h), which are the tasks of the threads. Weight gradients
+// are summed over a few sections of the batch, each into an array of its own, and these as a tree: the same
+// bits for any number of threads. Backward's two products are tasks of one loop.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "engine/cpu/methods.h"
 #include "engine/cpu/parallel.h"
-#include "engine/cpu/product.h"
+#include "engine/cpu/pieces.h"
 #include "engine/cpu/steps.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
-ProductShape product_shape(const Site& site, const Value& src, const Value& dst, bool direct, int samples) {
-  ProductShape shape{.samples = samples,
+ProductShape product_shape(const Site& site, const Value& src, const Value& dst, bool direct) {
+  ProductShape shape{.samples = site.options.shard > 0 ? site.options.shard : site.options.batch,
                      .src = src.shape,
                      .dst = dst.shape,
+                     .training = site.options.training,
+                     .in_blocks = !direct,
                      .type = direct ? src.storage : Storage::f32,
                      .dst_type = direct ? dst.storage : Storage::f32};
   if (const auto* conv = site.op().as<graph::Conv2d>()) {
@@ -30,6 +38,11 @@ ProductShape product_shape(const Site& site, const Value& src, const Value& dst,
   return shape;
 }
 
+/// Shards of a whole engine's batch are pieces: then nothing but their tree is left to join them.
+int whole_or_shard(const Site& site, int samples) {
+  return site.options.shard > 0 ? site.options.shard : samples;
+}
+
 /// Blocks of nearly equal size, of at most `block_bytes` of float copies.
 int samples_of_block(const Site& site, const Value& src, const Value& dst) {
   const std::int64_t batch = site.options.batch;
@@ -37,12 +50,6 @@ int samples_of_block(const Site& site, const Value& src, const Value& dst) {
   const std::int64_t fitting = std::clamp<std::int64_t>(site.tuning.block_bytes / bytes, 1, batch);
   const std::int64_t blocks = (batch + fitting - 1) / fitting;
   return static_cast<int>((batch + blocks - 1) / blocks);
-}
-
-std::unique_ptr<Product> make_product(const Site& site, const ProductShape& shape,
-                                      const ProductParts& parts) {
-  const bool taps = can_use_taps(shape) && site.tuning.tap_products.value_or(should_use_taps(shape));
-  return taps ? make_tap_product(shape, parts, site.options.threads) : make_onednn_product(shape, parts);
 }
 
 class ProductStep final : public Step {
@@ -56,52 +63,54 @@ class ProductStep final : public Step {
         batch_(site.options.batch),
         weight_at_(site.parameter(0)),
         bias_at_(site.parameter(1)),
-        weights_(site.graph.parameters[static_cast<std::size_t>(site.op().parameters[0])].elements()),
         direct_(src.storage == Storage::f32 || site.tuning.bf16_products.value_or(false)),
-        block_(direct_ ? batch_ : samples_of_block(site, src, dst)),
-        product_(make_product(site, product_shape(site, src, dst, direct_, block_),
-                              {.d_src = static_cast<bool>(d_src), .d_weight = site.options.training})) {
-    packed_forward_ = site.memory.kept(product_->packed_forward_bytes());
-    if (product_->packed_backward_bytes() > 0)
-      packed_backward_ = site.memory.kept(product_->packed_backward_bytes());
-    plan_scratch(site.memory);
-  }
-
-  void bind(const Run& run) override {
-    std::byte* scratch = run.memory.scratch;
-    float* bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr;
-    ProductMemory memory{.packed_forward = run.memory.at(packed_forward_),
-                         .packed_backward = run.memory.at(packed_backward_),
-                         .bias = bias,
-                         .d_weight = reinterpret_cast<float*>(scratch + d_weight_at_),
-                         .d_bias = reinterpret_cast<float*>(scratch + d_bias_at_),
-                         .scratchpad = scratch + scratchpad_at_};
-    if (direct_) {
-      memory.src = run.memory.at(src_.buffer);
-      memory.dst = run.memory.at(dst_.buffer);
-      memory.d_src = run.memory.at(d_src_);
-      memory.d_dst = dst_.gradient.empty() ? nullptr : run.memory.at(dst_.gradient.front());
-    } else {
-      memory.src = scratch + src_at_;
-      memory.dst = memory.d_dst = scratch + dst_at_;
-      memory.d_src = scratch + d_src_at_;
+        shape_(product_shape(site, src, dst, direct_)),
+        block_(whole_or_shard(site, samples_of_block(site, src, dst))),
+        forward_(pieces(site, Direction::forward)) {
+    if (d_src_) backward_.emplace(pieces(site, Direction::d_src));
+    if (site.options.training) {
+      gradient_.emplace(pieces(site, Direction::d_weight));
+      // In blocks, a section of the batch is several of them.
+      sections_ =
+          direct_ || site.options.shard > 0
+              ? gradient_->count()
+              : std::min(gradient_->count(), (batch_ + samples_of_piece(shape_, Direction::d_weight) - 1) /
+                                                 samples_of_piece(shape_, Direction::d_weight));
     }
-    product_->bind(memory);
+    packed_forward_ = site.memory.kept(forward_.any().packed_bytes());
+    if (backward_) packed_backward_ = site.memory.kept(backward_->any().packed_bytes());
+    plan_scratch(site);
   }
 
-  void pack(Run& run) override {
-    const float* weights = run.weights + weight_at_;
+  [[nodiscard]] int pack_tasks() const override { return backward_ ? 2 : 1; }
+  void pack(Run& run, int task) override {
+    const ProductKernel& kernel = task == 0 ? forward_.any() : backward_->any();
+    void* packed = run.memory.at(task == 0 ? packed_forward_ : packed_backward_);
+    kernel.pack(run.weights + weight_at_, packed);
+    if (direct_) return;
+    auto* values = static_cast<float*>(packed);  // the same numbers in another order: rounded where they lie
+    run.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
+  }
+
+  void forward(Run& run) override {
     if (!direct_) {
-      float* rounded = reinterpret_cast<float*>(run.memory.scratch);
-      parallel_parts(run.threads(), weights_, 16, [&](int, Part part) {
-        run.kernels.round_to_bf16(weights + part.begin, rounded + part.begin, part.size());
-      });
-      weights = rounded;
+      run.pool.run(forward_.count(), [&](int piece, int thread) { forward_block(run, piece, thread); });
+      return;
     }
-    product_->pack(weights);
+    const int parts = forward_.any().parts();
+    run.pool.run(forward_.tasks(), [&](int task, int thread) {
+      const int piece = task / parts;
+      Operands o = operands(run, forward_.first(piece), thread);
+      o.packed = run.memory.at(packed_forward_);
+      forward_.kernel(piece).run(o, task % parts);
+    });
+    if (!relu_) return;
+    std::byte* dst = run.memory.at(dst_.buffer);
+    const std::int64_t size = bytes_of(dst_.storage);
+    parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements, [&](int, Part part) {
+      run.typed(dst_.storage).relu(dst + part.begin * size, dst + part.begin * size, part.size());
+    });
   }
-
-  void forward(Run& run) override { direct_ ? forward_direct(run) : forward_in_blocks(run); }
 
   void backward(Run& run) override {
     void* d_dst = merged_gradient(run, dst_);
@@ -109,155 +118,207 @@ class ProductStep final : public Step {
       const std::byte* dst = run.memory.at(dst_.buffer);
       const std::int64_t size = bytes_of(dst_.storage);
       std::byte* d = static_cast<std::byte*>(d_dst);
-      parallel_parts(run.threads(), batch_ * dst_.shape.elements(), 16, [&](int, Part part) {
+      parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements, [&](int, Part part) {
         run.typed(dst_.storage)
             .relu_backward(dst + part.begin * size, d + part.begin * size, d + part.begin * size,
                            part.size());
       });
     }
-    direct_ ? backward_direct(run) : backward_in_blocks(run);
+    // The longer tasks first, so that the loop ends evenly.
+    const int of_gradient = direct_ ? gradient_->tasks() : sections_;
+    const int of_d_src = !backward_ ? 0 : direct_ ? backward_->tasks() : backward_->count();
+    run.pool.run(of_gradient + of_d_src, [&](int task, int thread) {
+      if (task < of_gradient) {
+        direct_ ? gradient_direct(run, task, thread) : gradient_section(run, task, thread);
+      } else {
+        direct_ ? d_src_direct(run, task - of_gradient, thread)
+                : d_src_block(run, task - of_gradient, thread);
+      }
+    });
+    join_sections(run);
   }
 
   void describe(const Run&, std::vector<KernelChoice>& choices) const override {
-    std::string reason =
-        product_->is_by_taps()
-            ? "few pixels, many channels: faster than oneDNN's convolution there"
-            : "oneDNN's first choice for channels last; tap products need fp32, many channels "
-              "and samples, and few pixels";
-    if (!direct_)
-      reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
-                " samples, for want of bf16 units";
-    choices.push_back({name_ + " forward", product_->forward_name(), reason});
-    if (d_src_) choices.push_back({name_ + " backward data", product_->d_src_name(), reason});
-    if (product_->packed_gradient_bytes() > 0)
-      choices.push_back({name_ + " backward weights", product_->d_weight_name(), reason});
+    const auto add = [&](Direction direction, const Pieces& pieces) {
+      std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)], shape_);
+      if (!direct_)
+        reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
+                  " samples, for want of bf16 units";
+      choices.push_back({name_ + " " + name_of(direction), pieces.any().name(), reason});
+    };
+    add(Direction::forward, forward_);
+    if (backward_) add(Direction::d_src, *backward_);
+    if (gradient_) add(Direction::d_weight, *gradient_);
   }
 
  private:
-  /// Scratch: [d_weight | its sum over blocks | d_bias | its sum | float copies | oneDNN's scratchpad].
-  void plan_scratch(MemoryRequests& memory) {
+  Pieces pieces(const Site& site, Direction direction) {
+    ProductShape chosen_for = shape_, batch = shape_;
+    if (!direct_) chosen_for.samples = block_;
+    batch.samples = batch_;
+    const auto wanted = site.tuning.method;
+    const Method method = wanted && !refusal(*wanted, chosen_for) ? *wanted : usual_method(chosen_for);
+    methods_[static_cast<std::size_t>(direction)] = method;
+    const int samples =
+        !direct_ ? block_
+                 : whole_or_shard(
+                       site, site.tuning.piece_samples.value_or(samples_of_piece(method, shape_, direction)));
+    return {batch, samples, [=](const ProductShape& piece, const ProductKernel* like) {
+              return make_kernel(method, piece, direction, like);
+            }};
+  }
+
+  /// Scratch: [sections][d_weight | d_bias], then for each thread [float copies | a block's d_weight | d_bias
+  /// | scratchpad].
+  void plan_scratch(const Site& site) {
     std::int64_t end = 0;
     const auto take = [&](std::int64_t bytes) {
       const std::int64_t at = end;
       end += whole_lines(bytes);
       return at;
     };
-    const std::int64_t d_weight = product_->packed_gradient_bytes();
-    const std::int64_t d_bias = d_weight > 0 && bias_at_ >= 0 ? 4 * dst_.shape.channels : 0;
-    d_weight_at_ = take(d_weight);
-    d_bias_at_ = take(d_bias);
+    const std::int64_t d_weight = gradient_ ? gradient_->any().packed_bytes() : 0;
+    const std::int64_t d_bias = gradient_ && bias_at_ >= 0 ? 4 * dst_.shape.channels : 0;
+    d_bias_at_ = whole_lines(d_weight);
+    section_bytes_ = whole_lines(d_weight) + whole_lines(d_bias);
+    take(section_bytes_ * sections_);
+    threads_at_ = end;
+    end = 0;
     if (!direct_) {
-      const bool several = block_ < batch_;
-      d_weight_sum_at_ = several ? take(d_weight) : d_weight_at_;
-      d_bias_sum_at_ = several ? take(d_bias) : d_bias_at_;
       src_at_ = take(4 * block_ * src_.shape.elements());
       dst_at_ = take(4 * block_ * dst_.shape.elements());
-      d_src_at_ = take(d_src_ ? 4 * block_ * src_.shape.elements() : 0);
+      block_d_weight_at_ = take(gradient_ && sections_ < gradient_->count() ? section_bytes_ : 0);
     }
-    scratchpad_at_ = take(product_->scratchpad_bytes());
-    memory.scratch(std::max(end, direct_ ? 0 : 4 * weights_));
+    scratchpad_at_ =
+        take(std::max({forward_.scratchpad_bytes(), backward_ ? backward_->scratchpad_bytes() : 0,
+                       gradient_ ? gradient_->scratchpad_bytes() : 0}));
+    thread_bytes_ = end;
+    site.memory.scratch(threads_at_ + thread_bytes_ * site.options.threads);
   }
 
-  void forward_direct(const Run& run) {
-    product_->forward();
-    if (!relu_) return;
-    std::byte* dst = run.memory.at(dst_.buffer);
-    const std::int64_t size = bytes_of(dst_.storage);
-    parallel_parts(run.threads(), batch_ * dst_.shape.elements(), 16, [&](int, Part part) {
-      run.typed(dst_.storage).relu(dst + part.begin * size, dst + part.begin * size, part.size());
-    });
+  [[nodiscard]] std::byte* own(const Run& run, int thread, std::int64_t at) const {
+    return run.memory.scratch + threads_at_ + thread_bytes_ * thread + at;
+  }
+  [[nodiscard]] float* section(const Run& run, int section) const {
+    return reinterpret_cast<float*>(run.memory.scratch + section_bytes_ * section);
   }
 
-  void backward_direct(const Run& run) {
-    product_->backward_d_weight();
-    const float* d_weight = reinterpret_cast<const float*>(run.memory.scratch + d_weight_at_);
-    product_->unpack_gradient(d_weight, run.gradients + weight_at_);
+  // ---- on stored values
+
+  /// The stored values from sample `first` on.
+  [[nodiscard]] Operands operands(const Run& run, int first, int thread) const {
+    const auto at = [&](std::byte* values, const graph::Shape& shape, Storage storage) {
+      return values == nullptr ? nullptr : values + first * shape.elements() * bytes_of(storage);
+    };
+    return {.src = at(run.memory.at(src_.buffer), src_.shape, src_.storage),
+            .dst = at(run.memory.at(dst_.buffer), dst_.shape, dst_.storage),
+            .d_src = at(run.memory.at(d_src_), src_.shape, src_.gradient_storage),
+            .d_dst = dst_.gradient.empty()
+                         ? nullptr
+                         : at(run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage),
+            .bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr,
+            .scratchpad = own(run, thread, scratchpad_at_)};
+  }
+  void set_gradient(Operands& o, float* d_weight) const {
+    o.d_weight = d_weight;
+    o.d_bias = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(d_weight) + d_bias_at_);
+  }
+
+  void gradient_direct(const Run& run, int task, int thread) const {
+    const int parts = gradient_->any().parts(), piece = task / parts;
+    Operands o = operands(run, gradient_->first(piece), thread);
+    set_gradient(o, section(run, piece));
+    gradient_->kernel(piece).run(o, task % parts);
+  }
+  void d_src_direct(const Run& run, int task, int thread) const {
+    const int parts = backward_->any().parts(), piece = task / parts;
+    Operands o = operands(run, backward_->first(piece), thread);
+    o.packed = run.memory.at(packed_backward_);
+    backward_->kernel(piece).run(o, task % parts);
+  }
+
+  // ---- in blocks
+
+  /// The thread's float copies.
+  [[nodiscard]] Operands copies(const Run& run, int thread) const {
+    std::byte* src = own(run, thread, src_at_);
+    std::byte* dst = own(run, thread, dst_at_);
+    return {.src = src,
+            .dst = dst,
+            .d_src = src,
+            .d_dst = dst,
+            .bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr,
+            .scratchpad = own(run, thread, scratchpad_at_)};
+  }
+  static void run_all(const ProductKernel& kernel, const Operands& o) {
+    for (int part = 0; part < kernel.parts(); ++part) kernel.run(o, part);
+  }
+
+  void to_float(const Run& run, const void* stored, const graph::Shape& shape, Storage storage, int first,
+                int samples, const void* copy) const {
+    run.typed(storage).to_float(
+        static_cast<const std::byte*>(stored) + first * shape.elements() * bytes_of(storage),
+        static_cast<float*>(const_cast<void*>(copy)), samples * shape.elements());
+  }
+  void from_float(const Run& run, void* stored, const graph::Shape& shape, Storage storage, int first,
+                  int samples, const void* copy, bool relu) const {
+    run.typed(storage).from_float(
+        static_cast<const float*>(copy),
+        static_cast<std::byte*>(stored) + first * shape.elements() * bytes_of(storage), relu,
+        samples * shape.elements());
+  }
+
+  void forward_block(const Run& run, int piece, int thread) const {
+    const int first = forward_.first(piece), samples = forward_.size(piece);
+    Operands o = copies(run, thread);
+    o.packed = run.memory.at(packed_forward_);
+    to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
+    run_all(forward_.kernel(piece), o);
+    from_float(run, run.memory.at(dst_.buffer), dst_.shape, dst_.storage, first, samples, o.dst, relu_);
+  }
+
+  void d_src_block(const Run& run, int piece, int thread) const {
+    const int first = backward_->first(piece), samples = backward_->size(piece);
+    Operands o = copies(run, thread);
+    o.packed = run.memory.at(packed_backward_);
+    to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
+             o.d_dst);
+    run_all(backward_->kernel(piece), o);
+    from_float(run, run.memory.at(d_src_), src_.shape, src_.gradient_storage, first, samples, o.d_src, false);
+  }
+
+  /// The blocks of one section, one after the other, into that section's sum.
+  void gradient_section(const Run& run, int number, int thread) const {
+    const Part blocks = part_of(gradient_->count(), number, sections_);
+    for (auto block = static_cast<int>(blocks.begin); block < blocks.end; ++block) {
+      const int first = gradient_->first(block), samples = gradient_->size(block);
+      Operands o = copies(run, thread);
+      to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
+      to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
+               o.d_dst);
+      const bool is_first = block == blocks.begin;
+      float* sum = section(run, number);
+      set_gradient(o, is_first ? sum : reinterpret_cast<float*>(own(run, thread, block_d_weight_at_)));
+      run_all(gradient_->kernel(block), o);
+      if (!is_first) run.kernels.accumulate(o.d_weight, sum, section_bytes_ / 4);
+    }
+  }
+
+  // ---- either way
+
+  /// All sections into the first, as a tree, and from there into the flat gradient.
+  void join_sections(const Run& run) const {
+    if (sections_ > 1)
+      parallel_parts(run.pool, section_bytes_ / 4, kPartElements, [&](int, Part part) {
+        join_as_tree(sections_, [&](int into, int from) {
+          run.kernels.accumulate(section(run, from) + part.begin, section(run, into) + part.begin,
+                                 part.size());
+        });
+      });
+    gradient_->any().unpack(run.pool, section(run, 0), run.gradients + weight_at_);
     if (bias_at_ >= 0)
       std::memcpy(run.gradients + bias_at_, run.memory.scratch + d_bias_at_,
                   sizeof(float) * static_cast<std::size_t>(dst_.shape.channels));
-    if (d_src_) product_->backward_d_src();
-  }
-
-  // ---- in blocks. The last block may be short: its float copies then end in old samples, whose results are
-  // ignored and whose gradients are set to zero.
-
-  [[nodiscard]] int samples_at(int first) const { return std::min(block_, batch_ - first); }
-
-  /// Stored values of `samples` samples from `first` on -> float copies at `scratch_at`.
-  void to_float(const Run& run, const Value& value, const void* stored, int first, int samples,
-                std::int64_t scratch_at) const {
-    const std::int64_t elements = value.shape.elements();
-    const std::byte* from =
-        static_cast<const std::byte*>(stored) + first * elements * bytes_of(value.storage);
-    float* to = reinterpret_cast<float*>(run.memory.scratch + scratch_at);
-    parallel_parts(run.threads(), samples * elements, 16, [&](int, Part part) {
-      run.typed(value.storage)
-          .to_float(from + part.begin * bytes_of(value.storage), to + part.begin, part.size());
-    });
-  }
-
-  void from_float(const Run& run, const Value& value, void* stored, int first, int samples,
-                  std::int64_t scratch_at, bool relu) const {
-    const std::int64_t elements = value.shape.elements();
-    std::byte* to = static_cast<std::byte*>(stored) + first * elements * bytes_of(value.storage);
-    const float* from = reinterpret_cast<const float*>(run.memory.scratch + scratch_at);
-    parallel_parts(run.threads(), samples * elements, 16, [&](int, Part part) {
-      run.typed(value.storage)
-          .from_float(from + part.begin, to + part.begin * bytes_of(value.storage), relu, part.size());
-    });
-  }
-
-  void forward_in_blocks(const Run& run) {
-    for (int first = 0; first < batch_; first += block_) {
-      const int samples = samples_at(first);
-      to_float(run, src_, run.memory.at(src_.buffer), first, samples, src_at_);
-      product_->forward();
-      from_float(run, dst_, run.memory.at(dst_.buffer), first, samples, dst_at_, relu_);
-    }
-  }
-
-  void backward_in_blocks(const Run& run) {
-    Value d_dst = dst_;
-    d_dst.storage = dst_.gradient_storage;
-    for (int first = 0; first < batch_; first += block_) {
-      const int samples = samples_at(first);
-      to_float(run, src_, run.memory.at(src_.buffer), first, samples, src_at_);
-      to_float(run, d_dst, run.memory.at(dst_.gradient.front()), first, samples, dst_at_);
-      const std::int64_t d_dst_bytes = 4 * dst_.shape.elements();
-      clear(run, dst_at_ + samples * d_dst_bytes, (block_ - samples) * d_dst_bytes);
-      product_->backward_d_weight();
-      add_up(run, first == 0);
-      if (d_src_) {
-        product_->backward_d_src();
-        from_float(run, src_, run.memory.at(d_src_), first, samples, d_src_at_, false);
-      }
-    }
-    const float* sum = reinterpret_cast<const float*>(run.memory.scratch + d_weight_sum_at_);
-    product_->unpack_gradient(sum, run.gradients + weight_at_);
-    if (bias_at_ >= 0)
-      std::memcpy(run.gradients + bias_at_, run.memory.scratch + d_bias_sum_at_,
-                  sizeof(float) * static_cast<std::size_t>(dst_.shape.channels));
-  }
-
-  static void clear(const Run& run, std::int64_t at, std::int64_t bytes) {
-    std::memset(run.memory.scratch + at, 0, static_cast<std::size_t>(bytes));
-  }
-
-  /// Adds a block's weight gradients (and d_bias behind them) to the sums.
-  void add_up(const Run& run, bool is_first) const {
-    const std::int64_t bytes = d_weight_sum_at_ - d_weight_at_;
-    if (bytes == 0) return;  // there is one block only
-    std::byte* from = run.memory.scratch + d_weight_at_;
-    std::byte* to = run.memory.scratch + d_weight_sum_at_;
-    parallel_parts(run.threads(), bytes / 4, 16, [&](int, Part part) {
-      const auto* src = reinterpret_cast<const float*>(from) + part.begin;
-      auto* dst = reinterpret_cast<float*>(to) + part.begin;
-      if (is_first) {
-        std::memcpy(dst, src, sizeof(float) * static_cast<std::size_t>(part.size()));
-      } else {
-        run.kernels.accumulate(src, dst, part.size());
-      }
-    });
   }
 
   const std::string name_;
@@ -266,13 +327,17 @@ class ProductStep final : public Step {
   const bool relu_;
   const BufferId d_src_;
   const int batch_;
-  const std::int64_t weight_at_, bias_at_, weights_;
+  const std::int64_t weight_at_, bias_at_;
   const bool direct_;
-  const int block_;
-  const std::unique_ptr<Product> product_;
+  const ProductShape shape_;
+  const int block_;                     ///< samples of float copies
+  std::array<Method, 3> methods_ = {};  ///< by direction
+  Pieces forward_;
+  std::optional<Pieces> backward_, gradient_;
+  int sections_ = 0;
   BufferId packed_forward_, packed_backward_;
-  std::int64_t d_weight_at_ = 0, d_weight_sum_at_ = 0, d_bias_at_ = 0, d_bias_sum_at_ = 0;
-  std::int64_t src_at_ = 0, dst_at_ = 0, d_src_at_ = 0, scratchpad_at_ = 0;
+  std::int64_t section_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
+  std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;
 };
 
 }  // namespace

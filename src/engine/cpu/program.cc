@@ -23,6 +23,9 @@ CompileOptions checked(const CompileOptions& options) {
     base::fail(ErrorKind::usage,
                "batch norm: the ghost size must divide the engine's batch of {}, but is {}; choose a divisor",
                options.batch, options.ghost_size);
+  base::expects(options.shard == 0 || (options.batch_norm == BatchNormMode::synchronised &&
+                                       options.shard > 0 && options.batch % options.shard == 0),
+                "shards inside an engine are for synchronised batch norm, and divide the batch");
   base::expects(options.batch_norm != BatchNormMode::synchronised || options.world_size == 1 ||
                     options.reduce_statistics != nullptr,
                 "synchronised batch norm has a way to reduce its statistics");

@@ -19,7 +19,7 @@ namespace paceline::engine::cpu {
 class Program {
  public:
   /// Errors   Error(usage) for impossible options
-  /// Threads  fixes oneDNN's choices for `options.threads` (a ThreadCount must be in force)
+  /// Threads  a OneThread must be in force: oneDNN chooses its kernels for one thread
   Program(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning);
 
   struct Entry {

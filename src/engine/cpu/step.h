@@ -2,8 +2,8 @@
 
 /// One executable step of a compiled graph: an op, or several fused into one.
 ///
-/// Life of a step: made while the graph is compiled (it asks for its memory and, for oneDNN, describes its
-/// primitives), bound once the memory is there, then run. Values flow channels last: [batch][pixel][channel].
+/// Life of a step: made while the graph is compiled (it asks for its memory and makes its kernels), then run.
+/// Values flow channels last: [batch][pixel][channel].
 
 #include <cstdint>
 #include <functional>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/memory.h"
 #include "engine/engine.h"
@@ -37,6 +38,7 @@ struct Value {
 struct Run {
   const CompileOptions& options;
   const Kernels& kernels;
+  base::ThreadPool& pool;
   Memory memory;
   float* weights = nullptr;    ///< flat, by graph::Layout
   float* gradients = nullptr;  ///< null without training
@@ -47,7 +49,6 @@ struct Run {
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
   LossSums sums = {};
 
-  [[nodiscard]] int threads() const { return options.threads; }
   [[nodiscard]] const TypedKernels& typed(Storage storage) const {
     return storage == Storage::f32 ? kernels.f32 : kernels.bf16;
   }
@@ -57,10 +58,10 @@ class Step {
  public:
   virtual ~Step() = default;
 
-  /// Called once the memory is there.
-  virtual void bind(const Run& run) { (void)run; }
-  /// Takes over the flat weights into copies of its own, where it has any.
-  virtual void pack(Run& run) { (void)run; }
+  /// Takes over the flat weights into copies of its own, where it has any: so many of them, each by any
+  /// thread.
+  [[nodiscard]] virtual int pack_tasks() const { return 0; }
+  virtual void pack(Run& run, int task) { (void)run, (void)task; }
   /// In training form or, with run.training off, in evaluation form.
   virtual void forward(Run& run) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.

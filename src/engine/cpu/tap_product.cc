@@ -7,8 +7,7 @@
 // channels last: 51), d_src 155 (78), d_weight 170 (45). Gathering the rows of a tap into one longer product
 // was slower (70 to 90 for d_weight): its operands leave the second-level cache.
 //
-// Threads share items: an output pixel (forward), an input pixel (d_src), a tap and a block of channels
-// (d_weight). An item is computed by one thread in one order, so any schedule gives the same bits.
+// Parts are an output pixel (forward), an input pixel (d_src), a tap and a block of channels (d_weight).
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -16,7 +15,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "engine/cpu/parallel.h"
 #include "engine/cpu/product.h"
 
 namespace paceline::engine::cpu {
@@ -38,104 +36,113 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix a, Matrix b
   base::expects(status == dnnl_success, "sgemm accepts its sizes");
 }
 
-class TapProduct final : public Product {
+class TapKernel final : public ProductKernel {
  public:
-  TapProduct(const ProductShape& shape, const ProductParts& parts, int threads)
-      : s_(shape), wanted_(parts), threads_(threads) {}
+  TapKernel(const ProductShape& shape, Direction direction) : s_(shape), direction_(direction) {}
 
-  [[nodiscard]] std::int64_t packed_forward_bytes() const override { return 4 * weights(); }
-  [[nodiscard]] std::int64_t packed_backward_bytes() const override { return 0; }
-  [[nodiscard]] std::int64_t packed_gradient_bytes() const override {
-    return wanted_.d_weight ? 4 * weights() : 0;
-  }
+  [[nodiscard]] std::int64_t packed_bytes() const override { return 4 * s_.weights(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 0; }
 
-  void bind(const ProductMemory& memory) override {
-    src_ = static_cast<const float*>(memory.src);
-    dst_ = static_cast<float*>(memory.dst);
-    d_src_ = static_cast<float*>(memory.d_src);
-    d_dst_ = static_cast<const float*>(memory.d_dst);
-    packed_ = static_cast<float*>(memory.packed_forward);
-    d_weight_ = memory.d_weight;
-  }
-
   /// [out][in][tap] -> [tap][in][out], tile by tile.
-  void pack(const float* weights) override {
-    for_tiles([&](int out, int outs, int in, int ins) {
-      for (int tap = 0; tap < taps(); ++tap)
-        for (int c = in; c < in + ins; ++c)
-          for (int k = out; k < out + outs; ++k)
-            packed_[at(tap, c) + k] = weights[(std::int64_t{1} * k * channels() + c) * taps() + tap];
-    });
+  void pack(const float* weights, void* packed) const override {
+    auto* to = static_cast<float*>(packed);
+    for (int out = 0; out < features(); out += kTile)
+      for_tiles(out, [&](int outs, int in, int ins) {
+        for (int tap = 0; tap < taps(); ++tap)
+          for (int c = in; c < in + ins; ++c)
+            for (int k = out; k < out + outs; ++k)
+              to[at(tap, c) + k] = weights[(std::int64_t{1} * k * channels() + c) * taps() + tap];
+      });
   }
-  void unpack_gradient(const float* packed, float* d_weights) override {
-    for_tiles([&](int out, int outs, int in, int ins) {
-      for (int k = out; k < out + outs; ++k)
-        for (int c = in; c < in + ins; ++c)
-          for (int tap = 0; tap < taps(); ++tap)
-            d_weights[(std::int64_t{1} * k * channels() + c) * taps() + tap] = packed[at(tap, c) + k];
-    });
-  }
-
-  void forward() override {
-    for_items(s_.dst.height * s_.dst.width, [&](int pixel) {
-      const int p = pixel / s_.dst.width, q = pixel % s_.dst.width;
-      bool adds = false;
-      for (int tap = 0; tap < taps(); ++tap) {
-        const int source = source_of(p, q, tap);
-        if (source < 0) continue;
-        multiply(s_.samples, features(), channels(), {src_ + source * channels(), src_stride()},
-                 {packed_ + at(tap, 0), features()}, dst_ + pixel * features(), dst_stride(), adds);
-        adds = true;
-      }
-      if (!adds) clear(dst_ + pixel * features(), features(), dst_stride());
+  void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
+    pool.run((features() + kTile - 1) / kTile, [&](int tile, int) {
+      const int out = tile * kTile;
+      for_tiles(out, [&](int outs, int in, int ins) {
+        for (int k = out; k < out + outs; ++k)
+          for (int c = in; c < in + ins; ++c)
+            for (int tap = 0; tap < taps(); ++tap)
+              d_weights[(std::int64_t{1} * k * channels() + c) * taps() + tap] = packed[at(tap, c) + k];
+      });
     });
   }
 
-  void backward_d_src() override {
-    for_items(s_.src.height * s_.src.width, [&](int pixel) {
-      bool adds = false;
-      for (int tap = 0; tap < taps(); ++tap) {
-        const int target = target_of(pixel / s_.src.width, pixel % s_.src.width, tap);
-        if (target < 0) continue;
-        multiply(s_.samples, channels(), features(), {d_dst_ + target * features(), dst_stride()},
-                 {packed_ + at(tap, 0), features(), true}, d_src_ + pixel * channels(), src_stride(), adds);
-        adds = true;
-      }
-      if (!adds) clear(d_src_ + pixel * channels(), channels(), src_stride());
-    });
+  [[nodiscard]] int parts() const override {
+    switch (direction_) {
+      case Direction::forward:
+        return s_.dst.height * s_.dst.width;
+      case Direction::d_src:
+        return s_.src.height * s_.src.width;
+      case Direction::d_weight:
+        return taps() * blocks();
+    }
+    return 0;
   }
 
-  void backward_d_weight() override {
-    const int blocks = (channels() + kChannelBlock - 1) / kChannelBlock;
-    for_items(taps() * blocks, [&](int item) {
-      const int tap = item / blocks, first = item % blocks * kChannelBlock;
-      const int count = std::min(kChannelBlock, channels() - first);
-      float* sums = d_weight_ + at(tap, first);
-      bool adds = false;
-      for (int pixel = 0; pixel < s_.dst.height * s_.dst.width; ++pixel) {
-        const int source = source_of(pixel / s_.dst.width, pixel % s_.dst.width, tap);
-        if (source < 0) continue;
-        multiply(count, features(), s_.samples, {src_ + source * channels() + first, src_stride(), true},
-                 {d_dst_ + pixel * features(), dst_stride()}, sums, features(), adds);
-        adds = true;
-      }
-      if (!adds) std::fill_n(sums, std::int64_t{1} * count * features(), 0.0f);
-    });
+  void run(const Operands& o, int part) const override {
+    switch (direction_) {
+      case Direction::forward:
+        return forward(o, part);
+      case Direction::d_src:
+        return backward_d_src(o, part);
+      case Direction::d_weight:
+        return backward_d_weight(o, part);
+    }
   }
 
-  [[nodiscard]] bool is_by_taps() const override { return true; }
-  [[nodiscard]] std::string forward_name() const override { return kName; }
-  [[nodiscard]] std::string d_src_name() const override { return kName; }
-  [[nodiscard]] std::string d_weight_name() const override { return kName; }
+  [[nodiscard]] std::string name() const override { return "own tap products (onednn sgemm)"; }
 
  private:
-  static constexpr const char* kName = "own tap products (onednn sgemm)";
+  void forward(const Operands& o, int pixel) const {
+    const auto* src = static_cast<const float*>(o.src);
+    const auto* packed = static_cast<const float*>(o.packed);
+    float* dst = static_cast<float*>(o.dst) + pixel * features();
+    bool adds = false;
+    for (int tap = 0; tap < taps(); ++tap) {
+      const int source = source_of(pixel / s_.dst.width, pixel % s_.dst.width, tap);
+      if (source < 0) continue;
+      multiply(s_.samples, features(), channels(), {src + source * channels(), src_stride()},
+               {packed + at(tap, 0), features()}, dst, dst_stride(), adds);
+      adds = true;
+    }
+    if (!adds) clear(dst, features(), dst_stride());
+  }
+
+  void backward_d_src(const Operands& o, int pixel) const {
+    const auto* d_dst = static_cast<const float*>(o.d_dst);
+    const auto* packed = static_cast<const float*>(o.packed);
+    float* d_src = static_cast<float*>(o.d_src) + pixel * channels();
+    bool adds = false;
+    for (int tap = 0; tap < taps(); ++tap) {
+      const int target = target_of(pixel / s_.src.width, pixel % s_.src.width, tap);
+      if (target < 0) continue;
+      multiply(s_.samples, channels(), features(), {d_dst + target * features(), dst_stride()},
+               {packed + at(tap, 0), features(), true}, d_src, src_stride(), adds);
+      adds = true;
+    }
+    if (!adds) clear(d_src, channels(), src_stride());
+  }
+
+  void backward_d_weight(const Operands& o, int part) const {
+    const auto* src = static_cast<const float*>(o.src);
+    const auto* d_dst = static_cast<const float*>(o.d_dst);
+    const int tap = part / blocks(), first = part % blocks() * kChannelBlock;
+    const int count = std::min(kChannelBlock, channels() - first);
+    float* sums = o.d_weight + at(tap, first);
+    bool adds = false;
+    for (int pixel = 0; pixel < s_.dst.height * s_.dst.width; ++pixel) {
+      const int source = source_of(pixel / s_.dst.width, pixel % s_.dst.width, tap);
+      if (source < 0) continue;
+      multiply(count, features(), s_.samples, {src + source * channels() + first, src_stride(), true},
+               {d_dst + pixel * features(), dst_stride()}, sums, features(), adds);
+      adds = true;
+    }
+    if (!adds) std::fill_n(sums, std::int64_t{1} * count * features(), 0.0f);
+  }
 
   [[nodiscard]] int taps() const { return s_.kernel * s_.kernel; }
   [[nodiscard]] int channels() const { return s_.src.channels; }
   [[nodiscard]] int features() const { return s_.dst.channels; }
-  [[nodiscard]] std::int64_t weights() const { return std::int64_t{1} * taps() * channels() * features(); }
+  [[nodiscard]] int blocks() const { return (channels() + kChannelBlock - 1) / kChannelBlock; }
   [[nodiscard]] std::int64_t src_stride() const { return s_.src.elements(); }
   [[nodiscard]] std::int64_t dst_stride() const { return s_.dst.elements(); }
   /// Of the packed weights [tap][in][out].
@@ -161,48 +168,21 @@ class TapProduct final : public Product {
     for (int n = 0; n < s_.samples; ++n) std::fill_n(rows + n * stride, count, 0.0f);
   }
 
+  /// Calls work(outs, in, ins) for the tiles of the features from `out` on.
   template <typename Work>
-  void for_items(int count, const Work& work) const {
-    // Called inside a parallel region, sgemm stays on its thread.
-#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1) if (threads_ > 1)
-    for (int item = 0; item < count; ++item) work(item);
-  }
-
-  template <typename Work>
-  void for_tiles(const Work& work) const {
-    const int outs = (features() + kTile - 1) / kTile, ins = (channels() + kTile - 1) / kTile;
-    for_items(outs, [&](int tile) {
-      const int out = tile * kTile;
-      for (int i = 0; i < ins; ++i)
-        work(out, std::min(kTile, features() - out), i * kTile, std::min(kTile, channels() - i * kTile));
-    });
+  void for_tiles(int out, const Work& work) const {
+    for (int in = 0; in < channels(); in += kTile)
+      work(std::min(kTile, features() - out), in, std::min(kTile, channels() - in));
   }
 
   const ProductShape s_;
-  const ProductParts wanted_;
-  const int threads_;
-  const float* src_ = nullptr;
-  float* dst_ = nullptr;
-  float* d_src_ = nullptr;
-  const float* d_dst_ = nullptr;
-  float* packed_ = nullptr;
-  float* d_weight_ = nullptr;
+  const Direction direction_;
 };
 
 }  // namespace
 
-bool can_use_taps(const ProductShape& shape) {
-  return !shape.is_dense && !shape.bias && shape.type == Storage::f32 && shape.dst_type == Storage::f32;
-}
-
-bool should_use_taps(const ProductShape& shape) {
-  constexpr int kPixels = 16, kChannels = 256, kSamples = 32;
-  return shape.kernel > 1 && shape.dst.height * shape.dst.width <= kPixels &&
-         shape.src.channels >= kChannels && shape.dst.channels >= kChannels && shape.samples >= kSamples;
-}
-
-std::unique_ptr<Product> make_tap_product(const ProductShape& shape, const ProductParts& parts, int threads) {
-  return std::make_unique<TapProduct>(shape, parts, threads);
+std::unique_ptr<ProductKernel> make_tap_kernel(const ProductShape& shape, Direction direction) {
+  return std::make_unique<TapKernel>(shape, direction);
 }
 
 }  // namespace paceline::engine::cpu

@@ -74,8 +74,8 @@ void update_range(const UpdateKernels& kernels, const UpdateRule& rule, const Up
 }
 
 /// local_lr = trust |w| / (|g| + decay |w|) for weights, 1 for the rest, which has no decay either.
-void update_lars(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels, int threads,
-                 const UpdateRule& rule, double lr, const UpdateArrays& arrays) {
+void update_lars(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
+                 base::ThreadPool& pool, const UpdateRule& rule, double lr, const UpdateArrays& arrays) {
   for (const graph::Slot& slot : layout.slots) {
     const graph::Role role = graph.parameters[static_cast<std::size_t>(slot.parameter)].role;
     if (!graph::is_trainable(role)) continue;
@@ -92,7 +92,7 @@ void update_lars(const graph::Graph& graph, const graph::Layout& layout, const K
         local_lr = rule.trust * weight / (gradient + rule.weight_decay * weight);
     }
     n.lr = static_cast<float>(lr * local_lr);
-    parallel_parts(threads, slot.elements, 16, [&](int, Part part) {
+    parallel_parts(pool, slot.elements, kPartElements, [&](int, Part part) {
       kernels.update.lars(n, w + part.begin, g + part.begin, arrays.state[0] + slot.offset + part.begin,
                           part.size());
     });
@@ -114,18 +114,19 @@ void update_running(const graph::Graph& graph, const graph::Layout& layout, cons
 
 }  // namespace
 
-void apply_update(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels, int threads,
-                  const UpdateRule& rule, double lr, std::int64_t update, const UpdateArrays& arrays) {
+void apply_update(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
+                  base::ThreadPool& pool, const UpdateRule& rule, double lr, std::int64_t update,
+                  const UpdateArrays& arrays) {
   base::expects(update >= 1, "updates count from 1");
   base::expects(static_cast<int>(arrays.state.size()) >= state_slots(rule),
                 "the engine was compiled for a rule with as much state");
   if (rule.kind == UpdateKind::lars) {
-    update_lars(graph, layout, kernels, threads, rule, lr, arrays);
+    update_lars(graph, layout, kernels, pool, rule, lr, arrays);
   } else {
     UpdateNumbers n = numbers_of(rule, lr, update);
     for (const Range& range : ranges_of(graph, layout, rule)) {
       n.weight_decay = range.decays ? static_cast<float>(rule.weight_decay) : 0.0f;
-      parallel_parts(threads, range.end - range.begin, 16, [&](int, Part part) {
+      parallel_parts(pool, range.end - range.begin, kPartElements, [&](int, Part part) {
         update_range(kernels.update, rule, n, arrays, range.begin + part.begin, part.size());
       });
     }

@@ -39,8 +39,16 @@ inline std::vector<Variant> variants() {
                    .name = "f32, threads " + std::to_string(threads)});
   all.push_back({.precision = Precision::f32,
                  .threads = 2,
-                 .tuning = {.tap_products = true, .poison = true},
+                 .tuning = {.method = Method::winograd, .poison = true},
+                 .name = "f32 by Winograd"});
+  all.push_back({.precision = Precision::f32,
+                 .threads = 2,
+                 .tuning = {.method = Method::taps, .poison = true},
                  .name = "f32 by taps"});
+  all.push_back({.precision = Precision::f32,
+                 .threads = 2,
+                 .tuning = {.piece_samples = 3, .poison = true},
+                 .name = "f32 in pieces of 3"});
   all.push_back({.precision = Precision::bf16,
                  .threads = 2,
                  .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .poison = true},

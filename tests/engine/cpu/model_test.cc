@@ -105,6 +105,43 @@ TEST(CpuEngine, SharesBatchStatisticsAmongWorkers) {
   expect_near_by_parameter(*whole, sum, whole->gradients(), tolerance(Precision::f32, 400), "gradient");
 }
 
+TEST(CpuEngine, JoinsShardsOfItsBatchLikeEnginesOfTheirOwn) {
+  // One engine with 4 shards, and two with 2 each: gradients summed over engines have the same bits.
+  const auto graph = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0.1);
+  constexpr int kShard = 3, kShards = 4, kAll = kShard * kShards;
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name);
+    std::vector<float> sums[2];
+    for (const int workers : {1, 2}) {
+      toy::Reducer reducer(workers);
+      std::vector<std::vector<float>> gradients(static_cast<std::size_t>(workers));
+      std::vector<std::thread> threads;
+      for (int rank = 0; rank < workers; ++rank)
+        threads.emplace_back([&, rank] {
+          const int batch = kAll / workers;
+          CompileOptions options = options_of(
+              variant, {.batch = batch,
+                        .batch_norm = BatchNormMode::synchronised,
+                        .shard = kShard,
+                        .reduce_statistics = [&, rank](std::span<double> v) { reducer.sum(rank, v); },
+                        .world_size = workers});
+          auto engine = compile(graph, options, variant.tuning);
+          toy::initialise(*engine, 4);
+          const toy::Samples own(graph, rank * batch, batch);
+          engine->forward(own.step(1.0 / kAll, 0, rank * batch));
+          engine->backward([](std::int64_t) {});
+          gradients[static_cast<std::size_t>(rank)] = toy::copy(engine->gradients());
+        });
+      for (auto& thread : threads) thread.join();
+      auto& sum = sums[workers - 1] = gradients[0];
+      if (workers == 2)
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[1][i];
+    }
+    EXPECT_TRUE(sums[0] == sums[1]);
+    EXPECT_GT(length(sums[0]), 0);
+  }
+}
+
 TEST(CpuEngine, GivesTheSameBitsTwice) {
   const auto graph = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0.1);
   for (const Variant& variant : variants()) {
@@ -123,6 +160,29 @@ TEST(CpuEngine, GivesTheSameBitsTwice) {
       weights.push_back(toy::copy(engine->weights()));
     }
     EXPECT_TRUE(weights[0] == weights[1]);
+  }
+}
+
+TEST(CpuEngine, GivesTheSameBitsForAnyNumberOfThreads) {
+  const auto graph = graph::make_model("resnet8-cifar", {3, 32, 32}, 10, 0.1);
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name);
+    std::vector<std::vector<float>> weights;
+    for (const int threads : {1, 2, 5}) {
+      CompileOptions options = options_of(variant, {.batch = 23, .rule = {.momentum = 0.9}});
+      options.threads = threads;
+      auto engine = compile(graph, options, variant.tuning);
+      toy::initialise(*engine, 6);
+      for (int step = 0; step < 2; ++step) {
+        const toy::Samples samples(graph, 23 * step, 23);
+        engine->forward(samples.step(1.0 / 23));
+        engine->backward([](std::int64_t) {});
+        engine->update({.momentum = 0.9}, 0.1, step + 1);
+      }
+      weights.push_back(toy::copy(engine->weights()));
+    }
+    EXPECT_TRUE(weights[0] == weights[1]) << "1 and 2 threads";
+    EXPECT_TRUE(weights[0] == weights[2]) << "1 and 5 threads";
   }
 }
 

@@ -1,0 +1,273 @@
+// AVX-512 only: the block of sums in multiply() is made for its 32 registers. Like the other kernels of one
+// instruction set, nothing that other files share is compiled behind the pragma.
+
+#include "engine/cpu/kernels/winograd.h"
+
+#include <utility>
+
+#if defined(__x86_64__)
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
+#include <immintrin.h>
+
+namespace paceline::engine::cpu::winograd {
+namespace {
+
+#define PACELINE_INLINE inline __attribute__((always_inline))
+using V = __m512;
+constexpr int kLanes = 16;
+
+PACELINE_INLINE int smaller(int a, int b) { return a < b ? a : b; }
+PACELINE_INLINE V load(const float* p) { return _mm512_loadu_ps(p); }
+PACELINE_INLINE void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+PACELINE_INLINE V splat(float x) { return _mm512_set1_ps(x); }
+PACELINE_INLINE V add(V a, V b) { return _mm512_add_ps(a, b); }
+PACELINE_INLINE V sub(V a, V b) { return _mm512_sub_ps(a, b); }
+PACELINE_INLINE V mul(float a, V b) { return _mm512_mul_ps(splat(a), b); }
+/// a * b + c
+PACELINE_INLINE V mad(float a, V b, V c) { return _mm512_fmadd_ps(splat(a), b, c); }
+
+// The points: 0, a, -a, b, -b, infinity.
+constexpr float a1 = 0.625f, a2 = a1 * a1, a3 = a2 * a1;
+constexpr float b1 = 1.5f, b2 = b1 * b1, b3 = b2 * b1;
+// What a filter's value at each point is divided by: the product of the differences to the other points.
+constexpr float n0 = a2 * b2, na = 2 * a2 * (a2 - b2), nb = 2 * b2 * (b2 - a2);
+
+/// 6 inputs -> 6 positions, in place.
+PACELINE_INLINE void input_row(V d[kTile]) {
+  const V even_a = mad(-b2, d[2], d[4]), odd_a = mul(a1, mad(-b2, d[1], d[3]));
+  const V even_b = mad(-a2, d[2], d[4]), odd_b = mul(b1, mad(-a2, d[1], d[3]));
+  d[0] = mad(a2 * b2, d[0], mad(-(a2 + b2), d[2], d[4]));
+  d[5] = mad(a2 * b2, d[1], mad(-(a2 + b2), d[3], d[5]));
+  d[1] = add(even_a, odd_a);
+  d[2] = sub(even_a, odd_a);
+  d[3] = add(even_b, odd_b);
+  d[4] = sub(even_b, odd_b);
+}
+
+/// 6 positions -> 4 outputs.
+PACELINE_INLINE void output_row(const V m[kTile], V y[kOut]) {
+  const V even_a = add(m[1], m[2]), odd_a = sub(m[1], m[2]);
+  const V even_b = add(m[3], m[4]), odd_b = sub(m[3], m[4]);
+  y[0] = add(m[0], add(even_a, even_b));
+  y[1] = mad(a1, odd_a, mul(b1, odd_b));
+  y[2] = mad(a2, even_a, mul(b2, even_b));
+  y[3] = add(m[5], mad(a3, odd_a, mul(b3, odd_b)));
+}
+
+/// 4 gradients of outputs -> 6 positions.
+PACELINE_INLINE void gradient_row(const V y[kOut], V z[kTile]) {
+  const V even_a = mad(a2, y[2], y[0]), odd_a = mad(a3, y[3], mul(a1, y[1]));
+  const V even_b = mad(b2, y[2], y[0]), odd_b = mad(b3, y[3], mul(b1, y[1]));
+  z[0] = y[0];
+  z[1] = add(even_a, odd_a);
+  z[2] = sub(even_a, odd_a);
+  z[3] = add(even_b, odd_b);
+  z[4] = sub(even_b, odd_b);
+  z[5] = y[3];
+}
+
+/// 3 taps -> 6 positions.
+PACELINE_INLINE void filter_row(const V g[3], V u[kTile]) {
+  const V even_a = mul(1 / na, mad(a2, g[2], g[0])), odd_a = mul(a1 / na, g[1]);
+  const V even_b = mul(1 / nb, mad(b2, g[2], g[0])), odd_b = mul(b1 / nb, g[1]);
+  u[0] = mul(1 / n0, g[0]);
+  u[1] = add(even_a, odd_a);
+  u[2] = sub(even_a, odd_a);
+  u[3] = add(even_b, odd_b);
+  u[4] = sub(even_b, odd_b);
+  u[5] = g[2];
+}
+
+/// 6 positions -> gradients of 3 taps.
+PACELINE_INLINE void filter_gradient_row(const V m[kTile], V g[3]) {
+  const V even_a = add(m[1], m[2]), even_b = add(m[3], m[4]);
+  g[0] = mad(1 / n0, m[0], mad(1 / na, even_a, mul(1 / nb, even_b)));
+  g[1] = mad(a1 / na, sub(m[1], m[2]), mul(b1 / nb, sub(m[3], m[4])));
+  g[2] = add(m[5], mad(a2 / na, even_a, mul(b2 / nb, even_b)));
+}
+
+// ---- the product
+
+/// R rows x N vectors of sums in registers: 12 x 2 leaves enough of them for one row of b and a factor.
+template <int R, int N>
+void multiply_block(const Multiply& m, const float* a, const float* b, float* c) {
+  V sums[R][N];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int n = 0; n < N; ++n) sums[r][n] = m.adds ? load(c + r * m.c_row + n * kLanes) : V{};
+  // Rows in fours: a quarter of the addresses to keep in registers.
+  const float* fours[3] = {a, a + 4 * m.a_row, a + 8 * m.a_row};
+  const std::int64_t row = m.a_row, inner = m.a_inner, b_inner = m.b_inner;
+  for (int i = 0; i < m.inner; ++i) {
+    V columns[N];
+#pragma GCC unroll 2
+    for (int n = 0; n < N; ++n) columns[n] = load(b + n * kLanes);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const V factor = splat(fours[r / 4][r % 4 * row]);
+#pragma GCC unroll 2
+      for (int n = 0; n < N; ++n) sums[r][n] = _mm512_fmadd_ps(factor, columns[n], sums[r][n]);
+    }
+#pragma GCC unroll 3
+    for (int four = 0; four < (R + 3) / 4; ++four) fours[four] += inner;
+    b += b_inner;
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int n = 0; n < N; ++n) store(c + r * m.c_row + n * kLanes, sums[r][n]);
+}
+
+using Block = void (*)(const Multiply&, const float*, const float*, float*);
+constexpr int kRows = 12;
+struct Blocks {
+  Block of_rows[kRows + 1];
+};
+template <int N, int... R>
+constexpr Blocks blocks(std::integer_sequence<int, R...>) {
+  return {{nullptr, multiply_block<R + 1, N>...}};
+}
+constexpr Blocks kBlocks[2] = {blocks<1>(std::make_integer_sequence<int, kRows>()),
+                               blocks<2>(std::make_integer_sequence<int, kRows>())};
+
+}  // namespace
+
+void multiply(const Multiply& m) {
+  for (int column = 0; column < m.columns; column += kPanel) {
+    const float* b = m.b + column / kPanel * m.b_panel;
+    const Blocks& blocks = kBlocks[m.columns - column >= kPanel ? 1 : 0];
+    for (int row = 0; row < m.rows; row += kRows) {
+      const int rows = m.rows - row < kRows ? m.rows - row : kRows;
+      blocks.of_rows[rows](m, m.a + row * m.a_row, b, m.c + row * m.c_row + column);
+    }
+  }
+}
+
+void transform_input(const float* src, const Image& image, int y, int x, float* v, std::int64_t stride) {
+  const std::int64_t row = std::int64_t{1} * image.width * image.channels;
+  const bool inside = y >= 0 && x >= 0 && y + kTile <= image.height && x + kTile <= image.width;
+  for (int c = 0; c < image.channels; c += kLanes) {
+    const float* first = src + y * row + std::int64_t{1} * x * image.channels + c;
+    V t[kTile][kTile];
+    for (int i = 0; i < kTile; ++i) {
+      V d[kTile];
+      const float* p = first + i * row;
+      if (inside) {
+#pragma GCC unroll 6
+        for (int j = 0; j < kTile; ++j) d[j] = load(p + j * image.channels);
+      } else {
+        const bool row_inside = y + i >= 0 && y + i < image.height;
+#pragma GCC unroll 6
+        for (int j = 0; j < kTile; ++j)
+          d[j] = row_inside && x + j >= 0 && x + j < image.width ? load(p + j * image.channels) : V{};
+      }
+      input_row(d);
+#pragma GCC unroll 6
+      for (int j = 0; j < kTile; ++j) t[i][j] = d[j];
+    }
+    for (int j = 0; j < kTile; ++j) {
+      V d[kTile];
+#pragma GCC unroll 6
+      for (int i = 0; i < kTile; ++i) d[i] = t[i][j];
+      input_row(d);
+#pragma GCC unroll 6
+      for (int i = 0; i < kTile; ++i) store(v + (i * kTile + j) * stride + c, d[i]);
+    }
+  }
+}
+
+void transform_output(const float* m, std::int64_t stride, float* dst, const Image& image, int y, int x) {
+  const int rows = smaller(kOut, image.height - y), columns = smaller(kOut, image.width - x);
+  for (int c = 0; c < image.channels; c += kLanes) {
+    V t[kOut][kTile];
+    for (int j = 0; j < kTile; ++j) {
+      V column[kTile], out[kOut];
+#pragma GCC unroll 6
+      for (int i = 0; i < kTile; ++i) column[i] = load(m + (i * kTile + j) * stride + c);
+      output_row(column, out);
+#pragma GCC unroll 4
+      for (int i = 0; i < kOut; ++i) t[i][j] = out[i];
+    }
+    for (int i = 0; i < rows; ++i) {
+      V out[kOut];
+      output_row(t[i], out);
+      float* p = dst + ((y + i) * std::int64_t{1} * image.width + x) * image.channels + c;
+      if (columns == kOut) {
+#pragma GCC unroll 4
+        for (int j = 0; j < kOut; ++j) store(p + j * image.channels, out[j]);
+      } else {
+        for (int j = 0; j < columns; ++j) store(p + j * image.channels, out[j]);
+      }
+    }
+  }
+}
+
+void transform_gradient(const float* d_dst, const Image& image, int first, int count, int y, int x, float* z,
+                        std::int64_t stride) {
+  const int rows = smaller(kOut, image.height - y), columns = smaller(kOut, image.width - x);
+  for (int c = 0; c < count; c += kLanes) {
+    V t[kOut][kTile];
+    for (int i = 0; i < kOut; ++i) {
+      V d[kOut];
+      const float* p = d_dst + ((y + i) * std::int64_t{1} * image.width + x) * image.channels + first + c;
+#pragma GCC unroll 4
+      for (int j = 0; j < kOut; ++j) d[j] = i < rows && j < columns ? load(p + j * image.channels) : V{};
+      gradient_row(d, t[i]);
+    }
+    for (int j = 0; j < kTile; ++j) {
+      V column[kOut], out[kTile];
+#pragma GCC unroll 4
+      for (int i = 0; i < kOut; ++i) column[i] = t[i][j];
+      gradient_row(column, out);
+#pragma GCC unroll 6
+      for (int i = 0; i < kTile; ++i) store(z + (i * kTile + j) * stride + c, out[i]);
+    }
+  }
+}
+
+void transform_filters(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
+                       std::int64_t stride) {
+  alignas(64) float lanes[9][kLanes];
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (int tap = 0; tap < 9; ++tap) lanes[rotated ? 8 - tap : tap][lane] = taps[lane * lane_stride + tap];
+  V t[3][kTile];
+  for (int i = 0; i < 3; ++i) {
+    const V g[3] = {load(lanes[3 * i]), load(lanes[3 * i + 1]), load(lanes[3 * i + 2])};
+    filter_row(g, t[i]);
+  }
+  for (int j = 0; j < kTile; ++j) {
+    const V g[3] = {t[0][j], t[1][j], t[2][j]};
+    V out[kTile];
+    filter_row(g, out);
+    for (int i = 0; i < kTile; ++i) store(u + (i * kTile + j) * stride, out[i]);
+  }
+}
+
+void transform_filter_gradients(const float* m, std::int64_t stride, float* taps, std::int64_t tap_stride) {
+  V t[3][kTile];
+  for (int j = 0; j < kTile; ++j) {
+    V column[kTile], g[3];
+    for (int i = 0; i < kTile; ++i) column[i] = load(m + (i * kTile + j) * stride);
+    filter_gradient_row(column, g);
+    for (int i = 0; i < 3; ++i) t[i][j] = g[i];
+  }
+  for (int i = 0; i < 3; ++i) {
+    V g[3];
+    filter_gradient_row(t[i], g);
+    for (int j = 0; j < 3; ++j) store(taps + (3 * i + j) * tap_stride, g[j]);
+  }
+}
+
+}  // namespace paceline::engine::cpu::winograd
+#pragma GCC pop_options
+
+namespace paceline::engine::cpu::winograd {
+bool is_here() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+}  // namespace paceline::engine::cpu::winograd
+#endif

@@ -1,0 +1,66 @@
+#pragma once
+
+/// The parts of a 3x3 convolution by Winograd's minimal filtering F(4x4, 3x3), for AVX-512.
+///
+/// A tile is 6x6 input pixels that give 4x4 output pixels. In the transformed domain a tile has 36 positions;
+/// at each, the sum over channels is a matrix product, with a quarter of the multiplications of the direct
+/// form. Everything is laid out [position][tile or channel][channel], channels innermost in whole vectors
+/// of 16.
+///
+/// Points of evaluation are 0, +-5/8, +-3/2 and infinity: with the textbook's 0, +-1, +-2 the rounding error
+/// is about three times as large.
+///
+/// Source   Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016; the general
+/// points by the
+///          Toom-Cook construction
+/// Threads  none of its own
+
+#include <cstdint>
+
+namespace paceline::engine::cpu::winograd {
+
+constexpr int kTile = 6, kOut = 4, kPositions = kTile * kTile;
+constexpr int kPanel = 32;  ///< columns of `b` that lie together in multiply()
+
+/// One sample's values, [height][width][channels].
+struct Image {
+  int height = 0, width = 0, channels = 0;
+};
+
+/// c [rows][columns] = a [rows][inner] * b [inner][columns], added to c when `adds`. Element (r, i) of `a`
+/// lies at a[r * a_row + i * a_inner], where one of the two strides is 1; element (i, j) of `b` at b[j /
+/// kPanel * b_panel + i * b_inner + j % kPanel]. `columns` is a multiple of 16.
+struct Multiply {
+  int rows = 0, columns = 0, inner = 0;
+  const float* a = nullptr;
+  std::int64_t a_row = 0, a_inner = 0;
+  const float* b = nullptr;
+  std::int64_t b_inner = 0, b_panel = 0;
+  float* c = nullptr;
+  std::int64_t c_row = 0;
+  bool adds = false;
+};
+
+/// Whether this machine can run them.
+[[nodiscard]] bool is_here();
+
+/// The input tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
+/// [channels].
+void transform_input(const float* src, const Image& image, int y, int x, float* v, std::int64_t stride);
+/// Positions at m + p * stride, [channels], to the 4x4 output pixels from (y, x) on; those outside are
+/// dropped.
+void transform_output(const float* m, std::int64_t stride, float* dst, const Image& image, int y, int x);
+/// The 4x4 pixels from (y, x) on of an output's gradient, channels [first, first + count): the transpose of
+/// transform_output.
+void transform_gradient(const float* d_dst, const Image& image, int first, int count, int y, int x, float* z,
+                        std::int64_t stride);
+/// 16 filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn.
+void transform_filters(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
+                       std::int64_t stride);
+/// Positions at m + p * stride of 16 filters' gradients, to tap t at taps + t * tap_stride: the transpose of
+/// transform_filters.
+void transform_filter_gradients(const float* m, std::int64_t stride, float* taps, std::int64_t tap_stride);
+
+void multiply(const Multiply& args);
+
+}  // namespace paceline::engine::cpu::winograd

@@ -1,0 +1,117 @@
+#include "engine/cpu/methods.h"
+
+#include <algorithm>
+
+#include "engine/cpu/kernels/winograd.h"
+#include "engine/cpu/pieces.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+/// Where one product by tap and pixel is faster than oneDNN: few pixels, many channels, and samples to fill
+/// the rows.
+bool wants_taps(const ProductShape& s) {
+  constexpr int kPixels = 16, kChannels = 256, kSamples = 32;
+  return s.kernel > 1 && s.dst_pixels() <= kPixels && s.src.channels >= kChannels &&
+         s.dst.channels >= kChannels && s.samples >= kSamples;
+}
+
+std::int64_t winograd_tiles(const ProductShape& s) {
+  return std::int64_t{1} * ((s.dst.height + 3) / 4) * ((s.dst.width + 3) / 4);
+}
+
+/// Where a quarter of the multiplications pays for the transforms: enough channels, and no more weights than
+/// their fourfold form can be read again for every block of tiles.
+bool wants_winograd(const ProductShape& s) {
+  constexpr int kLeastChannels = 32, kMostChannels = 256, kTiles = 48;
+  return std::min(s.src.channels, s.dst.channels) >= kLeastChannels &&
+         std::max(s.src.channels, s.dst.channels) <= kMostChannels && s.dst_pixels() > 16 &&
+         s.samples * winograd_tiles(s) >= kTiles;
+}
+
+}  // namespace
+
+std::string_view name_of(Method method) {
+  switch (method) {
+    case Method::winograd:
+      return "winograd";
+    case Method::taps:
+      return "taps";
+    case Method::onednn:
+      return "onednn";
+  }
+  return "";
+}
+
+std::optional<std::string> refusal(Method method, const ProductShape& s) {
+  switch (method) {
+    case Method::winograd:
+      if (s.is_dense || s.kernel != 3 || s.stride != 1) return "is for 3x3 convolutions with stride 1";
+      if (s.bias) return "adds no bias";
+      if (s.type != Storage::f32 || s.dst_type != Storage::f32 || s.in_blocks) return "is for fp32";
+      if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
+      if (!winograd::is_here()) return "needs AVX-512";
+      if (s.padding > 2) return "has at most 2 pixels of padding";
+      return std::nullopt;
+    case Method::taps:
+      if (s.is_dense) return "is for convolutions";
+      if (s.bias) return "adds no bias";
+      if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
+      return std::nullopt;
+    case Method::onednn:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Method usual_method(const ProductShape& batch) {
+  if (!refusal(Method::winograd, batch) && wants_winograd(batch)) return Method::winograd;
+  if (!refusal(Method::taps, batch) && wants_taps(batch)) return Method::taps;
+  return Method::onednn;
+}
+
+std::string why_not_others(Method chosen, const ProductShape& batch) {
+  std::string text;
+  for (const Method method : kMethods) {
+    if (method == chosen) continue;
+    if (!text.empty()) text += "; ";
+    text += std::string(name_of(method)) + " ";
+    const auto refused = refusal(method, batch);
+    if (refused) {
+      text += *refused;
+    } else if (method == Method::winograd) {
+      text += "wants 32 to 256 channels and images above 4x4";
+    } else if (method == Method::taps) {
+      text += "wants many channels and samples, and few pixels";
+    } else {
+      text += "comes last";
+    }
+  }
+  return text;
+}
+
+int samples_of_piece(Method method, const ProductShape& batch, Direction direction) {
+  const int usual = samples_of_piece(batch, direction);
+  if (method == Method::taps) return batch.samples;  // its parts share the batch
+  if (method == Method::onednn || direction == Direction::d_weight) return usual;
+  // Winograd reads four times the weights for a piece: the more of them, the more tiles that must be worth
+  // it.
+  const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;
+  const std::int64_t samples = (tiles + winograd_tiles(batch) - 1) / winograd_tiles(batch);
+  return static_cast<int>(std::clamp<std::int64_t>(samples, usual, batch.samples));
+}
+
+std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& piece, Direction direction,
+                                           const ProductKernel* like) {
+  switch (method) {
+    case Method::winograd:
+      return make_winograd_kernel(piece, direction);
+    case Method::taps:
+      return make_tap_kernel(piece, direction);
+    case Method::onednn:
+      break;
+  }
+  return make_onednn_kernel(piece, direction, like);
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,40 @@
+#pragma once
+
+/// The ways to compute a convolution or a dense layer, and which of them a direction takes.
+///
+/// An ordered list: own kernels first, oneDNN, which can compute anything, last.
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/cpu/product.h"
+
+namespace paceline::engine::cpu {
+
+enum class Method { winograd, taps, onednn };
+inline constexpr std::array kMethods = {Method::winograd, Method::taps, Method::onednn};
+
+[[nodiscard]] std::string_view name_of(Method method);
+
+/// Why `method` cannot compute `batch` (a shape whose samples are the whole batch); empty when it can.
+[[nodiscard]] std::optional<std::string> refusal(Method method, const ProductShape& batch);
+
+/// What the shape wants by rule, among those that can. The rules are measurements of one machine
+/// (docs/decisions/cpu-layout.md, winograd.md); they depend on nothing but the shape.
+[[nodiscard]] Method usual_method(const ProductShape& batch);
+
+/// One sentence: why `chosen` and not each of the others.
+[[nodiscard]] std::string why_not_others(Method chosen, const ProductShape& batch);
+
+/// Samples of a piece, for a direction of `batch` by `method`.
+[[nodiscard]] int samples_of_piece(Method method, const ProductShape& batch, Direction direction);
+
+/// The kernel for one piece; see make_onednn_kernel for `like`.
+[[nodiscard]] std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& piece,
+                                                         Direction direction, const ProductKernel* like);
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,43 @@
+#include "engine/cpu/pieces.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/cpu/parallel.h"
+
+namespace paceline::engine::cpu {
+
+int samples_of_piece(const ProductShape& batch, Direction direction) {
+  // A gradient's piece writes a whole copy of the weights, to be summed up later: it wants enough pixels for
+  // that to be little. The others read the weights once a piece, from a far cache.
+  const bool sums = direction == Direction::d_weight;
+  const std::int64_t most_pieces = sums ? 8 : kMostParts;
+  const std::int64_t pixels = sums ? 2048 : batch.is_dense ? 32 : 256;
+  constexpr std::int64_t kProducts = 50'000'000;  // about half a millisecond on one core
+  const std::int64_t samples = std::max({(pixels + batch.dst_pixels() - 1) / batch.dst_pixels(),
+                                         (kProducts + batch.products() - 1) / batch.products(),
+                                         (batch.samples + most_pieces - 1) / most_pieces});
+  if (samples >= batch.samples) return batch.samples;
+  const std::int64_t pieces = (batch.samples + samples - 1) / samples;
+  return static_cast<int>((batch.samples + pieces - 1) / pieces);
+}
+
+Pieces::Pieces(const ProductShape& batch, int samples, const Make& make)
+    : batch_(batch.samples), samples_(std::min(samples, batch.samples)) {
+  base::expects(samples_ >= 1, "a piece has samples");
+  ProductShape piece = batch;
+  piece.samples = samples_;
+  full_ = make(piece, nullptr);
+  if (const int rest = batch_ % samples_; rest > 0) {
+    piece.samples = rest;
+    last_ = make(piece, full_.get());
+    base::expects(last_->packed_bytes() == full_->packed_bytes() && last_->parts() == full_->parts(),
+                  "the last piece is like the others");
+  }
+}
+
+std::int64_t Pieces::scratchpad_bytes() const {
+  return std::max(full_->scratchpad_bytes(), last_ ? last_->scratchpad_bytes() : 0);
+}
+
+}  // namespace paceline::engine::cpu

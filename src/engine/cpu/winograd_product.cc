@@ -1,0 +1,223 @@
+// 3x3 convolutions with stride 1 by Winograd's minimal filtering (kernels/winograd.h): blocks of tiles are
+// transformed, multiplied at each of 36 positions, and transformed back, all while they are in the cache.
+//
+// Legend: C channels that come in, K that go out (d_src: the other way round), T tiles of a block.
+//   v [36][T][C] the tiles · u [36][panel][C][32] the weights · m [36][T][K] their products
+//   d_weight: z [36][T][K'] the output's gradient, sums [36][C][K'], for K' of the K channels, which are its
+//   parts.
+//
+// Rounding: errors are about four times those of the direct form (docs/decisions/winograd.md).
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/cpu/kernels/winograd.h"
+#include "engine/cpu/memory.h"
+#include "engine/cpu/product.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using namespace winograd;
+
+constexpr int kLanes = 16;
+constexpr int kRows = 12;           ///< rows that multiply() does best
+constexpr int kPartChannels = 128;  ///< of a part of d_weight: the more, the fewer times v is made
+constexpr std::int64_t kBlockBytes = 448 << 10;  ///< of v and m (or z): they stay in the second-level cache
+
+int rounded_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+class WinogradKernel final : public ProductKernel {
+ public:
+  WinogradKernel(const ProductShape& shape, Direction direction)
+      : s_(shape),
+        direction_(direction),
+        from_(direction == Direction::d_src ? image(shape.dst) : image(shape.src)),
+        to_(direction == Direction::d_src ? image(shape.src) : image(shape.dst)),
+        padding_(direction == Direction::d_src ? 2 - shape.padding : shape.padding),
+        tiles_down_((to_.height + kOut - 1) / kOut),
+        tiles_across_((to_.width + kOut - 1) / kOut),
+        block_(tiles_of_block()) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override {
+    return 4 * (direction_ == Direction::d_weight ? s_.weights() : kPositions * u_stride());
+  }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override {
+    const std::int64_t tiles = kPositions * (v_stride() + m_stride());
+    return 4 * (direction_ == Direction::d_weight ? tiles + kPositions * sum_stride() : tiles);
+  }
+
+  void pack(const float* weights, void* packed) const override {
+    auto* u = static_cast<float*>(packed);
+    const bool rotates = direction_ == Direction::d_src;
+    // A filter's taps: of output channel k and input channel c at (k * C + c) * 9.
+    const std::int64_t of_in = rotates ? std::int64_t{9} * s_.src.channels : 9;
+    const std::int64_t of_out = rotates ? 9 : std::int64_t{9} * s_.src.channels;
+    for (int out = 0; out < panels() * kPanel; out += kLanes)
+      for (int in = 0; in < from_.channels; ++in) {
+        float* at = u + (std::int64_t{1} * (out / kPanel) * from_.channels + in) * kPanel + out % kPanel;
+        if (out < to_.channels) {
+          transform_filters(weights + out * of_out + in * of_in, of_out, rotates, at, u_stride());
+        } else {
+          for (int p = 0; p < kPositions; ++p) std::fill_n(at + p * u_stride(), kLanes, 0.0f);
+        }
+      }
+  }
+
+  /// [tap][in][out] -> [out][in][tap].
+  void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
+    const int in = s_.src.channels, out = s_.dst.channels;
+    pool.run(out / kLanes, [&](int group, int) {
+      const int first = group * kLanes;
+      for (int c = 0; c < in; ++c)
+        for (int k = first; k < first + kLanes; ++k)
+          for (int tap = 0; tap < 9; ++tap)
+            d_weights[(std::int64_t{1} * k * in + c) * 9 + tap] =
+                packed[(std::int64_t{1} * tap * in + c) * out + k];
+    });
+  }
+
+  [[nodiscard]] int parts() const override {
+    return direction_ == Direction::d_weight ? (to_.channels + kPartChannels - 1) / kPartChannels : 1;
+  }
+
+  void run(const Operands& o, int part) const override {
+    switch (direction_) {
+      case Direction::forward:
+        return convolve(static_cast<const float*>(o.src), static_cast<float*>(o.dst), o);
+      case Direction::d_src:
+        return convolve(static_cast<const float*>(o.d_dst), static_cast<float*>(o.d_src), o);
+      case Direction::d_weight:
+        return sum_gradient(o, part * kPartChannels,
+                            std::min(kPartChannels, to_.channels - part * kPartChannels));
+    }
+  }
+
+  [[nodiscard]] std::string name() const override { return "own Winograd 4x4 avx512"; }
+
+ private:
+  static Image image(const graph::Shape& shape) { return {shape.height, shape.width, shape.channels}; }
+
+  /// Channels of m, or of z and the sums: all that go out, or a part of them.
+  [[nodiscard]] int width() const {
+    return direction_ == Direction::d_weight ? std::min(kPartChannels, to_.channels) : to_.channels;
+  }
+  [[nodiscard]] int panels() const { return (to_.channels + kPanel - 1) / kPanel; }
+
+  // Floats from one position to the next; one vector more than needed, so that positions do not all fall on
+  // the same lines of the first-level cache.
+  [[nodiscard]] std::int64_t u_stride() const {
+    return std::int64_t{1} * panels() * kPanel * from_.channels + kLanes;
+  }
+  [[nodiscard]] std::int64_t v_stride() const { return std::int64_t{1} * block_ * from_.channels + kLanes; }
+  [[nodiscard]] std::int64_t m_stride() const { return std::int64_t{1} * block_ * width() + kLanes; }
+  [[nodiscard]] std::int64_t sum_stride() const {
+    return std::int64_t{1} * from_.channels * width() + kLanes;
+  }
+
+  [[nodiscard]] int tiles() const { return s_.samples * tiles_down_ * tiles_across_; }
+
+  /// Few enough to stay in the cache, and enough to be worth reading the weights once more.
+  [[nodiscard]] int tiles_of_block() const {
+    const std::int64_t bytes = std::int64_t{4} * kPositions * (from_.channels + width());
+    const int fitting = static_cast<int>(kBlockBytes / bytes) / kRows * kRows;
+    const int worth = direction_ == Direction::d_weight || from_.channels > 128 ? 8 * kRows : 2 * kRows;
+    return std::min(std::max(fitting, worth), rounded_up(tiles(), kRows));
+  }
+
+  struct Tile {
+    int sample, y, x;
+  };
+  [[nodiscard]] Tile tile(int index) const {
+    const int of_sample = tiles_down_ * tiles_across_, rest = index % of_sample;
+    return {index / of_sample, rest / tiles_across_ * kOut, rest % tiles_across_ * kOut};
+  }
+
+  void convolve(const float* src, float* dst, const Operands& o) const {
+    auto* v = static_cast<float*>(o.scratchpad);
+    float* m = v + kPositions * v_stride();
+    const auto* u = static_cast<const float*>(o.packed);
+    for (int first = 0; first < tiles(); first += block_) {
+      const int count = std::min(block_, tiles() - first);
+      transform_tiles(src, first, count, v);
+      for (int p = 0; p < kPositions; ++p)
+        multiply({.rows = count,
+                  .columns = to_.channels,
+                  .inner = from_.channels,
+                  .a = v + p * v_stride(),
+                  .a_row = from_.channels,
+                  .a_inner = 1,
+                  .b = u + p * u_stride(),
+                  .b_inner = kPanel,
+                  .b_panel = std::int64_t{kPanel} * from_.channels,
+                  .c = m + p * m_stride(),
+                  .c_row = to_.channels});
+      for (int t = 0; t < count; ++t) {
+        const Tile at = tile(first + t);
+        transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), dst + at.sample * elements(to_),
+                         to_, at.y, at.x);
+      }
+    }
+  }
+
+  void sum_gradient(const Operands& o, int first_channel, int channels) const {
+    auto* v = static_cast<float*>(o.scratchpad);
+    float* z = v + kPositions * v_stride();
+    float* sums = z + kPositions * m_stride();
+    const auto* d_dst = static_cast<const float*>(o.d_dst);
+    for (int first = 0; first < tiles(); first += block_) {
+      const int count = std::min(block_, tiles() - first);
+      transform_tiles(static_cast<const float*>(o.src), first, count, v);
+      for (int t = 0; t < count; ++t) {
+        const Tile at = tile(first + t);
+        transform_gradient(d_dst + at.sample * elements(to_), to_, first_channel, channels, at.y, at.x,
+                           z + std::int64_t{1} * t * channels, m_stride());
+      }
+      for (int p = 0; p < kPositions; ++p)
+        multiply({.rows = from_.channels,
+                  .columns = channels,
+                  .inner = count,
+                  .a = v + p * v_stride(),
+                  .a_row = 1,
+                  .a_inner = from_.channels,
+                  .b = z + p * m_stride(),
+                  .b_inner = channels,
+                  .b_panel = kPanel,
+                  .c = sums + p * sum_stride(),
+                  .c_row = channels,
+                  .adds = first > 0});
+    }
+    const std::int64_t tap_stride = std::int64_t{1} * from_.channels * to_.channels;
+    for (int c = 0; c < from_.channels; ++c)
+      for (int k = 0; k < channels; k += kLanes)
+        transform_filter_gradients(sums + std::int64_t{1} * c * channels + k, sum_stride(),
+                                   o.d_weight + std::int64_t{1} * c * to_.channels + first_channel + k,
+                                   tap_stride);
+  }
+
+  void transform_tiles(const float* src, int first, int count, float* v) const {
+    for (int t = 0; t < count; ++t) {
+      const Tile at = tile(first + t);
+      transform_input(src + at.sample * elements(from_), from_, at.y - padding_, at.x - padding_,
+                      v + std::int64_t{1} * t * from_.channels, v_stride());
+    }
+  }
+  static std::int64_t elements(const Image& image) {
+    return std::int64_t{1} * image.height * image.width * image.channels;
+  }
+
+  const ProductShape s_;
+  const Direction direction_;
+  const Image from_, to_;  ///< read and written; of d_weight: the input and the output
+  const int padding_;
+  const int tiles_down_, tiles_across_;
+  const int block_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape, Direction direction) {
+  return std::make_unique<WinogradKernel>(shape, direction);
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,62 @@
+#include "engine/cpu/pieces.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::engine::cpu {
+namespace {
+
+ProductShape layer(int channels, int size, int samples) {
+  return {.samples = samples,
+          .src = {channels, size, size},
+          .dst = {channels, size, size},
+          .kernel = 3,
+          .padding = 1};
+}
+
+TEST(Pieces, HaveEnoughWorkForTheirCostAndAreEnoughForManyThreads) {
+  // resnet18-cifar at batch 128: the layers' pieces, forward and for the weight gradient.
+  EXPECT_EQ(samples_of_piece(layer(64, 32, 128), Direction::forward), 4);
+  EXPECT_EQ(samples_of_piece(layer(64, 32, 128), Direction::d_weight), 16);
+  EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::d_src), 4);
+  EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::d_weight), 32);
+  EXPECT_EQ(samples_of_piece(layer(512, 4, 128), Direction::d_weight), 128);
+  // Too little to share.
+  EXPECT_EQ(samples_of_piece(layer(4, 8, 16), Direction::forward), 16);
+}
+
+TEST(Pieces, CoverEveryBatch) {
+  for (const int batch : {1, 2, 7, 16, 33, 127, 128, 1000})
+    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+      const auto shape = layer(64, 32, batch);
+      const int samples = samples_of_piece(shape, direction);
+      ASSERT_GE(samples, 1);
+      ASSERT_LE(samples, batch);
+    }
+  struct Fake final : ProductKernel {
+    explicit Fake(int samples) : samples(samples) {}
+    [[nodiscard]] std::int64_t packed_bytes() const override { return 64; }
+    [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 10 * samples; }
+    void pack(const float*, void*) const override {}
+    void unpack(base::ThreadPool&, const float*, float*) const override {}
+    void run(const Operands&, int) const override {}
+    [[nodiscard]] std::string name() const override { return std::to_string(samples); }
+    int samples;
+  };
+  for (const auto& [batch, samples] : {std::pair{7, 3}, {8, 4}, {5, 9}, {33, 32}, {1, 1}}) {
+    const Pieces pieces(layer(16, 8, batch), samples, [](const ProductShape& piece, const ProductKernel*) {
+      return std::make_unique<Fake>(piece.samples);
+    });
+    int next = 0;
+    for (int piece = 0; piece < pieces.count(); ++piece) {
+      EXPECT_EQ(pieces.first(piece), next);
+      EXPECT_EQ(pieces.kernel(piece).name(), std::to_string(pieces.size(piece)));
+      next += pieces.size(piece);
+    }
+    EXPECT_EQ(next, batch);
+    EXPECT_EQ(pieces.tasks(), pieces.count());
+    EXPECT_EQ(pieces.scratchpad_bytes(), 10 * std::min(batch, samples));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::engine::cpu
