@@ -10,7 +10,7 @@ namespace {
 
 using measure::Record;
 
-constexpr double kBusy = 0.5;  ///< load a core, above which somebody else is at work
+constexpr double kBusy = 0.1;  ///< of the cores, kept busy by others: above it times are somebody else's
 
 void check_batches(const Record& record, std::vector<Finding>& findings) {
   if (record.local_batch * record.workers != record.global_batch)
@@ -78,6 +78,25 @@ void check_accuracy(const Record& record, std::vector<Finding>& findings) {
   }
 }
 
+/// A window of few steps begins with the loader's queue full, so a loader that is too slow for the steps
+/// would not yet have shown: the warm-up must be as long as the queue.
+void check_queue(const Record& record, std::vector<Finding>& findings) {
+  constexpr int kQueue = 3;             // batches that a loader holds ready
+  constexpr double kFastEnough = 1.25;  // times the steps' own rate
+  if (record.window.unit != "steps" || record.window.warmup_steps >= kQueue) return;
+  for (const auto& rank : record.ranks) {
+    if (rank.loader_prepare_s <= 0 || rank.wall_s <= 0) continue;
+    const double speed = rank.wall_s * std::max(1, rank.loader_threads) / rank.loader_prepare_s;
+    if (speed >= kFastEnough) continue;
+    findings.push_back(
+        {false,
+         fmt::format("the loader is {:.2f} times as fast as the steps and {} batches were ready before the "
+                     "window began: give --warmup-steps {} or more to see what it costs",
+                     speed, kQueue, kQueue)});
+    return;
+  }
+}
+
 void check_timing(const Record& record, std::vector<Finding>& findings) {
   if (record.status != "complete") return;
   if (record.window.unit == "steps" && record.window.warmup_steps == 0)
@@ -109,23 +128,26 @@ std::vector<Finding> check(const Record& record) {
   check_ledger(record, findings);
   check_accuracy(record, findings);
   check_timing(record, findings);
+  check_queue(record, findings);
   check_memory(record, findings);
   return findings;
 }
 
-std::optional<Finding> busy_at_start(std::span<const Record> records) {
-  const Record* first = nullptr;
+std::optional<Finding> busy(std::span<const Record> records) {
+  int known = 0, disturbed = 0;
+  const Record* worst = nullptr;
   for (const Record& record : records) {
-    const bool ran = record.window.steps > 0 && !record.created.empty();
-    if (ran && (first == nullptr || record.created < first->created)) first = &record;
+    if (!record.window.others_cores) continue;
+    ++known;
+    if (*record.window.others_cores <= kBusy * record.environment.cores) continue;
+    ++disturbed;
+    if (worst == nullptr || *record.window.others_cores > *worst->window.others_cores) worst = &record;
   }
-  if (first == nullptr || first->environment.cores <= 0) return std::nullopt;
-  const auto& machine = first->environment;
-  if (machine.load_before <= kBusy * machine.cores) return std::nullopt;
+  if (worst == nullptr) return std::nullopt;
   return Finding{
-      false, fmt::format("the machine was busy with something else when the measuring began (load {:.1f} on "
-                         "{} cores): times are too long and intervals too wide",
-                         machine.load_before, machine.cores)};
+      false, fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f} of "
+                         "{} cores, {}): times are too long and intervals too wide",
+                         disturbed, known, *worst->window.others_cores, worst->environment.cores, worst->id)};
 }
 
 }  // namespace paceline::analysis

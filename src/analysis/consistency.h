@@ -19,9 +19,9 @@ struct Finding {
 
 [[nodiscard]] std::vector<Finding> check(const measure::Record& record);
 
-/// Whether the machine was busy with something else when the measuring began: the load before the earliest
-/// record (before later ones it is the study's own). Nothing where it was not.
-[[nodiscard]] std::optional<Finding> busy_at_start(std::span<const measure::Record> records);
+/// Whether other programs used the processors while something was measured, in how many windows and how much
+/// at worst. Nothing where they did not, or where no window knows.
+[[nodiscard]] std::optional<Finding> busy(std::span<const measure::Record> records);
 
 /// Workers that `steps` an epoch imply: samples / (steps x local batch), rounded. 3,120 steps in 40 epochs of
 /// 60,000 samples at 128 a worker are 6 workers.

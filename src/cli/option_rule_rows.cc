@@ -100,11 +100,16 @@ std::vector<Option> rule_rows() {
              named<train::ScheduleKind>(t, train::schedule_kind_names(), train::schedule_kind);
        },
        [](const S& s) { return std::string(train::name(s.train.schedule.kind)); }},
-      {"warmup", "EPOCHS", kRule, "linear rise of the learning rate in front of any schedule", kRuns,
+      {"warmup", "EPOCHS", kRule,
+       "linear rise of the learning rate in front of any schedule; converge: a fifth of the training, at "
+       "most 1"
+       " epoch",
+       kRuns,
        [](S& s, Text t) { s.train.schedule.warmup_epochs = s.study.converge.warmup_epochs = decimal(t); },
        [](const S& s) {
-         return as_text(s.command == kConverge ? s.study.converge.warmup_epochs
-                                               : s.train.schedule.warmup_epochs);
+         const double convergence = s.study.converge.warmup_epochs;
+         if (s.command == kConverge) return convergence < 0 ? std::string() : as_text(convergence);
+         return as_text(s.train.schedule.warmup_epochs);
        }},
       {"step-epochs", "E", kRule, "step: every so many epochs ...", kRuns,
        [](S& s, Text t) { s.train.schedule.step_epochs = decimal(t, {.open_below = true}); },

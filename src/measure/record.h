@@ -111,11 +111,13 @@ struct Record {
   struct Window {
     std::string unit;  ///< "epoch" or "steps"
     std::int64_t warmup_steps = 0;
-    std::int64_t steps = 0;    ///< measured, of each rank
-    std::int64_t samples = 0;  ///< of all ranks together
-    double wall_s = 0;         ///< longest over ranks, barrier to barrier
+    std::int64_t steps = 0;              ///< measured, of each rank
+    std::int64_t samples = 0;            ///< of all ranks together
+    double wall_s = 0;                   ///< longest over ranks, barrier to barrier
+    std::optional<double> others_cores;  ///< cores that other programs kept busy meanwhile, on average
   } window;
-  std::optional<double> first_step_s;  ///< from the command to its first step: data opened, kernels made, first batch there
+  std::optional<double>
+      first_step_s;  ///< from the command to its first step: data opened, kernels made, first batch there
 
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker

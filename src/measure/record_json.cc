@@ -120,6 +120,7 @@ void fields(A& archive, In<A, Record::Window>& value) {
   archive("steps", value.steps);
   archive("samples", value.samples);
   archive("wall_s", value.wall_s);
+  archive("others_cores", value.others_cores);
 }
 
 template <typename A>

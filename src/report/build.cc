@@ -125,7 +125,7 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
     warnings.push_back(
         "More workers shared the same cores (marked †): a worker had fewer threads than the baseline's, so "
         "the ideal is not the number of workers.");
-  if (const auto busy = analysis::busy_at_start(conclusions.records)) {
+  if (const auto busy = analysis::busy(conclusions.records)) {
     std::string sentence = busy->text + ".";
     sentence[0] = 'T';
     warnings.push_back(std::move(sentence));

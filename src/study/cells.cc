@@ -52,6 +52,10 @@ const std::vector<std::string> kVariants{"baseline",          "large batch", "+ 
 /// Source   You, Gitman, Ginsburg, "Large batch training of convolutional networks", 2017
 constexpr double kLarsRate = 20;
 
+/// How long convergence trains where nobody says: long enough that a warm-up is a part of it, not the whole.
+constexpr double kConvergeEpochs = 5;
+constexpr double kWarmupPart = 0.2;
+
 void apply_variant(train::Options& options, const std::string& variant, const ConvergeAxes& axes) {
   options.lr_batch = axes.baseline_batch;
   if (variant == "baseline") options.workers = 1;
@@ -60,7 +64,8 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
   options.scale_lr =
       variant == "baseline" || variant == "large batch" ? train::LrScaling::none : train::LrScaling::linear;
   if (variant == "+ linear, warm-up" || variant == "+ LARS" || variant == "+ sync BN")
-    options.schedule.warmup_epochs = axes.warmup_epochs;
+    options.schedule.warmup_epochs =
+        axes.warmup_epochs >= 0 ? axes.warmup_epochs : std::min(1.0, kWarmupPart * options.epochs);
   if (variant == "+ LARS") {
     options.rule = {.kind = engine::UpdateKind::lars,
                     .momentum = options.rule.momentum,
@@ -101,7 +106,9 @@ std::vector<Cell> scale_cells(const train::Options& asked, const Axes& axes) {
   return cells;
 }
 
-std::vector<Cell> converge_cells(const train::Options& base, const ConvergeAxes& axes) {
+std::vector<Cell> converge_cells(const train::Options& asked, const ConvergeAxes& axes) {
+  train::Options base = asked;
+  if (base.epochs == 0 && base.steps == 0) base.epochs = kConvergeEpochs;
   const auto& variants = axes.variants.empty() ? kVariants : axes.variants;
   std::vector<Cell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat) {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "base/error.h"
@@ -17,19 +19,77 @@ std::filesystem::path record_path(const Runner& runner, const Cell& cell) {
   return runner.directory / "records" / (cell.id + ".json");
 }
 
-/// The record of an earlier run of the very same cell, if it is complete. A record of other settings is
-/// measured anew: it would answer another question.
-std::optional<Record> reusable(const Runner& runner, const Cell& cell) {
-  if (runner.directory.empty() || !std::filesystem::exists(record_path(runner, cell))) return std::nullopt;
-  Record record;
+/// The complete record that stands under the cell's name, if there is one. A damaged one is measured anew.
+std::optional<Record> complete_record(const Runner& runner, const Cell& cell) {
+  const auto path = record_path(runner, cell);
+  if (runner.directory.empty() || !std::filesystem::exists(path)) return std::nullopt;
   try {
-    record = measure::read_record(record_path(runner, cell));
+    Record record = measure::read_record(path);
+    if (record.status == "complete") return record;
   } catch (const base::Error&) {
-    return std::nullopt;  // damaged or of another version: measured anew
+    // damaged or of another version
   }
-  if (record.status != "complete" || record.settings != train::settings(cell.options)) return std::nullopt;
-  return record;
+  return std::nullopt;
 }
+
+/// Records of other settings answer another question, and hours of somebody's measuring: never overwritten.
+void require_same_settings(const Runner& runner, const Cell& cell, const Record& record) {
+  const auto wanted = train::settings(cell.options);
+  for (const auto& [name, value] : wanted) {
+    const auto there = record.settings.find(name);
+    if (there != record.settings.end() && there->second == value) continue;
+    base::fail(
+        base::ErrorKind::usage,
+        "{} was measured with --{} {}, and here it is {}: give another --out, or remove that directory",
+        record_path(runner, cell).string(), name, there == record.settings.end() ? "unknown" : there->second,
+        value);
+  }
+}
+
+/// Whether a record of the same settings is of this program, this machine and the same model and data: only
+/// then may its figures stand beside new ones.
+bool is_of_here(const Record& record, const measure::Environment& here, const train::Setup& setup) {
+  const auto& there = record.environment;
+  return there.host == here.host && there.cpu == here.cpu && there.cores == here.cores &&
+         there.build == here.build && there.version == here.version && there.libraries == here.libraries &&
+         record.model.parameters == setup.model.parameters &&
+         record.model.training_flops == setup.model.training_flops &&
+         record.data.train_samples == setup.data.train_samples &&
+         record.data.test_samples == setup.data.test_samples;
+}
+
+/// What an earlier, stopped study has already measured, by the cells' ids.
+class Kept {
+ public:
+  Kept(const std::vector<Cell>& cells, const Runner& runner) {
+    const auto here = measure::environment(runner.backend.libraries);
+    for (const Cell& cell : cells) {
+      auto record = complete_record(runner, cell);
+      if (!record) continue;
+      require_same_settings(runner, cell, *record);
+      if (is_of_here(*record, here, train::inspect(cell.options, runner.backend)))
+        records_.emplace(cell.id, std::move(*record));
+      else
+        foreign_.push_back(record_path(runner, cell));
+    }
+    if (foreign_.empty()) return;
+    const auto earlier = runner.directory / "earlier";
+    std::filesystem::create_directories(earlier);
+    for (const auto& path : foreign_)
+      std::filesystem::rename(
+          path, earlier / fmt::format("{}-{}", measure::read_record(path).created, path.filename().string()));
+  }
+
+  /// The record, once; it is moved out.
+  std::optional<Record> take(const std::string& id) {
+    auto node = records_.extract(id);
+    return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
+  }
+
+ private:
+  std::map<std::string, Record> records_;
+  std::vector<std::filesystem::path> foreign_;
+};
 
 void label(Record& record, const Cell& cell) {
   record.id = cell.id;
@@ -37,6 +97,20 @@ void label(Record& record, const Cell& cell) {
   record.scaling = cell.scaling;
   record.variant = cell.variant;
   record.repeat = cell.repeat;
+}
+
+void describe_without_plan(Record& record, const Runner& runner, const Cell& cell) {
+  train::Options probe = cell.options;
+  probe.global_batch = 0;
+  probe.local_batch = std::max<std::int64_t>(
+      {1, probe.shard, probe.batch_norm == engine::BatchNormMode::ghost ? probe.ghost_size : 1});
+  try {
+    const auto setup = train::inspect(probe, runner.backend);
+    record.model = setup.model;
+    record.data = setup.data;
+  } catch (const base::Error&) {
+    // No model or no data at all.
+  }
 }
 
 /// What can be said of a cell that is not run: its settings, its plan, and why.
@@ -63,7 +137,9 @@ Record skipped(const Runner& runner, const Cell& cell) {
     record.model = setup.model;
     record.data = setup.data;
   } catch (const base::Error&) {
-    // The reason for skipping is often the very one for which there is no plan.
+    // The reason for skipping is often the very one for which there is no plan: what a smaller batch would
+    // tell is still true of model and data.
+    describe_without_plan(record, runner, cell);
   }
   return record;
 }
@@ -88,10 +164,11 @@ Record run_cell(const Runner& runner, const Cell& cell) {
 }  // namespace
 
 std::vector<Record> run_cells(const std::vector<Cell>& cells, const Runner& runner) {
+  Kept kept_records(cells, runner);
   std::vector<Record> records;
   for (std::size_t i = 0; i < cells.size() && !runner.stop.stop_requested(); ++i) {
     const Cell& cell = cells[i];
-    auto kept = reusable(runner, cell);
+    auto kept = kept_records.take(cell.id);
     if (runner.cell)
       runner.cell(static_cast<int>(i), static_cast<int>(cells.size()), cell.id, kept.has_value());
     const bool fresh = !kept.has_value();

@@ -19,7 +19,7 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   if (!is_given(given, "model")) base.model = "resnet8-cifar";
   if (!is_given(given, "window-steps")) base.window_steps = 5;
   if (!is_given(given, "warmup-steps")) base.warmup_steps = 1;
-  base.window_seconds = 4;
+  if (!is_given(given, "window-seconds")) base.window_seconds = 4;
   if (!is_given(given, "repeats")) options.sweep.repeats = options.scale.repeats = 3;
   if (!is_given(given, "batches")) {
     options.sweep.batches = {8, 16, 32, 64, 128, 256, 512};
@@ -29,10 +29,10 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   if (!is_given(given, "mode")) options.scale.mode = "both";
   if (!is_given(given, "epochs")) base.epochs = 2;
   if (!is_given(given, "data")) base.data = "synthetic,train=10240,test=2000";
-  options.converge.baseline_batch = 64;
-  options.converge.large_batch = 512;
+  if (!is_given(given, "baseline-batch")) options.converge.baseline_batch = 64;
+  if (!is_given(given, "large-batch")) options.converge.large_batch = 512;
   // With few updates a rate that is good for a small batch diverges once it is scaled: begin lower.
-  if (!is_given(given, "lr")) base.lr = 0.05;
+  if (!is_given(given, "lr") && !is_given(given, "optimizer")) base.lr = 0.05;
 }
 
 std::vector<Cell> study_cells(const train::Options& base, const StudyOptions& options,

@@ -33,7 +33,8 @@ struct ConvergeAxes {
   std::int64_t baseline_batch = 128;  ///< global
   std::int64_t large_batch = 2048;    ///< global
   std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`
-  double warmup_epochs = 1;
+  double warmup_epochs =
+      -1;           ///< of the variants with warm-up; -1: a fifth of the training, at most one epoch
   int repeats = 1;  ///< seeds seed, seed + 1, ...
 };
 [[nodiscard]] std::vector<std::string> converge_variants();
@@ -82,6 +83,9 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
 
 /// Runs the cells in order; returns a record for each, skipped and failed ones included. A failed cell does
 /// not end the study: its record has status "failed" and the sentence. Stops early when asked to.
+/// Errors   Error(usage) before anything runs when the directory holds complete records of the same cells
+/// under other settings: they answer another question and are not overwritten. Records of the same settings
+/// from another program or machine are moved to directory/earlier and measured anew.
 [[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<Cell>& cells, const Runner& runner);
 
 }  // namespace paceline::study

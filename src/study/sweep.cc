@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "study/study.h"
 
 namespace paceline::study {
@@ -19,15 +20,28 @@ Cell sweep_cell(const train::Options& base, std::int64_t batch, int repeat) {
 
 double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-/// Why a batch cannot be measured; empty when it can.
+/// The smallest batch that the options' own rules allow: shards and ghost groups must divide it.
+std::int64_t smallest_batch(const train::Options& options) {
+  const std::int64_t ghosts =
+      options.batch_norm == engine::BatchNormMode::ghost ? static_cast<std::int64_t>(options.ghost_size) : 1;
+  return std::max<std::int64_t>({1, options.shard, ghosts});
+}
+
+/// Why a batch cannot be measured; empty when it can. A batch that breaks a rule of the options is that
+/// cell's reason, not the end of the sweep.
 std::string refusal(const train::Options& options, const train::Backend& backend, std::int64_t samples) {
   if (options.local_batch * options.workers > samples)
     return fmt::format("exceeds the data set of {} training samples: every batch would be the whole set",
                        samples);
-  const auto setup = train::inspect(options, backend);
-  if (setup.plan.total_bytes() > setup.usable_bytes)
-    return fmt::format("does not fit: the plan is {:.2f} GB, this process may use {:.2f} GB",
-                       gigabytes(setup.plan.total_bytes()), gigabytes(setup.usable_bytes));
+  try {
+    const auto setup = train::inspect(options, backend);
+    if (setup.plan.total_bytes() > setup.usable_bytes)
+      return fmt::format("does not fit: the plan is {:.2f} GB, this process may use {:.2f} GB",
+                         gigabytes(setup.plan.total_bytes()), gigabytes(setup.usable_bytes));
+  } catch (const base::Error& error) {
+    if (error.kind() != base::ErrorKind::usage) throw;
+    return error.what();
+  }
   return "";
 }
 
@@ -35,7 +49,7 @@ std::string refusal(const train::Options& options, const train::Backend& backend
 std::vector<Cell> automatic_cells(const train::Options& base, const Axes& axes, const train::Backend& backend,
                                   std::int64_t samples) {
   std::vector<Cell> cells;
-  for (std::int64_t batch = std::max<std::int64_t>(1, axes.batches.empty() ? 32 : axes.batches.front());;
+  for (std::int64_t batch = std::max(smallest_batch(base), axes.batches.empty() ? 32 : axes.batches.front());;
        batch *= axes.batch_factor) {
     cells.push_back(sweep_cell(base, batch, 0));
     cells.back().skip = refusal(cells.back().options, backend, samples);
@@ -48,7 +62,7 @@ std::vector<Cell> automatic_cells(const train::Options& base, const Axes& axes, 
 void add_largest(std::vector<Cell>& cells, const train::Options& base, const train::Backend& backend) {
   train::Options options = base;
   options.global_batch = 0;
-  options.local_batch = 1;
+  options.local_batch = smallest_batch(base);
   const std::int64_t largest = train::largest_batch(options, backend);
   const auto same = [&](const Cell& cell) { return cell.options.local_batch == largest; };
   if (largest == 0 || std::any_of(cells.begin(), cells.end(), same)) return;
@@ -63,7 +77,7 @@ void add_largest(std::vector<Cell>& cells, const train::Options& base, const tra
 
 std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes, const train::Backend& backend) {
   train::Options probe = base;
-  probe.local_batch = 1;
+  probe.local_batch = smallest_batch(base);
   probe.global_batch = 0;
   const std::int64_t samples = train::inspect(probe, backend).data.train_samples;
 

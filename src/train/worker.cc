@@ -10,6 +10,8 @@
 #include "data/loader.h"
 #include "data/sampler.h"
 #include "graph/initialise.h"
+#include "measure/processor_time.h"
+#include "measure/statistics.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/exposure.h"
@@ -40,10 +42,10 @@ class Worker {
     bind();
     compile();
     restore();
-    open_loader();
     stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_);
     result_.gradient_bytes = 4 * engine_->layout().elements;
-    if (is_window() && communicator_.size() > 1) measure_ceiling();
+    if (is_window() && communicator_.size() > 1) measure_ceiling();  // before loaders take the cores
+    open_loader();
     communicator_.barrier();
     start_window();
     train();
@@ -114,29 +116,31 @@ class Worker {
     loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
   }
 
-  /// What an all-reduce of the largest bucket reaches when nothing else runs: the best of a few, the same
-  /// message size as in the step. Gradients are not yet in use.
+  /// What reducing the step's own buckets, one behind the other, reaches when nothing else runs: the median
+  /// of a few times. One bucket again and again would stay in the cache and promise what no step can have.
+  /// Gradients are not yet in use.
   void measure_ceiling() {
-    constexpr int kTries = 6;
+    constexpr int kTries = 6;  // the first one touches memory and is not counted
     const auto& buckets = stepper_->buckets();
-    std::size_t largest = 0;
-    for (std::size_t i = 1; i < buckets.count(); ++i)
-      if (buckets.bytes(i) > buckets.bytes(largest)) largest = i;
-    const auto part = engine_->gradients().subspan(static_cast<std::size_t>(buckets.begin(largest)),
-                                                   static_cast<std::size_t>(buckets.bytes(largest) / 4));
-    std::fill(part.begin(), part.end(), 0.0f);
-    double shortest = 0;
+    const auto gradients = engine_->gradients();
+    std::fill(gradients.begin(), gradients.end(), 0.0f);
+    std::vector<double> durations;
     for (int i = 0; i < kTries; ++i) {
       communicator_.barrier();
-      const auto pending = communicator_.all_reduce(part);
-      pending->wait();
-      const auto timing = pending->timing();
-      double seconds = base::seconds(timing.done - timing.posted);
-      communicator_.all_reduce(std::span(&seconds, 1), comm::Reduce::min);
-      if (i > 0 && (shortest == 0 || seconds < shortest)) shortest = seconds;  // the first one touches memory
+      std::vector<std::unique_ptr<comm::Pending>> pending;
+      const auto begin = base::Clock::now();
+      for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
+        pending.push_back(
+            communicator_.all_reduce(gradients.subspan(static_cast<std::size_t>(buckets.begin(bucket)),
+                                                       static_cast<std::size_t>(buckets.bytes(bucket) / 4))));
+      for (const auto& one : pending) one->wait();
+      double seconds = base::seconds(pending.back()->timing().done - begin);
+      communicator_.all_reduce(std::span(&seconds, 1),
+                               comm::Reduce::min);  // the last to come waited for nobody
+      if (i > 0) durations.push_back(seconds);
     }
     const double ranks = communicator_.size();
-    const double algbw = static_cast<double>(buckets.bytes(largest)) / shortest;
+    const double algbw = static_cast<double>(result_.gradient_bytes) / measure::estimate(durations).median;
     result_.ceiling_gb_per_s = algbw * 2 * (ranks - 1) / ranks / 1e9;
   }
 
@@ -147,6 +151,7 @@ class Worker {
     result_.buckets.assign(communicator_.size() > 1 ? stepper_->buckets().count() : 0, {});
     for (std::size_t i = 0; i < result_.buckets.size(); ++i)
       result_.buckets[i].bytes = stepper_->buckets().bytes(i);
+    if (is_root()) times_before_ = measure::processor_times();
     traffic_before_ = communicator_.traffic();
     loader_before_ = loader_->statistics();
     window_begin_ = base::Clock::now();
@@ -157,6 +162,7 @@ class Worker {
     fold();
     result_.rank.phases = ledger_.totals();
     result_.rank.wall_s = base::seconds_since(window_begin_);
+    if (is_root()) result_.others_cores = measure::cores_of_others(times_before_, measure::processor_times());
     result_.rank.rank = communicator_.rank();
     const auto traffic = communicator_.traffic();
     result_.traffic = {.collectives = traffic.collectives - traffic_before_.collectives,
@@ -315,6 +321,7 @@ class Worker {
   std::vector<double> logged_losses_;
 
   // At the begin of the window:
+  std::optional<measure::ProcessorTimes> times_before_;
   comm::Traffic traffic_before_;
   data::LoaderStatistics loader_before_;
   base::TimePoint window_begin_{};

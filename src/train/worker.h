@@ -23,7 +23,8 @@ struct WorkerResult {
   comm::Traffic traffic;  ///< of the window
   std::int64_t gradient_bytes = 0;
   std::optional<double>
-      ceiling_gb_per_s;  ///< busbw of an all-reduce of a bucket's size, nothing else running
+      ceiling_gb_per_s;                ///< busbw of an all-reduce of a bucket's size, nothing else running
+  std::optional<double> others_cores;  ///< that other programs kept busy during the window; rank 0
   bool interrupted = false;
   std::string checkpoint;  ///< the last one written; rank 0
   std::vector<std::string> notes;

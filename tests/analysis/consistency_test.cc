@@ -37,14 +37,28 @@ TEST(Consistency, NamesAnAccuracyThatIsNoCountOverTheTestSet) {
   EXPECT_THAT(all(record), HasSubstr("no whole number of 10000 images"));
 }
 
-TEST(Consistency, NamesAMachineThatWasBusyBeforeTheFirstRunOnly) {
-  std::vector<measure::Record> records{make_record({}), make_record({.workers = 2})};
-  records[0].created = "2025-03-01T12:05:00Z";
-  records[0].environment.load_before = 1.9;  // its own study's load
-  EXPECT_FALSE(busy_at_start(records).has_value());
-  records[1].environment.load_before = 1.7;
-  ASSERT_TRUE(busy_at_start(records).has_value());
-  EXPECT_THAT(busy_at_start(records)->text, HasSubstr("(load 1.7 on 2 cores)"));
+TEST(Consistency, NamesOtherProgramsThatWereAtWorkWhileItMeasured) {
+  std::vector<measure::Record> records{make_record({}), make_record({.workers = 2}),
+                                       make_record({.workers = 4})};
+  records[0].window.others_cores = 0.02;
+  records[0].environment.load_before = 1.9;  // of a build just before: no reason to doubt
+  records[2].environment.load_before = 60;
+  EXPECT_FALSE(busy(records).has_value());
+  records[1].window.others_cores = 0.7;
+  ASSERT_TRUE(busy(records).has_value());
+  EXPECT_THAT(busy(records)->text, HasSubstr("in 1 of 2 measured windows (up to 0.7 of 2 cores"));
+}
+
+TEST(Consistency, NamesASlowLoaderBehindAFullQueue) {
+  auto record = make_record({});
+  record.window.warmup_steps = 1;
+  record.ranks[0].loader_threads = 1;
+  record.ranks[0].loader_prepare_s = 0.2 * record.ranks[0].wall_s;
+  EXPECT_THAT(check(record), IsEmpty()) << all(record);
+  record.ranks[0].loader_prepare_s = 0.9 * record.ranks[0].wall_s;
+  EXPECT_THAT(all(record), HasSubstr("give --warmup-steps 3 or more"));
+  record.window.warmup_steps = 3;
+  EXPECT_THAT(check(record), IsEmpty()) << all(record);
 }
 
 TEST(Consistency, NamesAPeakFarFromThePlan) {

@@ -78,6 +78,34 @@ TEST(ConvergeCells, HaveNoSynchronisedVariantWithOneWorker) {
   for (const auto& cell : converge_cells({}, {})) EXPECT_NE(cell.variant, "+ sync BN");
 }
 
+TEST(ConvergeCells, WarmUpIsAPartOfTheTraining) {
+  const auto warmup = [](double epochs, double asked) {
+    train::Options base;
+    base.epochs = epochs;
+    return converge_cells(base, {.variants = {"+ linear, warm-up"}, .warmup_epochs = asked})[0].options;
+  };
+  EXPECT_DOUBLE_EQ(warmup(2, -1).schedule.warmup_epochs, 0.4);
+  EXPECT_DOUBLE_EQ(warmup(30, -1).schedule.warmup_epochs, 1);
+  EXPECT_DOUBLE_EQ(warmup(2, 1.5).schedule.warmup_epochs, 1.5);
+  EXPECT_DOUBLE_EQ(warmup(0, -1).epochs, 5);
+}
+
+TEST(ApplyQuick, LeavesWhatWasGiven) {
+  train::Options base;
+  base.window_seconds = 9;
+  StudyOptions options;
+  options.converge.baseline_batch = 256;
+  options.converge.large_batch = 1024;
+  apply_quick(base, options, {"window-seconds", "baseline-batch", "large-batch", "optimizer"});
+  EXPECT_EQ(base.window_seconds, 9);
+  EXPECT_EQ(options.converge.baseline_batch, 256);
+  EXPECT_EQ(options.converge.large_batch, 1024);
+  EXPECT_EQ(base.lr, train::Options{}.lr);
+  apply_quick(base, options, {});
+  EXPECT_EQ(options.converge.baseline_batch, 64);
+  EXPECT_EQ(base.lr, 0.05);
+}
+
 TEST(ConvergeCells, RepeatWithOtherSeeds) {
   const auto cells = converge_cells({}, {.variants = {"baseline"}, .repeats = 3});
   ASSERT_EQ(cells.size(), 3u);

@@ -31,13 +31,46 @@ std::string result_line(const measure::Record& record) {
                      static_cast<double>(record.window.samples) / record.window.wall_s);
 }
 
-/// About how long the rest takes, from the cells run so far; "" before the first.
-std::string remaining(base::TimePoint began, int run_so_far, int left) {
-  if (run_so_far == 0) return "";
-  const double seconds = base::seconds_since(began) / run_so_far * left;
-  return seconds < 90 ? fmt::format(", about {:.0f} s left", seconds)
-                      : fmt::format(", about {:.0f} min left", seconds / 60);
+/// Samples that a cell computes, relative to those of an epoch where it trains or times whole epochs: cells
+/// differ by a factor of a hundred, so the time left goes by samples.
+double samples_of(const study::Cell& cell, double epoch_samples) {
+  const auto& options = cell.options;
+  const double batch = static_cast<double>(options.global_batch > 0 ? options.global_batch
+                                                                    : options.local_batch * options.workers);
+  if (!cell.skip.empty()) return 0;
+  if (options.window_steps > 0)
+    return static_cast<double>(options.window_steps + options.warmup_steps) * batch;
+  if (options.steps > 0) return static_cast<double>(options.steps) * batch;
+  return std::max(1.0, options.epochs) * epoch_samples;
 }
+
+/// Says about how long the rest takes, from the cells run so far.
+class TimeLeft {
+ public:
+  explicit TimeLeft(const std::vector<study::Cell>& cells) : cells_(cells) {}
+  void begin(bool reused) { running_ = !reused, began_ = base::Clock::now(); }
+  void end(const study::Cell& cell, std::int64_t train_samples) {
+    if (train_samples > 0) epoch_samples_ = static_cast<double>(train_samples);
+    if (!running_) return;
+    seconds_ += base::seconds_since(began_);
+    samples_ += samples_of(cell, epoch_samples_);
+  }
+  /// "" before the first cell that was measured.
+  [[nodiscard]] std::string text(std::size_t next) const {
+    if (samples_ <= 0) return "";
+    double samples = 0;
+    for (std::size_t i = next; i < cells_.size(); ++i) samples += samples_of(cells_[i], epoch_samples_);
+    const double seconds = seconds_ / samples_ * samples;
+    return seconds < 90 ? fmt::format(", about {:.0f} s left", seconds)
+                        : fmt::format(", about {:.0f} min left", seconds / 60);
+  }
+
+ private:
+  const std::vector<study::Cell>& cells_;
+  bool running_ = false;
+  base::TimePoint began_{};
+  double seconds_ = 0, samples_ = 0, epoch_samples_ = 0;
+};
 
 void print_records(const std::vector<measure::Record>& records) {
   std::printf("[");
@@ -71,9 +104,9 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   screen.say(fmt::format("{}: {} cells; records go to {}/records, and a stopped {} goes on from there", name,
                          cells.size(), directory.string(), name));
 
-  const auto began = base::Clock::now();
   const Interrupt interrupt;
-  int run_so_far = 0;
+  TimeLeft left(cells);
+  std::size_t current = 0;
   study::Runner runner;
   runner.backend = backend;
   runner.stop = interrupt.token();
@@ -82,11 +115,13 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.progress.step = screen.progress().step;
   runner.cell = [&](int index, int count, const std::string& id, bool reused) {
     screen.say(fmt::format("[{}/{}] {}{}", index + 1, count, id,
-                           reused ? "  (kept from before)" : remaining(began, run_so_far, count - index)));
+                           reused ? "  (kept from before)" : left.text(static_cast<std::size_t>(index))));
     screen.label(fmt::format("[{}/{}]", index + 1, count));
-    if (!reused) ++run_so_far;
+    current = static_cast<std::size_t>(index);
+    left.begin(reused);
   };
   runner.done = [&](const measure::Record& record) {
+    left.end(cells[current], record.data.train_samples);
     screen.say(result_line(record));
     if (settings.recipe.empty() || says_recipe(record, settings.recipe)) return;
     auto with_recipe = record;

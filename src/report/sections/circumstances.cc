@@ -76,7 +76,8 @@ Table cells_table(const Conclusions& conclusions) {
       .title = "Cells",
       .definition =
           "One configuration a row. Steps: measured, of all repeats together, after the warm-up of each. "
-          "Load: of the machine just before, the highest of the repeats (one minute's average).",
+          "Used by others: cores that other programs kept busy during the window, the highest of the "
+          "repeats.",
       .columns = {{.key = "part", .label = "part"},
                   {.key = "cell", .label = "cell"},
                   {.key = "status", .label = "status"},
@@ -84,7 +85,7 @@ Table cells_table(const Conclusions& conclusions) {
                   {.key = "warmup", .label = "warm-up steps", .format = Format::integer},
                   {.key = "steps", .label = "measured steps", .format = Format::integer},
                   {.key = "wall", .label = "wall", .unit = "s", .format = Format::seconds},
-                  {.key = "load", .label = "load", .format = Format::fixed1}}};
+                  {.key = "others", .label = "used by others", .unit = "cores", .format = Format::fixed2}}};
   for (const auto& cell : conclusions.cells) {
     std::string part = cell.kind;
     for (const std::string* word : {&cell.scaling, &cell.variant})
@@ -93,15 +94,17 @@ Table cells_table(const Conclusions& conclusions) {
     if (!cell.is_measured()) {
       row.insert(row.end(), 5, missing(cell.reason.empty() ? cell.status : cell.reason));
     } else {
-      double wall = 0, load = 0;
+      double wall = 0;
+      std::optional<double> others;
       for (const Record* record : cell.records) {
         wall += record->window.wall_s;
-        load = std::max(load, record->environment.load_before);
+        if (record->window.others_cores) others = std::max(others.value_or(0), *record->window.others_cores);
       }
       for (const double number :
            {static_cast<double>(cell.records.size()), static_cast<double>(cell.record().window.warmup_steps),
-            static_cast<double>(cell.steps_measured), wall, load})
+            static_cast<double>(cell.steps_measured), wall})
         row.push_back(value(number));
+      row.push_back(others ? value(*others) : missing("not known: a window under one second"));
     }
     table.rows.push_back(std::move(row));
   }
