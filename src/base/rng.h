@@ -11,7 +11,18 @@
 namespace paceline::base {
 
 /// What a random number is for: part of the key, so that two uses never share a stream.
-enum class Purpose : std::uint32_t { shuffle = 1, augment, dropout, weight, synthetic, test, bootstrap };
+enum class Purpose : std::uint32_t {
+  shuffle = 1,
+  augment,
+  dropout,
+  weight,
+  synthetic,
+  test,
+  bootstrap,
+  crop,
+  jitter,
+  split
+};
 
 /// Four 32-bit words for one counter (Philox4x32-10).
 [[nodiscard]] std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,

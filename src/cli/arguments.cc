@@ -30,10 +30,13 @@ bool looks_like_option(const std::string& word) {
 }
 
 void take_data_words(const std::vector<std::string>& words, Settings& settings) {
-  if (words.size() != 2 || (words[0] != "info" && words[0] != "verify"))
+  if (words.size() == 3 && words[0] == "pack") {
+    settings.data.pack = words[2];
+  } else if (words.size() != 2 || (words[0] != "info" && words[0] != "verify")) {
     base::fail(ErrorKind::usage,
-               "data takes what to do and a data set: paceline data info|verify cifar10:DIR, mnist:DIR or "
-               "synthetic");
+               "data takes what to do and a data set: paceline data info|verify folder:DIR, cifar10:DIR, "
+               "mnist:DIR or synthetic; or paceline data pack folder:DIR FILE.tar");
+  }
   settings.data.action = words[0];
   settings.data.spec = words[1];
 }
@@ -71,6 +74,11 @@ std::string take_recipe(std::vector<std::string>& words, Command command) {
                words[1], command_name(command));
   words.clear();
   return word;
+}
+
+bool asks_for_quick(const std::vector<Assignment>& typed) {
+  return std::any_of(typed.begin(), typed.end(),
+                     [](const auto& given) { return given.option->name == "quick" && given.text == "true"; });
 }
 
 }  // namespace
@@ -119,8 +127,16 @@ Parsed parse(Command command, const std::vector<std::string>& words) {
   }
 
   Recipe recipe;
-  if (const auto file = take_recipe(rest, command); !file.empty()) recipe = read_recipe(file, command);
-  Parsed parsed{.settings = settle(command, {std::move(recipe.given), std::move(typed)}), .help = ""};
+  const auto file = take_recipe(rest, command);
+  if (!file.empty()) recipe = read_recipe(file, command);
+  if (!asks_for_quick(typed)) recipe.quick.clear();
+  if (asks_for_quick(typed) && command != kStudy && !recipe.has_quick)
+    base::fail(ErrorKind::usage,
+               "--quick is the short form of a recipe, its table [quick], and {}; leave --quick out",
+               file.empty() ? "no recipe is given" : file + " has none");
+  Parsed parsed{
+      .settings = settle(command, {std::move(recipe.given), std::move(recipe.quick), std::move(typed)}),
+      .help = ""};
   parsed.settings.recipe = recipe.summary;
   if (!recipe.unused.empty()) parsed.settings.notes.push_back(recipe.unused);
   take_words(rest, parsed.settings);

@@ -24,8 +24,10 @@ struct Assignment {
 /// serves train and scale.
 struct Recipe {
   std::vector<Assignment> given;  ///< in the order of the file
-  std::string summary;            ///< "recipes/mnist.toml sets model, data"
-  std::string unused;             ///< a sentence, or ""
+  std::vector<Assignment> quick;  ///< of its table [quick]: replaces `given` with --quick
+  bool has_quick = false;
+  std::string summary;  ///< "recipes/mnist.toml sets model, data"
+  std::string unused;   ///< a sentence, or ""
 };
 
 ///

@@ -14,7 +14,9 @@ std::string usage_line(Command command) {
   if (command == kReport)
     return "paceline report RECORD.. [options]     RECORD: a file, or a directory that holds some";
   if (command == kData)
-    return "paceline data info|verify SPEC         SPEC: cifar10:DIR, mnist:DIR, synthetic";
+    return "paceline data info|verify SPEC         SPEC: folder:DIR, cifar10:DIR, mnist:DIR, synthetic\n"
+           "paceline data pack SPEC FILE.tar      one file of all images of a folder, read in place by "
+           "folder:FILE.tar";
   return fmt::format("paceline {} [options]", name);
 }
 

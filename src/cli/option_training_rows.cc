@@ -14,6 +14,7 @@ using train::Options;
 
 const std::vector<std::string> kPrecisions{"auto", "fp32", "bf16"};
 const std::vector<std::string> kDevices{"cpu", "reference"};
+const std::vector<std::string> kBadImages{"error", "skip"};
 
 constexpr const char* kWhat = "What is trained, on what";
 constexpr const char* kWho = "How much at a time, by whom";
@@ -47,7 +48,8 @@ std::vector<Option> training_rows() {
        "resnet18-cifar, resnet18, resnet8-cifar, mnist-cnn, or a TOML file of layers", kRuns,
        [](S& s, Text t) { s.train.model = t; }, [](const S& s) { return s.train.model; }},
       {"data", "SPEC", kWhat,
-       "cifar10:DIR (with ,test=FILE another test file), mnist:DIR, or synthetic, which needs no files",
+       "cifar10:DIR (with ,test=FILE another test file), mnist:DIR, folder:DIR (JPEG and PNG, a folder a "
+       "class; ,size=64 and more in docs/formats.md), or synthetic, which needs no files",
        kRuns, [](S& s, Text t) { s.train.data = t; }, [](const S& s) { return s.train.data; }},
       {"device", "NAME", kWhat, "cpu, or reference: plain loops, slow, to compare with", kRuns | kDoctor,
        [](S& s, Text t) { s.train.device = kDevices[one_of(t, kDevices)]; },
@@ -62,6 +64,17 @@ std::vector<Option> training_rows() {
        [](const S& s) { return std::to_string(s.train.seed); }},
       {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns,
        [](S& s, Text t) { s.train.augment = truth(t); }, [](const S& s) { return yes_no(s.train.augment); }},
+      {"validation-split", "X", kWhat,
+       "hold back this part of every training class, the same images for every seed, and evaluate on it too; "
+       "the best epoch is then chosen there",
+       kRuns, [](S& s, Text t) { s.train.validation_split = decimal(t, {.least = 0, .most = 0.9}); },
+       [](const S& s) { return as_text(s.train.validation_split); }},
+      {"bad-images", "error|skip", kWhat,
+       "folder: stop at an image that cannot be decoded, or decode all of them before the first step and "
+       "leave "
+       "such ones out, named and counted",
+       kRuns, [](S& s, Text t) { s.train.skip_bad_images = one_of(t, kBadImages) == 1; },
+       [](const S& s) { return kBadImages[s.train.skip_bad_images ? 1 : 0]; }},
       {"label-smoothing", "X", kWhat, "part of the target spread evenly over all classes", kRuns,
        [](S& s, Text t) { s.train.label_smoothing = decimal(t, {.least = 0, .most = 0.999}); },
        [](const S& s) { return as_text(s.train.label_smoothing); }},

@@ -39,6 +39,41 @@ bool known_anywhere(std::string_view name) {
   return false;
 }
 
+/// What `table` gives, in the order of the file, so that the first mistake named is the first that the reader
+/// meets. Keys that only other commands take are added to `unused`.
+std::vector<Assignment> read_keys(const toml::table& table, const std::string& file, Command command,
+                                  std::string& unused) {
+  std::vector<std::pair<toml::source_index, Assignment>> found;
+  for (const auto& [toml_key, node] : table) {
+    const std::string key(toml_key.str());
+    const auto line = toml_key.source().begin.line;
+    const std::string where = fmt::format("{}:{}: {}", file, line, key);
+    const Option* option = find_option(key, command);
+    if (key == "quick" && node.is_table()) continue;  // read apart
+    if (node.is_table())
+      base::fail(ErrorKind::usage,
+                 "{}:{}: a recipe has no table but [quick], and [{}] is one; write its keys at the top level",
+                 file, line, key);
+    if (option != nullptr && !option->in_recipes)
+      base::fail(ErrorKind::usage, "{} is for the command line only; remove the line", where);
+    if (option == nullptr && known_anywhere(key)) {
+      unused += (unused.empty() ? "" : ", ") + key;
+      continue;
+    }
+    if (option == nullptr) base::fail(ErrorKind::usage, "{} {}", where, why_unknown(key, command, ""));
+    const auto typed = as_typed(node);
+    if (!typed)
+      base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
+    if (option->value.empty() && !node.is_boolean())
+      base::fail(ErrorKind::usage, "{} must be true or false, got '{}'", where, *typed);
+    found.push_back({line, {option, *typed, where}});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Assignment> result;
+  for (auto& [line, assignment] : found) result.push_back(std::move(assignment));
+  return result;
+}
+
 }  // namespace
 
 Recipe read_recipe(const std::filesystem::path& path, Command command) {
@@ -55,43 +90,16 @@ Recipe read_recipe(const std::filesystem::path& path, Command command) {
     base::fail(ErrorKind::usage, "{}:{}: not TOML: {}", file, error.source().begin.line, error.description());
   }
 
-  // In the order of the file, so that the first mistake named is the first that the reader meets.
-  std::vector<std::pair<toml::source_index, Assignment>> found;
-  std::string unused;
-  for (const auto& [toml_key, node] : table) {
-    const std::string key(toml_key.str());
-    const auto line = toml_key.source().begin.line;
-    const std::string where = fmt::format("{}:{}: {}", file, line, key);
-    const Option* option = find_option(key, command);
-    if (node.is_table())
-      base::fail(ErrorKind::usage,
-                 "{}:{}: a recipe has no tables, and [{}] is one; write its keys at the top level", file,
-                 line, key);
-    if (option != nullptr && !option->in_recipes)
-      base::fail(ErrorKind::usage, "{} is for the command line only; remove the line", where);
-    if (option == nullptr && known_anywhere(key)) {
-      unused += (unused.empty() ? "" : ", ") + key;
-      continue;
-    }
-    if (option == nullptr) base::fail(ErrorKind::usage, "{} {}", where, why_unknown(key, command, ""));
-    const auto typed = as_typed(node);
-    if (!typed)
-      base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
-    if (option->value.empty() && !node.is_boolean())
-      base::fail(ErrorKind::usage, "{} must be true or false, got '{}'", where, *typed);
-    found.push_back({line, {option, *typed, where}});
-  }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-
   Recipe recipe;
+  const toml::table* const quick = table["quick"].as_table();
+  if (quick != nullptr) recipe.quick = read_keys(*quick, file, command, recipe.unused);
+  recipe.has_quick = quick != nullptr;
+  recipe.given = read_keys(table, file, command, recipe.unused);
   std::string names;
-  for (auto& [line, assignment] : found) {
-    names += (names.empty() ? "" : ", ") + assignment.option->name;
-    recipe.given.push_back(std::move(assignment));
-  }
+  for (const auto& assignment : recipe.given) names += (names.empty() ? "" : ", ") + assignment.option->name;
   recipe.summary = fmt::format("{} sets {}", file, names.empty() ? "nothing" : names);
-  if (!unused.empty())
-    recipe.unused = fmt::format("{}: {} does not use {}", file, command_name(command), unused);
+  if (!recipe.unused.empty())
+    recipe.unused = fmt::format("{}: {} does not use {}", file, command_name(command), recipe.unused);
   return recipe;
 }
 

@@ -81,6 +81,8 @@ std::string epoch_line(const measure::EpochRecord& epoch) {
   if (epoch.test_accuracy)
     line += fmt::format("   test loss {:.4f}  accuracy {:.2f} %", epoch.test_loss.value_or(0),
                         100 * *epoch.test_accuracy);
+  if (epoch.validation_accuracy)
+    line += fmt::format("   validation {:.2f} %", 100 * *epoch.validation_accuracy);
   return line + fmt::format("   lr {:.4g}  {:.1f} s", epoch.lr, epoch.seconds);
 }
 

@@ -43,8 +43,10 @@ struct Settings {
   DoctorOptions doctor;
 
   struct Data {
-    std::string action;  ///< "info" or "verify"
+    std::string action;  ///< "info", "verify" or "pack"
     std::string spec;
+    std::filesystem::path pack;  ///< what pack writes
+    bool decoded = false;        ///< pack pixels
   } data;
 };
 

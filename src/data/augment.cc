@@ -1,6 +1,8 @@
 #include "data/augment.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <utility>
 
 #include "base/error.h"
@@ -39,6 +41,19 @@ void normalise(const std::uint8_t* src, int count, int step, int channels, const
 void fill_black(int count, int channels, const float* table, float* dst) {
   for (int x = 0; x < count; ++x)
     for (int c = 0; c < channels; ++c) *dst++ = table[c * 256];
+}
+
+/// ITU-R 601 in 1/65536, as PIL's grey.
+int grey_of(const std::uint8_t* rgb) {
+  return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16;
+}
+
+constexpr int kFactorOne = 1 << 12;  // colour factors are whole: the same bits with every compiler
+
+/// `other` and `value` blended: factor 1 gives the value, 0 the other, above 1 goes beyond the value.
+std::uint8_t blend(int other, int value, int factor) {
+  return static_cast<std::uint8_t>(
+      std::clamp((other * kFactorOne + (value - other) * factor + kFactorOne / 2) >> 12, 0, 255));
 }
 
 }  // namespace
@@ -93,6 +108,68 @@ void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t epoch, st
       normalise(src + first_src * channels, to - from, mirrored ? -1 : 1, channels, table,
                 row + before * channels);
     fill_black(after, channels, table, row + (before + to - from) * channels);
+  }
+}
+
+std::int32_t Augment::read_train(const Dataset& dataset, std::int64_t index, std::int64_t epoch,
+                                 std::int64_t position, std::span<std::uint8_t> scratch,
+                                 std::span<float> dst) const {
+  const auto choose = [&](int height, int width) { return part(height, width, epoch, position); };
+  const std::int32_t label = options_.crop_area > 0 ? dataset.read_part(index, std::cref(choose), scratch)
+                                                    : dataset.read(index, scratch);
+  if (options_.jitter > 0) jitter(scratch, epoch, position);
+  train(scratch, epoch, position, dst);
+  return label;
+}
+
+Box Augment::part(int height, int width, std::int64_t epoch, std::int64_t position) const {
+  base::Rng rng(options_.seed, base::Purpose::crop, static_cast<std::uint64_t>(position),
+                static_cast<std::uint64_t>(epoch));
+  const double shape = static_cast<double>(format_.width) / format_.height;
+  const double least = std::log(3.0 / 4.0 * shape), most = std::log(4.0 / 3.0 * shape);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double share = options_.crop_area + (1 - options_.crop_area) * rng.uniform_f64();
+    const double area = share * height * width;
+    const double ratio = std::exp(least + (most - least) * rng.uniform_f64());
+    const auto box_width = std::lround(std::sqrt(area * ratio));
+    const auto box_height = std::lround(std::sqrt(area / ratio));
+    if (box_width < 1 || box_width > width || box_height < 1 || box_height > height) continue;
+    const auto top = rng.below(static_cast<std::uint32_t>(height - box_height + 1));
+    const auto left = rng.below(static_cast<std::uint32_t>(width - box_width + 1));
+    return {.top = static_cast<double>(top),
+            .left = static_cast<double>(left),
+            .height = static_cast<double>(box_height),
+            .width = static_cast<double>(box_width)};
+  }
+  // A very long image: as much of its centre as has proportions in the range.
+  const double ratio = std::clamp(static_cast<double>(width) / height, std::exp(least), std::exp(most));
+  const double box_width = std::min<double>(width, height * ratio);
+  const double box_height = std::min<double>(height, width / ratio);
+  return {.top = (height - box_height) / 2,
+          .left = (width - box_width) / 2,
+          .height = box_height,
+          .width = box_width};
+}
+
+void Augment::jitter(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position) const {
+  base::expects(format_.channels == 3 && pixels.size() % 3 == 0, "colours are RGB");
+  base::Rng rng(options_.seed, base::Purpose::jitter, static_cast<std::uint64_t>(position),
+                static_cast<std::uint64_t>(epoch));
+  const auto draw = [&] {
+    return static_cast<int>(std::lround((1 + options_.jitter * (2 * rng.uniform_f64() - 1)) * kFactorOne));
+  };
+  const int brightness = draw(), contrast = draw(), saturation = draw();
+  std::int64_t grey = 0;
+  for (std::size_t i = 0; i < pixels.size(); i += 3) {
+    for (std::size_t c = 0; c < 3; ++c) pixels[i + c] = blend(0, pixels[i + c], brightness);
+    grey += grey_of(&pixels[i]);
+  }
+  const auto count = static_cast<std::int64_t>(pixels.size() / 3);
+  const int mean = static_cast<int>((grey + count / 2) / count);
+  for (std::size_t i = 0; i < pixels.size(); i += 3) {
+    for (std::size_t c = 0; c < 3; ++c) pixels[i + c] = blend(mean, pixels[i + c], contrast);
+    const int own = grey_of(&pixels[i]);
+    for (std::size_t c = 0; c < 3; ++c) pixels[i + c] = blend(own, pixels[i + c], saturation);
   }
 }
 

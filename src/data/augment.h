@@ -1,7 +1,7 @@
 #pragma once
 
-/// From stored pixels to what the network sees: crop, flip, normalise. Random choices are a pure function of
-/// (seed, epoch, position), so any worker count sees the same images.
+/// From stored pixels to what the network sees: crop, colours, flip, normalise. Random choices are a pure
+/// function of (seed, epoch, position), so any worker count sees the same images.
 
 #include <cstdint>
 #include <span>
@@ -16,6 +16,8 @@ struct AugmentOptions {
   bool flip = false;     ///< horizontal flip with probability 1/2
   std::vector<float> mean, stddev;  ///< per channel, of pixels / 255
   std::uint64_t seed = 0;
+  double crop_area = 0;  ///< > 0: random-resized-crop, see part(); instead of crop_padding
+  double jitter = 0;     ///< > 0: see jitter()
 };
 
 class Augment {
@@ -24,6 +26,17 @@ class Augment {
   /// The training form of `pixels` (uint8 [H][W][C]) at (epoch, position), written to `dst` float [H][W][C].
   void train(std::span<const std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
              std::span<float> dst) const;
+  /// Reads sample `index` of `dataset` and writes its training form to `dst`: the chosen part where crop_area
+  /// is set, its colours, crop, flip, normalised. `scratch` has room for the pixels.
+  std::int32_t read_train(const Dataset& dataset, std::int64_t index, std::int64_t epoch,
+                          std::int64_t position, std::span<std::uint8_t> scratch, std::span<float> dst) const;
+  /// The part of a stored image [height][width] that (epoch, position) shows: an area drawn from crop_area ..
+  /// 1 of the whole, proportions from 3/4 .. 4/3 of the format's (evenly in their logarithm), a place where
+  /// it fits; after ten draws that do not fit, the centre. torchvision's RandomResizedCrop.
+  [[nodiscard]] Box part(int height, int width, std::int64_t epoch, std::int64_t position) const;
+  /// Changes brightness, contrast and saturation of RGB `pixels`, in this order, each by a factor drawn from
+  /// 1 - jitter .. 1 + jitter; torchvision's ColorJitter without its random order.
+  void jitter(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position) const;
   /// The evaluation form: normalised only.
   void evaluate(std::span<const std::uint8_t> pixels, std::span<float> dst) const;
 

@@ -6,6 +6,7 @@
 /// itself never changes after it is opened, and may be read by any number of threads.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +23,13 @@ struct ImageFormat {
   bool operator==(const ImageFormat&) const = default;
 };
 
+/// A part of a stored image, in its pixels.
+struct Box {
+  double top = 0, left = 0, height = 0, width = 0;
+};
+/// Which part of a stored image a sample shows, as a function of the image's size.
+using ChooseBox = std::function<Box(int height, int width)>;
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -30,29 +38,51 @@ class Dataset {
   /// Writes the pixels of sample `index` (0 <= index < size) to `pixels` [format().bytes()]; returns its
   /// label. Threads  any number at once
   virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
+  /// The same, but `pixels` shows the part that `choose` picks, scaled to format(). Only where stored images
+  /// have sizes of their own (Source::crop_area > 0); a set of equal images has no such choice.
+  virtual std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
+                                 std::span<std::uint8_t> pixels) const;
+  /// The label of sample `index`. Cost: a read, unless the set knows it without
+  [[nodiscard]] virtual std::int32_t label(std::int64_t index) const;
 };
 
-/// A training set and a test set opened from one spec, and what is known of both.
+/// A training set and a test set opened from one spec, perhaps a validation set too, and what is known of
+/// them.
 struct Source {
   std::string spec;         ///< as the user wrote it, for records and messages
-  std::string name;         ///< "cifar10", "mnist", "synthetic"
+  std::string name;         ///< "cifar10", "mnist", "folder", "synthetic"
   std::string description;  ///< one line for tables: sizes, files, and "synthetic data" where it is that
   bool synthetic = false;   ///< every table made from it says so
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> test;
+  std::unique_ptr<Dataset> validation;  ///< null where there is none
   std::vector<std::string> class_names;
   std::vector<float> mean, stddev;  ///< per channel, of pixels / 255: the normalisation; sizes = channels
   int crop_padding = 0;             ///< the data set's usual augmentation: random crop after this padding
   bool flip = false;                ///< and random horizontal flip
+  double crop_area = 0;             ///< > 0: random-resized-crop of at least this part of the stored image
+  double jitter = 0;                ///< > 0: brightness, contrast and saturation change by up to this factor
+  std::vector<std::string> notes;   ///< what was left out or cut, for the record
   std::int64_t resident_bytes = 0;  ///< memory the opened source holds, for the plan
   [[nodiscard]] int classes() const { return static_cast<int>(class_names.size()); }
 };
 
-/// Opens `cifar10:DIR[,test=FILE]`, `mnist:DIR` or `synthetic[,train=N][,test=N][,seed=S]`.
+struct OpenOptions {
+  /// > 0: this part of every class of the training set becomes the validation set, the same images for every
+  /// seed and on every machine.
+  double validation_split = 0;
+  /// Images of a folder that cannot be decoded are found when it is opened (every image is decoded once) and
+  /// left out; otherwise the first that is met in reading is an error.
+  bool skip_bad_images = false;
+  int threads = 1;  ///< for that search
+};
+
+/// Opens `cifar10:DIR[,test=FILE]`, `mnist:DIR`, `folder:DIR[,size=..]...` or
+/// `synthetic[,train=N][,test=N][,seed=S]`.
 ///
 /// Errors   Error(usage) for an unknown spec (with the nearest name); Error(data) for a missing or truncated
 ///          file, a label out of range, a broken gzip: file, rule, actual value, next step
-[[nodiscard]] Source open(const std::string& spec);
+[[nodiscard]] Source open(const std::string& spec, const OpenOptions& options = {});
 
 /// A data set that open() knows, for help and messages.
 struct FormatInfo {

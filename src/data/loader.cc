@@ -64,9 +64,7 @@ struct Loader::Impl {
                        std::span<float> dst) const {
     const Place at = place(number);
     const std::int64_t position = at.first_position + i;
-    const std::int32_t label = dataset.read(sampler.index(at.epoch, position), scratch);
-    augment.train(scratch, at.epoch, position, dst);
-    return label;
+    return augment.read_train(dataset, sampler.index(at.epoch, position), at.epoch, position, scratch, dst);
   }
 
   const Batch& next() {

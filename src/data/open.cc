@@ -7,9 +7,11 @@
 #include "base/nearest.h"
 #include "data/dataset.h"
 #include "data/formats/cifar.h"
+#include "data/formats/folder.h"
 #include "data/formats/idx.h"
 #include "data/formats/synthetic.h"
 #include "data/spec.h"
+#include "data/split.h"
 
 namespace paceline::data {
 namespace {
@@ -30,6 +32,11 @@ const std::vector<Row>& table() {
        {"test"},
        open_cifar10},
       {{"mnist", "mnist:DIR", "MNIST, IDX files, plain or .gz"}, true, {}, open_mnist},
+      {{"folder", "folder:DIR[,size=N|HxW][,crop-area=X][,jitter=X][,flip=0|1][,classes=leaf|top][,test=X]",
+        "JPEG and PNG files, a folder a class, in train/ and test/ or in one folder"},
+       true,
+       {"size", "crop-area", "jitter", "flip", "classes", "test"},
+       open_folder},
       {{"synthetic", "synthetic[,train=N][,test=N][,seed=S]", "drawn images of 10 classes, no files"},
        false,
        {"train", "test", "seed"},
@@ -46,8 +53,9 @@ std::vector<FormatInfo> known_formats() {
   return infos;
 }
 
-Source open(const std::string& text) {
-  const Spec spec = parse_spec(text);
+Source open(const std::string& text, const OpenOptions& options) {
+  Spec spec = parse_spec(text);
+  spec.how = options;
   const auto& rows = table();
   const auto row =
       std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.info.name == spec.name; });
@@ -64,7 +72,9 @@ Source open(const std::string& text) {
     base::fail(base::ErrorKind::usage, "data '{}': {} reads no files and takes no directory ('{}'); write {}",
                text, spec.name, spec.directory, row->info.usage);
   expect_options(spec, row->options);
-  return row->open(spec);
+  Source source = row->open(spec);
+  if (options.validation_split > 0) cut_validation(source, options.validation_split);
+  return source;
 }
 
 }  // namespace paceline::data

@@ -56,4 +56,16 @@ std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64
   return value;
 }
 
+double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low, double high) {
+  const auto found = spec.options.find(key);
+  if (found == spec.options.end()) return otherwise;
+  const std::string& text = found->second;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
+    base::fail(base::ErrorKind::usage, "data '{}': {} is a number from {:g} to {:g}, not '{}'; correct it",
+               spec.text, key, low, high, text);
+  return value;
+}
+
 }  // namespace paceline::data

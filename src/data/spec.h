@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/dataset.h"
+
 namespace paceline::data {
 
 struct Spec {
@@ -15,6 +17,7 @@ struct Spec {
   std::string name;       ///< before ':' and ','
   std::string directory;  ///< after ':'; empty when there was none
   std::map<std::string, std::string> options;
+  OpenOptions how = {};  ///< what the caller asked for beside the text
 };
 
 /// Errors   Error(usage) for an option without '=' or one that is given twice
@@ -28,5 +31,9 @@ void expect_options(const Spec& spec, std::span<const std::string> known);
 /// Errors   Error(usage) naming spec, key, rule and value
 [[nodiscard]] std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64_t otherwise,
                                           std::int64_t low, std::int64_t high);
+
+/// The same for a decimal number.
+[[nodiscard]] double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low,
+                                    double high);
 
 }  // namespace paceline::data

@@ -48,6 +48,8 @@ struct EpochRecord {
   double train_accuracy = 0;        ///< likewise
   std::optional<double> test_loss;  ///< mean over the whole test set
   std::optional<double> test_accuracy;
+  std::optional<double> validation_loss;  ///< of the validation set, where there is one
+  std::optional<double> validation_accuracy;
 };
 
 struct StepRecord {  ///< kept with --log-steps or for short runs: parity and curves
@@ -79,6 +81,7 @@ struct Record {
     std::string spec, name, description;
     bool synthetic = false;
     std::int64_t train_samples = 0, test_samples = 0;
+    std::optional<std::int64_t> validation_samples;
     std::int64_t dropped_per_epoch = 0;  ///< the tail that a full global batch no longer fits
     std::int64_t steps_per_epoch = 0;
   } data;

@@ -68,6 +68,8 @@ void fields(A& archive, In<A, EpochRecord>& value) {
   archive("train_accuracy", value.train_accuracy);
   archive("test_loss", value.test_loss);
   archive("test_accuracy", value.test_accuracy);
+  archive("validation_loss", value.validation_loss);
+  archive("validation_accuracy", value.validation_accuracy);
 }
 
 template <typename A>
@@ -92,6 +94,7 @@ void fields(A& archive, In<A, Record::Data>& value) {
   archive("synthetic", value.synthetic);
   archive("train_samples", value.train_samples);
   archive("test_samples", value.test_samples);
+  archive("validation_samples", value.validation_samples);
   archive("dropped_per_epoch", value.dropped_per_epoch);
   archive("steps_per_epoch", value.steps_per_epoch);
 }

@@ -27,12 +27,15 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   plan.lines.push_back(
       {"loader", resolved.workers * data::Loader::planned_bytes(source.train->format(),
                                                                 loader_options(options, resolved, 0))});
-  if (options.window_steps == 0 && options.evaluate_every > 0)
+  const auto add_evaluation = [&](const char* purpose, const data::Dataset* set) {
+    if (set == nullptr || options.window_steps != 0 || options.evaluate_every <= 0) return;
     plan.lines.push_back(
-        {"test loader", resolved.workers * data::EvaluationBatches::planned_bytes(
-                                               source.test->format(),
-                                               evaluation_options(source.test->size(), resolved.engine_batch,
-                                                                  0, resolved.workers))});
+        {purpose, resolved.workers * data::EvaluationBatches::planned_bytes(
+                                         set->format(), evaluation_options(set->size(), resolved.engine_batch,
+                                                                           0, resolved.workers))});
+  };
+  add_evaluation("test loader", source.test.get());
+  add_evaluation("validation loader", source.validation.get());
   const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
   if (shard_arrays > 0)
     plan.lines.push_back(

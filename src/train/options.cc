@@ -44,6 +44,9 @@ std::map<std::string, std::string> settings(const Options& options) {
       {"window-seconds", fmt::format("{:g}", options.window_seconds)},
   };
   // Numbers that only some choices read: absent where nothing reads them.
+  if (options.validation_split > 0)
+    result["validation-split"] = fmt::format("{:g}", options.validation_split);
+  if (options.skip_bad_images) result["bad-images"] = "skip";
   if (rule.kind == engine::UpdateKind::adam || rule.kind == engine::UpdateKind::adamw) {
     result["beta1"] = fmt::format("{:g}", rule.beta1);
     result["beta2"] = fmt::format("{:g}", rule.beta2);

@@ -61,6 +61,10 @@ struct Options {
   double label_smoothing = 0;
   bool augment = true;  ///< the data set's usual crop and flip
 
+  // How the data is opened.
+  double validation_split = 0;   ///< > 0: this part of every class is held back from training and evaluated
+  bool skip_bad_images = false;  ///< leave out images of a folder that cannot be decoded
+
   // What is measured. window_steps > 0: after warmup_steps, time so many steps and stop (a cell);
   // kWholeEpoch: as many as an epoch has. 0: an ordinary training, timed as a whole.
   static constexpr std::int64_t kWholeEpoch = -1;

@@ -47,7 +47,8 @@ Record::Data describe(const data::Source& source) {
           .description = source.description,
           .synthetic = source.synthetic,
           .train_samples = source.train->size(),
-          .test_samples = source.test->size()};
+          .test_samples = source.test->size(),
+          .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt};
 }
 
 /// Everything that is known before the first step.
@@ -93,6 +94,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
         fmt::format("shards of {} samples, one thread a worker: the same bits for any number of "
                     "workers",
                     options.shard));
+  for (const auto& note : source.notes) record.notes.push_back(note);
   if (resolved.dropped_per_epoch > 0)
     record.notes.push_back(
         fmt::format("the last {} samples of each epoch's order do not fill a global batch of {} and "
@@ -207,6 +209,26 @@ void prepend_epochs(Record& record, const std::vector<measure::EpochRecord>& ear
   record.epochs.insert(record.epochs.begin(), earlier.begin(), end);
 }
 
+data::Source open_data(const Options& options) {
+  return data::open(options.data, {.validation_split = options.validation_split,
+                                   .skip_bad_images = options.skip_bad_images,
+                                   .threads = base::usable_cores()});
+}
+
+/// With a validation set the epoch is chosen there, and the test set only says what that choice is worth.
+void note_best_epoch(Record& record, const Progress& progress) {
+  const measure::EpochRecord* best = nullptr;
+  for (const auto& epoch : record.epochs)
+    if (epoch.validation_accuracy && (!best || *epoch.validation_accuracy > *best->validation_accuracy))
+      best = &epoch;
+  if (best == nullptr || !best->test_accuracy) return;
+  record.notes.push_back(fmt::format(
+      "best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); its test accuracy is {:.2f} %",
+      best->epoch, record.epochs.back().epoch, 100 * *best->validation_accuracy,
+      record.data.validation_samples.value_or(0), 100 * *best->test_accuracy));
+  if (progress.say) progress.say(record.notes.back());
+}
+
 Circumstances circumstances_of(const data::Source& source, const Backend& backend) {
   return {.train_samples = source.train->size(),
           .cores = base::usable_cores(),
@@ -222,7 +244,7 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
 }  // namespace
 
 Setup inspect(const Options& options, const Backend& backend) {
-  const auto source = data::open(options.data);
+  const auto source = open_data(options);
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   const auto resolved = resolve(options, circumstances);
@@ -234,7 +256,7 @@ Setup inspect(const Options& options, const Backend& backend) {
 }
 
 std::int64_t largest_batch(const Options& options, const Backend& backend) {
-  const auto source = data::open(options.data);
+  const auto source = open_data(options);
   return largest_local_batch(options, make_graph(options, source), source, backend,
                              circumstances_of(source, backend), usable_memory_bytes(),
                              source.train->size() / options.workers);
@@ -244,7 +266,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
                     const Progress& progress) {
   Options options = asked;
   if (options.started == base::TimePoint{}) options.started = base::Clock::now();
-  const auto source = data::open(options.data);
+  const auto source = open_data(options);
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   const auto resolved = resolve(options, circumstances);
@@ -309,6 +331,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     throw;
   }
   prepend_epochs(record, earlier);
+  note_best_epoch(record, progress);
   keep_record(options, record);
   return record;
 }

@@ -31,7 +31,9 @@ data::AugmentOptions augment_options(const Job& job) {
           .flip = job.options.augment && job.source.flip,
           .mean = job.source.mean,
           .stddev = job.source.stddev,
-          .seed = job.options.seed};
+          .seed = job.options.seed,
+          .crop_area = job.options.augment ? job.source.crop_area : 0,
+          .jitter = job.options.augment ? job.source.jitter : 0};
 }
 
 class Worker {
@@ -254,13 +256,30 @@ class Worker {
     logged_losses_.clear();
   }
 
-  /// The test set's loader, made at the first evaluation.
-  data::EvaluationBatches& test_batches() {
-    if (!test_batches_)
-      test_batches_.emplace(*job_.source.test, *augment_,
-                            evaluation_options(job_.source.test->size(), job_.resolved.engine_batch,
-                                               communicator_.rank(), communicator_.size()));
-    return *test_batches_;
+  /// Loss and hits over all of `set`. Its loader is made at the first evaluation.
+  engine::LossSums evaluate_on(const data::Dataset& set, std::optional<data::EvaluationBatches>& batches) {
+    if (!batches)
+      batches.emplace(set, *augment_,
+                      evaluation_options(set.size(), job_.resolved.engine_batch, communicator_.rank(),
+                                         communicator_.size()));
+    return evaluate(*batches, *engine_, communicator_);
+  }
+
+  void evaluate_epoch(measure::EpochRecord& epoch) {
+    const InPhase evaluation(ledger_, Phase::evaluation);
+    const auto mean = [](const engine::LossSums& sums) {
+      return sums.loss / static_cast<double>(sums.samples);
+    };
+    const auto hits = [](const engine::LossSums& sums) {
+      return static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
+    };
+    const auto test = evaluate_on(*job_.source.test, test_batches_);
+    epoch.test_loss = mean(test);
+    epoch.test_accuracy = hits(test);
+    if (!job_.source.validation) return;
+    const auto validation = evaluate_on(*job_.source.validation, validation_batches_);
+    epoch.validation_loss = mean(validation);
+    epoch.validation_accuracy = hits(validation);
   }
 
   void end_epoch(bool last) {
@@ -276,12 +295,7 @@ class Worker {
         .train_loss = sums.loss / static_cast<double>(sums.samples),
         .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples)};
     const int every = job_.options.evaluate_every;
-    if (every > 0 && (last || number % every == 0) && !result_.interrupted) {
-      const InPhase evaluation(ledger_, Phase::evaluation);
-      const auto test = evaluate(test_batches(), *engine_, communicator_);
-      epoch.test_loss = test.loss / static_cast<double>(test.samples);
-      epoch.test_accuracy = static_cast<double>(test.correct) / static_cast<double>(test.samples);
-    }
+    if (every > 0 && (last || number % every == 0) && !result_.interrupted) evaluate_epoch(epoch);
     epoch_sums_ = {};
     epoch_seconds_ = 0;
     result_.epochs.push_back(epoch);
@@ -310,6 +324,7 @@ class Worker {
   std::optional<data::Augment> augment_;
   std::optional<data::Loader> loader_;
   std::optional<data::EvaluationBatches> test_batches_;
+  std::optional<data::EvaluationBatches> validation_batches_;
   std::optional<Stepper> stepper_;
   Counters counters_;
 

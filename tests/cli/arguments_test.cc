@@ -310,6 +310,29 @@ TEST_F(Arguments, KeysOfOtherCommandsAreLeftOutAndSaid) {
   EXPECT_THAT(s.notes, Contains(HasSubstr("train does not use batches")));
 }
 
+TEST_F(Arguments, TheQuickTableOfARecipeCountsWithQuickOnly) {
+  const auto file = recipe("epochs = 30\nlr = 0.1\n[quick]\nsteps = 12\nlr = 0.2\n");
+  EXPECT_EQ(settings(kTrain, {file}).train.epochs, 30);
+  const auto quick = settings(kTrain, {file, "--quick", "--lr", "0.3"});
+  EXPECT_EQ(quick.train.steps, 12);
+  EXPECT_EQ(quick.train.epochs, 0);  // its rival, given earlier
+  EXPECT_EQ(quick.train.lr, 0.3);    // the command line wins
+  EXPECT_THAT(complaint(kTrain, {recipe("lr = 0.1\n", "plain.toml"), "--quick"}), HasSubstr("has none"));
+  EXPECT_THAT(complaint(kTrain, {"--quick"}), HasSubstr("no recipe is given"));
+  EXPECT_THAT(complaint(kTrain, {recipe("[quick]\nlr = -1\n", "bad.toml"), "--quick"}),
+              HasSubstr("bad.toml:2: lr"));
+}
+
+TEST_F(Arguments, DataIsToldHowToBeOpened) {
+  const auto s =
+      settings(kTrain, {"--data", "folder:x,size=32", "--validation-split", "0.2", "--bad-images", "skip"});
+  EXPECT_EQ(s.train.validation_split, 0.2);
+  EXPECT_TRUE(s.train.skip_bad_images);
+  EXPECT_FALSE(settings(kTrain, {}).train.skip_bad_images);
+  EXPECT_THAT(complaint(kTrain, {"--bad-images", "ignore"}), HasSubstr("must be one of error, skip"));
+  EXPECT_THAT(complaint(kTrain, {"--validation-split", "1"}), HasSubstr("--validation-split"));
+}
+
 struct BadRecipe {
   std::string text;
   std::string says;  ///< behind the file's name
@@ -334,7 +357,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadRecipe{"lr = 0.1\nepochs = -1\n", ":2: epochs must be a number above 0, got '-1'"},
                     BadRecipe{"lr = 'fast'\n", ":1: lr must be a number above 0, got 'fast'"},
                     BadRecipe{"lr = \n", ":1: not TOML"}, BadRecipe{"lr = 0.1\nlr = 0.2\n", ":2: not TOML"},
-                    BadRecipe{"seed = 1\n[train]\nlr = 1\n", ":2: a recipe has no tables"},
+                    BadRecipe{"seed = 1\n[train]\nlr = 1\n", ":2: a recipe has no table but [quick]"},
                     BadRecipe{"nesterov = 'yes'\n", ":1: nesterov must be true or false"},
                     BadRecipe{"local-batch = 1\nglobal-batch = 2\n", ":1: local-batch 1 and"},
                     BadRecipe{"data = 2020-01-01\n", ":1: data must be a text"}));

@@ -40,6 +40,10 @@ TEST(Recipes, NameTheirCommandAndAreTakenByIt) {
         << "its header must hold its one command";
     const auto settings = parse(command_of(found[1]), {file.string()}).settings;
     EXPECT_GT(settings.given.size(), 3u);
+    if (text.find("[quick]") != std::string::npos) {
+      EXPECT_GT(parse(command_of(found[1]), {file.string(), "--quick"}).settings.given.size(),
+                settings.given.size());
+    }
     EXPECT_THAT(settings.notes, testing::Not(testing::Contains(testing::HasSubstr("does not use"))));
   }
 }

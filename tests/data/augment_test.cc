@@ -1,5 +1,6 @@
 #include "data/augment.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -130,6 +131,59 @@ TEST(Augment, IsAFunctionOfSeedEpochAndPosition) {
   EXPECT_LT(agreeing([&](auto i) { return at(0, 0, i); }, [&](auto i) { return at(1, 0, i); }), 20);
   EXPECT_LT(agreeing([&](auto i) { return at(0, 0, i); }, [&](auto i) { return at(0, 0, i + 1); }), 20);
   EXPECT_LT(agreeing([&](auto i) { return at(0, 1, i); }, [&](auto i) { return at(1, 0, i); }), 20);
+}
+
+Augment cropping(const ImageFormat& format, double least) {
+  return {format, {.mean = {0, 0, 0}, .stddev = {1, 1, 1}, .seed = 3, .crop_area = least}};
+}
+
+// Areas and proportions keep to their ranges, reach both ends, and every place that fits comes.
+TEST(Augment, DrawsPartsOfTheAreaAndProportionsAsked) {
+  for (const auto& [height, width] : {std::pair{100, 100}, {60, 200}, {331, 77}})
+    for (const double least : {0.08, 0.5}) {
+      const Augment augment = cropping({.height = 32, .width = 32, .channels = 3}, least);
+      double smallest = 1, largest = 0, flattest = 9, widest = 0;
+      for (int position = 0; position < 3000; ++position) {
+        const Box box = augment.part(height, width, 0, position);
+        ASSERT_GE(box.top, 0);
+        ASSERT_GE(box.left, 0);
+        ASSERT_LE(box.top + box.height, height + 1e-9);
+        ASSERT_LE(box.left + box.width, width + 1e-9);
+        smallest = std::min(smallest, box.height * box.width / (height * width));
+        largest = std::max(largest, box.height * box.width / (height * width));
+        flattest = std::min(flattest, box.width / box.height);
+        widest = std::max(widest, box.width / box.height);
+      }
+      const double rounding = 0.06;  // sides are whole pixels
+      EXPECT_GT(flattest, 3.0 / 4 * (1 - rounding));
+      EXPECT_LT(widest, 4.0 / 3 * (1 + rounding));
+      if (height != width) continue;  // a long image has no large parts of such proportions
+      EXPECT_NEAR(smallest, least, 0.02);
+      EXPECT_GT(largest, 0.95);
+    }
+}
+
+TEST(Augment, ChangesColoursWithinTheFactorAndNothingElse) {
+  const ImageFormat format{.height = 4, .width = 4, .channels = 3};
+  const Augment augment(format, {.mean = {0, 0, 0}, .stddev = {1, 1, 1}, .seed = 3, .jitter = 0.4});
+  double darkest = 255, brightest = 0;
+  for (int position = 0; position < 2000; ++position) {
+    std::vector<std::uint8_t> plain(48, 100);  // grey: contrast and saturation cannot change it
+    augment.jitter(plain, 0, position);
+    EXPECT_THAT(plain, testing::Each(plain.front()));
+    darkest = std::min<double>(darkest, plain.front());
+    brightest = std::max<double>(brightest, plain.front());
+  }
+  EXPECT_NEAR(darkest, 60, 2);
+  EXPECT_NEAR(brightest, 140, 2);
+
+  std::vector<std::uint8_t> one(48), other(48);
+  for (std::size_t i = 0; i < 48; ++i) one[i] = other[i] = static_cast<std::uint8_t>(5 * i);
+  augment.jitter(one, 1, 5);
+  augment.jitter(other, 1, 5);
+  EXPECT_EQ(one, other);
+  augment.jitter(other, 1, 6);
+  EXPECT_NE(one, other);
 }
 
 }  // namespace

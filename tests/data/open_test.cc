@@ -29,7 +29,7 @@ TEST(Open, SaysWhatIsWrongWithASpec) {
   const Case cases[] = {
       {"cifar", {"no data set 'cifar'", "did you mean 'cifar10'?"}},
       {"sinthetic", {"did you mean 'synthetic'?"}},
-      {"imagenet", {"no data set 'imagenet'", "known are cifar10, mnist, synthetic"}},
+      {"imagenet", {"no data set 'imagenet'", "known are cifar10, mnist, folder, synthetic"}},
       {"", {"no data set ''"}},
       {"mnist", {"needs their directory", "write mnist:DIR"}},
       {"cifar10:", {"needs their directory", "write cifar10:DIR[,test=FILE]"}},

@@ -44,6 +44,7 @@ Record filled() {
             .synthetic = true,
             .train_samples = 50000,
             .test_samples = 10000,
+            .validation_samples = 5000,
             .dropped_per_epoch = 80,
             .steps_per_epoch = 390};
   r.workers = 2;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/data_images.h"
 #include "data/dataset.h"
 
 namespace paceline::cli {
@@ -75,6 +76,14 @@ int data_command(const Settings& settings) {
   fmt::print("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
              source.train->size(), source.test->size(), format.height, format.width, format.channels,
              source.classes(), source.synthetic ? "; SYNTHETIC data" : "");
+  if (const auto images = image_parts(source); !images.empty()) {
+    if (settings.data.action == "pack")
+      return pack_images(source, images, settings.data.pack, settings.data.decoded);
+    return settings.data.action == "verify" ? verify_images(source, images) : describe_images(source, images);
+  }
+  if (settings.data.action == "pack")
+    base::fail(base::ErrorKind::usage,
+               "data pack is for image folders; '{}' has one file for all images already", source.spec);
   const auto train = take_census(*source.train, source.classes(), "training");
   const auto test = take_census(*source.test, source.classes(), "test");
   if (settings.data.action == "verify") {

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -32,11 +34,18 @@ Table table(const Record& record, const std::string& id) {
                           {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
                           {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
                           {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1}}};
-  for (const auto& epoch : record.epochs)
+  const bool validated = std::any_of(record.epochs.begin(), record.epochs.end(),
+                                     [](const auto& epoch) { return epoch.validation_accuracy.has_value(); });
+  if (validated)
+    table.columns.push_back(
+        {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1});
+  for (const auto& epoch : record.epochs) {
     table.rows.push_back({value(static_cast<double>(epoch.epoch)), value(static_cast<double>(epoch.updates)),
                           value(epoch.seconds), words(fmt::format("{:.4g}", epoch.lr)),
                           value(epoch.train_loss), value(epoch.train_accuracy),
                           optional_value(epoch.test_loss), optional_value(epoch.test_accuracy)});
+    if (validated) table.rows.back().push_back(optional_value(epoch.validation_accuracy));
+  }
   if (record.status != "complete")
     table.footnotes.push_back(fmt::format("{}: {}.", record.status, record.reason));
   return table;
@@ -67,13 +76,14 @@ Plot accuracy_plot(const Record& record, const std::string& id) {
             .caption = "Train: as the images were seen, augmented, during the epoch. Test: after it.",
             .x = {.label = "epoch"},
             .y = {.label = "accuracy"}};
-  Series train{.name = "train"}, test{.name = "test"};
+  Series train{.name = "train"}, test{.name = "test"}, validation{.name = "validation"};
   for (const auto& epoch : record.epochs) {
     const auto x = static_cast<double>(epoch.epoch);
     train.points.push_back({.x = x, .y = epoch.train_accuracy});
+    if (epoch.validation_accuracy) validation.points.push_back({.x = x, .y = *epoch.validation_accuracy});
     if (epoch.test_accuracy) test.points.push_back({.x = x, .y = *epoch.test_accuracy});
   }
-  for (Series* series : {&train, &test})
+  for (Series* series : {&train, &test, &validation})
     if (!series->points.empty()) plot.series.push_back(std::move(*series));
   return plot;
 }

@@ -1,0 +1,181 @@
+#include "cli/commands/data_images.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/topology.h"
+#include "data/image/decode.h"
+#include "data/image/inspect.h"
+#include "data/image/tar.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr std::size_t kListed = 20;  ///< of a kind; the rest is counted
+
+std::vector<data::PartReport> inspect_all(const data::Source& source, const std::vector<ImagePart>& parts,
+                                          bool decode) {
+  std::vector<data::PartReport> reports;
+  for (const auto& part : parts)
+    reports.push_back(data::inspect(*part.set, source.classes(), decode, base::usable_cores()));
+  return reports;
+}
+
+std::string spread(std::vector<int> values) {
+  if (values.empty()) return "-";
+  std::sort(values.begin(), values.end());
+  return fmt::format("{} / {} / {}", values.front(), values[values.size() / 2], values.back());
+}
+
+void print_parts(const std::vector<ImagePart>& parts, const std::vector<data::PartReport>& reports) {
+  fmt::print("\n  {:<11} {:>8} {:>9}  {:<18} {:<18} {}\n", "part", "images", "MB", "height min/med/max",
+             "width min/med/max", "kinds");
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& report = reports[i];
+    std::string kinds;
+    for (const auto& [kind, count] : report.kinds)
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind, count);
+    fmt::print("  {:<11} {:>8} {:>9.1f}  {:<18} {:<18} {}\n", parts[i].name, report.images,
+               static_cast<double>(report.encoded_bytes) / 1e6, spread(report.heights), spread(report.widths),
+               kinds);
+  }
+}
+
+void print_classes(const data::Source& source, const std::vector<ImagePart>& parts,
+                   const std::vector<data::PartReport>& reports) {
+  std::size_t width = 5;
+  for (const auto& name : source.class_names) width = std::max(width, name.size());
+  fmt::print("\n  {:>4}  {:<{}}", "", "class", width);
+  for (const auto& part : parts) fmt::print(" {:>10}", part.name);
+  fmt::print("\n");
+  for (std::size_t c = 0; c < source.class_names.size(); ++c) {
+    fmt::print("  {:>4}  {:<{}}", c, source.class_names[c], width);
+    for (const auto& report : reports) fmt::print(" {:>10}", report.per_class[c]);
+    fmt::print("\n");
+  }
+}
+
+std::int64_t print_broken(const std::vector<data::PartReport>& reports) {
+  std::int64_t broken = 0;
+  for (const auto& report : reports)
+    for (const auto& entry : report.broken)
+      if (static_cast<std::size_t>(broken++) < kListed)
+        fmt::print("broken: {}: {}\n", entry.name, entry.reason);
+  if (static_cast<std::size_t>(broken) > kListed)
+    fmt::print("broken: and {} more\n", static_cast<std::size_t>(broken) - kListed);
+  return broken;
+}
+
+void print_duplicates(const std::vector<ImagePart>& parts, const std::vector<data::PartReport>& reports) {
+  for (std::size_t a = 0; a < parts.size(); ++a)
+    for (std::size_t b = a; b < parts.size(); ++b) {
+      const auto found = data::find_duplicates(*parts[a].set, reports[a], *parts[b].set, reports[b]);
+      const auto where =
+          a == b ? "inside " + parts[a].name : fmt::format("in both {} and {}", parts[a].name, parts[b].name);
+      if (found.empty()) {
+        fmt::print("duplicates {}: none\n", where);
+        continue;
+      }
+      const auto contradicting =
+          std::count_if(found.begin(), found.end(), [](const auto& twins) { return !twins.same_label; });
+      fmt::print("duplicates {}: {}, of them {} under another class{}\n", where, found.size(), contradicting,
+                 a == b ? "" : "; accuracy on such images is no test of what was learned");
+      for (std::size_t i = 0; i < std::min(kListed, found.size()); ++i)
+        fmt::print("  {} = {}\n", found[i].second, found[i].first);
+      if (found.size() > kListed) fmt::print("  and {} more\n", found.size() - kListed);
+    }
+}
+
+}  // namespace
+
+std::vector<ImagePart> image_parts(const data::Source& source) {
+  std::vector<ImagePart> parts;
+  const auto add = [&](const char* name, const data::Dataset* set) {
+    if (const auto* images = dynamic_cast<const data::ImageDataset*>(set)) parts.push_back({name, images});
+  };
+  add("train", source.train.get());
+  add("validation", source.validation.get());
+  add("test", source.test.get());
+  return parts;
+}
+
+int describe_images(const data::Source& source, const std::vector<ImagePart>& parts) {
+  const auto reports = inspect_all(source, parts, false);
+  for (const auto& note : source.notes) fmt::print("{}\n", note);
+  fmt::print("usual augmentation: random crop of {:g} to 1 of the area{}{}\n", source.crop_area,
+             source.flip ? ", horizontal flip" : ", no flip",
+             source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : "");
+  print_parts(parts, reports);
+  print_classes(source, parts, reports);
+  if (const auto broken = print_broken(reports); broken > 0)
+    fmt::print("{} images are broken by their headers alone; 'paceline data verify' decodes all of them\n",
+               broken);
+  return 0;
+}
+
+int verify_images(const data::Source& source, const std::vector<ImagePart>& parts) {
+  const auto started = base::Clock::now();
+  const auto reports = inspect_all(source, parts, true);
+  for (const auto& note : source.notes) fmt::print("{}\n", note);
+  print_parts(parts, reports);
+  print_duplicates(parts, reports);
+  std::int64_t images = 0;
+  for (const auto& report : reports) images += report.images;
+  const auto broken = print_broken(reports);
+  std::fflush(stdout);
+  if (broken > 0)
+    base::fail(base::ErrorKind::data,
+               "{}: {} of {} images are broken; replace them, or train with --bad-images skip", source.spec,
+               broken, images);
+  fmt::print("all {} images decode, in {:.1f} s\n", images, base::seconds_since(started));
+  return 0;
+}
+
+int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
+                const std::filesystem::path& path, bool decoded) {
+  const auto started = base::Clock::now();
+  data::TarWriter tar(path);
+  data::RgbImage image;
+  std::vector<std::uint8_t> buffer;
+  std::int64_t images = 0, bytes = 0;
+  for (const auto& part : parts)
+    for (std::int64_t i = 0; i < part.set->size(); ++i) {
+      auto file = part.set->encoded(i, buffer);
+      std::string ending = "jpg";
+      std::vector<std::uint8_t> pixels;
+      try {
+        const auto header = data::read_image_header(file);
+        ending = header.kind == data::ImageKind::jpeg  ? "jpg"
+                 : header.kind == data::ImageKind::png ? "png"
+                                                       : "ppm";
+        if (decoded) {
+          data::decode_image(file, header, 1, image);
+          pixels = data::to_ppm(image);
+          file = pixels;
+          ending = "ppm";
+        }
+      } catch (const data::BrokenImage& broken) {
+        base::fail(base::ErrorKind::data,
+                   "{}: the image cannot be decoded: {}; replace or remove it, then pack again",
+                   part.set->name(i), broken.what());
+      }
+      const auto label = static_cast<std::size_t>(part.set->label(i));
+      // Numbers as names keep the order, and so the training, that the folder gives.
+      tar.add(fmt::format("{}/{}/{:08}.{}", part.name == "validation" ? "val" : part.name,
+                          source.class_names[label], i, ending),
+              file);
+      ++images;
+      bytes += static_cast<std::int64_t>(file.size());
+    }
+  tar.finish();
+  fmt::print("{} images, {:.1f} MB{}, in {:.1f} s: {}   (open it as folder:{})\n", images,
+             static_cast<double>(bytes) / 1e6, decoded ? " of pixels" : "", base::seconds_since(started),
+             path.string(), path.string());
+  return 0;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,38 @@
+#pragma once
+
+/// `paceline data info|verify|pack` for images in files: what the files hold, which are broken, which come
+/// twice; and all of them in one file.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/image/dataset.h"
+
+namespace paceline::cli {
+
+struct ImagePart {
+  std::string name;  ///< "train", "validation", "test"
+  const data::ImageDataset* set = nullptr;
+};
+
+/// The parts of `source` that are images in files; empty for other data sets.
+[[nodiscard]] std::vector<ImagePart> image_parts(const data::Source& source);
+
+/// Prints classes, sizes, kinds and what the headers show to be broken. Reads every file, decodes none.
+int describe_images(const data::Source& source, const std::vector<ImagePart>& parts);
+
+/// Decodes every image and compares all of them; prints what is wrong.
+///
+/// Errors   Error(data) counting the broken images, after all of them were named
+int verify_images(const data::Source& source, const std::vector<ImagePart>& parts);
+
+/// Writes a tar archive PART/CLASS/NUMBER.ENDING, which opens (folder:FILE.tar) to the same parts, classes
+/// and order; with `decoded` every image as PPM.
+///
+/// Errors   Error(data): the file cannot be written; with `decoded`, a broken image
+int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
+                const std::filesystem::path& path, bool decoded);
+
+}  // namespace paceline::cli

@@ -1,0 +1,54 @@
+#pragma once
+
+/// Encoded images of any sizes as a data set of one size.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/image/store.h"
+
+namespace paceline::data {
+
+/// One part (training, validation, test) of the images of a store.
+///
+/// read() shows the largest centred part of the stored image that has the format's proportions.
+///
+/// Cost     decoding on every read; a JPEG much larger than the format is decoded at 1/2, 1/4 or 1/8
+/// Errors   read, read_part: Error(data) naming the image and what is broken in it
+class ImageDataset final : public Dataset {
+ public:
+  struct Part {
+    std::vector<std::uint32_t> images;  ///< [samples]: index in the store
+    std::vector<std::int32_t> labels;   ///< [samples]
+  };
+
+  /// `store` is shared by the parts of one source.
+  ImageDataset(std::shared_ptr<const ImageStore> store, Part part, ImageFormat format);
+
+  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(part_.images.size()); }
+  [[nodiscard]] ImageFormat format() const override { return format_; }
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
+  std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
+                         std::span<std::uint8_t> pixels) const override;
+  [[nodiscard]] std::int32_t label(std::int64_t index) const override;
+
+  [[nodiscard]] std::string name(std::int64_t index) const;
+  /// The encoded image, as ImageStore::bytes.
+  [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
+                                                      std::vector<std::uint8_t>& buffer) const;
+
+ private:
+  [[nodiscard]] std::size_t at(std::int64_t index) const;
+
+  std::shared_ptr<const ImageStore> store_;
+  Part part_;
+  ImageFormat format_;
+};
+
+/// The largest centred part of a stored image that has the proportions of `format`.
+[[nodiscard]] Box centred_box(const ImageFormat& format, int height, int width);
+
+}  // namespace paceline::data

@@ -1,0 +1,244 @@
+#include "data/image/decode.h"
+
+#include <fmt/core.h>
+#include <spng.h>
+#include <turbojpeg.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace paceline::data {
+namespace {
+
+// The least that a pixel takes in a file. JPEG: a block of 8x8 costs a bit in one scan, and with the widest
+// chroma subsampling (4x4) 18 blocks hold 1,024 pixels: 455 a byte. PNG: deflate packs at most 1032 to 1, and
+// a byte of its input holds at most 8 pixels.
+constexpr std::int64_t kJpegPixelsAByte = 512;
+constexpr std::int64_t kPngPixelsAByte = 1032 * 8;
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
+
+void check_size(const ImageHeader& header, std::size_t bytes) {
+  const std::int64_t pixels = std::int64_t{header.height} * header.width;
+  const std::int64_t a_byte = header.kind == ImageKind::jpeg  ? kJpegPixelsAByte
+                              : header.kind == ImageKind::png ? kPngPixelsAByte
+                                                              : 1;
+  if (pixels < 1 || pixels > kMostPixels || pixels / a_byte > static_cast<std::int64_t>(bytes))
+    throw BrokenImage(fmt::format("its header announces {}x{} pixels, which {} bytes cannot hold",
+                                  header.height, header.width, bytes));
+}
+
+// --- JPEG
+// -----------------------------------------------------------------------------------------------------
+
+struct JpegCloser {
+  void operator()(void* handle) const { tjDestroy(handle); }
+};
+using JpegHandle = std::unique_ptr<void, JpegCloser>;
+
+/// A decompressor for each thread: to make one costs as much as to decode a small image.
+void* jpeg_handle() {
+  static thread_local const JpegHandle handle(tjInitDecompress());
+  base::expects(handle != nullptr, "libjpeg-turbo has the memory for a decompressor");
+  return handle.get();
+}
+
+/// Stray bytes between two segments change no pixel, and cameras write them.
+bool is_harmless(std::string_view warning) {
+  return warning.find("extraneous bytes") != std::string_view::npos;
+}
+
+void check_jpeg(int status, void* handle) {
+  if (status == 0) return;
+  const std::string said = tjGetErrorStr2(handle);
+  if (tjGetErrorCode(handle) == TJERR_WARNING && is_harmless(said)) return;
+  throw BrokenImage("JPEG: " + said);
+}
+
+ImageHeader jpeg_header(std::span<const std::uint8_t> bytes) {
+  void* const handle = jpeg_handle();
+  ImageHeader header{.kind = ImageKind::jpeg};
+  int subsampling = 0, colour = 0;
+  check_jpeg(tjDecompressHeader3(handle, bytes.data(), bytes.size(), &header.width, &header.height,
+                                 &subsampling, &colour),
+             handle);
+  header.colour = colour == TJCS_GRAY ? "grey" : colour == TJCS_CMYK || colour == TJCS_YCCK ? "CMYK" : "RGB";
+  return header;
+}
+
+bool is_cmyk(const ImageHeader& header) { return std::string_view(header.colour) == "CMYK"; }
+
+/// Adobe writes CMYK inverted (255: no ink), and nobody else writes it: a colour is its own light times
+/// black's.
+void multiply_out(std::span<const std::uint8_t> cmyk, std::span<std::uint8_t> rgb) {
+  for (std::size_t i = 0, o = 0; o < rgb.size(); i += 4, o += 3)
+    for (std::size_t c = 0; c < 3; ++c)
+      rgb[o + c] = static_cast<std::uint8_t>((cmyk[i + c] * cmyk[i + 3] + 127) / 255);
+}
+
+void decode_jpeg(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
+                 RgbImage& dst) {
+  int divisor = 1;
+  while (divisor < 8 && 1.0 / (2 * divisor) >= least_scale) divisor *= 2;
+  const tjscalingfactor factor{1, divisor};
+  dst.height = TJSCALED(header.height, factor);
+  dst.width = TJSCALED(header.width, factor);
+  const auto pixels = static_cast<std::size_t>(dst.height) * static_cast<std::size_t>(dst.width);
+  dst.pixels.resize(pixels * 3);
+  void* const handle = jpeg_handle();
+  const auto decode_to = [&](std::uint8_t* to, int format) {
+    check_jpeg(tjDecompress2(handle, bytes.data(), bytes.size(), to, dst.width, 0, dst.height, format,
+                             TJFLAG_LIMITSCANS),
+               handle);
+  };
+  if (!is_cmyk(header)) return decode_to(dst.pixels.data(), TJPF_RGB);
+  std::vector<std::uint8_t> cmyk(pixels * 4);
+  decode_to(cmyk.data(), TJPF_CMYK);
+  multiply_out(cmyk, dst.pixels);
+}
+
+// --- PNG
+// ------------------------------------------------------------------------------------------------------
+
+struct PngCloser {
+  void operator()(spng_ctx* context) const { spng_ctx_free(context); }
+};
+using PngContext = std::unique_ptr<spng_ctx, PngCloser>;
+
+void check_png(int status) {
+  if (status != 0) throw BrokenImage(std::string("PNG: ") + spng_strerror(status));
+}
+
+PngContext open_png(std::span<const std::uint8_t> bytes) {
+  PngContext context(spng_ctx_new(0));
+  base::expects(context != nullptr, "spng has the memory for its context");
+  check_png(
+      spng_set_chunk_limits(context.get(), bytes.size(), bytes.size()));  // no chunk is longer than its file
+  check_png(spng_set_png_buffer(context.get(), bytes.data(), bytes.size()));
+  return context;
+}
+
+const char* png_colour(const spng_ihdr& ihdr) {
+  const bool deep = ihdr.bit_depth == 16;
+  switch (ihdr.color_type) {
+    case SPNG_COLOR_TYPE_GRAYSCALE:
+      return deep ? "grey 16 bit" : "grey";
+    case SPNG_COLOR_TYPE_GRAYSCALE_ALPHA:
+      return deep ? "grey + alpha 16 bit" : "grey + alpha";
+    case SPNG_COLOR_TYPE_INDEXED:
+      return "palette";
+    case SPNG_COLOR_TYPE_TRUECOLOR_ALPHA:
+      return deep ? "RGB + alpha 16 bit" : "RGB + alpha";
+    default:
+      return deep ? "RGB 16 bit" : "RGB";
+  }
+}
+
+ImageHeader png_header(std::span<const std::uint8_t> bytes) {
+  const PngContext context = open_png(bytes);
+  spng_ihdr ihdr{};
+  check_png(spng_get_ihdr(context.get(), &ihdr));
+  constexpr std::uint32_t kMostSide = 1u << 28;
+  return {.kind = ImageKind::png,
+          .height = static_cast<int>(std::min(ihdr.height, kMostSide)),
+          .width = static_cast<int>(std::min(ihdr.width, kMostSide)),
+          .colour = png_colour(ihdr)};
+}
+
+void decode_png(std::span<const std::uint8_t> bytes, const ImageHeader& header, RgbImage& dst) {
+  const PngContext context = open_png(bytes);
+  dst.height = header.height;
+  dst.width = header.width;
+  dst.pixels.resize(3 * static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width));
+  check_png(spng_decode_image(context.get(), dst.pixels.data(), dst.pixels.size(), SPNG_FMT_RGB8, 0));
+}
+
+// --- PPM
+// ------------------------------------------------------------------------------------------------------
+
+/// Where the pixels begin: behind "P6", width, height and 255, each followed by one blank or line end. That
+/// is how to_ppm and most programs write it; comments, which the format also allows, are not taken.
+struct PpmHeader {
+  int height = 0, width = 0;
+  std::size_t pixels_at = 0;
+};
+PpmHeader read_ppm_header(std::span<const std::uint8_t> bytes) {
+  const auto* const begin = reinterpret_cast<const char*>(bytes.data());
+  const char* at = begin + 3;
+  const char* const end = begin + bytes.size();
+  const auto number = [&](int least, int most) {
+    int value = 0;
+    const auto [stop, error] = std::from_chars(at, end, value);
+    if (error != std::errc{} || value < least || value > most || stop == end ||
+        (*stop != ' ' && *stop != '\n'))
+      throw BrokenImage("PPM: its header is not \"P6 WIDTH HEIGHT 255\"");
+    at = stop + 1;
+    return value;
+  };
+  PpmHeader header;
+  header.width = number(1, 1 << 28);
+  header.height = number(1, 1 << 28);
+  number(255, 255);
+  header.pixels_at = static_cast<std::size_t>(at - begin);
+  return header;
+}
+
+ImageHeader ppm_header(std::span<const std::uint8_t> bytes) {
+  const PpmHeader header = read_ppm_header(bytes);
+  return {.kind = ImageKind::ppm, .height = header.height, .width = header.width, .colour = "RGB"};
+}
+
+void decode_ppm(std::span<const std::uint8_t> bytes, const ImageHeader& header, RgbImage& dst) {
+  const auto pixels = bytes.subspan(read_ppm_header(bytes).pixels_at);
+  const auto wanted = 3 * static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width);
+  if (pixels.size() < wanted)
+    throw BrokenImage(fmt::format("PPM: it has {} bytes of pixels and needs {}", pixels.size(), wanted));
+  dst.height = header.height;
+  dst.width = header.width;
+  dst.pixels.assign(pixels.begin(), pixels.begin() + static_cast<std::ptrdiff_t>(wanted));
+}
+
+bool begins_with(std::span<const std::uint8_t> bytes, std::string_view start) {
+  return bytes.size() >= start.size() &&
+         std::equal(start.begin(), start.end(), bytes.begin(),
+                    [](char c, std::uint8_t b) { return static_cast<std::uint8_t>(c) == b; });
+}
+
+}  // namespace
+
+ImageHeader read_image_header(std::span<const std::uint8_t> bytes) {
+  ImageHeader header;
+  if (begins_with(bytes, "\xFF\xD8\xFF"))
+    header = jpeg_header(bytes);
+  else if (begins_with(bytes, "\x89PNG\r\n\x1A\n"))
+    header = png_header(bytes);
+  else if (begins_with(bytes, "P6\n") || begins_with(bytes, "P6 "))
+    header = ppm_header(bytes);
+  else
+    throw BrokenImage(bytes.empty() ? "the file is empty" : "it is neither a JPEG, a PNG nor a PPM file");
+  check_size(header, bytes.size());
+  return header;
+}
+
+void decode_image(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
+                  RgbImage& dst) {
+  if (header.kind == ImageKind::jpeg) return decode_jpeg(bytes, header, least_scale, dst);
+  if (header.kind == ImageKind::png) return decode_png(bytes, header, dst);
+  decode_ppm(bytes, header, dst);
+}
+
+const char* name(ImageKind kind) {
+  return kind == ImageKind::jpeg ? "JPEG" : kind == ImageKind::png ? "PNG" : "PPM";
+}
+
+std::vector<std::uint8_t> to_ppm(const RgbImage& image) {
+  const std::string header = fmt::format("P6\n{} {}\n255\n", image.width, image.height);
+  std::vector<std::uint8_t> file(header.begin(), header.end());
+  file.insert(file.end(), image.pixels.begin(), image.pixels.end());
+  return file;
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,149 @@
+#include "data/image/inspect.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "data/image/decode.h"
+
+namespace paceline::data {
+namespace {
+
+/// Calls `body(thread's buffers, i)` for every i below `count`, on `threads` threads; throws what one threw.
+struct Buffers {
+  std::vector<std::uint8_t> encoded;
+  RgbImage decoded;
+};
+void for_each_image(std::size_t count, int threads, const std::function<void(Buffers&, std::size_t)>& body) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    Buffers buffers;
+    try {
+      for (std::size_t i = next++; i < count; i = next++) body(buffers, i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+      next = count;
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (int i = 1; i < threads; ++i) workers.emplace_back(work);
+    work();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+/// FNV-1a over 8 bytes at a time (noll's prime): finds candidates, which are then compared byte for byte.
+std::uint64_t hash_of(std::span<const std::uint8_t> bytes) {
+  std::uint64_t hash = 14695981039346656037u ^ bytes.size();
+  std::size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    std::uint64_t word = 0;
+    for (std::size_t b = 0; b < 8; ++b) word |= std::uint64_t{bytes[i + b]} << (8 * b);
+    hash = (hash ^ word) * 1099511628211u;
+    hash ^= hash >> 29;
+  }
+  for (; i < bytes.size(); ++i) hash = (hash ^ bytes[i]) * 1099511628211u;
+  return hash;
+}
+
+}  // namespace
+
+std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const std::uint32_t> images,
+                                     int threads) {
+  std::mutex mutex;
+  std::vector<BrokenEntry> broken;
+  const auto found = [&](std::size_t at, const std::string& reason) {
+    const std::lock_guard lock(mutex);
+    broken.push_back({at, store.name(images[at]), reason});
+  };
+  for_each_image(images.size(), threads, [&](Buffers& buffers, std::size_t i) {
+    try {
+      const auto bytes = store.bytes(images[i], buffers.encoded);
+      decode_image(bytes, read_image_header(bytes), 1, buffers.decoded);
+    } catch (const BrokenImage& error) {
+      found(i, error.what());
+    } catch (const base::Error& error) {  // a file that cannot be opened
+      found(i, error.what());
+    }
+  });
+  std::sort(broken.begin(), broken.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  return broken;
+}
+
+PartReport inspect(const ImageDataset& set, int classes, bool decode, int threads) {
+  const auto count = static_cast<std::size_t>(set.size());
+  struct Seen {
+    ImageHeader header;
+    std::uint64_t hash = 0;
+    std::uint64_t bytes = 0;
+    std::string broken;
+  };
+  std::vector<Seen> seen(count);
+  for_each_image(count, threads, [&](Buffers& buffers, std::size_t i) {
+    Seen& at = seen[i];
+    try {
+      const auto bytes = set.encoded(static_cast<std::int64_t>(i), buffers.encoded);
+      at.bytes = bytes.size();
+      at.hash = hash_of(bytes);
+      at.header = read_image_header(bytes);
+      if (decode) decode_image(bytes, at.header, 1, buffers.decoded);
+    } catch (const BrokenImage& error) {
+      at.broken = error.what();
+    } catch (const base::Error& error) {
+      at.broken = error.what();
+    }
+  });
+  PartReport report{.images = set.size(),
+                    .per_class = std::vector<std::int64_t>(static_cast<std::size_t>(classes))};
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto index = static_cast<std::int64_t>(i);
+    ++report.per_class[static_cast<std::size_t>(set.label(index))];
+    report.encoded_bytes += static_cast<std::int64_t>(seen[i].bytes);
+    report.hashes.push_back(seen[i].hash);
+    if (!seen[i].broken.empty()) report.broken.push_back({i, set.name(index), seen[i].broken});
+    const ImageHeader& header = seen[i].header;
+    if (header.height == 0) continue;
+    report.heights.push_back(header.height);
+    report.widths.push_back(header.width);
+    ++report.kinds[fmt::format("{} {}", name(header.kind), header.colour)];
+  }
+  return report;
+}
+
+std::vector<Duplicate> find_duplicates(const ImageDataset& first, const PartReport& first_report,
+                                       const ImageDataset& second, const PartReport& second_report) {
+  std::unordered_multimap<std::uint64_t, std::int64_t> by_hash;
+  for (std::size_t i = 0; i < first_report.hashes.size(); ++i)
+    by_hash.emplace(first_report.hashes[i], static_cast<std::int64_t>(i));
+  std::vector<Duplicate> duplicates;
+  std::vector<std::uint8_t> one, other;
+  const bool same_set = &first == &second;
+  for (std::size_t i = 0; i < second_report.hashes.size(); ++i) {
+    const auto index = static_cast<std::int64_t>(i);
+    const auto [begin, end] = by_hash.equal_range(second_report.hashes[i]);
+    std::int64_t twin = -1;  // the first in order
+    for (auto it = begin; it != end; ++it) {
+      if (same_set && it->second >= index) continue;
+      const auto a = first.encoded(it->second, one), b = second.encoded(index, other);
+      if (std::equal(a.begin(), a.end(), b.begin(), b.end()) && (twin < 0 || it->second < twin))
+        twin = it->second;
+    }
+    if (twin >= 0)
+      duplicates.push_back({first.name(twin), second.name(index), first.label(twin) == second.label(index)});
+  }
+  return duplicates;
+}
+
+}  // namespace paceline::data

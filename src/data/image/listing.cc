@@ -1,0 +1,254 @@
+#include "data/image/listing.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "data/split.h"
+
+namespace paceline::data {
+namespace {
+
+using base::ErrorKind;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (auto& letter : result) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return result;
+}
+
+std::string_view first_part(std::string_view path) { return path.substr(0, path.find('/')); }
+std::string_view after_first(std::string_view path) {
+  const auto slash = path.find('/');
+  return slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
+}
+
+enum Split : std::size_t { kTrain, kValidation, kTest, kSplits };
+
+std::optional<Split> split_of(std::string_view folder) {
+  const std::string word = lower(folder);
+  if (word == "train" || word == "training") return kTrain;
+  if (word == "val" || word == "valid" || word == "validation") return kValidation;
+  if (word == "test" || word == "testing") return kTest;
+  return std::nullopt;
+}
+
+/// Where each directory's images go: a split and a class, or nowhere.
+struct Place {
+  std::optional<Split> split;
+  std::string class_name;
+};
+
+/// The directories that hold images, as the rules see them: without the first folder that all share.
+class Folders {
+ public:
+  Folders(const std::string& spec, const ImageListing& listing) : spec_(spec), listing_(listing) {
+    counts_.resize(listing.directories().size());
+    for (std::size_t i = 0; i < listing.size(); ++i) ++counts_[listing.directory(i)];
+    paths_.assign(listing.directories().begin(), listing.directories().end());
+    while (share_first() && !split_of(first_part(paths_[used()]))) strip();
+    for (std::size_t d = 0; d < paths_.size(); ++d) {
+      if (counts_[d] == 0) continue;
+      if (const auto split = split_of(first_part(paths_[d]))) name_split(*split, first_part(paths_[d]));
+    }
+  }
+
+  [[nodiscard]] bool has_parts() const {
+    return !names_[kTrain].empty() && (!names_[kValidation].empty() || !names_[kTest].empty());
+  }
+  [[nodiscard]] bool has(Split split) const { return !names_[split].empty(); }
+
+  [[nodiscard]] std::vector<Place> places(ClassDepth depth, std::vector<std::string>& notes) {
+    // A folder "train" alone is the whole set.
+    if (!has_parts() && share_first() && split_of(first_part(paths_[used()]))) strip();
+    std::map<std::string, std::int64_t, std::less<>> left_out;
+    std::vector<Place> result(paths_.size());
+    for (std::size_t d = 0; d < paths_.size(); ++d) {
+      if (counts_[d] == 0) continue;
+      std::string_view path = paths_[d];
+      Place& place = result[d];
+      place.split = kTrain;
+      if (has_parts()) {
+        place.split = split_of(first_part(path));
+        if (!place.split) left_out[std::string(first_part(path))] += counts_[d];
+        path = after_first(path);
+      }
+      if (!place.split) continue;
+      place.class_name = std::string(depth == ClassDepth::top ? first_part(path) : path);
+      if (place.class_name.empty()) fail_without_class(d);
+    }
+    for (const auto& [folder, count] : left_out)
+      notes.push_back(fmt::format("left out: {} images in '{}', which is none of train, val and test", count,
+                                  folder.empty() ? "." : folder));
+    return result;
+  }
+
+ private:
+  [[nodiscard]] std::size_t used() const {
+    return static_cast<std::size_t>(
+        std::find_if(counts_.begin(), counts_.end(), [](auto n) { return n > 0; }) - counts_.begin());
+  }
+
+  /// Whether all images lie below one folder, and not all of them in it.
+  [[nodiscard]] bool share_first() const {
+    const auto first = first_part(paths_[used()]);
+    bool deeper = false;
+    for (std::size_t d = 0; d < paths_.size(); ++d) {
+      if (counts_[d] == 0) continue;
+      if (first_part(paths_[d]) != first) return false;
+      deeper = deeper || !after_first(paths_[d]).empty();
+    }
+    return deeper;
+  }
+
+  void strip() {
+    for (auto& path : paths_) path = after_first(path);
+  }
+
+  void name_split(Split split, std::string_view name) {
+    if (names_[split].empty()) names_[split] = name;
+    if (names_[split] != name)
+      base::fail(ErrorKind::usage,
+                 "data '{}': both '{}' and '{}' are there, and one of them is meant; give the "
+                 "folder that holds the classes, or rename one",
+                 spec_, names_[split], name);
+  }
+
+  [[noreturn]] void fail_without_class(std::size_t directory) const {
+    std::size_t image = 0;
+    while (listing_.directory(image) != directory) ++image;
+    base::fail(
+        ErrorKind::data,
+        "data '{}': {} lies in no class folder (as do {} images in all); the folder that an image lies in "
+        "names its class: DIR/train/CLASS/IMAGE.jpg or DIR/CLASS/IMAGE.jpg",
+        spec_, listing_.path(image), counts_[directory]);
+  }
+
+  const std::string& spec_;
+  const ImageListing& listing_;
+  std::vector<std::int64_t> counts_;     ///< [directory]: images in it
+  std::vector<std::string_view> paths_;  ///< [directory]
+  std::array<std::string, kSplits> names_;
+};
+
+void require_known_class(const std::string& spec, const std::vector<std::string>& classes,
+                         const std::string& name, const std::string& directory) {
+  if (!std::binary_search(classes.begin(), classes.end(), name))
+    base::fail(
+        ErrorKind::data,
+        "data '{}': the class '{}' of '{}' is not among the {} classes to train on; every class of the "
+        "validation and test sets must have training images",
+        spec, name, directory, classes.size());
+}
+
+void cut_test(Arranged& arranged, double test_part) {
+  const Cut cut = stratified_cut(arranged.train.labels, test_part, CutFor::test);
+  ArrangedPart rest;
+  const auto move = [&](const std::vector<std::int64_t>& from, ArrangedPart& to) {
+    for (const auto index : from) {
+      to.images.push_back(arranged.train.images[static_cast<std::size_t>(index)]);
+      to.labels.push_back(arranged.train.labels[static_cast<std::size_t>(index)]);
+    }
+  };
+  move(cut.rest, rest);
+  move(cut.part, arranged.test);
+  arranged.notes.push_back(fmt::format(
+      "no test folder: {} of {} images are the test set, {:g} of every class, the same ones for every "
+      "seed",
+      arranged.test.images.size(), arranged.train.images.size(), test_part));
+  arranged.train = std::move(rest);
+}
+
+}  // namespace
+
+std::uint32_t ImageListing::add_directory(std::string path) {
+  directories_.push_back(std::move(path));
+  return static_cast<std::uint32_t>(directories_.size() - 1);
+}
+
+void ImageListing::add_image(std::uint32_t directory, std::string_view name) {
+  base::expects(directory < directories_.size() && images_.size() < UINT32_MAX,
+                "an image lies in a directory");
+  images_.push_back({names_.size(), directory});
+  names_ += name;
+  names_ += '\0';
+}
+
+std::string ImageListing::path(std::size_t image) const {
+  const std::string& directory = directories_[images_[image].directory];
+  return (directory.empty() ? "" : directory + "/") + (names_.c_str() + images_[image].name_at);
+}
+
+std::int64_t ImageListing::bytes() const {
+  std::size_t total = images_.capacity() * sizeof(Image) + names_.capacity();
+  for (const auto& path : directories_) total += sizeof path + path.capacity();
+  return static_cast<std::int64_t>(total);
+}
+
+bool is_image_name(std::string_view name) {
+  const auto dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot == 0 || name.front() == '.') return false;  // "._a.jpg" is none
+  const std::string ending = lower(name.substr(dot));
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".ppm";
+}
+
+Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDepth depth, double test_part) {
+  if (listing.size() == 0)
+    base::fail(ErrorKind::data,
+               "data '{}': there is no file that ends in .jpg, .jpeg, .png or .ppm; give the folder that "
+               "holds train/ and "
+               "test/, or a folder for each class",
+               spec);
+  Arranged arranged;
+  Folders folders(spec, listing);
+  const auto places = folders.places(depth, arranged.notes);
+
+  for (const auto& place : places)
+    if (place.split == kTrain) arranged.class_names.push_back(place.class_name);
+  std::sort(arranged.class_names.begin(), arranged.class_names.end());
+  arranged.class_names.erase(std::unique(arranged.class_names.begin(), arranged.class_names.end()),
+                             arranged.class_names.end());
+  if (arranged.class_names.size() < 2)
+    base::fail(
+        ErrorKind::data,
+        "data '{}': all images lie in one class folder ('{}'), and to tell classes apart there must be two; "
+        "give the folder above",
+        spec, arranged.class_names.empty() ? "" : arranged.class_names.front());
+
+  std::vector<std::int32_t> labels(places.size());
+  for (std::size_t d = 0; d < places.size(); ++d) {
+    if (!places[d].split) continue;
+    require_known_class(spec, arranged.class_names, places[d].class_name, listing.directories()[d]);
+    labels[d] = static_cast<std::int32_t>(
+        std::lower_bound(arranged.class_names.begin(), arranged.class_names.end(), places[d].class_name) -
+        arranged.class_names.begin());
+  }
+  ArrangedPart* const parts[kSplits] = {&arranged.train, &arranged.validation, &arranged.test};
+  for (std::size_t i = 0; i < listing.size(); ++i) {
+    const auto directory = listing.directory(i);
+    if (!places[directory].split) continue;
+    ArrangedPart& part = *parts[*places[directory].split];
+    part.images.push_back(static_cast<std::uint32_t>(i));
+    part.labels.push_back(labels[directory]);
+  }
+  if (folders.has_parts() && !folders.has(kTest)) {
+    std::swap(arranged.test, arranged.validation);
+    arranged.notes.push_back("no test folder: the validation folder is the test set");
+  }
+  if (!folders.has_parts()) cut_test(arranged, test_part);
+  if (arranged.test.images.empty())
+    base::fail(ErrorKind::data,
+               "data '{}': no class of the {} images is large enough to give one away to test; "
+               "add images, or a folder test/",
+               spec, listing.size());
+  return arranged;
+}
+
+}  // namespace paceline::data

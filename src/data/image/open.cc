@@ -1,0 +1,115 @@
+#include "data/image/open.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "data/image/dataset.h"
+#include "data/image/inspect.h"
+
+namespace paceline::data {
+namespace {
+
+using base::ErrorKind;
+
+constexpr std::int64_t kUsualSide = 64;
+constexpr std::int64_t kMostSide = 1024;
+
+ImageFormat format_of(const Spec& spec) {
+  const auto found = spec.options.find("size");
+  const std::string text = found == spec.options.end() ? "" : found->second;
+  const auto cross = text.find('x');
+  if (cross == std::string::npos) {
+    const auto side = static_cast<int>(integer_option(spec, "size", kUsualSide, 1, kMostSide));
+    return {.height = side, .width = side, .channels = 3};
+  }
+  Spec sides = spec;  // each number under the same rule and the same message
+  sides.options["size"] = text.substr(0, cross);
+  const auto height = static_cast<int>(integer_option(sides, "size", kUsualSide, 1, kMostSide));
+  sides.options["size"] = text.substr(cross + 1);
+  const auto width = static_cast<int>(integer_option(sides, "size", kUsualSide, 1, kMostSide));
+  return {.height = height, .width = width, .channels = 3};
+}
+
+ClassDepth depth_of(const Spec& spec) {
+  const auto found = spec.options.find("classes");
+  if (found == spec.options.end() || found->second == "leaf") return ClassDepth::leaf;
+  if (found->second == "top") return ClassDepth::top;
+  base::fail(
+      ErrorKind::usage,
+      "data '{}': classes is leaf (the folder an image lies in) or top (the first below train/ and test/), "
+      "not '{}'; correct it",
+      spec.text, found->second);
+}
+
+/// Takes broken images out of `part` and says which they were.
+void leave_out_broken(const ImageStore& store, const char* name, int threads, ArrangedPart& part,
+                      std::vector<std::string>& notes) {
+  constexpr std::size_t kNamed = 5;
+  const auto broken = find_broken(store, part.images, threads);
+  if (broken.empty()) return;
+  std::string named;
+  for (std::size_t i = 0; i < std::min(kNamed, broken.size()); ++i)
+    named += fmt::format("{}{}: {}", i == 0 ? "" : "; ", broken[i].name, broken[i].reason);
+  if (broken.size() > kNamed) named += fmt::format("; and {} more", broken.size() - kNamed);
+  notes.push_back(fmt::format("{} of {} {} images are broken and left out: {}", broken.size(),
+                              part.images.size(), name, named));
+  ArrangedPart whole;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < part.images.size(); ++i) {
+    if (next < broken.size() && broken[next].at == i) {
+      ++next;
+      continue;
+    }
+    whole.images.push_back(part.images[i]);
+    whole.labels.push_back(part.labels[i]);
+  }
+  if (whole.images.empty())
+    base::fail(ErrorKind::data, "not one of the {} {} images can be decoded ({}); is this the right folder?",
+               part.images.size(), name, named);
+  part = std::move(whole);
+}
+
+}  // namespace
+
+Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, const ImageListing& listing) {
+  const ImageFormat format = format_of(spec);
+  const double test_part = decimal_option(spec, "test", 0.2, 0.01, 0.9);
+  Source source;
+  source.spec = spec.text;
+  source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
+  source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
+  source.flip = integer_option(spec, "flip", 1, 0, 1) != 0;
+
+  Arranged arranged = arrange(spec.text, listing, depth_of(spec), test_part);
+  source.class_names = std::move(arranged.class_names);
+  source.notes = std::move(arranged.notes);
+  if (spec.how.skip_bad_images) {
+    leave_out_broken(*store, "training", spec.how.threads, arranged.train, source.notes);
+    if (!arranged.validation.images.empty())
+      leave_out_broken(*store, "validation", spec.how.threads, arranged.validation, source.notes);
+    leave_out_broken(*store, "test", spec.how.threads, arranged.test, source.notes);
+  }
+  source.resident_bytes = listing.bytes();
+  const auto dataset = [&](ArrangedPart& part) {
+    source.resident_bytes += static_cast<std::int64_t>(part.images.size() * 8);
+    return std::make_unique<ImageDataset>(
+        store, ImageDataset::Part{.images = std::move(part.images), .labels = std::move(part.labels)},
+        format);
+  };
+  source.train = dataset(arranged.train);
+  if (!arranged.validation.images.empty()) source.validation = dataset(arranged.validation);
+  source.test = dataset(arranged.test);
+  source.description =
+      fmt::format("images of {} classes: {} to train, {}{} to test, scaled to {}x{}x3", source.classes(),
+                  source.train->size(),
+                  source.validation ? fmt::format("{} to validate, ", source.validation->size()) : "",
+                  source.test->size(), format.height, format.width);
+  // Over the photographs of ImageNet; the values everybody uses where a set has none of its own.
+  source.mean = {0.485f, 0.456f, 0.406f};
+  source.stddev = {0.229f, 0.224f, 0.225f};
+  return source;
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,26 @@
+#pragma once
+
+/// Where the encoded images of a data set lie: files of a folder, members of an archive.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace paceline::data {
+
+/// Threads  all functions from any number at once
+class ImageStore {
+ public:
+  virtual ~ImageStore() = default;
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  /// Where image `index` lies, for messages.
+  [[nodiscard]] virtual std::string name(std::int64_t index) const = 0;
+  /// The encoded image: in place, or read into `buffer`. Valid while buffer and store are.
+  ///
+  /// Errors   Error(data): name and the system's reason
+  [[nodiscard]] virtual std::span<const std::uint8_t> bytes(std::int64_t index,
+                                                            std::vector<std::uint8_t>& buffer) const = 0;
+};
+
+}  // namespace paceline::data

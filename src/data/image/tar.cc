@@ -1,0 +1,158 @@
+#include "data/image/tar.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline::data {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorKind;
+
+struct ReadCloser {
+  void operator()(archive* handle) const { archive_read_free(handle); }
+};
+struct WriteCloser {
+  void operator()(archive* handle) const { archive_write_free(handle); }
+};
+struct EntryCloser {
+  void operator()(archive_entry* entry) const { archive_entry_free(entry); }
+};
+
+[[noreturn]] void fail_reading(const fs::path& path, archive* handle) {
+  const char* said = archive_error_string(handle);
+  base::fail(
+      ErrorKind::data,
+      "{}: is no whole, uncompressed tar archive ({}); a compressed one cannot be read in place: unpack it, "
+      "or only its compression (gunzip, unxz)",
+      path.string(), said ? said : "no reason given");
+}
+
+/// "./a/b.jpg" as directory "a" and name "b.jpg".
+std::pair<std::string, std::string> parts_of(std::string_view path) {
+  while (path.starts_with("./") || path.starts_with("/")) path.remove_prefix(path.front() == '/' ? 1 : 2);
+  const auto slash = path.rfind('/');
+  if (slash == std::string_view::npos) return {"", std::string(path)};
+  return {std::string(path.substr(0, slash)), std::string(path.substr(slash + 1))};
+}
+
+/// Folders in the order of a walk, which enters a folder before its later sisters: '/' comes before all
+/// letters.
+bool walked_before(const std::string& a, const std::string& b) {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+    const auto order = [](char c) { return c == '/' ? -1 : static_cast<int>(static_cast<unsigned char>(c)); };
+    return order(x) < order(y);
+  });
+}
+
+}  // namespace
+
+TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map(path_)) {
+  struct Found {
+    std::string directory, name;
+    Member member;
+  };
+  std::vector<Found> found;
+  const std::unique_ptr<archive, ReadCloser> handle(archive_read_new());
+  base::expects(handle != nullptr, "libarchive has the memory for a reader");
+  archive_read_support_format_tar(handle.get());
+  const auto whole = file_.bytes();
+  if (archive_read_open_memory(handle.get(), whole.data(), whole.size()) != ARCHIVE_OK)
+    fail_reading(path_, handle.get());
+  archive_entry* entry = nullptr;
+  int status = ARCHIVE_OK;
+  while ((status = archive_read_next_header(handle.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
+    if (archive_entry_filetype(entry) != AE_IFREG) continue;
+    const char* name = archive_entry_pathname(entry);
+    auto [directory, file] = parts_of(name ? name : "");
+    // The member's data begins behind what was read up to here: the header and nothing of the data.
+    const Member member{static_cast<std::uint64_t>(archive_filter_bytes(handle.get(), 0)),
+                        static_cast<std::uint64_t>(std::max<std::int64_t>(0, archive_entry_size(entry)))};
+    if (!is_image_name(file) || archive_entry_sparse_count(entry) > 0) {
+      ++passed_over_;
+      continue;
+    }
+    if (member.begin > whole.size() || member.bytes > whole.size() - member.begin)
+      fail_reading(path_, handle.get());
+    found.push_back({std::move(directory), std::move(file), member});
+  }
+  if (status != ARCHIVE_EOF) fail_reading(path_, handle.get());
+
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return a.directory == b.directory ? a.name < b.name : walked_before(a.directory, b.directory);
+  });
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (i == 0 || found[i].directory != found[i - 1].directory) listing_.add_directory(found[i].directory);
+    listing_.add_image(static_cast<std::uint32_t>(listing_.directories().size() - 1), found[i].name);
+    members_.push_back(found[i].member);
+  }
+}
+
+std::string TarStore::name(std::int64_t index) const {
+  return path_.string() + ":" + listing_.path(static_cast<std::size_t>(index));
+}
+
+std::span<const std::uint8_t> TarStore::bytes(std::int64_t index, std::vector<std::uint8_t>&) const {
+  const Member& member = members_[static_cast<std::size_t>(index)];
+  return file_.bytes().subspan(member.begin, member.bytes);
+}
+
+struct TarWriter::Impl {
+  fs::path path, temporary;
+  std::unique_ptr<archive, WriteCloser> handle;
+  bool finished = false;
+
+  void check(int status) const {
+    if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return;
+    const char* said = archive_error_string(handle.get());
+    base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full, or the folder not yours?",
+               temporary.string(), said ? said : "no reason given");
+  }
+};
+
+TarWriter::TarWriter(fs::path path) : impl_(std::make_unique<Impl>()) {
+  impl_->temporary = path.string() + fmt::format(".{}.part", ::getpid());
+  impl_->path = std::move(path);
+  impl_->handle.reset(archive_write_new());
+  archive_write_set_format_pax_restricted(
+      impl_->handle.get());  // ustar, and long names where they are needed
+  impl_->check(archive_write_open_filename(impl_->handle.get(), impl_->temporary.c_str()));
+}
+
+TarWriter::~TarWriter() {
+  if (impl_->finished) return;
+  impl_->handle.reset();
+  std::error_code ignored;
+  fs::remove(impl_->temporary, ignored);
+}
+
+void TarWriter::add(const std::string& name, std::span<const std::uint8_t> bytes) {
+  const std::unique_ptr<archive_entry, EntryCloser> entry(archive_entry_new());
+  archive_entry_set_pathname(entry.get(), name.c_str());
+  archive_entry_set_size(entry.get(), static_cast<std::int64_t>(bytes.size()));
+  archive_entry_set_filetype(entry.get(), AE_IFREG);
+  archive_entry_set_perm(entry.get(), 0644);  // no owner and no time: the same images give the same archive
+  impl_->check(archive_write_header(impl_->handle.get(), entry.get()));
+  const auto written = archive_write_data(impl_->handle.get(), bytes.data(), bytes.size());
+  if (written != static_cast<la_ssize_t>(bytes.size())) impl_->check(ARCHIVE_FATAL);
+}
+
+void TarWriter::finish() {
+  impl_->check(archive_write_close(impl_->handle.get()));
+  std::error_code error;
+  fs::rename(impl_->temporary, impl_->path, error);
+  if (error)
+    base::fail(ErrorKind::data, "{}: cannot be renamed to {}: {}", impl_->temporary.string(),
+               impl_->path.string(), error.message());
+  impl_->finished = true;
+}
+
+}  // namespace paceline::data

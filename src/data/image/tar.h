@@ -1,0 +1,62 @@
+#pragma once
+
+/// Tar archives: read in place, and written.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/file_bytes.h"
+#include "data/image/listing.h"
+#include "data/image/store.h"
+
+namespace paceline::data {
+
+/// The images of an uncompressed tar archive, which is mapped: nothing is copied, and all workers and
+/// processes of a host share its pages. Members in the order of their paths, as a folder's files.
+class TarStore final : public ImageStore {
+ public:
+  /// Errors   Error(data): not a tar archive (or a compressed one), cut short
+  explicit TarStore(std::filesystem::path path);
+
+  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(members_.size()); }
+  [[nodiscard]] std::string name(std::int64_t index) const override;
+  [[nodiscard]] std::span<const std::uint8_t> bytes(std::int64_t index,
+                                                    std::vector<std::uint8_t>& buffer) const override;
+
+  [[nodiscard]] const ImageListing& listing() const { return listing_; }
+  [[nodiscard]] std::int64_t passed_over() const { return passed_over_; }
+
+ private:
+  struct Member {
+    std::uint64_t begin, bytes;
+  };
+  std::filesystem::path path_;
+  FileBytes file_;
+  ImageListing listing_;
+  std::vector<Member> members_;
+  std::int64_t passed_over_ = 0;
+};
+
+/// Writes an uncompressed tar archive, whole or not at all: to a temporary file beside `path` that finish()
+/// renames.
+class TarWriter {
+ public:
+  /// Errors   Error(data) naming the path and the system's reason, here and in the functions
+  explicit TarWriter(std::filesystem::path path);
+  ~TarWriter();
+  TarWriter(const TarWriter&) = delete;
+  TarWriter& operator=(const TarWriter&) = delete;
+
+  void add(const std::string& name, std::span<const std::uint8_t> bytes);
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace paceline::data

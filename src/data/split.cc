@@ -1,0 +1,85 @@
+#include "data/split.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/rng.h"
+
+namespace paceline::data {
+
+Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
+    : whole_(std::move(whole)), indices_(std::move(indices)) {
+  for (const auto index : indices_)
+    base::expects(index >= 0 && index < whole_->size(), "a subset's indices lie in its whole");
+}
+
+std::int64_t Subset::at(std::int64_t index) const {
+  base::expects(index >= 0 && index < size(), "0 <= index < size");
+  return indices_[static_cast<std::size_t>(index)];
+}
+
+std::int32_t Subset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
+  return whole_->read(at(index), pixels);
+}
+
+std::int32_t Subset::read_part(std::int64_t index, const ChooseBox& choose,
+                               std::span<std::uint8_t> pixels) const {
+  return whole_->read_part(at(index), choose, pixels);
+}
+
+std::int32_t Subset::label(std::int64_t index) const { return whole_->label(at(index)); }
+
+Cut stratified_cut(std::span<const std::int32_t> labels, double fraction, CutFor purpose) {
+  base::expects(fraction > 0 && fraction < 1, "0 < fraction < 1");
+  constexpr std::uint64_t kSeed = 0;  // never the run's: the parts must not change with it
+  std::map<std::int32_t, std::vector<std::pair<std::uint64_t, std::int64_t>>> classes;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    base::Rng rng(kSeed, base::Purpose::split, i, static_cast<std::uint64_t>(purpose));
+    const auto high = static_cast<std::uint64_t>(rng.next_u32()) << 32;
+    classes[labels[i]].push_back({high | rng.next_u32(), static_cast<std::int64_t>(i)});
+  }
+  Cut cut;
+  for (auto& [label, members] : classes) {
+    std::sort(members.begin(), members.end());
+    const auto count = static_cast<double>(members.size());
+    const auto taken = std::min(static_cast<std::size_t>(std::lround(count * fraction)), members.size() - 1);
+    for (std::size_t i = 0; i < members.size(); ++i)
+      (i < taken ? cut.part : cut.rest).push_back(members[i].second);
+  }
+  std::sort(cut.rest.begin(), cut.rest.end());
+  std::sort(cut.part.begin(), cut.part.end());
+  return cut;
+}
+
+void cut_validation(Source& source, double fraction) {
+  if (source.validation)
+    base::fail(
+        base::ErrorKind::usage,
+        "--validation-split {:g}: '{}' has a validation set of {} images already; leave the option out",
+        fraction, source.spec, source.validation->size());
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(source.train->size()));
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    labels[i] = source.train->label(static_cast<std::int64_t>(i));
+  Cut cut = stratified_cut(labels, fraction, CutFor::validation);
+  if (cut.part.empty())
+    base::fail(
+        base::ErrorKind::usage,
+        "--validation-split {:g}: no class of the {} training images has enough of them to give one away; "
+        "use a larger part",
+        fraction, labels.size());
+  const std::shared_ptr<const Dataset> whole = std::move(source.train);
+  source.resident_bytes += static_cast<std::int64_t>(labels.size() * sizeof(std::int64_t));
+  source.notes.push_back(
+      fmt::format("validation: {} of {} training images, {:g} of every class, the same ones "
+                  "for every seed; {} are left to train on",
+                  cut.part.size(), labels.size(), fraction, cut.rest.size()));
+  source.train = std::make_unique<Subset>(whole, std::move(cut.rest));
+  source.validation = std::make_unique<Subset>(whole, std::move(cut.part));
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,115 @@
+/// Image folders through the real program: info, verify, pack, and trainings that start from them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/file.h"
+#include "measure/record.h"
+#include "program.h"
+
+namespace paceline::cli {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+/// A PPM of one colour that differs with `seed`.
+std::string picture(int side, int seed) {
+  std::string file = "P6\n" + std::to_string(side) + " " + std::to_string(side) + "\n255\n";
+  for (int i = 0; i < side * side; ++i)
+    for (int c = 0; c < 3; ++c) file += static_cast<char>((seed * (40 + 60 * c) + i * seed) % 256);
+  return file;
+}
+
+class Images : public testing::Test {
+ protected:
+  Images() {
+    for (const char* part : {"train", "test"})
+      for (const char* name : {"/a/", "/b/"})
+        for (int i = 0; i < 16; ++i) {
+          const std::string folder = std::string("images/") + part + name;
+          std::filesystem::create_directories(folder_.path() / folder);
+          folder_.write(folder + std::to_string(10 + i) + ".ppm",
+                        picture(8 + i, 2 * i + (name[1] - 'a') + 100 * (part[1] == 'e')));
+        }
+  }
+  Outcome run(const Words& words) const { return run_program(words, {.directory = folder_.path()}); }
+  /// A training of an epoch; `out` is where its record and checkpoint go.
+  Outcome train(const std::string& spec, const std::string& out, const Words& more = {}) const {
+    Words words{"train",    "--model", "resnet8-cifar", "--data", spec,       "--local-batch", "8",
+                "--epochs", "1",       "--threads",     "1",      "--no-pin", "--out",         out};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  [[nodiscard]] measure::Record record(const std::string& out) const {
+    return measure::read_record(folder_.path() / out / "record.json");
+  }
+  const Folder folder_;
+};
+
+TEST_F(Images, AreDescribedAndVerified) {
+  const auto info = run({"data", "info", "folder:images"});
+  EXPECT_EQ(info.code, 0) << info.err;
+  EXPECT_THAT(info.out, AllOf(HasSubstr("2 classes"), HasSubstr("PPM RGB 32"), HasSubstr("8 / 16 / 23")));
+  const auto whole = run({"data", "verify", "folder:images"});
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_THAT(whole.out, AllOf(HasSubstr("all 64 images decode"), HasSubstr("in both train and test: none")));
+
+  folder_.write("images/train/a/cut.jpg", "\xff\xd8\xff\xe0 no more than this");
+  folder_.write("images/test/b/twin.ppm", picture(8, 0));  // as train/a/10.ppm is
+  const auto broken = run({"data", "verify", "folder:images"});
+  EXPECT_EQ(broken.code, 3);
+  EXPECT_THAT(broken.out, AllOf(HasSubstr("broken: images/train/a/cut.jpg"),
+                                HasSubstr("in both train and test: 1, of them 1 under another class")));
+  EXPECT_THAT(broken.err, HasSubstr("1 of 66 images are broken"));
+}
+
+TEST_F(Images, OneBrokenIsAnErrorOrLeftOut) {
+  folder_.write("images/train/a/cut.jpg", "\xff\xd8\xff\xe0 no more than this");
+  const auto refused = train("folder:images,size=16", "refused", {"--epochs", "2"});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("images/train/a/cut.jpg"), HasSubstr("--bad-images skip")));
+  const auto skipped = train("folder:images,size=16", "skipped", {"--bad-images", "skip"});
+  EXPECT_EQ(skipped.code, 0) << skipped.err;
+  EXPECT_EQ(record("skipped").data.train_samples, 32);
+  EXPECT_THAT(record("skipped").notes, Contains(HasSubstr("1 of 33 training images are broken")));
+}
+
+TEST_F(Images, PackedGiveTheSameTraining) {
+  ASSERT_EQ(run({"data", "pack", "folder:images", "packed.tar"}).code, 0);
+  ASSERT_EQ(run({"data", "pack", "folder:images", "pixels.tar", "--decoded"}).code, 0);
+  const auto checkpoint = [&](const std::string& spec, const std::string& out, const Words& more = {}) {
+    const auto outcome = train(spec + ",size=16,jitter=0.3", out, more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return base::read_file(folder_.path() / out / "checkpoint-00000004.safetensors");
+  };
+  const auto folder = checkpoint("folder:images", "1");
+  EXPECT_EQ(checkpoint("folder:packed.tar", "2"), folder);
+  EXPECT_EQ(checkpoint("folder:pixels.tar", "3", {"--loader-threads", "3"}), folder);
+  EXPECT_EQ(run({"data", "pack", "synthetic", "x.tar"}).code, 2);
+  EXPECT_EQ(run({"data", "pack", "folder:images", "no/such/folder.tar"}).code, 3);
+}
+
+TEST_F(Images, AValidationPartChoosesTheEpoch) {
+  const auto outcome = train("folder:images,size=16", "o", {"--validation-split", "0.25", "--epochs", "2"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("validation"), HasSubstr("best epoch by validation accuracy")));
+  const auto found = record("o");
+  EXPECT_EQ(found.data.train_samples, 24);
+  EXPECT_EQ(found.data.validation_samples, 8);
+  ASSERT_EQ(found.epochs.size(), 2u);
+  for (const auto& epoch : found.epochs) {
+    ASSERT_TRUE(epoch.validation_accuracy && epoch.validation_loss);
+    EXPECT_EQ(*epoch.validation_accuracy * 8, std::round(*epoch.validation_accuracy * 8));
+  }
+  EXPECT_EQ(found.settings.at("validation-split"), "0.25");
+  EXPECT_THAT(found.notes, Contains(HasSubstr("best epoch by validation accuracy")));
+}
+
+}  // namespace
+}  // namespace paceline::cli

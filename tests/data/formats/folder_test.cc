@@ -1,0 +1,252 @@
+#include "data/formats/folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+
+#include "../image/pictures.h"
+#include "data/image/inspect.h"
+#include "data/loader.h"
+
+namespace paceline::data {
+namespace {
+
+using base::ErrorKind;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Folder : public testing::Test {
+ protected:
+  /// Writes `count` images of different sizes and kinds into `folder`.
+  void fill(const std::string& folder, int count, int seed = 0) {
+    for (int i = 0; i < count; ++i) {
+      const int height = 20 + 13 * (i % 5), width = 90 - 11 * (i % 4);
+      const RgbImage image = picture(height, width, seed + i);
+      const bool is_png = i % 3 == 2;
+      write_bytes(path() / folder / (std::to_string(i) + (is_png ? ".png" : ".jpg")),
+                  is_png ? png(image) : jpeg(image, TJSAMP_420));
+    }
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return directory_.path(); }
+  [[nodiscard]] Source open_here(const std::string& options = "", const OpenOptions& how = {}) const {
+    return open("folder:" + path().string() + options, how);
+  }
+  [[nodiscard]] Caught refused(const std::string& options = "") const {
+    return error_of([&] { (void)open_here(options); });
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Folder, FindsTrainingAndTestInEveryUsualSpelling) {
+  const std::pair<const char*, const char*> names[] = {
+      {"train", "test"}, {"Training", "Test"}, {"TRAIN", "testing"}, {"set/Training", "set/Test"}};
+  for (const auto& [train, test] : names) {
+    TemporaryDirectory here;
+    for (const char* name : {"b", "a c"}) {
+      write_bytes(here.path() / train / name / "1.jpg", jpeg(picture(9, 9)));
+      write_bytes(here.path() / train / name / "2.JPEG", jpeg(picture(9, 9)));
+      write_bytes(here.path() / test / name / "1.PNG", png(picture(9, 9)));
+    }
+    const Source source = open("folder:" + here.path().string() + ",size=8");
+    EXPECT_EQ(source.name, "folder");
+    EXPECT_THAT(source.class_names, ElementsAre("a c", "b"));
+    EXPECT_EQ(source.train->size(), 4) << train;
+    EXPECT_EQ(source.test->size(), 2);
+    EXPECT_FALSE(source.validation);
+    EXPECT_EQ(source.train->label(0), 0);
+    EXPECT_EQ(source.train->label(3), 1);
+    EXPECT_EQ(source.train->format(), (ImageFormat{8, 8, 3}));
+  }
+}
+
+TEST_F(Folder, TakesAValidationFolderAsWhatItIs) {
+  for (const char* part : {"train", "val", "test"})
+    for (const char* name : {"/a", "/b"}) fill(std::string(part) + name, 3);
+  const Source source = open_here();
+  ASSERT_TRUE(source.validation);
+  EXPECT_EQ(source.validation->size(), 6);
+  const auto error = error_of([&] { (void)open_here("", {.validation_split = 0.2}); });
+  EXPECT_EQ(error.kind, ErrorKind::usage);
+  EXPECT_THAT(error.text, HasSubstr("has a validation set of 6 images already"));
+  std::filesystem::remove_all(path() / "test");
+  const Source without = open_here();
+  EXPECT_FALSE(without.validation);
+  EXPECT_EQ(without.test->size(), 6);
+  EXPECT_THAT(without.notes, Contains(HasSubstr("the validation folder is the test set")));
+}
+
+TEST_F(Folder, CutsATestSetFromASingleFolder) {
+  fill("a", 20);
+  fill("b", 10);
+  for (const auto& [options, test] : {std::pair{"", 4 + 2}, {",test=0.5", 10 + 5}}) {
+    const Source source = open_here(options);
+    EXPECT_EQ(source.test->size(), test);
+    EXPECT_EQ(source.train->size(), 30 - test);
+    EXPECT_THAT(source.notes, Contains(HasSubstr("no test folder")));
+    std::set<std::string> names;
+    for (const auto* set : {source.train.get(), source.test.get()})
+      for (std::int64_t i = 0; i < set->size(); ++i)
+        names.insert(dynamic_cast<const ImageDataset&>(*set).name(i));
+    EXPECT_EQ(names.size(), 30u);
+  }
+}
+
+TEST_F(Folder, NamesNestedClassesByTheirPathOrByTheFirstFolder) {
+  for (const char* part : {"train/", "test/"})
+    for (const char* name : {"animals/cat", "animals/dog", "plants/oak/young", "plants/oak/old"})
+      fill(std::string(part) + name, 1);
+  EXPECT_THAT(open_here().class_names,
+              ElementsAre("animals/cat", "animals/dog", "plants/oak/old", "plants/oak/young"));
+  const Source top = open_here(",classes=top");
+  EXPECT_THAT(top.class_names, ElementsAre("animals", "plants"));
+  EXPECT_EQ(top.train->label(3), 1);
+}
+
+TEST_F(Folder, CountsWhatItPassesOver) {
+  for (const char* part : {"train", "test"})
+    for (const char* name : {"/a", "/b"}) fill(std::string(part) + name, 2);
+  fill("papers/x", 3);
+  write_bytes(path() / "train/a/list.txt", {1});
+  write_bytes(path() / "train/a/._0.jpg", {1});  // what macOS leaves in archives
+  const Source source = open_here();
+  EXPECT_EQ(source.train->size(), 4);
+  EXPECT_THAT(source.notes,
+              AllOf(Contains(HasSubstr("3 images in 'papers'")), Contains(HasSubstr("1 files"))));
+}
+
+TEST_F(Folder, SaysWhatIsWrongWithItsFolders) {
+  EXPECT_THAT(refused().text, HasSubstr("no file that ends in .jpg"));
+  EXPECT_THAT(error_of([&] { (void)open("folder:" + (path() / "nowhere").string()); }).text,
+              HasSubstr("there is no folder and no tar archive"));
+  fill("a", 2);
+  EXPECT_EQ(refused().kind, ErrorKind::data);
+  EXPECT_THAT(refused().text, HasSubstr("all images lie in one class folder"));
+  fill("b", 2);
+  write_bytes(path() / "stray.jpg", jpeg(picture(9, 9)));
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("stray.jpg"), HasSubstr("lies in no class folder")));
+  std::filesystem::remove_all(path() / "stray.jpg");
+  for (const char* folder : {"train/a", "train/b", "test/a", "test/c"}) fill(folder, 1);
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("class 'c'"), HasSubstr("not among the 2 classes")));
+  std::filesystem::remove_all(path() / "test/c");
+  fill("Training/a", 1);
+  EXPECT_THAT(refused().text, HasSubstr("both"));
+}
+
+TEST_F(Folder, RefusesOptionsOutOfRange) {
+  fill("a", 4);
+  fill("b", 4);
+  for (const char* options : {",size=0", ",size=32x", ",size=4000", ",crop-area=0", ",crop-area=1.5",
+                              ",jitter=-1", ",flip=2", ",classes=middle", ",test=1"}) {
+    EXPECT_EQ(refused(options).kind, ErrorKind::usage) << options;
+    EXPECT_THAT(refused(options).text, HasSubstr("not '")) << options;
+  }
+  EXPECT_EQ(open_here(",size=24x40").train->format(), (ImageFormat{24, 40, 3}));
+}
+
+TEST_F(Folder, ShowsTheCentreOfAnImageScaled) {
+  // 40 x 80, its middle 40 x 40 green, the rest red: the centred square is all green.
+  const auto paint = [](int, int x) { return x >= 20 && x < 60 ? Rgb{0, 200, 0} : Rgb{200, 0, 0}; };
+  for (const char* folder : {"train/a", "train/b", "test/a"})
+    write_bytes(path() / folder / "1.png", png(painted(40, 80, paint)));
+  const Source source = open_here(",size=10");
+  std::vector<std::uint8_t> pixels(300);
+  source.train->read(0, pixels);
+  for (std::size_t i = 0; i < 300; i += 3)
+    if (i % 30 != 0 && i % 30 != 27) {  // at the edges the triangle reaches past the part
+      EXPECT_EQ(pixels[i], 0) << i;
+      EXPECT_EQ(pixels[i + 1], 200) << i;
+    }
+}
+
+TEST_F(Folder, NamesAnImageThatIsBroken) {
+  for (const char* folder : {"train/a", "train/b", "test/a", "test/b"}) fill(folder, 6);
+  Bytes cut = jpeg(picture(50, 50));
+  cut.resize(cut.size() / 2);
+  write_bytes(path() / "train/a/broken.jpg", cut);
+  write_bytes(path() / "test/b/empty.png", {});
+
+  const Source source = open_here();
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(source.train->format().bytes()));
+  const auto error = error_of([&] {
+    for (std::int64_t i = 0; i < source.train->size(); ++i) source.train->read(i, pixels);
+  });
+  EXPECT_EQ(error.kind, ErrorKind::data);
+  EXPECT_THAT(error.text, AllOf(HasSubstr("train/a/broken.jpg"), HasSubstr("--bad-images skip")));
+
+  for (const int threads : {1, 3}) {
+    const Source whole = open_here("", {.skip_bad_images = true, .threads = threads});
+    EXPECT_EQ(whole.train->size(), 12);
+    EXPECT_EQ(whole.test->size(), 12);
+    for (std::int64_t i = 0; i < 12; ++i) whole.train->read(i, pixels);
+    EXPECT_THAT(
+        whole.notes,
+        AllOf(Contains(AllOf(HasSubstr("1 of 13 training images are broken"), HasSubstr("broken.jpg"))),
+              Contains(AllOf(HasSubstr("1 of 13 test images"), HasSubstr("empty.png")))));
+  }
+}
+
+TEST_F(Folder, FindsDuplicatesAndCountsKinds) {
+  for (const char* folder : {"train/a", "train/b", "test/a", "test/b"})
+    fill(folder, 3, folder[1] * 7 + folder[6] * 3);
+  const Bytes twin = jpeg(picture(33, 44, 77));
+  write_bytes(path() / "train/a/twin.jpg", twin);
+  write_bytes(path() / "test/b/twin.jpg", twin);
+  const Source source = open_here();
+  const auto& train = dynamic_cast<const ImageDataset&>(*source.train);
+  const auto& test = dynamic_cast<const ImageDataset&>(*source.test);
+  for (const bool decode : {false, true}) {
+    const auto report = inspect(train, 2, decode, 2);
+    EXPECT_EQ(report.images, 7);
+    EXPECT_THAT(report.per_class, ElementsAre(4, 3));
+    EXPECT_EQ(report.kinds, (std::map<std::string, std::int64_t>{{"JPEG RGB", 5}, {"PNG RGB", 2}}));
+    EXPECT_TRUE(report.broken.empty());
+    const auto found = find_duplicates(train, report, test, inspect(test, 2, decode, 1));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_THAT(found[0].first, HasSubstr("train/a/twin.jpg"));
+    EXPECT_THAT(found[0].second, HasSubstr("test/b/twin.jpg"));
+    EXPECT_FALSE(found[0].same_label);
+    EXPECT_TRUE(find_duplicates(train, report, train, report).empty());
+  }
+}
+
+// Decoding, random-resized-crop, colours and flip: one body of bits whatever the workers and threads.
+TEST_F(Folder, GivesTheSameBitsForAnyWorkersAndLoaderThreads) {
+  for (const char* folder : {"train/a", "train/b", "test/a"}) fill(folder, 20, folder[6]);
+  const Source source = open_here(",size=24,jitter=0.4");
+  const Augment augment(source.train->format(), {.flip = true,
+                                                 .mean = source.mean,
+                                                 .stddev = source.stddev,
+                                                 .seed = 7,
+                                                 .crop_area = source.crop_area,
+                                                 .jitter = source.jitter});
+  constexpr int kSteps = 7;  // 2 epochs of 3 steps, and into the third
+  constexpr std::int64_t kGlobal = 12;
+  const auto images = [&](int workers, int threads) {
+    std::vector<std::unique_ptr<Loader>> loaders;
+    for (int rank = 0; rank < workers; ++rank)
+      loaders.push_back(std::make_unique<Loader>(*source.train, Sampler(source.train->size(), 7), augment,
+                                                 LoaderOptions{.global_batch = kGlobal,
+                                                               .local_batch = kGlobal / workers,
+                                                               .first = rank * kGlobal / workers,
+                                                               .threads = threads}));
+    std::vector<float> all;
+    for (int step = 0; step < kSteps; ++step)
+      for (auto& loader : loaders) {
+        const Batch& batch = loader->next();
+        all.insert(all.end(), batch.images.begin(), batch.images.end());
+      }
+    return all;
+  };
+  const auto alone = images(1, 1);
+  for (const auto& [workers, threads] : {std::pair{1, 3}, {2, 1}, {4, 2}, {12, 1}})
+    EXPECT_EQ(images(workers, threads), alone) << workers << " workers, " << threads << " threads";
+}
+
+}  // namespace
+}  // namespace paceline::data

@@ -1,0 +1,102 @@
+#include "data/image/tar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "data/dataset.h"
+#include "pictures.h"
+
+namespace paceline::data {
+namespace {
+
+using testing::HasSubstr;
+
+class Tar : public testing::Test {
+ protected:
+  Tar() {
+    int seed = 0;
+    for (const char* folder : {"set/train/a", "set/train/a-b", "set/train/a/c", "set/test/a", "set/test/a/c"})
+      for (int i = 0; i < 4; ++i)
+        write_bytes(path() / folder / (std::to_string(i) + ".jpg"), jpeg(picture(20 + i, 30, ++seed)));
+    // A name longer than the 100 bytes of a plain header.
+    write_bytes(path() / "set/train/a" / (std::string(150, 'n') + ".png"), png(picture(9, 9)));
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return directory_.path(); }
+  /// Packs the folder with the system's tar.
+  [[nodiscard]] std::filesystem::path packed(const std::string& options, const std::string& name) const {
+    const auto file = path() / name;
+    const auto command = "tar -C '" + path().string() + "' " + options + " -cf '" + file.string() + "' set";
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return file;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+void expect_equal(const Source& a, const Source& b) {
+  EXPECT_EQ(a.class_names, b.class_names);
+  std::vector<std::uint8_t> one(static_cast<std::size_t>(a.train->format().bytes())), other(one.size());
+  for (auto part : {&Source::train, &Source::test}) {
+    ASSERT_EQ((a.*part)->size(), (b.*part)->size());
+    for (std::int64_t i = 0; i < (a.*part)->size(); ++i) {
+      EXPECT_EQ((a.*part)->read(i, one), (b.*part)->read(i, other));
+      EXPECT_EQ(one, other) << i;
+    }
+  }
+}
+
+TEST_F(Tar, IsReadAsTheFolderItWasMadeFrom) {
+  const auto here = [&](const std::string& what) { return open("folder:" + what + ",size=16"); };
+  EXPECT_EQ(here((path() / "set").string()).train->size(), 13);
+  for (const char* format : {"--format=gnu", "--format=pax"})  // each writes long names in its own way
+    expect_equal(here((path() / "set").string()), here(packed(format, "images.tar").string()));
+  std::filesystem::remove(path() / "set/train/a" /
+                          (std::string(150, 'n') + ".png"));  // ustar has no such names
+  expect_equal(here((path() / "set").string()), here(packed("--format=ustar", "images.tar").string()));
+}
+
+TEST_F(Tar, IsRefusedWhenCompressedOrCutShort) {
+  const auto whole = packed("", "images.tar");
+  const auto refused = [](const std::filesystem::path& file) {
+    return error_of([&] { (void)open("folder:" + file.string()); });
+  };
+  EXPECT_THAT(refused(packed("-z", "images.tar.gz")).text,
+              HasSubstr("compressed one cannot be read in place"));
+  std::filesystem::resize_file(whole, std::filesystem::file_size(whole) / 2);
+  EXPECT_EQ(refused(whole).kind, base::ErrorKind::data);
+  write_bytes(path() / "empty.tar", {});
+  EXPECT_EQ(refused(path() / "empty.tar").kind, base::ErrorKind::data);
+  write_bytes(path() / "text.tar", Bytes(2000, 'x'));
+  EXPECT_THAT(refused(path() / "text.tar").text, HasSubstr("is no whole, uncompressed tar archive"));
+}
+
+TEST_F(Tar, IsWrittenWholeOrNotAtAll) {
+  const auto file = path() / "written.tar";
+  const Bytes one = jpeg(picture(20, 20)), other = png(picture(30, 10));
+  {
+    TarWriter tar(file);
+    tar.add("a/1.jpg", one);
+    EXPECT_FALSE(std::filesystem::exists(file));
+    tar.add("b/" + std::string(120, 'x') + ".png", other);
+    tar.finish();
+  }
+  const TarStore store(file);
+  std::vector<std::uint8_t> buffer;
+  ASSERT_EQ(store.size(), 2);
+  const auto read = [&](std::int64_t i) {
+    const auto bytes = store.bytes(i, buffer);
+    return Bytes(bytes.begin(), bytes.end());
+  };
+  EXPECT_EQ(read(0), one);
+  EXPECT_EQ(read(1), other);
+  { TarWriter abandoned(path() / "abandoned.tar"); }
+  for (const auto& entry : std::filesystem::directory_iterator(path()))
+    EXPECT_THAT(entry.path().filename().string(), testing::Not(HasSubstr("abandoned")));
+  EXPECT_EQ(error_of([&] { TarWriter tar(path() / "no" / "folder.tar"); }).kind, base::ErrorKind::data);
+}
+
+}  // namespace
+}  // namespace paceline::data
