@@ -91,8 +91,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
                     resolved.workers, resolved.threads, resolved.cores));
   if (options.shard > 0)
     record.notes.push_back(
-        fmt::format("shards of {} samples, one thread a worker: the same bits for any number of "
-                    "workers",
+        fmt::format("shards of {} samples: the same bits for any number of workers and threads",
                     options.shard));
   for (const auto& note : source.notes) record.notes.push_back(note);
   if (resolved.dropped_per_epoch > 0)
