@@ -99,7 +99,8 @@ std::vector<double> epoch_seconds(const Record& record) {
   if (record.window.unit != "epoch") return seconds;
   std::int64_t before = 0;
   for (const auto& epoch : record.epochs) {
-    if (epoch.updates - before == record.data.steps_per_epoch) seconds.push_back(epoch.seconds);
+    const std::int64_t steps = epoch.steps.value_or(epoch.updates - before);
+    if (steps == record.data.steps_per_epoch) seconds.push_back(epoch.seconds);
     before = epoch.updates;
   }
   return seconds;

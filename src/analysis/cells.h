@@ -55,7 +55,7 @@ struct Cell {
 /// The steps of one record, each the mean over ranks.
 [[nodiscard]] std::vector<double> step_seconds(const measure::Record& record);
 /// Training time of each whole epoch (steps_per_epoch updates), without evaluation; empty for a window of
-/// steps.
+/// steps. An epoch of which only a part was timed is not among them.
 [[nodiscard]] std::vector<double> epoch_seconds(const measure::Record& record);
 
 }  // namespace paceline::analysis

@@ -76,8 +76,9 @@ std::vector<Option> study_rows() {
        [](S& s, Text t) { s.study.with_converge = truth(t); },
        [](const S& s) { return yes_no(s.study.with_converge); }},
       {"out", "DIR", kOutput,
-       "directory for records, checkpoints and reports; study goes on with what is there", kRuns,
-       [](S& s, Text t) { s.train.out = t; }, [](const S& s) { return s.train.out.string(); }},
+       "directory for records, checkpoints and reports; study goes on with what is there, train refuses what "
+       "another training left unless it is resumed",
+       kRuns, [](S& s, Text t) { s.train.out = t; }, [](const S& s) { return s.train.out.string(); }},
       {"resume", "PATH", kOutput, "go on from a checkpoint: the file, or a directory whose newest is taken",
        kTrain, [](S& s, Text t) { s.train.resume = t; }, [](const S& s) { return s.train.resume.string(); }},
       {"checkpoints", "", kOutput, "write checkpoints (into --out)", kTrain,

@@ -40,8 +40,11 @@ struct BucketRecord {
 };
 
 struct EpochRecord {
-  std::int64_t epoch = 0;           ///< from 1, as people count
-  std::int64_t updates = 0;         ///< so far
+  std::int64_t epoch = 0;    ///< from 1, as people count
+  std::int64_t updates = 0;  ///< so far
+  /// Updates that `seconds` and the training figures cover. Fewer than an epoch has: only a part of it is
+  /// known. Empty in records of before this key.
+  std::optional<std::int64_t> steps = {};
   double seconds = 0;               ///< of training in this epoch, without evaluation
   double lr = 0;                    ///< at its last update
   double train_loss = 0;            ///< mean over the epoch's samples, as they were seen (training form)

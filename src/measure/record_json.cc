@@ -62,6 +62,7 @@ template <typename A>
 void fields(A& archive, In<A, EpochRecord>& value) {
   archive("epoch", value.epoch);
   archive("updates", value.updates);
+  archive("steps", value.steps);
   archive("seconds", value.seconds);
   archive("lr", value.lr);
   archive("train_loss", value.train_loss);

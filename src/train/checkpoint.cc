@@ -32,17 +32,6 @@ std::optional<std::int64_t> update_of(const std::filesystem::path& path) {
   return update;
 }
 
-/// All checkpoints of a directory, the newest (most updates) first.
-std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> paths;
-  std::error_code missing;  // no directory: no checkpoints
-  for (const auto& entry : std::filesystem::directory_iterator(directory, missing))
-    if (update_of(entry.path())) paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end(),
-            [](const auto& a, const auto& b) { return *update_of(a) > *update_of(b); });
-  return paths;
-}
-
 std::string state_name(const std::string& array, const std::string& parameter) {
   return "optimizer." + array + "." + parameter;
 }
@@ -56,16 +45,35 @@ std::span<float> part_of(std::span<float> flat, const graph::Slot& slot) {
   return flat.subspan(static_cast<std::size_t>(slot.offset), static_cast<std::size_t>(slot.elements));
 }
 
-std::int64_t number_in(const Metadata& metadata, const std::string& key, const std::filesystem::path& path) {
-  const auto found = metadata.find(key);
+std::string text_in(const SafetensorsFile& file, const std::string& key) {
+  const auto found = file.metadata().find(key);
+  return found == file.metadata().end() ? "" : found->second;
+}
+
+std::int64_t number_in(const SafetensorsFile& file, const std::string& key) {
+  const std::string text = text_in(file, key);
   std::int64_t value = 0;
-  if (found == metadata.end() ||
-      std::from_chars(found->second.data(), found->second.data() + found->second.size(), value).ec !=
-          std::errc{})
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{})
     fail(ErrorKind::data,
          "{}: the checkpoint's '{}' is missing or no number; it was not written by this program",
-         path.string(), key);
+         file.path().string(), key);
   return value;
+}
+
+void require_own_format(const SafetensorsFile& file) {
+  if (const auto format = text_in(file, "format"); format != kFormat)
+    fail(ErrorKind::data,
+         "{}: its format is '{}' and '{}' is expected; it was not written by this program's train",
+         file.path().string(), format.empty() ? "none" : format, kFormat);
+}
+
+/// A checkpoint of before this key says nothing of it.
+void require_same(const SafetensorsFile& file, const std::string& key, const char* what,
+                  const std::string& now) {
+  const auto then = text_in(file, key);
+  if (then.empty() || then == now) return;
+  fail(ErrorKind::data, "{}: {} was {} in its run and is {} in this one; give the same, or begin anew",
+       file.path().string(), what, then, now);
 }
 
 }  // namespace
@@ -110,24 +118,17 @@ void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
                      {"epoch", std::to_string(counters.epoch)},
                      {"step", std::to_string(counters.step)},
                      {"global_batch", std::to_string(resolved.global_batch)},
+                     {"train_samples", std::to_string(resolved.train_samples)},
+                     {"lr", fmt::format("{}", resolved.rate.peak)},
                      {"seed", std::to_string(options.seed)}});
 }
 
-Counters read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, const Options& options,
-                         const Resolved& resolved) {
+void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, const Options& options) {
   const SafetensorsFile file(path);
-  const auto& metadata = file.metadata();
-  if (!metadata.contains("format") || metadata.at("format") != kFormat)
-    fail(ErrorKind::data,
-         "{}: its format is '{}' and '{}' is expected; it was not written by this program's train",
-         path.string(), metadata.contains("format") ? metadata.at("format") : "none", kFormat);
+  require_own_format(file);
   const auto& graph = engine.graph();
   const auto& layout = engine.layout();
   const auto arrays = state_names(options.rule);
-  const std::string rule(name(options.rule.kind));
-  if (metadata.contains("optimizer") && metadata.at("optimizer") != rule)
-    fail(ErrorKind::data, "{}: was trained with --optimizer {} and this run has {}; give the same one",
-         path.string(), metadata.at("optimizer"), rule);
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const auto& parameter = graph.parameters[i];
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
@@ -138,35 +139,79 @@ Counters read_checkpoint(const std::filesystem::path& path, engine::Engine& engi
                     part_of(engine.optimizer_state(static_cast<int>(array)), slot));
   }
   engine.weights_changed();
-
-  const Counters counters{.update = number_in(metadata, "update", path),
-                          .epoch = number_in(metadata, "epoch", path),
-                          .step = number_in(metadata, "step", path)};
-  const std::int64_t global_batch = number_in(metadata, "global_batch", path);
-  if (counters.step != 0 && global_batch != resolved.global_batch)
-    fail(ErrorKind::data,
-         "{}: ends inside epoch {} at global batch {}, and this run's is {}: some samples would come twice "
-         "in that epoch, "
-         "others never; resume with --global-batch {}",
-         path.string(), counters.epoch + 1, global_batch, resolved.global_batch, global_batch);
-  return counters;
 }
 
-std::filesystem::path find_checkpoint(const std::filesystem::path& resume) {
-  if (std::filesystem::is_regular_file(resume)) return resume;
-  const auto paths = checkpoints_in(resume);
-  if (paths.empty())
-    fail(ErrorKind::data, "--resume {}: is neither a checkpoint nor a directory with {}*{} in it",
-         resume.string(), kPrefix, kSuffix);
-  return paths.front();
-}
-
-void prune_checkpoints(const std::filesystem::path& directory, int keep) {
-  const auto paths = checkpoints_in(directory);
-  for (std::size_t i = static_cast<std::size_t>(keep); i < paths.size(); ++i) {
-    std::error_code ignored;  // one that cannot be removed only takes room
-    std::filesystem::remove(paths[i], ignored);
+ResumePoint find_resume_point(const Options& options, const Resolved& resolved) {
+  ResumePoint point{.path = options.resume, .counters = {}, .notes = {}};
+  if (!std::filesystem::is_regular_file(options.resume)) {
+    const auto paths = checkpoints_in(options.resume);
+    if (paths.empty())
+      fail(ErrorKind::data, "--resume {}: is neither a checkpoint nor a directory with {}*{} in it",
+           options.resume.string(), kPrefix, kSuffix);
+    point.path = paths.front();
   }
+  const SafetensorsFile file(point.path);
+  require_own_format(file);
+  require_same(file, "optimizer", "--optimizer", std::string(name(options.rule.kind)));
+  require_same(file, "seed", "--seed", std::to_string(options.seed));
+  require_same(file, "global_batch", "the global batch", std::to_string(resolved.global_batch));
+  require_same(file, "train_samples", "the number of training samples",
+               std::to_string(resolved.train_samples));
+  point.counters = {.update = number_in(file, "update"),
+                    .epoch = number_in(file, "epoch"),
+                    .step = number_in(file, "step")};
+  if (point.counters.update >= resolved.length.updates)
+    fail(ErrorKind::usage, "{}: is already at update {} of {}; give more --epochs or --steps",
+         point.path.string(), point.counters.update, resolved.length.updates);
+  const auto then = text_in(file, "lr"), now = fmt::format("{}", resolved.rate.peak);
+  if (!then.empty() && then != now)
+    point.notes.push_back(
+        fmt::format("the learning rate's peak is {} from here on; it was {} up to update {}", now, then,
+                    point.counters.update));
+  return point;
+}
+
+bool goes_on_in_place(const Options& options) {
+  std::error_code missing;  // then it is no place to go on in
+  if (options.resume.empty() || options.out.empty()) return false;
+  auto directory = std::filesystem::absolute(options.resume);
+  if (!std::filesystem::is_directory(directory, missing)) directory = directory.parent_path();
+  return std::filesystem::equivalent(directory, options.out, missing);
+}
+
+void require_own_directory(const Options& options) {
+  if (options.out.empty()) return;
+  const auto out = options.out.string();
+  const auto there = checkpoints_in(options.out);
+  if (goes_on_in_place(options)) {
+    const auto asked = options.resume.filename(), newest = there.empty() ? asked : there.front().filename();
+    if (std::filesystem::is_regular_file(options.resume) && asked != newest)
+      fail(
+          ErrorKind::usage,
+          "--out {}: holds {}, newer than the {} that --resume names, and a later --resume {} would take it; "
+          "give another --out",
+          out, newest.string(), asked.string(), out);
+    return;
+  }
+  if (!there.empty())
+    fail(ErrorKind::usage,
+         "--out {0}: holds another run ({1}); give --resume {0} to go on with it, or another --out", out,
+         there.front().filename().string());
+  std::error_code unreadable;
+  if (std::filesystem::exists(options.out / "record.json", unreadable))
+    fail(ErrorKind::usage,
+         "--out {}: holds another run's record.json, and no checkpoint to go on from; give another --out",
+         out);
+}
+
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code missing;  // no directory: no checkpoints
+  for (const auto& entry : std::filesystem::directory_iterator(directory, missing))
+    if (update_of(entry.path())) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end(),
+            [](const auto& a, const auto& b) { return *update_of(a) > *update_of(b); });
+  return paths;
 }
 
 }  // namespace paceline::train

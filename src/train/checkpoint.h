@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "train/options.h"
@@ -33,17 +34,34 @@ void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
                       const Resolved& resolved, const Counters& counters);
 
 /// Fills the engine's weights and optimizer state; calls weights_changed().
-/// Errors   Error(data) when the file is of another model or optimizer (which tensor, what was expected), or
-/// when it
-///          ends inside an epoch that this run cuts differently
-[[nodiscard]] Counters read_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
-                                       const Options& options, const Resolved& resolved);
+/// Errors   Error(data) when the file is of another model or optimizer: which tensor, what was expected
+void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, const Options& options);
 
-/// `resume` itself, or the newest checkpoint (most updates) of a directory.
-/// Errors   Error(data) when there is none
-[[nodiscard]] std::filesystem::path find_checkpoint(const std::filesystem::path& resume);
+/// Where a resumed run goes on.
+struct ResumePoint {
+  std::filesystem::path path;
+  Counters counters;
+  std::vector<std::string> notes;  ///< what this run does otherwise than the one before, and may
+};
 
-/// Removes all but the newest `keep` checkpoints of `directory`.
-void prune_checkpoints(const std::filesystem::path& directory, int keep);
+/// The checkpoint that options.resume names (the file, or the newest of a directory), once its header has
+/// shown that this run can go on from it: the same optimizer, seed, global batch and number of training
+/// samples, so that the rest of the order is the one that the uninterrupted run would have had.
+///
+/// Cost     the header only
+/// Errors   Error(data) when there is none, or one of these differs (both values); Error(usage) when nothing
+///          is left to do
+[[nodiscard]] ResumePoint find_resume_point(const Options& options, const Resolved& resolved);
+
+/// Whether options.resume is options.out or a file in it: the run continues its own directory.
+[[nodiscard]] bool goes_on_in_place(const Options& options);
+
+/// Refuses an output directory in which this run's files would stand beside another's: one that holds a
+/// training and is not the one resumed, or is, from a checkpoint that is not its newest.
+/// Errors   Error(usage) naming what is there and what to give instead
+void require_own_directory(const Options& options);
+
+/// All checkpoints of a directory, the newest (most updates) first; none where there is no directory.
+[[nodiscard]] std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& directory);
 
 }  // namespace paceline::train

@@ -3,6 +3,7 @@
 /// What all workers of one run share: made by run() before they start, constant while they work.
 
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "graph/graph.h"
 #include "graph/layout.h"
 #include "train/buckets.h"
+#include "train/checkpoint.h"
 #include "train/options.h"
 #include "train/resolve.h"
 #include "train/run.h"
@@ -25,6 +27,7 @@ struct Job {
   const Backend& backend;
   const Progress& progress;
   std::stop_token stop;
+  std::optional<ResumePoint> resume;    ///< what rank 0 reads where options.resume is given
   std::vector<std::vector<int>> cores;  ///< [worker]: to bind to; empty: nobody is bound
   base::TimePoint started;              ///< of the command
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them

@@ -76,6 +76,7 @@ void resolve_shards(const Options& options, Resolved& run) {
 }
 
 void resolve_length(const Options& options, std::int64_t samples, Resolved& run) {
+  run.train_samples = samples;
   run.steps_per_epoch = samples / run.global_batch;
   run.dropped_per_epoch = samples - run.steps_per_epoch * run.global_batch;
   run.length.updates_per_epoch = run.steps_per_epoch;

@@ -6,13 +6,16 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
 #include "base/topology.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
+#include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/memory.h"
 #include "train/worker.h"
@@ -20,6 +23,7 @@
 namespace paceline::train {
 namespace {
 
+using measure::EpochRecord;
 using measure::Record;
 
 std::string utc_now() {
@@ -188,24 +192,42 @@ void keep_record(const Options& options, const Record& record) {
 }
 
 /// The epochs that the resumed training had already behind it, from the record beside its checkpoint.
-std::vector<measure::EpochRecord> earlier_epochs(const Options& options) {
-  if (options.resume.empty()) return {};
-  const auto directory =
-      std::filesystem::is_directory(options.resume) ? options.resume : options.resume.parent_path();
-  const auto path = directory / "record.json";
+std::vector<EpochRecord> earlier_epochs(const std::optional<ResumePoint>& resume) {
+  if (!resume) return {};
+  const auto path = resume->path.parent_path() / "record.json";
   if (!std::filesystem::exists(path)) return {};
-  return measure::read_record(path).epochs;
+  auto epochs = measure::read_record(path).epochs;
+  std::int64_t before = 0;
+  for (auto& epoch : epochs) {
+    if (!epoch.steps) epoch.steps = epoch.updates - before;
+    before = epoch.updates;
+  }
+  return epochs;
 }
 
-void prepend_epochs(Record& record, const std::vector<measure::EpochRecord>& earlier) {
-  if (record.epochs.empty()) {
-    record.epochs = earlier;
-    return;
+/// Two parts of one epoch as one: seconds add up, the training figures are means over both.
+EpochRecord joined(const EpochRecord& first, EpochRecord rest) {
+  const auto a = static_cast<double>(first.steps.value()), b = static_cast<double>(rest.steps.value());
+  rest.seconds += first.seconds;
+  rest.train_loss = (a * first.train_loss + b * rest.train_loss) / (a + b);
+  rest.train_accuracy = (a * first.train_accuracy + b * rest.train_accuracy) / (a + b);
+  rest.steps = first.steps.value() + rest.steps.value();
+  return rest;
+}
+
+/// What a resumed training had behind it, then what this run did. The epoch that the resume cut is one again
+/// where its first part is known; otherwise it stays a part, as its `steps` say.
+std::vector<EpochRecord> joined(std::vector<EpochRecord> earlier, std::vector<EpochRecord> here) {
+  if (here.empty()) return earlier;
+  const std::int64_t begin = here.front().updates - here.front().steps.value();
+  // A record may be ahead of its checkpoint: those updates are done again.
+  std::erase_if(earlier, [&](const EpochRecord& epoch) { return epoch.updates > begin; });
+  if (!earlier.empty() && earlier.back().epoch == here.front().epoch) {
+    if (earlier.back().updates == begin) here.front() = joined(earlier.back(), here.front());
+    earlier.pop_back();
   }
-  const std::int64_t first = record.epochs.front().epoch;
-  const auto end =
-      std::find_if(earlier.begin(), earlier.end(), [&](const auto& epoch) { return epoch.epoch >= first; });
-  record.epochs.insert(record.epochs.begin(), earlier.begin(), end);
+  earlier.insert(earlier.end(), here.begin(), here.end());
+  return earlier;
 }
 
 data::Source open_data(const Options& options) {
@@ -216,7 +238,7 @@ data::Source open_data(const Options& options) {
 
 /// With a validation set the epoch is chosen there, and the test set only says what that choice is worth.
 void note_best_epoch(Record& record, const Progress& progress) {
-  const measure::EpochRecord* best = nullptr;
+  const EpochRecord* best = nullptr;
   for (const auto& epoch : record.epochs)
     if (epoch.validation_accuracy && (!best || *epoch.validation_accuracy > *best->validation_accuracy))
       best = &epoch;
@@ -264,17 +286,21 @@ std::int64_t largest_batch(const Options& options, const Backend& backend) {
 measure::Record run(const Options& asked, const Backend& backend, std::stop_token stop,
                     const Progress& progress) {
   Options options = asked;
+  require_own_directory(options);
   if (options.started == base::TimePoint{}) options.started = base::Clock::now();
   const auto source = open_data(options);
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   const auto resolved = resolve(options, circumstances);
+  std::optional<ResumePoint> resume;
+  if (!options.resume.empty()) resume = find_resume_point(options, resolved);
   const auto plan = plan_run(options, resolved, graph, source, backend);
   require_memory(options, resolved, graph, source, backend, circumstances, plan);
 
   Record record = begin_record(options, resolved, graph, source, plan);
   record.environment.libraries = backend.libraries;
-  const auto earlier = earlier_epochs(options);
+  const auto earlier = earlier_epochs(resume);
+  if (resume) record.notes.insert(record.notes.end(), resume->notes.begin(), resume->notes.end());
   Job job{.options = options,
           .resolved = resolved,
           .graph = graph,
@@ -282,6 +308,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .backend = backend,
           .progress = progress,
           .stop = stop,
+          .resume = resume,
           .cores = {},
           .started = options.started,
           .keep = {}};
@@ -301,13 +328,13 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     for (const auto& note : record.notes) progress.say(note);
   }
 
+  std::vector<EpochRecord> so_far = earlier;
   if (!options.out.empty() && options.window_steps == 0) {
-    job.keep = [&](const std::vector<measure::EpochRecord>& epochs) {
+    job.keep = [&](const std::vector<EpochRecord>& epochs) {
       Record partial = record;
       partial.status = "interrupted";
       partial.reason = "the run ended without a word after this epoch";
-      partial.epochs = epochs;
-      prepend_epochs(partial, earlier);
+      partial.epochs = so_far = joined(earlier, epochs);
       keep_record(options, partial);
     };
   }
@@ -321,15 +348,15 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   } catch (const std::exception& error) {
     record.status = "failed";
     record.reason = error.what();
-    if (!options.out.empty() && std::filesystem::exists(options.out / "record.json") &&
-        options.window_steps == 0) {
-      const auto kept = measure::read_record(options.out / "record.json");
-      if (kept.created == record.created) record.epochs = kept.epochs;
+    record.epochs = so_far;
+    try {
+      keep_record(options, record);
+    } catch (const base::Error&) {
+      // A full disk, most likely the one that ended the run: its first error is the one to tell.
     }
-    keep_record(options, record);
     throw;
   }
-  prepend_epochs(record, earlier);
+  record.epochs = joined(earlier, std::move(record.epochs));
   note_best_epoch(record, progress);
   keep_record(options, record);
   return record;

@@ -23,7 +23,7 @@ namespace {
 using measure::InPhase;
 using measure::Phase;
 
-constexpr int kKeptCheckpoints = 2;
+constexpr std::size_t kKeptCheckpoints = 2;
 constexpr std::int64_t kLoggedSteps = 1000;  ///< runs up to this long keep every step's loss unasked
 
 data::AugmentOptions augment_options(const Job& job) {
@@ -96,9 +96,11 @@ class Worker {
       return;
     }
     if (is_root()) {
-      const auto path = find_checkpoint(job_.options.resume);
-      counters_ = read_checkpoint(path, *engine_, job_.options, job_.resolved);
+      const auto& path = job_.resume->path;
+      read_checkpoint(path, *engine_, job_.options);
+      counters_ = job_.resume->counters;
       result_.checkpoint = path.string();
+      if (goes_on_in_place(job_.options)) own_checkpoints_.push_back(path);
       result_.notes.push_back("resumed from " + path.filename().string() + " at update " +
                               std::to_string(counters_.update));
     }
@@ -290,6 +292,7 @@ class Worker {
     measure::EpochRecord epoch{
         .epoch = number,
         .updates = counters_.update,
+        .steps = sums.samples / job_.resolved.global_batch,
         .seconds = epoch_seconds_,
         .lr = last_lr_,
         .train_loss = sums.loss / static_cast<double>(sums.samples),
@@ -311,7 +314,11 @@ class Worker {
     const auto path = checkpoint_path(job_.options.out, counters_.update);
     write_checkpoint(path, *engine_, job_.options, job_.resolved, counters_);
     result_.checkpoint = path.string();
-    prune_checkpoints(job_.options.out, kKeptCheckpoints);
+    own_checkpoints_.push_back(path);
+    if (own_checkpoints_.size() <= kKeptCheckpoints) return;
+    std::error_code ignored;  // one that cannot be removed only takes room
+    std::filesystem::remove(own_checkpoints_.front(), ignored);
+    own_checkpoints_.erase(own_checkpoints_.begin());
   }
 
   const Job& job_;
@@ -327,6 +334,8 @@ class Worker {
   std::optional<data::EvaluationBatches> validation_batches_;
   std::optional<Stepper> stepper_;
   Counters counters_;
+  /// What this run wrote, and what it went on from in the same directory, oldest first: what it may remove.
+  std::vector<std::filesystem::path> own_checkpoints_;
 
   // Since the last epoch ended, this rank's own:
   engine::LossSums epoch_sums_;

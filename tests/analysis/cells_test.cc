@@ -107,6 +107,14 @@ TEST(Cells, LeaveOutAnEpochThatWasCutShort) {
   EXPECT_EQ(epoch_seconds(record).size(), 2U);
 }
 
+TEST(Cells, LeaveOutAnEpochOfWhichOnlyAPartWasTimed) {
+  // Resumed inside its second epoch, the first part unknown: by its updates alone it would look whole.
+  auto record = make_training({.variant = ""});
+  record.epochs[1].steps = record.data.steps_per_epoch - 1;
+  record.epochs[2].steps = record.data.steps_per_epoch;
+  EXPECT_EQ(epoch_seconds(record).size(), 2U);
+}
+
 TEST(Cells, KeepWhatWasNotRunWithItsReason) {
   const std::vector<Record> records{make_skipped({.workers = 4}, "too slow"), make_record({.workers = 2})};
   const auto cells = make_cells(records);
