@@ -16,7 +16,7 @@ namespace paceline::measure {
 
 enum class Phase {
   data_wait,  ///< the step waited for the loader
-  copy,       ///< the batch into the engine's memory and layout
+  copy,       ///< the batch into a device's memory; none on the processor
   forward,
   backward,
   exposed_transfer,  ///< waiting for bytes to move, nothing else to do

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "study/study.h"
 
@@ -147,7 +148,8 @@ Record skipped(const Runner& runner, const Cell& cell) {
 Record run_cell(const Runner& runner, const Cell& cell) {
   train::Options options = cell.options;
   options.command = runner.command;
-  options.out.clear();  // the study keeps the cell's record, under the cell's name
+  options.started = base::Clock::now();  // the first step is counted from the cell, not from the study
+  options.out.clear();                   // the study keeps the cell's record, under the cell's name
   try {
     Record record = train::run(options, runner.backend, runner.stop, runner.progress);
     label(record, cell);

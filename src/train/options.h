@@ -79,7 +79,8 @@ struct Options {
   int checkpoint_every = 1;      ///< epochs
   std::filesystem::path resume;  ///< a checkpoint file, or a directory whose newest one is taken
   std::string command;           ///< as typed, for the record
-  base::TimePoint started{};     ///< when the command began (main); default: when run() was called
+  base::TimePoint
+      started{};  ///< when the command, or the cell of a study, began; default: when run() was called
 };
 
 /// The options as the record keeps them: command-line names and texts, only what can change a figure.

@@ -13,6 +13,7 @@ using base::ErrorKind;
 using base::fail;
 
 constexpr std::int64_t kDefaultLocalBatch = 128;
+constexpr std::int64_t kMostThreadsACore = 8;  ///< beyond, starting them takes longer than what they compute
 
 void resolve_batches(const Options& options, std::int64_t samples, Resolved& run) {
   if (options.local_batch != 0 && options.global_batch != 0)
@@ -133,6 +134,12 @@ Resolved resolve(const Options& options, const Circumstances& circumstances) {
   run.threads = options.threads > 0 ? options.threads : std::max(1, circumstances.cores / options.workers);
   resolve_batches(options, circumstances.train_samples, run);
   resolve_shards(options, run);
+  if (std::int64_t{run.workers} * run.threads > kMostThreadsACore * run.cores)
+    fail(ErrorKind::usage,
+         "--workers {} x --threads {} is {} threads on {} core{}, and more than {} a core only wait for each "
+         "other: give at most {} in all",
+         run.workers, run.threads, std::int64_t{run.workers} * run.threads, run.cores,
+         run.cores == 1 ? "" : "s", kMostThreadsACore, kMostThreadsACore * run.cores);
   run.oversubscribed = run.workers * run.threads > run.cores;
   if (options.batch_norm == engine::BatchNormMode::ghost &&
       (options.ghost_size < 1 || run.engine_batch % options.ghost_size != 0))

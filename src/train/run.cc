@@ -55,6 +55,12 @@ Record::Data describe(const data::Source& source) {
           .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt};
 }
 
+std::string describe_workers(const Resolved& resolved) {
+  const auto s = [](int count) { return count == 1 ? "" : "s"; };
+  return fmt::format("{} worker{} x {} thread{} on {} core{}", resolved.workers, s(resolved.workers),
+                     resolved.threads, s(resolved.threads), resolved.cores, s(resolved.cores));
+}
+
 /// Everything that is known before the first step.
 Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const graph::MemoryPlan& plan) {
@@ -90,9 +96,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.communication.communicator = "none";
   if (resolved.oversubscribed)
     record.notes.push_back(
-        fmt::format("{} workers x {} threads on {} cores: oversubscribed, times say nothing about "
-                    "machines with a core for each",
-                    resolved.workers, resolved.threads, resolved.cores));
+        fmt::format("{}: oversubscribed, times say nothing about machines with a core for each",
+                    describe_workers(resolved)));
   if (options.shard > 0)
     record.notes.push_back(
         fmt::format("shards of {} samples: the same bits for any number of workers and threads",
@@ -320,9 +325,8 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   if (progress.say) {
     progress.say(
         fmt::format("{}: {} parameters; {}", options.model, record.model.parameters, source.description));
-    progress.say(fmt::format("{} workers x {} threads on {} cores, local batch {}, global batch {}, {}",
-                             resolved.workers, resolved.threads, resolved.cores, resolved.local_batch,
-                             resolved.global_batch, record.precision));
+    progress.say(fmt::format("{}, local batch {}, global batch {}, {}", describe_workers(resolved),
+                             resolved.local_batch, resolved.global_batch, record.precision));
     progress.say(resolved.rate.sentence);
     progress.say(describe_plan(record));
     for (const auto& note : record.notes) progress.say(note);
@@ -339,11 +343,15 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     };
   }
 
-  measure::reset_peak_memory();
+  const bool peak_is_ours = measure::reset_peak_memory();
+  if (!peak_is_ours)
+    record.notes.push_back(
+        "peak memory is not measured: the system does not let a process start it anew "
+        "(/proc/self/clear_refs), and it would be that of everything before");
   auto communicators = backend.communicators(resolved.workers, std::chrono::seconds(options.deadline_s));
   try {
     auto results = run_workers(job, communicators);
-    record.memory.peak_bytes = measure::peak_resident_bytes();
+    if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     complete_record(record, results, *communicators.front());
   } catch (const std::exception& error) {
     record.status = "failed";

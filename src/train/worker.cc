@@ -1,7 +1,12 @@
 #include "train/worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <future>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -25,6 +30,11 @@ using measure::Phase;
 
 constexpr std::size_t kKeptCheckpoints = 2;
 constexpr std::int64_t kLoggedSteps = 1000;  ///< runs up to this long keep every step's loss unasked
+
+/// The sign of what is not a number says nothing, and "-nan" reads like something.
+double without_sign(double value) {
+  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
+}
 
 data::AugmentOptions augment_options(const Job& job) {
   return {.crop_padding = job.options.augment ? job.source.crop_padding : 0,
@@ -206,7 +216,10 @@ class Worker {
     if (is_root() && !result_.first_step_s) result_.first_step_s = base::seconds_since(job_.started);
     const double lr = learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     const StepResult outcome = stepper_->run(batch, update, lr, is_long_enough(update));
-    if (outcome.not_finite) fail_not_finite(update, lr, outcome.local.loss);
+    if (outcome.not_finite)
+      fail_not_finite(update + 1, lr,
+                      fmt::format("the loss is no longer finite ({} on rank {})",
+                                  without_sign(outcome.local.loss), communicator_.rank()));
 
     epoch_sums_ += outcome.local;
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
@@ -232,14 +245,26 @@ class Worker {
            base::seconds_since(window_begin_) > job_.options.window_seconds;
   }
 
-  [[noreturn]] void fail_not_finite(std::int64_t update, double lr, double loss) const {
-    base::fail(
-        base::ErrorKind::data,
-        "step {} of {}: the loss is no longer finite ({} on rank {}) at learning rate {:g}; the last good "
-        "checkpoint is {}; try a lower --lr, --warmup or another --precision",
-        update + 1, length().updates, loss, communicator_.rank(), lr,
-        result_.checkpoint.empty() ? "none (no epoch was complete, or no --out was given)"
-                                   : result_.checkpoint);
+  [[noreturn]] void fail_not_finite(std::int64_t step, double lr, const std::string& what) const {
+    base::fail(base::ErrorKind::data,
+               "step {} of {}: {} at learning rate {:g}; the last good checkpoint is {}; try a lower --lr, "
+               "--warmup or another --precision",
+               step, length().updates, what, lr,
+               result_.checkpoint.empty() ? "none (none was written)" : result_.checkpoint);
+  }
+
+  /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
+  /// at here, before they are kept as good ones. All ranks find the same.
+  void require_finite(const measure::EpochRecord& epoch) {
+    const InPhase checking(ledger_, Phase::checkpoint);
+    const auto weights = engine_->weights();
+    const bool finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
+    double broken = finite ? 0 : 1;
+    communicator_.all_reduce(std::span(&broken, 1), comm::Reduce::max);
+    if (broken > 0) fail_not_finite(epoch.updates, epoch.lr, "the weights are no longer finite");
+    if (epoch.test_loss && !std::isfinite(*epoch.test_loss))
+      fail_not_finite(epoch.updates, epoch.lr,
+                      fmt::format("the test loss is no longer finite ({})", without_sign(*epoch.test_loss)));
   }
 
   void log_step(std::int64_t update, double lr, const engine::LossSums& local) {
@@ -299,18 +324,35 @@ class Worker {
         .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples)};
     const int every = job_.options.evaluate_every;
     if (every > 0 && (last || number % every == 0) && !result_.interrupted) evaluate_epoch(epoch);
+    require_finite(epoch);
     epoch_sums_ = {};
     epoch_seconds_ = 0;
     result_.epochs.push_back(epoch);
-    if (!is_root()) return;
-    if (last || number % std::max(1, job_.options.checkpoint_every) == 0) checkpoint();
-    if (job_.keep) job_.keep(result_.epochs);
-    if (job_.progress.epoch) job_.progress.epoch(epoch);
+    keep_epoch(last || number % std::max(1, job_.options.checkpoint_every) == 0);
+    if (is_root() && job_.progress.epoch) job_.progress.epoch(epoch);
+  }
+
+  /// Rank 0 writes, the others wait in the same phase. A slow disk is no lost rank: while it writes they meet
+  /// again and again, well before the deadline of a collective.
+  void keep_epoch(bool with_checkpoint) {
+    const InPhase writing(ledger_, Phase::checkpoint);
+    std::future<void> kept;
+    if (is_root())
+      kept = std::async(std::launch::async, [&] {
+        if (with_checkpoint) checkpoint();
+        if (job_.keep) job_.keep(result_.epochs);
+      });
+    const auto between_meetings = std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4);
+    double busy = 1;
+    while (busy > 0) {
+      busy = is_root() && kept.wait_for(between_meetings) != std::future_status::ready ? 1 : 0;
+      communicator_.all_reduce(std::span(&busy, 1), comm::Reduce::max);
+    }
+    if (is_root()) kept.get();
   }
 
   void checkpoint() {
     if (job_.options.out.empty() || !job_.options.save_checkpoints) return;
-    const InPhase writing(ledger_, Phase::checkpoint);
     const auto path = checkpoint_path(job_.options.out, counters_.update);
     write_checkpoint(path, *engine_, job_.options, job_.resolved, counters_);
     result_.checkpoint = path.string();

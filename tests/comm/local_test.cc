@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "comm/local/group.h"
 #include "comm/tree.h"
 #include "ranks.h"
 
@@ -303,6 +305,28 @@ TEST(LocalFailure, MemoryMayBeFreedWhenARankLeavesByAnError) {
     EXPECT_THAT(errors[1], HasSubstr("rank 0"));
     EXPECT_THAT(errors[2], HasSubstr("rank 0"));
   }
+}
+
+TEST(LocalFailure, WorkThatThrowsFailsTheGroupAndLeavesNobodyWaiting) {
+  // Longer than a test may take: nobody may wait for it.
+  local::Group group(2, std::chrono::hours(1));
+  const auto exchange = [&](int rank) -> std::string {
+    try {
+      group.exchange(rank, {.kind = local::Kind::barrier}, {},
+                     [](const auto&) { throw std::runtime_error("no memory for the sum"); });
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  };
+  std::array<std::string, 2> errors;
+  std::thread first([&] { errors[0] = exchange(0); });
+  errors[1] = exchange(1);
+  first.join();
+  // Whoever came last did the work and has its error, the other hears of it.
+  EXPECT_THAT(errors, ::testing::UnorderedElementsAre(HasSubstr("no memory for the sum"),
+                                                      HasSubstr("could not do its part of barrier")));
+  EXPECT_THROW(group.check(), base::Error);
 }
 
 TEST(LocalFailure, EveryFailureIsAnErrorOfKindComm) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "study/study.h"
+#include "train/fixture.h"
 
 namespace paceline::study {
 namespace {
@@ -111,6 +112,21 @@ TEST(ConvergeCells, RepeatWithOtherSeeds) {
   ASSERT_EQ(cells.size(), 3u);
   EXPECT_EQ(cells[0].options.seed, 0u);
   EXPECT_EQ(cells[2].options.seed, 2u);
+}
+
+class CellRun : public train::TrainingTest {};
+
+TEST_F(CellRun, CountsItsFirstStepFromItsOwnBeginAndNotFromTheStudys) {
+  Cell cell{.id = "sweep-b16-r0", .kind = "sweep", .options = small()};
+  cell.options.steps = 0;
+  cell.options.window_steps = 1;
+  cell.options.started = base::Clock::now() - std::chrono::hours(1);  // the study began then
+  Runner runner;
+  runner.backend = train::backend_of("cpu");
+  const auto records = run_cells({cell}, runner);
+  ASSERT_EQ(records.size(), 1u);
+  ASSERT_TRUE(records[0].first_step_s.has_value()) << records[0].reason;
+  EXPECT_LT(*records[0].first_step_s, 1800);
 }
 
 }  // namespace

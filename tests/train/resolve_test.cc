@@ -77,6 +77,12 @@ TEST(Resolve, LeavesShardsWithSharedStatisticsToTheEngine) {
   EXPECT_EQ(run.engine_shard, 8);
 }
 
+TEST(Resolve, TakesUpToEightThreadsACore) {
+  EXPECT_EQ(resolve({.workers = 8, .threads = 4, .local_batch = 8}, kMachine).threads, 4);
+  const Circumstances two{.train_samples = 1000, .cores = 2};
+  EXPECT_TRUE(resolve({.workers = 8, .threads = 1, .local_batch = 8}, two).oversubscribed);
+}
+
 struct Refused {
   const char* what;
   Options options;
@@ -97,6 +103,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"division", {.workers = 3, .global_batch = 128}, "the nearest that do are 126 and 129"},
         Refused{"data", {.workers = 2, .local_batch = 501}, "exceeds the data set of 1000 training samples"},
         Refused{"workers", {.workers = 0}, "--workers must be at least 1, is 0"},
+        Refused{"crowd",
+                {.workers = 3, .threads = 11, .local_batch = 8},
+                "--workers 3 x --threads 11 is 33 threads on 4 cores, and more than 8 a core"},
         Refused{"shard", {.global_batch = 64, .shard = 24}, "--shard 24 does not divide the local batch 64"},
         Refused{"tree", {.workers = 2, .global_batch = 96, .shard = 8}, "power of two"},
         Refused{"ghost",

@@ -2,7 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
+#include <chrono>
 #include <numeric>
+#include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "fixture.h"
@@ -15,6 +20,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class Run : public TrainingTest {
  protected:
@@ -296,10 +302,99 @@ TEST_F(Run, SaysStepLearningRateAndLastCheckpointWhenTheLossIsNoLongerFinite) {
     FAIL() << "a learning rate of 1e30 does not diverge";
   } catch (const base::Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("the loss is no longer finite"));
+    EXPECT_THAT(error.what(), Not(HasSubstr("-nan")));
     EXPECT_THAT(error.what(), HasSubstr("learning rate 1e+30"));
     EXPECT_THAT(error.what(), HasSubstr("checkpoint"));
   }
   EXPECT_EQ(measure::read_record(options.out / "record.json").status, "failed");
+}
+
+TEST_F(Run, DoesNotKeepWeightsThatAreNotFinite) {
+  Options options = small("o");
+  options.steps = 1;  // its loss is that of the first weights, and finite
+  options.lr = 1e39;  // as a float: infinite
+  options.evaluate_every = 0;
+  for (const int workers : {1, 2}) {
+    options.workers = workers;
+    EXPECT_THAT(refusal(options), AllOf(HasSubstr("step 1 of 1: the weights are no longer finite"),
+                                        HasSubstr("checkpoint is none (none was written)")));
+    EXPECT_THAT(checkpoints_in(options.out), ElementsAre());
+    std::filesystem::remove_all(options.out);
+  }
+}
+
+TEST_F(Run, DoesNotKeepWeightsWhoseTestLossIsNotFinite) {
+  Options options = small("o");
+  options.steps = 1;
+  options.lr = 1e30;  // the weights are finite, what they make of an image is not
+  EXPECT_THAT(refusal(options),
+              AllOf(HasSubstr("step 1 of 1: the test loss is no longer finite ("), Not(HasSubstr("-nan"))));
+  EXPECT_THAT(checkpoints_in(options.out), ElementsAre());
+}
+
+/// An engine whose optimizer state takes long to read, as a checkpoint takes long on a slow disk.
+class SlowToKeep final : public engine::Engine {
+ public:
+  explicit SlowToKeep(std::unique_ptr<engine::Engine> engine) : engine_(std::move(engine)) {}
+  std::span<float> optimizer_state(int slot) override {
+    if (!std::exchange(slept_, true)) std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+    return engine_->optimizer_state(slot);
+  }
+  std::string name() const override { return engine_->name(); }
+  const graph::Graph& graph() const override { return engine_->graph(); }
+  const graph::Layout& layout() const override { return engine_->layout(); }
+  const graph::MemoryPlan& plan() const override { return engine_->plan(); }
+  std::span<float> weights() override { return engine_->weights(); }
+  std::span<float> gradients() override { return engine_->gradients(); }
+  void weights_changed() override { engine_->weights_changed(); }
+  engine::LossSums forward(const engine::StepInput& input) override { return engine_->forward(input); }
+  void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }
+  void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {
+    engine_->update(rule, lr, update);
+  }
+  engine::LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels,
+                            int count) override {
+    return engine_->evaluate(images, labels, count);
+  }
+  void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
+
+ private:
+  std::unique_ptr<engine::Engine> engine_;
+  bool slept_ = false;
+};
+
+TEST_F(Run, WaitsForACheckpointLongerThanTheDeadlineAndBooksItAsOne) {
+  Options options = small("o");
+  options.workers = 2;
+  options.steps = 6;
+  options.deadline_s = 1;
+  auto backend = backend_of("cpu");
+  backend.compile = [compile = backend.compile](const auto& graph, const auto& how) {
+    return std::make_unique<SlowToKeep>(compile(graph, how));
+  };
+  const auto record = run(options, backend, {}, {});
+  EXPECT_EQ(record.status, "complete");
+  for (const auto& rank : record.ranks) {
+    EXPECT_GE(rank.phases[static_cast<std::size_t>(measure::Phase::checkpoint)], 2.2) << "rank " << rank.rank;
+    EXPECT_LT(rank.phases[static_cast<std::size_t>(measure::Phase::exposed_wait)], 2.2)
+        << "rank " << rank.rank;
+  }
+}
+
+TEST_F(Run, LeavesThePeakOfMemoryOutWhereItCannotStartAnew) {
+  // No file can be opened between the last word before the first step and that step.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  Progress progress;
+  progress.say = [&](const std::string&) {
+    const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  };
+  progress.step = [&](std::int64_t, std::int64_t, double, double) { ::setrlimit(RLIMIT_NOFILE, &before); };
+  const auto record = train(small(), {}, progress);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_FALSE(record.memory.peak_bytes.has_value());
+  EXPECT_THAT(record.notes, Contains(HasSubstr("peak memory is not measured")));
 }
 
 TEST_F(Run, RefusesAPlanLargerThanTheMemoryWithBothNumbersAndTheLargestBatchThatFits) {

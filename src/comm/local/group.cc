@@ -73,7 +73,15 @@ void Group::exchange(int rank, const Description& what, Place place, const Work&
   }
   ++operation->working;
   lock.unlock();
-  work(operation->places);
+  try {
+    work(operation->places);
+  } catch (...) {
+    lock.lock();
+    --operation->working;
+    if (!failed_) fail(fmt::format("rank {} could not do its part of {}", rank, to_string(what)));
+    changed_.notify_all();
+    throw;
+  }
   lock.lock();
   --operation->working;
   operation->done_at = base::Clock::now();

@@ -83,7 +83,8 @@ class Group {
   /// Asynchronous all-reduce: announces this rank's buffer. The progress threads do the rest.
   [[nodiscard]] OperationRef post(int rank, std::span<float> values);
 
-  /// Blocking: meets the others; the last to come runs `work` (with all places) for everybody.
+  /// Blocking: meets the others; the last to come runs `work` (with all places) for everybody. What `work`
+  /// throws comes out there, and fails the group.
   using Work = std::function<void(const std::vector<Place>&)>;
   void exchange(int rank, const Description& what, Place place, const Work& work);
 
