@@ -39,6 +39,12 @@ std::optional<std::string> nearest_name(std::string_view name, std::span<const s
       best_distance = distance;
     }
   }
+  if (best || name.size() < 3) return best;
+  for (const auto& candidate : known) {
+    if (!candidate.starts_with(name)) continue;
+    if (best) return std::nullopt;  // two of them
+    best = candidate;
+  }
   return best;
 }
 

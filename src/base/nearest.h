@@ -10,7 +10,8 @@
 namespace paceline::base {
 
 /// The known name with the smallest edit distance (insert, delete, replace, swap of neighbours), if it is
-/// close enough to be meant: at most a third of the longer length, at least 1.
+/// close enough to be meant: at most a third of the longer length, at least 1. Else the only one that begins
+/// with `name`, if that has three letters or more.
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view name,
                                                       std::span<const std::string> known);
 

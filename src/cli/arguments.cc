@@ -9,6 +9,7 @@
 #include <deque>
 
 #include "base/error.h"
+#include "cli/values.h"
 
 namespace paceline::cli {
 namespace {
@@ -81,6 +82,16 @@ bool asks_for_quick(const std::vector<Assignment>& typed) {
                      [](const auto& given) { return given.option->name == "quick" && given.text == "true"; });
 }
 
+/// A switch that may have been given a value: --augment=false is --no-augment.
+Assignment switched(Assignment assignment, const std::string& text) {
+  try {
+    assignment.text = truth(text) == truth(assignment.text) ? "true" : "false";
+  } catch (const base::Error& error) {
+    base::fail(ErrorKind::usage, "{} {}", assignment.where, error.what());
+  }
+  return assignment;
+}
+
 }  // namespace
 
 Parsed parse(Command command, const std::vector<std::string>& words) {
@@ -122,8 +133,12 @@ Parsed parse(Command command, const std::vector<std::string>& words) {
   std::vector<Assignment> typed;
   for (auto& [option, assignment] : known) {
     if (option->count() == 0) continue;
-    if (!assignment.option->value.empty()) assignment.text = option->results().back();
-    typed.push_back(std::move(assignment));
+    if (!assignment.option->value.empty()) {
+      assignment.text = option->results().back();
+      typed.push_back(std::move(assignment));
+      continue;
+    }
+    for (const auto& text : option->results()) typed.push_back(switched(assignment, text));
   }
 
   Recipe recipe;

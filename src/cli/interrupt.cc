@@ -21,7 +21,7 @@ std::atomic<int> pipe_end{-1};
 std::atomic<std::int64_t> caught_at{0};  ///< ms
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
-struct sigaction previous_int, previous_term;
+struct sigaction previous_int, previous_term, previous_hup;
 int pipe_ends[2] = {-1, -1};
 
 void write_all(int descriptor, std::string_view text) {
@@ -83,11 +83,15 @@ Interrupt::Interrupt() {
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, &previous_int);
   ::sigaction(SIGTERM, &action, &previous_term);
+  // A terminal that closes; one who began with nohup wants the run to outlive it.
+  ::sigaction(SIGHUP, nullptr, &previous_hup);
+  if (previous_hup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 Interrupt::~Interrupt() {
   ::sigaction(SIGINT, &previous_int, nullptr);
   ::sigaction(SIGTERM, &previous_term, nullptr);
+  ::sigaction(SIGHUP, &previous_hup, nullptr);
   write_all(pipe_ends[1], "e");
   watcher_.join();
   pipe_end = -1;

@@ -8,9 +8,9 @@
 
 namespace paceline::cli {
 
-/// While one lives, SIGINT and SIGTERM are handled as above; before and after they do what they did. The
-/// handler only writes a byte to a pipe (async-signal-safe); a thread reads it, says so and requests the
-/// stop.
+/// While one lives, SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP are handled as above; before
+/// and after they do what they did. The handler only writes a byte to a pipe (async-signal-safe); a thread
+/// reads it, says so and requests the stop.
 ///
 /// Threads  at most one at a time in a process
 class Interrupt {
@@ -21,7 +21,8 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
-  /// 0, or the exit code that says which signal stopped the run: 130 for Ctrl-C, 143 for SIGTERM.
+  /// 0, or the exit code that says which signal stopped the run: 130 for Ctrl-C, 143 for SIGTERM, 129 for
+  /// SIGHUP.
   [[nodiscard]] int exit_code() const;
 
  private:

@@ -35,12 +35,20 @@ const Option* find_option(std::string_view name, Command command) {
 std::string command_name(Command command) { return commands_of(command); }
 
 std::string why_unknown(std::string_view name, Command command, std::string_view prefix) {
-  if (name == "batch") {
+  if (name == "batch" || name == "batch-size") {
+    if (find_option("batches", command) != nullptr)
+      return fmt::format("is not an option of {}; {}batches LIST says which sizes are compared",
+                         command_name(command), prefix);
     return fmt::format(
         "is not an option, because with several workers it could mean two things: {0}local-batch b is what "
         "one worker takes a step, {0}global-batch B what all take together (B = workers x b)",
         prefix);
   }
+  if (name == "gpus" || name == "gpu" || name == "num-gpus")
+    return fmt::format(
+        "is not an option: {0}workers N says how many share every global batch, {0}threads how many cores "
+        "each computes with, {0}device on what",
+        prefix);
   for (const auto& option : options())
     if (option.name == name)
       return fmt::format("is not an option of {}; it belongs to {}", command_name(command),

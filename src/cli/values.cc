@@ -46,8 +46,8 @@ double decimal(std::string_view text, Range range) {
 }
 
 bool truth(std::string_view text) {
-  if (text == "true") return true;
-  if (text == "false") return false;
+  if (text == "true" || text == "yes" || text == "1") return true;
+  if (text == "false" || text == "no" || text == "0") return false;
   base::fail(ErrorKind::usage, "must be true or false, got '{}'", text);
 }
 

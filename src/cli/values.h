@@ -23,6 +23,7 @@ struct Range {
 };
 [[nodiscard]] double decimal(std::string_view text, Range range = {});
 
+/// "true", "yes", "1", or "false", "no", "0".
 [[nodiscard]] bool truth(std::string_view text);
 
 /// The place of `text` in `names`; an unknown one gets the nearest name.

@@ -18,6 +18,12 @@ TEST(Nearest, FindsWhatWasMeant) {
   EXPECT_EQ(nearest_name("momentum", kNames), "momentum");
 }
 
+TEST(Nearest, TakesABeginningForTheNameThatAloneBeginsSo) {
+  EXPECT_EQ(nearest_name("mom", kNames), "momentum");
+  EXPECT_EQ(nearest_name("res", kNames), std::nullopt);  // two begin so
+  EXPECT_EQ(nearest_name("mn", kNames), std::nullopt);   // too short to say anything
+}
+
 TEST(Nearest, DoesNotGuessWhenNothingIsClose) {
   EXPECT_EQ(nearest_name("transformer", kNames), std::nullopt);
   EXPECT_EQ(nearest_name("", kNames), std::nullopt);

@@ -218,6 +218,14 @@ TEST_F(Arguments, AnOptimizerBringsItsUsualRateUnlessOneIsGiven) {
   EXPECT_DOUBLE_EQ(settings(kTrain, {"--optimizer", "adam"}).train.rule.momentum, 0);
 }
 
+TEST_F(Arguments, ASwitchTakesAValueAtItsWord) {
+  for (const char* off :
+       {"--augment=false", "--augment=no", "--augment=0", "--no-augment", "--no-augment=true"})
+    EXPECT_FALSE(settings(kTrain, {off}).train.augment) << off;
+  for (const char* on : {"--augment", "--augment=true", "--augment=yes", "--augment=1", "--no-augment=false"})
+    EXPECT_TRUE(settings(kTrain, {on}).train.augment) << on;
+}
+
 struct Bad {
   Command command;
   std::vector<std::string> words;
@@ -238,6 +246,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Bad{kTrain, {"--batch", "32"}, "--batch is not an option, because with several workers"},
         Bad{kTrain, {"--batch=32"}, "--local-batch b is what one worker takes"},
+        Bad{kTrain, {"--batch-size", "32"}, "--batch-size is not an option, because with several workers"},
+        Bad{kSweep, {"--batch-size", "32"}, "--batches LIST says which sizes are compared"},
+        Bad{kTrain, {"--gpus", "2"}, "--gpus is not an option: --workers N says how many"},
+        Bad{kTrain, {"--augment=maybe"}, "--augment must be true or false, got 'maybe'"},
+        Bad{kTrain, {"--augment", "--augment=no"}, "contradict each other"},
         Bad{kTrain, {"--lrr", "0.1"}, "--lrr is not an option of train; did you mean --lr?"},
         Bad{kTrain, {"--epoch", "3"}, "did you mean --epochs?"},
         Bad{kTrain, {"--mode", "weak"}, "--mode is not an option of train; it belongs to scale"},
@@ -254,6 +267,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{kTrain, {"--lr"}, "--lr needs a value"}, Bad{kTrain, {"--out", ""}, "--out must not be empty"},
         Bad{kTrain, {"--optimizer", "sgdd"}, "did you mean 'sgd'?"},
         Bad{kTrain, {"--schedule", "cosin"}, "did you mean 'cosine'?"},
+        Bad{kTrain, {"--schedule", "cos"}, "did you mean 'cosine'?"},
         Bad{kTrain, {"--precision", "fp16"}, "--precision must be one of auto, fp32, bf16, got 'fp16'"},
         Bad{kTrain, {"--device", "gpu"}, "--device must be one of cpu, reference"},
         Bad{kTrain, {"--bn", "ghost"}, "--bn must be one of local, sync, ghost:N"},

@@ -46,6 +46,7 @@ TEST(Program, TrainLeavesARecordAndSaysWhere) {
   const auto outcome = run_program(training({"--epochs", "1", "--out", "o"}), {.directory = folder.path()});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("epoch 1"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 worker x 1 thread on "));
   EXPECT_THAT(outcome.out, HasSubstr("record: o/record.json"));
   const auto record = measure::read_record(folder.path() / "o/record.json");
   EXPECT_EQ(record.status, "complete");
@@ -115,6 +116,28 @@ TEST(Program, TermKeepsTheRecordToo) {
   EXPECT_EQ(measure::read_record(folder.path() / "o/record.json").status, "interrupted");
 }
 
+TEST(Program, AClosedTerminalKeepsTheRecordToo) {
+  const Folder folder;
+  Program program(training({"--epochs", "1000000", "--no-checkpoints", "--out", "o"}),
+                  {.directory = folder.path()});
+  ASSERT_TRUE(program.wait_for("epoch 1 "));
+  program.signal(SIGHUP);
+  EXPECT_EQ(program.finish().code, 128 + SIGHUP);
+  EXPECT_EQ(measure::read_record(folder.path() / "o/record.json").status, "interrupted");
+}
+
+TEST(Program, UnderNohupOutlivesTheTerminal) {
+  const Folder folder;
+  const auto before = ::signal(SIGHUP, SIG_IGN);  // what nohup does, and what the program inherits
+  Program program(training({"--epochs", "1000000", "--no-checkpoints", "--out", "o"}),
+                  {.directory = folder.path()});
+  ::signal(SIGHUP, before);
+  ASSERT_TRUE(program.wait_for("epoch 1 "));
+  program.signal(SIGHUP);
+  program.signal(SIGINT);
+  EXPECT_EQ(program.finish().code, 128 + SIGINT) << "the signal that stopped it";
+}
+
 TEST(Program, ASecondCtrlCEndsItAtOnce) {
   const Folder folder;
   // A step of this one takes long: the first press waits for its end, the second does not.
@@ -154,6 +177,16 @@ TEST(Program, AFullDiskLeavesTheOldFilesWhole) {
   for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "o"))
     files_after.push_back(entry.path());
   EXPECT_THAT(files_after, testing::UnorderedElementsAreArray(files_before)) << "a temporary file was left";
+}
+
+TEST(Program, OneCellIsOneCell) {
+  const Folder folder;
+  const auto outcome =
+      run_program({"sweep", "--model", "resnet8-cifar", "--data", "synthetic,train=64,test=32", "--batches",
+                   "4", "--repeats", "1", "--window-steps", "2", "--out", "o"},
+                  {.directory = folder.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("sweep: 1 cell; records go to o/records"));
 }
 
 TEST(Program, AStoppedSweepGoesOnWhereItWas) {

@@ -101,8 +101,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   Screen screen(settings.json);
   if (!settings.recipe.empty()) screen.say(settings.recipe);
   for (const auto& note : settings.notes) screen.say(note);
-  screen.say(fmt::format("{}: {} cells; records go to {}/records, and a stopped {} goes on from there", name,
-                         cells.size(), directory.string(), name));
+  screen.say(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there", name,
+                         cells.size(), cells.size() == 1 ? "" : "s", directory.string(), name));
 
   const Interrupt interrupt;
   TimeLeft left(cells);
@@ -154,8 +154,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
 
   const int stopped = interrupt.exit_code();
   if (stopped != 0)
-    screen.say(fmt::format("stopped: {} of {} cells are done and kept; the same command goes on",
-                           records.size(), cells.size()));
+    screen.say(fmt::format("stopped: {} of {} cells done and kept; the same command goes on", records.size(),
+                           cells.size()));
   const bool all_failed = std::all_of(records.begin(), records.end(),
                                       [](const auto& record) { return record.status == "failed"; });
   if (stopped == 0 && all_failed)
