@@ -97,6 +97,8 @@ Breakdown breakdown(const Cell& cell) {
     for (const RankRecord& rank : record->ranks) {
       add(result.mean, rank, weight);
       result.communication_total += weight * rank.communication_s;
+      result.transfer += weight * rank.transfer_s;
+      result.late_peer += weight * rank.late_peer_s;
       result.outside_steps += outside(rank) / static_cast<double>(record->ranks.size());
       const double closure = rank.wall_s > 0 ? ledger_sum(rank) / rank.wall_s : 0;
       if (std::abs(closure - 1) > std::abs(result.closure - 1)) result.closure = closure;
@@ -113,21 +115,39 @@ Breakdown breakdown(const Cell& cell) {
   return result;
 }
 
-bool is_data_bound(const Breakdown& breakdown) {
+namespace {
+
+bool waits_for_data(const Breakdown& breakdown) {
   return breakdown.mean.data_wait > kDataBound * breakdown.mean.total();
+}
+
+/// No, of a loader that nothing is known of.
+bool is_loader_fast_enough(const Breakdown& breakdown) {
+  const double used = static_cast<double>(breakdown.cell->global_batch) / breakdown.mean.total();
+  return breakdown.loader_images_per_s >= kLoaderFastEnough * used;
+}
+
+}  // namespace
+
+bool is_data_bound(const Breakdown& breakdown) {
+  return waits_for_data(breakdown) && !is_loader_fast_enough(breakdown);
+}
+
+bool waits_for_scheduling(const Breakdown& breakdown) {
+  return waits_for_data(breakdown) && is_loader_fast_enough(breakdown);
 }
 
 Residual residual(const Breakdown& baseline, const Breakdown& other) {
   const double growth = static_cast<double>(other.cell->workers) / baseline.cell->workers;
-  const auto steps = static_cast<double>(other.cell->steps_per_epoch);
-  const double share = static_cast<double>(baseline.cell->steps_per_epoch) / growth;
+  const double steps = other.cell->full_steps();
+  const double share = baseline.cell->full_steps() / growth;
   const auto beyond = [&](double here, double before) { return steps * here - share * before; };
   const Parts& a = baseline.mean;
   const Parts& b = other.mean;
   Residual result;
   result.cell = other.cell;
   result.epoch_s = steps * b.total();
-  result.baseline_epoch_s = static_cast<double>(baseline.cell->steps_per_epoch) * a.total();
+  result.baseline_epoch_s = baseline.cell->full_steps() * a.total();
   result.residual_s = beyond(b.total(), a.total());
   result.exposed_transfer_s = beyond(b.exposed_transfer, a.exposed_transfer);
   result.waiting_s = beyond(b.exposed_wait, a.exposed_wait);

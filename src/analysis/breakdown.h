@@ -33,7 +33,9 @@ struct Breakdown {
   Parts slowest;           ///< the rank with the most work of its own (what is not waiting for others)
   int slowest_rank = 0;
   double imbalance = 0;            ///< own work of the slowest rank / mean own work - 1
-  double communication_total = 0;  ///< posting to completion, mean over ranks, a step
+  double communication_total = 0;  ///< posting to completion, mean over ranks, a step: the next two
+  double transfer = 0;             ///< moving bytes
+  double late_peer = 0;            ///< this rank was ready, a later one not
   double overlapped = 0;           ///< total - exposed, at least 0
   double woken_late = 0;     ///< exposed beyond the communication's own time: it was complete, but the rank
                              ///< was not running (more threads than cores)
@@ -48,12 +50,18 @@ struct Breakdown {
 /// Precondition: the cell is measured.
 [[nodiscard]] Breakdown breakdown(const Cell& cell);
 
-/// Above this part of a step the baseline waits for data so much that a residual is no communication.
+/// Above this part of a step spent waiting for data, somebody must be blamed: the loader, or where it could
+/// have given kLoaderFastEnough times the images that were used, the scheduling of its threads.
 inline constexpr double kDataBound = 0.05;
+inline constexpr double kLoaderFastEnough = 1.5;
+/// The loader is the limit: then a residual is no communication.
 [[nodiscard]] bool is_data_bound(const Breakdown& breakdown);
+/// The steps wait for data although the loader was fast enough: its threads did not run in time.
+[[nodiscard]] bool waits_for_scheduling(const Breakdown& breakdown);
 
-/// T(N) - T(1)/N over an epoch of the same data, and its exact split: each line is that phase of N workers
-/// less the same phase of the baseline over N. The lines add up to the residual.
+/// T(N) - T(1)/N over an epoch of the same data (all D images: Cell::full_steps), and its exact split: each
+/// line is that phase of N workers less the same phase of the baseline over N. The lines add up to the
+/// residual.
 struct Residual {
   const Cell* cell = nullptr;
   double epoch_s = 0;           ///< T(N), by the ledger

@@ -1,9 +1,11 @@
 #include "analysis/cells.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace paceline::analysis {
 namespace {
@@ -17,24 +19,29 @@ bool is_measured(const Record& record) {
          record.window.steps > 0 && !record.ranks.front().step_s.empty();
 }
 
-/// What was asked: known of every record, run or not.
-std::string asked(const Record& record) {
+/// What was asked apart from the precision.
+std::string configuration(const Record& record) {
   std::string key =
       fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", record.kind, record.scaling, record.variant, record.workers,
                   record.local_batch, record.global_batch, record.model.name, record.data.spec);
-  for (const auto& [name, value] : record.settings) {
-    if (name == "seed" || name == "window-steps" || name == "warmup-steps") continue;
-    key += fmt::format("|{}={}", name, value);
-  }
+  for (const auto& [name, value] : record.settings)
+    if (!is_of_window(name) && name != "precision") key += fmt::format("|{}={}", name, value);
   return key;
 }
 
-/// And what it was run on and as.
+/// What was asked: known of every record, run or not.
+std::string asked(const Record& record) {
+  const auto precision = record.settings.find("precision");
+  return configuration(record) + (precision == record.settings.end() ? "" : "|" + precision->second);
+}
+
+/// And what it was run on and as; the precision is the one that "auto" came to.
 std::string measured_key(const Record& record) {
   const auto& machine = record.environment;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", asked(record), machine.host, machine.cpu, machine.cores,
-                     machine.build, record.threads_per_worker, record.precision, record.device,
-                     record.window.unit, record.model.parameters);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", configuration(record), machine.host, machine.cpu,
+                     machine.cores, machine.version, machine.build, fmt::join(machine.libraries, ","),
+                     record.threads_per_worker, record.precision, record.device, record.window.unit,
+                     record.model.parameters);
 }
 
 Cell begin_cell(const Record& record) {
@@ -42,7 +49,9 @@ Cell begin_cell(const Record& record) {
   cell.kind = record.kind;
   cell.scaling = record.scaling;
   cell.variant = record.variant;
-  cell.label = fmt::format("b {}, N {}", record.local_batch, record.workers);
+  cell.label = record.local_batch * record.workers == record.global_batch
+                   ? fmt::format("b {}, N {}", record.local_batch, record.workers)
+                   : fmt::format("B {}, N {}", record.global_batch, record.workers);
   cell.workers = record.workers;
   cell.threads_per_worker = record.threads_per_worker;
   cell.local_batch = record.local_batch;
@@ -72,16 +81,40 @@ void finish(Cell& cell) {
   cell.images_per_s = over(static_cast<double>(cell.global_batch), cell.step_s);
   cell.epoch_measured = !epochs.empty();
   if (cell.epoch_measured) {
-    cell.epoch_s = measure::estimate(epochs);
+    const double all_images = cell.full_steps() / static_cast<double>(cell.steps_per_epoch);
+    cell.epoch_s = scaled(measure::estimate(epochs), all_images);
     cell.epoch_basis =
         epochs.size() == 1 ? "one measured epoch" : fmt::format("median of {} epochs", epochs.size());
   } else {
-    cell.epoch_s = scaled(cell.step_s, static_cast<double>(cell.steps_per_epoch));
+    cell.epoch_s = scaled(cell.step_s, cell.full_steps());
     cell.epoch_basis = fmt::format("from {} steps", cell.steps_measured);
   }
 }
 
+/// A window of exactly one epoch, timed as a whole: its wall time without what is no training, which is the
+/// ledger's mean over ranks.
+std::optional<double> window_as_epoch(const Record& record) {
+  if (record.ranks.empty() || record.data.steps_per_epoch <= 0) return std::nullopt;
+  if (record.window.steps != record.data.steps_per_epoch) return std::nullopt;
+  using measure::Phase;
+  double outside = 0;
+  for (const auto& rank : record.ranks)
+    for (const Phase phase : {Phase::evaluation, Phase::checkpoint})
+      outside += rank.phases[static_cast<std::size_t>(phase)] / static_cast<double>(record.ranks.size());
+  return record.window.wall_s - outside;
+}
+
 }  // namespace
+
+bool is_of_window(std::string_view setting) {
+  return setting == "seed" || setting == "window-steps" || setting == "window-seconds" ||
+         setting == "warmup-steps";
+}
+
+double Cell::full_steps() const {
+  if (train_samples <= 0 || global_batch <= 0) return static_cast<double>(steps_per_epoch);
+  return static_cast<double>(train_samples) / static_cast<double>(global_batch);
+}
 
 std::vector<double> step_seconds(const Record& record) {
   if (record.ranks.empty()) return {};
@@ -103,6 +136,8 @@ std::vector<double> epoch_seconds(const Record& record) {
     if (steps == record.data.steps_per_epoch) seconds.push_back(epoch.seconds);
     before = epoch.updates;
   }
+  if (record.epochs.empty())
+    if (const auto window = window_as_epoch(record)) seconds.push_back(*window);
   return seconds;
 }
 

@@ -3,14 +3,15 @@
 /// Records joined into cells: one configuration, all its repeats.
 ///
 /// Records belong to the same cell when all their settings agree apart from the seed and the length of the
-/// measured window, on the same kind of machine and build. Whatever else differs makes another cell, so
-/// repeats can never hide a difference.
+/// measured window, on the same kind of machine, by the same version, build and libraries. Whatever else
+/// differs makes another cell, so repeats can never hide a difference.
 ///
 /// Lifetime  cells look into the records that they were made from, which must outlive them
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/interval.h"
@@ -20,7 +21,8 @@ namespace paceline::analysis {
 
 struct Cell {
   std::string kind, scaling, variant;  ///< as in the record
-  std::string label;                   ///< "b 128, N 2": local batch and workers, for tables and plots
+  std::string label;  ///< "b 128, N 2": local batch and workers, for tables and plots; "B 32, N 3" where the
+                      ///< workers do not divide the global batch
   int workers = 1;
   int threads_per_worker = 1;
   std::int64_t local_batch = 0, global_batch = 0;
@@ -41,11 +43,15 @@ struct Cell {
   /// together; the mean counts no wait twice). See pooled() for its interval.
   Estimate step_s;
   Estimate images_per_s;  ///< global batch / step
-  Estimate epoch_s;       ///< measured epochs, or steps_per_epoch x step_s
+  /// Of all D images, whatever the batch: measured epochs scaled to full_steps(), or full_steps() x step_s.
+  Estimate epoch_s;
   bool epoch_measured = false;
   std::string epoch_basis;  ///< "median of 3 epochs", "from 20 steps"
 
   [[nodiscard]] bool is_measured() const { return step_s.n > 0; }
+  /// D / B, not rounded. An epoch drops the tail that fills no global batch, up to half the data for a large
+  /// one: only times of the same images can be compared.
+  [[nodiscard]] double full_steps() const;
   [[nodiscard]] const measure::Record& record() const { return *records.front(); }
 };
 
@@ -54,8 +60,13 @@ struct Cell {
 
 /// The steps of one record, each the mean over ranks.
 [[nodiscard]] std::vector<double> step_seconds(const measure::Record& record);
-/// Training time of each whole epoch (steps_per_epoch updates), without evaluation; empty for a window of
-/// steps. An epoch of which only a part was timed is not among them.
+/// Training time of each whole epoch (steps_per_epoch updates), without evaluation and checkpoints: those
+/// that the record lists, else a window of that length; empty for any other window. An epoch of which only a
+/// part was timed is not among them.
 [[nodiscard]] std::vector<double> epoch_seconds(const measure::Record& record);
+
+/// Settings that say only how long was measured and which sample was drawn: a time of a step has the same
+/// distribution with any of them.
+[[nodiscard]] bool is_of_window(std::string_view setting);
 
 }  // namespace paceline::analysis

@@ -9,6 +9,8 @@
 #include <span>
 #include <string_view>
 
+#include "analysis/cells.h"
+
 namespace paceline::analysis {
 namespace {
 
@@ -18,8 +20,7 @@ using Names = std::span<const std::string_view>;
 // The comparison's own subject.
 constexpr std::array<std::string_view, 3> kSizes{"workers", "local-batch", "global-batch"};
 // How long was measured, and which sample of the same distribution: a time a step does not depend on it.
-constexpr std::array<std::string_view, 6> kLength{"seed",         "epochs",       "steps",
-                                                  "window-steps", "warmup-steps", "evaluate-every"};
+constexpr std::array<std::string_view, 3> kLength{"epochs", "steps", "evaluate-every"};
 // The rule of training: the same kernels run whatever the numbers are.
 constexpr std::array<std::string_view, 15> kRule{
     "lr",    "scale-lr", "lr-batch", "schedule", "warmup",       "momentum",    "beta1",      "beta2",
@@ -29,9 +30,8 @@ constexpr std::array<std::string_view, 3> kRuleOfSchedule{"final-factor", "one-c
 // What convergence is about, beyond the rule.
 constexpr std::array<std::string_view, 4> kRemedies{"optimizer", "nesterov", "decay-norm-and-bias", "bn"};
 // How the work was done: changes the time, not the result.
-constexpr std::array<std::string_view, 9> kExecution{"threads",      "pin",          "loader-threads",
-                                                     "bucket-mb",    "shard",        "seed",
-                                                     "window-steps", "warmup-steps", "evaluate-every"};
+constexpr std::array<std::string_view, 6> kExecution{"threads",   "pin",   "loader-threads",
+                                                     "bucket-mb", "shard", "evaluate-every"};
 
 bool contains(Names names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -53,6 +53,8 @@ Effect effect_on_accuracy(std::string_view name) {
 }
 
 Effect effect(std::string_view name, Topic topic) {
+  if (is_of_window(name)) return Effect::none;
+  if (name == "precision") return Effect::none;  // compared as what it came to: "auto" may be fp32
   switch (topic) {
     case Topic::scaling:
       return effect_on_time(name);

@@ -45,15 +45,14 @@ std::optional<Variant> make_variant(const Cell& cell) {
 
 /// The same rule of training as the baseline's: only the batch (and who shares it) differs.
 bool has_same_rule(const Record& a, const Record& b) {
-  static const std::set<std::string> kFree{"workers",      "threads",  "local-batch",
-                                           "global-batch", "seed",     "window-steps",
-                                           "warmup-steps", "lr-batch", "scale-lr"};
+  static const std::set<std::string> kFree{"workers",  "threads",  "local-batch", "global-batch",
+                                           "lr-batch", "scale-lr", "precision"};
   if (a.learning_rate.peak != b.learning_rate.peak) return false;
   std::set<std::string> names;
   for (const Record* record : {&a, &b})
     for (const auto& [name, value] : record->settings) names.insert(name);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    if (kFree.contains(name)) return true;
+    if (kFree.contains(name) || is_of_window(name)) return true;
     const auto x = a.settings.find(name);
     const auto y = b.settings.find(name);
     return x != a.settings.end() && y != b.settings.end() && x->second == y->second;
@@ -71,7 +70,10 @@ std::optional<std::size_t> find_baseline(const std::vector<Variant>& variants) {
 }
 
 Difference between(const Variant& baseline, const Variant& other) {
-  return difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
+  Difference result =
+      difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
+  result.one_seed = baseline.seeds == 1 || other.seeds == 1;
+  return result;
 }
 
 void compare_with_baseline(Convergence& result) {
@@ -104,7 +106,11 @@ void find_given_back(Convergence& result) {
 
 bool Difference::is_noise() const { return std::abs(value) < standard_error; }
 bool Difference::is_clear() const { return std::abs(value) > 2 * standard_error; }
-const char* Difference::word() const { return is_noise() ? "noise" : is_clear() ? "clear" : "weak evidence"; }
+const char* Difference::word() const {
+  if (is_noise()) return "noise";
+  if (!is_clear()) return "weak evidence";
+  return one_seed ? "beyond the test set's error; one seed" : "clear";
+}
 
 Difference difference(double baseline, double baseline_error, double other, double other_error) {
   return {.value = other - baseline, .standard_error = std::hypot(baseline_error, other_error)};

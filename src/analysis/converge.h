@@ -19,11 +19,14 @@ namespace paceline::analysis {
 
 /// A difference of two accuracies.
 struct Difference {
-  double value = 0;                        ///< other - baseline
-  double standard_error = 0;               ///< of the difference
-  [[nodiscard]] bool is_noise() const;     ///< |value| below one standard error
-  [[nodiscard]] bool is_clear() const;     ///< |value| above two
-  [[nodiscard]] const char* word() const;  ///< "noise", "weak evidence", "clear"
+  double value = 0;                     ///< other - baseline
+  double standard_error = 0;            ///< of the difference
+  bool one_seed = false;                ///< of either: the error is the test set's alone
+  [[nodiscard]] bool is_noise() const;  ///< |value| below one standard error
+  [[nodiscard]] bool is_clear() const;  ///< |value| above two
+  /// "noise", "weak evidence", "clear". What one seed shows is never clear: how far seeds lie apart is not
+  /// known.
+  [[nodiscard]] const char* word() const;
 };
 [[nodiscard]] Difference difference(double baseline, double baseline_error, double other, double other_error);
 

@@ -56,6 +56,19 @@ SweepPoint make_point(const Cell& cell) {
   return point;
 }
 
+/// The knee is decided when every smaller batch is surely slower than within the tolerance of the best, and
+/// the knee surely within it of every larger one: "surely" by the interval of the ratio.
+void find_rivals(Sweep& sweep, const std::vector<std::size_t>& places) {
+  const auto rate = [&](std::size_t i) { return sweep.points[i].cell->images_per_s; };
+  for (const std::size_t i : places) {
+    const bool is_rival = i < *sweep.knee   ? ratio(rate(i), rate(*sweep.best)).high >= 1 - kKneeTolerance
+                          : i > *sweep.knee ? ratio(rate(*sweep.knee), rate(i)).low < 1 - kKneeTolerance
+                                            : true;
+    if (is_rival) sweep.undecided.push_back(i);
+  }
+  if (sweep.undecided.size() == 1) sweep.undecided.clear();
+}
+
 void find_knee(Sweep& sweep) {
   std::vector<double> rates;
   std::vector<std::size_t> places;
@@ -67,6 +80,7 @@ void find_knee(Sweep& sweep) {
   if (rates.empty()) return;
   sweep.best = places[static_cast<std::size_t>(std::max_element(rates.begin(), rates.end()) - rates.begin())];
   sweep.knee = places[knee(rates)];
+  find_rivals(sweep, places);
 }
 
 void find_limits(Sweep& sweep) {

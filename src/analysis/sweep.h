@@ -35,6 +35,9 @@ struct Sweep {
   std::vector<SweepPoint> points;  ///< by batch
   // Into `points`; empty when nothing was measured.
   std::optional<std::size_t> best, knee;
+  /// The knee and those that it could be as well, by their intervals: at least two, or none where the knee is
+  /// decided (or nothing was timed more than once).
+  std::vector<std::size_t> undecided;
   std::optional<std::int64_t> largest_that_fits;  ///< local batch; measured, or planned to fit
   bool largest_was_measured = false;
   std::optional<std::size_t> memory_ends, data_ends;  ///< first point beyond

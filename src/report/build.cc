@@ -125,6 +125,12 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
     warnings.push_back(
         "More workers shared the same cores (marked †): a worker had fewer threads than the baseline's, so "
         "the ideal is not the number of workers.");
+  const auto versions = distinct(conclusions.records, [](const Record& r) { return r.environment.version; });
+  if (versions.size() > 1)
+    warnings.push_back(fmt::format(
+        "Measured by {} versions ({}): their repeats are not joined, and a ratio between two of them is "
+        "remarked.",
+        versions.size(), joined(versions)));
   if (const auto busy = analysis::busy(conclusions.records)) {
     std::string sentence = busy->text + ".";
     sentence[0] = 'T';

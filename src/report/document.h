@@ -84,7 +84,8 @@ struct Plot {
   std::string title{};
   std::string caption{};  ///< what to see in it, in one sentence
   Axis x{}, y{};
-  std::vector<Series> series{};           ///< stacked_bar: one a phase; point i belongs to categories[i]
+  std::vector<Series> series{};  ///< stacked_bar: one a phase; point i belongs to categories[i]; the page
+                                 ///< draws shares of each bar, its size and the points stand in words
   std::vector<std::string> categories{};  ///< stacked_bar: labels along x
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "golden/records.h"
 
 namespace paceline::analysis {
@@ -34,6 +36,8 @@ TEST(Breakdown, AddsUpToTheStep) {
   EXPECT_NEAR(ledger.mean.compute(), 0.92, 1e-12);
   EXPECT_NEAR(ledger.mean.exposed(), 0.07, 1e-12);
   EXPECT_NEAR(ledger.communication_total, 0.2, 1e-12);
+  EXPECT_NEAR(ledger.transfer, 0.15, 1e-12);
+  EXPECT_NEAR(ledger.late_peer, 0.05, 1e-12);
   EXPECT_NEAR(ledger.overlapped, 0.13, 1e-12);
   EXPECT_NEAR(ledger.mean.total(), 1.0, 1e-12);
   EXPECT_NEAR(ledger.mean.total(), cells[0].step_s.median, 1e-12);
@@ -82,31 +86,60 @@ TEST(Breakdown, KeepsEvaluationOutOfTheStep) {
 }
 
 TEST(Residual, IsTheSumOfWhatExplainsIt) {
-  const std::vector<Record> records{make_record(even({})), make_record(even({.workers = 2,
-                                                                             .forward = 0.45,
-                                                                             .backward = 0.85,
-                                                                             .exposed_transfer = 0.05,
-                                                                             .exposed_wait = 0.02,
-                                                                             .communication = 0.3,
-                                                                             .transfer = 0.2,
-                                                                             .data_wait = 0.015,
-                                                                             .other = 0.004}))};
+  const std::vector<Record> records{make_record(even({.train_samples = 51200})),
+                                    make_record(even({.workers = 2,
+                                                      .forward = 0.45,
+                                                      .backward = 0.85,
+                                                      .exposed_transfer = 0.05,
+                                                      .exposed_wait = 0.02,
+                                                      .communication = 0.3,
+                                                      .transfer = 0.2,
+                                                      .data_wait = 0.015,
+                                                      .other = 0.004,
+                                                      .train_samples = 51200}))};
   const auto cells = make_cells(records);
   const auto split = residual(breakdown(cells[0]), breakdown(cells[1]));
   EXPECT_NEAR(
       split.residual_s,
       split.exposed_transfer_s + split.waiting_s + split.data_wait_s + split.slower_kernels_s + split.rest_s,
       1e-9);
-  // 50,000 images: 390 steps of 1.22 s, and 195 of 1.401 s; T(2) - T(1)/2 = 273.195 - 237.9.
-  EXPECT_NEAR(split.baseline_epoch_s, 390 * 1.22, 1e-9);
-  EXPECT_NEAR(split.epoch_s, 195 * 1.401, 1e-9);
-  EXPECT_NEAR(split.residual_s, 35.295, 1e-9);
-  EXPECT_NEAR(split.exposed_transfer_s, 9.75, 1e-9);  // 195 x 0.05
-  EXPECT_NEAR(split.waiting_s, 3.9, 1e-9);            // 195 x 0.02
-  EXPECT_NEAR(split.data_wait_s, 1.95, 1e-9);         // 195 x (0.015 - 0.005)
-  EXPECT_NEAR(split.slower_kernels_s, 19.5, 1e-9);    // 195 x (1.31 - 1.21)
-  EXPECT_NEAR(split.rest_s, 0.195, 1e-9);             // 195 x (0.006 - 0.005)
+  // 51,200 images: 400 steps of 1.22 s, and 200 of 1.401 s; T(2) - T(1)/2 = 280.2 - 244.
+  EXPECT_NEAR(split.baseline_epoch_s, 400 * 1.22, 1e-9);
+  EXPECT_NEAR(split.epoch_s, 200 * 1.401, 1e-9);
+  EXPECT_NEAR(split.residual_s, 36.2, 1e-9);
+  EXPECT_NEAR(split.exposed_transfer_s, 10, 1e-9);  // 200 x 0.05
+  EXPECT_NEAR(split.waiting_s, 4, 1e-9);            // 200 x 0.02
+  EXPECT_NEAR(split.data_wait_s, 2, 1e-9);          // 200 x (0.015 - 0.005)
+  EXPECT_NEAR(split.slower_kernels_s, 20, 1e-9);    // 200 x (1.31 - 1.21)
+  EXPECT_NEAR(split.rest_s, 0.2, 1e-9);             // 200 x (0.006 - 0.005)
   EXPECT_EQ(split.name, "residual");
+}
+
+TEST(Residual, IsOfTheSameImagesHoweverManyTheBatchesDrop) {
+  // 20,000 a worker: 2 steps of 50,000 images alone, 1 of two workers; equal steps are an ideal scaling.
+  const std::vector<Record> records{make_record(even({.local_batch = 20000})),
+                                    make_record(even({.workers = 2, .local_batch = 20000}))};
+  const auto cells = make_cells(records);
+  const auto split = residual(breakdown(cells[0]), breakdown(cells[1]));
+  EXPECT_NEAR(split.epoch_s, 1.25 * golden::Run{}.step(), 1e-9);
+  EXPECT_NEAR(split.residual_s, 0, 1e-9);
+}
+
+TEST(DataBound, IsALoaderThatCouldNotGiveMuchMore) {
+  // 128 images in 1.2 s of work and 0.3 s of waiting: 85 images/s are used.
+  auto record = make_record(even({.data_wait = 0.315, .copy = 0, .other = 0}));
+  const auto with_ceiling = [&](double images_per_s) {
+    record.ranks[0].loader_prepare_s = static_cast<double>(record.window.samples) / images_per_s;
+    const auto cells = make_cells({&record, 1});
+    const auto ledger = breakdown(cells[0]);
+    return std::pair{is_data_bound(ledger), waits_for_scheduling(ledger)};
+  };
+  EXPECT_EQ(with_ceiling(85), (std::pair{true, false}));
+  EXPECT_EQ(with_ceiling(120), (std::pair{true, false}));
+  EXPECT_EQ(with_ceiling(40 * 85), (std::pair{false, true}));
+  record.ranks[0].loader_prepare_s = 0;  // nothing is known of the loader
+  const auto cells = make_cells({&record, 1});
+  EXPECT_TRUE(is_data_bound(breakdown(cells[0])));
 }
 
 }  // namespace

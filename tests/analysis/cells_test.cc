@@ -44,6 +44,35 @@ TEST(Cells, KeepApartMachinesAndBuilds) {
   EXPECT_EQ(make_cells(records).size(), 3U);
 }
 
+TEST(Cells, KeepApartVersionsAndLibraries) {
+  auto version = make_record({.repeat = 1});
+  version.environment.version = "0.1.0 (def5678)";
+  auto library = make_record({.repeat = 2});
+  library.environment.libraries = {"onednn 3.1"};
+  const std::vector<Record> records{make_record({}), version, library};
+  EXPECT_EQ(make_cells(records).size(), 3U);
+}
+
+TEST(Cells, JoinPrecisionsByWhatTheyCameTo) {
+  auto automatic = make_record({.repeat = 1});
+  automatic.settings["precision"] = "auto";
+  automatic.settings["window-seconds"] = "30";
+  auto bf16 = make_record({.repeat = 2});
+  bf16.settings["precision"] = "auto";
+  bf16.precision = "bf16";
+  const std::vector<Record> records{make_record({}), automatic, bf16};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].records.size(), 2U);
+  EXPECT_EQ(cells[1].record().precision, "bf16");
+}
+
+TEST(Cells, AreNamedByTheGlobalBatchWhereWorkersDoNotDivideIt) {
+  auto odd = make_skipped({.scaling = "strong", .workers = 3, .local_batch = 10}, "32 is no multiple of 3");
+  odd.global_batch = 32;
+  EXPECT_EQ(make_cells({&odd, 1})[0].label, "B 32, N 3");
+}
+
 TEST(Cells, TakeTheMedianOverAllStepsOfAllRepeats) {
   // Steps of 1 s times the jitter: {1, 2, 3} and {4, 5}; the pooled median is 3.
   golden::Run run{.forward = 0.5, .backward = 0.4, .update = 0.1, .data_wait = 0, .copy = 0, .other = 0};
@@ -85,8 +114,46 @@ TEST(Cells, EstimateAnEpochFromStepsAndSayFromHowMany) {
   EXPECT_FALSE(cells[0].epoch_measured);
   EXPECT_EQ(cells[0].epoch_basis, "from 8 steps");
   EXPECT_EQ(cells[0].steps_per_epoch, 390);
-  EXPECT_NEAR(cells[0].epoch_s.median, 390 * cells[0].step_s.median, 1e-9);
-  EXPECT_NEAR(cells[0].epoch_s.high, 390 * cells[0].step_s.high, 1e-9);
+  EXPECT_NEAR(cells[0].epoch_s.median, 50000.0 / 128 * cells[0].step_s.median, 1e-9);
+  EXPECT_NEAR(cells[0].epoch_s.high, 50000.0 / 128 * cells[0].step_s.high, 1e-9);
+}
+
+TEST(Cells, CountAllImagesInAnEpochWhateverTailTheBatchDrops) {
+  // One batch of 32,768 is an epoch of 65.5 % of the 50,000 images; at equal images/s the epochs are equal.
+  golden::Run run{
+      .forward = 32768 / 100.0, .backward = 0, .update = 0, .data_wait = 0, .copy = 0, .other = 0};
+  run.local_batch = 32768;
+  const auto large = make_record(run);
+  run.local_batch = 100;
+  run.forward = 1;
+  const auto small = make_record(run);
+  EXPECT_EQ(large.data.steps_per_epoch, 1);
+  const std::vector<Record> records{small, large};
+  const auto cells = make_cells(records);
+  EXPECT_NEAR(cells[0].epoch_s.median, 500, 1e-9);
+  EXPECT_NEAR(cells[1].epoch_s.median, 500, 1e-9);
+}
+
+TEST(Cells, TakeAWindowOfAWholeEpochAsAMeasuredOne) {
+  golden::Run run{.local_batch = 6250, .jitter = {1, 1, 1, 1, 1, 1, 1, 1}};
+  auto record = make_record(run);
+  record.window.unit = "epoch";
+  ASSERT_EQ(record.data.steps_per_epoch, 8);
+  record.window.wall_s += 3;
+  record.ranks[0].wall_s += 3;
+  record.ranks[0].phases[static_cast<std::size_t>(measure::Phase::evaluation)] = 2;
+  record.ranks[0].phases[static_cast<std::size_t>(measure::Phase::checkpoint)] = 1;
+  auto again = record;
+  again.window.wall_s += 0.5;
+  const std::vector<Record> records{record, again};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 1U);
+  EXPECT_TRUE(cells[0].epoch_measured);
+  EXPECT_EQ(cells[0].epoch_basis, "median of 2 epochs");
+  EXPECT_NEAR(cells[0].epoch_s.low, 8 * run.step(), 1e-9);
+  EXPECT_NEAR(cells[0].epoch_s.high, 8 * run.step() + 0.5, 1e-9);
+  record.window.steps = 7;
+  EXPECT_TRUE(epoch_seconds(record).empty()) << "a part of an epoch is none";
 }
 
 TEST(Cells, TakeAMeasuredEpochWhereThereIsOne) {
@@ -96,7 +163,7 @@ TEST(Cells, TakeAMeasuredEpochWhereThereIsOne) {
   record.epochs[2].seconds = 91;
   const auto cells = make_cells({&record, 1});
   EXPECT_TRUE(cells[0].epoch_measured);
-  EXPECT_DOUBLE_EQ(cells[0].epoch_s.median, 91);
+  EXPECT_DOUBLE_EQ(cells[0].epoch_s.median, 91 * (50000.0 / 128) / 390);
   EXPECT_EQ(cells[0].epoch_basis, "median of 3 epochs");
 }
 

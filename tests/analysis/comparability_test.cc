@@ -22,8 +22,8 @@ TEST(Comparability, LetsWorkersAndBatchesDiffer) {
 }
 
 TEST(Comparability, RefusesWhatChangesTheTimeAndNamesIt) {
-  for (const char* option : {"loader-threads", "precision", "bucket-mb", "augment", "optimizer", "bn",
-                             "an-option-of-the-future"}) {
+  for (const char* option :
+       {"loader-threads", "bucket-mb", "augment", "optimizer", "bn", "an-option-of-the-future"}) {
     auto other = make_record({.workers = 2});
     other.settings[option] = "another";
     const auto verdict = compare(make_record({}), other, Topic::scaling);
@@ -55,6 +55,23 @@ TEST(Comparability, RefusesAnotherMachineBuildModelDataOrPrecision) {
   EXPECT_THAT(refusal([](auto& r) { r.data.name = "mnist"; }), HasSubstr("data is cifar10"));
   EXPECT_THAT(refusal([](auto& r) { r.data.train_samples = 60000; }), HasSubstr("epoch has 50000 samples"));
   EXPECT_THAT(refusal([](auto& r) { r.precision = "bf16"; }), HasSubstr("computed in fp32, this in bf16"));
+}
+
+TEST(Comparability, ComparesThePrecisionThatWasUsed) {
+  auto automatic = make_record({.workers = 2});
+  automatic.settings["precision"] = "auto";
+  EXPECT_TRUE(compare(make_record({}), automatic, Topic::scaling).comparable());
+  automatic.precision = "bf16";
+  EXPECT_FALSE(compare(make_record({}), automatic, Topic::scaling).comparable());
+}
+
+TEST(Comparability, LetsTheLengthOfTheWindowDiffer) {
+  for (const Topic topic : {Topic::scaling, Topic::sweep, Topic::convergence}) {
+    auto other = make_record({.local_batch = 256});
+    for (const char* name : {"window-seconds", "window-steps", "warmup-steps", "seed"})
+      other.settings[name] = "77";
+    EXPECT_TRUE(compare(make_record({}), other, topic).comparable());
+  }
 }
 
 TEST(Comparability, RefusesOtherWorkersInsideASweep) {

@@ -54,6 +54,19 @@ TEST(Convergence, JoinsTheErrorsOfBothAccuracies) {
   EXPECT_STREQ(difference(0.9, 0.003, 0.907, 0.004).word(), "weak evidence");
 }
 
+TEST(Convergence, CallsNothingClearFromOneSeed) {
+  const auto one = three_variants(0.70, 0.50, 0.65);
+  const auto cells = make_cells(one);
+  EXPECT_STREQ(convergence(cells)->variants[1].to_baseline->word(), "beyond the test set's error; one seed");
+  auto two = one;
+  for (auto record : one) {
+    record.settings["seed"] = std::to_string(1);
+    two.push_back(std::move(record));
+  }
+  const auto joined = make_cells(two);
+  EXPECT_STREQ(convergence(joined)->variants[1].to_baseline->word(), "clear");
+}
+
 TEST(Convergence, TakesTheMeanOverSeedsAndItsSpread) {
   const std::vector<Record> records{make_training({.seed = 0, .accuracies = {0.70}}),
                                     make_training({.seed = 1, .accuracies = {0.74}})};

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
+#include <vector>
 
 namespace paceline::analysis {
 namespace {
@@ -39,6 +41,41 @@ TEST(Interval, TurnsRoundWhenSecondsBecomeImagesASecond) {
   EXPECT_DOUBLE_EQ(rate.median, 64);
   EXPECT_DOUBLE_EQ(rate.low, 32);
   EXPECT_DOUBLE_EQ(rate.high, 128);
+}
+
+/// Runs of 8 steps of the true median 1, as docs/measuring.md simulates them.
+std::vector<std::vector<double>> simulate(std::mt19937& random, int repeats, double between, double within) {
+  std::normal_distribution<double> normal;
+  std::vector<std::vector<double>> runs(static_cast<std::size_t>(repeats));
+  for (auto& run : runs) {
+    const double offset = between * normal(random);
+    for (int step = 0; step < 8; ++step) run.push_back(std::exp(offset + within * normal(random)));
+  }
+  return runs;
+}
+
+bool encloses(const Estimate& figure, double value) { return figure.low <= value && value <= figure.high; }
+
+TEST(Coverage, IsWhatTheDocumentsSay) {
+  const struct {
+    int repeats;
+    double between, within, figure, ratio;
+  } cases[] = {{1, 0.02, 0.005, 0.28, 0.29}, {3, 0, 0.02, 0.98, 0.99},     {3, 0.01, 0.02, 0.92, 0.94},
+               {3, 0.02, 0.02, 0.82, 0.87},  {3, 0.02, 0.005, 0.74, 0.83}, {5, 0.02, 0.005, 0.93, 0.98}};
+  std::mt19937 random(1);
+  for (const auto& c : cases) {
+    constexpr int kTrials = 3000;
+    int figures = 0, ratios = 0;
+    for (int i = 0; i < kTrials; ++i) {
+      const Estimate a = pooled(simulate(random, c.repeats, c.between, c.within));
+      const Estimate b = pooled(simulate(random, c.repeats, c.between, c.within));
+      figures += encloses(a, 1) ? 1 : 0;
+      ratios += encloses(ratio(a, b), 1) ? 1 : 0;
+    }
+    // Three standard errors of a count of 3,000 are at most 0.027.
+    EXPECT_NEAR(figures / double{kTrials}, c.figure, 0.03) << c.repeats << " repeats, " << c.between;
+    EXPECT_NEAR(ratios / double{kTrials}, c.ratio, 0.03) << c.repeats << " repeats, " << c.between;
+  }
 }
 
 }  // namespace

@@ -45,6 +45,43 @@ TEST(Sweep, OrdersByBatchAndFindsBestAndKnee) {
   EXPECT_TRUE(result->largest_was_measured);
 }
 
+/// Three repeats whose rates are `low`, `middle` and `high`.
+void add_spread(std::vector<Record>& records, std::int64_t batch, double low, double middle, double high) {
+  for (const double rate : {low, middle, high}) records.push_back(make_record(at(batch, rate)));
+}
+
+TEST(Sweep, DecidesTheKneeWhereIntervalsLieApart) {
+  std::vector<Record> records;
+  add_spread(records, 32, 79, 80, 81);
+  add_spread(records, 128, 98, 98.5, 99);
+  add_spread(records, 512, 99, 100, 101);
+  const auto cells = make_cells(records);
+  const auto result = sweep(cells);
+  EXPECT_EQ(result->points[*result->knee].cell->local_batch, 128);
+  EXPECT_TRUE(result->undecided.empty());
+}
+
+TEST(Sweep, LeavesTheKneeOpenWhereIntervalsOverlap) {
+  std::vector<Record> records;
+  add_spread(records, 8, 180, 380, 1500);
+  add_spread(records, 32, 58, 60, 62);
+  add_spread(records, 512, 300, 310, 430);
+  const auto cells = make_cells(records);
+  const auto result = sweep(cells);
+  EXPECT_EQ(result->points[*result->knee].cell->local_batch, 8);
+  EXPECT_EQ(result->undecided, (std::vector<std::size_t>{0, 2}));
+}
+
+TEST(Sweep, CountsASmallerBatchThatMayBeWithinTheTolerance) {
+  std::vector<Record> records;
+  add_spread(records, 64, 90, 94, 99);
+  add_spread(records, 128, 99, 100, 101);
+  const auto cells = make_cells(records);
+  const auto result = sweep(cells);
+  EXPECT_EQ(*result->knee, 1U);
+  EXPECT_EQ(result->undecided, (std::vector<std::size_t>{0, 1}));
+}
+
 TEST(Sweep, SaysWhereMemoryEndsAndWhatStillFits) {
   const std::vector<Record> records{make_record(at(128, 96)),
                                     make_skipped(at(742, 96), "by the plan; not timed"),

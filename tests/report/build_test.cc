@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "golden/records.h"
@@ -134,8 +135,9 @@ TEST(Summary, NeverAdvisesWorkersWithoutACoreEach) {
                                    .local_batch = 32,
                                    .forward = workers == 4 ? 0.11 : 0.1,
                                    .oversubscribed = workers == 4}));
-  EXPECT_THAT(to_markdown(build(records)),
-              testing::HasSubstr("the fewest within 5 % of the best throughput: batch 32: 2 workers, "));
+  EXPECT_THAT(
+      to_markdown(build(records)),
+      testing::HasSubstr("the fewest within 5 % of the best throughput: batch 32: 2 workers (2 cores), "));
 }
 
 TEST(Build, WritesTable1And2AsCsv) {
@@ -191,7 +193,128 @@ TEST(Build, SaysWhichQuestionsWereNotMeasured) {
   EXPECT_THAT(text, HasSubstr("How many workers? Not measured"));
   EXPECT_THAT(text, HasSubstr("What does the all-reduce give? Not measured"));
   EXPECT_THAT(text, HasSubstr("What does the accuracy pay? Not measured"));
-  EXPECT_THAT(text, HasSubstr("Where does the time go? A step of local batch 128 on 1 worker takes 1.22 s"));
+  EXPECT_THAT(
+      text, HasSubstr("Where does the time go? A step of local batch 128 on 1 worker (1 core) takes 1.22 s"));
+}
+
+/// The text of a study of one cell a number of workers.
+std::string text_of(const std::vector<Record>& records) { return to_markdown(build(records)); }
+
+TEST(Summary, SaysWhereTheLostEfficiencyWent) {
+  // 200 steps of 51,200 images: 10 s of transfer and 20 s of slower kernels; 2 ms of waiting are too little.
+  const std::vector<Record> records{make_record({.jitter = {1, 1}, .train_samples = 51200}),
+                                    make_record({.workers = 2,
+                                                 .forward = 0.45,
+                                                 .backward = 0.85,
+                                                 .exposed_transfer = 0.05,
+                                                 .exposed_wait = 0.002,
+                                                 .communication = 0.16,
+                                                 .transfer = 0.15,
+                                                 .jitter = {1, 1},
+                                                 .train_samples = 51200})};
+  const std::string text = text_of(records);
+  EXPECT_THAT(text,
+              HasSubstr("Of the 30.4 s that an epoch of all images lost against the ideal T(1)/N: 20.0 s "
+                        "slower kernels, 10.0 s exposed transfer."));
+  EXPECT_THAT(text,
+              HasSubstr("take 150.0 ms of transfer and 10.0 ms of waiting for a later rank; 67.5 % of both"));
+}
+
+TEST(Summary, SaysScaledSpeedupOfWeakAndSpeedupOfStrongScaling) {
+  const std::string text = text_of(study());
+  EXPECT_THAT(text, HasSubstr("batch 32: 2 workers (2 cores), scaled speedup 1.79"));
+  EXPECT_THAT(text, HasSubstr("batch 32: 2 workers (2 cores), speedup 1.52"));
+  EXPECT_THAT(text, Not(HasSubstr("times as fast")));
+  EXPECT_THAT(text, HasSubstr("Baseline: 1 worker without any communicator, on 1 core."));
+}
+
+TEST(Summary, NamesEveryCaveatOfASpeedupAndNoneOfThemElsewhere) {
+  auto one = make_record({.forward = 0.1, .backward = 0.1, .jitter = {0.8, 1, 1.2}});
+  one.threads_per_worker = 2;
+  const std::vector<Record> records{
+      one, make_record({.workers = 2, .forward = 0.2, .backward = 0.1975, .jitter = {0.8, 1, 1.2}})};
+  const std::string text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("(the interval holds 1: no clear gain; on the baseline's cores, shared out)"));
+  const auto time = text.find("Where does the time go?");
+  EXPECT_EQ(text.find("shared out", time), std::string::npos);
+}
+
+TEST(Summary, SaysThatTheLoaderWasFastEnough) {
+  const auto record = make_record({.kind = "train", .scaling = "", .data_wait = 0.2});
+  const std::string text = text_of({record});
+  EXPECT_THAT(text,
+              HasSubstr("although the loader was fast enough (scheduling): it could give 4,400 images/s"));
+  EXPECT_THAT(text, Not(HasSubstr("The loader is a limit")));
+}
+
+TEST(Summary, SaysThatAKneeIsNotDecided) {
+  std::vector<Record> records;
+  for (const double slow : {0.5, 1.0, 2.0})
+    records.push_back(
+        make_record({.kind = "sweep", .scaling = "", .local_batch = 8, .forward = 0.05 * slow}));
+  for (const double slow : {0.9, 1.0, 1.1})
+    records.push_back(
+        make_record({.kind = "sweep", .scaling = "", .local_batch = 16, .forward = 0.9 * slow}));
+  const std::string text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("Not decided: 8 and 16 overlap; measure longer."));
+  EXPECT_THAT(text, HasSubstr("| knee, not decided"));
+}
+
+TEST(Sweep, ShowsCoresAndAchievedFlops) {
+  auto record = make_record({.kind = "sweep", .scaling = "", .jitter = {1, 1}});
+  record.threads_per_worker = 2;
+  const Document document = build({&record, 1});
+  const Table* table = find<Table>(document, "sweep");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->columns[1].key, "cores");
+  EXPECT_EQ(table->rows[0][1].value, 2.0);
+  EXPECT_EQ(table->columns[5].key, "gflop_per_s");
+  EXPECT_NEAR(*table->rows[0][5].value, 128 / 1.22 * 3.34, 1e-9);
+  EXPECT_THAT(text_of({record}), HasSubstr("128 on 1 worker (2 cores)"));
+}
+
+TEST(Build, SaysThatSeveralVersionsMeasured) {
+  auto other = make_record({.workers = 2});
+  other.environment.version = "0.1.0 (def5678)";
+  EXPECT_THAT(text_of({make_record({}), other}),
+              HasSubstr("Measured by 2 versions (0.1.0 (abc1234); 0.1.0 (def5678))"));
+}
+
+TEST(Build, SaysWhichIntervalsAreOfOneRun) {
+  const std::vector<Record> records{make_record({.repeat = 0}), make_record({.repeat = 1}),
+                                    make_record({.workers = 2})};
+  EXPECT_THAT(text_of(records), HasSubstr("within one run; another run may lie outside it: b 128, N 2."));
+  EXPECT_THAT(text_of(study()), Not(HasSubstr("within one run")));
+}
+
+TEST(Build, ShowsDifferencesOfAccuraciesInPoints) {
+  const auto records = study();
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "converge");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->columns[9].unit, "points");
+  EXPECT_NEAR(*table->rows[1][9].value, -27.14, 1e-9);  // 43.08 - 70.22
+}
+
+TEST(Ledger, NamesTheSlowestRankOnlyAmongSeveral) {
+  const auto records = study();
+  const Document document = build(records);
+  for (const auto& row : find<Table>(document, "scale-weak-ledger")->rows)
+    EXPECT_EQ(row[10].note.empty(), row[1].value == 1.0);
+}
+
+TEST(Ledger, ExplainsExposureBeyondTheCommunicationOnce) {
+  const std::vector<Record> records{
+      make_record({}),
+      make_record({.workers = 2, .exposed_transfer = 0.03, .communication = 0.02, .transfer = 0.02}),
+      make_record({.workers = 4, .exposed_transfer = 0.06, .communication = 0.02, .transfer = 0.02})};
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "scale-weak-ledger");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->rows[0][4].mark, "");
+  EXPECT_EQ(table->rows[1][4].mark, "‡");
+  const auto explains = [](const std::string& note) { return note.starts_with("‡"); };
+  EXPECT_EQ(std::count_if(table->footnotes.begin(), table->footnotes.end(), explains), 1);
 }
 
 TEST(Build, MarksOversubscribedCellsInTablesAndPlots) {

@@ -1,10 +1,11 @@
-// Stacked bars: one a category, one segment a series (a phase), the total at the end. Upright while the names of the
-// categories fit side by side, lying otherwise.
+// Stacked bars: one a category, one segment a series (a phase). Segments are shares of their bar, so that cells a
+// hundred times apart can be compared; the bar's own size stands as a figure at its end, and each segment's in the
+// tooltip. Upright while the names of the categories fit side by side, lying otherwise.
 
 import * as Plot from '@observablehq/plot';
 import type { Colours } from './colours';
 import { svg } from './dom';
-import { axisLabel, formatTick, general } from './format';
+import { axisLabel, general } from './format';
 import type { LegendEntry } from './legend';
 import { outline, shapesOf } from './marks';
 import type { Drawing } from './plot';
@@ -13,28 +14,32 @@ import { taggedAs, textWidth, tipStyle } from './style';
 import { roundValues } from './ticks';
 
 interface Segment { category: number; from: number; to: number; series: number }
-interface Bar { category: number; total: number; marks: string[]; title: string }
+interface Bar { category: number; end: number; total: string; marks: string[]; title: string }
 
-const total3 = (value: number) => general(Number(value.toPrecision(3)));
+/// Three digits with the unit; seconds in ms, as in the tables.
+const amount = (value: number, unit: string) =>
+  `${general(Number((unit === 's' ? 1000 * value : value).toPrecision(3)))}${unit === 's' ? ' ms' : unit && ` ${unit}`}`;
+const percent = (share: number) => `${Math.round(100 * share)} %`;
 
 function barsOf(plot: PlotBlock): { segments: Segment[]; bars: Bar[] } {
   const segments: Segment[] = [];
   const bars = plot.categories.map((name, category) => {
+    const total = plot.series.reduce((sum, { points }) => sum + (points[category]?.y ?? 0), 0);
     let end = 0;
     for (const [series, { points }] of plot.series.entries()) {
-      const value = points[category]?.y ?? 0;
-      if (value !== 0) segments.push({ category, from: end, to: end + value, series });
-      end += value;
+      const share = total > 0 ? (points[category]?.y ?? 0) / total : 0;
+      if (share !== 0) segments.push({ category, from: end, to: end + share, series });
+      end += share;
     }
-    const unit = plot.y.unit ? ` ${plot.y.unit}` : '';
     const lines = plot.series.flatMap(({ name: phase, points }) => {
       const value = points[category]?.y ?? null;
       if (value === null) return [];
-      const share = end > 0 ? ` (${((100 * value) / end).toFixed(1)} %)` : '';
-      return [`${phase}: ${total3(value)}${unit}${share}`];
+      const share = total > 0 ? ` (${((100 * value) / total).toFixed(1)} %)` : '';
+      return [`${phase}: ${amount(value, plot.y.unit)}${share}`];
     });
     const marks = [...new Set(plot.series.map(({ points }) => points[category]?.mark ?? '').filter((mark) => mark !== ''))];
-    return { category, total: end, marks, title: [name, ...lines, `all: ${total3(end)}${unit}`, ...marks].join('\n') };
+    const all = amount(total, plot.y.unit);
+    return { category, end, total: all, marks, title: [name, ...lines, `all: ${all}`, ...marks].join('\n') };
   });
   return { segments, bars };
 }
@@ -46,16 +51,15 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
   const labels = plot.categories;
   const widest = Math.max(0, ...labels.map(textWidth));
   const lying = labels.length * (widest + 14) > width - 60;
-  const most = Math.max(...bars.map(({ total }) => total), 0) || 1;
 
   const room = lying ? Math.min(widest, width * 0.38) : 0;
   const height = lying ? labels.length * (labels.length > 14 ? 22 : 28) + 62 : Math.round(Math.min(380, Math.max(260, width * 0.55)));
-  const ticks = roundValues(0, most, lying ? Math.max(2, Math.floor((width - room) / 90)) : 6);
-  const marginLeft = lying ? room + 12 : Math.max(28, ...ticks.map((value) => textWidth(formatTick(value, plot.y.unit)))) + 12;
-  const marginRight = lying ? 58 : 12;
+  const ticks = roundValues(0, 1, lying ? Math.max(2, Math.floor((width - room) / 90)) : 6);
+  const marginLeft = lying ? room + 12 : textWidth(percent(1)) + 12;
+  const marginRight = lying ? Math.max(...bars.map(({ total }) => textWidth(total))) + 26 : 12;
 
   // The two directions differ only in which axis is which.
-  const value = { label: axisLabel(plot.y), labelArrow: 'none', tickSize: 0, text: (v: number) => formatTick(v, plot.y.unit) } as const;
+  const value = { label: `share of the ${plot.y.label}`, labelArrow: 'none', tickSize: 0, text: percent } as const;
   const band = { tickSize: 0, text: (i: number) => labels[i] ?? '' } as const;
   const paint = (segment: Segment) => colour[segment.series]!;
   const style = { fill: paint, stroke: 'var(--paper)', strokeWidth: 0.6 };
@@ -67,11 +71,11 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
       : Plot.barY(own, { x: 'category', y1: 'from', y2: 'to', ...options });
   });
   const totals: Plot.Markish = (_, { x, y }) => svg('g', { class: 'totals' }, ...bars.flatMap((bar) => {
-    const text = total3(bar.total);
+    const text = bar.total;
     const middle = (scale: { bandwidth?: () => number }) => (scale.bandwidth?.() ?? 0) / 2;
     const at = lying
-      ? { x: (x!(bar.total) as number) + 6, y: (y!(bar.category) as number) + middle(y as never) }
-      : { x: (x!(bar.category) as number) + middle(x as never), y: (y!(bar.total) as number) - 10 };
+      ? { x: (x!(bar.end) as number) + 6, y: (y!(bar.category) as number) + middle(y as never) }
+      : { x: (x!(bar.category) as number) + middle(x as never), y: (y!(bar.end) as number) - 10 };
     const shift = lying ? textWidth(text) : textWidth(text) / 2;
     return [
       svg('text', { ...at, 'dy': '0.32em', 'text-anchor': lying ? 'start' : 'middle' }, text),
@@ -84,25 +88,25 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
   const tip = { title: 'title', ...tipStyle };
 
   const image = Plot.plot({
-    width, height, marginLeft, marginRight, marginTop: lying ? 10 : 30, marginBottom: lying ? 46 : 44,
+    width, height, marginLeft, marginRight, marginTop: lying ? 10 : 46, marginBottom: lying ? 46 : 44,
     className: 'drawing',
     ...(lying
-      ? { x: { domain: [0, most] }, y: { type: 'band', domain, padding: 0.22 } }
-      : { y: { domain: [0, most] }, x: { type: 'band', domain, padding: labels.length <= 3 ? 0.5 : 0.28 } }),
+      ? { x: { domain: [0, 1] }, y: { type: 'band', domain, padding: 0.22 } }
+      : { y: { domain: [0, 1] }, x: { type: 'band', domain, padding: labels.length <= 3 ? 0.5 : 0.28 } }),
     marks: lying
       ? [
           Plot.gridX(ticks, { stroke: 'var(--rule)', strokeOpacity: 1 }),
           Plot.axisX(ticks, { ...value, labelAnchor: 'center', labelOffset: 40 }),
           Plot.axisY(domain, { ...band, label: null, lineWidth: room / 11, textOverflow: 'ellipsis-end' }),
           ...layers, totals,
-          Plot.tip(bars, Plot.pointerY({ y: 'category', x: 'total', ...tip })),
+          Plot.tip(bars, Plot.pointerY({ y: 'category', x: 'end', ...tip })),
         ]
       : [
           Plot.gridY(ticks, { stroke: 'var(--rule)', strokeOpacity: 1 }),
           Plot.axisY(ticks, { ...value, labelAnchor: 'top' }),
           Plot.axisX(domain, { ...band, label: axisLabel(plot.x), labelArrow: 'none', labelAnchor: 'center', labelOffset: 38 }),
           ...layers, totals,
-          Plot.tip(bars, Plot.pointerX({ x: 'category', y: 'total', ...tip })),
+          Plot.tip(bars, Plot.pointerX({ x: 'category', y: 'end', ...tip })),
         ],
   });
   const legend: LegendEntry[] = [

@@ -55,16 +55,16 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
       const end = list[list.length - 1];
       return end ? [{ k, x: x!(end.x) as number, y: y!(end.y) as number }] : [];
     });
-    // Names at the right edge are moved apart; one whose line ends early stands inside the drawing, on the
-    // side of its end that other lines leave free.
+    // Names that stand side by side are moved apart: at the right edge, and where several lines end together
+    // before it. One that ends early by itself stands on the side of its end that other lines leave free.
     const edge = Math.max(...last.map((end) => end.x));
-    const atEdge = last.filter((end) => end.x === edge);
     const isCrowdedAbove = (end: { k: number; x: number; y: number }) => points.some((list, k) => k !== end.k &&
       list.some((p) => x!(p.x) === end.x && (y!(p.y) as number) < end.y && (y!(p.y) as number) > end.y - 3 * LINE));
-    const heights = spread(atEdge.map((end) => end.y), LINE, marginTop, height - marginBottom);
     return svg('g', { 'class': 'ends', 'text-anchor': 'start' }, ...last.map((end) => {
-      const place = end.x === edge
-        ? { x: end.x + 9, y: heights[atEdge.indexOf(end)]! }
+      const beside = last.filter((other) => Math.abs(other.x - end.x) < textWidth(names[(other.x < end.x ? other : end).k]!));
+      const heights = spread(beside.map((other) => other.y), LINE, marginTop, height - marginBottom);
+      const place = end.x === edge || beside.length > 1
+        ? { x: end.x + 9, y: heights[beside.indexOf(end)]! }
         : { x: end.x + 7, y: end.y + (isCrowdedAbove(end) ? 13 : -11) };
       return svg('text', { ...place, 'dy': '0.32em', 'fill': colour[end.k]!, 'data-series': end.k }, names[end.k]!);
     }));

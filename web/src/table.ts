@@ -12,7 +12,7 @@ const numeric = ({ format }: Column) => format !== 'text';
 
 export function renderTable(table: Table): HTMLElement {
   const notes = new Notes(table.rows);
-  return h('figure', { class: 'table', id: table.id },
+  return h('figure', { class: table.columns.length > WIDE ? 'table wide' : 'table', id: table.id },
     h('figcaption', { class: 'bar' }, h('h3', {}, table.title), copyButton(table)),
     renderGrid(table, notes),
     footer(table, notes));
@@ -105,6 +105,9 @@ function noteLists(lines: HTMLElement[]): HTMLElement[] {
 }
 
 const MANY = 5;
+
+/// Tables of more columns are set closer, to show their last one on a screen of 1280 pixels.
+const WIDE = 10;
 
 function copyButton(table: Table): HTMLElement {
   const button = h('button', { 'type': 'button', 'class': 'tool', 'aria-label': `Copy as CSV: ${table.title}` }, 'Copy CSV');

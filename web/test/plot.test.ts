@@ -95,6 +95,15 @@ describe('A line plot', () => {
     expect(legend).toContainEqual({ sign: 'diamond', text: 'oversubscribed' });
     expect(image.querySelector('.ends')!.textContent).toBe('ideallocal batch 32local batch 128');
   });
+  it('moves names apart where several lines end together before the edge', () => {
+    const several = speedup();
+    const line = (name: string, y: number) => ({ name, dashed: false, points: [1, 2].map((x) => ({ x, y: y * x, low: null, high: null, mark: '' })) });
+    several.series = [several.series[0]!, line('large batch', 0.5), line('+ linear scaling', 0.51), line('+ warm-up', 0.52)];
+    const names = [...drawLines(several, 640, colours()).image.querySelectorAll('.ends text')].slice(1);
+    const heights = names.map((name) => Number(name.getAttribute('y'))).sort((a, b) => a - b);
+    for (let i = 1; i < heights.length; ++i) expect(heights[i]! - heights[i - 1]!).toBeGreaterThanOrEqual(12);
+    expect(new Set(names.map((name) => name.getAttribute('x'))).size).toBe(1);
+  });
   it('names its series in the legend where there is no room at the line ends', () => {
     const { image, legend } = drawLines(speedup(), 320, colours());
     expect(image.querySelector('.ends')).toBeNull();
@@ -116,8 +125,17 @@ describe('Stacked bars', () => {
     const expected = ledger().series.flatMap(({ points }) => points.filter(({ y }) => (y ?? 0) !== 0)).length;
     expect(segments(image)).toBe(expected);
     expect(legend.map(({ text }) => text)).toEqual(ledger().series.map(({ name }) => name));
-    const sum = ledger().series.reduce((all, { points }) => all + points[0]!.y!, 0);
-    expect(Number(image.querySelector('.totals text')!.textContent)).toBeCloseTo(sum, 2);
+    expect(image.querySelector('.totals text')!.textContent).toBe('369 ms');
+  });
+  it('are shares: every bar is as long as the others, its time stands at its end and in the tooltip', () => {
+    const { image } = drawBars(ledger(), 700, colours());
+    const lengths = ledger().categories.map((_, i) => [...image.querySelectorAll('[aria-label=bar]')]
+      .flatMap((layer) => [...layer.querySelectorAll('rect')])
+      .filter((rect) => rect.getAttribute('x') === image.querySelectorAll('[aria-label=bar]')[0]!.querySelectorAll('rect')[i]!.getAttribute('x'))
+      .reduce((all, rect) => all + Number(rect.getAttribute('height')), 0));
+    for (const length of lengths) expect(length).toBeCloseTo(lengths[0]!, 3);
+    expect([...image.querySelectorAll('.totals text')].map(({ textContent }) => textContent)).toEqual(['369 ms', '444 ms', '1,350 ms', '1,550 ms']);
+    expect(image.textContent).toContain('share of the time of a step');
   });
   it('lie down when their names do not fit side by side', () => {
     const height = (width: number) => Number(drawBars(plotOf(bigReport(), 'weak-ledger'), width, colours()).image.getAttribute('height'));

@@ -69,6 +69,14 @@ describe('A table on the page', () => {
   });
 });
 
+it('A table of many columns is set closer', () => {
+  const table = scaling();
+  expect(renderTable(table).className).toBe('table');
+  table.columns = [...table.columns, ...table.columns.slice(0, 2)];
+  table.rows = table.rows.map((row) => [...row, ...row.slice(0, 2)]);
+  expect(renderTable(table).className).toBe('table wide');
+});
+
 it('Notes have one letter a text, after z come two', () => {
   const notes = new Notes([Array.from({ length: 28 }, (_, i) => cell(null, '-', `note ${i % 27}`))]);
   expect(notes.list.map(({ letter }) => letter).slice(24)).toEqual(['y', 'z', 'aa']);

@@ -15,8 +15,8 @@ constexpr const char* kDefinition =
     "X: gradient bytes that one step reduces. t: transfer time of a step, without waiting for a later "
     "rank. algbw = X / t; busbw = algbw x 2(N-1)/N (what a ring's links would carry; comparable across N). "
     "Sent: bytes that a rank handed on a step, as the communicator counted; ring: 2(N-1)/N X. Utilisation "
-    "= busbw / ceiling, the best busbw reached here at the largest bucket's size with nothing else "
-    "running. An epoch's bytes = its steps x X. GB = 1e9 bytes.";
+    "= busbw / ceiling, the median busbw of reducing the same buckets with nothing else running. An epoch's "
+    "bytes = its steps x X. GB = 1e9 bytes.";
 
 std::vector<Column> columns(const std::string& batch_label) {
   const auto amount = [](std::string key, std::string label) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -21,13 +23,15 @@ constexpr const char* kLedgerDefinition =
     "Milliseconds of one training step, mean over ranks and over all measured steps (means add up, medians "
     "do not). Compute = forward + backward + update. Communication total: from posting to completion of "
     "the all-reduces; exposed = transfer + wait: what the step could not hide; overlapped = total - "
-    "exposed, at least 0. Transfer is the shortest duration over ranks of the same collective, the rest is "
+    "exposed, at least 0 (a rank that is woken late, ‡, is exposed for longer than its communication took). "
+    "Transfer is the shortest duration over ranks of the same collective, the rest is "
     "waiting for a later rank. Step = compute + exposed transfer + wait for a rank + data wait + copy and "
     "other. Closure: sum of the ledger over the wall time measured apart, the worst rank. Intervals: the "
     "extremes of the repeats. Imbalance: own work of the slowest rank over the mean, less 1.";
 
 constexpr const char* kResidualDefinition =
-    "Seconds of an epoch over the same data, by the ledger. Residual = T(N) - T(1)/N. It is an estimate "
+    "Seconds of an epoch over the same data, by the ledger: all D images, D / B steps, whatever tail a real "
+    "epoch of that batch drops. Residual = T(N) - T(1)/N. It is an estimate "
     "that also holds data wait, imbalance and slower kernels, so it is no communication time; its exact "
     "split stands beside it (each part: that phase with N workers less the same phase of the baseline over "
     "N), and the communication that was measured.";
@@ -87,6 +91,7 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
   Table table{
       .id = id, .title = title, .definition = kLedgerDefinition, .columns = ledger_columns(batch_label)};
   Footnotes footnotes;
+  std::pair<double, double> late{std::numeric_limits<double>::infinity(), 0};  // least and most, s a step
   for (const Line& line : lines) {
     const Breakdown ledger = analysis::breakdown(*line.cell);
     const auto& mean = ledger.mean;
@@ -102,24 +107,29 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
                           value(mean.copy + mean.other),
                           value(ledger.imbalance),
                           value(ledger.closure)};
-    row[10].note = fmt::format("rank {} works {} a step, the mean is {}", ledger.slowest_rank,
-                               duration(ledger.slowest.total() - ledger.slowest.exposed()),
-                               duration(mean.total() - mean.exposed()));
+    if (line.cell->workers > 1)
+      row[10].note = fmt::format("rank {} works {} a step, the mean is {}", ledger.slowest_rank,
+                                 duration(ledger.slowest.total() - ledger.slowest.exposed()),
+                                 duration(mean.total() - mean.exposed()));
     row[1] = with_mark(std::move(row[1]), line.row != nullptr ? marks_of(*line.row) : marks_of(*line.cell));
     table.rows.push_back(std::move(row));
     if (line.row != nullptr)
       footnotes.explain(*line.row);
     else
       footnotes.explain(*line.cell);
-    if (ledger.woken_late > 0)
-      footnotes.add(
-          fmt::format("{}: exposed exceeds the communication's own time by {} a step: it was complete, but "
-                      "the rank was not running.",
-                      line.cell->label, duration(ledger.woken_late)));
+    if (ledger.woken_late > 0) {
+      table.rows.back()[4] = with_mark(std::move(table.rows.back()[4]), "‡");
+      late = {std::min(late.first, ledger.woken_late), std::max(late.second, ledger.woken_late)};
+    }
     if (ledger.outside_steps > 0)
       footnotes.add(fmt::format("{}: evaluation and checkpoints took {} more in the whole window.",
                                 line.cell->label, duration(ledger.outside_steps)));
   }
+  if (late.second > 0)
+    footnotes.add(fmt::format(
+        "‡ exposed transfer and wait exceed the communication's own time, by {}{} a step: it was complete, "
+        "but the rank was not running.",
+        late.first < late.second ? duration(late.first) + " to " : "", duration(late.second)));
   table.footnotes = footnotes.take();
   return table;
 }
@@ -128,7 +138,9 @@ Plot ledger_plot(const std::string& id, const std::string& title, const std::vec
   Plot plot{.id = id,
             .kind = PlotKind::stacked_bar,
             .title = title,
-            .caption = "Every millisecond of a step, mean over ranks; the parts add up to the step.",
+            .caption =
+                "What a step is made of, mean over ranks: shares of the step, whose time stands at the "
+                "end of the bar.",
             .x = {.label = "cell (b local, B global batch, N workers)"},
             .y = {.label = "time of a step", .unit = "s"}};
   const char* const names[] = {"forward",         "backward",  "update",     "exposed transfer",

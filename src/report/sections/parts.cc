@@ -1,6 +1,7 @@
 #include "report/sections/parts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -63,6 +64,32 @@ int cores_used(const analysis::Cell& cell) {
   const int threads = cell.workers * cell.threads_per_worker;
   const int cores = cell.record().environment.cores;
   return cores > 0 ? std::min(cores, threads) : threads;
+}
+
+std::string workers_on_cores(const analysis::Cell& cell) {
+  return fmt::format("{} ({})", count(cell.workers, "worker"), count(cores_used(cell), "core"));
+}
+
+std::string knee_not_decided(const analysis::Sweep& sweep) {
+  if (sweep.undecided.empty()) return {};
+  std::vector<std::string> batches;
+  for (const std::size_t i : sweep.undecided)
+    batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
+  const std::string last = std::move(batches.back());
+  batches.pop_back();
+  return fmt::format("{} and {} overlap; measure longer", fmt::join(batches, ", "), last);
+}
+
+std::string said_of_single_repeats(const std::vector<const analysis::Cell*>& cells) {
+  std::vector<std::string> labels;
+  for (const analysis::Cell* cell : cells)
+    if (cell->is_measured() && cell->records.size() == 1 && cell->step_s.n > 1 &&
+        std::find(labels.begin(), labels.end(), cell->label) == labels.end())
+      labels.push_back(cell->label);
+  if (labels.empty()) return {};
+  return fmt::format(
+      "One repeat: the interval is of steps within one run; another run may lie outside it: {}.",
+      fmt::join(labels, "; "));
 }
 
 void Footnotes::add(const std::string& note) {

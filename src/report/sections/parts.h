@@ -8,6 +8,7 @@
 
 #include "analysis/cells.h"
 #include "analysis/scaling.h"
+#include "analysis/sweep.h"
 #include "report/document.h"
 
 namespace paceline::report {
@@ -37,6 +38,9 @@ void mark_row(std::vector<Cell>& row, std::size_t first, const std::string& mark
 /// The word of a plot's point: "oversubscribed", "shared cores", "debug build", or "".
 [[nodiscard]] std::string point_mark(const analysis::Cell& cell);
 
+/// "2 workers (2 cores)": the cores that the cell could use, since one worker may have one thread or many.
+[[nodiscard]] std::string workers_on_cores(const analysis::Cell& cell);
+
 /// Each footnote once, in the order added. Duplicates are dropped.
 class Footnotes {
  public:
@@ -49,6 +53,13 @@ class Footnotes {
  private:
   std::vector<std::string> notes_;
 };
+
+/// "8 and 512 overlap; measure longer", to stand behind "not decided: "; empty where the knee is decided.
+[[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
+
+/// "One repeat: ..." with the labels of the measured cells that have a single repeat; empty where
+/// there is none.
+[[nodiscard]] std::string said_of_single_repeats(const std::vector<const analysis::Cell*>& cells);
 
 /// Cores that a cell could use: its worker threads, at most those of the machine.
 [[nodiscard]] int cores_used(const analysis::Cell& cell);

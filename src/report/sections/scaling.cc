@@ -15,11 +15,13 @@ using analysis::ScalingRow;
 
 constexpr const char* kWeakDefinition =
     "Weak scaling: the local batch is fixed, the global batch grows. E = t_step(1) / t_step(N); scaled "
-    "speedup = N E. Epoch speedup = T_epoch(1) / T_epoch(N) over the same data: it already contains the "
+    "speedup = N E. Epoch speedup = T_epoch(1) / T_epoch(N) over the same data (all D images, D / B steps, "
+    "whatever tail a real epoch of that batch drops): it already contains the "
     "1/N and is not multiplied by N. Intervals of ratios: those of both times, joined in quadrature.";
 constexpr const char* kStrongDefinition =
     "Strong scaling: the global batch is fixed, each worker's part shrinks. S = T(1) / T(N) at the same "
-    "global batch; E = S / N. Intervals of ratios: those of both times, joined in quadrature.";
+    "global batch; E = S / N. Epoch: all D images, D / B steps. Intervals of ratios: those of both times, "
+    "joined in quadrature.";
 
 std::vector<Column> columns(Mode mode) {
   const Column local{.key = "local_batch", .label = "local batch", .format = Format::integer};
@@ -92,13 +94,16 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
       table.rows.push_back(table_row(group, row, mode));
       const auto& cell = *row.cell;
       if (cell.is_measured() && !cell.epoch_measured)
-        footnotes.add(
-            "est.: steps of an epoch x median step, not a measured epoch; the interval is the step's.");
+        footnotes.add("est.: D / B x median step, not a measured epoch; the interval is the step's.");
       if (cell.is_measured() && cell.step_s.n == 1)
         footnotes.add(fmt::format("{}: a single step was timed; no interval.", cell.label));
       footnotes.explain(row);
     }
   }
+  std::vector<const analysis::Cell*> cells;
+  for (const ScalingGroup& group : groups)
+    for (const ScalingRow& row : group.rows) cells.push_back(row.cell);
+  footnotes.add(said_of_single_repeats(cells));
   table.footnotes = footnotes.take();
   return table;
 }

@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
@@ -25,12 +27,14 @@ std::string with_interval(const Estimate& estimate, Format format) {
   return one_line(cell_text(figure(estimate), format));
 }
 
-std::string caveat(const ScalingRow& row) {
+/// What makes a speedup doubtful, all of it.
+std::string caveats(const ScalingRow& row) {
+  std::vector<std::string> all;
   if (analysis::has_interval(row.speedup) && row.speedup.low <= 1 && row.speedup.high >= 1)
-    return " (the interval holds 1: no clear gain)";
-  if (row.cell->oversubscribed) return " (more worker threads than cores)";
-  if (row.verdict.shares_cores) return " (on the baseline's cores, shared out)";
-  return "";
+    all.emplace_back("the interval holds 1: no clear gain");
+  if (row.cell->oversubscribed) all.emplace_back("more worker threads than cores");
+  if (row.verdict.shares_cores) all.emplace_back("on the baseline's cores, shared out");
+  return all.empty() ? "" : fmt::format(" ({})", fmt::join(all, "; "));
 }
 
 void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
@@ -41,14 +45,15 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& sweep = *conclusions.sweep;
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;
-  std::string text =
-      fmt::format("Which batch size? {} on {}: {} images/s", knee.local_batch, count(sweep.workers, "worker"),
-                  with_interval(knee.images_per_s, Format::rate));
+  std::string text = fmt::format("Which batch size? {} on {}: {} images/s", knee.local_batch,
+                                 workers_on_cores(knee), with_interval(knee.images_per_s, Format::rate));
   if (sweep.knee == sweep.best)
     text += ", the best of all that were measured.";
   else
     text += fmt::format(", the smallest within 5 % of the best ({} images/s at {}).",
                         number(best.images_per_s.median), best.local_batch);
+  if (const std::string open = knee_not_decided(sweep); !open.empty())
+    text += fmt::format(" Not decided: {}.", open);
   if (sweep.largest_that_fits)
     text += fmt::format(" The largest that {} is {}.",
                         sweep.memory_ends || !sweep.largest_was_measured ? "fits" : "was measured",
@@ -69,13 +74,15 @@ const ScalingRow* recommended(const ScalingGroup& group) {
   return nullptr;
 }
 
-std::string describe(const ScalingGroup& group, const ScalingRow& row) {
+/// N workers of weak scaling do more work in a step, not the same one faster.
+std::string describe(const ScalingGroup& group, const ScalingRow& row, Mode mode) {
   if (row.is_baseline)
     return fmt::format("batch {}: {} ({} images/s; more were not faster by 5 %)", group.batch,
-                       count(row.cell->workers, "worker"), number(row.cell->images_per_s.median));
-  return fmt::format("batch {}: {}, {} times as fast, efficiency {}{}", group.batch,
-                     count(row.cell->workers, "worker"), with_interval(row.speedup, Format::fixed2),
-                     with_interval(row.efficiency, Format::percent1), caveat(row));
+                       workers_on_cores(*row.cell), number(row.cell->images_per_s.median));
+  return fmt::format("batch {}: {}, {} {}, efficiency {}{}", group.batch, workers_on_cores(*row.cell),
+                     mode == Mode::weak ? "scaled speedup" : "speedup",
+                     with_interval(row.speedup, Format::fixed2),
+                     with_interval(row.efficiency, Format::percent1), caveats(row));
 }
 
 void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) {
@@ -88,8 +95,8 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
       const auto compared = std::count_if(group.rows.begin(), group.rows.end(),
                                           [](const ScalingRow& one) { return one.has_ratios; });
       if (row == nullptr || compared < 2) continue;
-      answers.push_back(describe(group, *row));
-      baseline = group.baseline_name;
+      answers.push_back(describe(group, *row, mode));
+      baseline = fmt::format("{}, on {}", group.baseline_name, count(cores_used(*group.baseline), "core"));
     }
     if (answers.empty()) continue;
     any = true;
@@ -104,6 +111,34 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
 
 std::string share(const char* what, double part, double total) {
   return fmt::format("{} {}", what, percent(part / total));
+}
+
+const ScalingGroup* group_of(const Conclusions& conclusions, const ScalingRow& row) {
+  for (const auto* groups : {&conclusions.weak, &conclusions.strong})
+    for (const ScalingGroup& group : *groups)
+      for (const ScalingRow& one : group.rows)
+        if (&one == &row) return &group;
+  return nullptr;
+}
+
+/// Where the lost efficiency went: the residual by its largest parts, those of at least a twentieth of it.
+std::string describe_loss(const analysis::Residual& split) {
+  if (split.residual_s <= 0)
+    return fmt::format(" Against the ideal T(1)/N an epoch of all images lost nothing ({} less).",
+                       duration(-split.residual_s));
+  std::vector<std::pair<double, const char*>> parts{{split.slower_kernels_s, "slower kernels"},
+                                                    {split.waiting_s, "waiting for a later rank"},
+                                                    {split.exposed_transfer_s, "exposed transfer"},
+                                                    {split.data_wait_s, "waiting for data"},
+                                                    {split.rest_s, "copy and other"}};
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> said;
+  for (const auto& [seconds, what] : parts)
+    if (std::abs(seconds) >= 0.05 * split.residual_s)
+      said.push_back(fmt::format("{} {}", duration(seconds), what));
+  return fmt::format(" Of the {} that an epoch of all images lost against the ideal T(1)/N: {}.",
+                     duration(split.residual_s), fmt::join(said, ", "));
 }
 
 void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
@@ -121,17 +156,28 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const double total = mean.total();
   std::string text =
       fmt::format("Where does the time go? A step of local batch {} on {} takes {}: {}", cell->local_batch,
-                  count(cell->workers, "worker"), duration(total), share("compute", mean.compute(), total));
+                  workers_on_cores(*cell), duration(total), share("compute", mean.compute(), total));
   if (cell->workers > 1)
+    text += fmt::format(", {}, {}", share("exposed transfer", mean.exposed_transfer, total),
+                        share("waiting for a later rank", mean.exposed_wait, total));
+  text += fmt::format(", {}, {}.", share("data wait", mean.data_wait, total),
+                      share("copy and other", mean.copy + mean.other, total));
+  if (ledger.communication_total > 0)
     text += fmt::format(
-        ", {}, {} (of {} of communication a step, {} is hidden behind the backward pass)",
-        share("exposed transfer", mean.exposed_transfer, total),
-        share("waiting for a later rank", mean.exposed_wait, total), duration(ledger.communication_total),
-        percent(ledger.communication_total > 0 ? ledger.overlapped / ledger.communication_total : 0));
-  text +=
-      fmt::format(", {}, {}{}.", share("data wait", mean.data_wait, total),
-                  share("copy and other", mean.copy + mean.other, total), row != nullptr ? caveat(*row) : "");
+        " The all-reduces of a step take {} of transfer and {} of waiting for a later rank; {} of both is "
+        "hidden behind the backward pass.",
+        duration(ledger.transfer), duration(ledger.late_peer),
+        percent(ledger.overlapped / ledger.communication_total));
+  if (row != nullptr)
+    text += describe_loss(
+        analysis::residual(analysis::breakdown(*group_of(conclusions, *row)->baseline), ledger));
   blocks.push_back(finding(text));
+  if (analysis::waits_for_scheduling(ledger))
+    blocks.push_back(plain(fmt::format(
+        "Steps waited {} each for data although the loader was fast enough (scheduling): it could give {} "
+        "images/s, {} were used.",
+        duration(mean.data_wait), number(ledger.loader_images_per_s),
+        number(static_cast<double>(cell->global_batch) / total))));
   if (analysis::is_data_bound(ledger))
     blocks.push_back(warning(fmt::format(
         "The loader is a limit: steps wait for data {} of their time; the loaders could give {} images/s.",
@@ -155,7 +201,7 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) 
       bytes(one->bytes_per_step), count(one->cell->workers, "worker"), duration(one->transfer_s.median),
       with_interval(one->algbw, Format::rate), with_interval(one->busbw, Format::rate));
   if (one->utilisation)
-    text += fmt::format(", {} of the {} GB/s reached at this message size with nothing else running",
+    text += fmt::format(", {} of the {} GB/s of reducing the same buckets with nothing else running",
                         percent(one->utilisation->median), number(*one->ceiling));
   blocks.push_back(finding(fmt::format("{} (local batch {}).", text, one->cell->local_batch)));
 }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -25,8 +27,12 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
     case Limit::failed:
       return "failed";
   }
+  const auto& rivals = sweep.undecided;
   std::string text;
-  if (sweep.knee == i) text = "knee";
+  if (sweep.knee == i)
+    text = rivals.empty() ? "knee" : "knee, not decided";
+  else if (std::find(rivals.begin(), rivals.end(), i) != rivals.end())
+    text = "or knee";
   if (sweep.best == i) text += text.empty() ? "best" : ", best";
   if (!point.on_curve) text = "not compared";
   return text;
@@ -35,20 +41,23 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
 std::vector<Cell> table_row(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   const auto& cell = *point.cell;
-  std::vector<Cell> row{value(static_cast<double>(cell.local_batch)), words(remark_of(sweep, i))};
+  std::vector<Cell> row{value(static_cast<double>(cell.local_batch)), value(cores_used(cell)),
+                        words(remark_of(sweep, i))};
   if (point.limit == Limit::none) {
     const auto parts = analysis::breakdown(cell).mean;
     row.push_back(figure(cell.step_s));
     row.push_back(figure(cell.images_per_s));
+    const auto flops = static_cast<double>(cell.record().model.training_flops);
+    row.push_back(flops > 0 ? value(cell.images_per_s.median * flops / 1e9) : missing("FLOPs not counted"));
     row.push_back(with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."));
     row.push_back(point.on_curve
                       ? value(cell.images_per_s.median / sweep.points[*sweep.best].cell->images_per_s.median)
                       : missing("not comparable with the other points"));
     row.push_back(value(parts.data_wait / parts.total()));
   } else {
-    row.insert(row.end(), 5, missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason));
+    row.insert(row.end(), 6, missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason));
   }
-  mark_row(row, 2, marks_of(cell));
+  mark_row(row, 3, marks_of(cell));
   row.push_back(point.plan_bytes > 0 ? value(static_cast<double>(point.plan_bytes)) : missing("no plan"));
   row.push_back(point.peak_bytes ? value(static_cast<double>(*point.peak_bytes)) : missing("not measured"));
   row.push_back(point.peak_over_plan ? value(*point.peak_over_plan) : missing("not measured"));
@@ -61,11 +70,17 @@ Table table(const Sweep& sweep) {
       .title = fmt::format("Throughput against batch, {}", count(sweep.workers, "worker")),
       .definition =
           "Throughput = batch / median step. The knee is the smallest batch within 5 % of the best "
-          "throughput. Plan: bytes computed before the run; peak: resident memory measured.",
+          "throughput; it is not decided where an interval of the ratio of throughputs holds 95 %. GFLOP/s = "
+          "throughput x multiplications and additions of one trained sample (convolutions and dense layers, "
+          "forward and backward). Epoch: all training images, D / B steps, also those of the tail that a "
+          "real epoch drops. Cores: that the workers' threads could use. Plan: bytes computed before the "
+          "run; peak: resident memory measured.",
       .columns = {{.key = "local_batch", .label = "batch", .format = Format::integer},
+                  {.key = "cores", .label = "cores", .format = Format::integer},
                   {.key = "remark", .label = "remark"},
                   {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
                   {.key = "throughput", .label = "throughput", .unit = "images/s", .format = Format::rate},
+                  {.key = "gflop_per_s", .label = "achieved", .unit = "GFLOP/s", .format = Format::rate},
                   {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds},
                   {.key = "of_best", .label = "of the best", .format = Format::percent1},
                   {.key = "data_wait", .label = "data wait", .format = Format::percent1},
@@ -73,12 +88,17 @@ Table table(const Sweep& sweep) {
                   {.key = "peak", .label = "memory peak", .unit = "B", .format = Format::bytes},
                   {.key = "peak_over_plan", .label = "peak / plan", .format = Format::percent1}}};
   Footnotes footnotes;
+  if (const std::string open = knee_not_decided(sweep); !open.empty())
+    footnotes.add(fmt::format("Knee not decided: {}.", open));
+  std::vector<const analysis::Cell*> cells;
+  for (const SweepPoint& point : sweep.points) cells.push_back(point.cell);
+  footnotes.add(said_of_single_repeats(cells));
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
     table.rows.push_back(table_row(sweep, i));
     footnotes.explain(*point.cell);
     if (point.cell->is_measured() && !point.cell->epoch_measured)
-      footnotes.add("est.: steps of an epoch x median step, not a measured epoch.");
+      footnotes.add("est.: D / B x median step, not a measured epoch.");
     for (const auto& refusal : point.verdict.refusals)
       footnotes.add(fmt::format("batch {}: not on the curve: {}.", point.cell->local_batch, refusal));
     for (const auto& remark : point.verdict.remarks)
@@ -103,7 +123,7 @@ void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
     if (!sweep.points[i].on_curve) continue;
     const auto& cell = *sweep.points[i].cell;
     std::string mark = point_mark(cell);
-    if (mark.empty() && sweep.knee == i) mark = "knee";
+    if (mark.empty() && sweep.knee == i) mark = sweep.undecided.empty() ? "knee" : "knee, not decided";
     const auto batch = static_cast<double>(cell.local_batch);
     rate.points.push_back(point_of(batch, cell.images_per_s, mark));
     epoch.points.push_back(point_of(batch, cell.epoch_s, mark));
@@ -113,13 +133,15 @@ void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
   blocks.push_back(
       Plot{.id = "sweep-throughput",
            .title = "Throughput against batch",
-           .caption = fmt::format("The knee is at {}.", sweep.points[*sweep.knee].cell->local_batch),
+           .caption = sweep.undecided.empty()
+                          ? fmt::format("The knee is at {}.", sweep.points[*sweep.knee].cell->local_batch)
+                          : fmt::format("The knee is not decided: {}.", knee_not_decided(sweep)),
            .x = batch,
            .y = {.label = "throughput", .unit = "images/s"},
            .series = {std::move(rate)}});
   blocks.push_back(Plot{.id = "sweep-epoch",
                         .title = "Time of an epoch against batch",
-                        .caption = "The same figures as seconds for all training images.",
+                        .caption = "The same figures as seconds for all training images (D / B steps).",
                         .x = batch,
                         .y = {.label = "epoch", .unit = "s"},
                         .series = {std::move(epoch)}});

@@ -75,13 +75,14 @@ Plot accuracy_plot(const Record& record, const std::string& id) {
             .title = "Accuracy over epochs",
             .caption = "Train: as the images were seen, augmented, during the epoch. Test: after it.",
             .x = {.label = "epoch"},
-            .y = {.label = "accuracy"}};
+            .y = {.label = "accuracy", .unit = "%"}};
   Series train{.name = "train"}, test{.name = "test"}, validation{.name = "validation"};
   for (const auto& epoch : record.epochs) {
     const auto x = static_cast<double>(epoch.epoch);
-    train.points.push_back({.x = x, .y = epoch.train_accuracy});
-    if (epoch.validation_accuracy) validation.points.push_back({.x = x, .y = *epoch.validation_accuracy});
-    if (epoch.test_accuracy) test.points.push_back({.x = x, .y = *epoch.test_accuracy});
+    train.points.push_back({.x = x, .y = 100 * epoch.train_accuracy});
+    if (epoch.validation_accuracy)
+      validation.points.push_back({.x = x, .y = 100 * *epoch.validation_accuracy});
+    if (epoch.test_accuracy) test.points.push_back({.x = x, .y = 100 * *epoch.test_accuracy});
   }
   for (Series* series : {&train, &test, &validation})
     if (!series->points.empty()) plot.series.push_back(std::move(*series));
