@@ -22,6 +22,7 @@
 #include "comm/make.h"
 #include "comm/probe.h"
 #include "engine/make.h"
+#include "graph/initialise.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"
@@ -195,19 +196,22 @@ void show_kernels(const DoctorOptions& options, int cores, std::ostream& out) {
   how.precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32;
   how.threads = options.threads > 0 ? options.threads : cores;
   const auto compiled = engine::compile(options.device, graph, how);
-  const auto kernels = compiled->kernels();
+  graph::initialise(graph, compiled->layout(), 0, compiled->weights());
+  compiled->weights_changed();
+  const auto kernels = options.measure ? compiled->measured_kernels() : compiled->kernels();
   out << fmt::format("\nkernels of {} on {}, local batch {}, {}, {}\n", options.kernels_model,
                      compiled->name(), options.local_batch, bf16 ? "bf16" : "fp32",
                      plural(how.threads, "thread"));
   if (kernels.empty()) out << "  this engine has one implementation of each op\n";
-  std::size_t op = 2, implementation = 14;
+  std::size_t op = 2, implementation = 14, rate = 0;
   for (const auto& kernel : kernels) {
     op = std::max(op, kernel.op.size());
     implementation = std::max(implementation, kernel.implementation.size());
+    rate = std::max(rate, kernel.rate.size());
   }
   for (const auto& kernel : kernels) {
-    const std::string line = fmt::format("  {:<{}}  {:<{}}  {}", kernel.op, op, kernel.implementation,
-                                         implementation, kernel.reason);
+    const std::string line = fmt::format("  {:<{}}  {:<{}}  {:<{}}  {}", kernel.op, op, kernel.implementation,
+                                         implementation, kernel.rate, rate, kernel.reason);
     out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
   }
 }

@@ -17,7 +17,7 @@ struct DoctorOptions {
   int threads = 0;                          ///< for that list; 0: all usable cores
   int channels = 0, height = 0, width = 0;  ///< the model's input; 0: what the model is usually given
   int classes = 10;
-  bool measure = true;  ///< memory and all-reduce bandwidth: about two seconds, 200 MB
+  bool measure = true;  ///< memory and all-reduce bandwidth: about two seconds, 200 MB; kernels: some more
 };
 
 /// Writes the findings as text. What the system refuses (pinning, a measurement) is said in its place, not

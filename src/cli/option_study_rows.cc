@@ -107,10 +107,10 @@ std::vector<Option> study_rows() {
        kData, [](S& s, Text t) { s.data.decoded = truth(t); },
        [](const S& s) { return yes_no(s.data.decoded); }, "", false},
       {"kernels", "MODEL", kOutput,
-       "which implementation each op of this model gets, and why the others were refused", kDoctor,
+       "which implementation each op of this model gets, its measured rate, and why not another", kDoctor,
        [](S& s, Text t) { s.doctor.kernels_model = t; }, [](const S& s) { return s.doctor.kernels_model; },
        "", false},
-      {"measure", "", kOutput, "measure the memory's and the all-reduce's bandwidth: about two seconds",
+      {"measure", "", kOutput, "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
        kDoctor, [](S& s, Text t) { s.doctor.measure = truth(t); },
        [](const S& s) { return yes_no(s.doctor.measure); }, "", false},
   };

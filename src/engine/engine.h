@@ -109,6 +109,7 @@ struct KernelChoice {
   std::string op;              ///< the node's name and what of it: "conv1 backward weights"
   std::string implementation;  ///< "onednn jit:avx512_core", "own avx2", "reference"
   std::string reason;          ///< why the others were refused
+  std::string rate;            ///< measured here, with its unit; empty when it was not
 };
 
 class Engine {
@@ -140,6 +141,9 @@ class Engine {
 
   virtual void observe(OpObserver observer) = 0;
   [[nodiscard]] virtual std::vector<KernelChoice> kernels() const { return {}; }
+  /// The same with rates: of the chosen ones, and in `reason` of those that were not and could have been.
+  /// Cost   some seconds for a large model; gradients, statistics and what forward kept are lost
+  [[nodiscard]] virtual std::vector<KernelChoice> measured_kernels() { return kernels(); }
 };
 
 }  // namespace paceline::engine

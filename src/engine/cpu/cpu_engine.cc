@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/rng.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/program.h"
@@ -131,6 +132,22 @@ class CpuEngine final : public Engine {
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
     std::vector<KernelChoice> choices;
     for (const auto& entry : program_.steps()) entry.step->describe(run_, choices);
+    return choices;
+  }
+
+  [[nodiscard]] std::vector<KernelChoice> measured_kernels() override {
+    if (!run_.options.training || run_.options.reduce_statistics) return kernels();
+    // A real step first, so that all buffers hold ordinary numbers.
+    std::vector<float> images(static_cast<std::size_t>(run_.options.batch * sample_elements()));
+    base::Rng rng(0, base::Purpose::test);
+    for (float& pixel : images) pixel = rng.normal();
+    const std::vector<std::int32_t> labels(static_cast<std::size_t>(run_.options.batch), 0);
+    forward({.images = images, .labels = labels, .gradient_scale = 1.0 / run_.options.batch});
+    backward({});
+    const OneThread one_thread;
+    std::vector<KernelChoice> choices;
+    for (auto& entry : program_.steps()) entry.step->measure(run_, program_.traffic(entry), choices);
+    run_.input = {};
     return choices;
   }
 

@@ -6,10 +6,13 @@
 // are summed over a few sections of the batch, each into an array of its own, and these as a tree: the same
 // bits for any number of threads. Backward's two products are tasks of one loop.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "base/buffer.h"
 #include "engine/cpu/methods.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/pieces.h"
@@ -151,7 +154,70 @@ class ProductStep final : public Step {
     if (gradient_) add(Direction::d_weight, *gradient_);
   }
 
+  void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices) override {
+    const std::size_t first = choices.size();
+    describe(run, choices);
+    const auto flops = 2.0 * static_cast<double>(shape_.products() * batch_);
+    const auto rate = [&](double seconds) { return fmt::format("{:.0f} GFLOP/s", flops / seconds / 1e9); };
+    if (!direct_) {  // blocks have one way, whose conversions belong to it
+      choices[first].rate = rate(seconds_of([&] { forward(run); }));
+      for (std::size_t row = first + 1; row < choices.size(); ++row)
+        choices[row].rate =
+            rate(seconds_of([&] { backward(run); }) / static_cast<double>(choices.size() - first - 1)) +
+            " (mean of backward's)";
+      return;
+    }
+    std::size_t row = first;
+    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+      if (direction == Direction::d_src && !backward_) continue;
+      KernelChoice& choice = choices[row++];
+      choice.reason.clear();
+      for (const Method method : kMethods) {
+        const bool is_chosen = method == methods_[static_cast<std::size_t>(direction)];
+        const auto refused = refusal(method, shape_);
+        const std::string found = refused ? *refused : rate(seconds_of_method(run, direction, method));
+        if (is_chosen)
+          choice.rate = found;
+        else
+          choice.reason += fmt::format("{}{} {}", choice.reason.empty() ? "" : "; ", name_of(method), found);
+      }
+    }
+    (void)traffic;  // products are counted in operations
+  }
+
  private:
+  /// Seconds of one direction by `method`, on all threads, in memory of its own but for the activations.
+  double seconds_of_method(const Run& run, Direction direction, Method method) const {
+    ProductShape batch = shape_;
+    batch.samples = batch_;
+    const Pieces pieces(batch, samples_of_piece(method, shape_, direction),
+                        [=](const ProductShape& piece, const ProductKernel* like) {
+                          return make_kernel(method, piece, direction, like);
+                        });
+    const bool is_gradient = direction == Direction::d_weight;
+    const std::int64_t packed_bytes = whole_lines(pieces.any().packed_bytes());
+    const std::int64_t scratchpad_bytes = whole_lines(pieces.scratchpad_bytes());
+    base::Buffer packed(static_cast<std::size_t>(packed_bytes * (is_gradient ? pieces.count() : 1)));
+    base::Buffer scratchpads(static_cast<std::size_t>(scratchpad_bytes * run.pool.threads()));
+    std::vector<float> d_bias(static_cast<std::size_t>(dst_.shape.channels * pieces.count()));
+    if (!is_gradient) pieces.any().pack(run.weights + weight_at_, packed.data());
+    const int parts = pieces.any().parts();
+    return seconds_of([&] {
+      run.pool.run(pieces.tasks(), [&](int task, int thread) {
+        const int piece = task / parts;
+        Operands o = operands(run, pieces.first(piece), thread);
+        o.scratchpad = scratchpads.data() + scratchpad_bytes * thread;
+        if (is_gradient) {
+          o.d_weight = reinterpret_cast<float*>(packed.data() + packed_bytes * piece);
+          o.d_bias = d_bias.data() + std::int64_t{1} * dst_.shape.channels * piece;
+        } else {
+          o.packed = packed.data();
+        }
+        pieces.kernel(piece).run(o, task % parts);
+      });
+    });
+  }
+
   Pieces pieces(const Site& site, Direction direction) {
     ProductShape chosen_for = shape_, batch = shape_;
     if (!direct_) chosen_for.samples = block_;

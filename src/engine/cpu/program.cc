@@ -193,6 +193,40 @@ std::unique_ptr<Step> Program::make_step(const Site& site, const Group& group,
   return std::visit(Maker{site, group, dst, src, d_src}, site.op().op);
 }
 
+Traffic Program::traffic(const Entry& entry) const {
+  const Group& group = entry.group;
+  const auto& values = values_;
+  const auto stored = [&](int node) {
+    const Value& value = values[static_cast<std::size_t>(node)];
+    return options_.batch * value.shape.elements() * bytes_of(value.storage);
+  };
+  const auto gradient = [&](int node) {
+    const Value& value = values[static_cast<std::size_t>(node)];
+    return options_.batch * value.shape.elements() * bytes_of(value.gradient_storage);
+  };
+  const bool is_norm = node(group.node).as<graph::BatchNorm>() != nullptr;
+  Traffic traffic;
+  for (const int input : group.inputs) traffic.forward += stored(input);
+  traffic.forward += stored(group.last);
+  if (is_norm) traffic.forward += stored(group.inputs[0]);  // once for the moments, once to normalise
+  if (!options_.training) return traffic;
+  const auto& terms = values[static_cast<std::size_t>(group.last)].gradient;
+  traffic.backward += static_cast<std::int64_t>(terms.size()) * gradient(group.last);
+  for (std::size_t input = 0; input < group.inputs.size(); ++input)
+    if (values[static_cast<std::size_t>(group.inputs[input])].gradient.size() > 0)
+      traffic.backward += gradient(group.inputs[input]);
+  if (is_norm) {
+    // Both passes read the input and a gradient; the mask's output, and a masked gradient that is stored.
+    traffic.backward += 2 * stored(group.inputs[0]) + gradient(group.last);
+    if (group.sum && group.relu) traffic.backward += stored(group.last);
+    if (!group.sum && terms.size() > 1) traffic.backward += gradient(group.last);
+  } else {
+    if (keeps_src(group, 0)) traffic.backward += stored(group.inputs[0]);
+    if (keeps_dst(group)) traffic.backward += stored(group.last);
+  }
+  return traffic;
+}
+
 graph::MemoryPlan Program::plan() const {
   const std::int64_t flat = layout_.elements * static_cast<std::int64_t>(sizeof(float));
   graph::MemoryPlan plan;

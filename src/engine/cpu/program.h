@@ -35,6 +35,9 @@ class Program {
   [[nodiscard]] std::vector<Entry>& steps() { return steps_; }
   [[nodiscard]] const std::vector<Entry>& steps() const { return steps_; }
 
+  /// What a step that is no product moves, a batch.
+  [[nodiscard]] Traffic traffic(const Entry& entry) const;
+
   /// What an engine that runs this program allocates, line by line.
   [[nodiscard]] graph::MemoryPlan plan() const;
 

@@ -1,5 +1,11 @@
 #include "engine/cpu/step.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/clock.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/steps.h"
 
@@ -16,6 +22,31 @@ void* merged_gradient(const Run& run, const Value& value) {
     });
   }
   return sum;
+}
+
+double seconds_of(const std::function<void()>& call) {
+  constexpr int kRuns = 3;
+  call();
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < kRuns; ++run) {
+    const auto begin = base::Clock::now();
+    call();
+    least = std::min(least, base::seconds_since(begin));
+  }
+  return least;
+}
+
+void Step::measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices) {
+  const std::size_t first = choices.size();
+  describe(run, choices);
+  if (choices.size() == first) return;
+  const auto rate = [](std::int64_t bytes, double seconds) {
+    return fmt::format("{:.1f} GB/s ({:.1f} MB)", static_cast<double>(bytes) / seconds / 1e9,
+                       static_cast<double>(bytes) / 1e6);
+  };
+  choices.back().rate = "forward " + rate(traffic.forward, seconds_of([&] { forward(run); }));
+  if (traffic.backward > 0)
+    choices.back().rate += ", backward " + rate(traffic.backward, seconds_of([&] { backward(run); }));
 }
 
 KernelChoice own_kernel(const Run& run, const std::string& what) {

@@ -54,6 +54,14 @@ struct Run {
   }
 };
 
+/// Bytes that a step's passes read and write, in activations and their gradients.
+struct Traffic {
+  std::int64_t forward = 0, backward = 0;
+};
+
+/// Seconds of one call: the least of a few after one to warm up.
+[[nodiscard]] double seconds_of(const std::function<void()>& call);
+
 class Step {
  public:
   virtual ~Step() = default;
@@ -67,6 +75,9 @@ class Step {
   /// Writes its sources' gradient terms and its parameters' gradients.
   virtual void backward(Run& run) = 0;
   virtual void describe(const Run& run, std::vector<KernelChoice>& choices) const = 0;
+  /// describe(), with rates: by default those of both passes over the bytes that they move. The buffers hold
+  /// numbers, nobody minds which.
+  virtual void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices);
 };
 
 /// Sums all terms of a gradient into the first one (rounding to its storage), which is returned.

@@ -275,6 +275,32 @@ TEST(CpuEngine, NamesTheKernelOfEveryProduct) {
   for (const KernelChoice& choice : choices) EXPECT_FALSE(choice.implementation.empty()) << choice.op;
 }
 
+TEST(CpuEngine, MeasuresTheKernelOfEveryProductAndOfThoseItDidNotTake) {
+  const auto graph = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0);
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name);
+    const auto engine = compile(graph, options_of(variant, {.batch = 12}), variant.tuning);
+    toy::initialise(*engine, 1);
+    const auto plain = engine->kernels(), measured = engine->measured_kernels();
+    ASSERT_EQ(measured.size(), plain.size());
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_EQ(measured[i].op, plain[i].op);
+      EXPECT_EQ(measured[i].implementation, plain[i].implementation) << plain[i].op;
+      EXPECT_TRUE(plain[i].rate.empty()) << plain[i].op;
+      const bool is_product = plain[i].op.find("conv") != std::string::npos || plain[i].op.starts_with("fc");
+      EXPECT_NE(measured[i].rate.find(is_product ? "GFLOP/s" : "GB/s"), std::string::npos) << plain[i].op;
+      // Each method that was not taken has a rate of its own, or says why it cannot.
+      if (is_product && variant.precision == Precision::f32)
+        EXPECT_EQ(std::ranges::count(measured[i].reason, ';'), 1) << measured[i].reason;
+    }
+    // And the engine still trains.
+    toy::initialise(*engine, 1);
+    const toy::Samples samples(graph, 0, 12);
+    EXPECT_TRUE(std::isfinite(engine->forward(samples.step(1.0 / 12)).loss));
+    engine->backward([](std::int64_t) {});
+  }
+}
+
 /// Resident bytes of this process.
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
