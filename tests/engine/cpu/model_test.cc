@@ -291,8 +291,9 @@ TEST(CpuEngine, MeasuresTheKernelOfEveryProductAndOfThoseItDidNotTake) {
           plain[i].op.ends_with(" forward") || plain[i].op.find(" backward ") != std::string::npos;
       EXPECT_NE(measured[i].rate.find(is_product ? "GFLOP/s" : "GB/s"), std::string::npos) << plain[i].op;
       // Each method that was not taken has a rate of its own, or says why it cannot.
-      if (is_product && variant.precision == Precision::f32)
+      if (is_product && variant.precision == Precision::f32) {
         EXPECT_EQ(std::ranges::count(measured[i].reason, ';'), 1) << measured[i].reason;
+      }
     }
     // And the engine still trains.
     toy::initialise(*engine, 1);
