@@ -50,9 +50,9 @@ void check_ledger(const Record& record, std::vector<Finding>& findings) {
 /// mean is about (1 - p) times the cost of an error. An error at certainty 1 - 1e-13 costs 30.
 constexpr double kHighestCostOfAnError = 30;
 
-/// A network that has diverged is wrong by hundreds on the training images too; a sum over the test set is
-/// not.
-constexpr double kSumAgainstTraining = 10;
+/// A network that is right this often has not diverged: a high loss beside it is no mean. Below it a mean may
+/// be as high as it likes, and is only worth a word.
+constexpr double kHasLearnt = 0.5;
 
 void check_accuracy(const Record& record, std::vector<Finding>& findings) {
   for (const auto& epoch : record.epochs) {
@@ -68,8 +68,13 @@ void check_accuracy(const Record& record, std::vector<Finding>& findings) {
                              "not counted over the whole test set once",
                              epoch.epoch, p, record.data.test_samples)});
     const double bound = (1 - p) * kHighestCostOfAnError + 1;
-    if (epoch.test_loss && *epoch.test_loss > bound &&
-        *epoch.test_loss > kSumAgainstTraining * epoch.train_loss)
+    if (!epoch.test_loss || *epoch.test_loss <= bound) continue;
+    if (p <= kHasLearnt)
+      findings.push_back(
+          {false, fmt::format("epoch {}: a mean test loss of {:.4g} at an accuracy of {:.1f} %: the training "
+                              "has diverged, or the running statistics are not there yet",
+                              epoch.epoch, *epoch.test_loss, p * 100)});
+    else
       findings.push_back(
           {true, fmt::format("epoch {}: a mean test loss of {:.4g} beside an accuracy of {:.1f} % would "
                              "need errors that cost {:.0f} each: it is a sum, or of another set",

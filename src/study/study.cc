@@ -27,7 +27,7 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
     options.scale.batches = {32, 128, 512};
   }
   if (!is_given(given, "mode")) options.scale.mode = "both";
-  if (!is_given(given, "epochs")) base.epochs = 2;
+  if (!is_given(given, "epochs")) base.epochs = 3;
   if (!is_given(given, "data")) base.data = "synthetic,train=10240,test=2000";
   if (!is_given(given, "baseline-batch")) options.converge.baseline_batch = 64;
   if (!is_given(given, "large-batch")) options.converge.large_batch = 512;
