@@ -110,7 +110,8 @@ std::vector<Option> study_rows() {
        "which implementation each op of this model gets, its measured rate, and why not another", kDoctor,
        [](S& s, Text t) { s.doctor.kernels_model = t; }, [](const S& s) { return s.doctor.kernels_model; },
        "", false},
-      {"measure", "", kOutput, "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
+      {"measure", "", kOutput,
+       "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
        kDoctor, [](S& s, Text t) { s.doctor.measure = truth(t); },
        [](const S& s) { return yes_no(s.doctor.measure); }, "", false},
   };

@@ -28,9 +28,9 @@ enum class BatchNormMode {
   synchronised,  ///< the batches of all workers, through `reduce_statistics`
 };
 
-/// The rule that turns gradients into new weights. Formulas are PyTorch's (torch.optim), LARS that of You et al.
-/// (2017) as in: local_lr = trust * |w| / (|g| + weight_decay * |w|), on weights only, momentum on the scaled
-/// gradient.
+/// The rule that turns gradients into new weights. Formulas are PyTorch's (torch.optim), LARS that of You et
+/// al. (2017) as in: local_lr = trust * |w| / (|g| + weight_decay * |w|), on weights only, momentum on the
+/// scaled gradient.
 enum class UpdateKind { sgd, adam, adamw, rmsprop, adadelta, lars };
 
 struct UpdateRule {
@@ -38,36 +38,36 @@ struct UpdateRule {
   double momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;
-  bool decay_norm_and_bias = true;      ///< off: weight decay on roles `weight` only (LARS: always off)
-  double beta1 = 0.9, beta2 = 0.999;    ///< adam, adamw
-  double alpha = 0.99;                  ///< rmsprop smoothing
-  double rho = 0.9;                     ///< adadelta
-  double epsilon = 1e-8;                ///< adam(w), rmsprop 1e-8; adadelta 1e-6
-  double trust = 0.001;                 ///< lars
+  bool decay_norm_and_bias = true;    ///< off: weight decay on roles `weight` only (LARS: always off)
+  double beta1 = 0.9, beta2 = 0.999;  ///< adam, adamw
+  double alpha = 0.99;                ///< rmsprop smoothing
+  double rho = 0.9;                   ///< adadelta
+  double epsilon = 1e-8;              ///< adam(w), rmsprop 1e-8; adadelta 1e-6
+  double trust = 0.001;               ///< lars
   bool operator==(const UpdateRule&) const = default;
 };
 
-/// How many arrays of the layout's size the rule keeps: sgd 0 or 1 (momentum), lars 1, adam(w) 2, rmsprop 1 or 2
-/// (with momentum), adadelta 2.
+/// How many arrays of the layout's size the rule keeps: sgd 0 or 1 (momentum), lars 1, adam(w) 2, rmsprop 1
+/// or 2 (with momentum), adadelta 2.
 [[nodiscard]] int state_slots(const UpdateRule& rule);
 
 struct CompileOptions {
   int batch = 0;  ///< samples of one forward and backward; any value >= 1
   Precision precision = Precision::f32;
-  int threads = 1;        ///< cores this engine may use
-  bool training = true;   ///< off: evaluation only, no gradients, no optimizer state
-  UpdateRule rule;        ///< fixes the optimizer's state; its numbers may be changed at each update
+  int threads = 1;       ///< cores this engine may use
+  bool training = true;  ///< off: evaluation only, no gradients, no optimizer state
+  UpdateRule rule;       ///< fixes the optimizer's state; its numbers may be changed at each update
   BatchNormMode batch_norm = BatchNormMode::local;
-  int ghost_size = 0;     ///< divides batch
-  /// > 0: sums over samples are joined as if each `shard` samples of the batch were an engine's of their own, in
-  /// the tree of comm/tree.h; kernels are chosen for so many. It divides batch. Only with `synchronised`: without it
-  /// a shard is an engine's batch, and the caller joins.
+  int ghost_size = 0;  ///< divides batch
+  /// > 0: sums over samples are joined as if each `shard` samples of the batch were an engine's of their own,
+  /// in the tree of comm/tree.h; kernels are chosen for so many. It divides batch. Only with `synchronised`:
+  /// without it a shard is an engine's batch, and the caller joins.
   int shard = 0;
-  std::uint64_t seed = 0; ///< of dropout
+  std::uint64_t seed = 0;  ///< of dropout
   /// synchronised only: sums `values` over all workers, in place, same bits everywhere; blocks. Called inside
   /// forward and backward, in the same order on every worker.
   std::function<void(std::span<double> values)> reduce_statistics;
-  int world_size = 1;     ///< synchronised only: how many engines share the statistics
+  int world_size = 1;  ///< synchronised only: how many engines share the statistics
 };
 
 /// What one step of one engine computes on. Dropout masks are a pure function of
@@ -75,14 +75,14 @@ struct CompileOptions {
 struct StepInput {
   std::span<const float> images;         ///< [batch][H][W][C]
   std::span<const std::int32_t> labels;  ///< [batch]
-  double gradient_scale = 1;  ///< 1 / global batch: gradients are sums over samples times this, so that summing
-                              ///< over workers and shards gives the mean over the global batch
-  std::uint64_t step = 0;     ///< global step: with first_position, the identity of the random numbers
+  double gradient_scale = 1;  ///< 1 / global batch: gradients are sums over samples times this, so that
+                              ///< summing over workers and shards gives the mean over the global batch
+  std::uint64_t step = 0;  ///< global step: with first_position, the identity of the random numbers
   std::int64_t first_position = 0;
 };
 
-/// Sums over samples, never means. Each sample's loss is rounded to a multiple of 2^-24 before it is added, so
-/// that the double sum is exact and does not depend on how samples were split over workers.
+/// Sums over samples, never means. Each sample's loss is rounded to a multiple of 2^-24 before it is added,
+/// so that the double sum is exact and does not depend on how samples were split over workers.
 struct LossSums {
   double loss = 0;
   std::int64_t correct = 0;
@@ -95,8 +95,8 @@ struct LossSums {
   }
 };
 
-/// Called while the backward pass goes on: gradients in [0, ready) of the flat layout are final. Monotonic; the
-/// last call has ready = layout().elements.
+/// Called while the backward pass goes on: gradients in [0, ready) of the flat layout are final. Monotonic;
+/// the last call has ready = layout().elements.
 using GradientReady = std::function<void(std::int64_t ready)>;
 
 enum class Pass { forward, backward };
@@ -122,7 +122,8 @@ class Engine {
   [[nodiscard]] virtual const graph::MemoryPlan& plan() const = 0;
 
   /// The flat arrays, layout().elements each, on this engine's device: fp32 master weights (with running
-  /// statistics), gradients (with this step's batch statistics times batch * gradient_scale), optimizer state.
+  /// statistics), gradients (with this step's batch statistics times batch * gradient_scale), optimizer
+  /// state.
   virtual std::span<float> weights() = 0;
   virtual std::span<float> gradients() = 0;
   virtual std::span<float> optimizer_state(int slot) = 0;
@@ -133,11 +134,12 @@ class Engine {
   virtual LossSums forward(const StepInput& input) = 0;
   /// Fills gradients() (overwriting them) for the last forward.
   virtual void backward(const GradientReady& on_ready) = 0;
-  /// Applies gradients() to weights(): the rule's numbers at learning rate `lr`; `update` counts from 1 (Adam's
-  /// bias correction). Running statistics: running = (1 - momentum) * running + momentum * slot.
+  /// Applies gradients() to weights(): the rule's numbers at learning rate `lr`; `update` counts from 1
+  /// (Adam's bias correction). Running statistics: running = (1 - momentum) * running + momentum * slot.
   virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
   /// Forward in evaluation form (running statistics, no dropout) of `count` <= batch samples.
-  virtual LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count) = 0;
+  virtual LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels,
+                            int count) = 0;
 
   virtual void observe(OpObserver observer) = 0;
   [[nodiscard]] virtual std::vector<KernelChoice> kernels() const { return {}; }

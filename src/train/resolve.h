@@ -22,7 +22,7 @@ struct Resolved {
   std::string batch_given_as;  ///< "local" or "global"
   std::int64_t shards_per_worker = 1;
   std::int64_t engine_batch = 0;  ///< samples of one forward: the shard, or the local batch
-  int engine_shard = 0;           ///< > 0: the engine joins shards of its batch itself (--shard with --bn sync)
+  int engine_shard = 0;  ///< > 0: the engine joins shards of its batch itself (--shard with --bn sync)
   std::int64_t train_samples = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t dropped_per_epoch = 0;

@@ -99,9 +99,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
         fmt::format("{}: oversubscribed, times say nothing about machines with a core for each",
                     describe_workers(resolved)));
   if (options.shard > 0)
-    record.notes.push_back(
-        fmt::format("shards of {} samples: the same bits for any number of workers and threads",
-                    options.shard));
+    record.notes.push_back(fmt::format(
+        "shards of {} samples: the same bits for any number of workers and threads", options.shard));
   for (const auto& note : source.notes) record.notes.push_back(note);
   if (resolved.dropped_per_epoch > 0)
     record.notes.push_back(

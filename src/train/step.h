@@ -22,7 +22,7 @@ namespace paceline::train {
 struct StepResult {
   engine::LossSums local;   ///< this worker's samples
   bool stop = false;        ///< some rank was asked to stop: every rank learns it in the same step
-  bool enough = false;  ///< some rank has measured long enough
+  bool enough = false;      ///< some rank has measured long enough
   bool not_finite = false;  ///< some rank's loss is not finite: the update was left out, everywhere
 };
 

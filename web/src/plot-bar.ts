@@ -8,7 +8,7 @@ import { svg } from './dom';
 import { axisLabel, general } from './format';
 import type { LegendEntry } from './legend';
 import { outline, shapesOf } from './marks';
-import type { Drawing } from './plot';
+import type { Drawing } from './drawing';
 import type { Plot as PlotBlock } from './schema';
 import { taggedAs, textWidth, tipStyle } from './style';
 import { roundValues } from './ticks';

@@ -7,7 +7,7 @@ import { svg } from './dom';
 import { axisLabel, formatFigure, formatTick, unitAfter } from './format';
 import type { LegendEntry } from './legend';
 import { outline, shapesOf, type Shape } from './marks';
-import type { Drawing } from './plot';
+import type { Drawing } from './drawing';
 import type { Plot as PlotBlock, Point, Series } from './schema';
 import { spread } from './spread';
 import { taggedAs, textWidth, tipStyle, LINE } from './style';

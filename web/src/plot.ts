@@ -2,15 +2,14 @@
 // reader, a keyboard, or somebody who wants the number). What is drawn is in plot-line.ts and plot-bar.ts.
 
 import type { Colours } from './colours';
+import type { Drawing } from './drawing';
 import { h, prose } from './dom';
-import { dimOthers, renderLegend, type LegendEntry } from './legend';
+import { dimOthers, renderLegend } from './legend';
 import { drawBars } from './plot-bar';
 import { drawLines } from './plot-line';
 import { plotAsTable } from './plot-table';
 import type { Plot } from './schema';
 import { renderGrid } from './table';
-
-export interface Drawing { image: Element; legend: LegendEntry[] }
 
 /// One function for a kind of plot: draws it for a width in pixels.
 const kinds: Record<Plot['kind'], (plot: Plot, width: number, colours: Colours) => Drawing> = {

@@ -135,8 +135,8 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
       if (refusal(method, s)) continue;
       SCOPED_TRACE(name_of(method));
       if (method == Method::winograd) ++by_winograd;
-      // Rounding errors of a sum grow like the root of its length, in units of 2^-24: found 0.3 of the root for the
-      // direct forms, 0.7 for Winograd, whose transforms have about 8 units of their own.
+      // Rounding errors of a sum grow like the root of its length, in units of 2^-24: found 0.3 of the root
+      // for the direct forms, 0.7 for Winograd, whose transforms have about 8 units of their own.
       const auto limit = [&](std::int64_t length) {
         const double root = std::sqrt(static_cast<double>(length));
         return (method == Method::winograd ? 12 + 1.5 * root : 2 + 0.75 * root) * 0x1p-24;
