@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "study/study.h"
+#include "train/memory.h"
 
 namespace paceline::study {
 namespace {
@@ -103,8 +104,7 @@ void label(Record& record, const Cell& cell) {
 void describe_without_plan(Record& record, const Runner& runner, const Cell& cell) {
   train::Options probe = cell.options;
   probe.global_batch = 0;
-  probe.local_batch = std::max<std::int64_t>(
-      {1, probe.shard, probe.batch_norm == engine::BatchNormMode::ghost ? probe.ghost_size : 1});
+  probe.local_batch = train::batch_unit(probe);
   try {
     const auto setup = train::inspect(probe, runner.backend);
     record.model = setup.model;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "study/study.h"
+#include "train/memory.h"
 
 namespace paceline::study {
 namespace {
@@ -19,13 +20,6 @@ Cell sweep_cell(const train::Options& base, std::int64_t batch, int repeat) {
 }
 
 double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
-
-/// The smallest batch that the options' own rules allow: shards and ghost groups must divide it.
-std::int64_t smallest_batch(const train::Options& options) {
-  const std::int64_t ghosts =
-      options.batch_norm == engine::BatchNormMode::ghost ? static_cast<std::int64_t>(options.ghost_size) : 1;
-  return std::max<std::int64_t>({1, options.shard, ghosts});
-}
 
 /// Why a batch cannot be measured; empty when it can. A batch that breaks a rule of the options is that
 /// cell's reason, not the end of the sweep.
@@ -49,8 +43,9 @@ std::string refusal(const train::Options& options, const train::Backend& backend
 std::vector<Cell> automatic_cells(const train::Options& base, const Axes& axes, const train::Backend& backend,
                                   std::int64_t samples) {
   std::vector<Cell> cells;
-  for (std::int64_t batch = std::max(smallest_batch(base), axes.batches.empty() ? 32 : axes.batches.front());;
-       batch *= axes.batch_factor) {
+  for (std::int64_t batch =
+           std::max(train::batch_unit(base), axes.batches.empty() ? 32 : axes.batches.front());
+       ; batch *= axes.batch_factor) {
     cells.push_back(sweep_cell(base, batch, 0));
     cells.back().skip = refusal(cells.back().options, backend, samples);
     if (!cells.back().skip.empty()) return cells;
@@ -62,7 +57,7 @@ std::vector<Cell> automatic_cells(const train::Options& base, const Axes& axes, 
 void add_largest(std::vector<Cell>& cells, const train::Options& base, const train::Backend& backend) {
   train::Options options = base;
   options.global_batch = 0;
-  options.local_batch = smallest_batch(base);
+  options.local_batch = train::batch_unit(base);
   const std::int64_t largest = train::largest_batch(options, backend);
   const auto same = [&](const Cell& cell) { return cell.options.local_batch == largest; };
   if (largest == 0 || std::any_of(cells.begin(), cells.end(), same)) return;
@@ -77,7 +72,7 @@ void add_largest(std::vector<Cell>& cells, const train::Options& base, const tra
 
 std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes, const train::Backend& backend) {
   train::Options probe = base;
-  probe.local_batch = smallest_batch(base);
+  probe.local_batch = train::batch_unit(base);
   probe.global_batch = 0;
   const std::int64_t samples = train::inspect(probe, backend).data.train_samples;
 

@@ -50,6 +50,11 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
 
 std::int64_t usable_memory_bytes() { return measure::available_memory_bytes() + measure::resident_bytes(); }
 
+std::int64_t batch_unit(const Options& options) {
+  const bool ghosts = options.batch_norm == engine::BatchNormMode::ghost;
+  return std::max<std::int64_t>({1, options.shard, ghosts ? options.ghost_size : 1});
+}
+
 std::int64_t largest_local_batch(Options options, const graph::Graph& graph, const data::Source& source,
                                  const Backend& backend, const Circumstances& circumstances,
                                  std::int64_t available_bytes, std::int64_t limit) {
@@ -59,10 +64,7 @@ std::int64_t largest_local_batch(Options options, const graph::Graph& graph, con
     return plan_run(options, resolve(options, circumstances), graph, source, backend).total_bytes() <=
            available_bytes;
   };
-  // Batches must keep the options' own rules (a shard or a ghost group divides them): go in those units.
-  const std::int64_t unit = std::max<std::int64_t>(
-      1, std::max<std::int64_t>(options.shard,
-                                options.batch_norm == engine::BatchNormMode::ghost ? options.ghost_size : 1));
+  const std::int64_t unit = batch_unit(options);
   // Shards a worker stay a power of two, so with --shard the search is over powers.
   if (options.shard > 0) {
     std::int64_t best = 0;

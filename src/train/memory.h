@@ -14,6 +14,9 @@ namespace paceline::train {
                                          const graph::Graph& graph, const data::Source& source,
                                          const Backend& backend);
 
+/// The unit in which local batches go by the options' own rules: a shard or a ghost group divides each.
+[[nodiscard]] std::int64_t batch_unit(const Options& options);
+
 /// The largest local batch, at most `limit`, whose plan is at most `available_bytes`; 0 when none is.
 /// Cost     about log2(limit) plans
 [[nodiscard]] std::int64_t largest_local_batch(Options options, const graph::Graph& graph,
