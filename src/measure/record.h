@@ -134,7 +134,7 @@ struct Record {
     std::int64_t bytes_sent = 0;      ///< by rank 0 in the window, counted by the communicator
     std::int64_t collectives = 0;
     std::optional<double>
-        memory_ceiling_gb_per_s;  ///< best busbw reached here at this message size, nothing else running
+        memory_ceiling_gb_per_s;  ///< busbw of a step's own buckets, nothing else running (median)
   } communication;
 
   std::vector<EpochRecord> epochs;
