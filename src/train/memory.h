@@ -9,10 +9,13 @@
 namespace paceline::train {
 
 /// By purpose: the engines' lines times the workers, loaders, partial sums of shards, the data set, the
-/// process.
+/// process (code, libraries, stacks and what its earlier plans and runs left in the heap).
 [[nodiscard]] graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved,
                                          const graph::Graph& graph, const data::Source& source,
                                          const Backend& backend);
+
+/// Tells the plans to come that this process has computed: what a first run adds, it holds already.
+void remember_run();
 
 /// The unit in which local batches go by the options' own rules: a shard or a ghost group divides each.
 [[nodiscard]] std::int64_t batch_unit(const Options& options);

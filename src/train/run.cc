@@ -351,6 +351,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   try {
     auto results = run_workers(job, communicators);
     if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
+    remember_run();
     complete_record(record, results, *communicators.front());
   } catch (const std::exception& error) {
     record.status = "failed";

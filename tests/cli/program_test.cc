@@ -189,6 +189,27 @@ TEST(Program, OneCellIsOneCell) {
   EXPECT_EQ(outcome.out.find("scale: 1 cell; records go to o/records"), 0u) << outcome.out.substr(0, 200);
 }
 
+TEST(Program, EveryCellOfASweepStaysWithinATenthOfItsMemoryPlan) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizers keep memory of their own";
+#endif
+  const Folder folder;
+  const auto outcome = run_program(
+      {"sweep", "--model", "resnet8-cifar", "--data", "synthetic,train=512,test=32", "--batches", "auto",
+       "--threads", "2", "--no-pin", "--repeats", "1", "--window-steps", "2", "--out", "o"},
+      {.directory = folder.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  int measured = 0;  // the first cell is the hardest: nothing has run before it
+  for (const auto& file : std::filesystem::directory_iterator(folder.path() / "o/records")) {
+    const auto record = measure::read_record(file.path());
+    if (!record.memory.peak_bytes) continue;  // not run, or the system does not let it be measured
+    ++measured;
+    const auto plan = static_cast<double>(record.memory.plan_bytes);
+    EXPECT_NEAR(static_cast<double>(*record.memory.peak_bytes) / plan, 1.0, 0.1) << record.id;
+  }
+  if (measured == 0) GTEST_SKIP() << "this system does not let a process start its peak memory anew";
+}
+
 TEST(Program, AStoppedSweepGoesOnWhereItWas) {
   const Folder folder;
   const Words words{"sweep",
