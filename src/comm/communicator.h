@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/error.h"
 
 namespace paceline::comm {
 
@@ -49,7 +50,7 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual std::string name() const = 0;  ///< "local"
+  [[nodiscard]] virtual std::string name() const = 0;  ///< "local", "mpi"
   /// What the all-reduce is: for tables and formulas.
   [[nodiscard]] virtual std::string algorithm() const = 0;
 
@@ -65,8 +66,14 @@ class Communicator {
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void barrier() = 0;
 
-  /// Tells every rank that this one has given up, and why.
-  virtual void abort(const std::string& reason) = 0;
+  /// Where this rank is, for others to say if it is lost: "backward" of update `step` (from 1). Costs a
+  /// store.
+  virtual void at(std::int64_t step, const char* phase) {
+    (void)step;
+    (void)phase;
+  }
+  /// Tells every rank that this one has given up, and why; `kind` is what the run ends with.
+  virtual void abort(const std::string& reason, base::ErrorKind kind = base::ErrorKind::comm) = 0;
   [[nodiscard]] virtual Traffic traffic() const = 0;
 };
 

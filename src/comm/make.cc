@@ -2,16 +2,19 @@
 
 #include "base/error.h"
 #include "comm/local/local.h"
+#include "comm/mpi/load.h"
 
 namespace paceline::comm {
 
 std::vector<std::unique_ptr<Communicator>> make_local(int ranks, LocalOptions options) {
   if (ranks < 1)
     base::fail(base::ErrorKind::usage, "workers: {} were asked for; at least 1 is needed", ranks);
-  auto group = std::make_shared<local::Group>(ranks, options.deadline);
+  auto group = std::make_shared<local::Group>(ranks, options.deadline, options.across);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < ranks; ++rank) communicators.push_back(local::join(group, rank));
   return communicators;
 }
+
+std::unique_ptr<Wire> open_mpi() { return mpi::open_wire(); }
 
 }  // namespace paceline::comm

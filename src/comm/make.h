@@ -7,15 +7,25 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/processes.h"
 
 namespace paceline::comm {
 
 struct LocalOptions {
   std::chrono::seconds deadline{60};  ///< a collective that takes longer is Error(comm)
+  /// The other processes of the run, each with as many ranks as this one; nullptr: there are none. Outlives
+  /// the communicators.
+  Across* across = nullptr;
 };
 
-/// `ranks` communicators that join the threads of this process; element r is for rank r and may be used by
-/// one thread. They share state: keep all of them alive until every rank is done.
+/// `ranks` communicators that join the threads of this process (and with `across` those of all processes);
+/// element r is for the process's rank r and may be used by one thread. They share state: keep all of them
+/// alive until every rank is done.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_local(int ranks, LocalOptions options = {});
+
+/// Joins the processes that a launcher started, through MPI. At most once in a process.
+///
+/// Errors   Error(comm): MPI is not installed, and what to install
+[[nodiscard]] std::unique_ptr<Wire> open_mpi();
 
 }  // namespace paceline::comm

@@ -25,7 +25,7 @@ class Faulty final : public Communicator {
     inner_.all_gather(mine, all);
   }
   void barrier() override { inner_.barrier(); }
-  void abort(const std::string& reason) override { inner_.abort(reason); }
+  void abort(const std::string& reason, base::ErrorKind kind) override { inner_.abort(reason, kind); }
   [[nodiscard]] Traffic traffic() const override { return inner_.traffic(); }
 
  private:

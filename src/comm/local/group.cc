@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <exception>
 #include <thread>
 
 #include "base/error.h"
@@ -21,6 +23,17 @@ void pause() {
 #else
   std::this_thread::yield();
 #endif
+}
+
+/// The text of an Error(comm), which only Across throws where this is asked; "" for anything else.
+std::string between_processes(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const base::Error& known) {
+    return known.kind() == base::ErrorKind::comm ? known.what() : "";
+  } catch (...) {
+    return "";
+  }
 }
 
 }  // namespace
@@ -43,8 +56,9 @@ std::string to_string(const Description& what) {
   return "?";
 }
 
-Group::Group(int ranks, std::chrono::milliseconds deadline)
+Group::Group(int ranks, std::chrono::milliseconds deadline, Across* across)
     : ranks_(ranks),
+      across_(across),
       deadline_(deadline),
       spins_(ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0),
       reductions_(ranks),
@@ -52,14 +66,29 @@ Group::Group(int ranks, std::chrono::milliseconds deadline)
       traffic_(static_cast<std::size_t>(ranks)) {
   base::expects(ranks >= 1, "ranks >= 1");
   for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<Progress>());
+  if (across_ == nullptr) return;
+  across_->on_failure([this](const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (!failed_) fail(reason);
+  });
+}
+
+Group::~Group() {
+  if (across_ == nullptr) return;
+  across_->on_failure({});
+  {
+    const std::lock_guard lock(mutex_);
+    across_stop_ = true;
+    across_wake_.notify_one();
+  }
+  if (across_thread_.joinable()) across_thread_.join();
 }
 
 OperationRef Group::post(int rank, std::span<float> values) {
   const std::lock_guard lock(mutex_);
   auto operation = arrive(reductions_, rank, {.kind = Kind::all_reduce, .count = values.size()},
                           {.source = values.data(), .target = values.data()});
-  if (operation->arrived == ranks_)
-    for (auto& progress : progress_) progress->wake.notify_one();
+  if (operation->arrived == ranks_) begin_reduction(operation);
   return operation;
 }
 
@@ -76,9 +105,14 @@ void Group::exchange(int rank, const Description& what, Place place, const Work&
   try {
     work(operation->places);
   } catch (...) {
+    // Of the half between processes the reason is known; anything else is this rank's own.
+    const auto reason = between_processes(std::current_exception());
     lock.lock();
     --operation->working;
-    if (!failed_) fail(fmt::format("rank {} could not do its part of {}", rank, to_string(what)));
+    if (!failed_)
+      fail(reason.empty()
+               ? fmt::format("rank {} could not do its part of {}", first_rank() + rank, to_string(what))
+               : reason);
     changed_.notify_all();
     throw;
   }
@@ -98,7 +132,9 @@ void Group::wait(Operation& operation) {
   std::unique_lock lock(mutex_);
   const auto settled = [&] { return operation.done || (failed_ && operation.working == 0); };
   if (!changed_.wait_for(lock, deadline_, settled)) {
-    if (!failed_) fail(late(operation));
+    // What goes between processes has a deadline of its own, and knows the name of who is late.
+    const bool under_way = across_ != nullptr && operation.arrived == ranks_;
+    if (!failed_ && !under_way) fail(late(operation));
     changed_.wait(lock, settled);  // bounded: a part that has begun runs to its end, no other begins
   }
   if (operation.done) return;
@@ -110,8 +146,8 @@ void Group::give_up(Operation& operation, int rank) noexcept {
   if (operation.done) return;
   if (!failed_)
     fail(fmt::format(
-        "rank {} left {} (number {}) before it was complete, most likely after an error of its own", rank,
-        to_string(operation.what), operation.sequence));
+        "rank {} left {} (number {}) before it was complete, most likely after an error of its own",
+        first_rank() + rank, to_string(operation.what), operation.sequence));
   changed_.wait(lock, [&] { return operation.working == 0; });
 }
 
@@ -147,11 +183,65 @@ void Group::serve(int rank) {
     traffic.bytes_sent += moved;
     --operation->working;
     if (++operation->finished == ranks_) {
-      operation->done_at = base::Clock::now();
-      operation->done.store(true, std::memory_order_release);
-      reductions_.drop_done();
-      changed_.notify_all();
+      if (across_ == nullptr) {
+        finish_reduction(*operation);
+      } else {
+        summed_.push_back(operation);
+        across_wake_.notify_one();
+      }
+      if (failed_) changed_.notify_all();
     } else if (failed_ && operation->working == 0) {
+      changed_.notify_all();
+    }
+  }
+}
+
+void Group::begin_reduction(const OperationRef& operation) {
+  if (across_ != nullptr && !across_thread_.joinable())
+    across_thread_ = std::thread([this] { serve_across(); });
+  if (ranks_ > 1) {
+    for (auto& progress : progress_) progress->wake.notify_one();
+    return;
+  }
+  summed_.push_back(operation);  // one rank alone has nothing to add up here
+  across_wake_.notify_one();
+}
+
+void Group::finish_reduction(Operation& operation) {
+  operation.done_at = base::Clock::now();
+  operation.done.store(true, std::memory_order_release);
+  reductions_.drop_done();
+  changed_.notify_all();
+}
+
+void Group::serve_across() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    across_wake_.wait(lock, [&] { return across_stop_ || (!failed_ && !summed_.empty()); });
+    if (across_stop_) return;
+    const OperationRef operation = summed_.front();
+    summed_.pop_front();
+    ++operation->working;
+    lock.unlock();
+
+    const auto target = [&](std::size_t rank) { return static_cast<float*>(operation->places[rank].target); };
+    const std::size_t count = operation->what.count;
+    std::string failure;
+    try {
+      across_->all_reduce(std::span(target(0), count));
+      for (std::size_t rank = 1; rank < operation->places.size(); ++rank)
+        std::copy_n(target(0), count, target(rank));
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+
+    lock.lock();
+    --operation->working;
+    if (failure.empty()) {
+      if (ranks_ == 1) ++traffic_[0].collectives;
+      finish_reduction(*operation);
+    } else {
+      if (!failed_) fail(failure);
       changed_.notify_all();
     }
   }
@@ -160,15 +250,20 @@ void Group::serve(int rank) {
 void Group::stop(int rank) noexcept {
   const std::lock_guard lock(mutex_);
   if (!failed_ && !(reductions_.open.empty() && exchanges_.open.empty()))
-    fail(fmt::format("rank {} has ended while others wait for it", rank));
+    fail(fmt::format("rank {} has ended while others wait for it", first_rank() + rank));
   auto& mine = *progress_[static_cast<std::size_t>(rank)];
   mine.stop = true;
   mine.wake.notify_one();
 }
 
-void Group::abort(int rank, const std::string& reason) {
-  const std::lock_guard lock(mutex_);
-  if (!failed_) fail(fmt::format("rank {} gave up: {}", rank, reason));
+void Group::abort(int rank, const std::string& reason, base::ErrorKind kind) {
+  const auto text = fmt::format("rank {} gave up: {}", first_rank() + rank, reason);
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return;
+    fail(text);
+  }
+  if (across_ != nullptr) across_->fail(text, kind);
 }
 
 void Group::check() const {
@@ -177,8 +272,14 @@ void Group::check() const {
 }
 
 Traffic Group::traffic(int rank) const {
+  // What went between processes went on behalf of all the group's ranks: it is counted once, at the first.
+  const Traffic between = across_ != nullptr && rank == 0 ? across_->traffic() : Traffic{};
   const std::lock_guard lock(mutex_);
-  return traffic_[static_cast<std::size_t>(rank)];
+  Traffic sum = traffic_[static_cast<std::size_t>(rank)];
+  sum.steps += between.steps;
+  sum.bytes_sent += between.bytes_sent;
+  sum.bytes_received += between.bytes_received;
+  return sum;
 }
 
 void Group::count(int rank, const Traffic& more) {
@@ -208,7 +309,7 @@ OperationRef Group::arrive(Channel& channel, int rank, const Description& what, 
     fail(fmt::format(
         "rank {} calls {} where an earlier rank called {} (number {} of its kind); all ranks must call "
         "the same collectives with the same sizes in the same order",
-        rank, to_string(what), to_string(operation->what), sequence));
+        first_rank() + rank, to_string(what), to_string(operation->what), sequence));
     throw_if_failed();
   }
   operation->places[me] = place;
@@ -224,14 +325,15 @@ void Group::fail(std::string text) {
 }
 
 void Group::throw_if_failed() const {
-  if (failed_) throw base::Error(base::ErrorKind::comm, "local communicator: " + failure_);
+  if (!failed_) return;
+  throw base::Error(base::ErrorKind::comm, across_ == nullptr ? "local communicator: " + failure_ : failure_);
 }
 
 std::string Group::late(const Operation& operation) const {
   const double seconds = std::chrono::duration<double>(deadline_).count();
   std::vector<int> missing;
   for (int rank = 0; rank < ranks_; ++rank)
-    if (!operation.came[static_cast<std::size_t>(rank)]) missing.push_back(rank);
+    if (!operation.came[static_cast<std::size_t>(rank)]) missing.push_back(first_rank() + rank);
   if (missing.empty())
     return fmt::format(
         "{} (number {}) was not complete within {} s although every rank has come; the machine is "

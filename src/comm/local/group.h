@@ -10,6 +10,12 @@
 /// bring the same Description, and the last to come starts the work. A failure (abort, mismatch, deadline) is
 /// final for the group: no work starts after it, all waiting ranks are woken, and every call throws it.
 ///
+/// The group may be one process of several (Across). Then a collective has a second half: what the group's
+/// ranks have joined goes across, and what comes back goes to all of them. Reductions are handed, in order,
+/// to a thread of the group that does this half, so the next one is summed inside the process meanwhile;
+/// exchanges do it in the thread of the last to come. Ranks are counted from 0 inside the group; sentences
+/// name them as the run does.
+///
 /// Threads  all functions may be called from any thread; one mutex guards all state, and is never held while
 /// data
 ///          is moved
@@ -26,8 +32,10 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "comm/across.h"
 #include "comm/communicator.h"
 
 namespace paceline::comm::local {
@@ -76,9 +84,18 @@ using OperationRef =
 
 class Group {
  public:
-  Group(int ranks, std::chrono::milliseconds deadline);
+  /// `across` joins this group with those of other processes, of as many ranks each; nullptr: there are none.
+  /// It outlives the group.
+  Group(int ranks, std::chrono::milliseconds deadline, Across* across = nullptr);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
 
   [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] Across* across() const { return across_; }
+  /// The run's number of the group's rank 0, and of all ranks together.
+  [[nodiscard]] int first_rank() const { return across_ == nullptr ? 0 : across_->process() * ranks_; }
+  [[nodiscard]] int world() const { return across_ == nullptr ? ranks_ : across_->processes() * ranks_; }
 
   /// Asynchronous all-reduce: announces this rank's buffer. The progress threads do the rest.
   [[nodiscard]] OperationRef post(int rank, std::span<float> values);
@@ -98,7 +115,7 @@ class Group {
   void serve(int rank);
   void stop(int rank) noexcept;
 
-  void abort(int rank, const std::string& reason);
+  void abort(int rank, const std::string& reason, base::ErrorKind kind);
   /// Throws the group's failure, if there is one.
   void check() const;
 
@@ -119,6 +136,11 @@ class Group {
     bool stop = false;
   };
 
+  /// What the thread for reductions between processes runs.
+  void serve_across();
+  void begin_reduction(const OperationRef& operation);  ///< all ranks have come; mutex held
+  void finish_reduction(Operation& operation);          ///< mutex held
+
   // All with the mutex held.
   OperationRef arrive(Channel& channel, int rank, const Description& what, Place place);
   void fail(std::string text);
@@ -126,6 +148,7 @@ class Group {
   [[nodiscard]] std::string late(const Operation& operation) const;
 
   const int ranks_;
+  Across* const across_;
   const std::chrono::milliseconds deadline_;
   const int spins_;  ///< how often a waiting rank looks before it sleeps; none with more ranks than cores
 
@@ -137,6 +160,11 @@ class Group {
   std::vector<Traffic> traffic_;                     ///< [rank]
   bool failed_ = false;
   std::string failure_;
+
+  std::deque<OperationRef> summed_;  ///< reductions whose first half is done, to go across
+  std::condition_variable across_wake_;
+  bool across_stop_ = false;
+  std::thread across_thread_;  ///< made at the first reduction, by a rank's thread: it inherits its cores
 };
 
 }  // namespace paceline::comm::local

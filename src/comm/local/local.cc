@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "comm/tree.h"
@@ -72,10 +73,15 @@ class Local final : public Communicator {
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
 
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return group_->ranks(); }
-  [[nodiscard]] std::string name() const override { return "local"; }
-  [[nodiscard]] std::string algorithm() const override { return "direct (shared memory)"; }
+  [[nodiscard]] int rank() const override { return group_->first_rank() + rank_; }
+  [[nodiscard]] int size() const override { return group_->world(); }
+  [[nodiscard]] std::string name() const override { return across() == nullptr ? "local" : across()->name(); }
+  [[nodiscard]] std::string algorithm() const override {
+    constexpr const char* kInside = "direct (shared memory)";
+    if (across() == nullptr) return kInside;
+    if (group_->ranks() == 1) return across()->algorithm();
+    return std::string(kInside) + ", then " + across()->algorithm();
+  }
 
   std::unique_ptr<Pending> all_reduce(std::span<float> values) override {
     if (size() == 1) {
@@ -83,7 +89,7 @@ class Local final : public Communicator {
       group_->count(rank_, {.collectives = 1});
       return std::make_unique<Complete>();
     }
-    if (!progress_.joinable())
+    if (!progress_.joinable() && group_->ranks() > 1)
       progress_ = std::thread([group = group_.get(), rank = rank_] { group->serve(rank); });
     return std::make_unique<Reduction>(group_, rank_, values);
   }
@@ -91,14 +97,16 @@ class Local final : public Communicator {
   void all_reduce(std::span<double> values, Reduce reduce) override {
     const Description what{.kind = Kind::small_reduce, .count = values.size(), .reduce = reduce};
     group_->exchange(rank_, what, {values.data(), values.data()}, [&](const std::vector<Place>& places) {
-      std::vector<double> column(places.size());
+      std::vector<double> column(places.size()), result(values.size());
       for (std::size_t i = 0; i < values.size(); ++i) {
         for (std::size_t r = 0; r < places.size(); ++r)
           column[r] = static_cast<const double*>(places[r].source)[i];
-        const double result = tree_fold<double>(
+        result[i] = tree_fold<double>(
             column, [&](double left, double right) { return combine(reduce, left, right); });
-        for (const Place& place : places) static_cast<double*>(place.target)[i] = result;
       }
+      if (across() != nullptr) across()->all_reduce(result, reduce);
+      for (const Place& place : places)
+        std::copy(result.begin(), result.end(), static_cast<double*>(place.target));
     });
     const auto bytes = static_cast<std::int64_t>(values.size_bytes());
     count_exchange(bytes, bytes);
@@ -108,13 +116,17 @@ class Local final : public Communicator {
     base::expects(root >= 0 && root < size(), "0 <= root < size");
     const Description what{.kind = Kind::broadcast, .count = bytes.size(), .root = root};
     group_->exchange(rank_, what, {bytes.data(), bytes.data()}, [&](const std::vector<Place>& places) {
+      const int ranks = group_->ranks();
+      const bool mine = root / ranks == group_->first_rank() / ranks;
+      const auto from = static_cast<std::size_t>(mine ? root % ranks : 0);
+      if (across() != nullptr)
+        across()->broadcast({static_cast<std::byte*>(places[from].target), bytes.size()}, root / ranks);
       for (std::size_t r = 0; r < places.size(); ++r)
-        if (static_cast<int>(r) != root)
-          copy(places[r].target, places[static_cast<std::size_t>(root)].source, bytes.size());
+        if (r != from) copy(places[r].target, places[from].target, bytes.size());
     });
     const auto count = static_cast<std::int64_t>(bytes.size());
-    if (rank_ == root)
-      count_exchange(count * (size() - 1), 0);
+    if (rank() == root)
+      count_exchange(count * (group_->ranks() - 1), 0);
     else
       count_exchange(0, count);
   }
@@ -124,29 +136,40 @@ class Local final : public Communicator {
                   "all.size() == size() * mine.size()");
     const Description what{.kind = Kind::all_gather, .count = mine.size()};
     group_->exchange(rank_, what, {mine.data(), all.data()}, [&](const std::vector<Place>& places) {
-      for (const Place& place : places)
-        for (std::size_t r = 0; r < places.size(); ++r)
-          copy(static_cast<std::byte*>(place.target) + r * mine.size(), places[r].source, mine.size());
+      // The first rank's result is made whole, then copied to the others.
+      const auto begin = static_cast<std::size_t>(group_->first_rank()) * mine.size();
+      auto* const whole = static_cast<std::byte*>(places[0].target);
+      for (std::size_t r = 0; r < places.size(); ++r)
+        copy(whole + begin + r * mine.size(), places[r].source, mine.size());
+      if (across() != nullptr)
+        across()->all_gather({whole + begin, places.size() * mine.size()}, {whole, all.size()});
+      for (std::size_t r = 1; r < places.size(); ++r) copy(places[r].target, whole, all.size());
     });
-    const auto moved = static_cast<std::int64_t>(mine.size()) * (size() - 1);
+    const auto moved = static_cast<std::int64_t>(mine.size()) * (group_->ranks() - 1);
     count_exchange(moved, moved);
   }
 
   void barrier() override {
-    group_->exchange(rank_, {.kind = Kind::barrier}, {}, [](const std::vector<Place>&) {});
+    group_->exchange(rank_, {.kind = Kind::barrier}, {}, [&](const std::vector<Place>&) {
+      if (across() != nullptr) across()->barrier();
+    });
     count_exchange(0, 0);
   }
 
-  void abort(const std::string& reason) override { group_->abort(rank_, reason); }
+  void abort(const std::string& reason, base::ErrorKind kind) override { group_->abort(rank_, reason, kind); }
+  void at(std::int64_t step, const char* phase) override {
+    if (rank_ == 0 && across() != nullptr) across()->at(step, phase);
+  }
   [[nodiscard]] Traffic traffic() const override { return group_->traffic(rank_); }
 
  private:
+  [[nodiscard]] Across* across() const { return group_->across(); }
   static void copy(void* target, const void* source, std::size_t bytes) {
     if (bytes > 0 && target != source) std::memcpy(target, source, bytes);
   }
   /// `sent` and `received` as if each rank moved its own part: the work is done by whoever came last.
   void count_exchange(std::int64_t sent, std::int64_t received) {
-    const bool alone = size() == 1;
+    const bool alone = group_->ranks() == 1;
     group_->count(rank_, {.collectives = 1,
                           .steps = alone ? 0 : 1,
                           .bytes_sent = alone ? 0 : sent,

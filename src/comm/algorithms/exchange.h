@@ -1,0 +1,51 @@
+#pragma once
+
+/// The all-reduce between processes that can only send messages. The essay is in exchange.cc; steps and bytes
+/// of every algorithm are in docs/collectives.md.
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "base/buffer.h"
+#include "comm/wire.h"
+
+namespace paceline::comm {
+
+/// Carries out one round of messages of its channel, or throws: what the algorithms below are written with.
+using Round = std::function<void(std::span<const Send>, std::span<const Receive>)>;
+
+/// What a process gave to others and got from them.
+struct Moved {
+  std::int64_t rounds = 0;
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+};
+
+/// Room for what comes in before it is summed. Grows to the largest call and stays.
+class ExchangeRoom {
+ public:
+  /// `count` parts of `bytes` each; the contents of earlier parts are lost.
+  [[nodiscard]] std::span<std::byte> take(std::size_t count, std::size_t bytes);
+
+ private:
+  base::Buffer buffer_;
+};
+
+/// Sums `values` over `processes` in the tree's order (comm/tree.h), in place: every process ends with the
+/// same bits.
+///
+/// Cost     at most kExchangeSmall bytes: 1 round, (P-1) X bytes; more: 1 round a block and one besides,
+///          2 (P-1)/P X bytes
+Moved exchange_all_reduce(std::span<float> values, int process, int processes, ExchangeRoom& room,
+                          const Round& round);
+
+/// Every process's `mine`, in the order of processes. `mine` may lie in `all` at its own place.
+/// Cost     1 round, (P-1) |mine| bytes
+Moved exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,
+                          int processes, const Round& round);
+
+inline constexpr std::size_t kExchangeSmall = 8192;                  ///< bytes
+inline constexpr std::size_t kExchangeBlock = std::size_t{1} << 20;  ///< bytes
+
+}  // namespace paceline::comm

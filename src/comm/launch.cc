@@ -1,0 +1,65 @@
+#include "comm/launch.h"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace paceline::comm {
+namespace {
+
+/// How one launcher says who a process is. In the order in which they are believed: mpirun inside a Slurm
+/// allocation sets its own variables beside Slurm's, and its own are right.
+struct Convention {
+  const char* name;
+  const char* rank;
+  const char* size;
+  const char* only_with;  ///< must be set besides; nullptr: nothing
+};
+constexpr std::array kConventions{
+    Convention{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr},
+    Convention{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
+    Convention{"PMIx", "PMIX_RANK", nullptr, nullptr},
+    Convention{"the environment", "RANK", "WORLD_SIZE", nullptr},
+};
+
+constexpr int kUnset = -1;
+
+/// The variable as a number, kUnset where it is not set.
+int number(const Environment& environment, const char* name, int least) {
+  const char* text = environment(name);
+  if (text == nullptr || *text == '\0') return kUnset;
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stopped, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stopped != end || value < least)
+    base::fail(base::ErrorKind::usage,
+               "the environment variable {} must be a whole number of at least {}, is '{}'; a launcher sets "
+               "it: unset it to start alone",
+               name, least, text);
+  return value;
+}
+
+}  // namespace
+
+Launch read_launch(const Environment& environment) {
+  for (const auto& how : kConventions) {
+    if (how.only_with != nullptr && environment(how.only_with) == nullptr) continue;
+    const int size = how.size == nullptr ? kUnset : number(environment, how.size, 1);
+    if (how.size != nullptr && size == kUnset) continue;
+    const int rank = number(environment, how.rank, 0);
+    if (rank == kUnset && (how.size == nullptr || size == 1)) continue;
+    if (rank == kUnset)
+      base::fail(base::ErrorKind::usage, "{} is set but {} is not; set both for each process, or neither",
+                 how.size, how.rank);
+    if (size != kUnset && rank >= size)
+      base::fail(base::ErrorKind::usage, "{} {} must be below {} {}", how.rank, rank, how.size, size);
+    return {.by = std::string(how.name) + " (" + (how.size == nullptr ? how.rank : how.size) + ")",
+            .process = rank,
+            .processes = size == kUnset ? 0 : size};
+  }
+  return {};
+}
+
+}  // namespace paceline::comm

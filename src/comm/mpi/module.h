@@ -1,0 +1,17 @@
+#pragma once
+
+/// What the module paceline_mpi.so and the program agree on.
+
+#include "comm/wire.h"
+
+extern "C" {
+/// Starts MPI in this process; at most once. Errors: Error(comm).
+paceline::comm::Wire* paceline_open_mpi();
+}
+
+namespace paceline::comm::mpi {
+
+inline constexpr const char* kModuleFile = "paceline_mpi.so";
+inline constexpr const char* kModuleEntry = "paceline_open_mpi";
+
+}  // namespace paceline::comm::mpi

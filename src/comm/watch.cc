@@ -1,0 +1,409 @@
+#include "comm/watch.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <utility>
+
+// The lines, each ended by '\n':
+//   hello TOKEN PROCESS HOST   the first one of a process
+//   at STEP PHASE              a heartbeat; STEP counts from 1, 0 before the first step
+//   beat                       process 0's own heartbeat
+//   failed KIND TEXT           from a process to 0, and from 0 to all
+//   heard                      process 0 has noted the sender's failure
+//   bye                        the end of the connection is no loss
+
+namespace paceline::comm {
+namespace {
+
+using base::Clock;
+using std::chrono::milliseconds;
+
+std::string host_name() {
+  char name[64] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// A descriptor that closes itself.
+class Socket {
+ public:
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  ~Socket() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  [[nodiscard]] int get() const { return descriptor_; }
+  [[nodiscard]] int release() { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_;
+};
+
+int new_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+bool wait_for(int socket, short event, milliseconds longest) {
+  pollfd waiting{socket, event, 0};
+  return ::poll(&waiting, 1, static_cast<int>(longest.count())) > 0;
+}
+
+/// A connection to `ipv4`, or -1.
+int connect_to(std::uint32_t ipv4, std::uint16_t port, milliseconds longest) {
+  Socket socket(new_socket());
+  if (socket.get() < 0) return -1;
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = ipv4;
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, longest)) return -1;
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return -1;
+  }
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return socket.release();
+}
+
+Address listen_anywhere(int& listener) {
+  Address address;
+  std::random_device random;
+  address.token = (std::uint64_t{random()} << 32) | random();
+  std::strncpy(address.host, host_name().c_str(), sizeof address.host - 1);
+  Socket socket(new_socket());
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_ANY);
+  socklen_t size = sizeof here;
+  if (socket.get() < 0 || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
+    base::fail(base::ErrorKind::comm, "heartbeats: no port could be opened on {}: {}", address.host,
+               std::strerror(errno));
+  address.port = ntohs(here.sin_port);
+  listener = socket.release();
+  ifaddrs* list = nullptr;
+  std::size_t count = 0;
+  if (::getifaddrs(&list) != 0) return address;
+  for (const ifaddrs* one = list; one != nullptr && count < std::size(address.ipv4); one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    const auto ipv4 = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
+    if (ipv4 != htonl(INADDR_LOOPBACK)) address.ipv4[count++] = ipv4;
+  }
+  ::freeifaddrs(list);
+  return address;
+}
+
+/// Sends all of `text`; a few hundred bytes always fit a connection's buffer unless the other side is stuck.
+void write_line(int socket, std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text += '\n';
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const auto sent = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent <= 0) return;  // full or broken: the reading side finds out
+    rest.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+/// The first word of `line`, which is cut off it.
+std::string_view word_of(std::string_view& line) {
+  const auto space = line.find(' ');
+  const auto word = line.substr(0, space);
+  line = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
+  return word;
+}
+
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// A line that comes within `longest`, or nothing. For the greeting: byte by byte, so nothing behind it is
+/// lost.
+std::optional<std::string> read_line(int socket, milliseconds longest) {
+  std::string line;
+  const auto until = Clock::now() + longest;
+  while (line.size() < 200) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    if (left.count() <= 0 || !wait_for(socket, POLLIN, left)) return std::nullopt;
+    char letter = 0;
+    if (::recv(socket, &letter, 1, 0) <= 0) return std::nullopt;
+    if (letter == '\n') return line;
+    line += letter;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Watch::Watch(int processes, WatchOptions options) : process_(0), options_(options) {
+  address_ = listen_anywhere(listener_);
+  for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
+}
+
+Watch::Watch(int process, const Address& address, WatchOptions options)
+    : process_(process), options_(options), address_(address) {
+  const auto host = host_name();
+  std::vector<std::uint32_t> candidates;
+  if (host == address.host) candidates.push_back(htonl(INADDR_LOOPBACK));
+  for (const auto ipv4 : address.ipv4)
+    if (ipv4 != 0) candidates.push_back(ipv4);
+  int socket = -1;
+  for (const auto ipv4 : candidates) {
+    socket = connect_to(ipv4, address.port, milliseconds(3000));
+    if (socket >= 0) break;
+  }
+  if (socket < 0)
+    base::fail(base::ErrorKind::comm,
+               "heartbeats: process {} on {} cannot reach process 0 on {} (port {}); is a firewall between "
+               "them?",
+               process, host, address.host, address.port);
+  peers_.push_back({.process = 0, .socket = socket, .host = address.host});
+  write_line(socket, fmt::format("hello {} {} {}", address.token, process, host));
+}
+
+Watch::~Watch() {
+  if (thread_.joinable()) {
+    const char byte = 'e';
+    [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
+    thread_.join();
+  }
+  for (auto& peer : peers_) {
+    send(peer, "bye");
+    if (peer.socket >= 0) ::close(peer.socket);
+  }
+  for (const int descriptor : {listener_, wake_[0], wake_[1]})
+    if (descriptor >= 0) ::close(descriptor);
+}
+
+void Watch::start(Callbacks callbacks) {
+  callbacks_ = std::move(callbacks);
+  if (process_ == 0) accept_all();
+  for (auto& peer : peers_) peer.heard = Clock::now();
+  if (::pipe2(wake_, O_CLOEXEC) != 0)
+    base::fail(base::ErrorKind::comm, "heartbeats: no pipe could be made: {}", std::strerror(errno));
+  thread_ = std::thread([this] { serve(); });
+}
+
+void Watch::accept_all() {
+  const auto until = Clock::now() + options_.connecting;
+  for (std::size_t connected = 0; connected < peers_.size();) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    if (left.count() <= 0 || !wait_for(listener_, POLLIN, left)) {
+      std::string missing;
+      for (const auto& peer : peers_)
+        if (peer.socket < 0) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", peer.process);
+      base::fail(base::ErrorKind::comm,
+                 "heartbeats: process {} did not reach process 0 on {} (port {}) within {} s; is a firewall "
+                 "between them?",
+                 missing, address_.host, address_.port, options_.connecting.count() / 1000);
+    }
+    Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0) continue;
+    const auto greeting = read_line(socket.get(), milliseconds(2000));
+    if (!greeting) continue;
+    std::string_view words = *greeting;
+    const bool ours = word_of(words) == "hello" && number_of(word_of(words)) == address_.token;
+    const auto process = ours ? number_of(word_of(words)) : std::nullopt;
+    if (!process || *process < 1 || *process > peers_.size()) continue;
+    Peer& peer = peers_[static_cast<std::size_t>(*process) - 1];
+    if (peer.socket >= 0) continue;
+    peer.host = words;
+    peer.socket = socket.release();
+    ++connected;
+  }
+}
+
+void Watch::at(std::int64_t step, const char* phase) {
+  step_.store(step, std::memory_order_relaxed);
+  phase_.store(phase, std::memory_order_relaxed);
+}
+
+std::string Watch::heartbeat() const {
+  if (process_ == 0) return "beat";
+  const char* phase = phase_.load(std::memory_order_relaxed);
+  if (phase == nullptr) return "at 0 the start";
+  return fmt::format("at {} {}", step_.load(std::memory_order_relaxed), phase);
+}
+
+void Watch::serve() {
+  auto next_beat = Clock::now();
+  while (true) {
+    std::vector<pollfd> waiting{{wake_[0], POLLIN, 0}};
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& peer : peers_) waiting.push_back({peer.socket, POLLIN, 0});  // poll() ignores -1
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(next_beat - Clock::now());
+    ::poll(waiting.data(), waiting.size(), std::max(0, static_cast<int>(left.count()) + 1));
+    if (waiting[0].revents != 0) return;
+    for (std::size_t i = 0; i < peers_.size(); ++i)
+      if (waiting[i + 1].revents != 0) read_from(peers_[i]);
+    if (Clock::now() < next_beat) continue;
+    next_beat = Clock::now() + options_.beat;
+    send_all(heartbeat());
+    for (auto& peer : peers_) look_for_silence(peer);
+  }
+}
+
+void Watch::read_from(Peer& peer) {
+  char bytes[4096];
+  const auto count = ::recv(peer.socket, bytes, sizeof bytes, MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0) {
+    {
+      const std::lock_guard lock(mutex_);
+      ::close(peer.socket);
+      peer.socket = -1;
+    }
+    if (!peer.left) lose(peer, "its process ended without a word");
+    return;
+  }
+  peer.incoming.append(bytes, static_cast<std::size_t>(count));
+  for (auto end = peer.incoming.find('\n'); end != std::string::npos; end = peer.incoming.find('\n')) {
+    const std::string line = peer.incoming.substr(0, end);
+    peer.incoming.erase(0, end + 1);
+    take(peer, line);
+  }
+}
+
+void Watch::take(Peer& peer, std::string_view line) {
+  const auto what = word_of(line);
+  {
+    const std::lock_guard lock(mutex_);
+    peer.heard = Clock::now();
+    peer.warned = false;
+    if (what == "bye") peer.left = true;
+    if (what == "heard") heard_ = true;
+    if (what == "at") {
+      const auto step = word_of(line);
+      peer.place = step == "0" ? std::string(line) : fmt::format("{} of step {}", line, step);
+    }
+  }
+  if (what != "failed") return;
+  const auto kind = number_of(word_of(line)).value_or(static_cast<std::uint64_t>(base::ErrorKind::comm));
+  const Failure failure{.kind = static_cast<base::ErrorKind>(kind), .text = std::string(line)};
+  if (process_ == 0) send(peer, "heard");
+  report(failure);
+}
+
+void Watch::look_for_silence(Peer& peer) {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    if (peer.socket < 0 || peer.left) return;
+    const auto silence = Clock::now() - peer.heard;
+    if (silence < options_.silent || peer.warned) {
+      if (silence < options_.deadline) return;
+    } else {
+      peer.warned = true;
+      text = fmt::format("nothing has been heard for {:.0f} s of {}; it is given up after {:.0f} s",
+                         base::seconds(silence), describe_locked(peer.process),
+                         std::chrono::duration<double>(options_.deadline).count());
+    }
+  }
+  if (!text.empty()) {
+    if (process_ == 0 && callbacks_.warn) callbacks_.warn(text);
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    peer.left = true;  // said once
+  }
+  lose(peer, fmt::format("nothing has been heard of it for {:.0f} s",
+                         std::chrono::duration<double>(options_.deadline).count()));
+}
+
+void Watch::lose(Peer& peer, const std::string& how) {
+  report({.kind = base::ErrorKind::comm, .text = fmt::format("{} is lost: {}", describe(peer.process), how)});
+}
+
+void Watch::report(const Failure& failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = failure;
+  }
+  if (process_ == 0) send_all(fmt::format("failed {} {}", static_cast<int>(failure.kind), failure.text));
+  if (callbacks_.on_failure) callbacks_.on_failure(failure);
+}
+
+void Watch::fail(const Failure& failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = failure;
+    own_ = true;
+  }
+  send_all(fmt::format("failed {} {}", static_cast<int>(failure.kind), failure.text));
+}
+
+std::optional<Failure> Watch::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool Watch::failure_is_own() const {
+  const std::lock_guard lock(mutex_);
+  return failure_ && own_;
+}
+
+bool Watch::wait_until_heard(milliseconds longest) {
+  const auto until = Clock::now() + longest;
+  while (process_ != 0) {
+    {
+      const std::lock_guard lock(mutex_);
+      const bool gone = peers_.front().left || peers_.front().socket < 0;
+      if (gone || Clock::now() > until) return heard_;
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return true;
+}
+
+std::string Watch::describe(int process) const {
+  const std::lock_guard lock(mutex_);
+  return describe_locked(process);
+}
+
+std::string Watch::describe_locked(int process) const {
+  const auto who = callbacks_.ranks_of ? callbacks_.ranks_of(process) : fmt::format("process {}", process);
+  for (const auto& peer : peers_) {
+    if (peer.process != process) continue;
+    return fmt::format("{} on host {} (last in {})", who, peer.host,
+                       peer.place.empty() ? "the start" : peer.place);
+  }
+  return who;
+}
+
+void Watch::send(Peer& peer, const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  if (peer.socket >= 0) write_line(peer.socket, line);
+}
+
+void Watch::send_all(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& peer : peers_)
+    if (peer.socket >= 0) write_line(peer.socket, line);
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,129 @@
+#pragma once
+
+/// Who is still there: a line of its own between process 0 and every other one, beside the messages of the
+/// collectives, which say nothing about a process that sends none.
+///
+/// A TCP connection a process, held by a thread that sends a heartbeat each second: the step and the phase in
+/// which the process's first rank is. A process that dies is noticed at once (its connection ends without a
+/// farewell), one that was stopped when its heartbeats fail to come. Process 0 finds out, tells all others,
+/// and says it.
+///
+/// Threads  any
+/// Lifetime made by all processes together; destroying it says farewell
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace paceline::comm {
+
+struct WatchOptions {
+  std::chrono::milliseconds beat{1000};
+  std::chrono::milliseconds silent{5000};     ///< without a heartbeat: said
+  std::chrono::milliseconds deadline{60000};  ///< without a heartbeat: lost
+  std::chrono::milliseconds connecting{20000};
+};
+
+/// How a run ended that failed: the kind is the exit code everywhere.
+struct Failure {
+  base::ErrorKind kind = base::ErrorKind::comm;
+  std::string text;
+};
+
+/// Where process 0 is to be found: what it sends to the others before anything else.
+struct Address {
+  std::uint64_t token = 0;  ///< so that nobody else is taken for a process of this run
+  std::uint16_t port = 0;
+  char host[64] = {};
+  std::uint32_t ipv4[8] = {};  ///< of its interfaces, network order; 0: none
+};
+
+class Watch {
+ public:
+  /// Process 0 first makes its end and gives `address()` to the others; they are made with that address.
+  Watch(int processes, WatchOptions options);                        ///< process 0
+  Watch(int process, const Address& address, WatchOptions options);  ///< the others: connects
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  [[nodiscard]] const Address& address() const { return address_; }
+  /// `ranks_of(process)`: how a process is called in sentences, "rank 3" or "ranks 6 to 7". `on_failure` is
+  /// called once, from the watch's thread, with a failure of another process; `warn` with what is worth
+  /// saying (process 0). Process 0 waits here until all others are connected. Errors   Error(comm) naming who
+  /// did not come
+  struct Callbacks {
+    std::function<std::string(int process)> ranks_of;
+    std::function<void(const Failure&)> on_failure;
+    std::function<void(const std::string&)> warn;
+  };
+  void start(Callbacks callbacks);
+
+  /// What the next heartbeats carry.
+  void at(std::int64_t step, const char* phase);
+  /// This process has failed: tells the others.
+  void fail(const Failure& failure);
+  /// The first failure that this process knows of, its own or another's; and which of the two.
+  [[nodiscard]] std::optional<Failure> failure() const;
+  [[nodiscard]] bool failure_is_own() const;
+  /// "rank 3 on host b (last in backward of step 97)"
+  [[nodiscard]] std::string describe(int process) const;
+  /// For a process that failed: waits until process 0 has left (it may have a record to write, and launchers
+  /// end all processes when one of them ends with an error), at most `longest`. True when it has taken note
+  /// before.
+  bool wait_until_heard(std::chrono::milliseconds longest);
+
+ private:
+  struct Peer {
+    int process = 0;
+    int socket = -1;
+    std::string host;
+    std::string incoming;  ///< the begin of a line
+    std::string place;     ///< "backward of step 97"; empty before the first heartbeat
+    base::TimePoint heard{};
+    bool left = false;    ///< said farewell
+    bool warned = false;  ///< that nothing is heard of it
+  };
+
+  void accept_all();
+  void serve();
+  void read_from(Peer& peer);
+  void take(Peer& peer, std::string_view line);
+  void look_for_silence(Peer& peer);
+  void lose(Peer& peer, const std::string& how);
+  void report(const Failure& failure);
+  void send(Peer& peer, const std::string& line);
+  void send_all(const std::string& line);
+  [[nodiscard]] std::string describe_locked(int process) const;
+  [[nodiscard]] std::string heartbeat() const;
+
+  const int process_;
+  const WatchOptions options_;
+  Address address_;
+  Callbacks callbacks_;
+  int listener_ = -1;
+  int wake_[2] = {-1, -1};  ///< a byte in it ends the thread
+  std::atomic<std::int64_t> step_{-1};
+  std::atomic<const char*> phase_{nullptr};
+
+  mutable std::mutex mutex_;  ///< guards what follows
+  std::vector<Peer> peers_;   ///< process 0: all others; others: process 0
+  std::optional<Failure> failure_;
+  bool own_ = false;    ///< failure_ was found here, not told
+  bool heard_ = false;  ///< process 0 knows of it
+
+  std::thread thread_;  ///< last: it uses all of the above
+};
+
+}  // namespace paceline::comm

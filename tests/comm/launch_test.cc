@@ -1,0 +1,70 @@
+#include "comm/launch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+
+namespace paceline::comm {
+namespace {
+
+using ::testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
+
+Launch read(const Variables& variables) {
+  return read_launch([&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Launch, WithoutALauncherAProcessIsAlone) {
+  EXPECT_TRUE(read({}).alone());
+  EXPECT_EQ(read({}).by, "");
+}
+
+TEST(Launch, KnowsEachLaunchersVariables) {
+  const struct {
+    Variables variables;
+    std::string by;
+    int process, processes;
+  } cases[] = {
+      {{{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "3"}}, "mpirun", 3, 4},
+      {{{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}}, "srun", 1, 2},
+      {{{"PMIX_RANK", "5"}}, "PMIx", 5, 0},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "the environment", 0, 2},
+  };
+  for (const auto& one : cases) {
+    const auto launch = read(one.variables);
+    EXPECT_THAT(launch.by, HasSubstr(one.by));
+    EXPECT_EQ(launch.process, one.process);
+    EXPECT_EQ(launch.processes, one.processes);
+    EXPECT_FALSE(launch.alone());
+  }
+}
+
+TEST(Launch, MpirunInsideAnAllocationIsBelievedBeforeSlurm) {
+  const auto launch = read({{"SLURM_PROCID", "0"},
+                            {"SLURM_STEP_NUM_TASKS", "1"},
+                            {"SLURM_STEP_ID", "0"},
+                            {"OMPI_COMM_WORLD_RANK", "2"},
+                            {"OMPI_COMM_WORLD_SIZE", "8"}});
+  EXPECT_EQ(launch.processes, 8);
+}
+
+TEST(Launch, ABatchScriptWithoutAStepIsAlone) {
+  EXPECT_TRUE(read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "7"}}).alone());
+}
+
+TEST(Launch, AnswersNonsenseWithASentence) {
+  for (const Variables& variables :
+       {Variables{{"RANK", "two"}, {"WORLD_SIZE", "4"}}, Variables{{"RANK", "4"}, {"WORLD_SIZE", "4"}},
+        Variables{{"WORLD_SIZE", "4"}},
+        Variables{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "0"}}})
+    EXPECT_THROW((void)read(variables), base::Error);
+}
+
+}  // namespace
+}  // namespace paceline::comm

@@ -1,0 +1,202 @@
+#include "comm/processes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "comm/make.h"
+#include "comm/tree.h"
+#include "fake_wire.h"
+
+namespace paceline::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::vector<float> values_of(int rank, std::size_t count) {
+  base::Rng rng(static_cast<std::uint64_t>(rank) + 1, base::Purpose::test, count);
+  std::vector<float> values(count);
+  for (float& value : values) value = (rng.uniform() - 0.5f) * static_cast<float>(1 << rng.below(20));
+  return values;
+}
+
+std::vector<float> tree_of(int ranks, std::size_t count) {
+  std::vector<std::vector<float>> inputs;
+  for (int rank = 0; rank < ranks; ++rank) inputs.push_back(values_of(rank, count));
+  std::vector<const float*> parts;
+  for (const auto& input : inputs) parts.push_back(input.data());
+  std::vector<float> sum(count);
+  tree_sum<float>(parts, sum.data(), count);
+  return sum;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+struct Outcome {
+  std::vector<std::string> errors;  ///< [rank]
+  std::vector<std::string> said;    ///< by process 0
+};
+
+/// Runs `body` on `processes` x `each` ranks: threads of the test that share no memory but the fake network.
+Outcome on_processes(int processes, int each, ProcessesOptions options,
+                     const std::function<void(Communicator&)>& body) {
+  const auto network = std::make_shared<FakeNetwork>(processes);
+  Outcome outcome;
+  outcome.errors.resize(static_cast<std::size_t>(processes * each));
+  std::mutex mutex;
+  options.ranks_each = each;
+  const auto run = [&](int process) {
+    FakeWire wire(network, process);
+    Processes joined(wire, options, [&](const std::string& text) {
+      const std::lock_guard lock(mutex);
+      outcome.said.push_back(text);
+    });
+    auto communicators = make_local(each, {.deadline = options.deadline, .across = &joined});
+    std::vector<std::thread> ranks;
+    for (int local = 0; local < each; ++local)
+      ranks.emplace_back([&, local] {
+        try {
+          body(*communicators[static_cast<std::size_t>(local)]);
+        } catch (const std::exception& error) {
+          outcome.errors[static_cast<std::size_t>(process * each + local)] = error.what();
+          communicators[static_cast<std::size_t>(local)]->abort(error.what());
+        }
+      });
+    for (auto& rank : ranks) rank.join();
+    communicators.clear();
+    if (joined.failure()) (void)joined.farewell();
+  };
+  std::vector<std::thread> threads;
+  for (int process = 0; process < processes; ++process) threads.emplace_back(run, process);
+  for (auto& thread : threads) thread.join();
+  return outcome;
+}
+
+class Hierarchy : public ::testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(Hierarchy, EveryCollectiveIsThatOfAsManyWorkersInOneProcess) {
+  const auto [processes, each] = GetParam();
+  const int world = processes * each;
+  // Whole groups are subtrees only when they hold a power of two of ranks.
+  const bool same_tree = processes == 1 || (each & (each - 1)) == 0;
+  const auto outcome = on_processes(processes, each, {}, [&](Communicator& comm) {
+    EXPECT_EQ(comm.size(), world);
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{17}, std::size_t{2049},
+                                    std::size_t{4099}, std::size_t{600011}}) {
+      auto values = values_of(comm.rank(), count);
+      comm.all_reduce(values)->wait();
+      const auto expected = tree_of(world, count);
+      if (same_tree) {
+        EXPECT_TRUE(same_bits(values, expected)) << count << " on rank " << comm.rank();
+      } else {
+        for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(values[i], expected[i], 1.0);
+      }
+    }
+    std::vector<double> numbers{1.0 * comm.rank(), -1.0 * comm.rank(), 0.5};
+    auto least = numbers, most = numbers;
+    comm.all_reduce(numbers, Reduce::sum);
+    EXPECT_EQ(numbers,
+              (std::vector<double>{world * (world - 1) / 2.0, -world * (world - 1) / 2.0, 0.5 * world}));
+    comm.all_reduce(least, Reduce::min);
+    EXPECT_EQ(least[1], -(world - 1));
+    comm.all_reduce(most, Reduce::max);
+    EXPECT_EQ(most[0], world - 1);
+    for (int root = 0; root < world; ++root) {
+      std::vector<int> block(5, comm.rank());
+      comm.broadcast(std::as_writable_bytes(std::span(block)), root);
+      EXPECT_EQ(block, std::vector<int>(5, root));
+    }
+    const std::array<int, 2> mine{comm.rank(), 100 + comm.rank()};
+    std::vector<int> all(2 * static_cast<std::size_t>(world));
+    comm.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+    for (int rank = 0; rank < world; ++rank) {
+      EXPECT_EQ(all[2 * static_cast<std::size_t>(rank)], rank);
+      EXPECT_EQ(all[2 * static_cast<std::size_t>(rank) + 1], 100 + rank);
+    }
+    comm.barrier();
+  });
+  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Hierarchy,
+                         ::testing::Values(std::tuple{1, 1}, std::tuple{2, 1}, std::tuple{3, 1},
+                                           std::tuple{4, 1}, std::tuple{1, 2}, std::tuple{2, 2},
+                                           std::tuple{3, 2}, std::tuple{2, 3}, std::tuple{3, 4}));
+
+TEST(Processes, SeveralReductionsAreUnderWayAndKeepTheirOrder) {
+  const std::vector<std::size_t> counts{300007, 1, 0, 4096, 12};
+  const auto outcome = on_processes(3, 2, {}, [&](Communicator& comm) {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<std::vector<float>> buckets;
+      std::vector<std::unique_ptr<Pending>> pending;
+      for (const auto count : counts) buckets.push_back(values_of(comm.rank(), count));
+      for (auto& bucket : buckets) pending.push_back(comm.all_reduce(bucket));
+      double one = 1;
+      comm.all_reduce(std::span(&one, 1), Reduce::sum);  // an exchange beside them
+      EXPECT_EQ(one, 6);
+      for (std::size_t b = counts.size(); b-- > 0;) pending[b]->wait();
+      for (std::size_t b = 0; b < counts.size(); ++b) {
+        EXPECT_TRUE(same_bits(buckets[b], tree_of(6, counts[b])));
+        if (b > 0) {
+          EXPECT_LE(pending[b - 1]->timing().done, pending[b]->timing().done);
+        }
+      }
+    }
+  });
+  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
+}
+
+TEST(Processes, CountsWhatGoesBetweenThemOnceAProcess) {
+  constexpr std::size_t kCount = 1 << 20;
+  std::atomic<std::int64_t> sent{0};
+  const auto outcome = on_processes(4, 1, {}, [&](Communicator& comm) {
+    std::vector<float> values(kCount, 1.0f);
+    comm.all_reduce(values)->wait();
+    sent += comm.traffic().bytes_sent;
+    EXPECT_EQ(comm.traffic().collectives, 1);
+  });
+  EXPECT_EQ(outcome.errors, std::vector<std::string>(4));
+  EXPECT_EQ(sent, static_cast<std::int64_t>(2 * 3 * kCount * sizeof(float)));  // 2 (P-1)/P X each
+}
+
+TEST(ProcessesFailure, AnErrorOfOneRankIsToldToAllAndSaidOnce) {
+  const auto outcome = on_processes(3, 2, {}, [&](Communicator& comm) {
+    if (comm.rank() == 3) throw std::runtime_error("the disk is full");
+    std::vector<float> values(1000);
+    while (true) comm.all_reduce(values)->wait();
+  });
+  EXPECT_EQ(outcome.errors[3], "the disk is full");
+  for (const int rank : {0, 1, 2, 4, 5})
+    EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
+                AllOf(HasSubstr("rank 3 gave up"), HasSubstr("the disk is full")));
+  EXPECT_THAT(outcome.said, ::testing::ElementsAre(HasSubstr("rank 3 gave up: the disk is full")));
+}
+
+TEST(ProcessesFailure, WhoComesTooLateIsNamedWithItsPlace) {
+  const auto begin = base::Clock::now();
+  ProcessesOptions options{.deadline = std::chrono::seconds(2)};
+  options.watch.beat = milliseconds(50);
+  const auto outcome = on_processes(3, 1, options, [&](Communicator& comm) {
+    comm.at(7, "backward");
+    comm.barrier();
+    if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(3500));
+    comm.barrier();
+  });
+  EXPECT_LT(base::seconds_since(begin), 15.0);
+  for (const int rank : {0, 2})
+    EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
+                AllOf(HasSubstr("rank 1 "), HasSubstr("did not come to a barrier within 2 s")));
+  EXPECT_NE(outcome.errors[1], "");
+}
+
+}  // namespace
+}  // namespace paceline::comm

@@ -1,0 +1,123 @@
+/// One process of a test under mpirun: every collective against its closed form or the tree's bits, for
+/// counts 0, 1, prime and large, with LOCAL workers in each process.
+///
+///     mpirun -np P ranks_run FOLDER_OF_THE_MODULE LOCAL
+///
+/// Ends with 0 and one line from process 0, or with 1 and what was wrong.
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "comm/make.h"
+#include "comm/mpi/load.h"
+#include "comm/tree.h"
+
+namespace {
+
+using namespace paceline;
+
+std::mutex mutex;
+int faults = 0;
+
+template <typename... Args>
+void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) {
+  if (holds) return;
+  const std::lock_guard lock(mutex);
+  if (++faults <= 5) std::fprintf(stderr, "%s\n", fmt::format(format, std::forward<Args>(args)...).c_str());
+}
+
+std::vector<float> values_of(int rank, std::size_t count) {
+  base::Rng rng(static_cast<std::uint64_t>(rank) + 1, base::Purpose::test, count);
+  std::vector<float> values(count);
+  for (float& value : values) value = (rng.uniform() - 0.5f) * static_cast<float>(1 << rng.below(20));
+  return values;
+}
+
+void check_all_reduce(comm::Communicator& communicator, std::size_t count) {
+  const int world = communicator.size();
+  std::vector<std::vector<float>> inputs;
+  for (int rank = 0; rank < world; ++rank) inputs.push_back(values_of(rank, count));
+  std::vector<const float*> parts;
+  for (const auto& input : inputs) parts.push_back(input.data());
+  std::vector<float> expected(count);
+  comm::tree_sum<float>(parts, expected.data(), count);
+  for (int again = 0; again < 2; ++again) {
+    auto values = inputs[static_cast<std::size_t>(communicator.rank())];
+    communicator.all_reduce(values)->wait();
+    expect(count == 0 || std::memcmp(values.data(), expected.data(), count * sizeof(float)) == 0,
+           "rank {}: an all-reduce of {} floats over {} ranks does not have the tree's bits",
+           communicator.rank(), count, world);
+  }
+}
+
+void check_small(comm::Communicator& communicator, std::size_t count) {
+  const int world = communicator.size(), rank = communicator.rank();
+  std::vector<double> sum(count, rank), least(count, rank), most(count, rank);
+  communicator.all_reduce(sum, comm::Reduce::sum);
+  communicator.all_reduce(least, comm::Reduce::min);
+  communicator.all_reduce(most, comm::Reduce::max);
+  for (std::size_t i = 0; i < count; ++i)
+    expect(sum[i] == world * (world - 1) / 2.0 && least[i] == 0 && most[i] == world - 1,
+           "rank {}: a reduction of {} doubles is wrong at {}", rank, count, i);
+  for (int root = 0; root < world; ++root) {
+    std::vector<int> block(count, rank);
+    communicator.broadcast(std::as_writable_bytes(std::span(block)), root);
+    for (const int value : block)
+      expect(value == root, "rank {}: a broadcast from {} brought {}", rank, root, value);
+  }
+  const std::vector<int> mine(count, rank);
+  std::vector<int> all(count * static_cast<std::size_t>(world));
+  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    expect(all[i] == static_cast<int>(i / count), "rank {}: an all-gather of {} ints is wrong at {}", rank,
+           count, i);
+  communicator.barrier();
+}
+
+void work(comm::Communicator& communicator) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1009}, std::size_t{2048},
+                                  std::size_t{2049}, std::size_t{1'000'003}, std::size_t{8} << 20})
+    check_all_reduce(communicator, count);
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1009}, std::size_t{300'007}})
+    check_small(communicator, count);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 3) {
+    std::fprintf(stderr, "usage: mpirun -np P ranks_run FOLDER LOCAL\n");
+    return 2;
+  }
+  try {
+    const int local = std::atoi(words[2]);
+    const auto wire = comm::mpi::open_wire(words[1]);
+    comm::Processes processes(*wire, {.ranks_each = local},
+                              [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
+    auto communicators = comm::make_local(local, {.across = &processes});
+    std::vector<std::thread> ranks;
+    for (auto& communicator : communicators)
+      ranks.emplace_back([&] {
+        try {
+          work(*communicator);
+        } catch (const std::exception& error) {
+          expect(false, "rank {}: {}", communicator->rank(), error.what());
+          communicator->abort(error.what());
+        }
+      });
+    for (auto& rank : ranks) rank.join();
+    if (faults == 0 && processes.process() == 0)
+      std::printf("%d ranks in %d processes: every collective is right\n", communicators[0]->size(),
+                  processes.processes());
+    communicators.clear();
+  } catch (const base::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return faults == 0 ? 0 : 1;
+}
