@@ -12,7 +12,8 @@
 
 namespace paceline::comm {
 
-/// Runs `body(communicator)` on one thread a rank and returns each rank's error text, "" for none.
+/// Runs `body(communicator)` on one thread a rank and returns each rank's error text, "" for none. A rank
+/// that leaves by an error says so, as a training does: without it the others may wait until their deadline.
 inline std::vector<std::string> on_ranks(int ranks, LocalOptions options,
                                          const std::function<void(Communicator&)>& body) {
   auto communicators = make_local(ranks, options);
@@ -24,6 +25,7 @@ inline std::vector<std::string> on_ranks(int ranks, LocalOptions options,
         body(*communicators[r]);
       } catch (const std::exception& error) {
         errors[r] = error.what();
+        communicators[r]->abort(error.what());
       }
     });
   for (auto& thread : threads) thread.join();
