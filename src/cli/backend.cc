@@ -10,6 +10,8 @@ train::Backend make_backend(const std::string& device) {
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
+      .prepare = [device](const graph::Graph& graph,
+                          const engine::CompileOptions& how) { return engine::prepare(device, graph, how); },
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =

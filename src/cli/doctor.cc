@@ -195,6 +195,8 @@ void show_kernels(const DoctorOptions& options, int cores, std::ostream& out) {
   how.batch = static_cast<int>(options.local_batch);
   how.precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32;
   how.threads = options.threads > 0 ? options.threads : cores;
+  how.measured_kernels = true;
+  const auto found = options.measure ? engine::prepare(options.device, graph, how) : "";
   const auto compiled = engine::compile(options.device, graph, how);
   graph::initialise(graph, compiled->layout(), 0, compiled->weights());
   compiled->weights_changed();
@@ -202,6 +204,7 @@ void show_kernels(const DoctorOptions& options, int cores, std::ostream& out) {
   out << fmt::format("\nkernels of {} on {}, local batch {}, {}, {}\n", options.kernels_model,
                      compiled->name(), options.local_batch, bf16 ? "bf16" : "fp32",
                      plural(how.threads, "thread"));
+  if (!found.empty()) out << "  " << found << '\n';
   if (kernels.empty()) out << "  this engine has one implementation of each op\n";
   std::size_t op = 2, implementation = 14, rate = 0;
   for (const auto& kernel : kernels) {

@@ -79,6 +79,7 @@ void check_together(Settings& settings) {
 Settings defaults(Command command) {
   Settings settings;
   settings.command = command;
+  settings.train.measured_kernels = true;
   // The first steps of a cell touch memory for the first time and would be timed with it.
   if (command & (kSweep | kScale | kStudy)) settings.train.warmup_steps = 2;
   return settings;

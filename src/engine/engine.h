@@ -64,6 +64,9 @@ struct CompileOptions {
   /// without it a shard is an engine's batch, and the caller joins.
   int shard = 0;
   std::uint64_t seed = 0;  ///< of dropout
+  /// Kernels by measurement on this machine (prepare() in make.h), where an engine has several for an op;
+  /// off: by the shape alone, the same on every machine of this kind.
+  bool measured_kernels = false;
   /// synchronised only: sums `values` over all workers, in place, same bits everywhere; blocks. Called inside
   /// forward and backward, in the same order on every worker.
   std::function<void(std::span<double> values)> reduce_statistics;
@@ -77,7 +80,7 @@ struct StepInput {
   std::span<const std::int32_t> labels;  ///< [batch]
   double gradient_scale = 1;  ///< 1 / global batch: gradients are sums over samples times this, so that
                               ///< summing over workers and shards gives the mean over the global batch
-  std::uint64_t step = 0;  ///< global step: with first_position, the identity of the random numbers
+  std::uint64_t step = 0;     ///< global step: with first_position, the identity of the random numbers
   std::int64_t first_position = 0;
 };
 

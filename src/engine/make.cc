@@ -14,13 +14,15 @@ struct Row {
   const char* device;
   std::unique_ptr<Engine> (*compile)(const graph::Graph&, const CompileOptions&);
   graph::MemoryPlan (*plan)(const graph::Graph&, const CompileOptions&);
+  std::string (*prepare)(const graph::Graph&, const CompileOptions&);
   bool (*has_bf16_units)();
 };
 
 /// Every engine there is. A new one is a row here and a folder beside reference/.
 constexpr Row kEngines[] = {
-    {"cpu", cpu::compile, cpu::plan, cpu::has_bf16_units},
-    {"reference", reference::compile, reference::plan, [] { return false; }},
+    {"cpu", cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units},
+    {"reference", reference::compile, reference::plan,
+     [](const graph::Graph&, const CompileOptions&) { return std::string(); }, [] { return false; }},
 };
 
 const Row& row_of(const std::string& device) {
@@ -41,6 +43,10 @@ std::unique_ptr<Engine> compile(const std::string& device, const graph::Graph& g
 
 graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph, const CompileOptions& options) {
   return row_of(device).plan(graph, options);
+}
+
+std::string prepare(const std::string& device, const graph::Graph& graph, const CompileOptions& options) {
+  return row_of(device).prepare(graph, options);
 }
 
 bool has_bf16_units(const std::string& device) { return row_of(device).has_bf16_units(); }

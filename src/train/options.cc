@@ -21,6 +21,7 @@ std::map<std::string, std::string> settings(const Options& options) {
       {"global-batch", std::to_string(options.global_batch)},
       {"shard", std::to_string(options.shard)},
       {"pin", options.pin ? "true" : "false"},
+      {"measured-kernels", options.measured_kernels ? "true" : "false"},
       {"loader-threads", std::to_string(options.loader_threads)},
       {"bucket-mb", fmt::format("{:g}", options.bucket_mb)},
       {"epochs", fmt::format("{:g}", options.epochs)},

@@ -41,6 +41,7 @@ struct Options {
   std::int64_t global_batch = 0;
   std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
   bool pin = true;
+  bool measured_kernels = false;  ///< kernels by measurement, not by shape; --shard: by shape always
   int loader_threads = 1;
   double bucket_mb = 4;  ///< 1e6 bytes of gradients a bucket
   int deadline_s = 60;   ///< of a collective

@@ -298,11 +298,18 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   const auto resolved = resolve(options, circumstances);
   std::optional<ResumePoint> resume;
   if (!options.resume.empty()) resume = find_resume_point(options, resolved);
-  const auto plan = plan_run(options, resolved, graph, source, backend);
+  auto plan = plan_run(options, resolved, graph, source, backend);
   require_memory(options, resolved, graph, source, backend, circumstances, plan);
+  std::string found;  // measured only for what fits; the plan then is that of the kernels found
+  if (backend.prepare) {
+    found = backend.prepare(graph, compile_options(options, resolved));
+    plan = plan_run(options, resolved, graph, source, backend);
+    require_memory(options, resolved, graph, source, backend, circumstances, plan);
+  }
 
   Record record = begin_record(options, resolved, graph, source, plan);
   record.environment.libraries = backend.libraries;
+  if (!found.empty()) record.notes.push_back(found);
   const auto earlier = earlier_epochs(resume);
   if (resume) record.notes.insert(record.notes.end(), resume->notes.begin(), resume->notes.end());
   Job job{.options = options,

@@ -19,6 +19,7 @@ namespace paceline::train {
 /// The concrete backends, handed in by cli: train itself names none.
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
+  std::function<std::string(const graph::Graph&, const engine::CompileOptions&)> prepare;
   std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;

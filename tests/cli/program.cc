@@ -28,6 +28,7 @@ void enter(const Circumstances& circumstances) {
     const rlimit limit{*circumstances.largest_file, *circumstances.largest_file};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(99);
   }
+  if (!circumstances.cache.empty()) ::setenv("PACELINE_CACHE", circumstances.cache.c_str(), 1);
   if (!circumstances.out_path.empty()) {
     const int file = ::open(circumstances.out_path.c_str(), O_WRONLY);
     if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0) ::_exit(99);

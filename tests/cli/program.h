@@ -20,6 +20,7 @@ struct Circumstances {
   std::filesystem::path directory;          ///< where it runs
   std::optional<std::size_t> largest_file;  ///< writes beyond this many bytes fail, as on a full disk
   std::string out_path;                     ///< standard output goes there: "/dev/full"
+  std::string cache;                        ///< its PACELINE_CACHE; "": that of the test
 };
 
 /// A run under way.

@@ -210,6 +210,24 @@ TEST(Program, EveryCellOfASweepStaysWithinATenthOfItsMemoryPlan) {
   if (measured == 0) GTEST_SKIP() << "this system does not let a process start its peak memory anew";
 }
 
+TEST(Program, MeasuresItsKernelsOnceAndNotForShards) {
+  const Folder folder;
+  const Words few{"--steps", "1", "--evaluate-every", "0"};
+  const auto notes = [&](const std::string& out, const Words& more) {
+    Words words = training(few);
+    words.insert(words.end(), {"--out", out});
+    words.insert(words.end(), more.begin(), more.end());
+    const auto outcome = run_program(words, {.directory = folder.path(), .cache = "cache"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_EQ(notes("shards", {"--shard", "4"}).find("kernels:"), std::string::npos);
+  EXPECT_EQ(notes("by-shape", {"--no-measured-kernels"}).find("kernels:"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "cache"));
+  EXPECT_THAT(notes("first", {}), HasSubstr("kernels: measured in "));
+  EXPECT_EQ(notes("second", {}).find("kernels: measured in "), std::string::npos);
+}
+
 TEST(Program, AStoppedSweepGoesOnWhereItWas) {
   const Folder folder;
   const Words words{"sweep",

@@ -1,5 +1,7 @@
 #include "engine/cpu/cpu_engine.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "engine/cpu/choose.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/program.h"
@@ -19,6 +22,10 @@ base::Buffer zeros(std::int64_t bytes) {
   base::Buffer buffer(static_cast<std::size_t>(bytes));
   buffer.fill_zero();
   return buffer;
+}
+
+Tuning tuning_for(const CompileOptions& options) {
+  return {.choices = options.measured_kernels ? &Choices::here() : nullptr};
 }
 
 class CpuEngine final : public Engine {
@@ -199,7 +206,7 @@ std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions&
   return std::make_unique<CpuEngine>(graph, options, tuning);
 }
 std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
-  return compile(graph, options, {});
+  return compile(graph, options, tuning_for(options));
 }
 
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning) {
@@ -207,7 +214,31 @@ graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options,
   return Program(graph, options, tuning).plan();
 }
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
-  return plan(graph, options, {});
+  return plan(graph, options, tuning_for(options));
+}
+
+std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
+  if (!options.measured_kernels) return "";
+  const OneThread one_thread;
+  std::vector<Product> products;
+  const Program program(graph, options, {});
+  for (const auto& entry : program.steps()) entry.step->list_products(products);
+  Choices& choices = Choices::here();
+  const auto outcome = choices.complete(products, fastest_method);
+  if (!outcome.trouble.empty())
+    return fmt::format("kernels are chosen by shape, for what this machine is fast at cannot be kept: {}",
+                       outcome.trouble);
+  const auto other = std::ranges::count_if(products, [&](const Product& product) {
+    const auto found = choices.find(product);
+    return found && *found != usual_method(product.shape);
+  });
+  if (outcome.measured == 0 && other == 0) return "";
+  return fmt::format(
+      "kernels: {} ({} of {} products are faster here by another method than is usual for their shape)",
+      outcome.measured > 0
+          ? fmt::format("measured in {:.1f} s, kept in {}", outcome.seconds, choices.file().string())
+          : fmt::format("as measured before, {}", choices.file().string()),
+      other, products.size());
 }
 
 bool has_bf16_units() { return bf16_products_here() == Bf16Products::in_hardware; }

@@ -14,12 +14,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/cpu/kernels/isa.h"
 #include "engine/cpu/methods.h"
 #include "engine/engine.h"
 
 namespace paceline::engine::cpu {
+
+class Choices;
 
 /// Choices that compile() makes by itself, to be overridden by tests and benchmarks. Results differ in
 /// rounding only.
@@ -33,6 +36,9 @@ struct Tuning {
   /// Taken for every convolution and dense layer that it can compute; by default each takes what suits its
   /// shape.
   std::optional<Method> method;
+  /// Measured choices of methods, for what this leaves open; without them, and for what they do not know, by
+  /// the shape.
+  const Choices* choices = nullptr;
   /// Samples of a piece of convolutions and dense layers; by default what the shape wants. Changes sums'
   /// rounding.
   std::optional<int> piece_samples;
@@ -48,6 +54,10 @@ struct Tuning {
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options,
                                      const Tuning& tuning);
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
+
+/// Measures which kernels suit this graph on this machine, where that is not known yet and the options want
+/// it measured. Returns a sentence about it; empty when there was nothing to do.
+[[nodiscard]] std::string prepare(const graph::Graph& graph, const CompileOptions& options);
 
 /// Whether this machine multiplies bf16 in hardware: what --precision auto asks.
 [[nodiscard]] bool has_bf16_units();

@@ -70,7 +70,7 @@ Method usual_method(const ProductShape& batch) {
   return Method::onednn;
 }
 
-std::string why_not_others(Method chosen, const ProductShape& batch) {
+std::string why_not_others(Method chosen, const ProductShape& batch, bool measured) {
   std::string text;
   for (const Method method : kMethods) {
     if (method == chosen) continue;
@@ -79,6 +79,8 @@ std::string why_not_others(Method chosen, const ProductShape& batch) {
     const auto refused = refusal(method, batch);
     if (refused) {
       text += *refused;
+    } else if (measured) {
+      text += "was not clearly faster";
     } else if (method == Method::winograd) {
       text += "wants 32 to 256 channels and images above 4x4";
     } else if (method == Method::taps) {

@@ -24,11 +24,11 @@ inline constexpr std::array kMethods = {Method::winograd, Method::taps, Method::
 [[nodiscard]] std::optional<std::string> refusal(Method method, const ProductShape& batch);
 
 /// What the shape wants by rule, among those that can. The rules are measurements of one machine
-/// (docs/decisions/cpu-layout.md, winograd.md); they depend on nothing but the shape.
+/// (docs/decisions/cpu-layout.md, winograd.md); choices.h has what was measured on this one.
 [[nodiscard]] Method usual_method(const ProductShape& batch);
 
-/// One sentence: why `chosen` and not each of the others.
-[[nodiscard]] std::string why_not_others(Method chosen, const ProductShape& batch);
+/// One sentence: why `chosen` and not each of the others; `measured`: their times on this machine said so.
+[[nodiscard]] std::string why_not_others(Method chosen, const ProductShape& batch, bool measured);
 
 /// Samples of a piece, for a direction of `batch` by `method`.
 [[nodiscard]] int samples_of_piece(Method method, const ProductShape& batch, Direction direction);

@@ -12,8 +12,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/buffer.h"
-#include "engine/cpu/methods.h"
+#include "engine/cpu/choose.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/pieces.h"
 #include "engine/cpu/steps.h"
@@ -141,9 +140,15 @@ class ProductStep final : public Step {
     join_sections(run);
   }
 
+  void list_products(std::vector<Product>& products) const override {
+    products.push_back(product(Direction::forward));
+    if (backward_) products.push_back(product(Direction::d_src));
+    if (gradient_) products.push_back(product(Direction::d_weight));
+  }
+
   void describe(const Run&, std::vector<KernelChoice>& choices) const override {
     const auto add = [&](Direction direction, const Pieces& pieces) {
-      std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)], shape_);
+      std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)], shape_, measured_);
       if (!direct_)
         reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
                   " samples, for want of bf16 units";
@@ -175,7 +180,8 @@ class ProductStep final : public Step {
       for (const Method method : kMethods) {
         const bool is_chosen = method == methods_[static_cast<std::size_t>(direction)];
         const auto refused = refusal(method, shape_);
-        const std::string found = refused ? *refused : rate(seconds_of_method(run, direction, method));
+        const std::string found =
+            refused ? *refused : rate(seconds_of_method(product(direction), method)) + " a thread";
         if (is_chosen)
           choice.rate = found;
         else
@@ -186,44 +192,25 @@ class ProductStep final : public Step {
   }
 
  private:
-  /// Seconds of one direction by `method`, on all threads, in memory of its own but for the activations.
-  double seconds_of_method(const Run& run, Direction direction, Method method) const {
-    ProductShape batch = shape_;
-    batch.samples = batch_;
-    const Pieces pieces(batch, samples_of_piece(method, shape_, direction),
-                        [=](const ProductShape& piece, const ProductKernel* like) {
-                          return make_kernel(method, piece, direction, like);
-                        });
-    const bool is_gradient = direction == Direction::d_weight;
-    const std::int64_t packed_bytes = whole_lines(pieces.any().packed_bytes());
-    const std::int64_t scratchpad_bytes = whole_lines(pieces.scratchpad_bytes());
-    base::Buffer packed(static_cast<std::size_t>(packed_bytes * (is_gradient ? pieces.count() : 1)));
-    base::Buffer scratchpads(static_cast<std::size_t>(scratchpad_bytes * run.pool.threads()));
-    std::vector<float> d_bias(static_cast<std::size_t>(dst_.shape.channels * pieces.count()));
-    if (!is_gradient) pieces.any().pack(run.weights + weight_at_, packed.data());
-    const int parts = pieces.any().parts();
-    return seconds_of([&] {
-      run.pool.run(pieces.tasks(), [&](int task, int thread) {
-        const int piece = task / parts;
-        Operands o = operands(run, pieces.first(piece), thread);
-        o.scratchpad = scratchpads.data() + scratchpad_bytes * thread;
-        if (is_gradient) {
-          o.d_weight = reinterpret_cast<float*>(packed.data() + packed_bytes * piece);
-          o.d_bias = d_bias.data() + std::int64_t{1} * dst_.shape.channels * piece;
-        } else {
-          o.packed = packed.data();
-        }
-        pieces.kernel(piece).run(o, task % parts);
-      });
-    });
+  /// What the methods are chosen for.
+  [[nodiscard]] Product product(Direction direction) const {
+    Product product{.shape = shape_, .direction = direction};
+    if (!direct_) product.shape.samples = block_;
+    return product;
+  }
+
+  Method choose(const Site& site, const Product& product) {
+    const auto wanted = site.tuning.method;
+    if (wanted && !refusal(*wanted, product.shape)) return *wanted;
+    const auto measured = site.tuning.choices ? site.tuning.choices->find(product) : std::nullopt;
+    measured_ = measured_ || measured;
+    return measured.value_or(usual_method(product.shape));
   }
 
   Pieces pieces(const Site& site, Direction direction) {
-    ProductShape chosen_for = shape_, batch = shape_;
-    if (!direct_) chosen_for.samples = block_;
+    ProductShape batch = shape_;
     batch.samples = batch_;
-    const auto wanted = site.tuning.method;
-    const Method method = wanted && !refusal(*wanted, chosen_for) ? *wanted : usual_method(chosen_for);
+    const Method method = choose(site, product(direction));
     methods_[static_cast<std::size_t>(direction)] = method;
     const int samples =
         !direct_ ? block_
@@ -398,6 +385,7 @@ class ProductStep final : public Step {
   const ProductShape shape_;
   const int block_;                     ///< samples of float copies
   std::array<Method, 3> methods_ = {};  ///< by direction
+  bool measured_ = false;               ///< ... as this machine's times said
   Pieces forward_;
   std::optional<Pieces> backward_, gradient_;
   int sections_ = 0;

@@ -22,6 +22,8 @@ namespace paceline::engine::cpu {
 enum class Storage { f32, bf16 };
 [[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
+struct Product;  // choices.h
+
 /// A value of the graph as it is stored: the output of a step.
 struct Value {
   graph::Shape shape;
@@ -74,6 +76,8 @@ class Step {
   virtual void forward(Run& run) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.
   virtual void backward(Run& run) = 0;
+  /// The products that more than one method may compute.
+  virtual void list_products(std::vector<Product>& products) const { (void)products; }
   virtual void describe(const Run& run, std::vector<KernelChoice>& choices) const = 0;
   /// describe(), with rates: by default those of both passes over the bytes that they move. The buffers hold
   /// numbers, nobody minds which.

@@ -1,0 +1,13 @@
+#pragma once
+
+/// Where the program keeps what it could make or fetch again.
+
+#include <filesystem>
+
+namespace paceline::base {
+
+/// $PACELINE_CACHE, else $XDG_CACHE_HOME/paceline, else ~/.cache/paceline, else ./paceline-cache. It need not
+/// exist.
+[[nodiscard]] std::filesystem::path cache_directory();
+
+}  // namespace paceline::base

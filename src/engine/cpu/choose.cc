@@ -1,0 +1,152 @@
+#include "engine/cpu/choose.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/pieces.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+constexpr double kClearly = 0.8;  ///< of the usual method's time: what another one must stay below
+constexpr double kHopeless = 2;   ///< times the best: out of the race
+constexpr int kLeastRuns = 2;     ///< the first one warms up
+constexpr double kEnough = 0.06;  ///< seconds for a product, beyond which more runs would only cost
+constexpr int kRuns = 4;
+
+/// Numbers of both signs around 0.1: neither zeros nor denormals, which have a speed of their own.
+base::Buffer numbers(std::int64_t count, Storage type) {
+  constexpr std::size_t kPeriod = 1024;
+  base::Buffer buffer(static_cast<std::size_t>(whole_lines(count * bytes_of(type))));
+  for (std::size_t i = 0; i < std::min(kPeriod, buffer.bytes() / 4); ++i) {
+    const float number = 0.01F * static_cast<float>(static_cast<int>(i % 23) - 11) + 0.005F;
+    std::memcpy(buffer.data() + 4 * i, &number, 4);
+    // bf16 is the upper half of a float; here twice.
+    if (type == Storage::bf16) std::memcpy(buffer.data() + 4 * i, buffer.data() + 4 * i + 2, 2);
+  }
+  for (std::size_t at = 4 * kPeriod; at < buffer.bytes(); at += 4 * kPeriod)
+    std::memcpy(buffer.data() + at, buffer.data(), std::min(4 * kPeriod, buffer.bytes() - at));
+  return buffer;
+}
+
+template <typename Call>
+void time_once(const Call& call, double& least) {
+  const auto begin = base::Clock::now();
+  call();
+  least = std::min(least, base::seconds_since(begin));
+}
+
+/// One method's way to compute a piece of the product, to be timed again and again.
+class Rival {
+ public:
+  Rival(const Product& product, Method method)
+      : method_(method),
+        is_gradient_(product.direction == Direction::d_weight),
+        pieces_(product.shape, samples_of_piece(method, product.shape, product.direction),
+                [&](const ProductShape& piece, const ProductKernel* like) {
+                  return make_kernel(method, piece, product.direction, like);
+                }),
+        src_(numbers(pieces_.size(0) * product.shape.src.elements(), product.shape.type)),
+        dst_(numbers(pieces_.size(0) * product.shape.dst.elements(),
+                     product.direction == Direction::forward ? product.shape.dst_type : product.shape.type)),
+        weights_(numbers(product.shape.weights(), Storage::f32)),
+        packed_(numbers(packed_floats(), Storage::f32)),
+        sum_(numbers(is_gradient_ ? packed_floats() : 0, Storage::f32)),
+        bias_(numbers(product.shape.dst.channels, Storage::f32)),
+        scratchpad_(static_cast<std::size_t>(whole_lines(pieces_.scratchpad_bytes()))) {}
+
+  [[nodiscard]] Method method() const { return method_; }
+
+  void run() {
+    const ProductKernel& kernel = pieces_.any();
+    auto* packed = packed_.as<float>().data();
+    auto* weights = weights_.as<float>().data();
+    auto* bias = bias_.as<float>().data();
+    if (is_gradient_) {
+      time_once([&] { kernel.unpack(here_, packed, weights); }, update_);
+      time_once([&] { own_.accumulate(packed, sum_.as<float>().data(), packed_floats()); }, join_);
+    } else {
+      time_once([&] { kernel.pack(weights, packed); }, update_);
+      join_ = 0;
+    }
+    const Operands operands{.src = src_.data(),
+                            .dst = dst_.data(),
+                            .d_src = src_.data(),
+                            .d_dst = dst_.data(),
+                            .packed = packed,
+                            .bias = bias,
+                            .d_weight = packed,
+                            .d_bias = bias,
+                            .scratchpad = scratchpad_.data()};
+    time_once(
+        [&] {
+          for (int part = 0; part < kernel.parts(); ++part) kernel.run(operands, part);
+        },
+        piece_);
+  }
+
+  /// Of the whole batch, by the least time that each part took so far.
+  [[nodiscard]] double seconds() const {
+    return update_ + pieces_.count() * piece_ + (pieces_.count() - 1) * join_;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t packed_floats() const { return (pieces_.any().packed_bytes() + 3) / 4; }
+
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  const Method method_;
+  const bool is_gradient_;
+  const Pieces pieces_;
+  base::Buffer src_, dst_, weights_, packed_, sum_, bias_, scratchpad_;
+  base::ThreadPool here_{1};
+  const Kernels& own_ = kernels_for(isas_here().back());
+  double update_ = kNever;  ///< once an update: packing weights, unpacking their gradient
+  double piece_ = kNever;
+  double join_ = kNever;  ///< for each piece but the first: its gradient added to the others'
+};
+
+/// Not tried: it would take long, to no end. Taps move all samples of a pixel at a time, too many for a large
+/// image.
+bool is_hopeless(Method method, const ProductShape& shape) {
+  return method == Method::taps &&
+         (shape.dst_pixels() > 16 || std::min(shape.src.channels, shape.dst.channels) < 128);
+}
+
+}  // namespace
+
+double seconds_of_method(const Product& product, Method method) {
+  Rival alone(product, method);
+  for (int run = 0; run < kRuns; ++run) alone.run();
+  return alone.seconds();
+}
+
+Method fastest_method(const Product& product) {
+  const Method usual = usual_method(product.shape);
+  std::vector<std::unique_ptr<Rival>> rivals;
+  for (const Method method : kMethods)
+    if (method == usual || (!refusal(method, product.shape) && !is_hopeless(method, product.shape)))
+      rivals.push_back(std::make_unique<Rival>(product, method));
+  if (rivals.size() == 1) return usual;
+  const auto by_seconds = [](const auto& a, const auto& b) { return a->seconds() < b->seconds(); };
+  // In turns: a slow moment of the machine hits all of them.
+  const auto begin = base::Clock::now();
+  for (int run = 0; run < kRuns && (run < kLeastRuns || base::seconds_since(begin) < kEnough); ++run) {
+    for (auto& rival : rivals) rival->run();
+    const double best = (*std::ranges::min_element(rivals, by_seconds))->seconds();
+    std::erase_if(rivals, [&](const auto& rival) {
+      return rival->method() != usual && rival->seconds() > kHopeless * best;
+    });
+  }
+  const auto& best = *std::ranges::min_element(rivals, by_seconds);
+  const auto& known = *std::ranges::find_if(rivals, [&](const auto& r) { return r->method() == usual; });
+  return best->seconds() < kClearly * known->seconds() ? best->method() : usual;
+}
+
+}  // namespace paceline::engine::cpu

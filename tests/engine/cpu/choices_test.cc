@@ -1,0 +1,205 @@
+// Measured choices of kernels: kept, found again, and never believed when they cannot be.
+
+#include "engine/cpu/choices.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "engine/cpu/choose.h"
+#include "engine/cpu/cpu_engine.h"
+#include "engine/cpu/parallel.h"
+#include "graph/zoo.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "paceline-choices-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  fs::path path_;
+};
+
+Product product(int channels, int pixels, int samples, Direction direction = Direction::forward) {
+  return {.shape = {.samples = samples,
+                    .src = {channels, pixels, pixels},
+                    .dst = {channels, pixels, pixels},
+                    .kernel = 3,
+                    .padding = 1},
+          .direction = direction};
+}
+
+std::vector<Product> some_products() {
+  return {product(64, 8, 4), product(64, 8, 4, Direction::d_weight), product(32, 16, 4)};
+}
+
+std::atomic<int> g_measured{0};
+Method taps(const Product&) {
+  ++g_measured;
+  return Method::taps;
+}
+
+int measured_by(Choices& choices) {
+  g_measured = 0;
+  EXPECT_EQ(choices.complete(some_products(), taps).trouble, "");
+  for (const Product& product : some_products()) EXPECT_EQ(choices.find(product), Method::taps);
+  return g_measured;
+}
+
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+TEST(Choices, AreMeasuredOnceAndFoundByTheNextProcess) {
+  const Folder folder;
+  Choices first(folder.path_, "a machine; a program");
+  EXPECT_EQ(first.find(some_products().front()), std::nullopt);
+  EXPECT_EQ(measured_by(first), 3);
+  EXPECT_EQ(measured_by(first), 0);
+  Choices second(folder.path_, "a machine; a program");
+  EXPECT_EQ(second.find(some_products().front()), Method::taps);
+  EXPECT_EQ(measured_by(second), 0);
+}
+
+TEST(Choices, OfAnotherMachineOrProgramAreMeasuredAnew) {
+  const Folder folder;
+  Choices first(folder.path_, "a machine; a program");
+  EXPECT_EQ(measured_by(first), 3);
+  Choices other_program(folder.path_, "a machine; another program");
+  EXPECT_EQ(other_program.file(), first.file());
+  EXPECT_EQ(measured_by(other_program), 3);
+  Choices other_machine(folder.path_, "another machine; a program");
+  EXPECT_NE(other_machine.file(), first.file());
+  EXPECT_EQ(measured_by(other_machine), 3);
+}
+
+TEST(Choices, OfADamagedFileAreMeasuredAnew) {
+  const Folder folder;
+  Choices first(folder.path_, "a machine; a program");
+  EXPECT_EQ(measured_by(first), 3);
+  const std::string whole = text_of(first.file());
+  for (std::size_t length = 0; length + 1 < whole.size(); length += 7) {
+    std::ofstream(first.file(), std::ios::binary) << whole.substr(0, length);
+    Choices again(folder.path_, "a machine; a program");
+    EXPECT_EQ(again.find(some_products().front()), std::nullopt) << "cut off at " << length;
+  }
+  std::string wrong = whole;
+  wrong.replace(wrong.find("taps"), 4, "tops");
+  std::ofstream(first.file(), std::ios::binary) << wrong;
+  Choices again(folder.path_, "a machine; a program");
+  EXPECT_EQ(measured_by(again), 3);
+  EXPECT_EQ(text_of(first.file()), whole);
+}
+
+TEST(Choices, ThatCannotBeKeptAreNotBelieved) {
+  const Folder folder;
+  const fs::path file = folder.path_ / "not-a-directory";
+  std::ofstream(file) << "here";
+  Choices choices(file, "a machine; a program");
+  const auto outcome = choices.complete(some_products(), taps);
+  EXPECT_NE(outcome.trouble.find("not-a-directory"), std::string::npos) << outcome.trouble;
+  EXPECT_EQ(choices.find(some_products().front()), std::nullopt);
+}
+
+TEST(Choices, ThatAKernelRefusesAreNotFound) {
+  const Folder folder;
+  Choices choices(folder.path_, "a machine; a program");
+  Product biased = product(64, 8, 4);
+  biased.shape.bias = true;
+  EXPECT_EQ(choices.complete({biased}, taps).measured, 1);
+  EXPECT_EQ(choices.find(biased), std::nullopt);
+}
+
+TEST(Choices, OfSeveralProcessesEndUpInOneFile) {
+  const Folder folder;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      Choices choices(folder.path_, "a machine; a program");
+      EXPECT_EQ(choices.complete({product(64, 8, i + 1)}, taps).trouble, "");
+    });
+  for (auto& thread : threads) thread.join();
+  const Choices all(folder.path_, "a machine; a program");
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(all.find(product(64, 8, i + 1)), Method::taps) << i;
+}
+
+TEST(Choices, KeysTellApartWhatKernelsAreChosenFor) {
+  std::set<std::string> keys;
+  const auto add = [&](Product product) {
+    EXPECT_TRUE(keys.insert(key_of(product)).second) << key_of(product);
+  };
+  const Product plain = product(64, 8, 4);
+  add(plain);
+  for (const auto direction : {Direction::d_src, Direction::d_weight}) add(product(64, 8, 4, direction));
+  const auto changed = [&](auto change) {
+    Product other = plain;
+    change(other.shape);
+    add(other);
+  };
+  changed([](ProductShape& s) { s.samples = 5; });
+  changed([](ProductShape& s) { s.src.channels = 32; });
+  changed([](ProductShape& s) { s.dst.height = 7; });
+  changed([](ProductShape& s) { s.kernel = 1; });
+  changed([](ProductShape& s) { s.stride = 2; });
+  changed([](ProductShape& s) { s.padding = 0; });
+  changed([](ProductShape& s) { s.bias = true; });
+  changed([](ProductShape& s) { s.is_dense = true; });
+  changed([](ProductShape& s) { s.training = false; });
+  changed([](ProductShape& s) { s.in_blocks = true; });
+  changed([](ProductShape& s) { s.type = Storage::bf16; });
+  changed([](ProductShape& s) { s.dst_type = Storage::bf16; });
+}
+
+TEST(FastestMethod, IsOneThatCanComputeTheProduct) {
+  const OneThread one_thread;
+  for (const auto direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+    for (const int samples : {1, 7, 33}) {
+      for (Product p : {product(16, 9, samples, direction), product(3, 5, samples, direction),
+                        product(128, 4, samples, direction)}) {
+        const Method method = fastest_method(p);
+        EXPECT_EQ(refusal(method, p.shape), std::nullopt) << key_of(p);
+        EXPECT_GT(seconds_of_method(p, method), 0) << key_of(p);
+      }
+    }
+  }
+}
+
+TEST(Choices, AreTakenByTheEngine) {
+  const OneThread one_thread;
+  const Folder folder;
+  Choices choices(folder.path_, "a machine; a program");
+  const auto graph = graph::make_model("resnet8-cifar", {3, 32, 32}, 10, 0);
+  const CompileOptions options{.batch = 8};
+  const auto taps_among = [&](const Tuning& tuning) {
+    int count = 0;
+    for (const auto& kernel : compile(graph, options, tuning)->kernels())
+      count += kernel.implementation.find("tap") != std::string::npos;
+    return count;
+  };
+  EXPECT_EQ(taps_among({.choices = &choices}), 0);
+  const graph::Shape inner{16, 32, 32};
+  Product second{.shape = {.samples = 8, .src = inner, .dst = inner, .kernel = 3, .padding = 1}};
+  EXPECT_EQ(choices.complete({second}, taps).measured, 1);
+  EXPECT_GE(taps_among({.choices = &choices}), 1);
+  EXPECT_EQ(taps_among({}), 0);
+}
+
+}  // namespace
+}  // namespace paceline::engine::cpu
