@@ -136,6 +136,12 @@ void compare_threads(const Record& a, const Record& b, Verdict& verdict) {
                   std::min(b.environment.cores, b.workers * b.threads_per_worker)));
 }
 
+std::string kept_rate(double rate, double growth) {
+  return fmt::format(
+      "the learning rate was kept at {:g} while the global batch grew {:g} times (linear scaling: {:g})",
+      rate, growth, rate * growth);
+}
+
 void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.epochs.size() != b.epochs.size(),
             fmt::format("the baseline trained {} epochs, this {}", a.epochs.size(), b.epochs.size()));
@@ -148,9 +154,8 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
                     "only the larger batch, can cost accuracy",
                     b.epochs.back().updates, a.epochs.back().updates));
   if (a.global_batch > 0 && b.global_batch > a.global_batch && b.learning_rate.peak == a.learning_rate.peak)
-    verdict.remarks.push_back(fmt::format(
-        "the learning rate was kept at {:g} while the global batch grew {:g} times", a.learning_rate.peak,
-        static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch)));
+    verdict.remarks.push_back(kept_rate(
+        a.learning_rate.peak, static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch)));
   else if (a.learning_rate.peak > 0 && b.learning_rate.peak != a.learning_rate.peak)
     verdict.remarks.push_back(fmt::format("the learning rate's peak is {:g}, {:.3g} times the baseline's",
                                           b.learning_rate.peak, b.learning_rate.peak / a.learning_rate.peak));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 namespace paceline::analysis {
@@ -32,6 +33,10 @@ std::optional<Variant> make_variant(const Cell& cell) {
   variant.epochs = static_cast<std::int64_t>(last->epochs.size());
   variant.updates = last->epochs.back().updates;
   variant.seeds = static_cast<int>(accuracies.size());
+  std::vector<double> seconds;
+  for (const auto& epoch : last->epochs) seconds.push_back(epoch.seconds);
+  variant.training_s = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  variant.epoch_s = measure::estimate(seconds).median;
   variant.accuracy = measure::mean(accuracies);
   variant.standard_error =
       measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
@@ -82,23 +87,31 @@ void compare_with_baseline(Convergence& result) {
     Variant& variant = result.variants[i];
     if (i == *result.baseline) continue;
     variant.verdict = compare(baseline.cell->record(), variant.cell->record(), Topic::convergence);
-    if (!variant.verdict.comparable()) continue;
-    variant.to_baseline = between(baseline, variant);
-    const bool is_larger = variant.cell->global_batch > baseline.cell->global_batch;
-    if (!result.large && is_larger && has_same_rule(baseline.cell->record(), variant.cell->record()))
-      result.large = i;
+    if (variant.verdict.comparable()) variant.to_baseline = between(baseline, variant);
   }
 }
 
+/// A batch larger than the baseline's, with nothing done about it.
+bool is_without_remedy(const Variant& baseline, const Variant& variant) {
+  return variant.to_baseline && variant.cell->global_batch > baseline.cell->global_batch &&
+         has_same_rule(baseline.cell->record(), variant.cell->record());
+}
+
 void find_given_back(Convergence& result) {
-  const Variant& large = result.variants[*result.large];
-  const Difference lost = *large.to_baseline;
-  for (std::size_t i = 0; i < result.variants.size(); ++i) {
-    Variant& variant = result.variants[i];
-    if (i == *result.large || !variant.to_baseline) continue;
-    if (variant.cell->global_batch != large.cell->global_batch) continue;
-    variant.to_large = between(large, variant);
-    if (lost.value < 0 && !lost.is_noise()) variant.given_back = variant.to_large->value / -lost.value;
+  for (std::size_t at = 0; at < result.variants.size(); ++at) {
+    const Variant& large = result.variants[at];
+    if (!is_without_remedy(result.variants[*result.baseline], large)) continue;
+    if (!result.large) result.large = at;
+    const Difference lost = *large.to_baseline;
+    for (std::size_t i = 0; i < result.variants.size(); ++i) {
+      Variant& variant = result.variants[i];
+      if (i == at || !variant.to_baseline || variant.large) continue;
+      if (variant.cell->global_batch != large.cell->global_batch) continue;
+      if (is_without_remedy(result.variants[*result.baseline], variant)) continue;
+      variant.large = at;
+      variant.to_large = between(large, variant);
+      if (lost.value < 0 && !lost.is_noise()) variant.given_back = variant.to_large->value / -lost.value;
+    }
   }
 }
 
@@ -130,8 +143,9 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
   }
   if (!any) return std::nullopt;
   result.baseline = find_baseline(result.variants);
-  if (result.baseline) compare_with_baseline(result);
-  if (result.large) find_given_back(result);
+  if (!result.baseline) return result;
+  compare_with_baseline(result);
+  find_given_back(result);
   return result;
 }
 

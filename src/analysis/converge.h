@@ -39,17 +39,20 @@ struct Variant {
   double standard_error = 0;
   double lowest = 0, highest = 0;  ///< over seeds
   std::optional<double> test_loss;
+  double training_s = 0;  ///< of the last seed, without evaluation
+  double epoch_s = 0;     ///< median over its epochs
   double peak_lr = 0;
   Verdict verdict;                        ///< against the baseline
   std::optional<Difference> to_baseline;  ///< nothing for the baseline itself and where not comparable
-  std::optional<Difference> to_large;     ///< gained over the large batch without remedy
+  std::optional<std::size_t> large;       ///< the variant of the same global batch without remedy
+  std::optional<Difference> to_large;     ///< gained over that
   std::optional<double>
       given_back;  ///< to_large / what the large batch lost; only where the loss is no noise
 };
 
 struct Convergence {
   std::vector<Variant> variants;               ///< in the records' order; those with a test accuracy
-  std::optional<std::size_t> baseline, large;  ///< the large batch with the baseline's own rule ("no remedy")
+  std::optional<std::size_t> baseline, large;  ///< the first larger batch with the baseline's own rule
   std::vector<std::string> missing;            ///< variants without accuracy, and why
 };
 

@@ -33,10 +33,13 @@ bool looks_like_option(const std::string& word) {
 void take_data_words(const std::vector<std::string>& words, Settings& settings) {
   if (words.size() == 3 && words[0] == "pack") {
     settings.data.pack = words[2];
-  } else if (words.size() != 2 || (words[0] != "info" && words[0] != "verify")) {
+  } else if (words.size() != 2 ||
+             !(words[0] == "info" || words[0] == "verify" || words[0] == "get" || words[0] == "manifest")) {
     base::fail(ErrorKind::usage,
                "data takes what to do and a data set: paceline data info|verify folder:DIR, cifar10:DIR, "
-               "mnist:DIR or synthetic; or paceline data pack folder:DIR FILE.tar");
+               "mnist:DIR or synthetic; paceline data pack folder:DIR FILE.tar; paceline data manifest "
+               "folder:DIR; or "
+               "paceline data get cifar10|mnist|fashion-mnist");
   }
   settings.data.action = words[0];
   settings.data.spec = words[1];

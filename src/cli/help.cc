@@ -16,7 +16,11 @@ std::string usage_line(Command command) {
   if (command == kData)
     return "paceline data info|verify SPEC         SPEC: folder:DIR, cifar10:DIR, mnist:DIR, synthetic\n"
            "paceline data pack SPEC FILE.tar      one file of all images of a folder, read in place by "
-           "folder:FILE.tar";
+           "folder:FILE.tar\n"
+           "paceline data manifest folder:DIR      a list of the images in DIR, so that no start walks "
+           "through it\n"
+           "paceline data get NAME                 NAME: cifar10, mnist, fashion-mnist, from their "
+           "publishers";
   return fmt::format("paceline {} [options]", name);
 }
 

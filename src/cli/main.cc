@@ -38,7 +38,8 @@ constexpr std::array kCommands{
     Entry{"study", cli::kStudy, "all of these as one plan, resumable, and its report", cli::study_command},
     Entry{"report", cli::kReport, "records to tables and a page, again and elsewhere", cli::report_command},
     Entry{"data", cli::kData,
-          "what a data set holds (info), whether all of it reads (verify), one file of it (pack)",
+          "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "
+          "(get)",
           cli::data_command},
     Entry{"doctor", cli::kDoctor, "this machine: cores, instruction sets, memory, chosen kernels",
           cli::doctor_command},

@@ -10,6 +10,7 @@ namespace paceline::cli {
 namespace {
 
 const std::vector<std::string> kModes{"weak", "strong", "both"};
+const std::vector<std::string> kCompared{"remedies", "workers"};
 
 constexpr const char* kCells = "What is varied and timed";
 constexpr const char* kOutput = "What is left behind";
@@ -52,7 +53,17 @@ std::vector<Option> study_rows() {
        "timed steps that take longer stop early, after at least 3 of them; 0: no limit", kTrain | kTimed,
        [](S& s, Text t) { s.train.window_seconds = decimal(t); },
        [](const S& s) { return as_text(s.train.window_seconds); }},
-      {"baseline-batch", "B", kCells, "converge: the global batch that the others are compared with",
+      {"compare", "WHAT", kCells,
+       "converge: remedies of one large batch; or workers: a training of each number of them, every one with "
+       "the baseline's batch, its learning rate kept and scaled linearly",
+       kConverge | kStudy,
+       [](S& s, Text t) {
+         // The table's order: --workers is set by now.
+         s.study.converge.workers = one_of(t, kCompared) == 1 ? s.study.scale.workers : std::vector<int>{};
+       },
+       [](const S& s) { return kCompared[s.study.converge.workers.empty() ? 0 : 1]; }},
+      {"baseline-batch", "B", kCells,
+       "converge: the global batch that the others are compared with; --compare workers: of every worker",
        kConverge | kStudy,
        [](S& s, Text t) { s.study.converge.baseline_batch = whole_number(t, 1, kLargestBatch); },
        [](const S& s) { return whole(s.study.converge.baseline_batch); }},
@@ -106,6 +117,11 @@ std::vector<Option> study_rows() {
        "pack: pixels instead of JPEG and PNG files: several times larger, and nothing to decode when read",
        kData, [](S& s, Text t) { s.data.decoded = truth(t); },
        [](const S& s) { return yes_no(s.data.decoded); }, "", false},
+      {"cache", "DIR", kOutput, "get: where the data set goes (default: paceline/ in the user's cache)",
+       kData, [](S& s, Text t) { s.data.cache = t; }, [](const S& s) { return s.data.cache.string(); }, "",
+       false},
+      {"from", "URL", kOutput, "get: the address of a folder with the same files, instead of the publisher's",
+       kData, [](S& s, Text t) { s.data.from = t; }, [](const S& s) { return s.data.from; }, "", false},
       {"kernels", "MODEL", kOutput,
        "which implementation each op of this model gets, its measured rate, and why not another", kDoctor,
        [](S& s, Text t) { s.doctor.kernels_model = t; }, [](const S& s) { return s.doctor.kernels_model; },

@@ -78,8 +78,16 @@ std::vector<Option> training_rows() {
       {"label-smoothing", "X", kWhat, "part of the target spread evenly over all classes", kRuns,
        [](S& s, Text t) { s.train.label_smoothing = decimal(t, {.least = 0, .most = 0.999}); },
        [](const S& s) { return as_text(s.train.label_smoothing); }},
-      {"workers", "N", kWho, "workers that share every global batch", kTrain | kSweep | kConverge,
+      {"workers", "N", kWho, "workers that share every global batch", kTrain | kSweep,
        [](S& s, Text t) { s.train.workers = small(t, 1, kManyWorkers); },
+       [](const S& s) { return whole(s.train.workers); }},
+      {"workers", "N|LIST", kWho,
+       "workers that share the large batch; with --compare workers the numbers to compare, such as 1,2,4",
+       kConverge,
+       [](S& s, Text t) {
+         choose_worker_list(s, t);
+         s.train.workers = s.study.scale.workers.front();
+       },
        [](const S& s) { return whole(s.train.workers); }},
       {"workers", "LIST", kWho, "numbers of workers to compare, such as 1,2,4", kScale | kStudy,
        [](S& s, Text t) { choose_worker_list(s, t); },

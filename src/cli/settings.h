@@ -43,10 +43,12 @@ struct Settings {
   DoctorOptions doctor;
 
   struct Data {
-    std::string action;  ///< "info", "verify" or "pack"
-    std::string spec;
-    std::filesystem::path pack;  ///< what pack writes
-    bool decoded = false;        ///< pack pixels
+    std::string action;           ///< "info", "verify", "pack", "manifest" or "get"
+    std::string spec;             ///< get: the name of a package
+    std::filesystem::path pack;   ///< what pack writes
+    bool decoded = false;         ///< pack pixels
+    std::filesystem::path cache;  ///< get: where to; empty: the user's cache
+    std::string from;             ///< get: this folder's address instead of the publisher's
   } data;
 };
 

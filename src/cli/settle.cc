@@ -67,7 +67,17 @@ void check_together(Settings& settings) {
                "--batches auto is for sweep: scale compares the same batches on every number of workers; "
                "give a list "
                "such as 32,128,512");
-  if (settings.command == kConverge &&
+  if (settings.command == kConverge && settings.study.converge.workers.empty() &&
+      is_given(settings, "workers") && settings.study.scale.workers.size() > 1)
+    base::fail(
+        ErrorKind::usage,
+        "--workers names {} numbers, and the remedies of a large batch are compared on one; give one, or "
+        "--compare workers",
+        settings.study.scale.workers.size());
+  if (settings.study.converge.workers.size() == 1)
+    base::fail(ErrorKind::usage,
+               "--compare workers needs at least two numbers of them, such as --workers 1,2,4");
+  if (settings.command == kConverge && settings.study.converge.workers.empty() &&
       settings.study.converge.large_batch <= settings.study.converge.baseline_batch)
     base::fail(ErrorKind::usage,
                "--large-batch {} must be larger than --baseline-batch {}, which it is compared with",

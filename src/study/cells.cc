@@ -87,6 +87,37 @@ std::string slug(const std::string& variant) {
   return text;
 }
 
+/// Trainings of growing numbers of workers, each taking the same batch: the first number is the baseline, and
+/// every other keeps its learning rate once and scales it linearly once.
+std::vector<Cell> worker_cells(const train::Options& asked, const ConvergeAxes& axes) {
+  train::Options base = asked;
+  base.local_batch = 0;
+  base.lr_batch = axes.workers.front() * axes.baseline_batch;
+  if (base.threads == 0) base.threads = threads_for_all(axes.workers);
+  std::vector<Cell> cells;
+  for (int repeat = 0; repeat < axes.repeats; ++repeat)
+    for (const int workers : axes.workers)
+      for (const auto rule : {train::LrScaling::none, train::LrScaling::linear}) {
+        const bool is_baseline = workers == axes.workers.front();
+        if (is_baseline && rule != train::LrScaling::none) continue;
+        const std::string count = fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+        const std::string variant =
+            is_baseline ? count
+                        : count + (rule == train::LrScaling::none ? ", kept rate" : ", linear scaling");
+        Cell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
+                  .kind = "converge",
+                  .variant = variant,
+                  .repeat = repeat,
+                  .options = base};
+        cell.options.workers = workers;
+        cell.options.global_batch = workers * axes.baseline_batch;
+        cell.options.scale_lr = rule;
+        cell.options.seed = base.seed + static_cast<std::uint64_t>(repeat);
+        cells.push_back(std::move(cell));
+      }
+  return cells;
+}
+
 }  // namespace
 
 std::vector<std::string> converge_variants() { return kVariants; }
@@ -108,7 +139,9 @@ std::vector<Cell> scale_cells(const train::Options& asked, const Axes& axes) {
 
 std::vector<Cell> converge_cells(const train::Options& asked, const ConvergeAxes& axes) {
   train::Options base = asked;
+  base.window_steps = 0;
   if (base.epochs == 0 && base.steps == 0) base.epochs = kConvergeEpochs;
+  if (!axes.workers.empty()) return worker_cells(base, axes);
   const auto& variants = axes.variants.empty() ? kVariants : axes.variants;
   std::vector<Cell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat) {
@@ -125,7 +158,6 @@ std::vector<Cell> converge_cells(const train::Options& asked, const ConvergeAxes
                 .options = base};
       apply_variant(cell.options, variant, axes);
       cell.options.seed = base.seed + static_cast<std::uint64_t>(repeat);
-      cell.options.window_steps = 0;
       cells.push_back(std::move(cell));
     }
   }

@@ -28,14 +28,17 @@ struct Axes {
   int repeats = 3;
 };
 
-/// Convergence: what the baseline's batch is, and the large one.
+/// Convergence: one large batch and its remedies, or (where `workers` is not empty) numbers of workers.
 struct ConvergeAxes {
-  std::int64_t baseline_batch = 128;  ///< global
+  std::int64_t baseline_batch = 128;  ///< global; by workers: what every worker takes a step
   std::int64_t large_batch = 2048;    ///< global
   std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`
   double warmup_epochs =
       -1;           ///< of the variants with warm-up; -1: a fifth of the training, at most one epoch
   int repeats = 1;  ///< seeds seed, seed + 1, ...
+  /// Not empty: instead of the remedies, a training of each number of workers whose global batch grows with
+  /// them, with the learning rate of the first and with one scaled linearly.
+  std::vector<int> workers = {};
 };
 [[nodiscard]] std::vector<std::string> converge_variants();
 

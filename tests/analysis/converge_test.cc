@@ -1,5 +1,6 @@
 #include "analysis/converge.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,6 +36,31 @@ TEST(Convergence, SaysWhatWasLostAndWhatARemedyGivesBack) {
   EXPECT_NEAR(result->variants[1].to_baseline->value, -0.20, 1e-12);
   EXPECT_NEAR(*result->variants[2].given_back, 0.75, 1e-9);
   EXPECT_FALSE(result->variants[0].given_back.has_value()) << "the baseline is no remedy";
+}
+
+TEST(Convergence, ComparesARemedyWithTheLossOfItsOwnBatch) {
+  std::vector<Record> records{make_training({.accuracies = {0.70}})};
+  for (const int workers : {2, 4}) {
+    const std::int64_t batch = 128 * workers;
+    records.push_back(make_training({.variant = fmt::format("{} workers, kept rate", workers),
+                                     .workers = workers,
+                                     .global_batch = batch,
+                                     .accuracies = {0.70 - 0.1 * workers}}));
+    records.push_back(make_training({.variant = fmt::format("{} workers, linear scaling", workers),
+                                     .workers = workers,
+                                     .global_batch = batch,
+                                     .factor = static_cast<double>(workers),
+                                     .rule = "linear",
+                                     .accuracies = {0.70 - 0.05 * workers}}));
+  }
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_EQ(result->variants.size(), 5U);
+  EXPECT_EQ(result->variants[2].large, 1U);
+  EXPECT_NEAR(*result->variants[2].given_back, 0.5, 1e-9);
+  EXPECT_EQ(result->variants[4].large, 3U);
+  EXPECT_NEAR(*result->variants[4].given_back, 0.5, 1e-9);
+  EXPECT_FALSE(result->variants[1].large.has_value()) << "it is the one without remedy";
 }
 
 TEST(Convergence, GivesNothingBackOfALossThatIsNoise) {

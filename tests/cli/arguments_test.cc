@@ -205,6 +205,15 @@ TEST_F(Arguments, SweepTakesAutomaticBatchesAndScaleDoesNot) {
   EXPECT_THAT(complaint(kScale, {"--batches", "auto"}), HasSubstr("--batches auto is for sweep"));
 }
 
+TEST_F(Arguments, ConvergeComparesRemediesOrNumbersOfWorkers) {
+  EXPECT_TRUE(settings(kConverge, {"--workers", "4"}).study.converge.workers.empty());
+  EXPECT_EQ(settings(kConverge, {"--workers", "4"}).train.workers, 4);
+  EXPECT_THAT(settings(kConverge, {"--compare", "workers", "--workers", "1,3"}).study.converge.workers,
+              testing::ElementsAre(1, 3));
+  EXPECT_THAT(settings(kStudy, {"--compare", "workers"}).study.converge.workers,
+              testing::ElementsAre(1, 2, 4));
+}
+
 TEST_F(Arguments, DefaultsTakenAreSaid) {
   const auto s = settings(kTrain, {});
   EXPECT_EQ(s.train.local_batch, 128);
@@ -282,6 +291,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{kScale, {"--workers", "1,0"}, "--workers must be a whole number from 1"},
         Bad{kScale, {"--local-batch", "32"}, "--local-batch is not an option of scale"},
         Bad{kConverge, {"--large-batch", "16"}, "must be larger than --baseline-batch 128"},
+        Bad{kConverge, {"--workers", "1,2"}, "give one, or --compare workers"},
+        Bad{kConverge, {"--compare", "workers", "--workers", "4"}, "needs at least two numbers"},
+        Bad{kConverge, {"--compare", "batches"}, "--compare must be one of remedies, workers"},
         Bad{kReport, {}, "report takes the records"},
         Bad{kReport, {"r.json", "--html"}, "--html needs a value"},
         Bad{kData, {"inf", "synthetic"}, "data takes what to do and a data set"},

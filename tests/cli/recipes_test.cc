@@ -3,12 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <optional>
 #include <regex>
 #include <sstream>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/arguments.h"
+#include "cli/backend.h"
+#include "study/study.h"
+#include "train/resolve.h"
+#include "train/run.h"
 
 namespace paceline::cli {
 namespace {
@@ -30,7 +38,7 @@ Command command_of(const std::string& name) {
 }
 
 TEST(Recipes, NameTheirCommandAndAreTakenByIt) {
-  ASSERT_GE(recipes().size(), 4u);
+  ASSERT_GE(recipes().size(), 9u);
   for (const auto& file : recipes()) {
     SCOPED_TRACE(file);
     const auto text = base::read_file(file);
@@ -40,11 +48,102 @@ TEST(Recipes, NameTheirCommandAndAreTakenByIt) {
         << "its header must hold its one command";
     const auto settings = parse(command_of(found[1]), {file.string()}).settings;
     EXPECT_GT(settings.given.size(), 3u);
-    if (text.find("[quick]") != std::string::npos) {
-      EXPECT_GT(parse(command_of(found[1]), {file.string(), "--quick"}).settings.given.size(),
-                settings.given.size());
-    }
     EXPECT_THAT(settings.notes, testing::Not(testing::Contains(testing::HasSubstr("does not use"))));
+  }
+}
+
+/// A recipe's quick form as the cells that its command would run, on synthetic images in the numbers of the
+/// real set.
+std::vector<study::Cell> quick_cells(const fs::path& file) {
+  const auto text = base::read_file(file);
+  std::smatch found;
+  std::regex_search(text, found, std::regex("#   paceline (\\w+) recipes/"));
+  const Command command = command_of(found[1]);
+  std::string data = "synthetic,train=50000,test=10000";
+  if (text.find("mnist:") != std::string::npos) data = "synthetic,train=60000,test=10000";
+  if (text.find("fruits-360") != std::string::npos) data = "synthetic,train=2690,test=860";
+  if (text.find("\"synthetic") != std::string::npos) data = "synthetic,train=12800,test=2000";
+  auto settings = parse(command, {file.string(), "--quick", "--data", data}).settings;
+  settings.train.threads = 1;
+  switch (command) {
+    case kScale:
+      return study::scale_cells(settings.train, settings.study.scale);
+    case kConverge:
+      return study::converge_cells(settings.train, settings.study.converge);
+    case kStudy:
+      study::apply_quick(settings.train, settings.study, settings.given);
+      settings.train.workers = 2;
+      {
+        auto cells = study::scale_cells(settings.train, settings.study.scale);
+        study::Axes sweep = settings.study.sweep;  // its cells without their plans
+        sweep.workers = {1};
+        sweep.mode = "weak";
+        for (auto& cell : study::scale_cells(settings.train, sweep)) cells.push_back(std::move(cell));
+        if (settings.study.with_converge)
+          for (auto& cell : study::converge_cells(settings.train, settings.study.converge))
+            cells.push_back(std::move(cell));
+        return cells;
+      }
+    default:
+      return {study::Cell{.id = "train", .kind = "train", .options = settings.train}};
+  }
+}
+
+/// Nothing where the batch exceeds the data set: such a cell fails at once, and says so.
+std::optional<train::Resolved> resolved(const train::Options& options, std::int64_t samples) {
+  try {
+    return train::resolve(options, {.train_samples = samples, .cores = 2});
+  } catch (const base::Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Seconds that a cell takes on two cores of 50 GFLOP/s, two thirds of what those of an old server give.
+double seconds_of(const study::Cell& cell, const train::Setup& setup, double pixels) {
+  constexpr double kCores = 2, kRate = 50e9;
+  const auto run = resolved(cell.options, setup.data.train_samples);
+  if (!run || !cell.skip.empty()) return 0;
+  const double flops = static_cast<double>(setup.model.training_flops) * pixels;
+  const double rate = kRate * std::min<double>(kCores, run->workers);
+  const double step = flops * static_cast<double>(run->global_batch) / rate;
+  const auto updates = static_cast<double>(run->length.updates);
+  if (cell.options.window_steps == 0) {
+    const double evaluations = std::ceil(updates / static_cast<double>(run->steps_per_epoch));
+    return updates * step + evaluations * static_cast<double>(setup.data.test_samples) * flops / 3 / rate;
+  }
+  const auto warmup = static_cast<double>(cell.options.warmup_steps);
+  const double timed = (updates - warmup) * step;
+  const double limit = cell.options.window_seconds;
+  return warmup * step + (limit > 0 ? std::min(timed, std::max(limit, 3 * step)) : timed);
+}
+
+TEST(Recipes, HaveAQuickFormOfThreeMinutesOnTwoCores) {
+  const auto backend = make_backend("cpu");
+  for (const auto& file : recipes()) {
+    SCOPED_TRACE(file);
+    // Synthetic images are 32x32; a folder's are of the size that its recipe asks.
+    const auto text = base::read_file(file);
+    std::smatch size;
+    const double side = std::regex_search(text, size, std::regex("data = \"folder:.*size=(\\d+)"))
+                            ? std::stod(size[1])
+                            : 32.0;
+    const auto cells = quick_cells(file);
+    train::Options small = cells.front().options;  // model and data are the same in all of them
+    small.global_batch = 0;
+    small.local_batch = 1;
+    const auto setup = train::inspect(small, backend);
+    double seconds = 0;
+    for (const auto& cell : cells) seconds += seconds_of(cell, setup, side * side / (32 * 32));
+    EXPECT_GT(seconds, 0);
+    EXPECT_LT(seconds, 180);
+  }
+}
+
+TEST(Recipes, ByWorkersTheyCompareThoseOfTheTable) {
+  for (const char* name : {"fruits.toml", "mnist-keras-cnn.toml"}) {
+    const auto file = fs::path(PACELINE_SOURCE_DIR) / "recipes" / name;
+    const auto settings = parse(kStudy, {file.string()}).settings;
+    EXPECT_THAT(settings.study.converge.workers, testing::ElementsAre(1, 2, 4));
   }
 }
 

@@ -75,6 +75,28 @@ TEST(ConvergeCells, AddOneRemedyAfterTheOtherToTheSameLargeBatch) {
   EXPECT_EQ(cells[5].options.rule.kind, engine::UpdateKind::sgd);
 }
 
+TEST(ConvergeCells, OfWorkersKeepTheLocalBatchAndTryBothRates) {
+  train::Options base;
+  base.lr = 0.001;
+  const auto cells = converge_cells(base, {.baseline_batch = 128, .repeats = 2, .workers = {1, 2, 4}});
+  ASSERT_EQ(cells.size(), 10u);
+  EXPECT_EQ(cells[0].variant, "1 worker");
+  EXPECT_EQ(cells[3].variant, "4 workers, kept rate");
+  EXPECT_EQ(cells[4].variant, "4 workers, linear scaling");
+  std::set<std::string> ids;
+  for (const auto& cell : cells) {
+    ids.insert(cell.id);
+    EXPECT_EQ(cell.options.global_batch, 128 * cell.options.workers);
+    EXPECT_EQ(cell.options.lr_batch, 128);
+    EXPECT_EQ(cell.options.threads, cells[0].options.threads) << "cores grow with workers";
+    EXPECT_EQ(cell.options.scale_lr,
+              cell.variant.ends_with("scaling") ? train::LrScaling::linear : train::LrScaling::none);
+    EXPECT_EQ(cell.options.seed, static_cast<std::uint64_t>(cell.repeat));
+    EXPECT_EQ(cell.options.epochs, 5);
+  }
+  EXPECT_EQ(ids.size(), cells.size());
+}
+
 TEST(ConvergeCells, HaveNoSynchronisedVariantWithOneWorker) {
   for (const auto& cell : converge_cells({}, {})) EXPECT_NE(cell.variant, "+ sync BN");
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/data_get.h"
 #include "cli/commands/data_images.h"
 #include "data/dataset.h"
 
@@ -69,7 +70,9 @@ void print_classes(const data::Source& source, const Census& train, const Census
 }  // namespace
 
 int data_command(const Settings& settings) {
+  if (settings.data.action == "get") return get_data(settings);
   const auto started = base::Clock::now();
+  if (settings.data.action == "manifest") return write_image_manifest(settings.data.spec);
   const auto source = data::open(settings.data.spec);
   const auto format = source.train->format();
   fmt::print("{}: {}\n", source.spec, source.description);

@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/topology.h"
 #include "data/image/decode.h"
 #include "data/image/inspect.h"
+#include "data/image/scan.h"
 #include "data/image/tar.h"
+#include "data/spec.h"
 
 namespace paceline::cli {
 namespace {
@@ -132,6 +136,19 @@ int verify_images(const data::Source& source, const std::vector<ImagePart>& part
                "{}: {} of {} images are broken; replace them, or train with --bad-images skip", source.spec,
                broken, images);
   fmt::print("all {} images decode, in {:.1f} s\n", images, base::seconds_since(started));
+  return 0;
+}
+
+int write_image_manifest(const std::string& text) {
+  const auto started = base::Clock::now();
+  const auto spec = data::parse_spec(text);
+  std::error_code unknown;
+  if (spec.name != "folder" || !std::filesystem::is_directory(spec.directory, unknown))
+    base::fail(base::ErrorKind::usage,
+               "data manifest is for a folder of images, folder:DIR, and '{}' is none that is there", text);
+  const auto scan = data::write_manifest(spec.directory);
+  fmt::print("{}/{}: {} images in {} folders, in {:.1f} s\n", spec.directory, data::kManifestName,
+             scan.listing.size(), scan.folders.size(), base::seconds_since(started));
   return 0;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// `paceline data info|verify|pack` for images in files: what the files hold, which are broken, which come
-/// twice; and all of them in one file.
+/// `paceline data info|verify|pack|manifest` for images in files: what the files hold, which are broken,
+/// which come twice; and all of them in one file.
 
 #include <filesystem>
 #include <string>
@@ -34,5 +34,10 @@ int verify_images(const data::Source& source, const std::vector<ImagePart>& part
 /// Errors   Error(data): the file cannot be written; with `decoded`, a broken image
 int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
                 const std::filesystem::path& path, bool decoded);
+
+/// Writes the manifest of the folder that `spec` names, and says what it lists.
+///
+/// Errors   Error(usage): the spec names no folder; Error(data): as data::write_manifest
+int write_image_manifest(const std::string& spec);
 
 }  // namespace paceline::cli

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "data/image/open.h"
+#include "data/image/scan.h"
 #include "data/image/tar.h"
 
 namespace paceline::data {
@@ -20,52 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using base::ErrorKind;
-
-constexpr int kDeepest = 16;  // folders inside one another: more is a link that leads back
-
-/// Lists the images below a directory, in the order of their paths.
-class Walk {
- public:
-  Walk(const fs::path& top, ImageListing& listing) : top_(top), listing_(listing) { enter(top, "", 0); }
-  [[nodiscard]] std::int64_t passed_over() const { return passed_over_; }
-
- private:
-  void enter(const fs::path& directory, const std::string& relative, int depth) {
-    if (depth > kDeepest)
-      base::fail(ErrorKind::data,
-                 "{}: folders lie more than {} deep, perhaps a link that leads back; remove it",
-                 directory.string(), kDeepest);
-    std::vector<std::string> images, folders;
-    std::error_code error;
-    for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
-         entry.increment(error)) {
-      std::string name = entry->path().filename().string();
-      std::error_code unknown;  // a link to nowhere is neither
-      if (name.front() == '.') continue;
-      if (entry->is_directory(unknown))
-        folders.push_back(std::move(name));
-      else if (is_image_name(name))
-        images.push_back(std::move(name));
-      else
-        ++passed_over_;
-    }
-    if (error)
-      base::fail(ErrorKind::data, "{}: the folder cannot be read: {}; check the path and its permissions",
-                 directory.string(), error.message());
-    std::sort(images.begin(), images.end());
-    std::sort(folders.begin(), folders.end());
-    if (!images.empty()) {
-      const auto number = listing_.add_directory(relative);
-      for (const auto& name : images) listing_.add_image(number, name);
-    }
-    for (const auto& name : folders)
-      enter(directory / name, relative.empty() ? name : relative + "/" + name, depth + 1);
-  }
-
-  const fs::path& top_;
-  ImageListing& listing_;
-  std::int64_t passed_over_ = 0;
-};
 
 /// Files below a directory. Each read opens and closes its file: nothing is kept open for 200,000 of them.
 class FolderStore final : public ImageStore {
@@ -95,7 +50,7 @@ class FolderStore final : public ImageStore {
     const int error = errno;
     if (descriptor >= 0) ::close(descriptor);
     if (!good)
-      base::fail(ErrorKind::data, "{}: cannot be read: {}; was it moved since the start?", file.string(),
+      base::fail(ErrorKind::data, "{}: cannot be read: {}; was it moved since it was listed?", file.string(),
                  std::strerror(error));
     return std::span<const std::uint8_t>(buffer).first(got);
   }
@@ -134,13 +89,16 @@ Source open_folder(const Spec& spec) {
         "data '{}': there is no folder and no tar archive {}; give the one that holds train/ and test/, or a "
         "folder for each class",
         spec.text, top.string());
-  ImageListing listing;
-  const Walk walk(top, listing);
-  const auto passed_over = walk.passed_over();
-  auto store = std::make_shared<FolderStore>(top, std::move(listing));
+  std::string why_not;
+  auto scan = read_manifest(top, why_not);
+  if (!scan) scan = scan_folder(top);
+  const auto store = std::make_shared<FolderStore>(top, std::move(scan->listing));
   Source source = open_images(spec, store, store->listing());
   source.name = "folder";
-  note_passed_over(passed_over, source);
+  note_passed_over(scan->passed_over, source);
+  if (!why_not.empty())
+    source.notes.push_back(fmt::format(
+        "the manifest was not used: {}; 'paceline data manifest {}' writes it anew", why_not, spec.text));
   return source;
 }
 

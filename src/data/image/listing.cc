@@ -181,6 +181,12 @@ void ImageListing::add_image(std::uint32_t directory, std::string_view name) {
   names_ += '\0';
 }
 
+void ImageListing::shrink() {
+  directories_.shrink_to_fit();
+  images_.shrink_to_fit();
+  names_.shrink_to_fit();
+}
+
 std::string ImageListing::path(std::size_t image) const {
   const std::string& directory = directories_[images_[image].directory];
   return (directory.empty() ? "" : directory + "/") + (names_.c_str() + images_[image].name_at);

@@ -18,11 +18,15 @@ class ImageListing {
   /// Paths are relative, with '/' between their parts; "" is the top. Returns the directory's number.
   std::uint32_t add_directory(std::string path);
   void add_image(std::uint32_t directory, std::string_view name);
+  void shrink();  ///< gives back the memory that was taken ahead, when nothing more comes
 
   [[nodiscard]] std::size_t size() const { return images_.size(); }
   [[nodiscard]] const std::vector<std::string>& directories() const { return directories_; }
   [[nodiscard]] std::uint32_t directory(std::size_t image) const { return images_[image].directory; }
   [[nodiscard]] std::string path(std::size_t image) const;
+  [[nodiscard]] std::string_view name(std::size_t image) const {
+    return names_.c_str() + images_[image].name_at;
+  }
   [[nodiscard]] std::int64_t bytes() const;
 
  private:

@@ -21,7 +21,8 @@ constexpr const char* kDefinition =
     "Accuracy of the last epoch on the whole test set, mean over seeds (never the best of them). Standard "
     "error: sqrt(p(1-p) / test images) joined with the spread over seeds. Variants are compared at equal "
     "epochs; their updates differ and are shown. A difference (in points of a percent) below its own "
-    "standard error is noise, above two of them clear, but never with one seed. Given "
+    "standard error is noise, above two of them clear, but never with one seed. Training: seconds of the "
+    "last seed, without evaluation; an epoch: their median. Given "
     "back: what a remedy gains over the large batch without remedy, as a part of what that lost.";
 
 Cell accuracy_cell(const Variant& variant) {
@@ -46,7 +47,7 @@ Cell given_back_cell(const Convergence& result, const Variant& variant) {
     return cell;
   }
   if (!variant.to_large) return missing("no remedy of the large batch");
-  return missing(result.variants[*result.large].to_baseline->value < 0
+  return missing(result.variants[*variant.large].to_baseline->value < 0
                      ? "the loss of the large batch is noise"
                      : "the large batch lost nothing");
 }
@@ -63,6 +64,8 @@ std::vector<Cell> table_row(const Convergence& result, std::size_t i) {
           value(static_cast<double>(variant.updates)),
           words(fmt::format("{:.4g}", variant.peak_lr)),
           value(variant.seeds),
+          value(variant.training_s),
+          value(variant.epoch_s),
           variant.test_loss ? value(*variant.test_loss) : missing("not measured"),
           accuracy_cell(variant),
           difference_cell(variant.to_baseline, reason),
@@ -102,6 +105,8 @@ Table table(const Convergence& result) {
           {.key = "updates", .label = "updates", .format = Format::integer},
           {.key = "peak_lr", .label = "peak lr"},
           {.key = "seeds", .label = "seeds", .format = Format::integer},
+          {.key = "training", .label = "training", .unit = "s", .format = Format::seconds},
+          {.key = "epoch", .label = "an epoch", .unit = "s", .format = Format::seconds},
           {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
           {.key = "accuracy", .label = "accuracy", .format = Format::percent1},
           {.key = "difference", .label = "to the baseline", .unit = "points", .format = Format::fixed1},

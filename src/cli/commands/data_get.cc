@@ -1,0 +1,89 @@
+#include "cli/commands/data_get.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/nearest.h"
+#include "cli/interrupt.h"
+#include "data/dataset.h"
+#include "data/get/get.h"
+
+namespace paceline::cli {
+namespace {
+
+data::Package find_package(const std::string& name, const std::string& from) {
+  const auto& table = data::packages();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& p) { return p.name == name; });
+  if (found == table.end()) {
+    std::vector<std::string> names;
+    for (const auto& package : table) names.push_back(package.name);
+    base::fail(base::ErrorKind::usage, "data get: there is no package '{}'{}", name,
+               base::suggestion(name, names));
+  }
+  data::Package package = *found;
+  if (!from.empty())
+    for (auto& file : package.files) file.urls = {from + (from.ends_with('/') ? "" : "/") + file.name};
+  return package;
+}
+
+/// One line that is redrawn on a terminal; elsewhere a line at every tenth of a file.
+class Bar {
+ public:
+  void operator()(const data::RemoteFile& file, std::int64_t have) {
+    if (file.name != name_) {
+      name_ = file.name;
+      begun_ = base::Clock::now();
+      before_ = have;
+      tenth_ = -1;
+    }
+    const double megabytes = static_cast<double>(have) / 1e6;
+    const double rate =
+        static_cast<double>(have - before_) / 1e6 / std::max(1e-3, base::seconds_since(begun_));
+    const bool whole = have == file.bytes;
+    const auto tenth = static_cast<int>(10 * have / std::max<std::int64_t>(1, file.bytes));
+    if (!live_ && tenth == tenth_) return;
+    tenth_ = tenth;
+    fmt::print(stderr, "{}{}: {:.1f} of {:.1f} MB, {:.1f} MB/s{}", live_ ? "\r\x1b[K" : "", file.name,
+               megabytes, static_cast<double>(file.bytes) / 1e6, rate, live_ && !whole ? "" : "\n");
+    std::fflush(stderr);
+  }
+
+ private:
+  const bool live_ = ::isatty(STDERR_FILENO) == 1;
+  std::string name_;
+  base::TimePoint begun_{};
+  std::int64_t before_ = 0;
+  int tenth_ = -1;
+};
+
+}  // namespace
+
+int get_data(const Settings& settings) {
+  const auto package = find_package(settings.data.spec, settings.data.from);
+  const auto cache = settings.data.cache.empty() ? data::default_cache() : settings.data.cache;
+  const Interrupt interrupt;
+  Bar bar;
+  data::DownloadOptions options{.stop = interrupt.token(), .progress = std::ref(bar)};
+  data::Got got;
+  try {
+    got = data::get(package, cache, options);
+  } catch (const base::Error& error) {
+    if (interrupt.exit_code() == 0) throw;
+    fmt::print(stderr, "paceline: {}\n", error.what());
+    return interrupt.exit_code();
+  }
+  const auto spec = package.format + ":" + got.directory.string();
+  const auto source = data::open(spec);
+  fmt::print("{}: {} ({})\n", package.name, source.description,
+             got.was_there ? "it was there, nothing was downloaded" : "downloaded, SHA-256 as published");
+  fmt::print("--data {}\n", spec);
+  return 0;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,252 @@
+#include "data/get/download.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <system_error>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "data/get/sha256.h"
+
+namespace paceline::data {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorKind;
+
+constexpr long kHttpRangeNotThere = 416;
+constexpr double kProgressS = 0.2;
+
+/// The part of a file that has come, kept open and locked while it grows.
+class Part {
+ public:
+  explicit Part(fs::path path) : path_(std::move(path)) {
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail("cannot be written");
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
+      base::fail(ErrorKind::data, "{}: another process is writing it; wait for that one, or end it",
+                 path_.string());
+  }
+  ~Part() { ::close(descriptor_); }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  [[nodiscard]] std::int64_t bytes() const { return ::lseek(descriptor_, 0, SEEK_END); }
+  void clear() {
+    if (::ftruncate(descriptor_, 0) != 0) fail("cannot be emptied");
+  }
+  /// False, with errno, when the disk takes no more.
+  [[nodiscard]] bool append(const char* data, std::size_t count) {
+    ::lseek(descriptor_, 0, SEEK_END);
+    while (count > 0) {
+      const auto written = ::write(descriptor_, data, count);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return false;
+      data += written;
+      count -= static_cast<std::size_t>(written);
+    }
+    return true;
+  }
+  void rename_to(const fs::path& target) {
+    std::error_code error;
+    fs::rename(path_, target, error);
+    if (error)
+      base::fail(ErrorKind::data, "{}: cannot be renamed to {}: {}", path_.string(), target.string(),
+                 error.message());
+  }
+  [[noreturn]] void fail(const char* what) const {
+    base::fail(ErrorKind::data, "{}: {}: {}; is the disk full, or the folder not yours?", path_.string(),
+               what, std::strerror(errno));
+  }
+
+ private:
+  fs::path path_;
+  int descriptor_ = -1;
+};
+
+struct EasyCloser {
+  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+};
+
+/// What the callbacks of one transfer share.
+struct Transfer {
+  const RemoteFile& file;
+  const DownloadOptions& options;
+  Part& part;
+  std::int64_t have = 0;
+  int write_error = 0;    ///< errno of a write that failed
+  bool too_long = false;  ///< more came than the file has
+  base::TimePoint told{};
+};
+
+std::size_t on_data(char* data, std::size_t size, std::size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const std::size_t bytes = size * count;
+  if (transfer.have + static_cast<std::int64_t>(bytes) > transfer.file.bytes) {
+    transfer.too_long = true;
+    return 0;
+  }
+  if (!transfer.part.append(data, bytes)) {
+    transfer.write_error = errno;
+    return 0;
+  }
+  transfer.have += static_cast<std::int64_t>(bytes);
+  return bytes;
+}
+
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  if (transfer.options.progress && base::seconds_since(transfer.told) >= kProgressS) {
+    transfer.told = base::Clock::now();
+    transfer.options.progress(transfer.file, transfer.have);
+  }
+  return transfer.options.stop.stop_requested() ? 1 : 0;
+}
+
+enum class Ending { whole, again, no_use };
+
+struct Attempt {
+  Ending ending = Ending::whole;
+  std::string reason;
+};
+
+/// One request for what is missing of the part.
+Attempt request(const std::string& url, Transfer& transfer) {
+  const std::unique_ptr<CURL, EasyCloser> handle(curl_easy_init());
+  base::expects(handle != nullptr, "libcurl has the memory for a transfer");
+  CURL* const curl = handle.get();
+  char said[CURL_ERROR_SIZE] = "";
+  transfer.have = transfer.part.bytes();
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 5L);
+  curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, said);
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "paceline");
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(transfer.options.connect_s));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(transfer.options.stall_s));
+  curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(transfer.have));
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
+  const CURLcode code = curl_easy_perform(curl);
+  if (code == CURLE_OK && transfer.have == transfer.file.bytes) return {};
+
+  const std::string reason = said[0] != '\0' ? said : curl_easy_strerror(code);
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  if (transfer.write_error != 0) {
+    errno = transfer.write_error;
+    transfer.part.fail("cannot be written");
+  }
+  // The server has another file, or cannot give a part of one: from the begin, then.
+  const bool no_range = code == CURLE_RANGE_ERROR || status == kHttpRangeNotThere;
+  if (transfer.too_long || no_range) {
+    const bool resumed = transfer.part.bytes() > 0;
+    transfer.part.clear();
+    if (no_range && resumed) return {Ending::again, "the server gave no part of the file"};
+    return {Ending::no_use, fmt::format("the server's file is longer than {} bytes", transfer.file.bytes)};
+  }
+  if (code == CURLE_OK)
+    return {Ending::again, fmt::format("the server gave {} of {} bytes", transfer.have, transfer.file.bytes)};
+  const bool refused = status >= 400 && status < 500 && status != 408 && status != 429;
+  return {refused || code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ? Ending::no_use
+                                                                                       : Ending::again,
+          reason};
+}
+
+/// Sleeps, but not longer than until a stop is asked for.
+void pause(double seconds, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mutex);
+  wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+}
+
+void require_going_on(const DownloadOptions& options, const fs::path& path) {
+  if (options.stop.stop_requested())
+    base::fail(ErrorKind::data, "{}: stopped; the same command goes on where this one was", path.string());
+}
+
+/// Until the part is as long as the file, from one address. Empty, or why it did not come to that.
+std::string fetch(const std::string& url, Transfer& transfer, const fs::path& path) {
+  std::string reason;
+  double wait = transfer.options.pause_s;
+  std::int64_t furthest = transfer.part.bytes();
+  for (int left = transfer.options.tries; left > 0;) {
+    if (transfer.part.bytes() == transfer.file.bytes) return "";
+    const Attempt attempt = request(url, transfer);
+    require_going_on(transfer.options, path);
+    if (attempt.ending == Ending::whole) return "";
+    reason = attempt.reason;
+    if (attempt.ending == Ending::no_use) break;
+    if (transfer.part.bytes() > furthest) {
+      furthest = transfer.part.bytes();
+      wait = transfer.options.pause_s;  // it moves: a long file over a bad line may break often
+      left = transfer.options.tries;
+    } else {
+      --left;
+    }
+    if (left > 0) pause(wait, transfer.options.stop);
+    require_going_on(transfer.options, path);
+    wait *= 2;
+  }
+  return reason;
+}
+
+}  // namespace
+
+void download(const RemoteFile& file, const fs::path& path, const DownloadOptions& options) {
+  static const CURLcode kReady = curl_global_init(CURL_GLOBAL_DEFAULT);
+  base::expects(kReady == CURLE_OK, "libcurl can be initialised");
+  Part part(path.string() + ".part");
+  if (part.bytes() > file.bytes) part.clear();
+  Transfer transfer{.file = file, .options = options, .part = part};
+  std::vector<std::string> failures;
+  for (const auto& url : file.urls) {
+    // What lay there from before may be of another file: then the same address once more, from the begin.
+    for (bool from_before = part.bytes() > 0, once_more = true; once_more; from_before = false) {
+      once_more = false;
+      const std::string reason = fetch(url, transfer, path);
+      if (!reason.empty()) {
+        failures.push_back(fmt::format("{}: {}", url, reason));
+        continue;
+      }
+      const std::string sum = sha256_of(path.string() + ".part");
+      if (sum == file.sha256) {
+        if (options.progress) options.progress(file, file.bytes);
+        part.rename_to(path);
+        return;
+      }
+      part.clear();
+      once_more = from_before;
+      if (!once_more)
+        failures.push_back(
+            fmt::format("{}: its SHA-256 is {}, the publisher's file has {}: another file, thrown away", url,
+                        sum, file.sha256));
+    }
+  }
+  base::fail(
+      ErrorKind::data,
+      "{} could not be downloaded: {}; check the network and try again, which goes on where this ended, "
+      "or give another address with --from",
+      file.name, fmt::join(failures, "; "));
+}
+
+}  // namespace paceline::data

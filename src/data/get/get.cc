@@ -1,0 +1,193 @@
+#include "data/get/get.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace paceline::data {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorKind;
+
+constexpr const char* kNote = "paceline-get.txt";
+
+struct ReadCloser {
+  void operator()(archive* handle) const { archive_read_free(handle); }
+};
+
+/// The publisher's address first, then copies that others keep.
+std::vector<std::string> addresses(const std::vector<std::string>& folders, const std::string& name) {
+  std::vector<std::string> urls;
+  for (const auto& folder : folders) urls.push_back(folder + "/" + name);
+  return urls;
+}
+
+/// The four files of a set in MNIST's form.
+std::vector<RemoteFile> idx_files(const std::vector<std::string>& folders,
+                                  const std::vector<std::pair<std::int64_t, std::string>>& sizes_and_sums) {
+  const std::vector<std::string> names{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
+                                       "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
+  std::vector<RemoteFile> files;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    files.push_back({.name = names[i],
+                     .urls = addresses(folders, names[i]),
+                     .bytes = sizes_and_sums[i].first,
+                     .sha256 = sizes_and_sums[i].second});
+  return files;
+}
+
+/// What the note of a complete package says.
+std::string note_of(const Package& package) {
+  std::string text = fmt::format("{}, {}; by paceline data get\n", package.name, package.source);
+  for (const auto& file : package.files) text += fmt::format("{}  {}\n", file.sha256, file.name);
+  return text;
+}
+
+/// A folder that is removed unless it was renamed.
+class Draft {
+ public:
+  explicit Draft(fs::path path) : path_(std::move(path)) { fs::create_directories(path_); }
+  ~Draft() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+[[noreturn]] void fail_unpacking(const fs::path& packed, archive* handle) {
+  const char* said = archive_error_string(handle);
+  base::fail(ErrorKind::data, "{}: cannot be unpacked: {}", packed.string(), said ? said : "no reason given");
+}
+
+void write_member(archive* handle, const fs::path& packed, const fs::path& target) {
+  std::ofstream file(target, std::ios::binary);
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  la_int64_t offset = 0;
+  int status = ARCHIVE_OK;
+  while ((status = archive_read_data_block(handle, &data, &bytes, &offset)) == ARCHIVE_OK)
+    file.seekp(offset).write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  if (status != ARCHIVE_EOF) fail_unpacking(packed, handle);
+  file.close();
+  if (!file)
+    base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full?", target.string(),
+               std::strerror(errno));
+}
+
+/// The files of a .tar.gz (without the folders they lie in) or the one of a .gz.
+void unpack(const fs::path& packed, const fs::path& directory) {
+  const std::unique_ptr<archive, ReadCloser> handle(archive_read_new());
+  base::expects(handle != nullptr, "libarchive has the memory for a reader");
+  archive_read_support_filter_gzip(handle.get());
+  const std::string name = packed.filename().string();
+  const bool is_tar = name.ends_with(".tar.gz");
+  if (is_tar)
+    archive_read_support_format_tar(handle.get());
+  else
+    archive_read_support_format_raw(handle.get());
+  constexpr std::size_t kBlock = 1 << 16;
+  if (archive_read_open_filename(handle.get(), packed.c_str(), kBlock) != ARCHIVE_OK)
+    fail_unpacking(packed, handle.get());
+  archive_entry* entry = nullptr;
+  int status = ARCHIVE_OK;
+  while ((status = archive_read_next_header(handle.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
+    if (is_tar && archive_entry_filetype(entry) != AE_IFREG) continue;
+    const fs::path member =
+        is_tar ? fs::path(archive_entry_pathname(entry)).filename() : packed.filename().replace_extension();
+    write_member(handle.get(), packed, directory / member);
+  }
+  if (status != ARCHIVE_EOF) fail_unpacking(packed, handle.get());
+}
+
+}  // namespace
+
+const std::vector<Package>& packages() {
+  static const std::vector<Package> table = {
+      {.name = "cifar10",
+       .directory = "cifar-10-batches-bin",
+       .format = "cifar10",
+       .source = "A. Krizhevsky, V. Nair, G. Hinton, University of Toronto",
+       .files = {{.name = "cifar-10-binary.tar.gz",
+                  .urls = {"https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"},
+                  .bytes = 170052171,
+                  .sha256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}}},
+      {.name = "mnist",
+       .directory = "mnist",
+       .format = "mnist",
+       .source = "Y. LeCun, C. Cortes, C. J. C. Burges",
+       .files =
+           idx_files({"http://yann.lecun.com/exdb/mnist", "https://ossci-datasets.s3.amazonaws.com/mnist",
+                      "https://storage.googleapis.com/cvdf-datasets/mnist"},
+                     {{9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
+                      {28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
+                      {1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
+                      {4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"}})},
+      {.name = "fashion-mnist",
+       .directory = "fashion-mnist",
+       .format = "mnist",
+       .source = "Zalando Research",
+       .files = idx_files({"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+                           "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion"},
+                          {{26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+                           {29515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+                           {4422102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+                           {5148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}})}};
+  return table;
+}
+
+fs::path default_cache() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0') return fs::path(cache) / "paceline";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home != '\0') return fs::path(home) / ".cache" / "paceline";
+  return "paceline-cache";
+}
+
+Got get(const Package& package, const fs::path& cache, const DownloadOptions& options) {
+  const fs::path directory = cache / package.directory;
+  const std::string note = note_of(package);
+  std::error_code error;
+  if (fs::exists(directory, error)) {
+    if (fs::is_regular_file(directory / kNote, error) && base::read_file(directory / kNote) == note)
+      return {.directory = directory, .was_there = true};
+    base::fail(ErrorKind::data,
+               "{} is there already, and 'data get' did not make it; give another folder with --cache, or "
+               "remove it",
+               directory.string());
+  }
+  const fs::path downloads = cache / "downloads" / package.name;
+  fs::create_directories(downloads, error);
+  if (error)
+    base::fail(ErrorKind::data, "{}: cannot be made: {}; give another folder with --cache",
+               downloads.string(), error.message());
+  for (const auto& file : package.files)
+    if (!fs::exists(downloads / file.name, error)) download(file, downloads / file.name, options);
+  const Draft draft(cache / fmt::format("{}.{}.part", package.directory, ::getpid()));
+  for (const auto& file : package.files) unpack(downloads / file.name, draft.path());
+  base::write_file(draft.path() / kNote, note);
+  fs::rename(draft.path(), directory, error);
+  if (error)
+    base::fail(ErrorKind::data, "{}: cannot be renamed to {}: {}", draft.path().string(), directory.string(),
+               error.message());
+  fs::remove_all(downloads, error);
+  return {.directory = directory};
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,154 @@
+/// The manifest of a folder of images:
+///
+///     paceline-manifest-1
+///     passed-over N
+///     d MODIFIED PATH         a folder, MODIFIED in nanoseconds; its images follow
+///     f NAME
+///     end IMAGES              the last line: without it the file was not written to its end
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/image/scan.h"
+
+namespace paceline::data {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorKind;
+
+constexpr std::string_view kFirstLine = "paceline-manifest-1";
+
+struct File {
+  int descriptor = -1;
+  ~File() { ::close(descriptor); }
+};
+
+void require_one_line(const fs::path& top, std::string_view name) {
+  if (name.find('\n') != std::string_view::npos)
+    base::fail(ErrorKind::data, "{}: the name '{}' holds a line end, which a manifest cannot; rename it",
+               top.string(), name);
+}
+
+/// The lines of a text, one after the other.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) {}
+  [[nodiscard]] bool next(std::string_view& line) {
+    const auto end = rest_.find('\n');
+    if (end == std::string_view::npos) return false;  // a last line that breaks off is none
+    line = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return true;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+bool read_number(std::string_view& text, std::int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc();
+}
+
+bool take(std::string_view& line, std::string_view word) {
+  if (!line.starts_with(word)) return false;
+  line.remove_prefix(word.size());
+  return true;
+}
+
+/// A path below the top, as a scan writes it: nothing absolute, no part that leads up.
+bool is_below(std::string_view path) {
+  return !path.starts_with('/') && (fmt::format("/{}/", path).find("/../") == std::string::npos);
+}
+
+/// False where the text is no whole manifest.
+bool parse(std::string_view text, FolderScan& scan) {
+  Lines lines(text);
+  std::string_view line;
+  if (!lines.next(line) || line != kFirstLine) return false;
+  if (!lines.next(line) || !take(line, "passed-over ") || !read_number(line, scan.passed_over)) return false;
+  std::uint32_t directory = 0;
+  while (lines.next(line)) {
+    if (take(line, "f ")) {
+      if (scan.folders.empty() || !is_image_name(line) || line.find('/') != std::string_view::npos)
+        return false;
+      if (scan.folders.back().images++ == 0) directory = scan.listing.add_directory(scan.folders.back().path);
+      scan.listing.add_image(directory, line);
+    } else if (take(line, "d ")) {
+      FolderScan::Folder folder;
+      if (!read_number(line, folder.modified_ns) || !take(line, " ") || !is_below(line)) return false;
+      folder.path = std::string(line);
+      scan.folders.push_back(std::move(folder));
+    } else if (take(line, "end ")) {
+      std::int64_t images = -1;
+      return read_number(line, images) && images == static_cast<std::int64_t>(scan.listing.size());
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+FolderScan write_manifest(const fs::path& top) {
+  const fs::path path = top / kManifestName;
+  // Written in place: a file that is renamed into the folder would change the very time that is noted. One
+  // that was not written to its end has no last line and is not read.
+  const File file{::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)};
+  if (file.descriptor < 0)
+    base::fail(ErrorKind::data, "{}: cannot be written: {}; is the folder yours?", path.string(),
+               std::system_category().message(errno));
+  FolderScan scan = scan_folder(top);
+  std::string text = fmt::format("{}\npassed-over {}\n", kFirstLine, scan.passed_over);
+  std::size_t image = 0;
+  for (const auto& folder : scan.folders) {
+    require_one_line(top, folder.path);
+    text += fmt::format("d {} {}\n", folder.modified_ns, folder.path);
+    for (std::size_t i = 0; i < folder.images; ++i) {
+      const auto name = scan.listing.name(image++);
+      require_one_line(top, name);
+      text.append("f ").append(name).append("\n");
+    }
+  }
+  text += fmt::format("end {}\n", scan.listing.size());
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto written = ::write(file.descriptor, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full?", path.string(),
+                 std::system_category().message(errno));
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return scan;
+}
+
+std::optional<FolderScan> read_manifest(const fs::path& top, std::string& why_not) {
+  const fs::path path = top / kManifestName;
+  std::error_code unknown;
+  if (!fs::is_regular_file(path, unknown)) return std::nullopt;
+  FolderScan scan;
+  if (!parse(base::read_file(path), scan)) {
+    why_not = "it is damaged, or of another version";
+    return std::nullopt;
+  }
+  for (const auto& folder : scan.folders)
+    if (modified_ns(top / folder.path) != folder.modified_ns) {
+      why_not = fmt::format("'{}' has changed since it was written", folder.path.empty() ? "." : folder.path);
+      return std::nullopt;
+    }
+  scan.listing.shrink();
+  return scan;
+}
+
+}  // namespace paceline::data
