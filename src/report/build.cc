@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -133,7 +134,7 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
         versions.size(), joined(versions)));
   if (const auto busy = analysis::busy(conclusions.records)) {
     std::string sentence = busy->text + ".";
-    sentence[0] = 'T';
+    sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
     warnings.push_back(std::move(sentence));
   }
   for (const char* status : {"failed", "interrupted"}) {

@@ -273,6 +273,16 @@ TEST(Sweep, ShowsCoresAndAchievedFlops) {
   EXPECT_THAT(text_of({record}), HasSubstr("128 on 1 worker (2 cores)"));
 }
 
+TEST(Build, SaysThatOtherProgramsWereAtWork) {
+  auto records = study();
+  for (Record& record : records) record.window.others_cores = 0.0;
+  records.front().window.others_cores = 1.0;
+  const auto warnings = build(records).warnings;
+  EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
+    return warning.starts_with("Other programs were at work in 1 of ");
+  }));
+}
+
 TEST(Build, SaysThatSeveralVersionsMeasured) {
   auto other = make_record({.workers = 2});
   other.environment.version = "0.1.0 (def5678)";

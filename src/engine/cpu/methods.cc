@@ -48,7 +48,7 @@ std::optional<std::string> refusal(Method method, const ProductShape& s) {
     case Method::winograd:
       if (s.is_dense || s.kernel != 3 || s.stride != 1) return "is for 3x3 convolutions with stride 1";
       if (s.bias) return "adds no bias";
-      if (s.type != Storage::f32 || s.dst_type != Storage::f32 || s.in_blocks) return "is for fp32";
+      if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
       if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
       if (!winograd::is_here()) return "needs AVX-512";
       if (s.padding > 2) return "has at most 2 pixels of padding";

@@ -35,7 +35,7 @@ struct ProductShape {
   int kernel = 1, stride = 1, padding = 0;  ///< convolution only
   bool bias = false;
   bool training = true;
-  bool in_blocks = false;           ///< on float copies of bf16: weights are rounded after they were packed
+  bool in_blocks = false;           ///< on float copies of bf16: the weights are rounded to bf16 as well
   Storage type = Storage::f32;      ///< of src, weight, d_src, d_dst
   Storage dst_type = Storage::f32;  ///< of dst
   [[nodiscard]] std::int64_t dst_pixels() const { return std::int64_t{1} * dst.height * dst.width; }
@@ -66,6 +66,9 @@ class ProductKernel {
   [[nodiscard]] virtual std::int64_t scratchpad_bytes() const = 0;
   /// Flat weights (PyTorch's order, float) into `packed`.
   virtual void pack(const float* weights, void* packed) const = 0;
+  /// Whether `packed` holds the same numbers in another order, to be rounded where they lie; else pack()
+  /// rounds them itself for a shape `in_blocks`.
+  [[nodiscard]] virtual bool packs_plainly() const { return true; }
   /// d_weight's result into PyTorch's order.
   virtual void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const = 0;
 

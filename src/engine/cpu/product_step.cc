@@ -89,8 +89,8 @@ class ProductStep final : public Step {
     const ProductKernel& kernel = task == 0 ? forward_.any() : backward_->any();
     void* packed = run.memory.at(task == 0 ? packed_forward_ : packed_backward_);
     kernel.pack(run.weights + weight_at_, packed);
-    if (direct_) return;
-    auto* values = static_cast<float*>(packed);  // the same numbers in another order: rounded where they lie
+    if (direct_ || !kernel.packs_plainly()) return;
+    auto* values = static_cast<float*>(packed);
     run.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
   }
 

@@ -9,8 +9,10 @@
 // Rounding: errors are about four times those of the direct form (docs/decisions/winograd.md).
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
+#include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/memory.h"
 #include "engine/cpu/product.h"
@@ -47,8 +49,15 @@ class WinogradKernel final : public ProductKernel {
     return 4 * (direction_ == Direction::d_weight ? tiles + kPositions * sum_stride() : tiles);
   }
 
+  [[nodiscard]] bool packs_plainly() const override { return false; }
   void pack(const float* weights, void* packed) const override {
     auto* u = static_cast<float*>(packed);
+    std::vector<float> rounded;
+    if (s_.in_blocks) {  // the transform of rounded weights, not rounded transforms
+      rounded.resize(static_cast<std::size_t>(s_.weights()));
+      kernels_for(Isa::avx512).round_to_bf16(weights, rounded.data(), s_.weights());
+      weights = rounded.data();
+    }
     const bool rotates = direction_ == Direction::d_src;
     // A filter's taps: of output channel k and input channel c at (k * C + c) * 9.
     const std::int64_t of_in = rotates ? std::int64_t{9} * s_.src.channels : 9;

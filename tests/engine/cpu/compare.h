@@ -53,6 +53,10 @@ inline std::vector<Variant> variants() {
                  .threads = 2,
                  .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .poison = true},
                  .name = "bf16 in blocks"});
+  all.push_back({.precision = Precision::bf16,
+                 .threads = 2,
+                 .tuning = {.bf16_products = false, .method = Method::winograd, .poison = true},
+                 .name = "bf16 in blocks by Winograd"});
   if (bf16_products_here() != Bf16Products::none)
     all.push_back({.precision = Precision::bf16,
                    .threads = 1,
