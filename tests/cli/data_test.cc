@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "data/get/server.h"
 #include "measure/record.h"
 #include "program.h"
 
@@ -109,6 +110,44 @@ TEST_F(Images, AValidationPartChoosesTheEpoch) {
   }
   EXPECT_EQ(found.settings.at("validation-split"), "0.25");
   EXPECT_THAT(found.notes, Contains(HasSubstr("best epoch by validation accuracy")));
+}
+
+TEST_F(Images, OpenFromTheirManifestUntilAFolderChanges) {
+  const auto written = run({"data", "manifest", "folder:images"});
+  EXPECT_EQ(written.code, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr("64 images in 7 folders"));
+  const auto info = run({"data", "info", "folder:images"});
+  EXPECT_THAT(info.out, AllOf(HasSubstr("32 training and 32 test"), testing::Not(HasSubstr("manifest"))));
+  std::filesystem::remove(folder_.path() / "images/train/a/10.ppm");
+  const auto changed = run({"data", "info", "folder:images"});
+  EXPECT_THAT(changed.out, AllOf(HasSubstr("31 training"), HasSubstr("the manifest was not used")));
+  EXPECT_EQ(run({"data", "manifest", "synthetic"}).code, 2);
+  EXPECT_EQ(run({"data", "manifest", "folder:nowhere"}).code, 2);
+}
+
+TEST(DataGet, NamesWhatIsMissingAndTouchesNothing) {
+  const Folder folder;
+  const data::Server server;  // has none of the files
+  const auto missing =
+      run_program({"data", "get", "fashion-mnist", "--from", server.address(), "--cache", "c"},
+                  {.directory = folder.path()});
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("train-images-idx3-ubyte.gz could not be downloaded"),
+                                 HasSubstr("404"), HasSubstr("--from")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "c/fashion-mnist"));
+  const auto unknown = run_program({"data", "get", "mnsit"}, {.directory = folder.path()});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'mnist'"));
+}
+
+TEST(DataGet, RefusesAnotherContent) {
+  const Folder folder;
+  data::Server server;
+  server.give("cifar-10-binary.tar.gz", "this is no archive");
+  const auto outcome = run_program({"data", "get", "cifar10", "--from", server.address(), "--cache", "c"},
+                                   {.directory = folder.path()});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("the server gave 18 bytes of a file of 170052171"));
 }
 
 }  // namespace

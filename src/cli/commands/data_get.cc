@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "base/cache_directory.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -66,7 +67,7 @@ class Bar {
 
 int get_data(const Settings& settings) {
   const auto package = find_package(settings.data.spec, settings.data.from);
-  const auto cache = settings.data.cache.empty() ? data::default_cache() : settings.data.cache;
+  const auto cache = settings.data.cache.empty() ? base::cache_directory() : settings.data.cache;
   const Interrupt interrupt;
   Bar bar;
   data::DownloadOptions options{.stop = interrupt.token(), .progress = std::ref(bar)};

@@ -163,8 +163,14 @@ Attempt request(const std::string& url, Transfer& transfer) {
     if (no_range && resumed) return {Ending::again, "the server gave no part of the file"};
     return {Ending::no_use, fmt::format("the server's file is longer than {} bytes", transfer.file.bytes)};
   }
-  if (code == CURLE_OK)
-    return {Ending::again, fmt::format("the server gave {} of {} bytes", transfer.have, transfer.file.bytes)};
+  if (code == CURLE_OK) {
+    curl_off_t announced = -1;
+    curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+    const bool is_all = announced >= 0;  // as long as it said it would be: no transfer that broke
+    if (is_all) transfer.part.clear();
+    return {is_all ? Ending::no_use : Ending::again,
+            fmt::format("the server gave {} bytes of a file of {}", transfer.have, transfer.file.bytes)};
+  }
   const bool refused = status >= 400 && status < 500 && status != 408 && status != 429;
   return {refused || code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ? Ending::no_use
                                                                                        : Ending::again,

@@ -23,9 +23,6 @@ struct Package {
 /// docs/formats.md.
 [[nodiscard]] const std::vector<Package>& packages();
 
-/// $XDG_CACHE_HOME/paceline, else ~/.cache/paceline, else ./paceline-cache.
-[[nodiscard]] std::filesystem::path default_cache();
-
 struct Got {
   std::filesystem::path directory;
   bool was_there = false;  ///< by an earlier get of the same files: nothing was downloaded

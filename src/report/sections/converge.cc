@@ -119,6 +119,9 @@ Table table(const Convergence& result) {
     table.rows.push_back(table_row(result, i));
     for (const auto& refusal : variant.verdict.refusals)
       footnotes.add(fmt::format("{}: not compared with the baseline: {}.", variant.name, refusal));
+    if (variant.cell->oversubscribed)
+      footnotes.add(fmt::format(
+          "{}: more workers than cores share them: its time says nothing of as many cores.", variant.name));
     if (variant.seeds == 1)
       footnotes.add(
           "One seed: the spread over seeds is not known, the standard error is the test set's alone.");

@@ -180,7 +180,10 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
         number(static_cast<double>(cell->global_batch) / total))));
   if (analysis::is_data_bound(ledger))
     blocks.push_back(warning(fmt::format(
-        "The loader is a limit: steps wait for data {} of their time; the loaders could give {} images/s.",
+        "The loader is a limit: steps wait for data {} of their time; the loaders could give {} images/s. "
+        "More "
+        "--loader-threads where cores are idle, images packed as pixels (paceline data pack --decoded), or a "
+        "smaller size make it faster.",
         percent(mean.data_wait / total),
         ledger.loader_images_per_s > 0 ? number(ledger.loader_images_per_s) : "an unknown number of")));
 }
