@@ -6,18 +6,33 @@
 
 namespace paceline::cli {
 
-train::Backend make_backend(const std::string& device) {
+train::Backend make_backend(const std::string& device, Session* session) {
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
-      .prepare = [device](const graph::Graph& graph,
-                          const engine::CompileOptions& how) { return engine::prepare(device, graph, how); },
+      .prepare =
+          [device, session](const graph::Graph& graph, const engine::CompileOptions& how) {
+            // The first process of each host measures, undisturbed; the others then find what it kept.
+            const bool waits = session != nullptr && !session->place().is_first_of_host;
+            std::string found;
+            if (!waits) found = engine::prepare(device, graph, how);
+            if (session != nullptr) session->processes().barrier();
+            if (waits) found = engine::prepare(device, graph, how);
+            return found;
+          },
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [](int ranks, std::chrono::seconds deadline) {
-            return comm::make_local(ranks, {.deadline = deadline});
+          [session](int ranks, std::chrono::seconds deadline) {
+            comm::LocalOptions options{.deadline = deadline};
+            if (session != nullptr) {
+              session->processes().set_ranks_each(ranks);
+              session->processes().set_deadline(deadline);
+              options.across = &session->processes();
+            }
+            return comm::make_local(ranks, options);
           },
+      .place = session == nullptr ? train::Place{} : session->place(),
       .has_bf16_units = engine::has_bf16_units(device),
       .libraries = libraries(),
   };

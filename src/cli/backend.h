@@ -1,13 +1,15 @@
 #pragma once
 
-/// The concrete engine and communicators for train, which itself names none.
+/// The concrete engine and communicators for train, which itself names none. With a session the communicators
+/// reach all of its processes.
 
 #include <string>
 
+#include "cli/session.h"
 #include "train/run.h"
 
 namespace paceline::cli {
 
-[[nodiscard]] train::Backend make_backend(const std::string& device);
+[[nodiscard]] train::Backend make_backend(const std::string& device, Session* session = nullptr);
 
 }  // namespace paceline::cli

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -61,21 +62,22 @@ extern "C" void on_signal(int signal) {
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::function<bool()> silent) {
   if (::pipe2(pipe_ends, O_CLOEXEC) != 0)
     base::fail(base::ErrorKind::device,
                "no pipe could be made to listen for Ctrl-C (errno {}); too many open files?", errno);
   caught_signal = 0;
   pipe_end = pipe_ends[1];
-  watcher_ = std::jthread([this] {
+  watcher_ = std::jthread([this, silent = std::move(silent)] {
     char byte = 0;
     while (::read(pipe_ends[0], &byte, 1) < 0 && errno == EINTR) {
     }
     if (byte != 's') return;  // the end of the run
+    source_.request_stop();
+    if (silent && silent()) return;
     write_all(
         STDERR_FILENO,
         "\npaceline: stopping after this step and keeping the record; press Ctrl-C again to stop at once\n");
-    source_.request_stop();
   });
   struct sigaction action {};
   action.sa_handler = on_signal;

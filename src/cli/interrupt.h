@@ -3,6 +3,7 @@
 /// Ctrl-C, twice told: the first press asks the run to stop after its step and keep what it has; the second
 /// ends the process at once.
 
+#include <functional>
 #include <stop_token>
 #include <thread>
 
@@ -15,7 +16,8 @@ namespace paceline::cli {
 /// Threads  at most one at a time in a process
 class Interrupt {
  public:
-  Interrupt();
+  /// `silent`, if given, is asked at a signal, from another thread, whether nothing is to be said of it.
+  explicit Interrupt(std::function<bool()> silent = {});
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

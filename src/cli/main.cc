@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -15,6 +17,8 @@
 #include "base/nearest.h"
 #include "cli/arguments.h"
 #include "cli/commands/commands.h"
+#include "cli/session.h"
+#include "comm/launch.h"
 #include "measure/version.h"
 
 namespace {
@@ -44,6 +48,8 @@ constexpr std::array kCommands{
     Entry{"doctor", cli::kDoctor, "this machine: cores, instruction sets, memory, chosen kernels",
           cli::doctor_command},
 };
+
+constexpr unsigned kJoined = cli::kTrain;  // commands that several processes can run together
 
 constexpr int kBugExitCode = 70;  // EX_SOFTWARE: none of the user's doing
 
@@ -82,7 +88,30 @@ const Entry& find_command(const std::string& name) {
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));
 }
 
-int run(int count, char** words, base::TimePoint started) {
+const char* std_environment(const char* name) { return std::getenv(name); }
+
+/// Before the processes have joined: what every one of them finds out for itself is said by the first.
+bool is_for_the_first(base::ErrorKind kind) {
+  try {
+    return kind == base::ErrorKind::usage && comm::read_launch(std_environment).process > 0;
+  } catch (const base::Error&) {
+    return false;
+  }
+}
+
+/// The other processes, where a launcher started several; their commands are those that can use them.
+std::unique_ptr<cli::Session> join_processes(const Entry& entry, const std::string& typed) {
+  const auto launch = comm::read_launch(std_environment);
+  if (launch.alone()) return nullptr;
+  if (!(entry.command & kJoined)) {
+    base::fail(base::ErrorKind::usage,
+               "{} works in one process, and {} started {}; only train runs in several", entry.name,
+               launch.by, launch.processes);
+  }
+  return std::make_unique<cli::Session>(launch, measure::version() + ": " + typed);
+}
+
+int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::Session>& session) {
   const std::string first = count > 1 ? words[1] : "";
   if (first.empty()) {
     std::fputs(overview().c_str(), stderr);
@@ -104,30 +133,41 @@ int run(int count, char** words, base::TimePoint started) {
   }
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
+  session = join_processes(entry, parsed.settings.typed);
+  parsed.settings.session = session.get();
   const int code = entry.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     base::fail(base::ErrorKind::data, "standard output could not be written to the end; is the disk full?");
   return code;
 }
 
+/// What the command line ends with after an error: said by one process, known to all.
+int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::string& text) {
+  const bool mine = session == nullptr ? !is_for_the_first(kind) : session->fail(kind, text);
+  if (mine) std::fprintf(stderr, "paceline: %s\n", text.c_str());
+  const bool known = session != nullptr && code != kBugExitCode;
+  return known ? static_cast<int>(session->kind_of_failure(kind)) : code;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   const auto started = base::Clock::now();
+  std::unique_ptr<cli::Session> session;
+  const auto end = [&](base::ErrorKind kind, const std::string& text) {
+    return end_with(session.get(), kind, static_cast<int>(kind), text);
+  };
   try {
-    return run(count, words, started);
+    return run(count, words, started, session);
   } catch (const base::Error& error) {
-    std::fprintf(stderr, "paceline: %s\n", error.what());
-    return static_cast<int>(error.kind());
+    return end(error.kind(), error.what());
   } catch (const std::bad_alloc&) {
-    std::fputs(
-        "paceline: the system refused more memory than was planned; use a smaller batch or fewer workers\n",
-        stderr);
-    return static_cast<int>(base::ErrorKind::device);
+    return end(base::ErrorKind::device,
+               "the system refused more memory than was planned; use a smaller batch or fewer workers");
   } catch (const std::exception& error) {
-    std::fprintf(
-        stderr, "paceline: a bug in paceline, not in what was asked: %s; please report it with the command\n",
-        error.what());
-    return kBugExitCode;
+    return end_with(
+        session.get(), base::ErrorKind::comm, kBugExitCode,
+        fmt::format("a bug in paceline, not in what was asked: {}; please report it with the command",
+                    error.what()));
   }
 }

@@ -2,8 +2,10 @@
 
 /// What a command was told, after recipe and command line are joined: one struct that all commands are given.
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/doctor.h"
@@ -11,6 +13,8 @@
 #include "train/options.h"
 
 namespace paceline::cli {
+
+class Session;
 
 /// The commands, as bits: an option's row says which of them take it.
 enum Command : unsigned {
@@ -27,10 +31,14 @@ enum Command : unsigned {
 
 struct Settings {
   Command command = kTrain;
+  Session* session = nullptr;  ///< the other processes of this run; nullptr: there are none
   train::Options train;
   study::StudyOptions study;
   std::string typed;               ///< the command as typed, for records
   std::vector<std::string> given;  ///< names of the options that recipe or command line set
+  [[nodiscard]] bool is_given(std::string_view name) const {
+    return std::find(given.begin(), given.end(), name) != given.end();
+  }
   std::string recipe;              ///< which recipe set what, for records; "" without one
   std::vector<std::string> notes;  ///< what is worth saying before the run: defaults taken, keys not used
   bool json = false;               ///< the record alone on standard output

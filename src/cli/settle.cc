@@ -35,10 +35,6 @@ std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers)
   return joined;
 }
 
-bool is_given(const Settings& settings, std::string_view name) {
-  return std::find(settings.given.begin(), settings.given.end(), name) != settings.given.end();
-}
-
 void take_defaults(Settings& settings) {
   auto& train = settings.train;
   if (settings.command == kTrain && train.local_batch == 0 && train.global_batch == 0) {
@@ -60,7 +56,7 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--nesterov needs --optimizer sgd with a --momentum above 0, and momentum is {:g}",
                train.rule.momentum);
-  if (train.scale_lr == train::LrScaling::none && is_given(settings, "lr-batch"))
+  if (train.scale_lr == train::LrScaling::none && settings.is_given("lr-batch"))
     settings.notes.push_back("--lr-batch changes nothing without --scale-lr linear or sqrt");
   if (settings.command == kScale && settings.study.scale.automatic_batches)
     base::fail(ErrorKind::usage,
@@ -68,7 +64,7 @@ void check_together(Settings& settings) {
                "give a list "
                "such as 32,128,512");
   if (settings.command == kConverge && settings.study.converge.workers.empty() &&
-      is_given(settings, "workers") && settings.study.scale.workers.size() > 1)
+      settings.is_given("workers") && settings.study.scale.workers.size() > 1)
     base::fail(
         ErrorKind::usage,
         "--workers names {} numbers, and the remedies of a large batch are compared on one; give one, or "

@@ -26,6 +26,9 @@ struct Environment {
 /// it).
 [[nodiscard]] Environment environment(std::vector<std::string> libraries = {});
 
+/// "2026-01-31T12:00:00Z": now, in ISO 8601, as records say when they were made.
+[[nodiscard]] std::string utc_now();
+
 /// Of the machine or its cgroup, whichever is smaller.
 [[nodiscard]] std::int64_t machine_memory_bytes();
 

@@ -32,12 +32,13 @@ std::optional<ProcessorTimes> processor_times() {
 }
 
 std::optional<double> cores_of_others(const std::optional<ProcessorTimes>& begin,
-                                      const std::optional<ProcessorTimes>& end) {
+                                      const std::optional<ProcessorTimes>& end, double siblings_s) {
   constexpr double kLeastSeconds = 1;
   if (!begin || !end) return std::nullopt;
   const double wall = base::seconds(end->when - begin->when);
   if (wall < kLeastSeconds) return std::nullopt;
-  return std::max(0.0, (end->machine_s - begin->machine_s) - (end->own_s - begin->own_s)) / wall;
+  const double ours = end->own_s - begin->own_s + siblings_s;
+  return std::max(0.0, end->machine_s - begin->machine_s - ours) / wall;
 }
 
 }  // namespace paceline::measure

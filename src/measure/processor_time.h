@@ -19,9 +19,11 @@ struct ProcessorTimes {
 /// Source   /proc/stat, in ticks of 10 ms; getrusage. nullopt where the system does not tell
 [[nodiscard]] std::optional<ProcessorTimes> processor_times();
 
-/// Cores that others kept busy between two moments, on average. nullopt for less than a second: ticks are
+/// Cores that others kept busy between two moments, on average. `siblings_s` of that time went to other
+/// processes of the same run on this machine, which are no others. nullopt for less than a second: ticks are
 /// too coarse then.
 [[nodiscard]] std::optional<double> cores_of_others(const std::optional<ProcessorTimes>& begin,
-                                                    const std::optional<ProcessorTimes>& end);
+                                                    const std::optional<ProcessorTimes>& end,
+                                                    double siblings_s = 0);
 
 }  // namespace paceline::measure

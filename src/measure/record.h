@@ -21,9 +21,10 @@ namespace paceline::measure {
 /// One worker's view of the measured window.
 struct RankRecord {
   int rank = 0;
-  std::vector<int> cores;       ///< pinned to; empty: not pinned
-  double wall_s = 0;            ///< of the window, measured apart from the ledger
-  PhaseSeconds phases{};        ///< the ledger; sums to wall_s within 1 %
+  std::optional<std::string> host;  ///< where several processes ran
+  std::vector<int> cores;           ///< pinned to; empty: not pinned
+  double wall_s = 0;                ///< of the window, measured apart from the ledger
+  PhaseSeconds phases{};            ///< the ledger; sums to wall_s within 1 %
   double communication_s = 0;   ///< total: from posting to completion of each all-reduce, union over buckets
   double transfer_s = 0;        ///< of it: moving bytes (shortest duration over ranks of the same collective)
   double late_peer_s = 0;       ///< of it: waiting for a later rank (the rest)
@@ -128,7 +129,9 @@ struct Record {
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker
   struct Communication {
-    std::string communicator;  ///< "local"; "none" for one worker
+    std::string communicator;                      ///< "local", "mpi"; "none" for one worker
+    std::optional<std::int64_t> processes;         ///< that shared the workers; none: one process
+    std::optional<std::string> launcher, library;  ///< who started them, and what joined them
     std::string algorithm;
     std::int64_t gradient_bytes = 0;  ///< of one step: the whole flat gradient
     std::int64_t bytes_sent = 0;      ///< by rank 0 in the window, counted by the communicator

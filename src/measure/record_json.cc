@@ -40,6 +40,7 @@ void fields(A& archive, In<A, Environment>& value) {
 template <typename A>
 void fields(A& archive, In<A, RankRecord>& value) {
   archive("rank", value.rank);
+  archive("host", value.host);
   archive("cores", value.cores);
   archive("wall_s", value.wall_s);
   archive("phases_s", value.phases);
@@ -130,6 +131,9 @@ void fields(A& archive, In<A, Record::Window>& value) {
 template <typename A>
 void fields(A& archive, In<A, Record::Communication>& value) {
   archive("communicator", value.communicator);
+  archive("processes", value.processes);
+  archive("launcher", value.launcher);
+  archive("library", value.library);
   archive("algorithm", value.algorithm);
   archive("gradient_bytes", value.gradient_bytes);
   archive("bytes_sent", value.bytes_sent);

@@ -3,6 +3,14 @@
 #include <array>
 
 namespace paceline::train {
+namespace {
+
+double mean_loss(const engine::LossSums& sums) { return sums.loss / static_cast<double>(sums.samples); }
+double hit_rate(const engine::LossSums& sums) {
+  return static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
+}
+
+}  // namespace
 
 data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int rank,
                                            int world) {
@@ -26,6 +34,25 @@ engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& 
   return {.loss = sums[0],
           .correct = static_cast<std::int64_t>(sums[1]),
           .samples = static_cast<std::int64_t>(sums[2])};
+}
+
+engine::LossSums Evaluator::evaluate_on(const data::Dataset& set,
+                                        std::optional<data::EvaluationBatches>& batches) {
+  if (!batches)
+    batches.emplace(set, augment_,
+                    evaluation_options(set.size(), job_.resolved.engine_batch, communicator_.rank(),
+                                       communicator_.size()));
+  return train::evaluate(*batches, engine_, communicator_);
+}
+
+void Evaluator::evaluate(measure::EpochRecord& epoch) {
+  const auto test = evaluate_on(*job_.source.test, test_batches_);
+  epoch.test_loss = mean_loss(test);
+  epoch.test_accuracy = hit_rate(test);
+  if (!job_.source.validation) return;
+  const auto validation = evaluate_on(*job_.source.validation, validation_batches_);
+  epoch.validation_loss = mean_loss(validation);
+  epoch.validation_accuracy = hit_rate(validation);
 }
 
 }  // namespace paceline::train

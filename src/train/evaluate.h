@@ -2,9 +2,14 @@
 
 /// Exact evaluation: every test sample once, whatever the number of workers.
 
+#include <optional>
+
 #include "comm/communicator.h"
+#include "data/augment.h"
 #include "data/evaluation.h"
 #include "engine/engine.h"
+#include "measure/record.h"
+#include "train/job.h"
 
 namespace paceline::train {
 
@@ -19,5 +24,27 @@ namespace paceline::train {
 
 /// Adds local sums over all ranks. Collective.
 [[nodiscard]] engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator);
+
+/// The test set of a run, and its validation set where there is one. Their loaders are made at the first
+/// evaluation.
+class Evaluator {
+ public:
+  Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
+            comm::Communicator& communicator)
+      : job_(job), augment_(augment), engine_(engine), communicator_(communicator) {}
+
+  /// Fills in losses and accuracies of `epoch`. Collective.
+  void evaluate(measure::EpochRecord& epoch);
+
+ private:
+  engine::LossSums evaluate_on(const data::Dataset& set, std::optional<data::EvaluationBatches>& batches);
+
+  const Job& job_;
+  const data::Augment& augment_;
+  engine::Engine& engine_;
+  comm::Communicator& communicator_;
+  std::optional<data::EvaluationBatches> test_batches_;
+  std::optional<data::EvaluationBatches> validation_batches_;
+};
 
 }  // namespace paceline::train

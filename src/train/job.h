@@ -28,7 +28,7 @@ struct Job {
   const Progress& progress;
   std::stop_token stop;
   std::optional<ResumePoint> resume;    ///< what rank 0 reads where options.resume is given
-  std::vector<std::vector<int>> cores;  ///< [worker]: to bind to; empty: nobody is bound
+  std::vector<std::vector<int>> cores;  ///< [worker of this process]: to bind to; empty: nobody is bound
   base::TimePoint started;              ///< of the command
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
   /// behind.

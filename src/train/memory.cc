@@ -35,23 +35,24 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   compile.reduce_statistics = [](std::span<double>) {
   };  // a plan reduces nothing, but must be told that a run would
   graph::MemoryPlan plan = backend.plan(graph, compile);
-  for (auto& line : plan.lines) line.bytes *= resolved.workers;
+  for (auto& line : plan.lines) line.bytes *= resolved.local_workers;
   plan.lines.push_back(
-      {"loader", resolved.workers * data::Loader::planned_bytes(source.train->format(),
-                                                                loader_options(options, resolved, 0))});
+      {"loader", resolved.local_workers * data::Loader::planned_bytes(source.train->format(),
+                                                                      loader_options(options, resolved, 0))});
   const auto add_evaluation = [&](const char* purpose, const data::Dataset* set) {
     if (set == nullptr || options.window_steps != 0 || options.evaluate_every <= 0) return;
     plan.lines.push_back(
-        {purpose, resolved.workers * data::EvaluationBatches::planned_bytes(
-                                         set->format(), evaluation_options(set->size(), resolved.engine_batch,
-                                                                           0, resolved.workers))});
+        {purpose, resolved.local_workers *
+                      data::EvaluationBatches::planned_bytes(
+                          set->format(),
+                          evaluation_options(set->size(), resolved.engine_batch, 0, resolved.workers))});
   };
   add_evaluation("test loader", source.test.get());
   add_evaluation("validation loader", source.validation.get());
   const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
   if (shard_arrays > 0)
-    plan.lines.push_back(
-        {"partial sums of shards", resolved.workers * shard_arrays * 4 * graph::flat_layout(graph).elements});
+    plan.lines.push_back({"partial sums of shards",
+                          resolved.local_workers * shard_arrays * 4 * graph::flat_layout(graph).elements});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source)});
   return plan;
@@ -59,7 +60,9 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
 
 void remember_run() { g_has_run.store(true); }
 
-std::int64_t usable_memory_bytes() { return measure::available_memory_bytes() + measure::resident_bytes(); }
+std::int64_t usable_memory_bytes(const Place& place) {
+  return measure::available_memory_bytes() / place.neighbours + measure::resident_bytes();
+}
 
 std::int64_t batch_unit(const Options& options) {
   const bool ghosts = options.batch_norm == engine::BatchNormMode::ghost;
@@ -93,7 +96,7 @@ std::int64_t largest_local_batch(Options options, const graph::Graph& graph, con
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const Backend& backend, const Circumstances& circumstances,
                     const graph::MemoryPlan& plan) {
-  const std::int64_t usable = usable_memory_bytes();
+  const std::int64_t usable = usable_memory_bytes(backend.place);
   if (plan.total_bytes() <= usable) return;
   const std::int64_t largest = largest_local_batch(options, graph, source, backend, circumstances, usable,
                                                    source.train->size() / resolved.workers);

@@ -8,8 +8,9 @@
 
 namespace paceline::train {
 
-/// By purpose: the engines' lines times the workers, loaders, partial sums of shards, the data set, the
-/// process (code, libraries, stacks and what its earlier plans and runs left in the heap).
+/// Of one process, by purpose: the engines' lines times its workers, loaders, partial sums of shards, the
+/// data set, the process itself (code, libraries, stacks and what its earlier plans and runs left in the
+/// heap).
 [[nodiscard]] graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved,
                                          const graph::Graph& graph, const data::Source& source,
                                          const Backend& backend);
@@ -27,8 +28,9 @@ void remember_run();
                                                const Circumstances& circumstances,
                                                std::int64_t available_bytes, std::int64_t limit);
 
-/// What this process may use in all: what is free now and what it holds already.
-[[nodiscard]] std::int64_t usable_memory_bytes();
+/// What this process may use in all: its share, among the processes of its host, of what is free now, and
+/// what it holds already.
+[[nodiscard]] std::int64_t usable_memory_bytes(const Place& place);
 
 /// Errors   Error(device) when the plan exceeds what there is: both numbers, and the largest batch that fits
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,

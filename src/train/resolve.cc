@@ -49,6 +49,28 @@ void resolve_batches(const Options& options, std::int64_t samples, Resolved& run
          run.global_batch, run.workers, run.local_batch, samples, samples / run.workers);
 }
 
+void resolve_processes(const Options& options, const Circumstances& circumstances, Resolved& run) {
+  const int processes = circumstances.processes;
+  if (run.workers % processes != 0)
+    fail(
+        ErrorKind::usage,
+        "--workers {} with {} processes: every process takes the same number of workers; leave --workers out "
+        "(one in each), or give {}",
+        run.workers, processes, std::max(1, run.workers / processes) * processes);
+  run.local_workers = run.workers / processes;
+  run.sharers = circumstances.sharers;
+  run.threads = options.threads > 0
+                    ? options.threads
+                    : std::max(1, circumstances.cores / (run.local_workers * circumstances.sharers));
+  if (options.shard > 0 && processes > 1 && !std::has_single_bit(static_cast<unsigned>(run.local_workers)))
+    fail(ErrorKind::usage,
+         "--shard {} with {} workers in each of {} processes: only a power of two of them is a whole part of "
+         "the "
+         "fixed summation tree; give --workers {}",
+         options.shard, run.local_workers, processes,
+         std::bit_floor(static_cast<unsigned>(run.local_workers)) * static_cast<unsigned>(processes));
+}
+
 void resolve_shards(const Options& options, Resolved& run) {
   run.engine_batch = run.local_batch;
   if (options.shard == 0) return;
@@ -131,16 +153,17 @@ Resolved resolve(const Options& options, const Circumstances& circumstances) {
   Resolved run;
   run.workers = options.workers;
   run.cores = circumstances.cores;
-  run.threads = options.threads > 0 ? options.threads : std::max(1, circumstances.cores / options.workers);
+  resolve_processes(options, circumstances, run);
   resolve_batches(options, circumstances.train_samples, run);
   resolve_shards(options, run);
-  if (std::int64_t{run.workers} * run.threads > kMostThreadsACore * run.cores)
+  const std::int64_t threads = std::int64_t{run.local_workers} * run.threads;
+  if (threads > kMostThreadsACore * run.cores)
     fail(ErrorKind::usage,
          "--workers {} x --threads {} is {} threads on {} core{}, and more than {} a core only wait for each "
          "other: give at most {} in all",
-         run.workers, run.threads, std::int64_t{run.workers} * run.threads, run.cores,
-         run.cores == 1 ? "" : "s", kMostThreadsACore, kMostThreadsACore * run.cores);
-  run.oversubscribed = run.workers * run.threads > run.cores;
+         run.local_workers, run.threads, threads, run.cores, run.cores == 1 ? "" : "s", kMostThreadsACore,
+         kMostThreadsACore * run.cores);
+  run.oversubscribed = threads * run.sharers > run.cores;
   if (options.batch_norm == engine::BatchNormMode::ghost &&
       (options.ghost_size < 1 || run.engine_batch % options.ghost_size != 0))
     fail(ErrorKind::usage, "--bn ghost:{} does not divide the {} {}; choose a size that divides it",

@@ -15,9 +15,11 @@ namespace paceline::train {
 /// What one run really does. Made once, then constant.
 struct Resolved {
   int workers = 1;
+  int local_workers = 1;        ///< in each process
   int threads = 1;              ///< cores a worker's engine uses
   int cores = 1;                ///< that this process may use
-  bool oversubscribed = false;  ///< workers * threads > cores
+  int sharers = 1;              ///< processes that may use the very same cores
+  bool oversubscribed = false;  ///< local_workers * sharers * threads > cores
   std::int64_t local_batch = 0, global_batch = 0;
   std::string batch_given_as;  ///< "local" or "global"
   std::int64_t shards_per_worker = 1;
@@ -36,6 +38,8 @@ struct Circumstances {
   std::int64_t train_samples = 0;
   int cores = 1;
   bool has_bf16_units = false;
+  int processes = 1;
+  int sharers = 1;  ///< processes that may use the very same cores
 };
 
 /// Errors   Error(usage), one sentence for the first rule that does not hold

@@ -16,13 +16,31 @@
 
 namespace paceline::train {
 
+/// Where this process stands among those that a launcher started. Every process has as many workers, in the
+/// order of processes: process p's are ranks p L to (p+1) L - 1.
+struct Place {
+  int process = 0;
+  int processes = 1;
+  int neighbours = 1;            ///< processes on this host, this one included: they share its memory
+  int sharing = 1;               ///< of them, those that may run on the very same cores as this one
+  int turn = 0;                  ///< this one's place among these
+  bool is_beside_first = true;   ///< on the host of process 0
+  bool is_first_of_host = true;  ///< no process before it is on its host
+  std::string host;
+  std::string launcher;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone
+  std::string library;   ///< "Open MPI v4.1.4"
+  [[nodiscard]] bool is_first() const { return process == 0; }
+};
+
 /// The concrete backends, handed in by cli: train itself names none.
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
   std::function<std::string(const graph::Graph&, const engine::CompileOptions&)> prepare;
   std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
+  /// The communicators of this process's `ranks` workers.
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;
+  Place place = {};
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
 };
@@ -49,14 +67,16 @@ struct Setup {
 /// The largest local batch that memory and data set allow for these options; 0 when none does.
 [[nodiscard]] std::int64_t largest_batch(const Options& options, const Backend& backend);
 
-/// Trains as told. Stops early, with status "interrupted" and everything kept, when `stop` is requested.
+/// Trains as told. With several processes every one calls it with the same options; the first writes record
+/// and checkpoints and gets the whole record, the others get what they know themselves. Stops early, with
+/// status "interrupted" and everything kept, when `stop` is requested.
 ///
 /// Errors   Error(usage) for impossible options (batch 0, a global batch that does not divide or exceeds the
 /// data
 ///          set); Error(device) when the plan exceeds the memory there is, with both numbers and the largest
 ///          batch that fits; Error(data); Error(comm). A loss that is no longer finite is Error(data) naming
 ///          step, learning rate and the last good checkpoint.
-/// Threads  starts options.workers threads and joins them
+/// Threads  starts a thread for each of this process's workers and joins them
 [[nodiscard]] measure::Record run(const Options& options, const Backend& backend, std::stop_token stop,
                                   const Progress& progress);
 

@@ -39,6 +39,7 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     const bool last = shard + 1 == shards;
     ledger_.enter(measure::Phase::forward);
+    communicator_.at(update + 1, "forward");
     sums += engine_.forward(shard_input(batch, job_.resolved, shard, update));
     if (last && communicator_.size() > 1) {
       // The votes travel beside the gradients: a small sum of their own that is long done when the step ends.
@@ -49,6 +50,7 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
       reducer_.begin(gradients);
     }
     ledger_.enter(measure::Phase::backward);
+    communicator_.at(update + 1, "backward");
     if (!last) {
       engine_.backward([](std::int64_t) {});
       shard_sums_.add(gradients);
@@ -68,12 +70,13 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
   return sums;
 }
 
-StepResult Stepper::agree(engine::LossSums local, bool enough) {
+StepResult Stepper::agree(engine::LossSums local, std::int64_t update, bool enough) {
   if (communicator_.size() == 1)
     return {.local = local,
             .stop = job_.stop.stop_requested(),
             .enough = enough,
             .not_finite = !std::isfinite(local.loss)};
+  communicator_.at(update + 1, "the reduction of gradients");
   ledger_.enter(measure::Phase::exposed_transfer);  // how much of it was waiting is known later (exposure.h)
   log_.begin_blocked();
   reducer_.wait(log_.timings());
@@ -84,7 +87,7 @@ StepResult Stepper::agree(engine::LossSums local, bool enough) {
 }
 
 StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr, bool enough) {
-  const StepResult result = agree(forward_and_backward(batch, update, enough), enough);
+  const StepResult result = agree(forward_and_backward(batch, update, enough), update, enough);
   ledger_.enter(measure::Phase::update);
   if (!result.not_finite) engine_.update(job_.options.rule, lr, update + 1);
   ledger_.enter(measure::Phase::other);

@@ -41,7 +41,7 @@ class Stepper {
 
  private:
   engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough);
-  StepResult agree(engine::LossSums local, bool enough);
+  StepResult agree(engine::LossSums local, std::int64_t update, bool enough);
 
   const Job& job_;
   engine::Engine& engine_;

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <future>
 #include <limits>
 #include <memory>
 
@@ -16,10 +14,12 @@
 #include "data/sampler.h"
 #include "graph/initialise.h"
 #include "measure/processor_time.h"
-#include "measure/statistics.h"
+#include "train/ceiling.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/exposure.h"
+#include "train/gather.h"
+#include "train/keeper.h"
 #include "train/step.h"
 
 namespace paceline::train {
@@ -28,7 +28,6 @@ namespace {
 using measure::InPhase;
 using measure::Phase;
 
-constexpr std::size_t kKeptCheckpoints = 2;
 constexpr std::int64_t kLoggedSteps = 1000;  ///< runs up to this long keep every step's loss unasked
 
 /// The sign of what is not a number says nothing, and "-nan" reads like something.
@@ -56,12 +55,15 @@ class Worker {
     restore();
     stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_);
     result_.gradient_bytes = 4 * engine_->layout().elements;
-    if (is_window() && communicator_.size() > 1) measure_ceiling();  // before loaders take the cores
+    if (is_window() && communicator_.size() > 1)  // before loaders take the cores
+      result_.ceiling_gb_per_s =
+          communication_ceiling(communicator_, stepper_->buckets(), engine_->gradients());
     open_loader();
     communicator_.barrier();
     start_window();
     train();
     end_window();
+    if (job_.backend.place.processes > 1) gather();
     return std::move(result_);
   }
 
@@ -70,9 +72,14 @@ class Worker {
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
   [[nodiscard]] const Length& length() const { return job_.resolved.length; }
 
+  /// Which of its process's workers this is.
+  [[nodiscard]] int local_rank() const {
+    return communicator_.rank() - job_.backend.place.process * job_.resolved.local_workers;
+  }
+
   void bind() {
     if (job_.cores.empty()) return;
-    result_.rank.cores = job_.cores[static_cast<std::size_t>(communicator_.rank())];
+    result_.rank.cores = job_.cores[static_cast<std::size_t>(local_rank())];
     const auto refused = base::bind_current_thread(result_.rank.cores);
     if (!refused) return;
     result_.rank.cores.clear();
@@ -85,6 +92,7 @@ class Worker {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     }
     engine_ = job_.backend.compile(job_.graph, options);
+    keeper_.emplace(job_, communicator_, *engine_, ledger_);
   }
 
   /// Statistics of a synchronised batch norm: nothing else can be done meanwhile, so all of it is exposed.
@@ -109,8 +117,7 @@ class Worker {
       const auto& path = job_.resume->path;
       read_checkpoint(path, *engine_, job_.options);
       counters_ = job_.resume->counters;
-      result_.checkpoint = path.string();
-      if (goes_on_in_place(job_.options)) own_checkpoints_.push_back(path);
+      keeper_->resumed_from(path);
       result_.notes.push_back("resumed from " + path.filename().string() + " at update " +
                               std::to_string(counters_.update));
     }
@@ -128,34 +135,7 @@ class Worker {
     const auto& train = *job_.source.train;
     augment_.emplace(train.format(), augment_options(job_));
     loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
-  }
-
-  /// What reducing the step's own buckets, one behind the other, reaches when nothing else runs: the median
-  /// of a few times. One bucket again and again would stay in the cache and promise what no step can have.
-  /// Gradients are not yet in use.
-  void measure_ceiling() {
-    constexpr int kTries = 6;  // the first one touches memory and is not counted
-    const auto& buckets = stepper_->buckets();
-    const auto gradients = engine_->gradients();
-    std::fill(gradients.begin(), gradients.end(), 0.0f);
-    std::vector<double> durations;
-    for (int i = 0; i < kTries; ++i) {
-      communicator_.barrier();
-      std::vector<std::unique_ptr<comm::Pending>> pending;
-      const auto begin = base::Clock::now();
-      for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
-        pending.push_back(
-            communicator_.all_reduce(gradients.subspan(static_cast<std::size_t>(buckets.begin(bucket)),
-                                                       static_cast<std::size_t>(buckets.bytes(bucket) / 4))));
-      for (const auto& one : pending) one->wait();
-      double seconds = base::seconds(pending.back()->timing().done - begin);
-      communicator_.all_reduce(std::span(&seconds, 1),
-                               comm::Reduce::min);  // the last to come waited for nobody
-      if (i > 0) durations.push_back(seconds);
-    }
-    const double ranks = communicator_.size();
-    const double algbw = static_cast<double>(result_.gradient_bytes) / measure::estimate(durations).median;
-    result_.ceiling_gb_per_s = algbw * 2 * (ranks - 1) / ranks / 1e9;
+    evaluator_.emplace(job_, *augment_, *engine_, communicator_);
   }
 
   void start_window() {
@@ -165,7 +145,7 @@ class Worker {
     result_.buckets.assign(communicator_.size() > 1 ? stepper_->buckets().count() : 0, {});
     for (std::size_t i = 0; i < result_.buckets.size(); ++i)
       result_.buckets[i].bytes = stepper_->buckets().bytes(i);
-    if (is_root()) times_before_ = measure::processor_times();
+    if (local_rank() == 0) times_before_ = measure::processor_times();
     traffic_before_ = communicator_.traffic();
     loader_before_ = loader_->statistics();
     window_begin_ = base::Clock::now();
@@ -176,7 +156,7 @@ class Worker {
     fold();
     result_.rank.phases = ledger_.totals();
     result_.rank.wall_s = base::seconds_since(window_begin_);
-    if (is_root()) result_.others_cores = measure::cores_of_others(times_before_, measure::processor_times());
+    find_others();
     result_.rank.rank = communicator_.rank();
     const auto traffic = communicator_.traffic();
     result_.traffic = {.collectives = traffic.collectives - traffic_before_.collectives,
@@ -186,6 +166,32 @@ class Worker {
     result_.window_steps = static_cast<std::int64_t>(result_.rank.step_s.size());
     result_.rank.loader_prepare_s = loader_->statistics().prepare_s - loader_before_.prepare_s;
     result_.rank.loader_threads = job_.options.loader_threads;
+  }
+
+  /// Processor time at rank 0's host that went to no process of this run.
+  void find_others() {
+    const auto times = local_rank() == 0 ? measure::processor_times() : std::nullopt;
+    double siblings_s = 0;
+    if (job_.backend.place.processes > 1) {
+      if (!is_root() && job_.backend.place.is_beside_first && times && times_before_)
+        siblings_s = times->own_s - times_before_->own_s;
+      communicator_.all_reduce(std::span(&siblings_s, 1), comm::Reduce::sum);
+    }
+    if (is_root()) result_.others_cores = measure::cores_of_others(times_before_, times, siblings_s);
+  }
+
+  /// Everybody's figures at rank 0; and whether the weights are still the same everywhere.
+  void gather() {
+    result_.rank.host = job_.backend.place.host;
+    auto ranks = gather_ranks(communicator_, result_.rank);
+    const auto differs = rank_that_differs(communicator_, engine_->weights());
+    if (!is_root()) return;
+    result_.all_ranks = std::move(ranks);
+    result_.notes.push_back(differs
+                                ? fmt::format("rank {}'s weights are not bit for bit those of rank 0: do all "
+                                              "hosts have the same processors?",
+                                              *differs)
+                                : "all ranks end with the same weights, bit for bit");
   }
 
   void fold() {
@@ -211,6 +217,7 @@ class Worker {
   bool step(std::int64_t update) {
     const auto begin = base::Clock::now();
     ledger_.enter(Phase::data_wait);
+    communicator_.at(update + 1, "waiting for data");
     const data::Batch& batch = loader_->next();
     ledger_.enter(Phase::other);
     if (is_root() && !result_.first_step_s) result_.first_step_s = base::seconds_since(job_.started);
@@ -250,7 +257,7 @@ class Worker {
                "step {} of {}: {} at learning rate {:g}; the last good checkpoint is {}; try a lower --lr, "
                "--warmup or another --precision",
                step, length().updates, what, lr,
-               result_.checkpoint.empty() ? "none (none was written)" : result_.checkpoint);
+               keeper_->last_checkpoint().empty() ? "none (none was written)" : keeper_->last_checkpoint());
   }
 
   /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
@@ -283,32 +290,6 @@ class Worker {
     logged_losses_.clear();
   }
 
-  /// Loss and hits over all of `set`. Its loader is made at the first evaluation.
-  engine::LossSums evaluate_on(const data::Dataset& set, std::optional<data::EvaluationBatches>& batches) {
-    if (!batches)
-      batches.emplace(set, *augment_,
-                      evaluation_options(set.size(), job_.resolved.engine_batch, communicator_.rank(),
-                                         communicator_.size()));
-    return evaluate(*batches, *engine_, communicator_);
-  }
-
-  void evaluate_epoch(measure::EpochRecord& epoch) {
-    const InPhase evaluation(ledger_, Phase::evaluation);
-    const auto mean = [](const engine::LossSums& sums) {
-      return sums.loss / static_cast<double>(sums.samples);
-    };
-    const auto hits = [](const engine::LossSums& sums) {
-      return static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
-    };
-    const auto test = evaluate_on(*job_.source.test, test_batches_);
-    epoch.test_loss = mean(test);
-    epoch.test_accuracy = hits(test);
-    if (!job_.source.validation) return;
-    const auto validation = evaluate_on(*job_.source.validation, validation_batches_);
-    epoch.validation_loss = mean(validation);
-    epoch.validation_accuracy = hits(validation);
-  }
-
   void end_epoch(bool last) {
     fold();
     reduce_logged();
@@ -323,44 +304,18 @@ class Worker {
         .train_loss = sums.loss / static_cast<double>(sums.samples),
         .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples)};
     const int every = job_.options.evaluate_every;
-    if (every > 0 && (last || number % every == 0) && !result_.interrupted) evaluate_epoch(epoch);
+    if (every > 0 && (last || number % every == 0) && !result_.interrupted) {
+      const InPhase evaluation(ledger_, Phase::evaluation);
+      communicator_.at(counters_.update, "the evaluation");
+      evaluator_->evaluate(epoch);
+    }
     require_finite(epoch);
     epoch_sums_ = {};
     epoch_seconds_ = 0;
     result_.epochs.push_back(epoch);
-    keep_epoch(last || number % std::max(1, job_.options.checkpoint_every) == 0);
+    keeper_->keep(result_.epochs, counters_,
+                  last || number % std::max(1, job_.options.checkpoint_every) == 0);
     if (is_root() && job_.progress.epoch) job_.progress.epoch(epoch);
-  }
-
-  /// Rank 0 writes, the others wait in the same phase. A slow disk is no lost rank: while it writes they meet
-  /// again and again, well before the deadline of a collective.
-  void keep_epoch(bool with_checkpoint) {
-    const InPhase writing(ledger_, Phase::checkpoint);
-    std::future<void> kept;
-    if (is_root())
-      kept = std::async(std::launch::async, [&] {
-        if (with_checkpoint) checkpoint();
-        if (job_.keep) job_.keep(result_.epochs);
-      });
-    const auto between_meetings = std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4);
-    double busy = 1;
-    while (busy > 0) {
-      busy = is_root() && kept.wait_for(between_meetings) != std::future_status::ready ? 1 : 0;
-      communicator_.all_reduce(std::span(&busy, 1), comm::Reduce::max);
-    }
-    if (is_root()) kept.get();
-  }
-
-  void checkpoint() {
-    if (job_.options.out.empty() || !job_.options.save_checkpoints) return;
-    const auto path = checkpoint_path(job_.options.out, counters_.update);
-    write_checkpoint(path, *engine_, job_.options, job_.resolved, counters_);
-    result_.checkpoint = path.string();
-    own_checkpoints_.push_back(path);
-    if (own_checkpoints_.size() <= kKeptCheckpoints) return;
-    std::error_code ignored;  // one that cannot be removed only takes room
-    std::filesystem::remove(own_checkpoints_.front(), ignored);
-    own_checkpoints_.erase(own_checkpoints_.begin());
   }
 
   const Job& job_;
@@ -372,12 +327,10 @@ class Worker {
   std::unique_ptr<engine::Engine> engine_;
   std::optional<data::Augment> augment_;
   std::optional<data::Loader> loader_;
-  std::optional<data::EvaluationBatches> test_batches_;
-  std::optional<data::EvaluationBatches> validation_batches_;
+  std::optional<Evaluator> evaluator_;
   std::optional<Stepper> stepper_;
+  std::optional<Keeper> keeper_;
   Counters counters_;
-  /// What this run wrote, and what it went on from in the same directory, oldest first: what it may remove.
-  std::vector<std::filesystem::path> own_checkpoints_;
 
   // Since the last epoch ended, this rank's own:
   engine::LossSums epoch_sums_;

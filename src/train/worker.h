@@ -15,6 +15,7 @@ namespace paceline::train {
 /// What a rank brings home. Figures of the measured window only, except epochs, steps and `first_step_s`.
 struct WorkerResult {
   measure::RankRecord rank;
+  std::vector<measure::RankRecord> all_ranks;  ///< of all processes, where there are several; rank 0
   std::vector<measure::BucketRecord> buckets;
   std::vector<measure::EpochRecord> epochs;
   std::vector<measure::StepRecord> steps;
@@ -22,11 +23,9 @@ struct WorkerResult {
   std::optional<double> first_step_s;
   comm::Traffic traffic;  ///< of the window
   std::int64_t gradient_bytes = 0;
-  std::optional<double>
-      ceiling_gb_per_s;                ///< busbw of an all-reduce of a bucket's size, nothing else running
-  std::optional<double> others_cores;  ///< that other programs kept busy during the window; rank 0
+  std::optional<double> ceiling_gb_per_s;  ///< ceiling.h
+  std::optional<double> others_cores;      ///< that other programs kept busy during the window; rank 0
   bool interrupted = false;
-  std::string checkpoint;  ///< the last one written; rank 0
   std::vector<std::string> notes;
 };
 

@@ -23,7 +23,8 @@ TEST(ProcessorTimes, AreThereAndGrowWithWorkOfOnesOwn) {
 
 TEST(CoresOfOthers, IsWhatTheMachineDidBesidesUs) {
   EXPECT_DOUBLE_EQ(*cores_of_others(at(10, 100, 50), at(14, 107, 54)), 0.75);
-  EXPECT_DOUBLE_EQ(*cores_of_others(at(10, 100, 50), at(14, 104, 54.01)), 0);  // a tick too few
+  EXPECT_DOUBLE_EQ(*cores_of_others(at(10, 100, 50), at(14, 107, 54), 2), 0.25);  // 2 s went to a sibling
+  EXPECT_DOUBLE_EQ(*cores_of_others(at(10, 100, 50), at(14, 104, 54.01)), 0);     // a tick too few
 }
 
 TEST(CoresOfOthers, IsNotGuessedFromFewTicksOrNothing) {

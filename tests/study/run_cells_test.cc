@@ -32,8 +32,8 @@ class StudyDirectory : public testing::Test {
             [](int ranks, std::chrono::seconds deadline) {
               return comm::make_local(ranks, {.deadline = deadline});
             },
-        .has_bf16_units = false,
-        .libraries = {"made up 1.0"}};
+        .has_bf16_units = false};
+    runner_.backend.libraries = {"made up 1.0"};
     runner_.directory = directory_;
     runner_.cell = [this](int, int, const std::string&, bool reused) { reused_ += reused ? 1 : 0; };
   }

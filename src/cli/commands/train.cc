@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/reports.h"
 #include "cli/screen.h"
+#include "cli/session.h"
 #include "measure/record.h"
 
 namespace paceline::cli {
@@ -42,19 +43,35 @@ std::string ledger_line(const measure::RankRecord& rank) {
   return fmt::format("where the {:.1f} s went (rank 0): {}", rank.wall_s, text);
 }
 
+std::function<bool()> silence(const Session* session) {
+  if (session == nullptr) return {};
+  return [session] { return session->silent(); };
+}
+
+/// A process that is not the first: works, and leaves words and files to the first.
+int follow(const train::Options& options, Session& session) {
+  const Interrupt interrupt(silence(&session));
+  const auto record =
+      train::run(options, make_backend(options.device, &session), interrupt.token(), train::Progress{});
+  return record.status == "interrupted" ? interrupt.exit_code() : 0;
+}
+
 }  // namespace
 
 int train_command(const Settings& settings) {
   train::Options options = settings.train;
+  Session* const session = settings.session;
+  if (session != nullptr && !settings.is_given("workers")) options.workers = session->place().processes;
+  if (session != nullptr && !session->is_first()) return follow(options, *session);
   if (options.out.empty()) options.out = new_directory();
   const OutputDirectory directory(options.out);
   Screen screen(settings.json);
   if (!settings.recipe.empty()) screen.say(settings.recipe);
   for (const auto& note : settings.notes) screen.say(note);
 
-  const Interrupt interrupt;
+  const Interrupt interrupt(silence(session));
   measure::Record record =
-      train::run(options, make_backend(options.device), interrupt.token(), screen.progress());
+      train::run(options, make_backend(options.device, session), interrupt.token(), screen.progress());
   screen.clear_bar();
   const auto path = options.out / "record.json";
   if (!settings.recipe.empty()) {

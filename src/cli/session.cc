@@ -1,0 +1,111 @@
+#include "cli/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/topology.h"
+#include "comm/make.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr std::size_t kMaxCores = 8192;
+
+/// What each process tells the others about itself at the start.
+struct Card {
+  std::array<char, 64> host{};
+  std::array<char, 512> fingerprint{};
+  std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< one bit each: may run there
+};
+
+template <std::size_t size>
+void put(std::array<char, size>& place, const std::string& text) {
+  std::strncpy(place.data(), text.c_str(), size - 1);
+}
+
+Card my_card(const std::string& fingerprint) {
+  Card card;
+  ::gethostname(card.host.data(), card.host.size() - 1);
+  put(card.fingerprint, fingerprint);
+  for (const int core : base::current_affinity())
+    if (core >= 0 && core < static_cast<int>(kMaxCores))
+      card.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
+  return card;
+}
+
+}  // namespace
+
+Session::Session(const comm::Launch& launch, const std::string& fingerprint) : wire_(comm::open_mpi()) {
+  place_.process = wire_->process();
+  place_.processes = wire_->processes();
+  place_.launcher = launch.by;
+  place_.library = wire_->library();
+  if (launch.processes > 1 && place_.processes != launch.processes) {
+    wire_->give_up();
+    base::fail(
+        base::ErrorKind::comm,
+        "{} says that there are {} processes, and MPI knows {}: the launcher and this MPI ({}) do not speak "
+        "with each other; with Slurm use srun --mpi=pmix, else the mpirun of the same MPI",
+        launch.by, launch.processes, place_.processes, place_.library);
+  }
+  processes_ = std::make_unique<comm::Processes>(
+      *wire_, comm::ProcessesOptions{},
+      [](const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); });
+  find_neighbours(fingerprint);
+}
+
+void Session::find_neighbours(const std::string& fingerprint) {
+  const Card mine = my_card(fingerprint);
+  std::vector<Card> all(static_cast<std::size_t>(place_.processes));
+  processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  place_.host = mine.host.data();
+  place_.is_beside_first = all[0].host == mine.host;
+  place_.neighbours = place_.sharing = place_.turn = 0;
+  for (int process = 0; process < place_.processes; ++process) {
+    const Card& other = all[static_cast<std::size_t>(process)];
+    if (other.fingerprint != all[0].fingerprint)
+      base::fail(
+          base::ErrorKind::comm,
+          "process {} on {} is not the same program with the same command as process 0 on {}: '{}' against "
+          "'{}'",
+          process, other.host.data(), all[0].host.data(), other.fingerprint.data(),
+          all[0].fingerprint.data());
+    if (other.host != mine.host) continue;
+    if (place_.neighbours++ == 0) place_.is_first_of_host = process == place_.process;
+    if (other.cores != mine.cores) continue;
+    if (process == place_.process) place_.turn = place_.sharing;
+    ++place_.sharing;
+  }
+}
+
+bool Session::fail(base::ErrorKind kind, const std::string& text) {
+  // What every process finds out for itself needs no name; what one alone cannot do does.
+  const bool of_all = kind == base::ErrorKind::usage || is_first();
+  processes_->fail(
+      of_all ? text : fmt::format("rank {} on host {} gave up: {}", place_.process, place_.host, text),
+      kind);  // the first failure counts: a worker may have told it already
+  const bool own = processes_->failure_is_own();
+  const bool heard = processes_->farewell();
+  return own && (is_first() || !heard);
+}
+
+base::ErrorKind Session::kind_of_failure(base::ErrorKind otherwise) const {
+  const auto failure = processes_->failure();
+  return failure ? failure->kind : otherwise;
+}
+
+bool Session::silent() const {
+  if (!is_first()) return true;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return processes_->failure().has_value();
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,48 @@
+#pragma once
+
+/// This process among those that a launcher (mpirun, srun) started: joined at the start, left at the end, and
+/// one voice for all of them.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/launch.h"
+#include "comm/processes.h"
+#include "train/run.h"
+
+namespace paceline::cli {
+
+/// Threads  made, used and destroyed by the main thread
+class Session {
+ public:
+  /// Joins the processes of `launch` and finds out who shares a host and cores. `fingerprint` is what must be
+  /// the same everywhere: the version and the command.
+  ///
+  /// Errors   Error(comm): MPI is not installed; the launcher's processes do not find one another; hosts with
+  ///          different versions
+  Session(const comm::Launch& launch, const std::string& fingerprint);
+
+  [[nodiscard]] const train::Place& place() const { return place_; }
+  [[nodiscard]] comm::Processes& processes() const { return *processes_; }
+  [[nodiscard]] bool is_first() const { return place_.is_first(); }
+
+  /// This process ends with an error. Tells the others unless they told us, and leaves time to note it.
+  /// Returns whether it is for this process to say it: the first one speaks for all while it is there.
+  [[nodiscard]] bool fail(base::ErrorKind kind, const std::string& text);
+  /// What the run failed with, the same in every process.
+  [[nodiscard]] base::ErrorKind kind_of_failure(base::ErrorKind otherwise) const;
+  /// For Interrupt: a signal needs no word when it is not the first process's, or when the launcher sent it
+  /// because another process was lost.
+  [[nodiscard]] bool silent() const;
+
+ private:
+  void find_neighbours(const std::string& fingerprint);
+
+  std::unique_ptr<comm::Wire> wire_;
+  std::unique_ptr<comm::Processes> processes_;
+  train::Place place_;
+};
+
+}  // namespace paceline::cli

@@ -1,0 +1,82 @@
+#include "train/gather.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace paceline::train {
+namespace {
+
+constexpr std::size_t kHost = 8;     ///< doubles' worth of a host's name
+constexpr std::size_t kFigures = 6;  ///< besides phases, host, cores and steps
+
+/// One rank's record as numbers, all of the same length on every rank: `cores` is filled up with -1. Whole
+/// numbers this small are exact in double.
+std::vector<double> pack(const measure::RankRecord& rank, std::size_t cores) {
+  std::vector<double> numbers{rank.wall_s,           rank.communication_s,
+                              rank.transfer_s,       rank.late_peer_s,
+                              rank.loader_prepare_s, static_cast<double>(rank.loader_threads)};
+  numbers.insert(numbers.end(), rank.phases.begin(), rank.phases.end());
+  std::array<double, kHost> host{};
+  const auto name = rank.host.value_or("");
+  std::copy_n(name.data(), std::min(name.size(), sizeof host - 1), reinterpret_cast<char*>(host.data()));
+  numbers.insert(numbers.end(), host.begin(), host.end());
+  for (std::size_t i = 0; i < cores; ++i) numbers.push_back(i < rank.cores.size() ? rank.cores[i] : -1);
+  numbers.insert(numbers.end(), rank.step_s.begin(), rank.step_s.end());
+  return numbers;
+}
+
+measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, int number) {
+  measure::RankRecord rank;
+  rank.rank = number;
+  rank.wall_s = numbers[0];
+  rank.communication_s = numbers[1];
+  rank.transfer_s = numbers[2];
+  rank.late_peer_s = numbers[3];
+  rank.loader_prepare_s = numbers[4];
+  rank.loader_threads = static_cast<int>(numbers[5]);
+  auto rest = numbers.subspan(kFigures);
+  std::copy_n(rest.begin(), measure::kPhases, rank.phases.begin());
+  rest = rest.subspan(measure::kPhases);
+  rank.host = std::string(reinterpret_cast<const char*>(rest.data()));
+  rest = rest.subspan(kHost);
+  for (std::size_t i = 0; i < cores; ++i)
+    if (rest[i] >= 0) rank.cores.push_back(static_cast<int>(rest[i]));
+  rest = rest.subspan(cores);
+  rank.step_s.assign(rest.begin(), rest.end());
+  return rank;
+}
+
+}  // namespace
+
+std::vector<measure::RankRecord> gather_ranks(comm::Communicator& communicator,
+                                              const measure::RankRecord& mine) {
+  double most = static_cast<double>(mine.cores.size());
+  communicator.all_reduce(std::span(&most, 1), comm::Reduce::max);
+  const auto cores = static_cast<std::size_t>(most);
+  const auto numbers = pack(mine, cores);
+  std::vector<double> all(numbers.size() * static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(numbers)), std::as_writable_bytes(std::span(all)));
+  std::vector<measure::RankRecord> ranks;
+  for (int rank = 0; rank < communicator.size(); ++rank)
+    ranks.push_back(
+        unpack(std::span(all).subspan(static_cast<std::size_t>(rank) * numbers.size(), numbers.size()), cores,
+               rank));
+  return ranks;
+}
+
+std::optional<int> rank_that_differs(comm::Communicator& communicator, std::span<const float> weights) {
+  std::uint64_t hash = 14695981039346656037u;  // FNV-1a over words: no protection against malice, none needed
+  for (const float weight : weights) hash = (hash ^ std::bit_cast<std::uint32_t>(weight)) * 1099511628211u;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(&hash, 1)), std::as_writable_bytes(std::span(all)));
+  const auto other =
+      std::find_if(all.begin(), all.end(), [&](std::uint64_t one) { return one != all.front(); });
+  if (other == all.end()) return std::nullopt;
+  return static_cast<int>(other - all.begin());
+}
+
+}  // namespace paceline::train

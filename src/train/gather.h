@@ -1,0 +1,26 @@
+#pragma once
+
+/// Every rank's figures at one place, where ranks are processes of their own; and whether they still agree.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "measure/record.h"
+
+namespace paceline::train {
+
+/// The records of all ranks, in their order. Every rank has the same number of steps. Collective; the same
+/// result on every rank.
+///
+/// Cost     8 bytes a rank and step, on every rank
+[[nodiscard]] std::vector<measure::RankRecord> gather_ranks(comm::Communicator& communicator,
+                                                            const measure::RankRecord& mine);
+
+/// The first rank whose `weights` are not, bit for bit, those of rank 0. Collective; the same answer on every
+/// rank. Cost     one pass over the weights, 8 bytes a rank
+[[nodiscard]] std::optional<int> rank_that_differs(comm::Communicator& communicator,
+                                                   std::span<const float> weights);
+
+}  // namespace paceline::train

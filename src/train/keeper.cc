@@ -1,0 +1,54 @@
+#include "train/keeper.h"
+
+#include <chrono>
+#include <future>
+#include <span>
+#include <system_error>
+
+namespace paceline::train {
+namespace {
+
+constexpr std::size_t kKeptCheckpoints = 2;
+
+}  // namespace
+
+void Keeper::resumed_from(const std::filesystem::path& path) {
+  last_ = path.string();
+  if (goes_on_in_place(job_.options)) own_.push_back(path);
+}
+
+void Keeper::keep(const std::vector<measure::EpochRecord>& epochs, const Counters& counters,
+                  bool with_checkpoint) {
+  const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
+  communicator_.at(counters.update, "the checkpoint");
+  const bool is_root = communicator_.rank() == 0;
+  std::future<void> kept;
+  if (is_root)
+    kept = std::async(std::launch::async, [&] {
+      if (with_checkpoint) checkpoint(counters);
+      if (job_.keep) job_.keep(epochs);
+    });
+  // A slow disk is no lost rank: while it writes they meet again and again, well before a collective's
+  // deadline.
+  const auto between_meetings = std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4);
+  double busy = 1;
+  while (busy > 0) {
+    busy = is_root && kept.wait_for(between_meetings) != std::future_status::ready ? 1 : 0;
+    communicator_.all_reduce(std::span(&busy, 1), comm::Reduce::max);
+  }
+  if (is_root) kept.get();
+}
+
+void Keeper::checkpoint(const Counters& counters) {
+  if (job_.options.out.empty() || !job_.options.save_checkpoints) return;
+  const auto path = checkpoint_path(job_.options.out, counters.update);
+  write_checkpoint(path, engine_, job_.options, job_.resolved, counters);
+  last_ = path.string();
+  own_.push_back(path);
+  if (own_.size() <= kKeptCheckpoints) return;
+  std::error_code ignored;  // one that cannot be removed only takes room
+  std::filesystem::remove(own_.front(), ignored);
+  own_.erase(own_.begin());
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,147 @@
+#include "train/run_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "measure/environment.h"
+#include "train/memory.h"
+
+namespace paceline::train {
+
+using measure::EpochRecord;
+using measure::Record;
+
+Record::Model describe(const std::string& model, const graph::Graph& graph) {
+  return {.name = model, .parameters = graph.trainable_elements(), .training_flops = graph.training_flops()};
+}
+
+Record::Data describe(const data::Source& source) {
+  return {.spec = source.spec,
+          .name = source.name,
+          .description = source.description,
+          .synthetic = source.synthetic,
+          .train_samples = source.train->size(),
+          .test_samples = source.test->size(),
+          .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt};
+}
+
+std::string describe_workers(const Resolved& resolved, const Place& place) {
+  const auto s = [](int count) { return count == 1 ? "" : "s"; };
+  const auto work = fmt::format("{} thread{}", resolved.threads, s(resolved.threads));
+  if (place.processes == 1)
+    return fmt::format("{} worker{} x {} on {} core{}", resolved.workers, s(resolved.workers), work,
+                       resolved.cores, s(resolved.cores));
+  return fmt::format("{} workers in {} processes x {}, {} core{} a process{}", resolved.workers,
+                     place.processes, work, resolved.cores, s(resolved.cores),
+                     resolved.sharers > 1 ? fmt::format(" (the same for {} of them)", resolved.sharers) : "");
+}
+
+std::string describe_memory(const Record& record) {
+  return fmt::format("memory: plan {:.2f} GB of {:.2f} GB that this process may use",
+                     static_cast<double>(record.memory.plan_bytes) / 1e9,
+                     static_cast<double>(record.memory.available_bytes) / 1e9);
+}
+
+Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                    const data::Source& source, const graph::MemoryPlan& plan, const Backend& backend) {
+  const Place& place = backend.place;
+  Record record;
+  record.kind = "train";
+  record.id = "train";
+  record.created = measure::utc_now();
+  record.command = options.command;
+  record.settings = settings(options);
+  record.environment = measure::environment(backend.libraries);
+  record.model = describe(options.model, graph);
+  record.data = describe(source);
+  record.data.dropped_per_epoch = resolved.dropped_per_epoch;
+  record.data.steps_per_epoch = resolved.steps_per_epoch;
+  record.workers = resolved.workers;
+  record.threads_per_worker = resolved.threads;
+  record.oversubscribed = resolved.oversubscribed;
+  record.local_batch = resolved.local_batch;
+  record.global_batch = resolved.global_batch;
+  record.batch_given_as = resolved.batch_given_as;
+  record.precision = resolved.precision == engine::Precision::f32 ? "fp32" : "bf16";
+  record.device = options.device;
+  record.learning_rate = {.base = resolved.rate.base,
+                          .factor = resolved.rate.factor,
+                          .peak = resolved.rate.peak,
+                          .rule = resolved.rate.rule,
+                          .reference_batch = resolved.rate.reference_batch};
+  record.memory.plan_bytes = plan.total_bytes();
+  for (const auto& line : plan.lines) record.memory.plan_lines[line.purpose] += line.bytes;
+  record.memory.available_bytes = usable_memory_bytes(place);
+  record.window = {.unit = options.window_steps > 0 ? "steps" : "epoch",
+                   .warmup_steps = options.warmup_steps};
+  record.communication.communicator = "none";
+  if (place.processes > 1) {
+    record.communication.processes = place.processes;
+    record.communication.launcher = place.launcher;
+    record.communication.library = place.library;
+    record.notes.push_back(fmt::format(
+        "{} processes of {} worker{} each, started by {}, joined by {}; memory is that of one of them",
+        place.processes, resolved.local_workers, resolved.local_workers == 1 ? "" : "s", place.launcher,
+        place.library));
+  }
+  if (resolved.oversubscribed)
+    record.notes.push_back(
+        fmt::format("{}: oversubscribed, times say nothing about machines with a core for each",
+                    describe_workers(resolved, place)));
+  if (options.shard > 0)
+    record.notes.push_back(fmt::format(
+        "shards of {} samples: the same bits for any number of workers and threads", options.shard));
+  for (const auto& note : source.notes) record.notes.push_back(note);
+  if (resolved.dropped_per_epoch > 0)
+    record.notes.push_back(
+        fmt::format("the last {} samples of each epoch's order do not fill a global batch of {} and "
+                    "are left out of that epoch (each epoch has another order)",
+                    resolved.dropped_per_epoch, resolved.global_batch));
+  return record;
+}
+
+void complete_record(Record& record, std::vector<WorkerResult>& results,
+                     const comm::Communicator& communicator) {
+  WorkerResult& root = results.front();
+  record.status = root.interrupted ? "interrupted" : "complete";
+  if (root.interrupted)
+    record.reason = fmt::format("stopped as asked after {} updates",
+                                root.epochs.empty() ? root.window_steps : root.epochs.back().updates);
+  record.window.steps = root.window_steps;
+  record.window.samples = root.window_steps * record.global_batch;
+  record.window.others_cores = root.others_cores;
+  record.first_step_s = root.first_step_s;
+  record.epochs = std::move(root.epochs);
+  record.steps = std::move(root.steps);
+  record.buckets = std::move(root.buckets);
+  if (record.workers > 1) {
+    record.communication.communicator = communicator.name();
+    record.communication.algorithm = communicator.algorithm();
+    record.communication.gradient_bytes = root.gradient_bytes;
+    record.communication.bytes_sent = root.traffic.bytes_sent;
+    record.communication.collectives = root.traffic.collectives;
+    record.communication.memory_ceiling_gb_per_s = root.ceiling_gb_per_s;
+  } else {
+    record.communication.gradient_bytes = root.gradient_bytes;
+  }
+  for (auto& note : root.notes) record.notes.push_back(std::move(note));
+  record.ranks = std::move(root.all_ranks);  // where there are several processes
+  if (record.ranks.empty())
+    for (auto& result : results) record.ranks.push_back(std::move(result.rank));
+  for (const auto& rank : record.ranks) record.window.wall_s = std::max(record.window.wall_s, rank.wall_s);
+}
+
+std::string best_epoch(const Record& record) {
+  const EpochRecord* best = nullptr;
+  for (const auto& epoch : record.epochs)
+    if (epoch.validation_accuracy && (!best || *epoch.validation_accuracy > *best->validation_accuracy))
+      best = &epoch;
+  if (best == nullptr || !best->test_accuracy) return "";
+  return fmt::format(
+      "best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); its test accuracy is {:.2f} %",
+      best->epoch, record.epochs.back().epoch, 100 * *best->validation_accuracy,
+      record.data.validation_samples.value_or(0), 100 * *best->test_accuracy);
+}
+
+}  // namespace paceline::train

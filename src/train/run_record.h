@@ -1,0 +1,40 @@
+#pragma once
+
+/// What a run's record says: all that is known before the first step, then what the workers bring home.
+
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/dataset.h"
+#include "graph/graph.h"
+#include "graph/plan.h"
+#include "measure/record.h"
+#include "train/options.h"
+#include "train/resolve.h"
+#include "train/run.h"
+#include "train/worker.h"
+
+namespace paceline::train {
+
+[[nodiscard]] measure::Record::Model describe(const std::string& model, const graph::Graph& graph);
+[[nodiscard]] measure::Record::Data describe(const data::Source& source);
+
+/// "4 workers x 1 thread on 2 cores", with the processes where there are several.
+[[nodiscard]] std::string describe_workers(const Resolved& resolved, const Place& place);
+[[nodiscard]] std::string describe_memory(const measure::Record& record);  ///< planned, of what there is
+
+/// Everything that is known before the first step.
+[[nodiscard]] measure::Record begin_record(const Options& options, const Resolved& resolved,
+                                           const graph::Graph& graph, const data::Source& source,
+                                           const graph::MemoryPlan& plan, const Backend& backend);
+
+/// Joins what this process's workers brought home into the record; `results` are used up.
+void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
+                     const comm::Communicator& communicator);
+
+/// With a validation set the epoch is chosen there, and the test set only says what that choice is worth: the
+/// sentence, or "" without one.
+[[nodiscard]] std::string best_epoch(const measure::Record& record);
+
+}  // namespace paceline::train
