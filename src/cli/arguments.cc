@@ -56,6 +56,13 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       return;
     case kData:
       return take_data_words(words, settings);
+    case kLaunch:
+    case kSbatch:
+      if (settings.child.empty())
+        base::fail(ErrorKind::usage,
+                   "{0} needs the command to be started behind it: paceline {0} ... -- train ...",
+                   command_name(settings.command));
+      [[fallthrough]];
     default:
       if (!words.empty())
         base::fail(ErrorKind::usage, "{}: '{}' is not expected; 'paceline {} --help' shows what is",
@@ -95,9 +102,35 @@ Assignment switched(Assignment assignment, const std::string& text) {
   return assignment;
 }
 
+/// Cuts the command to be started off the words of launch and sbatch: what stands behind "--", or from
+/// "train" or "comm" on. `-n` is how mpirun and srun write --processes.
+std::vector<std::string> cut_child(std::vector<std::string>& words) {
+  auto begin = std::find(words.begin(), words.end(), "--");
+  const bool marked = begin != words.end();
+  if (!marked)
+    begin = std::find_if(words.begin(), words.end(),
+                         [](const std::string& word) { return word == "train" || word == "comm"; });
+  std::vector<std::string> child(begin + (marked ? 1 : 0), words.end());
+  words.erase(begin, words.end());
+  std::replace(words.begin(), words.end(), std::string("-n"), std::string("--processes"));
+  return child;
+}
+
+/// What is wrong with the command to be started is said before anything is started.
+void check_child(Settings& settings) {
+  const auto& child = settings.child;
+  if (child.front() != "train" && (child.front() != "comm" || settings.command == kSbatch))
+    base::fail(ErrorKind::usage, "{} starts {}, not '{}'", command_name(settings.command),
+               settings.command == kSbatch ? "train" : "train or comm", child.front());
+  const auto parsed = parse(child.front() == "train" ? kTrain : kComm, {child.begin() + 1, child.end()});
+  settings.child_out = parsed.settings.train.out;
+}
+
 }  // namespace
 
-Parsed parse(Command command, const std::vector<std::string>& words) {
+Parsed parse(Command command, const std::vector<std::string>& typed_words) {
+  std::vector<std::string> words = typed_words, child;
+  if (command & (kLaunch | kSbatch)) child = cut_child(words);
   CLI::App app;
   app.set_help_flag("-h,--help");
   app.allow_extras();
@@ -157,7 +190,9 @@ Parsed parse(Command command, const std::vector<std::string>& words) {
       .help = ""};
   parsed.settings.recipe = recipe.summary;
   if (!recipe.unused.empty()) parsed.settings.notes.push_back(recipe.unused);
+  parsed.settings.child = std::move(child);
   take_words(rest, parsed.settings);
+  if (command & (kLaunch | kSbatch)) check_child(parsed.settings);
   return parsed;
 }
 

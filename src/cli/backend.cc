@@ -6,7 +6,15 @@
 
 namespace paceline::cli {
 
-train::Backend make_backend(const std::string& device, Session* session) {
+comm::Emulation emulation_of(const train::Options& options) {
+  comm::Emulation emulation;
+  if (!options.emulate_link.empty()) emulation.link = comm::parse_link(options.emulate_link);
+  if (!options.emulate_straggler.empty())
+    emulation.straggler = comm::parse_straggler(options.emulate_straggler);
+  return emulation;
+}
+
+train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation) {
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
@@ -23,14 +31,14 @@ train::Backend make_backend(const std::string& device, Session* session) {
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [session](int ranks, std::chrono::seconds deadline) {
+          [session, emulation](int ranks, std::chrono::seconds deadline) {
             comm::LocalOptions options{.deadline = deadline};
             if (session != nullptr) {
               session->processes().set_ranks_each(ranks);
               session->processes().set_deadline(deadline);
               options.across = &session->processes();
             }
-            return comm::make_local(ranks, options);
+            return comm::emulate(comm::make_local(ranks, options), emulation);
           },
       .place = session == nullptr ? train::Place{} : session->place(),
       .has_bf16_units = engine::has_bf16_units(device),

@@ -6,10 +6,15 @@
 #include <string>
 
 #include "cli/session.h"
+#include "comm/emulate.h"
 #include "train/run.h"
 
 namespace paceline::cli {
 
-[[nodiscard]] train::Backend make_backend(const std::string& device, Session* session = nullptr);
+[[nodiscard]] train::Backend make_backend(const std::string& device, Session* session = nullptr,
+                                          const comm::Emulation& emulation = {});
+
+/// What --emulate-link and --emulate-straggler ask for.
+[[nodiscard]] comm::Emulation emulation_of(const train::Options& options);
 
 }  // namespace paceline::cli

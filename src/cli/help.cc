@@ -21,6 +21,8 @@ std::string usage_line(Command command) {
            "through it\n"
            "paceline data get NAME                 NAME: cifar10, mnist, fashion-mnist, from their "
            "publishers";
+  if (command & (kLaunch | kSbatch))
+    return fmt::format("paceline {} [options] -- {} ...", name, command == kLaunch ? "train|comm" : "train");
   return fmt::format("paceline {} [options]", name);
 }
 

@@ -45,11 +45,16 @@ constexpr std::array kCommands{
           "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "
           "(get)",
           cli::data_command},
+    Entry{"comm", cli::kComm, "collectives alone: time, algbw, busbw, correct or not; latency and bandwidth",
+          cli::comm_command},
+    Entry{"launch", cli::kLaunch, "several processes, here or on several hosts, through mpirun",
+          cli::launch_command},
+    Entry{"sbatch", cli::kSbatch, "a Slurm job script that goes on after a lost host", cli::sbatch_command},
     Entry{"doctor", cli::kDoctor, "this machine: cores, instruction sets, memory, chosen kernels",
           cli::doctor_command},
 };
 
-constexpr unsigned kJoined = cli::kTrain;  // commands that several processes can run together
+constexpr unsigned kJoined = cli::kTrain | cli::kComm;  // commands that several processes can run together
 
 constexpr int kBugExitCode = 70;  // EX_SOFTWARE: none of the user's doing
 
@@ -105,8 +110,8 @@ std::unique_ptr<cli::Session> join_processes(const Entry& entry, const std::stri
   if (launch.alone()) return nullptr;
   if (!(entry.command & kJoined)) {
     base::fail(base::ErrorKind::usage,
-               "{} works in one process, and {} started {}; only train runs in several", entry.name,
-               launch.by, launch.processes);
+               "{} works in one process, and {} started {}; of the commands train and comm run in several",
+               entry.name, launch.by, launch.processes);
   }
   return std::make_unique<cli::Session>(launch, measure::version() + ": " + typed);
 }

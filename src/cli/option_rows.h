@@ -17,6 +17,7 @@ namespace paceline::cli {
 // The table in its parts, one a file; options() joins them in this order.
 [[nodiscard]] std::vector<Option> training_rows();  ///< what, by whom, how long
 [[nodiscard]] std::vector<Option> rule_rows();      ///< optimizer, learning rate, schedule
+[[nodiscard]] std::vector<Option> launch_rows();    ///< collectives, processes, hosts
 [[nodiscard]] std::vector<Option> study_rows();     ///< what is varied, and what is left behind
 
 using S = Settings;

@@ -89,7 +89,7 @@ std::vector<Option> study_rows() {
       {"out", "DIR", kOutput,
        "directory for records, checkpoints and reports; study goes on with what is there, train refuses what "
        "another training left unless it is resumed",
-       kRuns, [](S& s, Text t) { s.train.out = t; }, [](const S& s) { return s.train.out.string(); }},
+       kRuns | kComm, [](S& s, Text t) { s.train.out = t; }, [](const S& s) { return s.train.out.string(); }},
       {"resume", "PATH", kOutput, "go on from a checkpoint: the file, or a directory whose newest is taken",
        kTrain, [](S& s, Text t) { s.train.resume = t; }, [](const S& s) { return s.train.resume.string(); }},
       {"checkpoints", "", kOutput, "write checkpoints (into --out)", kTrain,
@@ -103,7 +103,7 @@ std::vector<Option> study_rows() {
        [](const S& s) { return yes_no(s.train.log_steps); }},
       {"json", "", kOutput,
        "the record (a list, where there are several) alone on standard output, all else on standard error",
-       kRuns, [](S& s, Text t) { s.json = truth(t); }, [](const S& s) { return yes_no(s.json); }},
+       kRuns | kComm, [](S& s, Text t) { s.json = truth(t); }, [](const S& s) { return yes_no(s.json); }},
       {"html", "FILE", kOutput, "one self-contained page", kReport, [](S& s, Text t) { s.report.html = t; },
        [](const S& s) { return s.report.html.string(); }, "", false},
       {"markdown", "FILE", kOutput, "the tables as Markdown", kReport,

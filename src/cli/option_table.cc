@@ -9,7 +9,7 @@ namespace paceline::cli {
 const std::vector<Option>& options() {
   static const std::vector<Option> table = [] {
     std::vector<Option> joined;
-    for (auto rows : {training_rows(), rule_rows(), study_rows()})
+    for (auto rows : {training_rows(), rule_rows(), launch_rows(), study_rows()})
       for (auto& row : rows) joined.push_back(std::move(row));
     return joined;
   }();

@@ -11,9 +11,10 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::array kCommands{
-    std::pair{kTrain, "train"},       std::pair{kSweep, "sweep"}, std::pair{kScale, "scale"},
-    std::pair{kConverge, "converge"}, std::pair{kStudy, "study"}, std::pair{kReport, "report"},
-    std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},
+    std::pair{kTrain, "train"},       std::pair{kSweep, "sweep"},   std::pair{kScale, "scale"},
+    std::pair{kConverge, "converge"}, std::pair{kStudy, "study"},   std::pair{kReport, "report"},
+    std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},     std::pair{kComm, "comm"},
+    std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"},
 };
 
 /// "scale and study": the commands of a row, for people.
@@ -22,6 +23,13 @@ std::string commands_of(unsigned commands) {
   for (const auto& [bit, name] : kCommands)
     if (commands & bit) text += (text.empty() ? "" : ", ") + std::string(name);
   return text;
+}
+
+/// The same for the page, where most options are those of every training.
+std::string takers(unsigned commands) {
+  if ((commands & kRuns) != kRuns) return commands_of(commands);
+  const auto others = commands_of(commands & ~kRuns);
+  return "all that train" + (others.empty() ? "" : ", " + others);
 }
 
 }  // namespace
@@ -81,9 +89,8 @@ std::string options_markdown() {
                                               : fmt::format("`--{} {}`", option.name, option.value);
     std::string cell;
     for (const char c : written) cell += c == '|' ? std::string("\\|") : std::string(1, c);
-    text +=
-        fmt::format("| {} | {} | {} | {} |\n", cell, present.empty() ? "" : "`" + present + "`", option.help,
-                    (option.commands & kRuns) == kRuns ? "all that train" : commands_of(option.commands));
+    text += fmt::format("| {} | {} | {} | {} |\n", cell, present.empty() ? "" : "`" + present + "`",
+                        option.help, takers(option.commands));
   }
   return text;
 }

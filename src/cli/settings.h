@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/doctor.h"
+#include "cli/launch_line.h"
 #include "study/study.h"
 #include "train/options.h"
 
@@ -26,6 +27,9 @@ enum Command : unsigned {
   kReport = 1u << 5,
   kDoctor = 1u << 6,
   kData = 1u << 7,
+  kComm = 1u << 8,
+  kLaunch = 1u << 9,
+  kSbatch = 1u << 10,
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy,  ///< those that train, and may take a recipe
 };
 
@@ -36,12 +40,12 @@ struct Settings {
   study::StudyOptions study;
   std::string typed;               ///< the command as typed, for records
   std::vector<std::string> given;  ///< names of the options that recipe or command line set
+  std::string recipe;              ///< which recipe set what, for records; "" without one
+  std::vector<std::string> notes;  ///< what is worth saying before the run: defaults taken, keys not used
   [[nodiscard]] bool is_given(std::string_view name) const {
     return std::find(given.begin(), given.end(), name) != given.end();
   }
-  std::string recipe;              ///< which recipe set what, for records; "" without one
-  std::vector<std::string> notes;  ///< what is worth saying before the run: defaults taken, keys not used
-  bool json = false;               ///< the record alone on standard output
+  bool json = false;  ///< the record alone on standard output
 
   struct Report {
     std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
@@ -58,6 +62,16 @@ struct Settings {
     std::filesystem::path cache;  ///< get: where to; empty: the user's cache
     std::string from;             ///< get: this folder's address instead of the publisher's
   } data;
+
+  struct Comm {
+    std::size_t smallest = 1024, largest = std::size_t{256} << 20;  ///< bytes, times 4 in between
+    int repeats = 20;
+  } comm;
+
+  LaunchOptions launch;
+  BatchOptions batch;
+  std::vector<std::string> child;   ///< launch, sbatch: the words of the command to be started, "train" first
+  std::filesystem::path child_out;  ///< its --out
 };
 
 }  // namespace paceline::cli

@@ -56,6 +56,24 @@ struct EpochRecord {
   std::optional<double> validation_accuracy;
 };
 
+/// One collective at one message size, from `paceline comm`.
+struct CollectiveRecord {
+  std::string collective;       ///< "all_reduce"
+  bool in_place = true;         ///< the result overwrites what was given
+  std::int64_t bytes = 0;       ///< X: of an all-gather, its result
+  bool correct = true;          ///< every element on every rank, in every repetition
+  std::vector<double> seconds;  ///< each repetition, the slowest rank's
+};
+
+/// t(X) = alpha + X / bandwidth over the sizes of one collective: what a prediction begins with.
+struct LinkFitRecord {
+  std::string collective;
+  bool in_place = true;
+  double alpha_s = 0;
+  double bytes_per_s = 0;
+  double residual = 0;  ///< root mean square of (t_model - t) / t over the sizes
+};
+
 struct StepRecord {  ///< kept with --log-steps or for short runs: parity and curves
   std::int64_t update = 0;
   double loss = 0;  ///< mean over the global batch
@@ -66,6 +84,7 @@ struct Record {
   static constexpr const char* kSchema = "paceline-record-1";
 
   std::string kind;  ///< "train", or the study part that a cell belongs to: "sweep", "scale", "converge"
+                     ///< or "comm": collectives alone, no training
   std::string id;    ///< unique in its study: "scale-weak-w2-b128-r0"
   std::string status = "complete";  ///< or "interrupted", "failed", "skipped" (see `reason`)
   std::string reason;               ///< for a status that is not complete: one sentence
@@ -142,6 +161,8 @@ struct Record {
 
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
+  std::optional<std::vector<CollectiveRecord>> collectives;  ///< of kind "comm"
+  std::optional<std::vector<LinkFitRecord>> link_fits;
   std::vector<std::string> notes;  ///< what the run wants said beside its figures
 };
 

@@ -75,6 +75,24 @@ void fields(A& archive, In<A, EpochRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, CollectiveRecord>& value) {
+  archive("collective", value.collective);
+  archive("in_place", value.in_place);
+  archive("bytes", value.bytes);
+  archive("correct", value.correct);
+  archive("seconds", value.seconds);
+}
+
+template <typename A>
+void fields(A& archive, In<A, LinkFitRecord>& value) {
+  archive("collective", value.collective);
+  archive("in_place", value.in_place);
+  archive("alpha_s", value.alpha_s);
+  archive("bytes_per_s", value.bytes_per_s);
+  archive("residual", value.residual);
+}
+
+template <typename A>
 void fields(A& archive, In<A, StepRecord>& value) {
   archive("update", value.update);
   archive("loss", value.loss);
@@ -173,6 +191,8 @@ void fields(A& archive, In<A, Record>& value) {
   archive("buckets", value.buckets);
   archive("epochs", value.epochs);
   archive("steps", value.steps);
+  archive("collectives", value.collectives);
+  archive("link_fits", value.link_fits);
   archive("notes", value.notes);
 }
 

@@ -45,6 +45,9 @@ struct Options {
   int loader_threads = 1;
   double bucket_mb = 4;  ///< 1e6 bytes of gradients a bucket
   int deadline_s = 60;   ///< of a collective
+  /// What the communicator is told to behave like (comm/emulate.h), as written; empty: nothing. For the
+  /// record: the backend's communicators do it.
+  std::string emulate_link, emulate_straggler;
 
   // How long.
   double epochs = 0;  ///< one of epochs and steps is set

@@ -8,6 +8,7 @@ Cases:
   train         the checkpoint and all losses are those of as many workers in one process, byte for byte
   resume        a training stopped and gone on with ends with the bytes of one that was not
   lost          a process killed while it trains: all end at once, and one sentence names it
+  comm          paceline comm through paceline launch: every collective right, and a fit
   failed        an error of one process: one sentence, its exit code, nobody left
 Ends with 77 and why where mpirun or the module is not there.
 """
@@ -236,7 +237,22 @@ def failed(args, folder):
     print("errors of all and of one process are said once")
 
 
-CASES = {"collectives": collectives, "train": train, "resume": resume, "lost": lost, "failed": failed}
+def comm(args, folder):
+    """paceline comm over processes, started by paceline launch: every result right, a fit, nothing negative."""
+    code, out, err = run([args.program, "launch", "-n", args.processes, "--", "comm", "--sizes", "1K:1M", "--repeats", "5",
+                          "--out", folder / "comm"])
+    check(code == 0, f"exit {code}\n{out}{err}")
+    record = json.loads((folder / "comm/record.json").read_text())
+    check(record["workers"] == args.processes and record["communication"]["processes"] == args.processes, "processes")
+    check(len(record["collectives"]) == 4 * 6, f"{len(record['collectives'])} rows of 4 collectives and 6 sizes")
+    for one in record["collectives"]:
+        check(one["correct"] and min(one["seconds"]) > 0, f"{one['collective']} of {one['bytes']} bytes")
+    for fit in record["link_fits"]:
+        check(fit["alpha_s"] >= 0 and fit["bytes_per_s"] > 0 and fit["residual"] >= 0, f"fit {fit}")
+    print(out.strip().splitlines()[-1])
+
+
+CASES = {"comm": comm, "collectives": collectives, "train": train, "resume": resume, "lost": lost, "failed": failed}
 
 
 def main():

@@ -15,5 +15,8 @@ int study_command(const Settings& settings);
 int report_command(const Settings& settings);
 int doctor_command(const Settings& settings);
 int data_command(const Settings& settings);
+int comm_command(const Settings& settings);
+int launch_command(const Settings& settings);
+int sbatch_command(const Settings& settings);
 
 }  // namespace paceline::cli

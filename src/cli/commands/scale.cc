@@ -5,7 +5,7 @@
 namespace paceline::cli {
 
 int scale_command(const Settings& settings) {
-  return run_cells(settings, make_backend(settings.train.device),
+  return run_cells(settings, make_backend(settings.train.device, nullptr, emulation_of(settings.train)),
                    study::scale_cells(settings.train, settings.study.scale));
 }
 

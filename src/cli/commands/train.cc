@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/error.h"
 #include "cli/backend.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
@@ -51,8 +52,8 @@ std::function<bool()> silence(const Session* session) {
 /// A process that is not the first: works, and leaves words and files to the first.
 int follow(const train::Options& options, Session& session) {
   const Interrupt interrupt(silence(&session));
-  const auto record =
-      train::run(options, make_backend(options.device, &session), interrupt.token(), train::Progress{});
+  const auto record = train::run(options, make_backend(options.device, &session, emulation_of(options)),
+                                 interrupt.token(), train::Progress{});
   return record.status == "interrupted" ? interrupt.exit_code() : 0;
 }
 
@@ -62,6 +63,10 @@ int train_command(const Settings& settings) {
   train::Options options = settings.train;
   Session* const session = settings.session;
   if (session != nullptr && !settings.is_given("workers")) options.workers = session->place().processes;
+  const auto emulation = emulation_of(options);
+  if (emulation.straggler && emulation.straggler->rank >= options.workers)
+    base::fail(base::ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
+               options.emulate_straggler, options.workers, options.workers - 1);
   if (session != nullptr && !session->is_first()) return follow(options, *session);
   if (options.out.empty()) options.out = new_directory();
   const OutputDirectory directory(options.out);
@@ -70,8 +75,8 @@ int train_command(const Settings& settings) {
   for (const auto& note : settings.notes) screen.say(note);
 
   const Interrupt interrupt(silence(session));
-  measure::Record record =
-      train::run(options, make_backend(options.device, session), interrupt.token(), screen.progress());
+  measure::Record record = train::run(options, make_backend(options.device, session, emulation_of(options)),
+                                      interrupt.token(), screen.progress());
   screen.clear_bar();
   const auto path = options.out / "record.json";
   if (!settings.recipe.empty()) {

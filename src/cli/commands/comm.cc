@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <thread>
+
+#include "analysis/link_fit.h"
+#include "base/error.h"
+#include "base/topology.h"
+#include "cli/backend.h"
+#include "cli/commands/commands.h"
+#include "cli/reports.h"
+#include "cli/screen.h"
+#include "cli/session.h"
+#include "comm/probe.h"
+#include "measure/environment.h"
+#include "measure/record.h"
+#include "measure/statistics.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr std::array kCollectives{comm::Collective::all_reduce, comm::Collective::all_gather,
+                                  comm::Collective::all_gather_in_place, comm::Collective::broadcast};
+
+/// Small messages are over in microseconds and scatter: they are repeated more often.
+int repeats_of(std::size_t bytes, int asked) { return bytes <= 65536 ? 5 * asked : asked; }
+
+/// What one process's ranks share while they measure.
+struct Bench {
+  const Settings& settings;
+  const base::CorePlan& cores;
+  int first_core = 0;  ///< the plan's entry for this process's first rank
+  Screen* screen = nullptr;
+  measure::Record& record;
+};
+
+std::string row_of(const measure::CollectiveRecord& one, int ranks, double factor) {
+  const auto t = measure::estimate(one.seconds);
+  const double algbw = static_cast<double>(one.bytes) / t.median / 1e9;
+  return fmt::format("{:<11} {:<3} {:>11} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.3f} {:>8.3f}  {}",
+                     one.collective, one.in_place ? "in" : "out", one.bytes,
+                     1e6 * measure::quantile(one.seconds, 0), 1e6 * t.median,
+                     1e6 * measure::quantile(one.seconds, 0.95), algbw, ranks > 1 ? algbw * factor : 0.0,
+                     one.correct ? "yes" : "NO");
+}
+
+void measure_all(comm::Communicator& communicator, const Bench& bench) {
+  const auto& options = bench.settings.comm;
+  const bool speaks = communicator.rank() == 0;
+  for (const auto collective : kCollectives) {
+    std::vector<analysis::TimedMessage> messages;
+    for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
+      const auto probe =
+          comm::probe(communicator, collective, bytes / sizeof(float), 3, repeats_of(bytes, options.repeats));
+      if (!speaks) continue;
+      measure::CollectiveRecord one{.collective = std::string(name(collective)),
+                                    .in_place = comm::is_in_place(collective),
+                                    .bytes = static_cast<std::int64_t>(probe.bytes),
+                                    .correct = probe.correct,
+                                    .seconds = probe.seconds};
+      messages.push_back({static_cast<double>(one.bytes), measure::estimate(one.seconds).median});
+      bench.screen->say(row_of(one, communicator.size(), comm::bus_factor(collective, communicator.size())));
+      bench.record.collectives->push_back(std::move(one));
+    }
+    if (!speaks) continue;
+    if (const auto fit = analysis::fit_link(messages))
+      bench.record.link_fits->push_back({.collective = std::string(name(collective)),
+                                         .in_place = comm::is_in_place(collective),
+                                         .alpha_s = fit->alpha_s,
+                                         .bytes_per_s = fit->bytes_per_s,
+                                         .residual = fit->residual});
+  }
+}
+
+/// One thread a rank of this process; throws what went wrong first.
+void run_ranks(std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Bench& bench) {
+  std::vector<std::exception_ptr> errors(communicators.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < communicators.size(); ++rank)
+      threads.emplace_back([&, rank] {
+        try {
+          (void)base::bind_current_thread(
+              bench.cores.cores[static_cast<std::size_t>(bench.first_core) + rank]);
+          measure_all(*communicators[rank], bench);
+        } catch (const std::exception& error) {
+          errors[rank] = std::current_exception();
+          communicators[rank]->abort(error.what());
+        }
+      });
+  }
+  for (const auto& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+std::string fit_line(const measure::LinkFitRecord& fit) {
+  return fmt::format(
+      "{} {}: latency {:.1f} us, bandwidth {:.3f} GB/s (t = latency + X / bandwidth, residual {:.0f} %)",
+      fit.collective, fit.in_place ? "in place" : "out of place", 1e6 * fit.alpha_s, fit.bytes_per_s / 1e9,
+      100 * fit.residual);
+}
+
+}  // namespace
+
+int comm_command(const Settings& settings) {
+  const train::Place place = settings.session == nullptr ? train::Place{} : settings.session->place();
+  const int workers =
+      settings.is_given("workers") || place.processes == 1 ? settings.train.workers : place.processes;
+  if (workers % place.processes != 0)
+    base::fail(base::ErrorKind::usage, "--workers {} must be a multiple of the {} processes", workers,
+               place.processes);
+  const int local = workers / place.processes;
+  const auto backend = make_backend("cpu", settings.session, emulation_of(settings.train));
+  auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
+  const auto cores = base::plan_cores(local * place.sharing, 1);
+
+  measure::Record record;
+  record.kind = record.id = "comm";
+  record.command = settings.typed;
+  record.workers = workers;
+  record.threads_per_worker = 1;
+  record.oversubscribed = cores.oversubscribed;
+  record.collectives.emplace();
+  record.link_fits.emplace();
+  Bench bench{.settings = settings, .cores = cores, .first_core = place.turn * local, .record = record};
+  if (!place.is_first()) {
+    run_ranks(communicators, bench);
+    return 0;
+  }
+
+  const auto out =
+      settings.train.out.empty() ? std::filesystem::path("paceline-out/comm") : settings.train.out;
+  const OutputDirectory directory(out);
+  Screen screen(settings.json);
+  bench.screen = &screen;
+  record.environment = measure::environment();
+  record.created = measure::utc_now();
+  record.communication.communicator = communicators.front()->name();
+  record.communication.algorithm = communicators.front()->algorithm();
+  if (place.processes > 1) {
+    record.communication.processes = place.processes;
+    record.communication.launcher = place.launcher;
+    record.communication.library = place.library;
+  }
+  record.notes.push_back(cores.note);
+  screen.say(fmt::format("{} ranks in {} processes, {}: {}", workers, place.processes,
+                         record.communication.communicator, record.communication.algorithm));
+  screen.say(cores.note);
+  screen.say(
+      "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
+      "(all_reduce), "
+      "(N-1)/N (all_gather; X is the result), 1 (broadcast); GB = 1e9");
+  screen.say(fmt::format("{:<11} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
+                         "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
+  run_ranks(communicators, bench);
+  for (const auto& fit : *record.link_fits) screen.say(fit_line(fit));
+
+  bool correct = true;
+  for (const auto& one : *record.collectives) correct = correct && one.correct;
+  record.status = correct ? "complete" : "failed";
+  if (!correct) record.reason = "a collective gave a wrong result; see `correct` of each";
+  const auto path = out / "record.json";
+  measure::write_record(path, record);
+  if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
+  screen.say(fmt::format("record: {}", path.string()));
+  if (!correct)
+    base::fail(base::ErrorKind::comm,
+               "a collective gave a wrong result: every row with NO; please report it");
+  return 0;
+}
+
+}  // namespace paceline::cli

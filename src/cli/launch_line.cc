@@ -1,0 +1,91 @@
+#include "cli/launch_line.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/values.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,.:/@%";
+
+std::string shell_word(const std::string& word) {
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return text + "'";
+}
+
+/// The places of "a:2,b:2": 4. A host without a number has one.
+int places_of(const std::string& hosts) {
+  int places = 0;
+  for (const auto& host : parts(hosts)) {
+    const auto colon = host.find(':');
+    if (colon == 0 || host.find_first_of(" \t'\"") != std::string::npos)
+      base::fail(base::ErrorKind::usage,
+                 "--hosts must be a list such as a:2,b:2 (a name and its processes), got '{}'", hosts);
+    places +=
+        colon == std::string::npos ? 1 : static_cast<int>(whole_number(host.substr(colon + 1), 1, 4096));
+  }
+  return places;
+}
+
+}  // namespace
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const auto& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
+std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::string& program,
+                                     const std::vector<std::string>& words) {
+  const int places = options.hosts.empty() ? 0 : places_of(options.hosts);
+  const int processes = options.processes > 0 ? options.processes : places;
+  if (processes == 0)
+    base::fail(
+        base::ErrorKind::usage,
+        "launch needs a number of processes: paceline launch --processes 4 -- train ..., or --hosts a:2,b:2");
+  if (places > 0 && places < processes)
+    base::fail(base::ErrorKind::usage, "--hosts {} has places for {} processes, and --processes is {}",
+               options.hosts, places, processes);
+  // --quiet: what went wrong is said by Paceline, once. The second gives the first process time to write its
+  // record when another one is lost.
+  std::vector<std::string> line{
+      "mpirun", "--quiet", "--mca", "odls_base_sigkill_timeout", "10", "-np", std::to_string(processes)};
+  if (!options.hosts.empty()) line.insert(line.end(), {"--host", options.hosts});
+  if (options.oversubscribe) line.insert(line.end(), {"--oversubscribe", "--bind-to", "none"});
+  if (options.as_root) line.push_back("--allow-run-as-root");
+  line.push_back(program);
+  line.insert(line.end(), words.begin(), words.end());
+  return line;
+}
+
+std::string batch_script(const BatchOptions& options, const std::string& program,
+                         const std::vector<std::string>& words, const std::filesystem::path& out) {
+  std::string text = "#!/bin/bash\n";
+  const auto ask = [&](const std::string& what) { text += "#SBATCH --" + what + "\n"; };
+  ask("job-name=" + options.name);
+  ask(fmt::format("nodes={}", options.nodes));
+  ask(fmt::format("ntasks-per-node={}", options.workers_per_node));
+  if (options.cores_per_worker > 0) ask(fmt::format("cpus-per-task={}", options.cores_per_worker));
+  if (options.gpus_per_node > 0) ask(fmt::format("gpus-per-node={}", options.gpus_per_node));
+  ask("time=" + options.time);
+  if (!options.partition.empty()) ask("partition=" + options.partition);
+  ask(options.requeue ? "requeue" : "no-requeue");
+  ask("output=" + options.name + "-%j.log");
+  ask("open-mode=append");  // a requeued job writes on below what the first run said
+  // Slurm says before it ends a job: the run stops after its step and keeps record and checkpoint.
+  ask("signal=TERM@60");
+  text += fmt::format(
+      "\n# Written by: paceline sbatch. A job that was requeued goes on from its last checkpoint.\n"
+      "out={}\n"
+      "resume=()\n"
+      "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then resume=(--resume \"$out\"); fi\n"
+      "exec srun --mpi=pmix {} {} --out \"$out\" \"${{resume[@]}}\"\n",
+      shell_line({out.string()}), shell_line({program}), shell_line(words));
+  return text;
+}
+
+}  // namespace paceline::cli

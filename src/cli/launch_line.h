@@ -1,0 +1,51 @@
+#pragma once
+
+/// What is typed for a person: the mpirun line of `paceline launch`, the job script of `paceline sbatch`.
+/// Pure functions.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline::cli {
+
+struct LaunchOptions {
+  int processes = 0;           ///< 0: as many as --hosts has places, or the allocation has tasks
+  std::string hosts;           ///< "a:2,b:2"; empty: this machine, or the allocation's hosts
+  bool oversubscribe = false;  ///< more processes than cores
+  bool as_root = false;        ///< mpirun refuses to run as root without being told
+  bool print = false;          ///< the line alone; nothing is started
+};
+
+/// The words of the mpirun line that runs `program` with `words` ("train", "--model", ...).
+///
+/// Errors   Error(usage): no number of processes; hosts that are no list of NAME or NAME:PLACES, or whose
+/// places are
+///          fewer than the processes
+[[nodiscard]] std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::string& program,
+                                                   const std::vector<std::string>& words);
+
+struct BatchOptions {
+  int nodes = 1;
+  int workers_per_node = 1;  ///< processes of one worker each
+  int cores_per_worker = 0;  ///< 0: not asked for
+  int gpus_per_node = 0;     ///< 0: not asked for
+  std::string time = "01:00:00";
+  std::string partition;  ///< empty: Slurm's default
+  std::string name = "paceline";
+  bool requeue = true;  ///< after a lost node the job begins again, from the last checkpoint
+  std::filesystem::path script = "paceline.sbatch";
+  bool submit = false;
+};
+
+/// A job script that runs `program` with `words`, the first of which is train. It resumes from --out when a
+/// checkpoint is there, so that a requeued job goes on. `out` is the --out of the words.
+[[nodiscard]] std::string batch_script(const BatchOptions& options, const std::string& program,
+                                       const std::vector<std::string>& words,
+                                       const std::filesystem::path& out);
+
+/// `words` as a shell takes them.
+[[nodiscard]] std::string shell_line(const std::vector<std::string>& words);
+
+}  // namespace paceline::cli

@@ -1,0 +1,103 @@
+/// The rows of what lies between workers: collectives alone, emulated links, processes and hosts.
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/option_rows.h"
+#include "comm/emulate.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr const char* kBetween = "Between workers";
+constexpr const char* kProcesses = "Processes and hosts";
+constexpr unsigned kLinked = kTrain | kScale | kComm;
+
+/// "64", "1K", "256M": units of 1024.
+std::size_t size_of(Text text) {
+  const auto unit = text.empty() ? std::string_view::npos : std::string_view("KMG").find(text.back());
+  if (unit == std::string_view::npos) return static_cast<std::size_t>(whole_number(text, 4, kLargestBatch));
+  text.remove_suffix(1);
+  return static_cast<std::size_t>(whole_number(text, 1, 1024)) << (10 * (unit + 1));
+}
+
+void choose_sizes(Settings& settings, Text text) {
+  const auto colon = text.find(':');
+  settings.comm.smallest = size_of(text.substr(0, colon));
+  settings.comm.largest = colon == Text::npos ? settings.comm.smallest : size_of(text.substr(colon + 1));
+  if (settings.comm.largest < settings.comm.smallest)
+    base::fail(base::ErrorKind::usage, "must go from small to large, such as 1K:256M, got '{}'", text);
+}
+
+std::string size_text(std::size_t bytes) {
+  if (bytes % (1 << 20) == 0) return fmt::format("{}M", bytes >> 20);
+  return bytes % 1024 == 0 ? fmt::format("{}K", bytes >> 10) : fmt::format("{}", bytes);
+}
+
+}  // namespace
+
+std::vector<Option> launch_rows() {
+  return {
+      {"sizes", "A:B", kBetween,
+       "message sizes in bytes, from A to B, each 4 times the one before (K, M, G: 1024)", kComm,
+       [](S& s, Text t) { choose_sizes(s, t); },
+       [](const S& s) { return size_text(s.comm.smallest) + ":" + size_text(s.comm.largest); }, "", false},
+      {"repeats", "N", kBetween, "times that each is measured (5 times as often up to 64K)", kComm,
+       [](S& s, Text t) { s.comm.repeats = small(t, 1, 100000); },
+       [](const S& s) { return whole(s.comm.repeats); }, "", false},
+      {"emulate-link", "SPEC", kBetween,
+       "behave as if workers were joined by such a link: latency=50us,bandwidth=1GB/s; every table says so",
+       kLinked,
+       [](S& s, Text t) {
+         (void)comm::parse_link(t);
+         s.train.emulate_link = t;
+       },
+       [](const S& s) { return s.train.emulate_link; }},
+      {"emulate-straggler", "SPEC", kBetween,
+       "let one worker take longer for all of its own work: rank=3,slower=1.3x; every table says so", kLinked,
+       [](S& s, Text t) {
+         (void)comm::parse_straggler(t);
+         s.train.emulate_straggler = t;
+       },
+       [](const S& s) { return s.train.emulate_straggler; }},
+      {"processes", "N", kProcesses, "processes to start; also written -n N (default: the places of --hosts)",
+       kLaunch, [](S& s, Text t) { s.launch.processes = small(t, 1, kManyWorkers); },
+       [](const S& s) { return whole_or_none(s.launch.processes); }, "", false},
+      {"hosts", "LIST", kProcesses,
+       "where: a:2,b:2 is two processes on each of hosts a and b (default: here)", kLaunch,
+       [](S& s, Text t) { s.launch.hosts = t; }, [](const S& s) { return s.launch.hosts; }, "", false},
+      {"print", "", kProcesses, "print the mpirun line and start nothing", kLaunch,
+       [](S& s, Text t) { s.launch.print = truth(t); }, [](const S& s) { return yes_no(s.launch.print); }, "",
+       false},
+      {"nodes", "N", kProcesses, "hosts of the job", kSbatch,
+       [](S& s, Text t) { s.batch.nodes = small(t, 1, 100000); },
+       [](const S& s) { return whole(s.batch.nodes); }, "", false},
+      {"workers-per-node", "N", kProcesses, "processes of one worker on each host", kSbatch,
+       [](S& s, Text t) { s.batch.workers_per_node = small(t, 1, kManyWorkers); },
+       [](const S& s) { return whole(s.batch.workers_per_node); }, "", false},
+      {"cores", "N", kProcesses, "cores for each worker (default: as the cluster gives)", kSbatch,
+       [](S& s, Text t) { s.batch.cores_per_worker = small(t, 1, kManyWorkers); },
+       [](const S& s) { return whole_or_none(s.batch.cores_per_worker); }, "", false},
+      {"gpus", "N", kProcesses, "GPUs on each host (default: none are asked for)", kSbatch,
+       [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
+       [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, "", false},
+      {"time", "HH:MM:SS", kProcesses,
+       "after which Slurm ends the job; a minute before it the run stops and keeps all", kSbatch,
+       [](S& s, Text t) { s.batch.time = t; }, [](const S& s) { return s.batch.time; }, "", false},
+      {"partition", "NAME", kProcesses, "of the cluster (default: its own choice)", kSbatch,
+       [](S& s, Text t) { s.batch.partition = t; }, [](const S& s) { return s.batch.partition; }, "", false},
+      {"name", "NAME", kProcesses, "of the job, and the begin of its log's name", kSbatch,
+       [](S& s, Text t) { s.batch.name = t; }, [](const S& s) { return s.batch.name; }, "", false},
+      {"requeue", "", kProcesses, "begin again, from the last checkpoint, when a host is lost", kSbatch,
+       [](S& s, Text t) { s.batch.requeue = truth(t); }, [](const S& s) { return yes_no(s.batch.requeue); },
+       "", false},
+      {"script", "FILE", kProcesses, "the job script to write", kSbatch,
+       [](S& s, Text t) { s.batch.script = t; }, [](const S& s) { return s.batch.script.string(); }, "",
+       false},
+      {"submit", "", kProcesses, "hand the script to sbatch", kSbatch,
+       [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); }, "",
+       false},
+  };
+}
+
+}  // namespace paceline::cli

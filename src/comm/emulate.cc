@@ -1,0 +1,222 @@
+#include "comm/emulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline::comm {
+namespace {
+
+using base::Clock;
+using base::ErrorKind;
+using base::TimePoint;
+
+TimePoint later(TimePoint time, double seconds) {
+  return time + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+/// A reduction of the inner communicator and when the link would have finished it. The link carries one after
+/// the other, so each knows the one before it until its own time is known.
+struct Carried {
+  std::unique_ptr<Pending> inner;
+  double seconds = 0;  ///< on the link
+  std::shared_ptr<Carried> before;
+  std::optional<TimePoint> at;
+
+  /// Precondition: inner->complete(), and so are all before it.
+  TimePoint done() {
+    if (!at) {
+      const TimePoint summed = inner->timing().done;
+      at = later(before ? std::max(summed, before->done()) : summed, seconds);
+      before.reset();
+    }
+    return *at;
+  }
+};
+
+class Slowed final : public Pending {
+ public:
+  Slowed(std::shared_ptr<Carried> carried, TimePoint& left) : carried_(std::move(carried)), left_(left) {}
+  void wait() override {
+    carried_->inner->wait();
+    std::this_thread::sleep_until(carried_->done());
+    left_ = Clock::now();
+  }
+  [[nodiscard]] bool complete() const override {
+    return carried_->inner->complete() && Clock::now() >= carried_->done();
+  }
+  [[nodiscard]] Timing timing() const override {
+    return {.posted = carried_->inner->timing().posted, .done = carried_->done()};
+  }
+
+ private:
+  std::shared_ptr<Carried> carried_;  ///< shared with the reduction posted after it
+  TimePoint& left_;
+};
+
+class Emulated final : public Communicator {
+ public:
+  Emulated(std::unique_ptr<Communicator> inner, const Emulation& emulation)
+      : inner_(std::move(inner)),
+        emulation_(emulation),
+        slower_(emulation.straggler && emulation.straggler->rank == inner_->rank()
+                    ? emulation.straggler->slower
+                    : 1) {}
+
+  [[nodiscard]] int rank() const override { return inner_->rank(); }
+  [[nodiscard]] int size() const override { return inner_->size(); }
+  [[nodiscard]] std::string name() const override {
+    std::string text = inner_->name();
+    if (emulation_.link)
+      text += fmt::format(" + EMULATED link of {:g} us, {}", 1e6 * emulation_.link->latency_s,
+                          emulation_.link->bytes_per_s > 0
+                              ? fmt::format("{:g} GB/s", emulation_.link->bytes_per_s / 1e9)
+                              : "no limit");
+    if (emulation_.straggler)
+      text += fmt::format(" + EMULATED straggler: rank {} {:g} times slower", emulation_.straggler->rank,
+                          emulation_.straggler->slower);
+    return text;
+  }
+  [[nodiscard]] std::string algorithm() const override { return inner_->algorithm(); }
+
+  std::unique_ptr<Pending> all_reduce(std::span<float> values) override {
+    lag();
+    auto carried = std::make_shared<Carried>();
+    carried->seconds = emulation_.link ? link_seconds(*emulation_.link, size(), values.size_bytes()) : 0;
+    carried->before = std::exchange(last_, carried);
+    carried->inner = inner_->all_reduce(values);
+    left_ = Clock::now();
+    return std::make_unique<Slowed>(std::move(carried), left_);
+  }
+  void all_reduce(std::span<double> values, Reduce reduce) override {
+    block([&] { inner_->all_reduce(values, reduce); },
+          emulation_.link ? link_seconds(*emulation_.link, size(), values.size_bytes()) : 0);
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    block([&] { inner_->broadcast(bytes, root); }, one_way(bytes.size()));
+  }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    block([&] { inner_->all_gather(mine, all); }, one_way(all.size()));
+  }
+  void barrier() override {
+    block([&] { inner_->barrier(); }, emulation_.link ? link_seconds(*emulation_.link, size(), 0) : 0);
+  }
+  void at(std::int64_t step, const char* phase) override { inner_->at(step, phase); }
+  void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
+  [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }
+
+ private:
+  [[nodiscard]] double one_way(std::size_t bytes) const {
+    return emulation_.link ? link_seconds(*emulation_.link, size(), bytes) / 2 : 0;
+  }
+  template <typename Call>
+  void block(const Call& call, double seconds) {
+    lag();
+    call();
+    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    left_ = Clock::now();
+  }
+  /// A slow rank comes late: whatever it did since it last left the communicator took `slower` times as long.
+  void lag() {
+    if (slower_ <= 1 || left_ == TimePoint{}) return;
+    std::this_thread::sleep_for((slower_ - 1) * std::chrono::duration<double>(Clock::now() - left_));
+  }
+
+  std::unique_ptr<Communicator> inner_;
+  const Emulation emulation_;
+  const double slower_;
+  std::shared_ptr<Carried> last_;
+  TimePoint left_{};  ///< when this rank last left the communicator
+};
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+constexpr std::array kSeconds{Unit{"ns", 1e-9}, Unit{"us", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1.0}};
+constexpr std::array kRates{Unit{"GB/s", 1e9},      Unit{"MB/s", 1e6},      Unit{"kB/s", 1e3},
+                            Unit{"Gbit/s", 1.25e8}, Unit{"Mbit/s", 1.25e5}, Unit{"kbit/s", 125.0},
+                            Unit{"B/s", 1.0}};
+constexpr std::array kTimes{Unit{"x", 1.0}, Unit{"", 1.0}};
+constexpr std::array kWhole{Unit{"", 1.0}};
+
+template <std::size_t count>
+double number(std::string_view text, const std::array<Unit, count>& units) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto found =
+      std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
+  if (error == std::errc() && value >= 0 && found != units.end()) return value * found->factor;
+  std::string known;
+  for (const auto& one : units)
+    if (!one.name.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
+  base::fail(ErrorKind::usage, "has '{}', which is not a number{}", text,
+             known.empty() ? "" : " with one of the units " + known);
+}
+
+/// Calls `take(key, value)` for each part of "key=value,key=value"; it answers whether it knows the key.
+template <typename Take>
+void each_part(std::string_view text, std::string_view example, const Take& take) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    const auto part = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const auto equals = part.find('=');
+    if (equals == std::string_view::npos || !take(part.substr(0, equals), part.substr(equals + 1)))
+      base::fail(ErrorKind::usage, "must be written as {}, got '{}'", example, text);
+  }
+}
+
+}  // namespace
+
+EmulatedLink parse_link(std::string_view text) {
+  EmulatedLink link;
+  each_part(text, "latency=50us,bandwidth=1GB/s", [&](std::string_view key, std::string_view value) {
+    if (key == "latency") link.latency_s = number(value, kSeconds);
+    if (key == "bandwidth") link.bytes_per_s = number(value, kRates);
+    return key == "latency" || key == "bandwidth";
+  });
+  if (link.latency_s == 0 && link.bytes_per_s == 0)
+    base::fail(ErrorKind::usage,
+               "must give a latency or a bandwidth above 0, such as latency=50us,bandwidth=1GB/s");
+  return link;
+}
+
+EmulatedStraggler parse_straggler(std::string_view text) {
+  constexpr std::string_view kExample = "rank=3,slower=1.3x";
+  EmulatedStraggler straggler{.rank = -1, .slower = 0};
+  each_part(text, kExample, [&](std::string_view key, std::string_view value) {
+    if (key == "rank") straggler.rank = static_cast<int>(std::min(1e6, number(value, kWhole)));
+    if (key == "slower") straggler.slower = number(value, kTimes);
+    return key == "rank" || key == "slower";
+  });
+  if (straggler.rank < 0 || straggler.slower < 1)
+    base::fail(ErrorKind::usage, "must give a rank and a factor of at least 1, such as {}, got '{}'",
+               kExample, text);
+  return straggler;
+}
+
+double link_seconds(const EmulatedLink& link, int ranks, std::size_t bytes) {
+  if (ranks < 2) return 0;
+  const double n = ranks;
+  const double moving =
+      link.bytes_per_s > 0 ? 2 * (n - 1) / n * static_cast<double>(bytes) / link.bytes_per_s : 0;
+  return 2 * (n - 1) * link.latency_s + moving;
+}
+
+std::vector<std::unique_ptr<Communicator>> emulate(std::vector<std::unique_ptr<Communicator>> inner,
+                                                   const Emulation& emulation) {
+  if (!emulation.any()) return inner;
+  std::vector<std::unique_ptr<Communicator>> wrapped;
+  for (auto& one : inner) wrapped.push_back(std::make_unique<Emulated>(std::move(one), emulation));
+  return wrapped;
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,71 @@
+#include "cli/launch_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "program.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<std::string> kTrainWords{"train", "--model", "mnist-cnn"};
+
+TEST(LaunchLine, IsAnMpirunLineThatAShellTakes) {
+  const auto line = mpirun_line({.processes = 4}, "/opt/paceline", kTrainWords);
+  EXPECT_THAT(shell_line(line),
+              AllOf(HasSubstr("mpirun --quiet"), HasSubstr(" -np 4 /opt/paceline train --model mnist-cnn"),
+                    Not(HasSubstr("oversubscribe")), Not(HasSubstr("root"))));
+  EXPECT_EQ(shell_line({"a b", "it's", "x"}), "'a b' 'it'\\''s' x");
+}
+
+TEST(LaunchLine, TakesTheNumberOfProcessesFromTheHosts) {
+  const auto line = shell_line(mpirun_line({.hosts = "a:2,b:3,c"}, "p", kTrainWords));
+  EXPECT_THAT(line, AllOf(HasSubstr("-np 6"), HasSubstr("--host a:2,b:3,c")));
+  EXPECT_THROW((void)mpirun_line({.processes = 3, .hosts = "a:2"}, "p", kTrainWords), base::Error);
+  EXPECT_THROW((void)mpirun_line({.hosts = "a:two"}, "p", kTrainWords), base::Error);
+  EXPECT_THROW((void)mpirun_line({}, "p", kTrainWords), base::Error);
+}
+
+TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
+  const auto script =
+      batch_script({.nodes = 2, .workers_per_node = 4, .cores_per_worker = 8, .time = "02:00:00"},
+                   "/opt/paceline", kTrainWords, "out dir");
+  EXPECT_THAT(script,
+              AllOf(HasSubstr("#!/bin/bash\n"), HasSubstr("#SBATCH --nodes=2\n"),
+                    HasSubstr("#SBATCH --ntasks-per-node=4\n"), HasSubstr("#SBATCH --cpus-per-task=8\n"),
+                    HasSubstr("#SBATCH --time=02:00:00\n"), HasSubstr("#SBATCH --requeue\n"),
+                    Not(HasSubstr("gpus")), HasSubstr("out='out dir'\n"), HasSubstr("--resume \"$out\""),
+                    HasSubstr("srun --mpi=pmix /opt/paceline train --model mnist-cnn --out \"$out\"")));
+  EXPECT_THAT(batch_script({.gpus_per_node = 2, .requeue = false}, "p", kTrainWords, "o"),
+              AllOf(HasSubstr("--gpus-per-node=2\n"), HasSubstr("--no-requeue\n")));
+}
+
+TEST(LaunchCommand, PrintsTheLineAndRefusesAWrongCommandBeforeAnythingIsStarted) {
+  const auto printed = run_program({"launch", "-n", "3", "--print", "--", "train", "--steps", "5"});
+  EXPECT_EQ(printed.code, 0);
+  EXPECT_THAT(printed.out, AllOf(HasSubstr("-np 3 "), HasSubstr(" train --steps 5\n")));
+  const auto wrong = run_program({"launch", "-n", "3", "--", "train", "--stpes", "5"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--steps"));
+  EXPECT_THAT(run_program({"launch", "-n", "2"}).err, HasSubstr("needs the command"));
+  EXPECT_THAT(run_program({"launch", "-n", "2", "--", "study"}).err, HasSubstr("not 'study'"));
+}
+
+TEST(SbatchCommand, WritesAScriptThatAShellReads) {
+  const Folder folder;
+  const auto script = (folder.path() / "job.sh").string();
+  const auto written =
+      run_program({"sbatch", "--nodes", "2", "--script", script, "--", "train", "--epochs", "3"});
+  EXPECT_EQ(written.code, 0);
+  EXPECT_THAT(written.out, HasSubstr("sbatch --parsable"));
+  EXPECT_EQ(std::system(("bash -n '" + script + "'").c_str()), 0);
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,90 @@
+#include "comm/emulate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "comm/make.h"
+
+namespace paceline::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+/// Runs `body` on two ranks around which `emulation` lies.
+void on_two(const Emulation& emulation, const std::function<void(Communicator&)>& body) {
+  auto communicators = emulate(make_local(2), emulation);
+  std::thread other([&] { body(*communicators[1]); });
+  body(*communicators[0]);
+  other.join();
+}
+
+TEST(EmulatedLink, TakesTheTimeOfItsFormulaAndChangesNoResult) {
+  // 400,000 bytes over 2 ranks: 2 x 10 ms + 400 kB / 10 MB/s = 60 ms.
+  const EmulatedLink link{.latency_s = 0.01, .bytes_per_s = 10e6};
+  EXPECT_DOUBLE_EQ(link_seconds(link, 2, 400'000), 0.06);
+  EXPECT_DOUBLE_EQ(link_seconds(link, 1, 400'000), 0);
+  on_two({.link = link, .straggler = {}}, [](Communicator& comm) {
+    std::vector<float> values(100'000, static_cast<float>(comm.rank() + 1));
+    comm.barrier();
+    const auto pending = comm.all_reduce(values);
+    pending->wait();
+    const auto timing = pending->timing();
+    const double seconds = base::seconds(timing.done - timing.posted);
+    EXPECT_GE(seconds, 0.06);
+    EXPECT_LE(seconds, 0.12);
+    EXPECT_EQ(values, std::vector<float>(100'000, 3.0f));
+    EXPECT_THAT(comm.name(), HasSubstr("EMULATED link of 10000 us, 0.01 GB/s"));
+  });
+}
+
+TEST(EmulatedLink, CarriesOneAfterTheOtherInWhateverOrderTheyAreWaitedFor) {
+  on_two({.link = EmulatedLink{.latency_s = 0.01}, .straggler = {}}, [](Communicator& comm) {
+    std::vector<float> a(10), b(10), c(10);
+    const auto begin = base::Clock::now();
+    auto first = comm.all_reduce(a), second = comm.all_reduce(b), third = comm.all_reduce(c);
+    third->wait();
+    EXPECT_GE(base::seconds_since(begin), 0.06);  // three times 2 x 10 ms
+    EXPECT_TRUE(first->complete() && second->complete());
+    first->wait();
+    second->wait();
+    EXPECT_LE(first->timing().done, second->timing().done);
+    EXPECT_LE(second->timing().done, third->timing().done);
+  });
+}
+
+TEST(EmulatedStraggler, TakesLongerForItsOwnWorkAndTheOthersWait) {
+  on_two({.link = {}, .straggler = EmulatedStraggler{.rank = 1, .slower = 3}}, [](Communicator& comm) {
+    comm.barrier();
+    const auto begin = base::Clock::now();
+    std::this_thread::sleep_for(milliseconds(20));  // the work: the straggler's lasts 60 ms
+    comm.barrier();
+    EXPECT_GE(base::seconds_since(begin), 0.058);
+    EXPECT_LE(base::seconds_since(begin), 0.2);
+  });
+}
+
+TEST(Emulate, ReadsWhatIsWrittenAndSaysWhatIsWrong) {
+  const auto link = parse_link("latency=50us,bandwidth=1GB/s");
+  EXPECT_DOUBLE_EQ(link.latency_s, 50e-6);
+  EXPECT_DOUBLE_EQ(link.bytes_per_s, 1e9);
+  EXPECT_DOUBLE_EQ(parse_link("bandwidth=10Gbit/s").bytes_per_s, 1.25e9);
+  const auto straggler = parse_straggler("rank=3,slower=1.3x");
+  EXPECT_EQ(straggler.rank, 3);
+  EXPECT_DOUBLE_EQ(straggler.slower, 1.3);
+  for (const char* wrong : {"", "latency=50", "bandwidth=1", "speed=1GB/s", "latency", "latency=-1us"})
+    EXPECT_THROW((void)parse_link(wrong), base::Error) << wrong;
+  for (const char* wrong : {"", "rank=1", "slower=2", "rank=1,slower=0.5", "rank=x,slower=2"})
+    EXPECT_THROW((void)parse_straggler(wrong), base::Error) << wrong;
+}
+
+TEST(Emulate, NothingAskedForChangesNothing) {
+  auto communicators = emulate(make_local(1), {});
+  EXPECT_EQ(communicators[0]->name(), "local");
+}
+
+}  // namespace
+}  // namespace paceline::comm
