@@ -21,8 +21,14 @@ void Ledger::start() {
 Phase Ledger::enter(Phase phase) {
   const base::TimePoint now = base::Clock::now();
   seconds_[static_cast<std::size_t>(current_)] += base::seconds(now - since_);
+  if (spans_ != nullptr && spans_->size() < most_spans_) spans_->push_back({current_, since_, now});
   since_ = now;
   return std::exchange(current_, phase);
+}
+
+void Ledger::keep_spans(std::vector<PhaseSpan>* spans, std::size_t most) {
+  spans_ = spans;
+  most_spans_ = most;
 }
 
 void Ledger::move(Phase from, Phase to, double seconds) {

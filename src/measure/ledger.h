@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -30,6 +31,12 @@ inline constexpr std::size_t kPhases = 10;
 [[nodiscard]] std::string_view name(
     Phase phase);  ///< "data wait", "exposed transfer", ...: the tables' words
 
+/// One stay in a phase, as it happened: what turned out to be waiting is still transfer here.
+struct PhaseSpan {
+  Phase phase;
+  base::TimePoint begin, end;
+};
+
 using PhaseSeconds = std::array<double, kPhases>;
 
 /// Threads  one
@@ -39,6 +46,9 @@ class Ledger {
   void start();
   /// Books the time until now on the current phase; `phase` is current from now on. Returns the previous one.
   Phase enter(Phase phase);
+  /// Appends every stay in a phase to `spans`, once it is over, until there are `most`; nullptr: no longer.
+  /// `spans` outlives that.
+  void keep_spans(std::vector<PhaseSpan>* spans, std::size_t most);
   /// Moves `seconds` already booked from one phase to another: what turned out to be waiting was not
   /// transfer.
   void move(Phase from, Phase to, double seconds);
@@ -49,6 +59,8 @@ class Ledger {
   base::TimePoint since_{};
   Phase current_ = Phase::other;
   PhaseSeconds seconds_{};
+  std::vector<PhaseSpan>* spans_ = nullptr;
+  std::size_t most_spans_ = 0;
 };
 
 /// For the length of a block: enters `phase`, and the one before at the end.

@@ -49,7 +49,14 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
       bucket.duration_s.push_back(times[i].total);
     }
   }
+  if (kept_ != nullptr && kept_->size() + timings_.size() <= most_kept_)
+    kept_->insert(kept_->end(), timings_.begin(), timings_.end());
   clear();
+}
+
+void CollectiveLog::keep_timings(std::vector<comm::Timing>* kept, std::size_t most) {
+  kept_ = kept;
+  most_kept_ = most;
 }
 
 }  // namespace paceline::train

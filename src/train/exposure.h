@@ -31,6 +31,8 @@ class CollectiveLog {
   void fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank,
             std::vector<measure::BucketRecord>& buckets);
   void clear();
+  /// fold() appends its timings to `kept`, until there are `most`. `kept` outlives this.
+  void keep_timings(std::vector<comm::Timing>* kept, std::size_t most);
 
  private:
   struct Blocked {
@@ -38,6 +40,8 @@ class CollectiveLog {
   };
   std::vector<comm::Timing> timings_;
   std::vector<Blocked> blocked_;
+  std::vector<comm::Timing>* kept_ = nullptr;
+  std::size_t most_kept_ = 0;
 };
 
 }  // namespace paceline::train

@@ -49,6 +49,8 @@ struct Options {
   /// record: the backend's communicators do it.
   std::string emulate_link, emulate_straggler;
 
+  std::filesystem::path timeline;  ///< where to write all ranks' spans; empty: nowhere
+
   // How long.
   double epochs = 0;  ///< one of epochs and steps is set
   std::int64_t steps = 0;

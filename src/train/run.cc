@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/topology.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
@@ -24,6 +25,12 @@ using measure::Record;
 
 void keep_record(const Options& options, const Record& record) {
   if (!options.out.empty()) measure::write_record(options.out / "record.json", record);
+}
+
+void keep_timeline(const Options& options, const WorkerResult& first) {
+  std::vector<std::int64_t> bytes;
+  for (const auto& bucket : first.buckets) bytes.push_back(bucket.bytes);
+  base::write_file(options.timeline, std::string_view(measure::chrome_trace(first.timelines, bytes)));
 }
 
 data::Source open_data(const Options& options) {
@@ -144,6 +151,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     auto results = run_workers(job, communicators);
     if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     remember_run();
+    if (place.is_first() && !options.timeline.empty()) keep_timeline(options, results.front());
     complete_record(record, results, *communicators.front());
   } catch (const std::exception& error) {
     record.status = "failed";

@@ -125,6 +125,11 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   } else {
     record.communication.gradient_bytes = root.gradient_bytes;
   }
+  if (const auto skew = measure::skew(root.timelines, record.buckets.size())) {
+    double error = 0;
+    for (const auto& rank : root.timelines) error = std::max(error, rank.clock_error_s);
+    record.notes.push_back(measure::sentence(*skew, error));
+  }
   for (auto& note : root.notes) record.notes.push_back(std::move(note));
   record.ranks = std::move(root.all_ranks);  // where there are several processes
   if (record.ranks.empty())

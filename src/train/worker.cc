@@ -21,6 +21,7 @@
 #include "train/gather.h"
 #include "train/keeper.h"
 #include "train/step.h"
+#include "train/timeline.h"
 
 namespace paceline::train {
 namespace {
@@ -63,12 +64,16 @@ class Worker {
     start_window();
     train();
     end_window();
+    if (is_traced())
+      result_.timelines =
+          timeline_.gather(communicator_, job_.backend.place.host, stepper_->buckets().count());
     if (job_.backend.place.processes > 1) gather();
     return std::move(result_);
   }
 
  private:
   [[nodiscard]] bool is_window() const { return job_.options.window_steps != 0; }
+  [[nodiscard]] bool is_traced() const { return !job_.options.timeline.empty(); }
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
   [[nodiscard]] const Length& length() const { return job_.resolved.length; }
 
@@ -145,6 +150,7 @@ class Worker {
     result_.buckets.assign(communicator_.size() > 1 ? stepper_->buckets().count() : 0, {});
     for (std::size_t i = 0; i < result_.buckets.size(); ++i)
       result_.buckets[i].bytes = stepper_->buckets().bytes(i);
+    if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
     if (local_rank() == 0) times_before_ = measure::processor_times();
     traffic_before_ = communicator_.traffic();
     loader_before_ = loader_->statistics();
@@ -324,6 +330,7 @@ class Worker {
   measure::Ledger ledger_;
   CollectiveLog gradients_log_;   ///< the buckets
   CollectiveLog statistics_log_;  ///< synchronised batch norm
+  Timeline timeline_;             ///< --timeline
   std::unique_ptr<engine::Engine> engine_;
   std::optional<data::Augment> augment_;
   std::optional<data::Loader> loader_;

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "measure/record.h"
+#include "measure/timeline.h"
 #include "train/job.h"
 
 namespace paceline::train {
@@ -23,8 +24,9 @@ struct WorkerResult {
   std::optional<double> first_step_s;
   comm::Traffic traffic;  ///< of the window
   std::int64_t gradient_bytes = 0;
-  std::optional<double> ceiling_gb_per_s;  ///< ceiling.h
-  std::optional<double> others_cores;      ///< that other programs kept busy during the window; rank 0
+  std::vector<measure::RankTimeline> timelines;  ///< --timeline: of all ranks; rank 0
+  std::optional<double> ceiling_gb_per_s;        ///< ceiling.h
+  std::optional<double> others_cores;            ///< that other programs kept busy during the window; rank 0
   bool interrupted = false;
   std::vector<std::string> notes;
 };

@@ -7,6 +7,7 @@ Cases:
   collectives   every collective right for counts 0, 1, prime and large, with 1 and 2 workers a process
   train         the checkpoint and all losses are those of as many workers in one process, byte for byte
   resume        a training stopped and gone on with ends with the bytes of one that was not
+  timeline      --timeline: all ranks on one time axis
   lost          a process killed while it trains: all end at once, and one sentence names it
   comm          paceline comm through paceline launch: every collective right, and a fit
   failed        an error of one process: one sentence, its exit code, nobody left
@@ -157,6 +158,25 @@ def resume(args, folder):
     print("a resumed run ends with the same bytes")
 
 
+def timeline(args, folder):
+    """One file of all ranks' spans; clocks are one here, so no collective may end before it has begun everywhere."""
+    file = folder / "timeline.json"
+    code, out, err = run(mpirun(args.processes) + [args.program, *train_options(folder, "--steps", "12"), "--timeline", file,
+                                                   "--out", folder / "out"])
+    check(code == 0, f"exit {code}\n{out}{err}")
+    trace = json.loads(file.read_text())
+    error = max(trace["otherData"]["clock_error_us"])
+    spans = {}
+    for event in trace["traceEvents"]:
+        if event["name"] == "bucket 0":
+            spans.setdefault(event["pid"], []).append((event["ts"], event["ts"] + event["dur"]))
+    check(sorted(spans) == list(range(args.processes)) and all(len(one) == 12 for one in spans.values()), f"{spans}")
+    for step in zip(*spans.values()):
+        begun, ended = max(one[0] for one in step), min(one[1] for one in step)
+        check(begun <= ended + 2 * error, f"a sum was there {begun - ended} us before the last rank gave its part: {step}")
+    print(f"{args.processes} ranks on one time axis, clocks within {error:.0f} us")
+
+
 def children_of(process):
     """Process ids below `process` that run paceline, in the order of their OMPI rank."""
     found = {}
@@ -252,7 +272,7 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {"comm": comm, "collectives": collectives, "train": train, "resume": resume, "lost": lost, "failed": failed}
+CASES = {"comm": comm, "collectives": collectives, "train": train, "resume": resume, "timeline": timeline, "lost": lost, "failed": failed}
 
 
 def main():

@@ -1,0 +1,47 @@
+#pragma once
+
+/// Every rank's spans on one time axis: written in the Chrome trace format, which Perfetto and
+/// chrome://tracing open, and read for who comes late. Pure functions.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace paceline::measure {
+
+struct TimelineSpan {
+  enum class Lane : std::int32_t { phase, collective };
+  double begin_s = 0, end_s = 0;  ///< on rank 0's clock, from the begin of its window
+  Lane lane = Lane::phase;
+  std::int32_t what = 0;  ///< a Phase; or a bucket's index, kStatistics for a sum of batch norm statistics
+  static constexpr std::int32_t kStatistics = -1;
+};
+
+struct RankTimeline {
+  int rank = 0;
+  std::string host;
+  double clock_error_s = 0;  ///< its times are right within this, either way
+  bool is_cut = false;       ///< there was more than is kept
+  std::vector<TimelineSpan> spans;
+};
+
+/// The whole file. A rank is a process of the trace, its lanes are threads: what the step did, and its
+/// collectives from posting to completion.
+[[nodiscard]] std::string chrome_trace(std::span<const RankTimeline> ranks,
+                                       std::span<const std::int64_t> bucket_bytes);
+
+/// How far apart the ranks are when they hand over the last bucket of a step: what the first of them then
+/// waits for.
+struct Skew {
+  std::int64_t steps = 0;
+  double median_s = 0, p95_s = 0;  ///< from the first rank to the last
+  int last_rank = 0;               ///< the rank that is the last one most often
+  std::int64_t last_in = 0;        ///< steps in which it is
+};
+/// Nothing for one rank, or for no step. `buckets` of a step.
+[[nodiscard]] std::optional<Skew> skew(std::span<const RankTimeline> ranks, std::size_t buckets);
+[[nodiscard]] std::string sentence(const Skew& skew, double clock_error_s);
+
+}  // namespace paceline::measure

@@ -1,0 +1,82 @@
+#include "train/timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+namespace paceline::train {
+namespace {
+
+using measure::TimelineSpan;
+
+double seconds_of(base::TimePoint time) { return base::seconds(time.time_since_epoch()); }
+
+/// What travels ahead of a rank's spans.
+struct Head {
+  std::array<char, 64> host{};
+  double clock_error_s = 0;
+  bool is_cut = false;
+  std::int64_t spans = 0;
+};
+
+}  // namespace
+
+void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& gradients,
+                     CollectiveLog& statistics) {
+  phases_.clear();
+  gradients_.clear();
+  statistics_.clear();
+  ledger.keep_spans(&phases_, kMost);
+  gradients.keep_timings(&gradients_, kMost);
+  statistics.keep_timings(&statistics_, kMost);
+  offset_ = clock_offset(communicator);
+  origin_s_ = seconds_of(base::Clock::now());
+  communicator.broadcast(std::as_writable_bytes(std::span(&origin_s_, 1)), 0);
+}
+
+std::vector<measure::RankTimeline> Timeline::gather(comm::Communicator& communicator, const std::string& host,
+                                                    std::size_t buckets) {
+  const double shift = offset_.seconds + origin_s_;
+  std::vector<TimelineSpan> mine;
+  for (const auto& span : phases_)
+    mine.push_back({seconds_of(span.begin) - shift, seconds_of(span.end) - shift, TimelineSpan::Lane::phase,
+                    static_cast<std::int32_t>(span.phase)});
+  const auto add = [&](const comm::Timing& timing, std::int32_t what) {
+    mine.push_back({seconds_of(timing.posted) - shift, seconds_of(timing.done) - shift,
+                    TimelineSpan::Lane::collective, what});
+  };
+  for (std::size_t i = 0; i < gradients_.size(); ++i)
+    add(gradients_[i], static_cast<std::int32_t>(i % buckets));
+  for (const auto& timing : statistics_) add(timing, TimelineSpan::kStatistics);
+  std::stable_sort(mine.begin(), mine.end(),
+                   [](const TimelineSpan& a, const TimelineSpan& b) { return a.begin_s < b.begin_s; });
+
+  const bool is_full = phases_.size() == kMost || gradients_.size() + buckets > kMost;
+  Head head{
+      .clock_error_s = offset_.error_s, .is_cut = is_full, .spans = static_cast<std::int64_t>(mine.size())};
+  std::strncpy(head.host.data(), host.c_str(), head.host.size() - 1);
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  std::vector<Head> heads(ranks);
+  communicator.all_gather(std::as_bytes(std::span(&head, 1)), std::as_writable_bytes(std::span(heads)));
+  std::size_t places = 0;  // of every rank alike: as many as the longest has
+  for (const auto& one : heads) places = std::max(places, static_cast<std::size_t>(one.spans));
+  mine.resize(places);
+  std::vector<TimelineSpan> all(places * ranks);
+  communicator.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  if (communicator.rank() != 0) return {};
+
+  std::vector<measure::RankTimeline> timelines;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Head& one = heads[rank];
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank * places);
+    timelines.push_back({.rank = static_cast<int>(rank),
+                         .host = one.host.data(),
+                         .clock_error_s = one.clock_error_s,
+                         .is_cut = one.is_cut,
+                         .spans = {begin, begin + static_cast<std::ptrdiff_t>(one.spans)}});
+  }
+  return timelines;
+}
+
+}  // namespace paceline::train
