@@ -15,6 +15,7 @@ struct LaunchOptions {
   std::string hosts;           ///< "a:2,b:2"; empty: this machine, or the allocation's hosts
   bool oversubscribe = false;  ///< more processes than cores
   bool as_root = false;        ///< mpirun refuses to run as root without being told
+  int restarts = 0;            ///< times that a lost run is started again from its last checkpoint
   bool print = false;          ///< the line alone; nothing is started
 };
 

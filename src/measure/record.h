@@ -88,8 +88,10 @@ struct Record {
   std::string id;    ///< unique in its study: "scale-weak-w2-b128-r0"
   std::string status = "complete";  ///< or "interrupted", "failed", "skipped" (see `reason`)
   std::string reason;               ///< for a status that is not complete: one sentence
-  std::string created;              ///< ISO 8601, UTC
-  std::string command;              ///< as typed
+  std::optional<std::int64_t>
+      updates_done;     ///< of a training that failed: some may be behind its last checkpoint
+  std::string created;  ///< ISO 8601, UTC
+  std::string command;  ///< as typed
   /// Every option that can change a figure, by its command-line name, as text: two records may be compared
   /// only where these agree apart from what the comparison is about.
   std::map<std::string, std::string> settings;

@@ -165,6 +165,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("id", value.id);
   archive("status", value.status);
   archive("reason", value.reason);
+  archive("updates_done", value.updates_done);
   archive("created", value.created);
   archive("command", value.command);
   archive("settings", value.settings);

@@ -1,5 +1,7 @@
 #include "train/earlier_epochs.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 namespace paceline::train {
@@ -20,17 +22,24 @@ EpochRecord joined(const EpochRecord& first, EpochRecord rest) {
 
 }  // namespace
 
-std::vector<EpochRecord> earlier_epochs(const std::optional<ResumePoint>& resume) {
+Earlier read_earlier(const std::optional<ResumePoint>& resume) {
   if (!resume) return {};
   const auto path = resume->path.parent_path() / "record.json";
   if (!std::filesystem::exists(path)) return {};
-  auto epochs = measure::read_record(path).epochs;
+  const auto record = measure::read_record(path);
+  Earlier earlier{.epochs = record.epochs, .note = ""};
   std::int64_t before = 0;
-  for (auto& epoch : epochs) {
+  for (auto& epoch : earlier.epochs) {
     if (!epoch.steps) epoch.steps = epoch.updates - before;
     before = epoch.updates;
   }
-  return epochs;
+  if (record.status != "failed") return earlier;
+  earlier.note = "the run before was lost: " + record.reason;
+  const auto again = record.updates_done.value_or(0) - resume->counters.update;
+  if (again > 0)
+    earlier.note += fmt::format("; {} updates ({} samples) after its last checkpoint are done again", again,
+                                again * record.global_batch);
+  return earlier;
 }
 
 std::vector<EpochRecord> joined(std::vector<EpochRecord> earlier, std::vector<EpochRecord> here) {

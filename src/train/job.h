@@ -2,6 +2,7 @@
 
 /// What all workers of one run share: made by run() before they start, constant while they work.
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -27,9 +28,10 @@ struct Job {
   const Backend& backend;
   const Progress& progress;
   std::stop_token stop;
-  std::optional<ResumePoint> resume;    ///< what rank 0 reads where options.resume is given
-  std::vector<std::vector<int>> cores;  ///< [worker of this process]: to bind to; empty: nobody is bound
-  base::TimePoint started;              ///< of the command
+  std::optional<ResumePoint> resume;        ///< what rank 0 reads where options.resume is given
+  std::vector<std::vector<int>> cores;      ///< [worker of this process]: to bind to; empty: nobody is bound
+  base::TimePoint started;                  ///< of the command
+  std::atomic<std::int64_t>& updates_done;  ///< written by rank 0
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
   /// behind.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;

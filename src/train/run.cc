@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 
@@ -99,8 +100,10 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
 
   Record record = begin_record(options, resolved, graph, source, plan, backend);
   if (!found.empty()) record.notes.push_back(found);
-  const auto earlier = earlier_epochs(resume);
+  const auto earlier = read_earlier(resume);
+  if (!earlier.note.empty()) record.notes.push_back(earlier.note);
   if (resume) record.notes.insert(record.notes.end(), resume->notes.begin(), resume->notes.end());
+  std::atomic<std::int64_t> updates_done{0};
   Job job{.options = options,
           .resolved = resolved,
           .graph = graph,
@@ -111,6 +114,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .resume = resume,
           .cores = {},
           .started = options.started,
+          .updates_done = updates_done,
           .keep = {}};
   if (options.pin) {
     // Processes that share their cores plan for all of them and take their own part.
@@ -129,13 +133,13 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     for (const auto& note : record.notes) progress.say(note);
   }
 
-  std::vector<EpochRecord> so_far = earlier;
+  std::vector<EpochRecord> so_far = earlier.epochs;
   if (!options.out.empty() && options.window_steps == 0) {
     job.keep = [&](const std::vector<EpochRecord>& epochs) {
       Record partial = record;
       partial.status = "interrupted";
       partial.reason = "the run ended without a word after this epoch";
-      partial.epochs = so_far = joined(earlier, epochs);
+      partial.epochs = so_far = joined(earlier.epochs, epochs);
       keep_record(options, partial);
     };
   }
@@ -156,6 +160,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   } catch (const std::exception& error) {
     record.status = "failed";
     record.reason = error.what();
+    if (updates_done > 0) record.updates_done = updates_done;
     record.epochs = so_far;
     try {
       keep_record(options, record);
@@ -164,7 +169,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     }
     throw;
   }
-  record.epochs = joined(earlier, std::move(record.epochs));
+  record.epochs = joined(earlier.epochs, std::move(record.epochs));
   if (const auto best = best_epoch(record); !best.empty()) {
     record.notes.push_back(best);
     if (progress.say) progress.say(best);

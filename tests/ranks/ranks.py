@@ -10,6 +10,7 @@ Cases:
   timeline      --timeline: all ranks on one time axis
   lost          a process killed while it trains: all end at once, and one sentence names it
   comm          paceline comm through paceline launch: every collective right, and a fit
+  restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
   failed        an error of one process: one sentence, its exit code, nobody left
 Ends with 77 and why where mpirun or the module is not there.
 """
@@ -17,6 +18,7 @@ Ends with 77 and why where mpirun or the module is not there.
 import argparse
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -177,6 +179,14 @@ def timeline(args, folder):
     print(f"{args.processes} ranks on one time axis, clocks within {error:.0f} us")
 
 
+def children(process):
+    """Ids of the processes that `process` has started."""
+    try:
+        return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 def children_of(process):
     """Process ids below `process` that run paceline, in the order of their OMPI rank."""
     found = {}
@@ -236,6 +246,42 @@ def lost(args, folder):
         print(f"rank {victim} killed: all ended after {seconds:.1f} s" + (f": {said[0]}" if said else ""))
 
 
+def restarts(args, folder):
+    """paceline launch --restarts: a process killed at some step of each of two runs; the third ends as if nothing had been."""
+    options = train_options(folder, "--steps", "1500", "--evaluate-every", "0")  # 4 steps an epoch: many checkpoints
+    whole, out = folder / "whole", folder / "out"
+    code, text, err = run(mpirun(args.processes) + [args.program, *options, "--out", whole])
+    check(code == 0, f"exit {code}\n{text}{err}")
+    job = subprocess.Popen([str(word) for word in [args.program, "launch", "-n", args.processes, "--restarts", "3", "--",
+                                                   *options, "--out", out]], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True)
+    chance = random.Random(args.seed)
+    killed = []
+    try:
+        for _ in range(2):
+            before = set(out.glob("checkpoint-*.safetensors"))
+            until = time.monotonic() + 30
+            while set(out.glob("checkpoint-*.safetensors")) <= before and time.monotonic() < until and job.poll() is None:
+                time.sleep(0.02)
+            time.sleep(chance.uniform(0, 0.3))
+            launched = [child for child in children(job.pid)]
+            ranks = children_of(launched[0]) if launched else []
+            if len(ranks) != args.processes:
+                continue  # between two runs
+            killed.append(chance.randrange(args.processes))
+            os.kill(ranks[killed[-1]], signal.SIGKILL)
+            time.sleep(0.5)
+        text, err = job.communicate(timeout=120)
+    finally:
+        for launched in children(job.pid):
+            os.kill(launched, signal.SIGTERM)
+        stop(job)
+    check(job.returncode == 0, f"exit {job.returncode}\n{text}{err}")
+    check(err.count("paceline: restart") == len(killed) > 0, f"ranks {killed} were killed, and it was said: {err}")
+    check(result(whole)[1] == result(out)[1], f"ranks {killed} were killed, and the last checkpoint has other bytes")
+    print(f"ranks {killed} killed one after the other: the weights of the undisturbed run")
+
+
 def failed(args, folder):
     """The last process alone cannot read its data; all options are wrong alike; options that do not go together."""
     last = args.processes - 1
@@ -272,7 +318,7 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {"comm": comm, "collectives": collectives, "train": train, "resume": resume, "timeline": timeline, "lost": lost, "failed": failed}
+CASES = {"comm": comm, "collectives": collectives, "train": train, "resume": resume, "timeline": timeline, "lost": lost, "restarts": restarts, "failed": failed}
 
 
 def main():
@@ -281,6 +327,7 @@ def main():
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--runner", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1, help="of which process is killed, and when")
     args = parser.parse_args()
     missing = None
     if not shutil.which("mpirun"):

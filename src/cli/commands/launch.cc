@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/topology.h"
 #include "cli/commands/commands.h"
+#include "cli/restart.h"
 #include "cli/values.h"
 
 namespace paceline::cli {
@@ -18,6 +17,10 @@ int launch_command(const Settings& settings) {
   const char* tasks = std::getenv("SLURM_NTASKS");  // inside an allocation: as many as it was asked for
   if (options.processes == 0 && options.hosts.empty() && tasks != nullptr)
     options.processes = static_cast<int>(whole_number(tasks, 1, 100000));
+  if (options.restarts > 0 && settings.child_out.empty())
+    base::fail(
+        base::ErrorKind::usage,
+        "--restarts goes on from the last checkpoint, and needs to know where it is: train ... --out DIR");
   options.as_root = ::geteuid() == 0;
   options.oversubscribe =
       options.hosts.empty() && tasks == nullptr && options.processes > base::usable_cores();
@@ -26,15 +29,13 @@ int launch_command(const Settings& settings) {
   std::printf("%s\n", shell_line(line).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
-
-  std::vector<char*> words;
-  for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  ::execvp("mpirun", words.data());
-  base::fail(base::ErrorKind::comm,
-             "launch: mpirun cannot be started: {}; install it (Debian: apt-get install "
-             "openmpi-bin)",
-             std::strerror(errno));
+  return run_with_restarts(line, options.restarts, [&](int attempt) {
+    const auto words = restart_words(settings.child_out);
+    std::fprintf(
+        stderr, "paceline: restart %d of %d, %s\n", attempt, options.restarts,
+        words.empty() ? "from the beginning: there is no checkpoint yet" : "from the last checkpoint");
+    return words;
+  });
 }
 
 }  // namespace paceline::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+/// --restarts: when a run that `paceline launch` started is lost, it is started again from its last
+/// checkpoint.
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace paceline::cli {
+
+/// Whether a run that ended so may end better a second time: a lost process (5, or the signal that ended it).
+/// A wrong option, unreadable data or too little memory would be so again, and Ctrl-C was meant.
+[[nodiscard]] bool is_worth_a_restart(int exit_code);
+
+/// How to begin again in `out`: the words that follow those of the first start, or why not.
+/// A run that ended before its first checkpoint begins anew: what it left is removed.
+[[nodiscard]] std::vector<std::string> restart_words(const std::filesystem::path& out);
+
+/// Runs `line` until it ends, passing SIGTERM and SIGHUP on to it; Ctrl-C reaches it from the terminal.
+/// Returns its exit code, 128 + the signal that ended it.
+///
+/// Errors   Error(comm) that says what to install when the first word cannot be started
+[[nodiscard]] int run_line(const std::vector<std::string>& line);
+
+/// Runs `line` and, while it is lost, at most `restarts` times more with what `again(attempt)` adds to it.
+/// Returns the last exit code.
+[[nodiscard]] int run_with_restarts(const std::vector<std::string>& line, int restarts,
+                                    const std::function<std::vector<std::string>(int attempt)>& again);
+
+}  // namespace paceline::cli

@@ -1,0 +1,61 @@
+#include "cli/restart.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "program.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Restart, IsForALostProcessAndNotForWhatWouldBeSoAgain) {
+  for (const int lost : {5, 128 + 6, 128 + 9, 128 + 11}) EXPECT_TRUE(is_worth_a_restart(lost)) << lost;
+  for (const int other : {0, 2, 3, 4, 70, 127, 128 + 1, 128 + 2, 128 + 15})
+    EXPECT_FALSE(is_worth_a_restart(other)) << other;
+}
+
+TEST(Restart, GoesOnFromACheckpointAndElseBeginsAnew) {
+  const Folder folder;
+  const auto out = folder.path() / "out";
+  std::filesystem::create_directory(out);
+  base::write_file(out / "record.json", std::string_view("{}"));
+  EXPECT_TRUE(restart_words(out).empty());
+  EXPECT_FALSE(std::filesystem::exists(out / "record.json"));  // train refuses a directory that holds one
+  base::write_file(out / "checkpoint-00000012.safetensors", std::string_view(""));
+  EXPECT_THAT(restart_words(out), ElementsAre("--resume", out.string()));
+}
+
+TEST(Restart, RunsAgainAsOftenAsAllowedAndGivesTheLastExitCode) {
+  std::vector<int> attempts;
+  const auto run = [&](const std::string& script, int restarts) {
+    attempts.clear();
+    return run_with_restarts({"sh", "-c", script}, restarts, [&](int attempt) {
+      attempts.push_back(attempt);
+      return std::vector<std::string>{"again"};  // becomes $0 of the script
+    });
+  };
+  EXPECT_EQ(run("exit 5", 2), 5);
+  EXPECT_THAT(attempts, ElementsAre(1, 2));
+  EXPECT_EQ(run("test \"$0\" = again || kill -KILL $$", 3), 0);
+  EXPECT_THAT(attempts, ElementsAre(1));
+  EXPECT_EQ(run("exit 2", 3), 2);
+  EXPECT_TRUE(attempts.empty());
+}
+
+TEST(Restart, SaysWhatToInstallWhenTheLauncherIsNotThere) {
+  try {
+    (void)run_line({"/nowhere/mpirun"});
+    FAIL() << "a program that is not there was started";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::comm);
+    EXPECT_THAT(error.what(), HasSubstr("openmpi-bin"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::cli
