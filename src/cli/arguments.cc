@@ -119,10 +119,14 @@ std::vector<std::string> cut_child(std::vector<std::string>& words) {
 /// What is wrong with the command to be started is said before anything is started.
 void check_child(Settings& settings) {
   const auto& child = settings.child;
-  if (child.front() != "train" && (child.front() != "comm" || settings.command == kSbatch))
+  constexpr unsigned kStartable = kTrain | kComm | kDoctor;  // those that several processes can run together
+  unsigned command = settings.command == kSbatch ? kTrain : kStartable;
+  for (const Command one : {kTrain, kComm, kDoctor})
+    if (child.front() != command_name(one)) command &= ~static_cast<unsigned>(one);
+  if (command == 0)
     base::fail(ErrorKind::usage, "{} starts {}, not '{}'", command_name(settings.command),
-               settings.command == kSbatch ? "train" : "train or comm", child.front());
-  const auto parsed = parse(child.front() == "train" ? kTrain : kComm, {child.begin() + 1, child.end()});
+               settings.command == kSbatch ? "train" : "train, comm or doctor", child.front());
+  const auto parsed = parse(static_cast<Command>(command), {child.begin() + 1, child.end()});
   settings.child_out = parsed.settings.train.out;
 }
 

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/topology.h"
+#include "cli/launch_report.h"
 #include "comm/make.h"
 #include "comm/probe.h"
 #include "engine/make.h"
@@ -106,7 +107,7 @@ void show_build(const measure::Environment& environment, const DoctorOptions& op
   } catch (const base::Error& error) {
     row(out, "bf16", "unknown: {}", error.what());
   }
-  row(out, "not built in", "MPI, NCCL, CUDA: one process on one machine, workers are its threads");
+  row(out, "not built in", "NCCL, CUDA: workers compute on processors");
 }
 
 void show_threads(const base::Topology& topology, std::ostream& out) {
@@ -233,12 +234,13 @@ std::vector<std::string> libraries() {
   };
 }
 
-void doctor(const DoctorOptions& options, std::ostream& out) {
+void doctor(const DoctorOptions& options, const Session* session, std::ostream& out) {
   const auto environment = measure::environment(libraries());
   const auto topology = base::topology();
   show_machine(environment, topology, out);
   show_build(environment, options, out);
   show_threads(topology, out);
+  show_launch(session, out);
   if (options.measure) show_bandwidth(topology, out);
   if (!options.kernels_model.empty()) show_kernels(options, topology.usable(), out);
 }

@@ -9,6 +9,8 @@
 
 namespace paceline::cli {
 
+class Session;
+
 struct DoctorOptions {
   std::string kernels_model;      ///< not empty: lists which implementation each op of this model gets
   std::int64_t local_batch = 32;  ///< for that list
@@ -24,7 +26,8 @@ struct DoctorOptions {
 /// thrown.
 ///
 /// Errors   Error(usage) for an unknown model or device
-void doctor(const DoctorOptions& options, std::ostream& out);
+/// `session`: the processes that a launcher started; nullptr: this one was started alone.
+void doctor(const DoctorOptions& options, const Session* session, std::ostream& out);
 
 /// Names and versions of the libraries that compute: for Environment::libraries.
 [[nodiscard]] std::vector<std::string> libraries();

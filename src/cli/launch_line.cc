@@ -35,7 +35,10 @@ int places_of(const std::string& hosts) {
 
 std::string shell_line(const std::vector<std::string>& words) {
   std::string line;
-  for (const auto& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  for (const auto& word : words) {
+    if (!line.empty()) line += ' ';
+    line += shell_word(word);
+  }
   return line;
 }
 

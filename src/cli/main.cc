@@ -17,6 +17,7 @@
 #include "base/nearest.h"
 #include "cli/arguments.h"
 #include "cli/commands/commands.h"
+#include "cli/launch_line.h"
 #include "cli/session.h"
 #include "comm/launch.h"
 #include "measure/version.h"
@@ -54,7 +55,8 @@ constexpr std::array kCommands{
           cli::doctor_command},
 };
 
-constexpr unsigned kJoined = cli::kTrain | cli::kComm;  // commands that several processes can run together
+constexpr unsigned kJoined =
+    cli::kTrain | cli::kComm | cli::kDoctor;  // commands that several processes can run together
 
 constexpr int kBugExitCode = 70;  // EX_SOFTWARE: none of the user's doing
 
@@ -68,21 +70,9 @@ std::string overview() {
 
 /// The words as a shell would take them again.
 std::string as_typed(int count, char** words) {
-  std::string text = "paceline";
-  for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789-_=+,.:/@%") == std::string::npos;
-    if (plain) {
-      text += " " + word;
-      continue;
-    }
-    text += " '";
-    for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-    text += "'";
-  }
-  return text;
+  std::vector<std::string> line(words, words + count);
+  line.front() = "paceline";
+  return cli::shell_line(line);
 }
 
 const Entry& find_command(const std::string& name) {
@@ -109,9 +99,10 @@ std::unique_ptr<cli::Session> join_processes(const Entry& entry, const std::stri
   const auto launch = comm::read_launch(std_environment);
   if (launch.alone()) return nullptr;
   if (!(entry.command & kJoined)) {
-    base::fail(base::ErrorKind::usage,
-               "{} works in one process, and {} started {}; of the commands train and comm run in several",
-               entry.name, launch.by, launch.processes);
+    base::fail(
+        base::ErrorKind::usage,
+        "{} works in one process, and {} started {}; of the commands train, comm and doctor run in several",
+        entry.name, launch.by, launch.processes);
   }
   return std::make_unique<cli::Session>(launch, measure::version() + ": " + typed);
 }

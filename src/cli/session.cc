@@ -24,6 +24,7 @@ struct Card {
   std::array<char, 64> host{};
   std::array<char, 512> fingerprint{};
   std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< one bit each: may run there
+  std::int32_t cores_of_host = 0;
 };
 
 template <std::size_t size>
@@ -35,10 +36,19 @@ Card my_card(const std::string& fingerprint) {
   Card card;
   ::gethostname(card.host.data(), card.host.size() - 1);
   put(card.fingerprint, fingerprint);
+  card.cores_of_host = static_cast<std::int32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
   for (const int core : base::current_affinity())
     if (core >= 0 && core < static_cast<int>(kMaxCores))
       card.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
   return card;
+}
+
+Member member_of(const Card& card, int process) {
+  Member member{
+      .process = process, .host = card.host.data(), .cores = {}, .cores_of_host = card.cores_of_host};
+  for (int core = 0; core < static_cast<int>(kMaxCores); ++core)
+    if (card.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) member.cores.push_back(core);
+  return member;
 }
 
 }  // namespace
@@ -78,6 +88,7 @@ void Session::find_neighbours(const std::string& fingerprint) {
           "'{}'",
           process, other.host.data(), all[0].host.data(), other.fingerprint.data(),
           all[0].fingerprint.data());
+    members_.push_back(member_of(other, process));
     if (other.host != mine.host) continue;
     if (place_.neighbours++ == 0) place_.is_first_of_host = process == place_.process;
     if (other.cores != mine.cores) continue;

@@ -7,12 +7,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/launch.h"
 #include "comm/processes.h"
 #include "train/run.h"
 
 namespace paceline::cli {
+
+/// What each process told all others about itself.
+struct Member {
+  int process = 0;
+  std::string host;
+  std::vector<int> cores;  ///< that it may use
+  int cores_of_host = 0;   ///< that there are
+};
 
 /// Threads  made, used and destroyed by the main thread
 class Session {
@@ -27,6 +36,7 @@ class Session {
   [[nodiscard]] const train::Place& place() const { return place_; }
   [[nodiscard]] comm::Processes& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
+  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
 
   /// This process ends with an error. Tells the others unless they told us, and leaves time to note it.
   /// Returns whether it is for this process to say it: the first one speaks for all while it is there.
@@ -43,6 +53,7 @@ class Session {
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::Processes> processes_;
   train::Place place_;
+  std::vector<Member> members_;  ///< in the order of processes
 };
 
 }  // namespace paceline::cli

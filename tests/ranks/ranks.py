@@ -11,6 +11,7 @@ Cases:
   lost          a process killed while it trains: all end at once, and one sentence names it
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
+  doctor        paceline doctor in a launch: one table of the processes
   failed        an error of one process: one sentence, its exit code, nobody left
 Ends with 77 and why where mpirun or the module is not there.
 """
@@ -282,6 +283,16 @@ def restarts(args, folder):
     print(f"ranks {killed} killed one after the other: the weights of the undisturbed run")
 
 
+def doctor(args, folder):
+    """One table of the processes, from the first of them."""
+    code, out, err = run([args.program, "launch", "-n", args.processes, "--", "doctor", "--no-measure"])
+    check(code == 0 and out.count("processor") == 1, f"exit {code}\n{out}{err}")
+    for rank in range(args.processes):
+        check(len(re.findall(rf"^  rank {rank} .*cores", out, re.M)) == 1, f"rank {rank} is not in the table once:\n{out}")
+    check(f"{args.processes} processes, joined by Open MPI" in out, out)
+    print("\n".join(line for line in out.splitlines() if re.match(r"  (launcher|rank|odd)", line)))
+
+
 def failed(args, folder):
     """The last process alone cannot read its data; all options are wrong alike; options that do not go together."""
     last = args.processes - 1
@@ -318,7 +329,7 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {"comm": comm, "collectives": collectives, "train": train, "resume": resume, "timeline": timeline, "lost": lost, "restarts": restarts, "failed": failed}
+CASES = {"comm": comm, "collectives": collectives, "train": train, "resume": resume, "timeline": timeline, "lost": lost, "restarts": restarts, "doctor": doctor, "failed": failed}
 
 
 def main():

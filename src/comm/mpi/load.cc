@@ -37,10 +37,12 @@ std::unique_ptr<Wire> open_wire(const std::filesystem::path& folder) {
   return std::unique_ptr<Wire>(entry());  // the module stays open: its code runs until the process ends
 }
 
-std::unique_ptr<Wire> open_wire() {
+std::filesystem::path module_path() {
   const auto beside = folder_of_program();
-  const auto installed = beside.parent_path() / "lib/paceline";
-  return open_wire(std::filesystem::exists(installed / kModuleFile) ? installed : beside);
+  const auto installed = beside.parent_path() / "lib/paceline" / kModuleFile;
+  return std::filesystem::exists(installed) ? installed : beside / kModuleFile;
 }
+
+std::unique_ptr<Wire> open_wire() { return open_wire(module_path().parent_path()); }
 
 }  // namespace paceline::comm::mpi

@@ -9,6 +9,9 @@
 
 namespace paceline::comm::mpi {
 
+/// Where the module is looked for: ../lib/paceline where it is there, else beside the program.
+[[nodiscard]] std::filesystem::path module_path();
+
 /// Opens the module beside the program (or in ../lib/paceline) and starts MPI.
 ///
 /// Errors   Error(comm) that says what to install and how to build the module when it is not there or the

@@ -1,0 +1,114 @@
+#include "cli/launch_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <ostream>
+#include <set>
+#include <sstream>
+
+#include "comm/mpi/load.h"
+
+namespace paceline::cli {
+namespace {
+
+void row(std::ostream& out, const std::string& name, const std::string& text) {
+  out << fmt::format("  {:<13} {}\n", name, text);
+}
+
+/// "0-3,8": as taskset and Slurm write cores.
+std::string ranges(const std::vector<int>& cores) {
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin < cores.size(); begin = end) {
+    for (end = begin + 1; end < cores.size() && cores[end] == cores[end - 1] + 1;) ++end;
+    text += text.empty() ? "" : ",";
+    text += end - begin == 1 ? fmt::format("{}", cores[begin])
+                             : fmt::format("{}-{}", cores[begin], cores[end - 1]);
+  }
+  return text;
+}
+
+/// The file that a shell would start as `name`, or "".
+std::string in_path(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const auto file = std::filesystem::path(folder) / name; ::access(file.c_str(), X_OK) == 0)
+      return file.string();
+  return "";
+}
+
+void show_what_could_start(std::ostream& out) {
+  const auto mpirun = in_path("mpirun"), srun = in_path("srun");
+  const auto module = comm::mpi::module_path();
+  row(out, "this one", "started alone: no launcher has set its variables");
+  row(out, "mpirun", mpirun.empty() ? "is not there (Debian: openmpi-bin)" : mpirun);
+  row(out, "srun", srun.empty() ? "is not there: no Slurm on this host" : srun);
+  row(out, "MPI",
+      std::filesystem::exists(module) ? module.string() + " joins the processes"
+                                      : "is not built in (libopenmpi-dev was not there): one process only");
+}
+
+}  // namespace
+
+std::vector<std::string> odd_about(const std::vector<Member>& members) {
+  struct Host {
+    int processes = 0;
+    std::set<int> cores;  ///< that any process may use
+    int there = 0;
+    std::size_t fewest = 0;
+  };
+  std::map<std::string, Host> hosts;
+  for (const auto& member : members) {
+    auto& host = hosts[member.host];
+    host.fewest = host.processes == 0 ? member.cores.size() : std::min(host.fewest, member.cores.size());
+    ++host.processes;
+    host.cores.insert(member.cores.begin(), member.cores.end());
+    host.there = member.cores_of_host;
+  }
+  std::vector<std::string> odd;
+  for (const auto& [name, host] : hosts) {
+    const auto used = static_cast<int>(host.cores.size());
+    if (host.processes > used)
+      odd.push_back(fmt::format(
+          "{} processes share {} core{} of {}: times say nothing about machines with a core for each",
+          host.processes, used, used == 1 ? "" : "s", name));
+    if (2 * used <= host.there)
+      odd.push_back(fmt::format(
+          "the processes on {} may use {} of its {} cores (one of them: {}), the rest stays idle; with "
+          "mpirun "
+          "give --bind-to none or --map-by slot:PE={}, with srun --cpus-per-task={}",
+          name, used, host.there, host.fewest, host.there / host.processes, host.there / host.processes));
+  }
+  std::set<int> each;
+  for (const auto& [name, host] : hosts) each.insert(host.processes);
+  if (each.size() > 1)
+    odd.push_back(fmt::format("hosts have between {} and {} processes: the fuller ones are waited for",
+                              *each.begin(), *each.rbegin()));
+  return odd;
+}
+
+void show_launch(const Session* session, std::ostream& out) {
+  out << "\nprocesses\n";
+  if (session == nullptr) return show_what_could_start(out);
+  const auto& place = session->place();
+  row(out, "launcher",
+      fmt::format("{}: {} processes, joined by {}", place.launcher, place.processes, place.library));
+  for (const auto& member : session->members())
+    row(out, fmt::format("rank {}", member.process),
+        fmt::format("{}, cores {} ({} of {})", member.host, ranges(member.cores), member.cores.size(),
+                    member.cores_of_host));
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_JOB_ID",
+                           "SLURM_STEP_NUM_TASKS", "SLURM_CPUS_PER_TASK", "PMIX_RANK", "RANK", "WORLD_SIZE"})
+    if (const char* value = std::getenv(name)) row(out, name, value);
+  const auto odd = odd_about(session->members());
+  for (const auto& sentence : odd) row(out, "odd", sentence);
+  if (odd.empty()) row(out, "", "every process has cores of its own, and as many as it can get");
+}
+
+}  // namespace paceline::cli

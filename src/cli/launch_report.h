@@ -1,0 +1,21 @@
+#pragma once
+
+/// What doctor says about processes: the launcher that started this one and what it was given, or what would
+/// start several.
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+
+namespace paceline::cli {
+
+/// What is odd about the processes of a launch, a sentence each, with what mends it. Pure function.
+[[nodiscard]] std::vector<std::string> odd_about(const std::vector<Member>& members);
+
+/// The table of processes, the launcher's variables and what is odd; without a session what is there to start
+/// several.
+void show_launch(const Session* session, std::ostream& out);
+
+}  // namespace paceline::cli

@@ -1,0 +1,46 @@
+#include "cli/launch_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(OddAbout, NothingWhereEveryProcessHasItsShareOfAllCores) {
+  EXPECT_THAT(odd_about({{0, "a", {0, 1}, 4}, {1, "a", {2, 3}, 4}}), IsEmpty());
+  EXPECT_THAT(odd_about({{0, "a", {0, 1}, 2}, {1, "b", {0, 1}, 2}}), IsEmpty());
+  EXPECT_THAT(odd_about({{0, "a", {0, 1, 2, 3}, 4}, {1, "a", {0, 1, 2, 3}, 4}}),
+              IsEmpty());  // they share them out
+}
+
+TEST(OddAbout, ProcessesBoundToACoreEachWhereTheHostHasEight) {
+  EXPECT_THAT(odd_about({{0, "a", {0}, 8}, {1, "a", {1}, 8}}),
+              ElementsAre(AllOf(HasSubstr("may use 2 of its 8 cores"), HasSubstr("--bind-to none"),
+                                HasSubstr("PE=4"), HasSubstr("--cpus-per-task=4"))));
+}
+
+TEST(OddAbout, MoreProcessesThanCores) {
+  EXPECT_THAT(odd_about({{0, "a", {0, 1}, 2}, {1, "a", {0, 1}, 2}, {2, "a", {0, 1}, 2}}),
+              ElementsAre(HasSubstr("3 processes share 2 cores of a")));
+}
+
+TEST(OddAbout, HostsThatAreUnevenlyFull) {
+  EXPECT_THAT(odd_about({{0, "a", {0}, 2}, {1, "a", {1}, 2}, {2, "b", {0, 1}, 2}}),
+              ElementsAre(HasSubstr("between 1 and 2 processes")));
+}
+
+TEST(ShowLaunch, SaysWhatWouldStartSeveralProcessesWhereNobodyDid) {
+  std::ostringstream out;
+  show_launch(nullptr, out);
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("started alone"), HasSubstr("mpirun"), HasSubstr("MPI")));
+}
+
+}  // namespace
+}  // namespace paceline::cli
