@@ -14,7 +14,8 @@ comm::Emulation emulation_of(const train::Options& options) {
   return emulation;
 }
 
-train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation) {
+train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
+                            comm::Carried carried) {
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
@@ -31,11 +32,12 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [session, emulation](int ranks, std::chrono::seconds deadline) {
+          [session, emulation, carried](int ranks, std::chrono::seconds deadline) {
             comm::LocalOptions options{.deadline = deadline};
             if (session != nullptr) {
               session->processes().set_ranks_each(ranks);
               session->processes().set_deadline(deadline);
+              session->processes().set_carried(carried);
               options.across = &session->processes();
             }
             return comm::emulate(comm::make_local(ranks, options), emulation);

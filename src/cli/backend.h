@@ -12,7 +12,8 @@
 namespace paceline::cli {
 
 [[nodiscard]] train::Backend make_backend(const std::string& device, Session* session = nullptr,
-                                          const comm::Emulation& emulation = {});
+                                          const comm::Emulation& emulation = {},
+                                          comm::Carried carried = comm::Carried::fp32);
 
 /// What --emulate-link and --emulate-straggler ask for.
 [[nodiscard]] comm::Emulation emulation_of(const train::Options& options);

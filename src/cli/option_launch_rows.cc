@@ -45,6 +45,15 @@ std::vector<Option> launch_rows() {
       {"repeats", "N", kBetween, "times that each is measured (5 times as often up to 64K)", kComm,
        [](S& s, Text t) { s.comm.repeats = small(t, 1, 100000); },
        [](const S& s) { return whole(s.comm.repeats); }, "", false},
+      {"gradients-as", "fp32|bf16", kBetween,
+       "what gradients travel as between processes; bf16 halves the bytes, and sums are rounded to it",
+       kTrain,
+       [](S& s, Text t) {
+         if (t != "fp32" && t != "bf16")
+           base::fail(base::ErrorKind::usage, "must be fp32 or bf16, got '{}'", t);
+         s.train.gradients_as_bf16 = t == "bf16";
+       },
+       [](const S& s) { return std::string(s.train.gradients_as_bf16 ? "bf16" : "fp32"); }},
       {"emulate-link", "SPEC", kBetween,
        "behave as if workers were joined by such a link: latency=50us,bandwidth=1GB/s; every table says so",
        kLinked,

@@ -33,7 +33,11 @@ double combine(Reduce reduce, double left, double right) {
 }  // namespace
 
 Processes::Processes(Wire& wire, ProcessesOptions options, std::function<void(const std::string&)> say)
-    : wire_(wire), ranks_each_(options.ranks_each), deadline_(options.deadline), say_(std::move(say)) {
+    : wire_(wire),
+      ranks_each_(options.ranks_each),
+      deadline_(options.deadline),
+      say_(std::move(say)),
+      carried_(options.carried) {
   try {
     connect(options.watch);
   } catch (...) {
@@ -136,7 +140,7 @@ void Processes::all_reduce(std::span<float> values) {
     this->round(Channel::reductions, fmt::format("an all-reduce of {} floats", values.size()), sends,
                 receives);
   };
-  count(exchange_all_reduce(values, process(), processes(), room_, round));
+  count(exchange_all_reduce(values, process(), processes(), room_, round, carried_));
 }
 
 void Processes::all_reduce(std::span<double> values, Reduce reduce) {

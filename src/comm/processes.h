@@ -20,6 +20,7 @@ namespace paceline::comm {
 
 struct ProcessesOptions {
   std::chrono::seconds deadline{60};  ///< a collective that takes longer is Error(comm)
+  Carried carried = Carried::fp32;    ///< what gradients travel as
   int ranks_each = 1;                 ///< workers in every process, for the names of ranks in sentences
   WatchOptions watch;
 };
@@ -37,7 +38,9 @@ class Processes final : public Across {
   [[nodiscard]] int process() const override { return wire_.process(); }
   [[nodiscard]] int processes() const override { return wire_.processes(); }
   [[nodiscard]] std::string name() const override { return wire_.name(); }
-  [[nodiscard]] std::string algorithm() const override { return "exchange (messages)"; }
+  [[nodiscard]] std::string algorithm() const override {
+    return carried_ == Carried::bf16 ? "exchange (messages, as bf16)" : "exchange (messages)";
+  }
 
   void all_reduce(std::span<float> values) override;
   void all_reduce(std::span<double> values, Reduce reduce) override;
@@ -58,6 +61,7 @@ class Processes final : public Across {
   /// it has taken note.
   bool farewell();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
+  void set_carried(Carried carried) { carried_ = carried; }  ///< before the first all-reduce
   void set_deadline(std::chrono::seconds deadline) { deadline_ = deadline; }
 
  private:
@@ -75,6 +79,7 @@ class Processes final : public Across {
   std::atomic<std::chrono::seconds> deadline_;
   std::function<void(const std::string&)> say_;
   std::atomic<bool> failed_{false};
+  std::atomic<Carried> carried_;
   ExchangeRoom room_;  ///< of the reductions' thread
 
   mutable std::mutex mutex_;  ///< guards what follows

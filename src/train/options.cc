@@ -68,6 +68,7 @@ std::map<std::string, std::string> settings(const Options& options) {
     result["one-cycle-peak"] = fmt::format("{:g}", schedule.one_cycle_peak);
     result["one-cycle-start"] = fmt::format("{:g}", schedule.one_cycle_start);
   }
+  if (options.gradients_as_bf16) result["gradients-as"] = "bf16";
   if (!options.emulate_link.empty()) result["emulate-link"] = options.emulate_link;
   if (!options.emulate_straggler.empty()) result["emulate-straggler"] = options.emulate_straggler;
   return result;

@@ -168,6 +168,34 @@ TEST(Processes, CountsWhatGoesBetweenThemOnceAProcess) {
   EXPECT_EQ(sent, static_cast<std::int64_t>(2 * 3 * kCount * sizeof(float)));  // 2 (P-1)/P X each
 }
 
+TEST(Processes, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
+  for (const int processes : {2, 3, 4}) {
+    for (const std::size_t count : {std::size_t{2049}, std::size_t{600011}}) {
+      std::vector<std::vector<float>> results(static_cast<std::size_t>(processes));
+      std::atomic<std::int64_t> sent{0};
+      const auto outcome = on_processes(processes, 1, {.carried = Carried::bf16}, [&](Communicator& comm) {
+        auto values = values_of(comm.rank(), count);
+        comm.all_reduce(values)->wait();
+        sent += comm.traffic().bytes_sent;
+        results[static_cast<std::size_t>(comm.rank())] = values;
+      });
+      EXPECT_EQ(outcome.errors, std::vector<std::string>(static_cast<std::size_t>(processes)));
+      EXPECT_EQ(sent, static_cast<std::int64_t>(2 * (processes - 1) * count * 2));
+      const auto expected = tree_of(processes, count);
+      std::vector<float> sizes(count);  // of what was rounded: the parts and their sum, each within 1/256
+      for (int rank = 0; rank < processes; ++rank) {
+        const auto part = values_of(rank, count);
+        for (std::size_t i = 0; i < count; ++i) sizes[i] += std::abs(part[i]);
+      }
+      for (const auto& result : results) {
+        EXPECT_TRUE(same_bits(result, results[0]));
+        for (std::size_t i = 0; i < count; ++i)
+          ASSERT_NEAR(result[i], expected[i], sizes[i] * 2 / 256) << processes << ", " << i;
+      }
+    }
+  }
+}
+
 TEST(ProcessesFailure, AnErrorOfOneRankIsToldToAllAndSaidOnce) {
   const auto outcome = on_processes(3, 2, {}, [&](Communicator& comm) {
     if (comm.rank() == 3) throw std::runtime_error("the disk is full");

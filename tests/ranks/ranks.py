@@ -12,6 +12,7 @@ Cases:
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
   doctor        paceline doctor in a launch: one table of the processes
+  bf16          --gradients-as bf16: half the bytes, the same bits on all ranks
   failed        an error of one process: one sentence, its exit code, nobody left
 Ends with 77 and why where mpirun or the module is not there.
 """
@@ -247,6 +248,24 @@ def lost(args, folder):
         print(f"rank {victim} killed: all ended after {seconds:.1f} s" + (f": {said[0]}" if said else ""))
 
 
+def bf16(args, folder):
+    """--gradients-as bf16: half the bytes, the same bits on all ranks, nearly the losses of fp32."""
+    options = ["train", "--model", "mnist-cnn", *COMMON, "--steps", "12"]  # small buckets would travel as fp32
+    records = {}
+    for carried in ("fp32", "bf16"):
+        code, out, err = run(mpirun(args.processes) + [args.program, *options, "--gradients-as", carried,
+                                                       "--out", folder / carried])
+        check(code == 0, f"{carried}: exit {code}\n{out}{err}")
+        records[carried] = json.loads((folder / carried / "record.json").read_text())
+        check(any("same weights, bit for bit" in note for note in records[carried]["notes"]), f"{records[carried]['notes']}")
+    wide, narrow = (records[carried]["communication"]["bytes_sent"] for carried in ("fp32", "bf16"))
+    check(0.49 * wide < narrow < 0.52 * wide, f"{narrow} bytes as bf16, {wide} as fp32")
+    pairs = list(zip(*([step["loss"] for step in record["steps"]] for record in records.values())))
+    check(any(a != b for a, b in pairs), "not one loss differs: were gradients rounded at all?")
+    check(all(abs(a - b) < 0.02 * a for a, b in pairs), f"losses differ by more than 2 %: {pairs}")
+    print(f"{narrow} bytes as bf16, {wide} as fp32; the last losses are {pairs[-1]}")
+
+
 def restarts(args, folder):
     """paceline launch --restarts: a process killed at some step of each of two runs; the third ends as if nothing had been."""
     options = train_options(folder, "--steps", "1500", "--evaluate-every", "0")  # 4 steps an epoch: many checkpoints
@@ -286,7 +305,7 @@ def restarts(args, folder):
 def doctor(args, folder):
     """One table of the processes, from the first of them."""
     code, out, err = run([args.program, "launch", "-n", args.processes, "--", "doctor", "--no-measure"])
-    check(code == 0 and out.count("processor") == 1, f"exit {code}\n{out}{err}")
+    check(code == 0 and out.count("\nprocesses\n") == 1, f"exit {code}\n{out}{err}")
     for rank in range(args.processes):
         check(len(re.findall(rf"^  rank {rank} .*cores", out, re.M)) == 1, f"rank {rank} is not in the table once:\n{out}")
     check(f"{args.processes} processes, joined by Open MPI" in out, out)
@@ -329,7 +348,7 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {"comm": comm, "collectives": collectives, "train": train, "resume": resume, "timeline": timeline, "lost": lost, "restarts": restarts, "doctor": doctor, "failed": failed}
+CASES = {case.__name__: case for case in (collectives, train, resume, timeline, comm, bf16, doctor, lost, restarts, failed)}
 
 
 def main():

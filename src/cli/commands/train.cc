@@ -49,11 +49,16 @@ std::function<bool()> silence(const Session* session) {
   return [session] { return session->silent(); };
 }
 
+train::Backend backend_of(const train::Options& options, Session* session) {
+  return make_backend(options.device, session, emulation_of(options),
+                      options.gradients_as_bf16 ? comm::Carried::bf16 : comm::Carried::fp32);
+}
+
 /// A process that is not the first: works, and leaves words and files to the first.
 int follow(const train::Options& options, Session& session) {
   const Interrupt interrupt(silence(&session));
-  const auto record = train::run(options, make_backend(options.device, &session, emulation_of(options)),
-                                 interrupt.token(), train::Progress{});
+  const auto record =
+      train::run(options, backend_of(options, &session), interrupt.token(), train::Progress{});
   return record.status == "interrupted" ? interrupt.exit_code() : 0;
 }
 
@@ -68,6 +73,11 @@ int train_command(const Settings& settings) {
     base::fail(base::ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
                options.emulate_straggler, options.workers, options.workers - 1);
   if (session != nullptr && !session->is_first()) return follow(options, *session);
+  if (options.gradients_as_bf16 && session == nullptr)
+    base::fail(base::ErrorKind::usage,
+               "--gradients-as bf16 is what travels between processes, and this is one alone: its workers "
+               "share memory; "
+               "start several (docs/processes.md), or leave it out");
   if (options.out.empty()) options.out = new_directory();
   const OutputDirectory directory(options.out);
   Screen screen(settings.json);
@@ -75,8 +85,8 @@ int train_command(const Settings& settings) {
   for (const auto& note : settings.notes) screen.say(note);
 
   const Interrupt interrupt(silence(session));
-  measure::Record record = train::run(options, make_backend(options.device, session, emulation_of(options)),
-                                      interrupt.token(), screen.progress());
+  measure::Record record =
+      train::run(options, backend_of(options, session), interrupt.token(), screen.progress());
   screen.clear_bar();
   const auto path = options.out / "record.json";
   if (!settings.recipe.empty()) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/dtype.h"
 #include "comm/algorithms/direct.h"
 #include "comm/tree.h"
 
@@ -22,6 +23,9 @@
 //
 // Rounds are pipelined: block k is scattered in the same round in which the sums of block k-1 are gathered.
 //
+// As bf16 the rounds are the same. What leaves is packed into a room of its own first, what comes in is
+// unpacked when the round is over; a process's own part is added up as it is, in float.
+//
 // A small message costs its latency, not its bytes: everybody sends everything to everybody in one round, and
 // everybody adds up all of it, in the same order, to the same bits.
 
@@ -33,6 +37,13 @@ std::vector<int> others(int process, int processes) {
   std::vector<int> list;
   for (int step = 1; step < processes; ++step) list.push_back((process + step) % processes);
   return list;
+}
+
+void pack(std::span<const float> values, std::span<base::BFloat16> packed) {
+  for (std::size_t i = 0; i < values.size(); ++i) packed[i] = base::to_bf16(values[i]);
+}
+void unpack(std::span<const base::BFloat16> packed, std::span<float> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = base::to_float(packed[i]);
 }
 
 /// The parts of all processes in order: `mine` in my place, those received (in the order of `from`) in
@@ -81,7 +92,56 @@ class Call {
     return moved_;
   }
 
+  Moved large_as_bf16() {
+    constexpr std::size_t kBlock = kExchangeBlock / sizeof(float);
+    const std::size_t blocks = (values_.size() + kBlock - 1) / kBlock;
+    const auto room = room_.take(1, kBlock * (sizeof(float) + 4 * sizeof(base::BFloat16)));
+    const std::span wide(reinterpret_cast<float*>(room.data()), kBlock);
+    const std::span halves(reinterpret_cast<base::BFloat16*>(wide.data() + kBlock), 4 * kBlock);
+    const auto out = halves.first(kBlock), sum = halves.subspan(kBlock, kBlock),
+               sums = halves.subspan(2 * kBlock, kBlock), in = halves.subspan(3 * kBlock);
+    for (std::size_t k = 0; k <= blocks; ++k) {
+      const auto before = k > 0 ? block(k - 1, kBlock) : std::span<float>();
+      const auto now = k < blocks ? block(k, kBlock) : std::span<float>();
+      if (k > 0) gather_as_bf16(before, sum, sums);
+      const std::size_t mine = k < blocks ? segment(now, process_).size() : 0;
+      if (k < blocks) {
+        pack(now, out);
+        for (std::size_t i = 0; i < others_.size(); ++i) {
+          const auto theirs = segment(now, others_[i]);
+          send(others_[i], std::as_bytes(out.subspan(place(now, theirs), theirs.size())));
+          receive(others_[i], std::as_writable_bytes(in.subspan(i * mine, mine)));
+        }
+      }
+      run();
+      for (const int other : others_) {
+        const auto theirs = segment(before, other);
+        unpack(sums.subspan(place(before, theirs), theirs.size()), theirs);
+      }
+      if (k == blocks) break;
+      const std::size_t came = mine * others_.size();
+      unpack(in.first(came), wide);
+      add_up(now, std::as_bytes(wide.first(came)));
+    }
+    return moved_;
+  }
+
  private:
+  /// Where `part` begins in `block`.
+  [[nodiscard]] static std::size_t place(std::span<float> block, std::span<float> part) {
+    return static_cast<std::size_t>(part.data() - block.data());
+  }
+  /// My sum goes to all, rounded here as well; theirs come into `sums`, each to its place in the block.
+  void gather_as_bf16(std::span<float> block, std::span<base::BFloat16> sum, std::span<base::BFloat16> sums) {
+    const auto mine = segment(block, process_);
+    pack(mine, sum);
+    unpack(sum.first(mine.size()), mine);
+    for (const int other : others_) {
+      const auto theirs = segment(block, other);
+      send(other, std::as_bytes(sum.first(mine.size())));
+      receive(other, std::as_writable_bytes(sums.subspan(place(block, theirs), theirs.size())));
+    }
+  }
   [[nodiscard]] std::span<float> block(std::size_t number, std::size_t count) const {
     const std::size_t begin = number * count;
     return values_.subspan(begin, std::min(count, values_.size() - begin));
@@ -113,10 +173,11 @@ class Call {
   }
 
   // Empty messages are left out on both sides alike.
-  void send(int to, std::span<const float> part) {
+  void send(int to, std::span<const float> part) { send(to, std::as_bytes(part)); }
+  void send(int to, std::span<const std::byte> part) {
     if (part.empty()) return;
-    sends_.push_back({to, std::as_bytes(part)});
-    moved_.bytes_sent += static_cast<std::int64_t>(part.size_bytes());
+    sends_.push_back({to, part});
+    moved_.bytes_sent += static_cast<std::int64_t>(part.size());
   }
   void receive(int from, std::span<std::byte> place) {
     if (place.empty()) return;
@@ -148,10 +209,11 @@ std::span<std::byte> ExchangeRoom::take(std::size_t count, std::size_t bytes) {
 }
 
 Moved exchange_all_reduce(std::span<float> values, int process, int processes, ExchangeRoom& room,
-                          const Round& round) {
+                          const Round& round, Carried carried) {
   if (processes == 1 || values.empty()) return {};
   Call call(values, process, processes, room, round);
-  return values.size_bytes() <= kExchangeSmall ? call.small() : call.large();
+  if (values.size_bytes() <= kExchangeSmall) return call.small();
+  return carried == Carried::bf16 ? call.large_as_bf16() : call.large();
 }
 
 Moved exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,

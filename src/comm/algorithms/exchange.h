@@ -32,13 +32,18 @@ class ExchangeRoom {
   base::Buffer buffer_;
 };
 
+/// What a float travels as. bf16 halves the bytes: each process's part is rounded once on its way to be
+/// summed (in float), and the sum once on its way back; the sum is rounded at its owner too, so all still end
+/// with the same bits.
+enum class Carried { fp32, bf16 };
+
 /// Sums `values` over `processes` in the tree's order (comm/tree.h), in place: every process ends with the
 /// same bits.
 ///
 /// Cost     at most kExchangeSmall bytes: 1 round, (P-1) X bytes; more: 1 round a block and one besides,
-///          2 (P-1)/P X bytes
+///          2 (P-1)/P X bytes, half of that as bf16. What is small always travels as fp32
 Moved exchange_all_reduce(std::span<float> values, int process, int processes, ExchangeRoom& room,
-                          const Round& round);
+                          const Round& round, Carried carried = Carried::fp32);
 
 /// Every process's `mine`, in the order of processes. `mine` may lie in `all` at its own place.
 /// Cost     1 round, (P-1) |mine| bytes
