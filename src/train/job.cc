@@ -1,5 +1,7 @@
 #include "train/job.h"
 
+#include <span>
+
 namespace paceline::train {
 
 engine::CompileOptions compile_options(const Options& options, const Resolved& resolved) {
@@ -16,6 +18,12 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
           .measured_kernels = options.measured_kernels && options.shard == 0,
           .reduce_statistics = {},
           .world_size = resolved.workers};
+}
+
+engine::CompileOptions planning_options(const Options& options, const Resolved& resolved) {
+  auto planned = compile_options(options, resolved);
+  planned.reduce_statistics = [](std::span<double>) {};
+  return planned;
 }
 
 data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {

@@ -40,6 +40,8 @@ struct Job {
 /// The options that an engine of this run is compiled with (without the statistics hook, which is a rank's
 /// own).
 [[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved);
+/// The same for what looks ahead only: it reduces no statistics, but must be told that the run will.
+[[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved);
 
 /// The loader options of `rank`.
 [[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);

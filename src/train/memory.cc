@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <span>
 
 #include "base/error.h"
 #include "measure/environment.h"
@@ -31,10 +30,7 @@ std::int64_t process_bytes(const data::Source& source) {
 
 graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                            const data::Source& source, const Backend& backend) {
-  auto compile = compile_options(options, resolved);
-  compile.reduce_statistics = [](std::span<double>) {
-  };  // a plan reduces nothing, but must be told that a run would
-  graph::MemoryPlan plan = backend.plan(graph, compile);
+  graph::MemoryPlan plan = backend.plan(graph, planning_options(options, resolved));
   for (auto& line : plan.lines) line.bytes *= resolved.local_workers;
   plan.lines.push_back(
       {"loader", resolved.local_workers * data::Loader::planned_bytes(source.train->format(),

@@ -93,7 +93,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   require_memory(options, resolved, graph, source, backend, circumstances, plan);
   std::string found;  // measured only for what fits; the plan then is that of the kernels found
   if (backend.prepare) {
-    found = backend.prepare(graph, compile_options(options, resolved));
+    found = backend.prepare(graph, planning_options(options, resolved));
     plan = plan_run(options, resolved, graph, source, backend);
     require_memory(options, resolved, graph, source, backend, circumstances, plan);
   }

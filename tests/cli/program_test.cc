@@ -228,6 +228,16 @@ TEST(Program, MeasuresItsKernelsOnceAndNotForShards) {
   EXPECT_EQ(notes("second", {}).find("kernels: measured in "), std::string::npos);
 }
 
+TEST(Program, EveryBatchNormModeTrains) {
+  for (const char* mode : {"local", "sync", "ghost:4"}) {
+    const Folder folder;
+    const auto outcome = run_program(
+        training({"--steps", "2", "--workers", "2", "--evaluate-every", "0", "--bn", mode, "--out", "o"}),
+        {.directory = folder.path(), .cache = "cache"});
+    EXPECT_EQ(outcome.code, 0) << mode << ": " << outcome.err;
+  }
+}
+
 TEST(Program, AStoppedSweepGoesOnWhereItWas) {
   const Folder folder;
   const Words words{"sweep",
