@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "data/prefetch.h"
 
 namespace paceline::data {
 namespace {
@@ -33,6 +32,7 @@ struct EvaluationBatches::Impl {
         .batch = slot_samples(options),
         .threads = options.threads,
         .prefetch = options.prefetch,
+        .crew = options.crew,
         .samples =
             [this](std::int64_t number) { return std::min(options.batch, options.end - first(number)); },
         .prepare =

@@ -12,6 +12,7 @@
 
 #include "data/augment.h"
 #include "data/dataset.h"
+#include "data/prefetch.h"
 
 namespace paceline::data {
 
@@ -25,8 +26,9 @@ struct EvaluationBatch {
 struct EvaluationOptions {
   std::int64_t begin = 0, end = 0;  ///< samples [begin, end) of the data set; may be empty
   std::int64_t batch = 0;           ///< samples of every batch but the last of a pass, which may be shorter
-  int threads = 1;
+  int threads = 1;                  ///< of its own; 0: the others of its crew prepare
   int prefetch = 2;
+  Crew* crew = nullptr;  ///< whose threads help one another; null: this object's alone
 };
 
 /// The part of `size` samples that `rank` of `world` evaluates, as [begin, end).

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/prefetch.h"
 
 namespace paceline::data {
 namespace {
@@ -36,6 +35,7 @@ struct Loader::Impl {
                   .batch = given.local_batch,
                   .threads = given.threads,
                   .prefetch = given.prefetch,
+                  .crew = given.crew,
                   .samples = [this](std::int64_t) { return options.local_batch; },
                   .prepare = [this](auto number, auto i, auto scratch,
                                     auto dst) { return prepare(number, i, scratch, dst); }}) {}
@@ -93,8 +93,10 @@ LoaderStatistics Loader::statistics() const {
   const auto counted = impl_->prefetch.statistics();
   return {.batches = counted.batches,
           .prepare_s = counted.prepare_s,
+          .processor_s = counted.processor_s,
           .wait_s = counted.wait_s,
-          .waits = counted.waits};
+          .waits = counted.waits,
+          .ready = counted.ready};
 }
 
 void Loader::wait_until_prepared() { impl_->prefetch.wait_until_prepared(); }

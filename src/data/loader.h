@@ -14,6 +14,7 @@
 
 #include "data/augment.h"
 #include "data/dataset.h"
+#include "data/prefetch.h"
 #include "data/sampler.h"
 
 namespace paceline::data {
@@ -33,6 +34,7 @@ struct LoaderOptions {
   std::int64_t first = 0;  ///< where this worker's part begins inside the global batch: rank * local_batch
   int threads = 1;         ///< preparing threads; results do not depend on it
   int prefetch = 2;        ///< batches prepared ahead; memory is (prefetch + 1) batches
+  Crew* crew = nullptr;    ///< whose threads help one another; null: this loader's alone
   std::int64_t start_epoch = 0;  ///< resume: begin here
   std::int64_t start_step = 0;
 };
@@ -40,10 +42,13 @@ struct LoaderOptions {
 /// What the loader did, for the record.
 struct LoaderStatistics {
   std::int64_t batches = 0;
-  double prepare_s =
-      0;  ///< summed over threads: time spent preparing; batches * local_batch / it = ceiling a thread
+  /// Time spent preparing, summed over the threads that did it; batches * local_batch / it = ceiling a
+  /// thread.
+  double prepare_s = 0;
+  double processor_s = 0;  ///< of it, on a processor; batches * local_batch / it = images/s a core
   double wait_s = 0;       ///< time next() waited for a batch that was not ready
   std::int64_t waits = 0;  ///< how many calls of next() waited
+  std::int64_t ready = 0;  ///< batches that stood ready, summed over the calls of next()
 };
 
 /// Threads  next() from one thread; exceptions of preparing threads (bad data) are thrown by next()

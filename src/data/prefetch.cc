@@ -4,50 +4,38 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
-#include <limits>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/processor_time.h"
 
 namespace paceline::data {
-namespace {
 
-// Samples that a thread takes at a time: small enough that threads share even a batch of 32, large enough
-// that taking the lock (about 0.1 us) is nothing beside preparing them (5 us each and more).
-constexpr std::int64_t kChunk = 16;
+/// One lock for all rings of a crew. A piece takes 80 us and more to prepare and 0.1 us to give out, so that
+/// 64 threads keep it busy for a tenth of the time.
+struct Crew::Impl {
+  mutable std::mutex mutex;
+  std::vector<Prefetch::Impl*> members;  ///< under the mutex
 
-struct Slot {
-  base::Buffer images;
-  std::vector<std::int32_t> labels;
-  std::int64_t samples = 0;
-  std::int64_t finished = 0;  ///< prepared or failed
-  // The first sample that could not be prepared: the same one for any number of threads.
-  std::int64_t failed_at = std::numeric_limits<std::int64_t>::max();
-  std::exception_ptr error;
+  [[nodiscard]] Prefetch::Impl* choose(Prefetch::Impl& home) const;
+  void call_all();
 };
 
-}  // namespace
-
 struct Prefetch::Impl {
-  Options options;
-  std::size_t image_values = 0;
-  std::vector<Slot> slots;
+  const Options options;
+  std::unique_ptr<Crew> alone;  ///< where no crew was given
+  Crew::Impl& crew;
 
-  mutable std::mutex mutex;
-  std::condition_variable room;   ///< a slot was handed back, or stopping
-  std::condition_variable ready;  ///< a batch was finished
-  // Under the mutex. Batch n lies in slot n % slots; batches [handed_back, handed_back + slots) may be
-  // filled.
-  std::int64_t handed_back = 0;
-  std::int64_t yielded = 0;      ///< batches [handed_back, yielded) are with the reader: one at most
-  std::int64_t work_batch = 0;   ///< the batch whose samples are being given out ...
-  std::int64_t work_sample = 0;  ///< ... and the next of them
-  bool waiting = false;
+  std::condition_variable room;   ///< for the threads of this ring: there may be work, here or elsewhere
+  std::condition_variable ready;  ///< for the reader, or who waits for the end: something was finished
+  // Under the crew's mutex.
+  Ring ring;
+  bool waiting = false;  ///< a call of next() is blocked
+  int under_way = 0;     ///< pieces of this ring that threads are at
   Statistics statistics;
 
   std::atomic<bool> stopping{false};
@@ -56,18 +44,15 @@ struct Prefetch::Impl {
                   ///< begin long after the constructor has returned
   std::vector<std::thread> threads;
 
-  explicit Impl(Options given) : options(std::move(given)) {
-    base::expects(options.batch >= 1 && options.threads >= 1 && options.prefetch >= 1,
-                  "batch, threads and prefetch are at least 1");
-    image_values = static_cast<std::size_t>(options.format.bytes());
-    slots.resize(static_cast<std::size_t>(options.prefetch) + 1);
-    for (auto& slot : slots) {
-      slot.images = base::Buffer(static_cast<std::size_t>(options.batch) * image_values * sizeof(float));
-      slot.labels.resize(static_cast<std::size_t>(options.batch));
-    }
-    open(0);
-    scratches.assign(static_cast<std::size_t>(options.threads), std::vector<std::uint8_t>(image_values));
-    threads.reserve(static_cast<std::size_t>(options.threads));
+  explicit Impl(Options given)
+      : options(checked(std::move(given))),
+        alone(options.crew == nullptr ? std::make_unique<Crew>() : nullptr),
+        crew(options.crew == nullptr ? *alone->impl_ : *options.crew->impl_),
+        ring(options.batch, options.format.bytes(), options.prefetch + 1, options.samples) {
+    scratches.assign(static_cast<std::size_t>(options.threads),
+                     std::vector<std::uint8_t>(static_cast<std::size_t>(options.format.bytes())));
+    threads.reserve(scratches.size());
+    join();
     try {
       for (auto& scratch : scratches) threads.emplace_back([this, &scratch] { work(scratch); });
     } catch (...) {  // the system refused a thread: the ones that run must not outlive this object
@@ -78,112 +63,131 @@ struct Prefetch::Impl {
 
   ~Impl() { stop(); }
 
+  static Options checked(Options options) {
+    base::expects(options.batch >= 1 && options.prefetch >= 1, "batch and prefetch are at least 1");
+    base::expects(options.threads >= (options.crew == nullptr ? 1 : 0), "somebody prepares the batches");
+    return options;
+  }
+
+  void join() {
+    const std::lock_guard lock(crew.mutex);
+    base::expects(crew.members.empty() || crew.members.front()->options.format == options.format,
+                  "a crew's images have one size: each thread has room for one");
+    crew.members.push_back(this);
+    call();
+  }
+
   void stop() {
     {
-      const std::lock_guard lock(mutex);
+      std::unique_lock lock(crew.mutex);
       stopping = true;
+      std::erase(crew.members, this);
+      room.notify_all();
+      ready.wait(lock, [&] { return under_way == 0; });
     }
-    room.notify_all();
     for (auto& thread : threads) thread.join();
   }
 
-  Slot& slot_of(std::int64_t number) { return slots[static_cast<std::size_t>(number) % slots.size()]; }
+  // What follows holds the crew's mutex, but for prepare().
 
-  /// Makes the slot of batch `number` empty, for that batch. Under the mutex.
-  void open(std::int64_t number) {
-    Slot& slot = slot_of(number);
-    slot.samples = options.samples(number);
-    base::expects(slot.samples >= 1 && slot.samples <= options.batch, "1 <= samples of a batch <= batch");
-    slot.finished = 0;
-    slot.failed_at = std::numeric_limits<std::int64_t>::max();
-    slot.error = nullptr;
-  }
+  /// The reader waits for a piece that nobody has taken.
+  [[nodiscard]] bool is_urgent() const { return waiting && ring.lacks_next(); }
 
-  [[nodiscard]] bool has_room() const {
-    return work_batch < handed_back + static_cast<std::int64_t>(slots.size());
+  /// There is room: for its own threads, which wake up anyway once a step, and who then find this ring full
+  /// look at the others'.
+  void call() {
+    if (options.threads > 0)
+      room.notify_all();
+    else
+      crew.call_all();
   }
 
   void work(std::vector<std::uint8_t>& scratch) {
-    std::unique_lock lock(mutex);
+    std::unique_lock lock(crew.mutex);
     while (true) {
-      room.wait(lock, [&] { return stopping || has_room(); });
+      Impl* target = nullptr;
+      room.wait(lock, [&] { return stopping || (target = crew.choose(*this)) != nullptr; });
       if (stopping) return;
-      const std::int64_t number = work_batch;
-      Slot& slot = slot_of(number);
-      const std::int64_t begin = work_sample;
-      const std::int64_t end = std::min(begin + kChunk, slot.samples);
-      work_sample = end;
-      if (end == slot.samples) {
-        ++work_batch;
-        work_sample = 0;
-        // The next slot is opened by whoever makes it available: here if it is free, else by next().
-        if (has_room()) open(work_batch);
-      }
-      lock.unlock();
+      target->work_on_piece(lock, scratch);
+    }
+  }
 
-      const auto started = base::Clock::now();
-      std::exception_ptr error;
-      std::int64_t i = begin;
-      try {
-        for (; i < end && !stopping.load(std::memory_order_relaxed); ++i) {
-          const auto at = static_cast<std::size_t>(i);
-          slot.labels[at] = options.prepare(number, i, scratch,
-                                            slot.images.as<float>().subspan(at * image_values, image_values));
-        }
-      } catch (...) {
-        error = std::current_exception();
-      }
-      const double spent = base::seconds_since(started);
+  /// Unlocks meanwhile. Afterwards this object may be gone, unless the caller is one of its own threads.
+  void work_on_piece(std::unique_lock<std::mutex>& lock, std::span<std::uint8_t> scratch) {
+    const Ring::Piece piece = ring.take();
+    ++under_way;
+    lock.unlock();
+    const auto started = base::Clock::now();
+    const double processor_before = base::thread_processor_s();
+    std::int64_t at = piece.begin;
+    const std::exception_ptr error = prepare(piece, at, scratch);
+    const double processor_s = base::thread_processor_s() - processor_before;
+    const double spent = base::seconds_since(started);
+    lock.lock();
+    statistics.prepare_s += spent;
+    statistics.processor_s += processor_s;
+    --under_way;
+    if (ring.finish(piece, at, error) || stopping) ready.notify_all();
+  }
 
-      lock.lock();
-      statistics.prepare_s += spent;
-      if (error && i < slot.failed_at) {
-        slot.failed_at = i;
-        slot.error = error;
-      }
-      slot.finished += end - begin;
-      if (slot.finished == slot.samples) ready.notify_all();
+  /// Prepares the samples of `piece`; `at` is left where it ended. What went wrong, or null.
+  std::exception_ptr prepare(const Ring::Piece& piece, std::int64_t& at, std::span<std::uint8_t> scratch) {
+    try {
+      for (; at < piece.end && !stopping.load(std::memory_order_relaxed); ++at)
+        ring.label(piece.number, at) =
+            options.prepare(piece.number, at, scratch, ring.image(piece.number, at));
+      return nullptr;
+    } catch (...) {
+      return std::current_exception();
     }
   }
 
   View next() {
-    std::unique_lock lock(mutex);
-    if (yielded > handed_back) {
-      const bool was_full = !has_room();
-      ++handed_back;
-      if (was_full) {
-        open(work_batch);
-        room.notify_all();
-      }
-    }
-    Slot& slot = slot_of(yielded);
-    const auto is_finished = [&] { return yielded < work_batch && slot.finished == slot.samples; };
-    if (!is_finished()) {
-      ++statistics.waits;
-      waiting = true;
-      const auto started = base::Clock::now();
-      ready.wait(lock, is_finished);
-      statistics.wait_s += base::seconds_since(started);
-      waiting = false;
-    }
-    if (slot.error) std::rethrow_exception(slot.error);
+    std::unique_lock lock(crew.mutex);
+    if (ring.take_back()) call();
+    const std::int64_t found = ring.ready();
+    if (found == 0) wait(lock);
+    View view = ring.yield();
+    statistics.ready += std::min<std::int64_t>(found, options.prefetch);
     ++statistics.batches;
-    const std::int64_t number = yielded++;
-    const auto samples = static_cast<std::size_t>(slot.samples);
-    return {number, slot.images.as<float>().first(samples * image_values),
-            std::span(slot.labels).first(samples)};
+    return view;
+  }
+
+  void wait(std::unique_lock<std::mutex>& lock) {
+    ++statistics.waits;
+    waiting = true;
+    if (is_urgent()) crew.call_all();
+    const auto started = base::Clock::now();
+    ready.wait(lock, [&] { return ring.ready() > 0; });
+    statistics.wait_s += base::seconds_since(started);
+    waiting = false;
   }
 
   void wait_until_prepared() {
-    std::unique_lock lock(mutex);
-    ready.wait(lock, [&] {
-      if (has_room()) return false;
-      for (std::int64_t n = yielded; n < work_batch; ++n)
-        if (slot_of(n).finished != slot_of(n).samples) return false;
-      return true;
-    });
+    std::unique_lock lock(crew.mutex);
+    if (ring.has_room()) call();
+    ready.wait(lock, [&] { return ring.is_full(); });
   }
 };
+
+/// Whose piece a thread of `home` takes next; null: there is nothing to do.
+Prefetch::Impl* Crew::Impl::choose(Prefetch::Impl& home) const {
+  if (home.is_urgent()) return &home;
+  Prefetch::Impl* emptiest = nullptr;
+  for (Prefetch::Impl* member : members) {
+    if (member->is_urgent()) return member;
+    if (member->ring.has_room() && (emptiest == nullptr || member->ring.ahead() < emptiest->ring.ahead()))
+      emptiest = member;
+  }
+  return home.ring.has_room() ? &home : emptiest;
+}
+
+void Crew::Impl::call_all() {
+  for (Prefetch::Impl* member : members) member->room.notify_all();
+}
+
+Crew::Crew() : impl_(std::make_unique<Impl>()) {}
+Crew::~Crew() { base::expects(impl_->members.empty(), "a crew outlives its rings"); }
 
 Prefetch::Prefetch(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Prefetch::~Prefetch() = default;
@@ -192,12 +196,12 @@ Prefetch::View Prefetch::next() { return impl_->next(); }
 void Prefetch::wait_until_prepared() { impl_->wait_until_prepared(); }
 
 bool Prefetch::is_waiting() const {
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(impl_->crew.mutex);
   return impl_->waiting;
 }
 
 Prefetch::Statistics Prefetch::statistics() const {
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(impl_->crew.mutex);
   return impl_->statistics;
 }
 

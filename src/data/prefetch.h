@@ -1,11 +1,16 @@
 #pragma once
 
-/// The ring of prepared batches behind Loader and EvaluationBatches: threads fill slots ahead of one reader.
+/// The prepared batches behind Loader and EvaluationBatches: threads fill a ring ahead of one reader.
 ///
 /// Batches are numbered 0, 1, 2, ... without end and are yielded in that order. What stands in batch n is a
-/// pure function that the owner hands in, so the number of threads cannot change it: they share the samples
-/// of a batch in chunks. All memory is taken once, in the constructor: prefetch + 1 slots (one is being
-/// read).
+/// pure function that the owner hands in, so neither the number of threads nor who prepares which sample can
+/// change it: they share a batch in pieces (ring.h). All memory is taken once, in the constructor: prefetch +
+/// 1 slots (one is being read).
+///
+/// **A crew** is all the threads of a process's workers. Each Prefetch brings threads of its own, which stay
+/// on the cores of the worker that made them. They fill their own ring first; while it is full they prepare
+/// pieces of the crew's other rings, and a ring whose reader waits comes before all else. So none rests while
+/// a worker waits, however unevenly images and cores are dealt out (docs/decisions/loader-crew.md).
 ///
 /// Threads  next() and wait_until_prepared() from one thread; the rest from any
 
@@ -15,16 +20,32 @@
 #include <span>
 
 #include "data/dataset.h"
+#include "data/ring.h"
 
 namespace paceline::data {
+
+/// Outlives every Prefetch that belongs to it. Threads  any
+class Crew {
+ public:
+  Crew();
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+ private:
+  friend class Prefetch;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 class Prefetch {
  public:
   struct Options {
-    ImageFormat format;
+    ImageFormat format;      ///< the same for all of a crew
     std::int64_t batch = 0;  ///< the most samples in a batch
-    int threads = 1;
+    int threads = 1;         ///< of its own; 0: the others of its crew do the work
     int prefetch = 2;
+    Crew* crew = nullptr;  ///< null: its threads serve nobody else
     /// How many samples batch `number` has, 1 .. batch.
     std::function<std::int64_t(std::int64_t number)> samples;
     /// Prepares sample `i` of batch `number`: writes `dst` float [H][W][C], returns the label. `scratch` has
@@ -34,21 +55,21 @@ class Prefetch {
         prepare;
   };
 
-  struct View {
-    std::int64_t number = 0;
-    std::span<const float> images;
-    std::span<const std::int32_t> labels;
-  };
+  using View = Ring::View;
 
   struct Statistics {
     std::int64_t batches = 0;  ///< yielded
     std::int64_t waits = 0;    ///< calls of next() that found their batch unfinished
-    double prepare_s = 0;
+    std::int64_t ready = 0;    ///< batches that calls of next() found ready, `prefetch` at most, summed up
+    double prepare_s = 0;      ///< spent on this ring's batches, summed over whoever prepared them
+    double processor_s = 0;    ///< of it, on a processor: the rest, its thread was not running
     double wait_s = 0;
   };
 
   explicit Prefetch(Options options);
-  ~Prefetch();  ///< stops the threads after the sample each is at
+  /// Stops the work on this ring after the sample that each thread is at; its own threads first finish the
+  /// piece of another ring that they help with.
+  ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
@@ -65,6 +86,7 @@ class Prefetch {
                                                   int prefetch);
 
  private:
+  friend class Crew;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -29,8 +29,13 @@ struct RankRecord {
   double transfer_s = 0;        ///< of it: moving bytes (shortest duration over ranks of the same collective)
   double late_peer_s = 0;       ///< of it: waiting for a later rank (the rest)
   std::vector<double> step_s;   ///< each step of the window
-  double loader_prepare_s = 0;  ///< summed over loader threads
+  double loader_prepare_s = 0;  ///< of this rank's batches, summed over the threads that prepared them
   int loader_threads = 0;
+  // Empty in records of before these keys.
+  std::optional<double> loader_processor_s = {};  ///< of loader_prepare_s, on a processor
+  std::optional<std::int64_t> loader_waits = {};  ///< steps that found no batch ready
+  std::optional<double> loader_ready = {};        ///< batches that stood ready when a step asked, mean
+  std::optional<std::int64_t> loader_queue = {};  ///< the most of them that there can be
 };
 
 /// One bucket's all-reduce over the window, this rank 0's view with the minimum over ranks as transfer.

@@ -49,6 +49,10 @@ void fields(A& archive, In<A, RankRecord>& value) {
   archive("late_peer_s", value.late_peer_s);
   archive("loader_prepare_s", value.loader_prepare_s);
   archive("loader_threads", value.loader_threads);
+  archive("loader_processor_s", value.loader_processor_s);
+  archive("loader_waits", value.loader_waits);
+  archive("loader_ready", value.loader_ready);
+  archive("loader_queue", value.loader_queue);
   archive("step_s", value.step_s);
 }
 

@@ -15,7 +15,7 @@ double hit_rate(const engine::LossSums& sums) {
 data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int rank,
                                            int world) {
   const auto part = data::evaluation_part(test_samples, rank, world);
-  return {.begin = part.begin, .end = part.end, .batch = batch};
+  return {.begin = part.begin, .end = part.end, .batch = batch, .threads = 0};
 }
 
 engine::LossSums evaluate(data::EvaluationBatches& batches, engine::Engine& engine,
@@ -38,10 +38,12 @@ engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& 
 
 engine::LossSums Evaluator::evaluate_on(const data::Dataset& set,
                                         std::optional<data::EvaluationBatches>& batches) {
-  if (!batches)
-    batches.emplace(set, augment_,
-                    evaluation_options(set.size(), job_.resolved.engine_batch, communicator_.rank(),
-                                       communicator_.size()));
+  if (!batches) {
+    auto options = evaluation_options(set.size(), job_.resolved.engine_batch, communicator_.rank(),
+                                      communicator_.size());
+    options.crew = &job_.crew;
+    batches.emplace(set, augment_, options);
+  }
   return train::evaluate(*batches, engine_, communicator_);
 }
 

@@ -13,7 +13,8 @@
 
 namespace paceline::train {
 
-/// The loader options of `rank`'s part of the test set.
+/// The loader options of `rank`'s part of the test set. It brings no threads: those of the training loaders
+/// have nothing else to do meanwhile.
 [[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
                                                          int rank, int world);
 

@@ -10,15 +10,22 @@
 namespace paceline::train {
 namespace {
 
-constexpr std::size_t kHost = 8;     ///< doubles' worth of a host's name
-constexpr std::size_t kFigures = 6;  ///< besides phases, host, cores and steps
+constexpr std::size_t kHost = 8;      ///< doubles' worth of a host's name
+constexpr std::size_t kFigures = 10;  ///< besides phases, host, cores and steps
 
 /// One rank's record as numbers, all of the same length on every rank: `cores` is filled up with -1. Whole
 /// numbers this small are exact in double.
 std::vector<double> pack(const measure::RankRecord& rank, std::size_t cores) {
-  std::vector<double> numbers{rank.wall_s,           rank.communication_s,
-                              rank.transfer_s,       rank.late_peer_s,
-                              rank.loader_prepare_s, static_cast<double>(rank.loader_threads)};
+  std::vector<double> numbers{rank.wall_s,
+                              rank.communication_s,
+                              rank.transfer_s,
+                              rank.late_peer_s,
+                              rank.loader_prepare_s,
+                              static_cast<double>(rank.loader_threads),
+                              rank.loader_processor_s.value_or(0),
+                              static_cast<double>(rank.loader_waits.value_or(0)),
+                              rank.loader_ready.value_or(0),
+                              static_cast<double>(rank.loader_queue.value_or(0))};
   numbers.insert(numbers.end(), rank.phases.begin(), rank.phases.end());
   std::array<double, kHost> host{};
   const auto name = rank.host.value_or("");
@@ -38,6 +45,10 @@ measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, i
   rank.late_peer_s = numbers[3];
   rank.loader_prepare_s = numbers[4];
   rank.loader_threads = static_cast<int>(numbers[5]);
+  rank.loader_processor_s = numbers[6];
+  rank.loader_waits = static_cast<std::int64_t>(numbers[7]);
+  rank.loader_ready = numbers[8];
+  rank.loader_queue = static_cast<std::int64_t>(numbers[9]);
   auto rest = numbers.subspan(kFigures);
   std::copy_n(rest.begin(), measure::kPhases, rank.phases.begin());
   rest = rest.subspan(measure::kPhases);

@@ -32,6 +32,7 @@ struct Job {
   std::vector<std::vector<int>> cores;      ///< [worker of this process]: to bind to; empty: nobody is bound
   base::TimePoint started;                  ///< of the command
   std::atomic<std::int64_t>& updates_done;  ///< written by rank 0
+  data::Crew& crew;                         ///< the threads that prepare batches, of all workers here
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
   /// behind.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;

@@ -104,6 +104,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   if (!earlier.note.empty()) record.notes.push_back(earlier.note);
   if (resume) record.notes.insert(record.notes.end(), resume->notes.begin(), resume->notes.end());
   std::atomic<std::int64_t> updates_done{0};
+  data::Crew crew;
   Job job{.options = options,
           .resolved = resolved,
           .graph = graph,
@@ -115,6 +116,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .cores = {},
           .started = options.started,
           .updates_done = updates_done,
+          .crew = crew,
           .keep = {}};
   if (options.pin) {
     // Processes that share their cores plan for all of them and take their own part.

@@ -137,6 +137,7 @@ class Worker {
     auto options = loader_options(job_.options, job_.resolved, communicator_.rank());
     options.start_epoch = counters_.epoch;
     options.start_step = counters_.step;
+    options.crew = &job_.crew;
     const auto& train = *job_.source.train;
     augment_.emplace(train.format(), augment_options(job_));
     loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
@@ -170,8 +171,20 @@ class Worker {
                        .bytes_sent = traffic.bytes_sent - traffic_before_.bytes_sent,
                        .bytes_received = traffic.bytes_received - traffic_before_.bytes_received};
     result_.window_steps = static_cast<std::int64_t>(result_.rank.step_s.size());
-    result_.rank.loader_prepare_s = loader_->statistics().prepare_s - loader_before_.prepare_s;
-    result_.rank.loader_threads = job_.options.loader_threads;
+    describe_loader();
+  }
+
+  void describe_loader() {
+    const auto now = loader_->statistics();
+    auto& rank = result_.rank;
+    rank.loader_prepare_s = now.prepare_s - loader_before_.prepare_s;
+    rank.loader_threads = job_.options.loader_threads;
+    rank.loader_processor_s = now.processor_s - loader_before_.processor_s;
+    rank.loader_waits = now.waits - loader_before_.waits;
+    rank.loader_queue = loader_options(job_.options, job_.resolved, communicator_.rank()).prefetch;
+    if (const auto batches = now.batches - loader_before_.batches; batches > 0)
+      rank.loader_ready =
+          static_cast<double>(now.ready - loader_before_.ready) / static_cast<double>(batches);
   }
 
   /// Processor time at rank 0's host that went to no process of this run.

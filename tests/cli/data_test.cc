@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "data/get/server.h"
+#include "data/image/pictures.h"
 #include "measure/record.h"
 #include "program.h"
 
@@ -94,6 +95,71 @@ TEST_F(Images, PackedGiveTheSameTraining) {
   EXPECT_EQ(checkpoint("folder:pixels.tar", "3", {"--loader-threads", "3"}), folder);
   EXPECT_EQ(run({"data", "pack", "synthetic", "x.tar"}).code, 2);
   EXPECT_EQ(run({"data", "pack", "folder:images", "no/such/folder.tar"}).code, 3);
+}
+
+TEST_F(Images, GiveTheSameBitsForAnyWorkersAndLoaderThreads) {
+  const auto checkpoint = [&](const char* workers, const char* loader_threads) {
+    const std::string out = std::string("w") + workers + "t" + loader_threads;
+    const auto outcome = run({"train",
+                              "--model",
+                              "resnet8-cifar",
+                              "--data",
+                              "folder:images,size=16,crop-area=0.3,jitter=0.3",
+                              "--global-batch",
+                              "8",
+                              "--shard",
+                              "2",
+                              "--workers",
+                              workers,
+                              "--loader-threads",
+                              loader_threads,
+                              "--epochs",
+                              "1",
+                              "--threads",
+                              "1",
+                              "--no-pin",
+                              "--out",
+                              out});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return base::read_file(folder_.path() / out / "checkpoint-00000004.safetensors");
+  };
+  const auto one = checkpoint("1", "1");
+  EXPECT_EQ(checkpoint("2", "3"), one);
+  EXPECT_EQ(checkpoint("4", "2"), one);
+}
+
+// JPEGs of half a million pixels of noise for a network of one layer that sees 8x8 of them: 50 ms of
+// work for the loader in a step that takes far below a millisecond.
+TEST_F(Images, TooLargeForTheStepsAreCalledTheLimit) {
+  constexpr int kSide = 700;
+  unsigned noise = 1;
+  const auto pixels = data::painted(kSide, kSide, [&](int, int) {
+    noise = noise * 1664525u + 1013904223u;
+    return data::Rgb{static_cast<std::uint8_t>(noise >> 24), static_cast<std::uint8_t>(noise >> 16), 0};
+  });
+  const auto bytes = data::jpeg(pixels);
+  const std::string file(bytes.begin(), bytes.end());
+  for (const char* name : {"a", "b"})
+    for (int i = 0; i < 4; ++i) {
+      const std::string folder = std::string("large/train/") + name;
+      std::filesystem::create_directories(folder_.path() / folder);
+      folder_.write(folder + "/" + std::to_string(i) + ".jpg", file);
+    }
+  folder_.write("one-layer.toml",
+                "name = \"one-layer\"\n[[layer]]\nop = \"global_average_pool\"\n[[layer]]\nop = \"dense\"\n"
+                "name = \"fc\"\nfeatures = \"classes\"\n");
+  const auto outcome =
+      run({"train", "--model", "one-layer.toml", "--data", "folder:large,size=8", "--local-batch", "6",
+           "--steps", "12", "--threads", "1", "--no-pin", "--evaluate-every", "0", "--out", "slow"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto rank = record("slow").ranks.at(0);
+  EXPECT_GT(rank.loader_waits.value_or(0), 6);
+  EXPECT_LT(rank.loader_ready.value_or(2), 1);
+  EXPECT_EQ(rank.loader_queue, 2);
+  EXPECT_GT(rank.loader_processor_s.value_or(0), 0);
+  const auto report = run({"report", "slow"});
+  EXPECT_THAT(report.out, AllOf(HasSubstr("The loader is a limit"), HasSubstr("--loader-threads"),
+                                HasSubstr("paceline data pack --decoded")));
 }
 
 TEST_F(Images, AValidationPartChoosesTheEpoch) {

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
+#include "base/clock.h"
 #include "fakes.h"
 
 namespace paceline::data {
@@ -73,6 +76,7 @@ TEST(Prefetch, CountsNoWaitForABatchThatIsReady) {
   EXPECT_EQ(statistics.waits, 0);
   EXPECT_EQ(statistics.wait_s, 0);
   EXPECT_GT(statistics.prepare_s, 0);
+  EXPECT_GT(statistics.processor_s, 0);
 }
 
 // The preparing thread goes on only once the reader is seen to wait, so the wait cannot be missed.
@@ -135,6 +139,132 @@ TEST(Prefetch, StopsWithinABatch) {
 
 TEST(Prefetch, StopsBeforeAnythingWasAskedFor) {
   for (int i = 0; i < 200; ++i) const Prefetch prefetch(numbered(3, 3, 2));
+}
+
+/// Spins until `done` holds; false after ten seconds.
+template <typename Condition>
+bool comes_true(Condition done) {
+  for (const auto begin = base::Clock::now(); base::seconds_since(begin) < 10; std::this_thread::yield())
+    if (done()) return true;
+  return false;
+}
+
+// The one thread of the first ring is held at its first sample until somebody has prepared the ring's
+// second piece: only a thread of the second ring can.
+TEST(Crew, AThreadWhoseOwnRingIsFullHelpsAnother) {
+  Crew crew;
+  std::atomic<bool> helped = false;
+  auto slow = numbered(32, 1, 1);
+  slow.crew = &crew;
+  slow.samples = [](std::int64_t) { return 32; };
+  slow.prepare = [&](std::int64_t number, std::int64_t i, auto, auto) {
+    if (number == 0 && i == 16) helped = true;
+    if (number == 0 && i == 0) {
+      EXPECT_TRUE(comes_true([&] { return helped.load(); })) << "nobody helped";
+    }
+    return 0;
+  };
+  auto fast = numbered(4, 1, 1);
+  fast.crew = &crew;
+  const Prefetch other(fast);
+  Prefetch held(slow);
+  EXPECT_EQ(held.next().number, 0);
+}
+
+// The helper is at the first of eight batches of its own when the other's reader begins to wait.
+TEST(Crew, AWaitingReaderGoesBeforeRoomAtHome) {
+  Crew crew;
+  std::atomic<Prefetch*> shared = nullptr;
+  const auto until_it_waits = [&] {
+    EXPECT_TRUE(comes_true([&] { return shared.load() != nullptr && shared.load()->is_waiting(); }));
+  };
+  std::atomic<bool> helped = false;
+  std::atomic<int> more_at_home = 0;
+  auto slow = numbered(32, 1, 1);
+  slow.crew = &crew;
+  slow.samples = [](std::int64_t) { return 32; };
+  slow.prepare = [&](std::int64_t number, std::int64_t i, auto, auto) {
+    if (number == 0 && i == 16) {
+      EXPECT_EQ(more_at_home, 0);
+      helped = true;
+    }
+    if (number == 0 && i == 0) {
+      until_it_waits();
+      EXPECT_TRUE(comes_true([&] { return helped.load(); })) << "the waiting reader was left alone";
+    }
+    return 0;
+  };
+  auto busy = numbered(16, 1, 7);
+  busy.crew = &crew;
+  busy.samples = [](std::int64_t) { return 16; };
+  busy.prepare = [&](std::int64_t number, std::int64_t i, auto, auto) {
+    if (number == 0 && i == 0) until_it_waits();
+    if (number > 0) ++more_at_home;
+    return 0;
+  };
+  const Prefetch home(busy);
+  Prefetch held(slow);
+  shared = &held;
+  EXPECT_EQ(held.next().number, 0);
+}
+
+TEST(Crew, WorksForARingWithoutThreads) {
+  Crew crew;
+  auto idle = numbered(4, 2, 1);
+  idle.crew = &crew;
+  const Prefetch other(idle);
+  auto without = numbered(50, 0, 2);
+  without.crew = &crew;
+  Prefetch prefetch(without);
+  prefetch.wait_until_prepared();
+  for (std::int64_t n = 0; n < 60; ++n) {
+    const auto view = prefetch.next();
+    ASSERT_EQ(view.number, n);
+    for (std::size_t i = 0; i < view.labels.size(); ++i)
+      ASSERT_EQ(view.labels[i], 1000 * n + static_cast<std::int64_t>(i));
+  }
+}
+
+// Rings that come, go early and fail while others' threads are at their pieces; every batch is still whole.
+TEST(Crew, GivesEveryReaderItsOwnBatchesWhoeverPreparesThem) {
+  for (const int threads : {1, 3}) {
+    Crew crew;
+    std::vector<std::jthread> readers;
+    for (int reader = 0; reader < 6; ++reader)
+      readers.emplace_back([&, reader] {
+        for (int turn = 0; turn < 5; ++turn) {
+          auto options = numbered(40, threads, 1 + reader % 3);
+          options.crew = &crew;
+          options.prepare = [reader](std::int64_t number, std::int64_t i, auto, std::span<float> dst) {
+            if (reader == 5 && number == 7) throw std::runtime_error("bad");
+            for (auto& value : dst) value = static_cast<float>(reader);
+            return static_cast<std::int32_t>(1000 * number + i);
+          };
+          Prefetch prefetch(options);
+          for (std::int64_t n = 0; n < 40; ++n) {
+            if (reader == 5 && n == 7) {
+              EXPECT_THROW((void)prefetch.next(), std::runtime_error);
+              break;
+            }
+            const auto view = prefetch.next();
+            ASSERT_EQ(view.number, n);
+            for (std::size_t i = 0; i < view.labels.size(); ++i) {
+              ASSERT_EQ(view.labels[i], 1000 * n + static_cast<std::int64_t>(i));
+              ASSERT_EQ(view.images[4 * i + 3], static_cast<float>(reader));
+            }
+          }
+        }
+      });
+  }
+}
+
+TEST(Prefetch, CountsHowManyBatchesStoodReady) {
+  Prefetch prefetch(numbered(8, 2, 3));
+  for (int i = 0; i < 10; ++i) {
+    prefetch.wait_until_prepared();
+    (void)prefetch.next();
+  }
+  EXPECT_EQ(prefetch.statistics().ready, 10 * 3);
 }
 
 TEST(Prefetch, PlansTheMemoryOfItsSlots) {

@@ -122,6 +122,10 @@ inline measure::Record make_record(const Run& run) {
     for (const double factor : run.jitter) one.step_s.push_back(factor * run.step());
     one.loader_prepare_s = static_cast<double>(record.window.samples) / run.workers / 4400.0;
     one.loader_threads = 1;
+    one.loader_processor_s = one.loader_prepare_s / 1.1;
+    one.loader_ready = 1.75;
+    one.loader_waits = 0;
+    one.loader_queue = 2;
     record.ranks.push_back(std::move(one));
   }
 

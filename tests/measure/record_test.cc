@@ -75,7 +75,11 @@ Record filled() {
                    .late_peer_s = 0.05,
                    .step_s = {0.1, 0.2, 0.3},
                    .loader_prepare_s = 0.9,
-                   .loader_threads = 1 + rank};
+                   .loader_threads = 1 + rank,
+                   .loader_processor_s = 0.7,
+                   .loader_waits = 3,
+                   .loader_ready = 1.5,
+                   .loader_queue = 2};
     for (std::size_t i = 0; i < kPhases; ++i) one.phases[i] = 0.01 * static_cast<double>(i + 1);
     r.ranks.push_back(one);
   }
@@ -110,6 +114,10 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   EXPECT_EQ(back.ranks[1].cores, filled().ranks[1].cores);
   EXPECT_EQ(back.ranks[1].step_s, filled().ranks[1].step_s);
   EXPECT_EQ(back.ranks[1].loader_threads, 2);
+  EXPECT_EQ(back.ranks[1].loader_processor_s, 0.7);
+  EXPECT_EQ(back.ranks[1].loader_waits, 3);
+  EXPECT_EQ(back.ranks[1].loader_ready, 1.5);
+  EXPECT_EQ(back.ranks[1].loader_queue, 2);
   EXPECT_EQ(back.buckets[0].duration_s, filled().buckets[0].duration_s);
   EXPECT_EQ(back.epochs[0].test_accuracy, 0.55);
   EXPECT_EQ(back.steps[1].loss, 2.2);

@@ -247,6 +247,48 @@ TEST(Summary, SaysThatTheLoaderWasFastEnough) {
   EXPECT_THAT(text, Not(HasSubstr("The loader is a limit")));
 }
 
+TEST(Summary, SaysThatTheLoaderIsTheLimitAndWhatToDo) {
+  // 3,657 images/s are used, 5,120 would be, a thread prepares 4,400: two threads would do 1.5 times that.
+  const auto record = make_record({.kind = "train",
+                                   .scaling = "",
+                                   .forward = 0.0125,
+                                   .backward = 0.0125,
+                                   .update = 0,
+                                   .data_wait = 0.01,
+                                   .copy = 0,
+                                   .other = 0,
+                                   .jitter = {1, 1, 1}});
+  const std::string text = text_of({record});
+  EXPECT_THAT(text, HasSubstr("The loader is a limit: steps wait for data 28.6 % of their time; the loaders "
+                              "could give 4,400 images/s, the steps would take 5,120. --loader-threads 2 (it "
+                              "is 1) where cores are idle"));
+}
+
+// Mistake 4: a loader of 4,400 images/s feeds steps that could take 6,400, whatever the number of workers.
+TEST(Residual, OfABaselineThatWaitsForDataIsDeniedTheWordCommunication) {
+  const double wait = 128 / 4400.0 - 0.020;
+  golden::Run run{
+      .forward = 0.008, .backward = 0.011, .update = 0.001, .data_wait = wait, .copy = 0, .other = 0};
+  run.jitter = {1, 1, 1};
+  const auto one = make_record(run);
+  run.workers = 2;
+  run.data_wait += 128 / 4400.0;
+  const std::string text = text_of({one, make_record(run)});
+  EXPECT_THAT(text, HasSubstr("data-bound: the baseline at batch 128 waits for data 31.2 % of its step, its "
+                              "loader could give 4,400 images/s; the residual must not be called "
+                              "communication."));
+  EXPECT_THAT(text, HasSubstr("| the limit"));
+}
+
+// Mistake 14: four GPUs were slower than several before, and nobody said so.
+TEST(Scaling, NeverLeavesASlowdownUnsaid) {
+  const std::vector<Record> records{
+      make_record({.forward = 0.2, .backward = 0.2, .jitter = {1, 1, 1}}),
+      make_record({.workers = 2, .forward = 0.2, .backward = 0.25, .jitter = {1, 1, 1}}),
+      make_record({.workers = 4, .forward = 0.8, .backward = 0.8, .jitter = {1, 1, 1}})};
+  EXPECT_THAT(text_of(records), HasSubstr("4 workers are slower than 2 at local batch 128: "));
+}
+
 TEST(Summary, SaysThatAKneeIsNotDecided) {
   std::vector<Record> records;
   for (const double slow : {0.5, 1.0, 2.0})

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "report/sections/loader.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -273,6 +274,7 @@ std::optional<Section> breakdown_section(const Conclusions& conclusions) {
     section.blocks.push_back(ledger_plot("ledger-plot", "The ledger of a step", singles));
   }
   if (section.blocks.empty()) return std::nullopt;
+  if (auto table = loader_table(conclusions)) section.blocks.push_back(std::move(*table));
   return section;
 }
 

@@ -7,6 +7,7 @@
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
+#include "analysis/loader.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -178,14 +179,18 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
         "images/s, {} were used.",
         duration(mean.data_wait), number(ledger.loader_images_per_s),
         number(static_cast<double>(cell->global_batch) / total))));
-  if (analysis::is_data_bound(ledger))
-    blocks.push_back(warning(fmt::format(
-        "The loader is a limit: steps wait for data {} of their time; the loaders could give {} images/s. "
-        "More "
-        "--loader-threads where cores are idle, images packed as pixels (paceline data pack --decoded), or a "
-        "smaller size make it faster.",
-        percent(mean.data_wait / total),
-        ledger.loader_images_per_s > 0 ? number(ledger.loader_images_per_s) : "an unknown number of")));
+  if (!analysis::is_data_bound(ledger)) return;
+  const auto loader = analysis::loader_use(ledger);
+  blocks.push_back(warning(fmt::format(
+      "The loader is a limit: steps wait for data {} of their time; the loaders could give {} images/s, the "
+      "steps would take {}. {} where cores are idle, images packed as pixels (paceline data pack "
+      "--decoded), or a smaller size make it faster.",
+      percent(mean.data_wait / total),
+      ledger.loader_images_per_s > 0 ? number(ledger.loader_images_per_s) : "an unknown number of",
+      number(loader.wanted_images_per_s),
+      loader.threads_wanted > 0
+          ? fmt::format("--loader-threads {} (it is {})", loader.threads_wanted, loader.threads_per_worker)
+          : "More --loader-threads")));
 }
 
 void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) {

@@ -1,0 +1,15 @@
+#pragma once
+
+/// The loaders of all measured cells: what they gave and could have given.
+
+#include <optional>
+
+#include "report/conclusions.h"
+#include "report/document.h"
+
+namespace paceline::report {
+
+/// Nothing where no record knows enough of its loaders.
+[[nodiscard]] std::optional<Table> loader_table(const Conclusions& conclusions);
+
+}  // namespace paceline::report
