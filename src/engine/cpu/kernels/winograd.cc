@@ -9,6 +9,10 @@
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
 #include <immintrin.h>
+#if defined(__clang__)  // knows no GCC target; the fuzz targets are built with it
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), \
+                             apply_to = function)
+#endif
 
 namespace paceline::engine::cpu::winograd {
 namespace {
@@ -261,6 +265,9 @@ void transform_filter_gradients(const float* m, std::int64_t stride, float* taps
 }
 
 }  // namespace paceline::engine::cpu::winograd
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
 #pragma GCC pop_options
 
 namespace paceline::engine::cpu::winograd {
