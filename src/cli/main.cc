@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -10,6 +11,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -95,7 +97,7 @@ bool is_for_the_first(base::ErrorKind kind) {
 }
 
 /// The other processes, where a launcher started several; their commands are those that can use them.
-std::unique_ptr<cli::Session> join_processes(const Entry& entry, const std::string& typed) {
+std::unique_ptr<cli::Session> join_processes(const Entry& entry) {
   const auto launch = comm::read_launch(std_environment);
   if (launch.alone()) return nullptr;
   if (!(entry.command & kJoined)) {
@@ -104,7 +106,7 @@ std::unique_ptr<cli::Session> join_processes(const Entry& entry, const std::stri
         "{} works in one process, and {} started {}; of the commands train, comm and doctor run in several",
         entry.name, launch.by, launch.processes);
   }
-  return std::make_unique<cli::Session>(launch, measure::version() + ": " + typed);
+  return std::make_unique<cli::Session>(launch);
 }
 
 int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::Session>& session) {
@@ -129,7 +131,8 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   }
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
-  session = join_processes(entry, parsed.settings.typed);
+  session = join_processes(entry);
+  if (session) session->meet(measure::version() + ": " + parsed.settings.typed);
   parsed.settings.session = session.get();
   const int code = entry.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
@@ -141,6 +144,8 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
 int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::string& text) {
   const bool mine = session == nullptr ? !is_for_the_first(kind) : session->fail(kind, text);
   if (mine) std::fprintf(stderr, "paceline: %s\n", text.c_str());
+  // A launcher ends all processes when one ends with an error: the first, which says it, is left the time to.
+  if (session == nullptr && !mine) std::this_thread::sleep_for(std::chrono::seconds(2));
   const bool known = session != nullptr && code != kBugExitCode;
   return known ? static_cast<int>(session->kind_of_failure(kind)) : code;
 }

@@ -53,7 +53,7 @@ Member member_of(const Card& card, int process) {
 
 }  // namespace
 
-Session::Session(const comm::Launch& launch, const std::string& fingerprint) : wire_(comm::open_mpi()) {
+Session::Session(const comm::Launch& launch) : wire_(comm::open_mpi()) {
   place_.process = wire_->process();
   place_.processes = wire_->processes();
   place_.launcher = launch.by;
@@ -69,10 +69,9 @@ Session::Session(const comm::Launch& launch, const std::string& fingerprint) : w
   processes_ = std::make_unique<comm::Processes>(
       *wire_, comm::ProcessesOptions{},
       [](const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); });
-  find_neighbours(fingerprint);
 }
 
-void Session::find_neighbours(const std::string& fingerprint) {
+void Session::meet(const std::string& fingerprint) {
   const Card mine = my_card(fingerprint);
   std::vector<Card> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));

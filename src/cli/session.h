@@ -26,12 +26,17 @@ struct Member {
 /// Threads  made, used and destroyed by the main thread
 class Session {
  public:
-  /// Joins the processes of `launch` and finds out who shares a host and cores. `fingerprint` is what must be
-  /// the same everywhere: the version and the command.
+  /// Joins the processes of `launch`.
   ///
-  /// Errors   Error(comm): MPI is not installed; the launcher's processes do not find one another; hosts with
-  ///          different versions
-  Session(const comm::Launch& launch, const std::string& fingerprint);
+  /// Errors   Error(comm): MPI is not installed; the launcher's processes do not find one another
+  explicit Session(const comm::Launch& launch);
+
+  /// Finds out who shares a host and cores; before anything else. `fingerprint` is what must be the same
+  /// everywhere: the version and the command. No part of the constructor, because another process may be
+  /// through with it and have failed since: that failure is told and ended with as any later one.
+  ///
+  /// Errors   Error(comm): hosts with different versions or commands; another process's failure
+  void meet(const std::string& fingerprint);
 
   [[nodiscard]] const train::Place& place() const { return place_; }
   [[nodiscard]] comm::Processes& processes() const { return *processes_; }
@@ -48,8 +53,6 @@ class Session {
   [[nodiscard]] bool silent() const;
 
  private:
-  void find_neighbours(const std::string& fingerprint);
-
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::Processes> processes_;
   train::Place place_;

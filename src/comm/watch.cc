@@ -32,6 +32,9 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
+/// How long process 0 reads on after its farewell.
+constexpr milliseconds kForTheEnds{500};
+
 std::string host_name() {
   char name[64] = {};
   ::gethostname(name, sizeof name - 1);
@@ -187,12 +190,28 @@ Watch::~Watch() {
     [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
     thread_.join();
   }
-  for (auto& peer : peers_) {
-    send(peer, "bye");
+  send_all("bye");
+  if (process_ == 0) read_to_the_ends();
+  for (auto& peer : peers_)
     if (peer.socket >= 0) ::close(peer.socket);
-  }
   for (const int descriptor : {listener_, wake_[0], wake_[1]})
     if (descriptor >= 0) ::close(descriptor);
+}
+
+void Watch::read_to_the_ends() {
+  for (const auto& peer : peers_)
+    if (peer.socket >= 0) ::shutdown(peer.socket, SHUT_WR);
+  const auto until = Clock::now() + kForTheEnds;
+  for (const auto& peer : peers_) {
+    if (peer.socket < 0) continue;
+    char bytes[4096];
+    ssize_t count = 1;
+    while (count > 0) {
+      const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+      if (left.count() <= 0 || !wait_for(peer.socket, POLLIN, left)) break;
+      count = ::recv(peer.socket, bytes, sizeof bytes, MSG_DONTWAIT);
+    }
+  }
 }
 
 void Watch::start(Callbacks callbacks) {
@@ -293,7 +312,9 @@ void Watch::take(Peer& peer, std::string_view line) {
     peer.heard = Clock::now();
     peer.warned = false;
     if (what == "bye") peer.left = true;
-    if (what == "heard") heard_ = true;
+    // What process 0 tells it has said: nobody else needs to, even of a failure that it found by itself as
+    // well.
+    if (what == "heard" || (what == "failed" && process_ != 0)) heard_ = true;
     if (what == "at") {
       const auto step = word_of(line);
       peer.place = step == "0" ? std::string(line) : fmt::format("{} of step {}", line, step);

@@ -97,6 +97,9 @@ class Watch {
   };
 
   void accept_all();
+  /// Process 0, after its farewell: closing a connection with something unread in it would take back what the
+  /// other side has not read yet.
+  void read_to_the_ends();
   void serve();
   void read_from(Peer& peer);
   void take(Peer& peer, std::string_view line);
@@ -121,7 +124,7 @@ class Watch {
   std::vector<Peer> peers_;   ///< process 0: all others; others: process 0
   std::optional<Failure> failure_;
   bool own_ = false;    ///< failure_ was found here, not told
-  bool heard_ = false;  ///< process 0 knows of it
+  bool heard_ = false;  ///< process 0 knows of it, or of another one
 
   std::thread thread_;  ///< last: it uses all of the above
 };

@@ -78,6 +78,14 @@ def stop(job):
 
 
 def run(words, seconds=120, **more):
+    code, out, err = run_once(words, seconds, **more)
+    if code == -11 and "mpirun(" in err:  # Open MPI 4.1's mpirun itself, seldom, when its processes end with an error
+        print(f"mpirun crashed and is tried once more:\n{err}")
+        code, out, err = run_once(words, seconds, **more)
+    return code, out, err
+
+
+def run_once(words, seconds, **more):
     job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
     try:
         out, err = job.communicate(timeout=seconds)
