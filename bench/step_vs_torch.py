@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""Times a training step of resnet18-cifar beside a peer trainer, in one run.
+"""Times a training step beside a peer trainer, in one run.
 
 The peer script and our bench driver run alternately, so that whatever else the machine does falls on both.
 The figure is the ratio of their median steps within a round (above 1: we are faster), its median over the
 rounds, and an interval from order statistics of the rounds.
 
 usage: step_vs_torch.py PEER_SCRIPT [--driver build/release/bench/bench_train_step] [--precision fp32 bf16]
-                        [--batch 128] [--threads 2] [--steps 3] [--rounds 5] [--out record.json]
+                        [--model resnet18-cifar] [--size 32] [--batch 128] [--threads 2] [--steps 3] [--rounds 5]
+                        [--out record.json]
 
-The peer must take --workers --threads --batch --precision --steps and print a JSON line with step_ms.
+The peer must take --workers --threads --batch --precision --steps and print a JSON line with step_ms; it trains
+resnet18-cifar. With --model or --size it must take these too, as torch_peer.py does.
 Both get the same environment; warm-up steps (two each) are not timed. Needs nothing but Python.
 """
 import argparse
@@ -70,6 +72,9 @@ def compare(args, precision):
             "--precision", precision, "--steps", str(args.steps)]
     ours = [args.driver, "--threads", str(args.threads), "--batch", str(args.batch), "--precision", precision,
             "--steps", str(args.steps), "--warmup", "2"]
+    if args.model or args.size:
+        which = ["--model", args.model or "resnet18-cifar"] + (["--size", str(args.size)] if args.size else [])
+        peer, ours = peer + which, ours + which
     rounds = []
     for index in range(args.rounds):
         # Who goes first changes every round: a load that grows or fades favours nobody.
@@ -101,6 +106,8 @@ def main():
     parser.add_argument("peer", help="the peer's training script")
     parser.add_argument("--driver", default=os.path.join(root, "build", "release", "bench", "bench_train_step"))
     parser.add_argument("--precision", nargs="+", default=["fp32", "bf16"], choices=["fp32", "bf16"])
+    parser.add_argument("--model", help="of the zoo; default: resnet18-cifar, which every peer trains")
+    parser.add_argument("--size", type=int, help="height and width of the images; default: the model's usual one")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=3)
@@ -110,11 +117,11 @@ def main():
     for path in (args.peer, args.driver):
         if not os.path.exists(path):
             sys.exit(f"step_vs_torch: {path} must exist; build the driver with -DPACELINE_BENCH=ON, or name it")
-    record = {"what": "training step of resnet18-cifar: forward, loss, backward, update",
+    record = {"what": f"training step of {args.model or 'resnet18-cifar'}: forward, loss, backward, update",
               "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
               "commit": commit(root), "processor": processor(), "cores": os.cpu_count(),
               "environment": {k: v for k, v in os.environ.items() if k.startswith(("OMP_", "GOMP_", "ONEDNN_", "KMP_"))},
-              "batch": args.batch, "threads": args.threads, "steps_per_round": args.steps,
+              "size": args.size, "batch": args.batch, "threads": args.threads, "steps_per_round": args.steps,
               "results": [compare(args, precision) for precision in args.precision]}
     if args.out:
         with open(args.out, "w") as file:

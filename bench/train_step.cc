@@ -24,6 +24,7 @@ struct Options {
   std::string device = "cpu";
   std::string precision = "fp32";
   int batch = 128, threads = 1, steps = 5, warmup = 2;
+  int size = 0;        ///< height and width of the images; 0: the model's usual one
   bool by_op = false;  ///< also the processor time of each op, a step
 };
 
@@ -46,6 +47,8 @@ Options parse(int argc, char** argv) {
       options.precision = value;
     else if (name == "--batch")
       options.batch = std::stoi(value);
+    else if (name == "--size")
+      options.size = std::stoi(value);
     else if (name == "--threads")
       options.threads = std::stoi(value);
     else if (name == "--steps")
@@ -57,8 +60,8 @@ Options parse(int argc, char** argv) {
     else {
       fmt::print(
           stderr,
-          "bench_train_step: unknown option {}; known are --model --device --precision fp32|bf16 --batch "
-          "--threads --steps --warmup --by-op 0|1\n",
+          "bench_train_step: unknown option {}; known are --model --size --device --precision fp32|bf16 "
+          "--batch --threads --steps --warmup --by-op 0|1\n",
           name);
       std::exit(2);
     }
@@ -70,9 +73,10 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  const graph::Shape shape = options.model == "mnist-cnn"  ? graph::Shape{1, 28, 28}
-                             : options.model == "resnet18" ? graph::Shape{3, 224, 224}
-                                                           : graph::Shape{3, 32, 32};
+  graph::Shape shape = options.model == "mnist-cnn"  ? graph::Shape{1, 28, 28}
+                       : options.model == "resnet18" ? graph::Shape{3, 224, 224}
+                                                     : graph::Shape{3, 32, 32};
+  if (options.size > 0) shape.height = shape.width = options.size;
   const graph::Graph graph = graph::make_model(options.model, shape, 10, 0);
   const engine::UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};
   const auto started = base::Clock::now();

@@ -153,7 +153,8 @@ class CpuEngine final : public Engine {
     backward({});
     const OneThread one_thread;
     std::vector<KernelChoice> choices;
-    for (auto& entry : program_.steps()) entry.step->measure(run_, program_.traffic(entry), choices);
+    for (int step = 0; step < static_cast<int>(program_.steps().size()); ++step)
+      program_.steps()[static_cast<std::size_t>(step)].step->measure(run_, program_.traffic(step), choices);
     run_.input = {};
     return choices;
   }

@@ -42,6 +42,9 @@ struct Tuning {
   /// Samples of a piece of convolutions and dense layers; by default what the shape wants. Changes sums'
   /// rounding.
   std::optional<int> piece_samples;
+  /// Batch norm's sums over rows are taken by the products that write the rows, where they can; off: in
+  /// passes of their own.
+  bool row_sums = true;
   bool poison = false;  ///< fill every shared buffer with NaN before each pass: what is read was then written
 };
 

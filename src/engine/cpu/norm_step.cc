@@ -1,23 +1,28 @@
 // Batch norm with the residual sum and the ReLU behind it.
 //
-// Forward in training: one pass for the moments (sums around a guess of the mean, so that nothing cancels),
-// one that normalises. Backward: one pass for the two sums, one for d_src. Where the gradient has several
-// terms or a residual wants it, the first of these stores it under the ReLU's mask and the second reads it
-// there; otherwise both recompute the mask from the input, and no output is kept for it.
+// Forward in training: one pass for the moments, one that normalises. Backward: one pass for the two sums,
+// one for d_src. Where the gradient has several terms or a residual wants it, the first of these stores it
+// under the ReLU's mask and the second reads it there; otherwise both recompute the mask from the input, and
+// no output is kept for it.
+//
+// The first pass of each is left out where the product that writes its rows takes the sums on the way
+// (epilogue.h): forward the convolution in front, backward the one whose d_src is the gradient's last term.
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "engine/cpu/epilogue.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/steps.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
-constexpr int kGuessRows = 32;  // rows that the guess of the mean averages
+/// Doubles that a part's or a piece's sums take: [2 channels] of them, then as many floats of scratch.
+std::int64_t doubles_of(int channels) { return std::int64_t{3} * channels; }
 
-class NormStep final : public Step {
+class NormStep final : public Step, public RowSums {
  public:
   NormStep(const Site& site, const Value& src, const Value* residual, const Value& dst, bool relu,
            BufferId d_src, BufferId d_residual)
@@ -39,7 +44,9 @@ class NormStep final : public Step {
         weight_at_(site.parameter(0)),
         bias_at_(site.parameter(1)),
         mean_at_(site.parameter(2)),
-        var_at_(site.parameter(3)) {
+        var_at_(site.parameter(3)),
+        forward_at_(site.forward_at),
+        backward_at_(site.backward_at) {
     const std::int64_t of_groups = std::int64_t{4} * groups_ * channels_;
     mean_ = site.memory.kept(of_groups);
     scale_ = site.memory.kept(of_groups);
@@ -50,8 +57,34 @@ class NormStep final : public Step {
     if (site.options.training && (residual != nullptr || dst.gradient.size() > 1))
       d_masked_ = d_residual ? d_residual : dst.gradient.front();
     least_ = least_of(channels_);
-    site.memory.scratch(8 * std::int64_t{2} * channels_ * parts_of(rows_ / shards_, least_));
+    site.memory.scratch(8 * doubles_of(channels_) * parts_of(rows_ / shards_, least_));
     shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
+  }
+
+  RowSums* row_sums() override { return this; }
+
+  /// Pieces must not reach over the samples of two groups or shards.
+  bool accept(const Writer& writer, MemoryRequests& memory) override {
+    const std::int64_t samples = rows_ / src_.pixels() / shards_;
+    if (groups_ * shards_ > 1 && samples % writer.samples != 0) return false;
+    if (writer.pass == Pass::backward && dst_.gradient.size() > 2) return false;
+    Taken& taken = writer.pass == Pass::forward ? moments_ : gradient_sums_;
+    const int until = writer.pass == Pass::forward ? forward_at_ : backward_at_;
+    taken = {.sums = memory.live(8 * doubles_of(channels_) * writer.pieces, writer.moment, until),
+             .pieces = writer.pieces,
+             .samples = writer.samples};
+    if (writer.pass == Pass::backward) d_masked_ = dst_.gradient.front();
+    return true;
+  }
+
+  [[nodiscard]] Epilogue epilogue(const Run& run, Pass pass, int piece) const override {
+    const Taken& taken = pass == Pass::forward ? moments_ : gradient_sums_;
+    Epilogue epilogue = sums_at(taken.of_piece(run, piece, channels_));
+    if (pass == Pass::forward) return epilogue;
+    const std::int64_t row = std::int64_t{1} * piece * taken.samples * src_.pixels();
+    epilogue.what = Epilogue::Sums::gradient;
+    epilogue.gradient = gradient_at(run, dst_.gradient, static_cast<int>(row / rows_), row % rows_);
+    return epilogue;
   }
 
   void forward(Run& run) override {
@@ -73,8 +106,7 @@ class NormStep final : public Step {
     own_sums_.assign(2 * static_cast<std::size_t>(channels_), 0.0);
     const std::vector<BufferId> terms = first_terms(run);
     for (int group = 0; group < groups_; ++group) {
-      NormBackward args{.mask = mask(), .params = params(run, group)};
-      reduce_gradient(run, args, terms, group);
+      reduce_gradient(run, terms, group);
       if (shards_ == 1)
         for (int c = 0; c < channels_; ++c) {
           own_sums_[static_cast<std::size_t>(c)] += of_shard(0)[c];
@@ -84,7 +116,7 @@ class NormStep final : public Step {
       else
         sum_shards_in_float(run);
       double* sums = join_shards(run);
-      if (d_src_) apply_gradient(run, args, group, sums);
+      if (d_src_) apply_gradient(run, terms, group, sums);
     }
     store_parameter_gradients(run);
   }
@@ -92,6 +124,12 @@ class NormStep final : public Step {
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
     choices.push_back(
         own_kernel(run, name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
+    if (!run.options.training) return;
+    const auto how = [](const Taken& taken, const char* product) {
+      return taken.pieces > 0 ? std::string("taken by ") + product : std::string("a pass of their own");
+    };
+    choices.back().reason += "; moments: " + how(moments_, "the product in front") +
+                             ", sums of the gradient: " + how(gradient_sums_, "the product behind");
   }
 
  private:
@@ -117,28 +155,55 @@ class NormStep final : public Step {
             .scale = of_group(run, scale_, group),
             .bias = run.weights + bias_at_};
   }
-  /// Scratch: [parts][2 channels] partial sums, summed into the first.
-  [[nodiscard]] double* partial(const Run& run, int part) const {
-    return reinterpret_cast<double*>(run.memory.scratch) + std::int64_t{2} * channels_ * part;
-  }
-
   [[nodiscard]] double* of_shard(int shard) {
     return shard_sums_.data() + static_cast<std::ptrdiff_t>(2) * channels_ * shard;
   }
 
-  /// sum(part's rows) into that part's partial sums, then all of them in order into the shard's.
-  template <typename Sum>
-  void sum_over_parts(const Run& run, int shard, const Sum& sum) {
-    const std::int64_t count = std::int64_t{2} * channels_, rows = rows_ / shards_;
+  // ---- sums by part, or by piece of the product that took them
+
+  /// Sums that a product takes: an array for each of its pieces.
+  struct Taken {
+    BufferId sums;
+    int pieces = 0;
+    int samples = 0;  ///< of a piece
+    [[nodiscard]] double* of_piece(const Run& run, int piece, int channels) const {
+      return run.memory.at<double>(sums) + doubles_of(channels) * piece;
+    }
+  };
+
+  [[nodiscard]] Epilogue sums_at(double* sums) const {
+    return {
+        .sums = sums, .shift = reinterpret_cast<float*>(sums + std::int64_t{2} * channels_), .gradient = {}};
+  }
+
+  void add_to_shard(int shard, const double* sums) {
+    for (int i = 0; i < 2 * channels_; ++i) of_shard(shard)[i] += sums[i];
+  }
+
+  /// The shard's pieces, in order.
+  void join_pieces(const Run& run, const Taken& taken, int group, int shard) {
+    std::fill_n(of_shard(shard), 2 * channels_, 0.0);
+    const int sets = groups_ * shards_, of_set = sets > 1 ? taken.pieces / sets : taken.pieces;
+    const int first = (group * shards_ + shard) * of_set;
+    for (int piece = first; piece < first + of_set; ++piece)
+      add_to_shard(shard, taken.of_piece(run, piece, channels_));
+  }
+
+  /// The shard's rows in a pass of their own: what(part's first row) is each part's epilogue but for its
+  /// sums.
+  template <typename What>
+  void sum_over_parts(const Run& run, int group, int shard, const What& what) {
+    const std::int64_t rows = rows_ / shards_, doubles = doubles_of(channels_);
+    auto* scratch = reinterpret_cast<double*>(run.memory.scratch);
     parallel_parts(run.pool, rows, least_, [&](int index, Part part) {
-      double* sums = partial(run, index);
-      std::fill_n(sums, count, 0.0);
-      sum(sums, Part{.begin = part.begin + shard * rows, .end = part.end + shard * rows});
+      const std::int64_t first = part.begin + shard * rows;
+      Epilogue own = sums_at(scratch + doubles * index);
+      what(own, first);
+      take_sums(own, run.typed(src_.storage), src_.storage, rows_at(run, src_, group, first), part.size(),
+                channels_);
     });
-    double* total = of_shard(shard);
-    std::fill_n(total, count, 0.0);
-    for (int part = 0; part < parts_of(rows, least_); ++part)
-      for (std::int64_t i = 0; i < count; ++i) total[i] += partial(run, part)[i];
+    std::fill_n(of_shard(shard), 2 * channels_, 0.0);
+    for (int part = 0; part < parts_of(rows, least_); ++part) add_to_shard(shard, scratch + doubles * part);
   }
 
   /// The sums of all shards of all workers; of_shard() is lost.
@@ -153,51 +218,22 @@ class NormStep final : public Step {
 
   // ---- forward
 
-  /// Average of a few rows spread over the group: near enough to the mean that the squares around it do not
-  /// cancel.
-  void guess_mean(const Run& run, int group, int shard, float* guess) const {
-    const std::int64_t of_shard = rows_ / shards_, rows = std::min<std::int64_t>(of_shard, kGuessRows);
-    double* sums = partial(run, 0);
-    std::fill_n(sums, 2 * channels_, 0.0);
-    const std::vector<float> zero(static_cast<std::size_t>(channels_), 0.0f);
-    for (std::int64_t i = 0; i < rows; ++i)
-      run.typed(src_.storage)
-          .moments(rows_at(run, src_, group, shard * of_shard + of_shard * i / rows), 1, channels_,
-                   zero.data(), sums);
-    for (int c = 0; c < channels_; ++c) guess[c] = static_cast<float>(sums[c] / static_cast<double>(rows));
-  }
-
   void find_statistics(Run& run) {
     for (int group = 0; group < groups_; ++group) {
-      float* guess = of_group(run, mean_, group);
       for (int shard = 0; shard < shards_; ++shard) {
-        guess_mean(run, group, shard, guess);
-        sum_over_parts(run, shard, [&](double* own, Part part) {
-          run.typed(src_.storage)
-              .moments(rows_at(run, src_, group, part.begin), part.size(), channels_, guess, own);
-        });
-        if (is_shared_) make_plain(guess, of_shard(shard));
+        if (moments_.pieces > 0)
+          join_pieces(run, moments_, group, shard);
+        else
+          sum_over_parts(run, group, shard, [](Epilogue&, std::int64_t) {});
       }
       const double* sums = join_shards(run);
       for (int c = 0; c < channels_; ++c) {
-        // Shared: sums are plain ones by now, over all workers.
-        const double around = sums[c] / count_;
-        const double mean = (is_shared_ ? 0.0 : static_cast<double>(guess[c])) + around;
-        double variance = sums[channels_ + c] / count_ - around * around;
+        const double mean = sums[c] / count_;
+        double variance = sums[channels_ + c] / count_ - mean * mean;
         if (variance < 0) variance = 0;  // rounding; NaN stays
         set_channel(run, group, c, mean, variance);
         statistic(run, 2, group)[c] = variance * (count_ > 1 ? count_ / (count_ - 1) : 1);
       }
-    }
-  }
-
-  /// Sums around the guess -> plain sums, which can be joined with those of others.
-  void make_plain(const float* guess, double* sums) const {
-    const auto rows = static_cast<double>(rows_ / shards_);
-    for (int c = 0; c < channels_; ++c) {
-      const double shift = static_cast<double>(guess[c]);
-      sums[channels_ + c] += 2 * shift * sums[c] + rows * shift * shift;
-      sums[c] += rows * shift;
     }
   }
 
@@ -235,23 +271,31 @@ class NormStep final : public Step {
     return terms;
   }
 
-  void reduce_gradient(Run& run, NormBackward& args, const std::vector<BufferId>& terms, int group) {
-    const Storage storage = dst_.gradient_storage;
-    std::byte* d_dst = run.memory.at(terms[0]);
-    std::byte* d_dst2 = terms.size() > 1 ? run.memory.at(terms[1]) : nullptr;
-    std::byte* d_masked = run.memory.at(d_masked_);
-    for (int shard = 0; shard < shards_; ++shard)
-      sum_over_parts(run, shard, [&](double* own, Part part) {
-        NormBackward mine = args;
-        mine.src = rows_at(run, src_, group, part.begin);
-        if (args.mask == Mask::from_dst) mine.dst = rows_at(run, dst_, group, part.begin);
-        mine.d_dst = row_of(d_dst, group, part.begin, storage);
-        mine.d_dst2 = row_of(d_dst2, group, part.begin, storage);
-        mine.d_masked = row_of(d_masked, group, part.begin, storage);
-        run.typed(src_.storage).norm_backward_reduce(mine, part.size(), channels_, own);
-      });
-    args.d_dst = d_masked != nullptr ? d_masked : d_dst;
-    if (d_masked != nullptr) args.mask = Mask::none;  // it is in the stored gradient
+  /// What the sums over the gradient's `terms` read and write from a row on.
+  [[nodiscard]] NormBackward gradient_at(const Run& run, const std::vector<BufferId>& terms, int group,
+                                         std::int64_t row) const {
+    const auto at = [&](BufferId buffer) {
+      return row_of(run.memory.at(buffer), group, row, dst_.gradient_storage);
+    };
+    return {.src = rows_at(run, src_, group, row),
+            .dst = mask() == Mask::from_dst ? rows_at(run, dst_, group, row) : nullptr,
+            .d_dst = at(terms[0]),
+            .d_dst2 = terms.size() > 1 ? at(terms[1]) : nullptr,
+            .d_masked = at(d_masked_),
+            .mask = mask(),
+            .params = params(run, group)};
+  }
+
+  void reduce_gradient(Run& run, const std::vector<BufferId>& terms, int group) {
+    for (int shard = 0; shard < shards_; ++shard) {
+      if (gradient_sums_.pieces > 0)
+        join_pieces(run, gradient_sums_, group, shard);
+      else
+        sum_over_parts(run, group, shard, [&](Epilogue& own, std::int64_t row) {
+          own.what = Epilogue::Sums::gradient;
+          own.gradient = gradient_at(run, terms, group, row);
+        });
+    }
   }
 
   /// Parameter gradients of each shard, rounded to float as a worker with this shard alone would have them,
@@ -272,7 +316,7 @@ class NormStep final : public Step {
     std::copy_n(own.begin(), count, own_sums_.begin());
   }
 
-  void apply_gradient(Run& run, const NormBackward& args, int group, const double* sums) const {
+  void apply_gradient(Run& run, const std::vector<BufferId>& terms, int group, const double* sums) const {
     float* slope = of_group(run, slope_, group);
     float* offset = of_group(run, offset_, group);
     for (int c = 0; c < channels_; ++c) {
@@ -281,11 +325,11 @@ class NormStep final : public Step {
       slope[c] = static_cast<float>(-scale * inverse_variance * sums[channels_ + c] / count_);
       offset[c] = static_cast<float>(-scale * sums[c] / count_);
     }
+    std::byte* d_dst = run.memory.at(d_masked_ ? d_masked_ : terms[0]);
     parallel_parts(run.pool, rows_, least_, [&](int, Part part) {
-      NormBackward mine = args;
+      NormBackward mine{.mask = d_masked_ ? Mask::none : mask(), .params = params(run, group)};
       mine.src = rows_at(run, src_, group, part.begin);
-      mine.d_dst = row_of(static_cast<std::byte*>(const_cast<void*>(args.d_dst)), group, part.begin,
-                          dst_.gradient_storage);
+      mine.d_dst = row_of(d_dst, group, part.begin, dst_.gradient_storage);
       mine.d_src = row_of(run.memory.at(d_src_), group, part.begin, src_.gradient_storage);
       mine.slope = slope;
       mine.offset = offset;
@@ -334,7 +378,10 @@ class NormStep final : public Step {
   const double count_;       ///< rows that share statistics
   const double epsilon_;
   const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
-  BufferId mean_, scale_, slope_, offset_, statistics_, d_masked_;
+  const int forward_at_, backward_at_;  ///< on the time axis of live buffers
+  BufferId mean_, scale_, slope_, offset_, statistics_;
+  BufferId d_masked_;               ///< where the masked gradient lies between the two passes; none: nowhere
+  Taken moments_, gradient_sums_;   ///< without pieces: in a pass of our own
   std::vector<double> shard_sums_;  ///< [shards][2 channels], of the pass that goes on
   std::vector<double> own_sums_;    ///< d_bias, d_weight over this engine's samples
 };

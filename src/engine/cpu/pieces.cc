@@ -13,9 +13,13 @@ int samples_of_piece(const ProductShape& batch, Direction direction) {
   const bool sums = direction == Direction::d_weight;
   const std::int64_t most_pieces = sums ? 8 : kMostParts;
   const std::int64_t pixels = sums ? 2048 : batch.is_dense ? 32 : 256;
-  constexpr std::int64_t kProducts = 50'000'000;  // about half a millisecond on one core
+  // About half a millisecond on one core; but no more than stays in the second-level cache, where sums over
+  // rows are taken from what was just written (epilogue.h).
+  constexpr std::int64_t kProducts = 50'000'000, kBytes = 1 << 20;
+  const std::int64_t products = (kProducts + batch.products() - 1) / batch.products();
+  const std::int64_t cached = std::max<std::int64_t>(1, kBytes / (4 * batch.dst.elements()));
   const std::int64_t samples = std::max({(pixels + batch.dst_pixels() - 1) / batch.dst_pixels(),
-                                         (kProducts + batch.products() - 1) / batch.products(),
+                                         sums ? products : std::min(products, cached),
                                          (batch.samples + most_pieces - 1) / most_pieces});
   if (samples >= batch.samples) return batch.samples;
   const std::int64_t pieces = (batch.samples + samples - 1) / samples;

@@ -55,6 +55,7 @@ struct Operands {
   float* d_weight = nullptr;  ///< packed_bytes(): overwritten
   float* d_bias = nullptr;
   void* scratchpad = nullptr;
+  const Epilogue* epilogue = nullptr;  ///< only for a kernel that has_epilogue()
 };
 
 class ProductKernel {
@@ -69,12 +70,20 @@ class ProductKernel {
   /// Whether `packed` holds the same numbers in another order, to be rounded where they lie; else pack()
   /// rounds them itself for a shape `in_blocks`.
   [[nodiscard]] virtual bool packs_plainly() const { return true; }
+  /// Whether pack() would write what `other`'s writes: then one copy serves both.
+  [[nodiscard]] virtual bool packs_like(const ProductKernel& other) const {
+    (void)other;
+    return false;
+  }
   /// d_weight's result into PyTorch's order.
   virtual void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const = 0;
 
   /// Independent shares of one call, each complete on its own.
   [[nodiscard]] virtual int parts() const { return 1; }
   virtual void run(const Operands& operands, int part) const = 0;
+  /// Whether run() takes an epilogue's sums out of its registers; where it does not they are taken from what
+  /// was written, while it is in the cache (epilogue.h).
+  [[nodiscard]] virtual bool has_epilogue() const { return false; }
 
   [[nodiscard]] virtual std::string name() const = 0;
 };

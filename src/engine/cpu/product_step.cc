@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "engine/cpu/choose.h"
+#include "engine/cpu/epilogue.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/pieces.h"
 #include "engine/cpu/steps.h"
@@ -80,11 +81,13 @@ class ProductStep final : public Step {
                                                  samples_of_piece(shape_, Direction::d_weight));
     }
     packed_forward_ = site.memory.kept(forward_.any().packed_bytes());
-    if (backward_) packed_backward_ = site.memory.kept(backward_->any().packed_bytes());
+    if (backward_)
+      packed_backward_ =
+          shares_packed() ? packed_forward_ : site.memory.kept(backward_->any().packed_bytes());
     plan_scratch(site);
   }
 
-  [[nodiscard]] int pack_tasks() const override { return backward_ ? 2 : 1; }
+  [[nodiscard]] int pack_tasks() const override { return backward_ && !shares_packed() ? 2 : 1; }
   void pack(Run& run, int task) override {
     const ProductKernel& kernel = task == 0 ? forward_.any() : backward_->any();
     void* packed = run.memory.at(task == 0 ? packed_forward_ : packed_backward_);
@@ -92,6 +95,20 @@ class ProductStep final : public Step {
     if (direct_ || !kernel.packs_plainly()) return;
     auto* values = static_cast<float*>(packed);
     run.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
+  }
+
+  bool take_row_sums(RowSums& sums, Pass pass, int moment, MemoryRequests& memory) override {
+    if (pass == Pass::backward && !backward_) return false;
+    if (pass == Pass::forward && relu_) return false;
+    const RowSums*& taker = pass == Pass::forward ? dst_sums_ : d_src_sums_;
+    if (taker != nullptr) return false;
+    const Pieces& pieces = pass == Pass::forward ? forward_ : *backward_;
+    if (direct_ && pieces.any().parts() > 1) return false;  // a part's rows lie apart
+    if (!sums.accept({.pass = pass, .pieces = pieces.count(), .samples = pieces.size(0), .moment = moment},
+                     memory))
+      return false;
+    taker = &sums;
+    return true;
   }
 
   void forward(Run& run) override {
@@ -104,7 +121,7 @@ class ProductStep final : public Step {
       const int piece = task / parts;
       Operands o = operands(run, forward_.first(piece), thread);
       o.packed = run.memory.at(packed_forward_);
-      forward_.kernel(piece).run(o, task % parts);
+      run_and_sum(run, forward_, o, task, run.training ? dst_sums_ : nullptr, Pass::forward);
     });
     if (!relu_) return;
     std::byte* dst = run.memory.at(dst_.buffer);
@@ -164,12 +181,16 @@ class ProductStep final : public Step {
     describe(run, choices);
     const auto flops = 2.0 * static_cast<double>(shape_.products() * batch_);
     const auto rate = [&](double seconds) { return fmt::format("{:.0f} GFLOP/s", flops / seconds / 1e9); };
+    const auto megabytes = [](std::int64_t bytes) {
+      return fmt::format(" ({:.1f} MB)", static_cast<double>(bytes) / 1e6);
+    };
     if (!direct_) {  // blocks have one way, whose conversions belong to it
-      choices[first].rate = rate(seconds_of([&] { forward(run); }));
+      choices[first].rate = rate(seconds_of([&] { forward(run); })) + megabytes(traffic.forward);
       for (std::size_t row = first + 1; row < choices.size(); ++row)
         choices[row].rate =
             rate(seconds_of([&] { backward(run); }) / static_cast<double>(choices.size() - first - 1)) +
-            " (mean of backward's)";
+            " (mean of backward's)" +
+            megabytes(row + 1 < choices.size() ? traffic.backward : traffic.d_weight);
       return;
     }
     std::size_t row = first;
@@ -183,12 +204,13 @@ class ProductStep final : public Step {
         const std::string found =
             refused ? *refused : rate(seconds_of_method(product(direction), method)) + " a thread";
         if (is_chosen)
-          choice.rate = found;
+          choice.rate = found + megabytes(direction == Direction::forward ? traffic.forward
+                                          : direction == Direction::d_src ? traffic.backward
+                                                                          : traffic.d_weight);
         else
           choice.reason += fmt::format("{}{} {}", choice.reason.empty() ? "" : "; ", name_of(method), found);
       }
     }
-    (void)traffic;  // products are counted in operations
   }
 
  private:
@@ -249,6 +271,9 @@ class ProductStep final : public Step {
     site.memory.scratch(threads_at_ + thread_bytes_ * site.options.threads);
   }
 
+  /// One copy of the weights for forward and d_src.
+  [[nodiscard]] bool shares_packed() const { return backward_->any().packs_like(forward_.any()); }
+
   [[nodiscard]] std::byte* own(const Run& run, int thread, std::int64_t at) const {
     return run.memory.scratch + threads_at_ + thread_bytes_ * thread + at;
   }
@@ -284,10 +309,29 @@ class ProductStep final : public Step {
     gradient_->kernel(piece).run(o, task % parts);
   }
   void d_src_direct(const Run& run, int task, int thread) const {
-    const int parts = backward_->any().parts(), piece = task / parts;
-    Operands o = operands(run, backward_->first(piece), thread);
+    Operands o = operands(run, backward_->first(task / backward_->any().parts()), thread);
     o.packed = run.memory.at(packed_backward_);
-    backward_->kernel(piece).run(o, task % parts);
+    run_and_sum(run, *backward_, o, task, d_src_sums_, Pass::backward);
+  }
+
+  /// One task of a direction, and the sums over its rows that somebody wants.
+  void run_and_sum(const Run& run, const Pieces& pieces, Operands& o, int task, const RowSums* sums,
+                   Pass pass) const {
+    const int parts = pieces.any().parts(), piece = task / parts;
+    const ProductKernel& kernel = pieces.kernel(piece);
+    if (sums == nullptr) return kernel.run(o, task % parts);
+    const Epilogue epilogue = sums->epilogue(run, pass, piece);
+    if (kernel.has_epilogue()) o.epilogue = &epilogue;
+    kernel.run(o, task % parts);
+    if (!kernel.has_epilogue())
+      sum_written(run, epilogue, pass, pieces.size(piece), pass == Pass::forward ? o.dst : o.d_src);
+  }
+  void sum_written(const Run& run, const Epilogue& epilogue, Pass pass, int samples,
+                   const void* written) const {
+    const Value& value = pass == Pass::forward ? dst_ : src_;
+    const Storage storage = pass == Pass::forward ? value.storage : value.gradient_storage;
+    take_sums(epilogue, run.typed(storage), storage, static_cast<const std::byte*>(written),
+              std::int64_t{1} * samples * value.pixels(), value.shape.channels);
   }
 
   // ---- in blocks
@@ -328,6 +372,9 @@ class ProductStep final : public Step {
     to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
     run_all(forward_.kernel(piece), o);
     from_float(run, run.memory.at(dst_.buffer), dst_.shape, dst_.storage, first, samples, o.dst, relu_);
+    if (run.training && dst_sums_ != nullptr)
+      sum_written(run, dst_sums_->epilogue(run, Pass::forward, piece), Pass::forward, samples,
+                  operands(run, first, thread).dst);
   }
 
   void d_src_block(const Run& run, int piece, int thread) const {
@@ -338,6 +385,9 @@ class ProductStep final : public Step {
              o.d_dst);
     run_all(backward_->kernel(piece), o);
     from_float(run, run.memory.at(d_src_), src_.shape, src_.gradient_storage, first, samples, o.d_src, false);
+    if (d_src_sums_ != nullptr)
+      sum_written(run, d_src_sums_->epilogue(run, Pass::backward, piece), Pass::backward, samples,
+                  operands(run, first, thread).d_src);
   }
 
   /// The blocks of one section, one after the other, into that section's sum.
@@ -388,6 +438,7 @@ class ProductStep final : public Step {
   bool measured_ = false;               ///< ... as this machine's times said
   Pieces forward_;
   std::optional<Pieces> backward_, gradient_;
+  const RowSums *dst_sums_ = nullptr, *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
   int sections_ = 0;
   BufferId packed_forward_, packed_backward_;
   std::int64_t section_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "engine/cpu/epilogue.h"
 #include "engine/cpu/product.h"
 #include "graph/ops/rules.h"
 
@@ -59,6 +60,7 @@ Program::Program(const graph::Graph& graph, const CompileOptions& options, const
   lay_out_values(groups);
   if (options_.training) lay_out_gradients(groups);
   make_steps(groups);
+  if (options_.training && tuning_.row_sums) share_row_sums();
   memory_.place();
 }
 
@@ -193,37 +195,100 @@ std::unique_ptr<Step> Program::make_step(const Site& site, const Group& group,
   return std::visit(Maker{site, group, dst, src, d_src}, site.op().op);
 }
 
-Traffic Program::traffic(const Entry& entry) const {
+/// The step that writes this term of the gradient of `node`'s value.
+int Program::writer_of(BufferId term, int node) const {
+  for (std::size_t step = 0; step < steps_.size(); ++step) {
+    const auto& inputs = steps_[step].group.inputs;
+    for (std::size_t input = 0; input < inputs.size(); ++input)
+      if (inputs[input] == node && d_srcs_[step][input] == term) return static_cast<int>(step);
+  }
+  return -1;
+}
+
+/// Lets the products around each batch norm take its sums, where they can.
+void Program::share_row_sums() {
+  const auto taken_by = [&](int step, RowSums& sums, Pass pass) {
+    const int moment = pass == Pass::forward ? step : backward_at(step);
+    return step >= 0 &&
+                   steps_[static_cast<std::size_t>(step)].step->take_row_sums(sums, pass, moment, memory_)
+               ? step
+               : -1;
+  };
+  for (Entry& entry : steps_) {
+    RowSums* sums = entry.step->row_sums();
+    if (sums == nullptr) continue;
+    entry.moments_by =
+        taken_by(step_of_[static_cast<std::size_t>(entry.group.inputs[0])], *sums, Pass::forward);
+    const auto& terms = value(entry.group.last).gradient;
+    if (!terms.empty())
+      entry.gradient_sums_by = taken_by(writer_of(terms.back(), entry.group.last), *sums, Pass::backward);
+  }
+}
+
+std::int64_t Program::stored(int node) const {
+  const Value& value = values_[static_cast<std::size_t>(node)];
+  return options_.batch * value.shape.elements() * bytes_of(value.storage);
+}
+/// Of one term.
+std::int64_t Program::gradient(int node) const {
+  const Value& value = values_[static_cast<std::size_t>(node)];
+  return options_.batch * value.shape.elements() * bytes_of(value.gradient_storage);
+}
+
+Traffic Program::product_traffic(int step) const {
+  const Group& group = steps_[static_cast<std::size_t>(step)].group;
+  const bool direct = storage_ == Storage::f32 || *tuning_.bf16_products;
+  const int src = group.inputs[0], dst = group.last;
+  Traffic traffic{.forward = stored(src) + (group.relu && direct ? 3 : 1) * stored(dst)};
+  if (!options_.training) return traffic;
+  const auto& terms = values_[static_cast<std::size_t>(dst)].gradient;
+  traffic.d_weight = stored(src) + gradient(dst);
+  // Before it: terms summed, the ReLU's mask.
+  traffic.d_weight += 3 * (static_cast<std::int64_t>(terms.size()) - 1) * gradient(dst);
+  if (group.relu) traffic.d_weight += stored(dst) + 2 * gradient(dst);
+  if (d_srcs_[static_cast<std::size_t>(step)][0]) traffic.backward = gradient(dst) + gradient(src);
+  for (const Entry& norm : steps_) {
+    if (norm.gradient_sums_by != step) continue;
+    traffic.backward += stored(norm.group.inputs[0]);
+    if (norm.group.sum && norm.group.relu) traffic.backward += stored(src);
+    if (values_[static_cast<std::size_t>(src)].gradient.size() > 1) traffic.backward += gradient(src);
+  }
+  return traffic;
+}
+
+Traffic Program::norm_traffic(const Entry& entry) const {
   const Group& group = entry.group;
-  const auto& values = values_;
-  const auto stored = [&](int node) {
-    const Value& value = values[static_cast<std::size_t>(node)];
-    return options_.batch * value.shape.elements() * bytes_of(value.storage);
-  };
-  const auto gradient = [&](int node) {
-    const Value& value = values[static_cast<std::size_t>(node)];
-    return options_.batch * value.shape.elements() * bytes_of(value.gradient_storage);
-  };
-  const bool is_norm = node(group.node).as<graph::BatchNorm>() != nullptr;
+  const std::int64_t src = stored(group.inputs[0]), d = gradient(group.last);
+  Traffic traffic{.forward = src + stored(group.last)};
+  if (group.sum) traffic.forward += stored(group.inputs[1]);
+  if (!options_.training) return traffic;
+  if (entry.moments_by < 0) traffic.forward += src;
+  traffic.backward = src + d + gradient(group.inputs[0]);
+  if (entry.gradient_sums_by >= 0) return traffic;
+  const auto terms = static_cast<std::int64_t>(values_[static_cast<std::size_t>(group.last)].gradient.size());
+  traffic.backward += src + terms * d;
+  if (group.sum && group.relu) traffic.backward += stored(group.last);
+  if (group.sum || terms > 1) traffic.backward += d;  // stored under the mask
+  return traffic;
+}
+
+Traffic Program::traffic(int step) const {
+  const Entry& entry = steps_[static_cast<std::size_t>(step)];
+  const Group& group = entry.group;
+  const graph::Node& op = node(group.node);
+  if (op.as<graph::Conv2d>() || op.as<graph::Dense>()) return product_traffic(step);
+  if (op.as<graph::BatchNorm>()) return norm_traffic(entry);
   Traffic traffic;
   for (const int input : group.inputs) traffic.forward += stored(input);
   traffic.forward += stored(group.last);
-  if (is_norm) traffic.forward += stored(group.inputs[0]);  // once for the moments, once to normalise
   if (!options_.training) return traffic;
-  const auto& terms = values[static_cast<std::size_t>(group.last)].gradient;
-  traffic.backward += static_cast<std::int64_t>(terms.size()) * gradient(group.last);
+  const auto& terms = values_[static_cast<std::size_t>(group.last)].gradient;
+  traffic.backward = static_cast<std::int64_t>(terms.size()) * gradient(group.last);
   for (std::size_t input = 0; input < group.inputs.size(); ++input)
-    if (values[static_cast<std::size_t>(group.inputs[input])].gradient.size() > 0)
+    if (!values_[static_cast<std::size_t>(group.inputs[input])].gradient.empty())
       traffic.backward += gradient(group.inputs[input]);
-  if (is_norm) {
-    // Both passes read the input and a gradient; the mask's output, and a masked gradient that is stored.
-    traffic.backward += 2 * stored(group.inputs[0]) + gradient(group.last);
-    if (group.sum && group.relu) traffic.backward += stored(group.last);
-    if (!group.sum && terms.size() > 1) traffic.backward += gradient(group.last);
-  } else {
-    if (keeps_src(group, 0)) traffic.backward += stored(group.inputs[0]);
-    if (keeps_dst(group)) traffic.backward += stored(group.last);
-  }
+  if (keeps_src(group, 0)) traffic.backward += stored(group.inputs[0]);
+  if (keeps_dst(group)) traffic.backward += stored(group.last);
   return traffic;
 }
 

@@ -25,6 +25,8 @@ class Program {
   struct Entry {
     Group group;
     std::unique_ptr<Step> step;
+    // Of a batch norm: the products that take its sums over rows while they write them; -1: its own passes.
+    int moments_by = -1, gradient_sums_by = -1;
   };
 
   [[nodiscard]] const graph::Graph& graph() const { return graph_; }
@@ -35,8 +37,8 @@ class Program {
   [[nodiscard]] std::vector<Entry>& steps() { return steps_; }
   [[nodiscard]] const std::vector<Entry>& steps() const { return steps_; }
 
-  /// What a step that is no product moves, a batch.
-  [[nodiscard]] Traffic traffic(const Entry& entry) const;
+  /// What a step's passes move, a batch: activations and their gradients, each tensor once a pass.
+  [[nodiscard]] Traffic traffic(int step) const;
 
   /// What an engine that runs this program allocates, line by line.
   [[nodiscard]] graph::MemoryPlan plan() const;
@@ -55,6 +57,12 @@ class Program {
   void make_steps(const std::vector<Group>& groups);
   [[nodiscard]] std::unique_ptr<Step> make_step(const Site& site, const Group& group,
                                                 const std::vector<BufferId>& d_src);
+  void share_row_sums();
+  [[nodiscard]] int writer_of(BufferId d_src, int node) const;
+  [[nodiscard]] std::int64_t stored(int node) const;
+  [[nodiscard]] std::int64_t gradient(int node) const;
+  [[nodiscard]] Traffic product_traffic(int step) const;
+  [[nodiscard]] Traffic norm_traffic(const Entry& entry) const;
 
   const graph::Graph graph_;
   const graph::Layout layout_;

@@ -23,6 +23,7 @@ enum class Storage { f32, bf16 };
 [[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
 struct Product;  // choices.h
+class RowSums;   // epilogue.h
 
 /// A value of the graph as it is stored: the output of a step.
 struct Value {
@@ -58,7 +59,10 @@ struct Run {
 
 /// Bytes that a step's passes read and write, in activations and their gradients.
 struct Traffic {
-  std::int64_t forward = 0, backward = 0;
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;  ///< of a product: of d_src
+  std::int64_t d_weight = 0;  ///< products only
+  [[nodiscard]] std::int64_t all() const { return forward + backward + d_weight; }
 };
 
 /// Seconds of one call: the least of a few after one to warm up.
@@ -76,6 +80,15 @@ class Step {
   virtual void forward(Run& run) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.
   virtual void backward(Run& run) = 0;
+  /// The sums over rows of its value, and of that value's gradient, that a product may take for it; null:
+  /// none.
+  virtual RowSums* row_sums() { return nullptr; }
+  /// Takes them from now on in its own pass (`forward`: over what it writes; `backward`: over d_src), which
+  /// runs at `moment`; false: it cannot.
+  virtual bool take_row_sums(RowSums& sums, Pass pass, int moment, MemoryRequests& memory) {
+    (void)sums, (void)pass, (void)moment, (void)memory;
+    return false;
+  }
   /// The products that more than one method may compute.
   virtual void list_products(std::vector<Product>& products) const { (void)products; }
   virtual void describe(const Run& run, std::vector<KernelChoice>& choices) const = 0;

@@ -54,6 +54,10 @@ class TapKernel final : public ProductKernel {
               to[at(tap, c) + k] = weights[(std::int64_t{1} * k * channels() + c) * taps() + tap];
       });
   }
+  /// Forward and d_src read the same order, the one of them transposed.
+  [[nodiscard]] bool packs_like(const ProductKernel& other) const override {
+    return dynamic_cast<const TapKernel*>(&other) != nullptr;
+  }
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
     pool.run((features() + kTile - 1) / kTile, [&](int tile, int) {
       const int out = tile * kTile;

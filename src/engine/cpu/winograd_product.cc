@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/memory.h"
@@ -71,6 +72,7 @@ class WinogradKernel final : public ProductKernel {
           for (int p = 0; p < kPositions; ++p) std::fill_n(at + p * u_stride(), kLanes, 0.0f);
         }
       }
+    end_streams();
   }
 
   /// [tap][in][out] -> [out][in][tap].
@@ -101,6 +103,8 @@ class WinogradKernel final : public ProductKernel {
                             std::min(kPartChannels, to_.channels - part * kPartChannels));
     }
   }
+
+  [[nodiscard]] bool has_epilogue() const override { return direction_ != Direction::d_weight; }
 
   [[nodiscard]] std::string name() const override { return "own Winograd 4x4 avx512"; }
 
@@ -161,12 +165,30 @@ class WinogradKernel final : public ProductKernel {
                   .b_panel = std::int64_t{kPanel} * from_.channels,
                   .c = m + p * m_stride(),
                   .c_row = to_.channels});
+      if (first == 0 && o.epilogue != nullptr) begin_sums(*o.epilogue, m, dst);
       for (int t = 0; t < count; ++t) {
         const Tile at = tile(first + t);
-        transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), dst + at.sample * elements(to_),
-                         to_, at.y, at.x);
+        transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), dst, to_, at.sample, at.y, at.x,
+                         o.epilogue);
       }
     }
+    if (o.epilogue != nullptr)
+      make_plain(*o.epilogue, std::int64_t{1} * s_.samples * to_.height * to_.width, to_.channels);
+  }
+
+  /// Moments are taken around the mean of the first tile: near enough to all of them that squares do not
+  /// cancel.
+  void begin_sums(const Epilogue& e, const float* m, float* dst) const {
+    std::fill_n(e.sums, 2 * to_.channels, 0.0);
+    if (e.what != Epilogue::Sums::moments) return;
+    transform_output(m, m_stride(), dst, to_, 0, 0, 0, nullptr);
+    std::fill_n(e.shift, to_.channels, 0.0f);
+    const int rows = std::min(kOut, to_.height), columns = std::min(kOut, to_.width);
+    for (int y = 0; y < rows; ++y)
+      for (int x = 0; x < columns; ++x)
+        for (int c = 0; c < to_.channels; ++c)
+          e.shift[c] += dst[(std::int64_t{1} * y * to_.width + x) * to_.channels + c];
+    for (int c = 0; c < to_.channels; ++c) e.shift[c] /= static_cast<float>(rows * columns);
   }
 
   void sum_gradient(const Operands& o, int first_channel, int channels) const {

@@ -20,6 +20,10 @@ TEST(Pieces, HaveEnoughWorkForTheirCostAndAreEnoughForManyThreads) {
   EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::d_src), 4);
   EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::d_weight), 32);
   EXPECT_EQ(samples_of_piece(layer(512, 4, 128), Direction::d_weight), 128);
+  // Three channels in: cheap, but what it writes is to stay in the cache.
+  ProductShape first = layer(64, 32, 128);
+  first.src.channels = 3;
+  EXPECT_EQ(samples_of_piece(first, Direction::forward), 4);
   // Too little to share.
   EXPECT_EQ(samples_of_piece(layer(4, 8, 16), Direction::forward), 16);
 }

@@ -55,6 +55,20 @@ struct NormBackward {
   const float* offset = nullptr;
 };
 
+/// A batch norm's sums over rows, taken by the product that writes the rows: while they are in its registers
+/// or its cache, instead of in a pass of their own.
+struct Epilogue {
+  enum class Sums {
+    moments,   ///< of x and x^2, x what the product writes
+    gradient,  ///< of d and d * (src - mean), as norm_backward_reduce has them
+  } what = Sums::moments;
+  double* sums = nullptr;  ///< [2 channels], overwritten
+  float* shift = nullptr;  ///< [2 channels] of scratch
+  /// gradient: from the product's first row on. What the product computes is the last term: d_dst2, or d_dst
+  /// where there is one term alone. d_masked is set, and is the first term.
+  NormBackward gradient;
+};
+
 /// A window over [height][width][channels], giving [out_height][out_width][channels].
 struct PoolShape {
   int channels = 0, height = 0, width = 0;

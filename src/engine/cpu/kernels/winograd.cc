@@ -24,6 +24,9 @@ constexpr int kLanes = 16;
 PACELINE_INLINE int smaller(int a, int b) { return a < b ? a : b; }
 PACELINE_INLINE V load(const float* p) { return _mm512_loadu_ps(p); }
 PACELINE_INLINE void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+/// Past the caches, to whole lines: what is written is not read soon, and the lines need not be fetched
+/// first.
+PACELINE_INLINE void stream(float* p, V v) { _mm512_stream_ps(p, v); }
 PACELINE_INLINE V splat(float x) { return _mm512_set1_ps(x); }
 PACELINE_INLINE V add(V a, V b) { return _mm512_add_ps(a, b); }
 PACELINE_INLINE V sub(V a, V b) { return _mm512_sub_ps(a, b); }
@@ -182,7 +185,89 @@ void transform_input(const float* src, const Image& image, int y, int x, float* 
   }
 }
 
-void transform_output(const float* m, std::int64_t stride, float* dst, const Image& image, int y, int x) {
+namespace {
+
+// What becomes of an output: begin(c) before the pixels of 16 channels from c on, put() for each, end(c).
+// `at` is the pixel's place in the images.
+
+struct Store {
+  float* dst;
+  PACELINE_INLINE void begin(int) {}
+  PACELINE_INLINE void put(V x, std::int64_t at) const { store(dst + at, x); }
+  PACELINE_INLINE void end(int) {}
+};
+
+/// Adds 16 floats to doubles. (The intrinsics for halves make gcc 12 warn of its own header.)
+PACELINE_INLINE void flush(V sum, double* into) {
+  typedef double Doubles __attribute__((vector_size(64), aligned(8), may_alias));
+  const auto low = __builtin_shufflevector(sum, sum, 0, 1, 2, 3, 4, 5, 6, 7);
+  const auto high = __builtin_shufflevector(sum, sum, 8, 9, 10, 11, 12, 13, 14, 15);
+  auto* to = reinterpret_cast<Doubles*>(into);
+  to[0] += __builtin_convertvector(low, Doubles);
+  to[1] += __builtin_convertvector(high, Doubles);
+}
+
+struct StoreAndSum {
+  float* dst;
+  const float* shift;
+  double *sums, *squares;
+  V around, sum, square;
+  PACELINE_INLINE void begin(int c) {
+    around = load(shift + c);
+    sum = square = V{};
+  }
+  PACELINE_INLINE void put(V x, std::int64_t at) {
+    store(dst + at, x);
+    const V d = sub(x, around);
+    sum = add(sum, d);
+    square = _mm512_fmadd_ps(d, d, square);
+  }
+  PACELINE_INLINE void end(int c) const {
+    flush(sum, sums + c);
+    flush(square, squares + c);
+  }
+};
+
+template <Mask mask, bool second>
+struct MaskAndSum {
+  const float *src, *dst, *first;
+  float* d_masked;
+  NormParams params;
+  double *sums, *products;
+  V mean, scale, bias, sum, product;
+  PACELINE_INLINE void begin(int c) {
+    mean = load(params.mean + c);
+    scale = load(params.scale + c);
+    bias = load(params.bias + c);
+    sum = product = V{};
+  }
+  PACELINE_INLINE void put(V d, std::int64_t at) {
+    const V centred = sub(load(src + at), mean);
+    if constexpr (second) d = add(d, load(first + at));
+    if constexpr (mask == Mask::from_src) {
+      // As the forward pass rounded it: an explicit rounding is what the compiler does not fuse.
+      constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+      d = passed(add(_mm512_maskz_mul_round_ps(0xffff, centred, scale, kNearest), bias), d);
+    } else if constexpr (mask == Mask::from_dst) {
+      d = passed(load(dst + at), d);
+    }
+    store(d_masked + at, d);
+    sum = add(sum, d);
+    product = _mm512_fmadd_ps(d, centred, product);
+  }
+  PACELINE_INLINE void end(int c) const {
+    flush(sum, sums + c);
+    flush(product, products + c);
+  }
+  /// y <= 0 ? 0 : d
+  static PACELINE_INLINE V passed(V y, V d) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, V{}, _CMP_NLE_UQ), d);
+  }
+};
+
+template <typename Put>
+PACELINE_INLINE void transform_output_to(Put out_to, const float* m, std::int64_t stride, const Image& image,
+                                         int sample, int y, int x) {
   const int rows = smaller(kOut, image.height - y), columns = smaller(kOut, image.width - x);
   for (int c = 0; c < image.channels; c += kLanes) {
     V t[kOut][kTile];
@@ -194,17 +279,63 @@ void transform_output(const float* m, std::int64_t stride, float* dst, const Ima
 #pragma GCC unroll 4
       for (int i = 0; i < kOut; ++i) t[i][j] = out[i];
     }
+    out_to.begin(c);
     for (int i = 0; i < rows; ++i) {
       V out[kOut];
       output_row(t[i], out);
-      float* p = dst + ((y + i) * std::int64_t{1} * image.width + x) * image.channels + c;
+      const std::int64_t row = std::int64_t{1} * sample * image.height + y + i;
+      const std::int64_t at = (row * image.width + x) * image.channels + c;
       if (columns == kOut) {
 #pragma GCC unroll 4
-        for (int j = 0; j < kOut; ++j) store(p + j * image.channels, out[j]);
+        for (int j = 0; j < kOut; ++j) out_to.put(out[j], at + j * image.channels);
       } else {
-        for (int j = 0; j < columns; ++j) store(p + j * image.channels, out[j]);
+        for (int j = 0; j < columns; ++j) out_to.put(out[j], at + j * image.channels);
       }
     }
+    out_to.end(c);
+  }
+}
+
+template <Mask mask>
+void transform_output_masked(const Epilogue& e, const float* m, std::int64_t stride, const Image& image,
+                             int sample, int y, int x) {
+  const NormBackward& g = e.gradient;
+  const auto floats = [](const void* p) { return static_cast<const float*>(p); };
+  const auto with = [&](auto put) {
+    put.src = floats(g.src);
+    put.dst = floats(g.dst);
+    put.first = floats(g.d_dst);
+    put.d_masked = static_cast<float*>(g.d_masked);
+    put.params = g.params;
+    put.sums = e.sums;
+    put.products = e.sums + image.channels;
+    transform_output_to(put, m, stride, image, sample, y, x);
+  };
+  g.d_dst2 != nullptr ? with(MaskAndSum<mask, true>{}) : with(MaskAndSum<mask, false>{});
+}
+
+}  // namespace
+
+void transform_output(const float* m, std::int64_t stride, float* dst, const Image& image, int sample, int y,
+                      int x, const Epilogue* epilogue) {
+  if (epilogue == nullptr) return transform_output_to(Store{dst}, m, stride, image, sample, y, x);
+  const Epilogue& e = *epilogue;
+  if (e.what == Epilogue::Sums::moments)
+    return transform_output_to(StoreAndSum{.dst = dst,
+                                           .shift = e.shift,
+                                           .sums = e.sums,
+                                           .squares = e.sums + image.channels,
+                                           .around = V{},
+                                           .sum = V{},
+                                           .square = V{}},
+                               m, stride, image, sample, y, x);
+  switch (e.gradient.mask) {
+    case Mask::none:
+      return transform_output_masked<Mask::none>(e, m, stride, image, sample, y, x);
+    case Mask::from_src:
+      return transform_output_masked<Mask::from_src>(e, m, stride, image, sample, y, x);
+    case Mask::from_dst:
+      return transform_output_masked<Mask::from_dst>(e, m, stride, image, sample, y, x);
   }
 }
 
@@ -233,21 +364,26 @@ void transform_gradient(const float* d_dst, const Image& image, int first, int c
 
 void transform_filters(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
                        std::int64_t stride) {
-  alignas(64) float lanes[9][kLanes];
-  for (int lane = 0; lane < kLanes; ++lane)
-    for (int tap = 0; tap < 9; ++tap) lanes[rotated ? 8 - tap : tap][lane] = taps[lane * lane_stride + tap];
+  const __m512i lanes =
+      _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                         _mm512_set1_epi32(static_cast<int>(lane_stride)));
+  const auto tap = [&](int t) __attribute__((always_inline)) {
+    return _mm512_mask_i32gather_ps(V{}, 0xffff, lanes, taps + (rotated ? 8 - t : t), 4);
+  };
   V t[3][kTile];
   for (int i = 0; i < 3; ++i) {
-    const V g[3] = {load(lanes[3 * i]), load(lanes[3 * i + 1]), load(lanes[3 * i + 2])};
+    const V g[3] = {tap(3 * i), tap(3 * i + 1), tap(3 * i + 2)};
     filter_row(g, t[i]);
   }
   for (int j = 0; j < kTile; ++j) {
     const V g[3] = {t[0][j], t[1][j], t[2][j]};
     V out[kTile];
     filter_row(g, out);
-    for (int i = 0; i < kTile; ++i) store(u + (i * kTile + j) * stride, out[i]);
+    for (int i = 0; i < kTile; ++i) stream(u + (i * kTile + j) * stride, out[i]);
   }
 }
+
+void end_streams() { _mm_sfence(); }
 
 void transform_filter_gradients(const float* m, std::int64_t stride, float* taps, std::int64_t tap_stride) {
   V t[3][kTile];

@@ -17,6 +17,8 @@
 
 #include <cstdint>
 
+#include "engine/cpu/kernels/kernels.h"
+
 namespace paceline::engine::cpu::winograd {
 
 constexpr int kTile = 6, kOut = 4, kPositions = kTile * kTile;
@@ -47,16 +49,20 @@ struct Multiply {
 /// The input tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
 /// [channels].
 void transform_input(const float* src, const Image& image, int y, int x, float* v, std::int64_t stride);
-/// Positions at m + p * stride, [channels], to the 4x4 output pixels from (y, x) on; those outside are
-/// dropped.
-void transform_output(const float* m, std::int64_t stride, float* dst, const Image& image, int y, int x);
+/// Positions at m + p * stride, [channels], to the 4x4 output pixels from (y, x) on of image number `sample`;
+/// those outside are dropped. With an epilogue the sums of these pixels are added to its own: moments around
+/// its shift; under `gradient` d_masked is written instead of dst.
+void transform_output(const float* m, std::int64_t stride, float* dst, const Image& image, int sample, int y,
+                      int x, const Epilogue* epilogue);
 /// The 4x4 pixels from (y, x) on of an output's gradient, channels [first, first + count): the transpose of
 /// transform_output.
 void transform_gradient(const float* d_dst, const Image& image, int first, int count, int y, int x, float* z,
                         std::int64_t stride);
-/// 16 filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn.
+/// 16 filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn. `u` in whole lines of
+/// 64 bytes; it is written past the caches: end_streams() before another thread may read it.
 void transform_filters(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
                        std::int64_t stride);
+void end_streams();
 /// Positions at m + p * stride of 16 filters' gradients, to tap t at taps + t * tap_stride: the transpose of
 /// transform_filters.
 void transform_filter_gradients(const float* m, std::int64_t stride, float* taps, std::int64_t tap_stride);

@@ -1,0 +1,172 @@
+// Every convolution and dense layer of a model, in every direction: the kernel that the cpu engine chose
+// beside oneDNN's, one after the other in each round. A piece of the batch on one thread, with what belongs
+// to a whole batch once an update (packing weights, joining gradients) shared out to it. One JSON document
+// goes to standard output, a table to standard error.
+//
+// bf16: oneDNN's own bf16 kernels are the yardstick. Where the engine multiplies float copies of bf16, their
+// conversion counts as ours.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "engine/cpu/choose.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/program.h"
+#include "engine/make.h"
+#include "graph/zoo.h"
+
+namespace {
+
+using namespace paceline;
+using namespace paceline::engine::cpu;
+
+struct Options {
+  std::string model = "resnet18-cifar", precision = "fp32";
+  int batch = 128, size = 32, rounds = 7;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i], value = argv[i + 1];
+    if (name == "--model")
+      options.model = value;
+    else if (name == "--precision")
+      options.precision = value;
+    else if (name == "--batch")
+      options.batch = std::stoi(value);
+    else if (name == "--size")
+      options.size = std::stoi(value);
+    else if (name == "--rounds")
+      options.rounds = std::stoi(value);
+    else {
+      fmt::print(stderr,
+                 "bench_layers: unknown option {}; known are --model --size --precision fp32|bf16 --batch "
+                 "--rounds\n",
+                 name);
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+/// Seconds to turn `count` stored bf16 values into floats, or back.
+double seconds_of_conversion(std::int64_t count, bool to_float) {
+  const Kernels& kernels = kernels_for(isas_here().back());
+  base::Buffer halves(static_cast<std::size_t>(2 * count)), floats(static_cast<std::size_t>(4 * count));
+  halves.fill_zero();
+  floats.fill_zero();
+  return seconds_of([&] {
+    to_float ? kernels.bf16.to_float(halves.data(), floats.as<float>().data(), count)
+             : kernels.bf16.from_float(floats.as<float>().data(), halves.data(), false, count);
+  });
+}
+
+/// What the conversions of a whole batch add where kernels work on float copies.
+double conversions(const Product& product, int batch) {
+  if (!product.shape.in_blocks) return 0;
+  const std::int64_t samples = product.shape.samples, src = samples * product.shape.src.elements(),
+                     dst = samples * product.shape.dst.elements();
+  double seconds = 0;
+  switch (product.direction) {
+    case Direction::forward:
+      seconds = seconds_of_conversion(src, true) + seconds_of_conversion(dst, false);
+      break;
+    case Direction::d_src:
+      seconds = seconds_of_conversion(dst, true) + seconds_of_conversion(src, false);
+      break;
+    case Direction::d_weight:
+      seconds = seconds_of_conversion(src, true) + seconds_of_conversion(dst, true);
+      break;
+  }
+  return seconds * batch / static_cast<double>(samples);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+std::string text(const ProductShape& s) {
+  if (s.is_dense) return fmt::format("dense {}->{}", s.src.elements(), s.dst.channels);
+  return fmt::format("{}->{} {}x{} kernel {} stride {}", s.src.channels, s.dst.channels, s.src.height,
+                     s.src.width, s.kernel, s.stride);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const graph::Graph graph = graph::make_model(
+      options.model, {options.model == "mnist-cnn" ? 1 : 3, options.size, options.size}, 10, 0);
+  const bool bf16 = options.precision == "bf16";
+  engine::CompileOptions how{.batch = options.batch,
+                             .precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32};
+  how.measured_kernels = true;
+  if (const std::string found = engine::prepare("cpu", graph, how); !found.empty())
+    fmt::print(stderr, "{}\n", found);
+  const OneThread one_thread;
+  std::vector<Product> products;
+  const Program program(graph, how, {.choices = &Choices::here()});
+  for (const auto& entry : program.steps()) entry.step->list_products(products);
+
+  std::set<std::string> seen;
+  std::string rows;
+  int slower = 0;
+  fmt::print(stderr, "{:44} {:16} {:10} {:>9} {:>9} {:>14}\n", "layer", "direction", "method", "ours",
+             "onednn", "onednn / ours");
+  for (const Product& product : products) {
+    if (!seen.insert(key_of(product)).second) continue;
+    const Method method = Choices::here().find(product).value_or(usual_method(product.shape));
+    Product peer = product;
+    if (bf16) {
+      peer.shape.type = Storage::bf16;
+      peer.shape.dst_type = Storage::bf16;
+      peer.shape.in_blocks = false;
+    }
+    // One whole batch of multiply-adds, whatever the samples that kernels are timed on.
+    const double flops = 2.0 * static_cast<double>(product.shape.products() * options.batch);
+    const double scale = options.batch / static_cast<double>(product.shape.samples);
+    const bool is_onednn = method == Method::onednn && !product.shape.in_blocks;
+    std::vector<double> ours, theirs, ratios;
+    for (int round = 0; round < options.rounds; ++round) {
+      // Who goes first changes every round.
+      if (round % 2 == 1) theirs.push_back(scale * seconds_of_method(peer, Method::onednn));
+      ours.push_back(scale * seconds_of_method(product, method) + conversions(product, options.batch));
+      if (round % 2 == 0) theirs.push_back(scale * seconds_of_method(peer, Method::onednn));
+      ratios.push_back(theirs.back() / ours.back());
+    }
+    std::sort(ratios.begin(), ratios.end());
+    const double ratio = median(ratios);
+    if (!is_onednn && ratios.back() < 1) ++slower;
+    fmt::print(stderr, "{:44} {:16} {:10} {:>9.0f} {:>9.0f} {:>6.2f} [{:.2f}, {:.2f}]{}\n",
+               text(product.shape), name_of(product.direction), is_onednn ? "onednn" : name_of(method),
+               flops / median(ours) / 1e9, flops / median(theirs) / 1e9, ratio, ratios.front(), ratios.back(),
+               is_onednn ? "  the same kernel" : "");
+    rows += fmt::format(
+        "{}{{\"layer\": \"{}\", \"direction\": \"{}\", \"method\": \"{}\", \"gflop_per_s\": {:.1f}, "
+        "\"onednn_gflop_per_s\": {:.1f}, \"ratio_median\": {:.3f}, \"ratio_least\": {:.3f}, \"ratio_most\": "
+        "{:.3f}, "
+        "\"same_kernel\": {}}}",
+        rows.empty() ? "\n  " : ",\n  ", text(product.shape), name_of(product.direction), name_of(method),
+        flops / median(ours) / 1e9, flops / median(theirs) / 1e9, ratio, ratios.front(), ratios.back(),
+        is_onednn);
+  }
+  fmt::print(
+      stderr,
+      "GFLOP/s of the direct form, one thread; the interval holds all {} rounds; slower in every round: {}\n",
+      options.rounds, slower);
+  fmt::print(
+      "{{\"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"rounds\": {}, \"slower_in_every_round\": "
+      "{}, "
+      "\"products\": [{}]}}\n",
+      options.model, options.precision, options.batch, options.rounds, slower, rows);
+  return 0;
+}

@@ -1,0 +1,85 @@
+// Batch norm's sums, taken by the products that write the rows.
+
+#include "engine/cpu/epilogue.h"
+
+#include <gmock/gmock.h>
+
+#include "compare.h"
+#include "graph/builder.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+/// A residual block whose convolutions Winograd can compute, behind one whose gradient has two terms.
+graph::Graph normalised_blocks() {
+  graph::Builder model("blocks");
+  constexpr int kChannels = 32;
+  int value = model.conv2d(model.input({3, 9, 9}), "stem", {.channels = kChannels, .padding = 1});
+  value = model.relu(model.batch_norm(value, "stem_bn"));
+  for (const std::string name : {"a", "b"}) {
+    int branch = model.conv2d(value, name + "1", {.channels = kChannels, .padding = 1});
+    branch = model.relu(model.batch_norm(branch, name + "1_bn"));
+    branch = model.conv2d(branch, name + "2", {.channels = kChannels, .padding = 1});
+    value = model.relu(model.add(model.batch_norm(branch, name + "2_bn"), value));
+  }
+  value = model.batch_norm(model.conv2d(value, "last", {.channels = 24, .kernel = 1}), "last_bn");
+  model.loss(model.dense(model.global_average_pool(value), "fc", {.features = 5}), 0);
+  return model.finish();
+}
+
+TEST(Epilogue, GivesTheReferencesBatchNorms) {
+  const auto graph = normalised_blocks();
+  for (Variant variant : variants())
+    for (const auto& [batch, ghost] : {std::pair{1, 0}, {7, 0}, {16, 0}, {33, 0}, {12, 3}, {12, 4}}) {
+      SCOPED_TRACE(testing::Message() << "batch " << batch << ", groups of " << ghost);
+      CompileOptions options{.batch = batch};
+      if (ghost > 0) {
+        options.batch_norm = BatchNormMode::ghost;
+        options.ghost_size = ghost;
+      }
+      expect_like_reference(graph, options, variant,
+                            tolerance(variant.precision, variant.precision == Precision::f32 ? 1000 : 40));
+    }
+}
+
+TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
+  const auto graph = normalised_blocks();
+  const auto reason = [&](const CompileOptions& options, const Tuning& tuning, const std::string& op) {
+    for (const KernelChoice& choice : compile(graph, options, tuning)->kernels())
+      if (choice.op.starts_with(op)) return choice.reason;
+    return std::string("no such op");
+  };
+  const CompileOptions options{.batch = 12};
+  using testing::HasSubstr;
+  for (const char* op : {"stem_bn + relu", "a1_bn + relu", "a2_bn + sum + relu", "b2_bn + sum + relu"})
+    EXPECT_THAT(reason(options, {}, op), HasSubstr("moments: taken by the product in front, sums of the "
+                                                   "gradient: taken by the product behind"))
+        << op;
+  EXPECT_THAT(reason(options, {}, "last_bn"), HasSubstr("sums of the gradient: a pass of their own"));
+  EXPECT_THAT(reason(options, {.row_sums = false}, "a1_bn"), HasSubstr("moments: a pass of their own"));
+  // Pieces that reach over two groups: their sums belong to neither.
+  CompileOptions groups{.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 3};
+  EXPECT_THAT(reason(groups, {.piece_samples = 4}, "a1_bn"), HasSubstr("moments: a pass of their own"));
+  EXPECT_THAT(reason(groups, {.piece_samples = 3}, "a1_bn"), HasSubstr("moments: taken"));
+}
+
+TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {
+  const auto graph = normalised_blocks();
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    std::vector<float> first;
+    for (const int threads : {1, 2, 3}) {
+      auto engine = compile(graph, {.batch = 33, .precision = precision, .threads = threads},
+                            {.bf16_products = false, .block_bytes = 1 << 17, .piece_samples = 4});
+      toy::initialise(*engine, 3);
+      const toy::Samples samples(graph, 0, 33);
+      engine->forward(samples.step(1.0 / 33));
+      engine->backward([](std::int64_t) {});
+      const std::vector<float> gradients(engine->gradients().begin(), engine->gradients().end());
+      if (first.empty()) first = gradients;
+      EXPECT_EQ(gradients, first) << threads << " threads";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline::engine::cpu
