@@ -113,11 +113,12 @@ class ProductStep final : public Step {
 
   void forward(Run& run) override {
     if (!direct_) {
-      run.pool.run(forward_.count(), [&](int piece, int thread) { forward_block(run, piece, thread); });
+      run.pool.run(pieces_with_samples(run),
+                   [&](int piece, int thread) { forward_block(run, piece, thread); });
       return;
     }
     const int parts = forward_.any().parts();
-    run.pool.run(forward_.tasks(), [&](int task, int thread) {
+    run.pool.run(pieces_with_samples(run) * parts, [&](int task, int thread) {
       const int piece = task / parts;
       Operands o = operands(run, forward_.first(piece), thread);
       o.packed = run.memory.at(packed_forward_);
@@ -269,6 +270,11 @@ class ProductStep final : public Step {
                        gradient_ ? gradient_->scratchpad_bytes() : 0}));
     thread_bytes_ = end;
     site.memory.scratch(threads_at_ + thread_bytes_ * site.options.threads);
+  }
+
+  /// Those of the forward pass that are worth computing: all in training, fewer in a short evaluation.
+  [[nodiscard]] int pieces_with_samples(const Run& run) const {
+    return (run.samples + forward_.size(0) - 1) / forward_.size(0);
   }
 
   /// One copy of the weights for forward and d_src.

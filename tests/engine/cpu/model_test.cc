@@ -248,6 +248,29 @@ TEST(CpuEngine, LeavesTheImagesAloneAfterForward) {
   EXPECT_EQ(gradients[0], gradients[1]);
 }
 
+TEST(CpuEngine, EvaluatesAShortBatchAsAPartOfALongOne) {
+  const auto graph = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0);
+  constexpr int kBatch = 32;
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    auto engine =
+        compile(graph, {.batch = kBatch, .precision = precision, .threads = 2},
+                {.bf16_products = false, .block_bytes = 1 << 18, .piece_samples = 4, .poison = true});
+    toy::initialise(*engine, 2);
+    const toy::Samples samples(graph, 0, kBatch);
+    const LossSums all = engine->evaluate(samples.images, samples.labels, kBatch);
+    const auto elements = static_cast<std::size_t>(graph.input_shape().elements());
+    for (const int count : {1, 3, 4, 5, 31}) {  // within, on and over the edges of pieces
+      const auto n = static_cast<std::size_t>(count);
+      LossSums parts = engine->evaluate(samples.images, samples.labels, count);
+      parts += engine->evaluate(std::span(samples.images).subspan(n * elements),
+                                std::span(samples.labels).subspan(n), kBatch - count);
+      EXPECT_EQ(parts.samples, kBatch);
+      EXPECT_NEAR(parts.loss, all.loss, 1e-3) << count;  // a sample counts for about 2
+      EXPECT_EQ(parts.correct, all.correct) << count;
+    }
+  }
+}
+
 TEST(CpuEngine, EvaluatesWithoutTrainingMemory) {
   const auto graph = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0);
   const CompileOptions training{.batch = 16}, evaluation{.batch = 16, .training = false};
