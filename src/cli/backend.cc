@@ -15,14 +15,16 @@ comm::Emulation emulation_of(const train::Options& options) {
 }
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
-                            comm::Carried carried) {
+                            comm::Carried carried, int processes) {
+  train::Place place;
+  if (session != nullptr) place = processes > 0 ? session->place_among(processes) : session->place();
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
       .prepare =
-          [device, session](const graph::Graph& graph, const engine::CompileOptions& how) {
+          [device, session, place](const graph::Graph& graph, const engine::CompileOptions& how) {
             // The first process of each host measures, undisturbed; the others then find what it kept.
-            const bool waits = session != nullptr && !session->place().is_first_of_host;
+            const bool waits = session != nullptr && !place.is_first_of_host;
             std::string found;
             if (!waits) found = engine::prepare(device, graph, how);
             if (session != nullptr) session->processes().barrier();
@@ -32,7 +34,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [session, emulation, carried](int ranks, std::chrono::seconds deadline) {
+          [session, emulation, carried, place](int ranks, std::chrono::seconds deadline) {
             comm::LocalOptions options{.deadline = deadline};
             if (session != nullptr) {
               session->processes().set_ranks_each(ranks);
@@ -40,9 +42,11 @@ train::Backend make_backend(const std::string& device, Session* session, const c
               session->processes().set_carried(carried);
               options.across = &session->processes();
             }
-            return comm::emulate(comm::make_local(ranks, options), emulation);
+            auto emulated = emulation;
+            emulated.hosts = place.hosts;
+            return comm::emulate(comm::make_local(ranks, options), emulated);
           },
-      .place = session == nullptr ? train::Place{} : session->place(),
+      .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
       .libraries = libraries(),
   };

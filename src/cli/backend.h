@@ -11,9 +11,10 @@
 
 namespace paceline::cli {
 
+/// `processes`: the session's first ones alone, as it was regrouped; 0: all.
 [[nodiscard]] train::Backend make_backend(const std::string& device, Session* session = nullptr,
                                           const comm::Emulation& emulation = {},
-                                          comm::Carried carried = comm::Carried::fp32);
+                                          comm::Carried carried = comm::Carried::fp32, int processes = 0);
 
 /// What --emulate-link and --emulate-straggler ask for.
 [[nodiscard]] comm::Emulation emulation_of(const train::Options& options);

@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "comm/gloo/load.h"
 #include "comm/mpi/load.h"
 
 namespace paceline::cli {
@@ -45,13 +46,18 @@ std::string in_path(const std::string& name) {
 
 void show_what_could_start(std::ostream& out) {
   const auto mpirun = in_path("mpirun"), srun = in_path("srun");
-  const auto module = comm::mpi::module_path();
+  const auto module = comm::module_path(comm::mpi::kModule);
   row(out, "this one", "started alone: no launcher has set its variables");
   row(out, "mpirun", mpirun.empty() ? "is not there (Debian: openmpi-bin)" : mpirun);
   row(out, "srun", srun.empty() ? "is not there: no Slurm on this host" : srun);
   row(out, "MPI",
       std::filesystem::exists(module) ? module.string() + " joins the processes"
-                                      : "is not built in (libopenmpi-dev was not there): one process only");
+                                      : "is not built in (libopenmpi-dev was not there)");
+  const auto gloo = comm::module_path(comm::gloo::kModule);
+  row(out, "gloo",
+      std::filesystem::exists(gloo)
+          ? gloo.string() + " joins processes with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
+          : "is not built in (libgloo-dev was not there)");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ constexpr std::array kCommands{
 };
 
 constexpr unsigned kJoined =
-    cli::kTrain | cli::kComm | cli::kDoctor;  // commands that several processes can run together
+    cli::kRuns | cli::kComm | cli::kDoctor;  // commands that several processes can run together
 
 constexpr int kBugExitCode = 70;  // EX_SOFTWARE: none of the user's doing
 
@@ -101,10 +101,9 @@ std::unique_ptr<cli::Session> join_processes(const Entry& entry) {
   const auto launch = comm::read_launch(std_environment);
   if (launch.alone()) return nullptr;
   if (!(entry.command & kJoined)) {
-    base::fail(
-        base::ErrorKind::usage,
-        "{} works in one process, and {} started {}; of the commands train, comm and doctor run in several",
-        entry.name, launch.by, launch.processes);
+    base::fail(base::ErrorKind::usage,
+               "{} works in one process, and {} started {}; those that train, comm and doctor run in several",
+               entry.name, launch.by, launch.processes);
   }
   return std::make_unique<cli::Session>(launch);
 }
@@ -132,7 +131,8 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
   session = join_processes(entry);
-  if (session) session->meet(measure::version() + ": " + parsed.settings.typed);
+  if (session)
+    session->meet(measure::version() + ": " + parsed.settings.typed, parsed.settings.train.shared_memory);
   parsed.settings.session = session.get();
   const int code = entry.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -54,8 +54,14 @@ std::vector<Option> launch_rows() {
          s.train.gradients_as_bf16 = t == "bf16";
        },
        [](const S& s) { return std::string(s.train.gradients_as_bf16 ? "bf16" : "fp32"); }},
+      {"shared-memory", "", kBetween,
+       "processes of one host reduce in memory that they share; off: by messages, as between hosts",
+       kRuns | kComm, [](S& s, Text t) { s.train.shared_memory = truth(t); },
+       [](const S& s) { return yes_no(s.train.shared_memory); }},
       {"emulate-link", "SPEC", kBetween,
-       "behave as if workers were joined by such a link: latency=50us,bandwidth=1GB/s; every table says so",
+       "behave as if workers were joined by such a link: latency=50us,bandwidth=1GB/s; with ,between=hosts "
+       "only hosts "
+       "are; every table says so",
        kLinked,
        [](S& s, Text t) {
          (void)comm::parse_link(t);

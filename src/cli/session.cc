@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -53,7 +54,7 @@ Member member_of(const Card& card, int process) {
 
 }  // namespace
 
-Session::Session(const comm::Launch& launch) : wire_(comm::open_mpi()) {
+Session::Session(const comm::Launch& launch) : wire_(comm::open_wire(launch)) {
   place_.process = wire_->process();
   place_.processes = wire_->processes();
   place_.launcher = launch.by;
@@ -67,17 +68,16 @@ Session::Session(const comm::Launch& launch) : wire_(comm::open_mpi()) {
         launch.by, launch.processes, place_.processes, place_.library);
   }
   processes_ = std::make_unique<comm::Processes>(
-      *wire_, comm::ProcessesOptions{},
+      *wire_, comm::ProcessesOptions{.shared_memory = false},  // see meet()
       [](const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); });
 }
 
-void Session::meet(const std::string& fingerprint) {
+void Session::meet(const std::string& fingerprint, bool shared_memory) {
+  if (shared_memory) processes_->share_memory();
   const Card mine = my_card(fingerprint);
   std::vector<Card> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   place_.host = mine.host.data();
-  place_.is_beside_first = all[0].host == mine.host;
-  place_.neighbours = place_.sharing = place_.turn = 0;
   for (int process = 0; process < place_.processes; ++process) {
     const Card& other = all[static_cast<std::size_t>(process)];
     if (other.fingerprint != all[0].fingerprint)
@@ -88,12 +88,29 @@ void Session::meet(const std::string& fingerprint) {
           process, other.host.data(), all[0].host.data(), other.fingerprint.data(),
           all[0].fingerprint.data());
     members_.push_back(member_of(other, process));
-    if (other.host != mine.host) continue;
-    if (place_.neighbours++ == 0) place_.is_first_of_host = process == place_.process;
-    if (other.cores != mine.cores) continue;
-    if (process == place_.process) place_.turn = place_.sharing;
-    ++place_.sharing;
   }
+  place_ = place_among(place_.processes);
+}
+
+train::Place Session::place_among(int processes) const {
+  train::Place place = place_;
+  const Member& mine = members_[static_cast<std::size_t>(place.process)];
+  place.processes = processes;
+  place.is_beside_first = members_[0].host == mine.host;
+  place.neighbours = place.sharing = place.turn = 0;
+  std::set<std::string> hosts;
+  for (int process = 0; process < processes; ++process)
+    hosts.insert(members_[static_cast<std::size_t>(process)].host);
+  place.hosts = static_cast<int>(hosts.size());
+  for (int process = 0; process < processes; ++process) {
+    const Member& other = members_[static_cast<std::size_t>(process)];
+    if (other.host != mine.host) continue;
+    if (place.neighbours++ == 0) place.is_first_of_host = process == place.process;
+    if (other.cores != mine.cores) continue;
+    if (process == place.process) place.turn = place.sharing;
+    ++place.sharing;
+  }
+  return place;
 }
 
 bool Session::fail(base::ErrorKind kind, const std::string& text) {

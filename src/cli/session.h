@@ -32,13 +32,16 @@ class Session {
   explicit Session(const comm::Launch& launch);
 
   /// Finds out who shares a host and cores; before anything else. `fingerprint` is what must be the same
-  /// everywhere: the version and the command. No part of the constructor, because another process may be
-  /// through with it and have failed since: that failure is told and ended with as any later one.
+  /// everywhere: the version and the command. `shared_memory`: on one host processes may use it. No part of
+  /// the constructor, because another process may be through with it and have failed since: that failure is
+  /// told and ended with as any later one.
   ///
   /// Errors   Error(comm): hosts with different versions or commands; another process's failure
-  void meet(const std::string& fingerprint);
+  void meet(const std::string& fingerprint, bool shared_memory);
 
   [[nodiscard]] const train::Place& place() const { return place_; }
+  /// This process's place among the first `processes` alone.
+  [[nodiscard]] train::Place place_among(int processes) const;
   [[nodiscard]] comm::Processes& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }

@@ -3,8 +3,8 @@
 /// What the ranks of one process (a local::Group) need of the other processes: each collective's second half.
 /// The group joins its own ranks first and hands over one value for all of them.
 ///
-/// Threads  all_reduce(float) from one thread, the blocking ones from one thread at a time; the two may run
-/// at
+/// Threads  the reductions of floats from one thread at a time, the blocking ones from one thread at a time;
+/// the two may run at
 ///          once. fail(), reason() from anywhere
 /// Errors   every function throws Error(comm) once one process has failed
 
@@ -27,8 +27,11 @@ class Across {
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual std::string algorithm() const = 0;
 
-  /// Sums over processes, in place, in the tree's order.
-  virtual void all_reduce(std::span<float> values) = 0;
+  /// Sums `src` over processes into every process's `dst`, which may be `src`, in the tree's order.
+  virtual void all_reduce(std::span<const float> src, std::span<float> dst) = 0;
+  /// The same sum, of which process p gets part p: `src` [processes() * dst.size()]; `dst` may be that part
+  /// of it.
+  virtual void reduce_scatter(std::span<const float> src, std::span<float> dst) = 0;
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root_process) = 0;
   /// all [processes() * mine.size()]; `mine` may lie inside it, at its own place.

@@ -54,10 +54,22 @@ class Communicator {
   /// What the all-reduce is: for tables and formulas.
   [[nodiscard]] virtual std::string algorithm() const = 0;
 
-  /// Sums `values` [count] over all ranks, in place, asynchronously: returns at once, progress is made by the
-  /// communicator's own thread. Several may be under way; they complete in the order posted.
-  /// Cost     docs/collectives.md; local: (N-1)/N * bytes read from other ranks and as much written to them
-  [[nodiscard]] virtual std::unique_ptr<Pending> all_reduce(std::span<float> values) = 0;
+  // Asynchronous: they return at once, progress is made by the communicator's own thread. Several may be
+  // under way; they complete in the order posted. What is read must stay as it is until then.
+
+  /// Sums `src` [count] over all ranks into every rank's `dst` [count]: `src` itself, or memory apart from
+  /// it. Cost     docs/collectives.md; local: (N-1)/N * bytes read from other ranks and as much written to
+  /// them
+  [[nodiscard]] virtual std::unique_ptr<Pending> all_reduce(std::span<const float> src,
+                                                            std::span<float> dst) = 0;
+  [[nodiscard]] std::unique_ptr<Pending> all_reduce(std::span<float> values) {
+    return all_reduce(values, values);
+  }
+  /// The same sum, of which each rank gets its part: `dst` [count] is the sum over ranks of elements
+  /// [rank * count, (rank + 1) * count) of their `src` [size() * count]. `dst` may be that part of `src`,
+  /// else it lies apart.
+  [[nodiscard]] virtual std::unique_ptr<Pending> reduce_scatter(std::span<const float> src,
+                                                                std::span<float> dst) = 0;
 
   // Blocking, for small things (statistics, counts, control).
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;

@@ -74,10 +74,14 @@ class Emulated final : public Communicator {
   [[nodiscard]] std::string name() const override {
     std::string text = inner_->name();
     if (emulation_.link)
-      text += fmt::format(" + EMULATED link of {:g} us, {}", 1e6 * emulation_.link->latency_s,
-                          emulation_.link->bytes_per_s > 0
-                              ? fmt::format("{:g} GB/s", emulation_.link->bytes_per_s / 1e9)
-                              : "no limit");
+      text += fmt::format(
+          " + EMULATED link{} of {:g} us, {}",
+          emulation_.link->between_hosts
+              ? fmt::format(" between {} host{}", emulation_.hosts, emulation_.hosts == 1 ? "" : "s")
+              : "",
+          1e6 * emulation_.link->latency_s,
+          emulation_.link->bytes_per_s > 0 ? fmt::format("{:g} GB/s", emulation_.link->bytes_per_s / 1e9)
+                                           : "no limit");
     if (emulation_.straggler)
       text += fmt::format(" + EMULATED straggler: rank {} {:g} times slower", emulation_.straggler->rank,
                           emulation_.straggler->slower);
@@ -85,18 +89,17 @@ class Emulated final : public Communicator {
   }
   [[nodiscard]] std::string algorithm() const override { return inner_->algorithm(); }
 
-  std::unique_ptr<Pending> all_reduce(std::span<float> values) override {
+  std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
     lag();
-    auto carried = std::make_shared<Carried>();
-    carried->seconds = emulation_.link ? link_seconds(*emulation_.link, size(), values.size_bytes()) : 0;
-    carried->before = std::exchange(last_, carried);
-    carried->inner = inner_->all_reduce(values);
-    left_ = Clock::now();
-    return std::make_unique<Slowed>(std::move(carried), left_);
+    return carry(inner_->all_reduce(src, dst), 2 * one_way(dst.size_bytes()));
+  }
+  std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
+    lag();
+    return carry(inner_->reduce_scatter(src, dst), one_way(src.size_bytes()));
   }
   void all_reduce(std::span<double> values, Reduce reduce) override {
     block([&] { inner_->all_reduce(values, reduce); },
-          emulation_.link ? link_seconds(*emulation_.link, size(), values.size_bytes()) : 0);
+          emulation_.link ? link_seconds(*emulation_.link, ends(), values.size_bytes()) : 0);
   }
   void broadcast(std::span<std::byte> bytes, int root) override {
     block([&] { inner_->broadcast(bytes, root); }, one_way(bytes.size()));
@@ -105,15 +108,25 @@ class Emulated final : public Communicator {
     block([&] { inner_->all_gather(mine, all); }, one_way(all.size()));
   }
   void barrier() override {
-    block([&] { inner_->barrier(); }, emulation_.link ? link_seconds(*emulation_.link, size(), 0) : 0);
+    block([&] { inner_->barrier(); }, emulation_.link ? link_seconds(*emulation_.link, ends(), 0) : 0);
   }
   void at(std::int64_t step, const char* phase) override { inner_->at(step, phase); }
   void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
   [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }
 
  private:
+  /// What the link joins: ranks or hosts.
+  [[nodiscard]] int ends() const { return emulation_.link->between_hosts ? emulation_.hosts : size(); }
   [[nodiscard]] double one_way(std::size_t bytes) const {
-    return emulation_.link ? link_seconds(*emulation_.link, size(), bytes) / 2 : 0;
+    return emulation_.link ? link_seconds(*emulation_.link, ends(), bytes) / 2 : 0;
+  }
+  std::unique_ptr<Pending> carry(std::unique_ptr<Pending> inner, double seconds) {
+    auto carried = std::make_shared<Carried>();
+    carried->seconds = seconds;
+    carried->before = std::exchange(last_, carried);
+    carried->inner = std::move(inner);
+    left_ = Clock::now();
+    return std::make_unique<Slowed>(std::move(carried), left_);
   }
   template <typename Call>
   void block(const Call& call, double seconds) {
@@ -181,7 +194,9 @@ EmulatedLink parse_link(std::string_view text) {
   each_part(text, "latency=50us,bandwidth=1GB/s", [&](std::string_view key, std::string_view value) {
     if (key == "latency") link.latency_s = number(value, kSeconds);
     if (key == "bandwidth") link.bytes_per_s = number(value, kRates);
-    return key == "latency" || key == "bandwidth";
+    if (key == "between") link.between_hosts = value == "hosts";
+    return key == "latency" || key == "bandwidth" ||
+           (key == "between" && (value == "hosts" || value == "ranks"));
   });
   if (link.latency_s == 0 && link.bytes_per_s == 0)
     base::fail(ErrorKind::usage,

@@ -19,11 +19,13 @@ namespace paceline::comm {
 
 /// A link between every two neighbours of a ring: an all-reduce of X bytes over N ranks takes
 ///     2(N-1) latency + 2(N-1)/N X / bandwidth
-/// after the inner one is complete, and the one before it has left the link. A broadcast or an all-gather of
-/// X bytes (its result) takes (N-1) latency + (N-1)/N X / bandwidth, a barrier 2(N-1) latency.
+/// after the inner one is complete, and the one before it has left the link. A reduce-scatter, a broadcast or
+/// an all-gather of X bytes (of the longer side) takes (N-1) latency + (N-1)/N X / bandwidth, a barrier
+/// 2(N-1) latency.
 struct EmulatedLink {
   double latency_s = 0;
-  double bytes_per_s = 0;  ///< 0: no limit
+  double bytes_per_s = 0;      ///< 0: no limit
+  bool between_hosts = false;  ///< N counts hosts, not ranks: inside a host nothing is slower
 };
 
 /// One rank whose every step of its own work (data, forward, backward, update) takes `slower` times as long.
@@ -35,11 +37,12 @@ struct EmulatedStraggler {
 struct Emulation {
   std::optional<EmulatedLink> link;
   std::optional<EmulatedStraggler> straggler;
+  int hosts = 1;  ///< of the run
   [[nodiscard]] bool any() const { return link || straggler; }
 };
 
-/// "latency=50us,bandwidth=1GB/s": units ns, us, ms, s and B/s, kB/s, MB/s, GB/s, or kbit/s, Mbit/s, Gbit/s.
-/// Errors   Error(usage), the end of a sentence that begins with the option's name
+/// "latency=50us,bandwidth=1GB/s,between=hosts" (or ranks): units ns, us, ms, s and B/s, kB/s, MB/s, GB/s, or
+/// kbit/s, Mbit/s, Gbit/s. Errors   Error(usage), the end of a sentence that begins with the option's name
 [[nodiscard]] EmulatedLink parse_link(std::string_view text);
 /// "rank=3,slower=1.3x"
 [[nodiscard]] EmulatedStraggler parse_straggler(std::string_view text);

@@ -16,12 +16,13 @@ struct Convention {
   const char* rank;
   const char* size;
   const char* only_with;  ///< must be set besides; nullptr: nothing
+  bool meets = false;     ///< its processes have to find one another
 };
 constexpr std::array kConventions{
     Convention{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr},
     Convention{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
     Convention{"PMIx", "PMIX_RANK", nullptr, nullptr},
-    Convention{"the environment", "RANK", "WORLD_SIZE", nullptr},
+    Convention{"the environment", "RANK", "WORLD_SIZE", nullptr, true},
 };
 
 constexpr int kUnset = -1;
@@ -41,6 +42,18 @@ int number(const Environment& environment, const char* name, int least) {
   return value;
 }
 
+void read_meeting(const Environment& environment, Launch& launch) {
+  const char* host = environment("MASTER_ADDR");
+  const int port = number(environment, "MASTER_PORT", 1);
+  if (host == nullptr || *host == '\0' || port == kUnset || port > 65535)
+    base::fail(
+        base::ErrorKind::usage,
+        "RANK and WORLD_SIZE are set, but not where the processes meet: set MASTER_ADDR to the host of "
+        "RANK=0 and MASTER_PORT to a free port there (1 to 65535), the same for all");
+  launch.meeting_host = host;
+  launch.meeting_port = static_cast<std::uint16_t>(port);
+}
+
 }  // namespace
 
 Launch read_launch(const Environment& environment) {
@@ -55,9 +68,11 @@ Launch read_launch(const Environment& environment) {
                  how.size, how.rank);
     if (size != kUnset && rank >= size)
       base::fail(base::ErrorKind::usage, "{} {} must be below {} {}", how.rank, rank, how.size, size);
-    return {.by = std::string(how.name) + " (" + (how.size == nullptr ? how.rank : how.size) + ")",
-            .process = rank,
-            .processes = size == kUnset ? 0 : size};
+    Launch launch{.by = std::string(how.name) + " (" + (how.size == nullptr ? how.rank : how.size) + ")",
+                  .process = rank,
+                  .processes = size == kUnset ? 0 : size};
+    if (how.meets && !launch.alone()) read_meeting(environment, launch);
+    return launch;
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 /// What the launcher (mpirun, srun, another) told this process about the others that it started.
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -11,6 +12,10 @@ struct Launch {
   std::string by;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone, no launcher
   int process = 0;
   int processes = 1;  ///< 0: the launcher says that there are others, not how many
+  /// MASTER_ADDR and MASTER_PORT: where processes meet that only the environment told about one another.
+  /// Empty: the launcher's MPI joins them.
+  std::string meeting_host;
+  std::uint16_t meeting_port = 0;
   [[nodiscard]] bool alone() const { return processes == 1; }
 };
 
@@ -18,9 +23,10 @@ struct Launch {
 using Environment = std::function<const char*(const char*)>;
 
 /// Reads OMPI_COMM_WORLD_*, then SLURM_* (only inside a job step: in the batch script itself SLURM_NTASKS
-/// speaks of tasks that nobody has started), then PMIX_RANK, then RANK and WORLD_SIZE. Pure function.
+/// speaks of tasks that nobody has started), then PMIX_RANK, then RANK and WORLD_SIZE, which need MASTER_ADDR
+/// and MASTER_PORT. Pure function.
 ///
-/// Errors   Error(usage) when a variable is no number, or RANK is not below WORLD_SIZE
+/// Errors   Error(usage) when a variable is no number, one is missing, or RANK is not below WORLD_SIZE
 [[nodiscard]] Launch read_launch(const Environment& environment);
 
 }  // namespace paceline::comm

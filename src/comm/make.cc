@@ -1,6 +1,7 @@
 #include "comm/make.h"
 
 #include "base/error.h"
+#include "comm/gloo/load.h"
 #include "comm/local/local.h"
 #include "comm/mpi/load.h"
 
@@ -15,6 +16,8 @@ std::vector<std::unique_ptr<Communicator>> make_local(int ranks, LocalOptions op
   return communicators;
 }
 
-std::unique_ptr<Wire> open_mpi() { return mpi::open_wire(); }
+std::unique_ptr<Wire> open_wire(const Launch& launch) {
+  return launch.meeting_host.empty() ? mpi::open_wire() : gloo::open_wire(launch);
+}
 
 }  // namespace paceline::comm

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/launch.h"
 #include "comm/processes.h"
 
 namespace paceline::comm {
@@ -23,9 +24,10 @@ struct LocalOptions {
 /// alive until every rank is done.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_local(int ranks, LocalOptions options = {});
 
-/// Joins the processes that a launcher started, through MPI. At most once in a process.
+/// Joins the processes of `launch`: through gloo where they have to meet (launch.meeting_host), else through
+/// MPI. At most once in a process.
 ///
-/// Errors   Error(comm): MPI is not installed, and what to install
-[[nodiscard]] std::unique_ptr<Wire> open_mpi();
+/// Errors   Error(comm): the library is not installed, and what to install; processes that do not come
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);
 
 }  // namespace paceline::comm

@@ -18,10 +18,11 @@ void fill(std::span<float> values, int rank) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(i, rank);
 }
 
-bool holds_sum(std::span<const float> values, int ranks) {
+/// Elements [begin, begin + values.size()) of the sum over `ranks`.
+bool holds_sum(std::span<const float> values, int ranks, std::size_t begin = 0) {
   const auto n = static_cast<float>(ranks);
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i] != n * static_cast<float>(i % kPeriod) + n * (n - 1) / 2) return false;
+    if (values[i] != n * static_cast<float>((begin + i) % kPeriod) + n * (n - 1) / 2) return false;
   return true;
 }
 
@@ -31,65 +32,78 @@ bool holds_values_of(std::span<const float> values, int rank) {
   return true;
 }
 
-/// One collective with its buffers: prepared, run, checked.
-class Trial {
+/// One collective with its buffers: prepared, run, checked. The whole is what all ranks have together, a part
+/// what one of them has of it (reduce_scatter: gets, all_gather: gives).
+class Run {
  public:
-  Trial(Communicator& communicator, Collective collective, std::size_t count)
+  Run(Communicator& communicator, Trial trial, std::size_t count)
       : communicator_(communicator),
-        collective_(collective),
+        trial_(trial),
         ranks_(static_cast<std::size_t>(communicator.size())),
-        part_(count / ranks_),
-        buffer_((is_gather() ? part_ * ranks_ : count) * sizeof(float)),
-        apart_(collective == Collective::all_gather ? part_ * sizeof(float) : 0) {}
+        part_(has_parts() ? count / ranks_ : count),
+        whole_((has_parts() ? part_ * ranks_ : count) * sizeof(float)),
+        apart_(trial.in_place ? 0 : part_ * sizeof(float)) {}
 
-  [[nodiscard]] std::size_t bytes() { return values().size_bytes(); }
+  [[nodiscard]] std::size_t bytes() { return whole().size_bytes(); }
 
   void prepare() {
     const int rank = communicator_.rank();
-    if (!is_gather()) {
-      fill(values(), rank);
-      return;
-    }
-    for (float& value : values()) value = -1;
-    fill(mine(), rank);
+    const bool gathers = trial_.collective == Collective::all_gather;
+    for (float& value : gathers ? whole() : apart_.as<float>()) value = -1;
+    fill(gathers ? mine() : whole(), rank);
   }
   void run() {
-    switch (collective_) {
+    switch (trial_.collective) {
       case Collective::all_reduce:
-        communicator_.all_reduce(values())->wait();
+        communicator_.all_reduce(whole(), mine())->wait();
+        return;
+      case Collective::reduce_scatter:
+        communicator_.reduce_scatter(whole(), mine())->wait();
         return;
       case Collective::broadcast:
-        communicator_.broadcast(std::as_writable_bytes(values()), 0);
+        communicator_.broadcast(std::as_writable_bytes(whole()), 0);
         return;
       case Collective::all_gather:
-      case Collective::all_gather_in_place:
-        communicator_.all_gather(std::as_bytes(mine()), std::as_writable_bytes(values()));
+        communicator_.all_gather(std::as_bytes(mine()), std::as_writable_bytes(whole()));
         return;
     }
   }
   [[nodiscard]] bool is_correct() {
-    if (collective_ == Collective::all_reduce) return holds_sum(values(), communicator_.size());
-    if (collective_ == Collective::broadcast) return holds_values_of(values(), 0);
-    for (std::size_t rank = 0; rank < ranks_; ++rank)
-      if (!holds_values_of(values().subspan(rank * part_, part_), static_cast<int>(rank))) return false;
+    const int rank = communicator_.rank();
+    const auto given = trial_.collective == Collective::all_gather ? mine() : whole();
+    if (!trial_.in_place && !holds_values_of(given, rank)) return false;
+    switch (trial_.collective) {
+      case Collective::all_reduce:
+        return holds_sum(mine(), communicator_.size());
+      case Collective::reduce_scatter:
+        return holds_sum(mine(), communicator_.size(), static_cast<std::size_t>(rank) * part_);
+      case Collective::broadcast:
+        return holds_values_of(whole(), 0);
+      case Collective::all_gather:
+        break;
+    }
+    for (std::size_t other = 0; other < ranks_; ++other)
+      if (!holds_values_of(whole().subspan(other * part_, part_), static_cast<int>(other))) return false;
     return true;
   }
 
  private:
-  [[nodiscard]] bool is_gather() const {
-    return collective_ == Collective::all_gather || collective_ == Collective::all_gather_in_place;
+  [[nodiscard]] bool has_parts() const {
+    return trial_.collective == Collective::all_gather || trial_.collective == Collective::reduce_scatter;
   }
-  [[nodiscard]] std::span<float> values() { return buffer_.as<float>(); }
+  [[nodiscard]] std::span<float> whole() { return whole_.as<float>(); }
+  /// This rank's part, which is all of it where there are none.
   [[nodiscard]] std::span<float> mine() {
-    if (collective_ == Collective::all_gather) return apart_.as<float>();
-    return values().subspan(static_cast<std::size_t>(communicator_.rank()) * part_, part_);
+    if (!trial_.in_place) return apart_.as<float>();
+    const std::size_t begin = has_parts() ? static_cast<std::size_t>(communicator_.rank()) * part_ : 0;
+    return whole().subspan(begin, part_);
   }
 
   Communicator& communicator_;
-  Collective collective_;
+  const Trial trial_;
   std::size_t ranks_;
-  std::size_t part_;  ///< all-gather: floats of one rank
-  base::Buffer buffer_, apart_;
+  std::size_t part_;  ///< floats
+  base::Buffer whole_, apart_;
 };
 
 }  // namespace
@@ -98,8 +112,9 @@ std::string_view name(Collective collective) {
   switch (collective) {
     case Collective::all_reduce:
       return "all_reduce";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
     case Collective::all_gather:
-    case Collective::all_gather_in_place:
       return "all_gather";
     case Collective::broadcast:
       return "broadcast";
@@ -107,17 +122,17 @@ std::string_view name(Collective collective) {
   return "?";
 }
 
-Probe probe(Communicator& communicator, Collective collective, std::size_t count, int warmup, int repeats) {
-  Trial trial(communicator, collective, count);
-  Probe probe{.bytes = trial.bytes(), .seconds = {}, .correct = true};
+Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats) {
+  Run one(communicator, trial, count);
+  Probe probe{.bytes = one.bytes(), .seconds = {}, .correct = true};
   double wrong = 0;
   for (int i = 0; i < warmup + repeats; ++i) {
-    trial.prepare();
+    one.prepare();
     communicator.barrier();
     const auto begin = base::Clock::now();
-    trial.run();
+    one.run();
     double seconds = base::seconds_since(begin);
-    if (!trial.is_correct()) wrong = 1;
+    if (!one.is_correct()) wrong = 1;
     communicator.all_reduce(std::span(&seconds, 1), Reduce::max);
     if (i >= warmup) probe.seconds.push_back(seconds);
   }
@@ -127,7 +142,7 @@ Probe probe(Communicator& communicator, Collective collective, std::size_t count
 }
 
 Probe probe_all_reduce(Communicator& communicator, std::size_t count, int warmup, int repeats) {
-  return probe(communicator, Collective::all_reduce, count, warmup, repeats);
+  return probe(communicator, {Collective::all_reduce, true}, count, warmup, repeats);
 }
 
 }  // namespace paceline::comm

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sched.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <thread>
 
 #include "base/error.h"
@@ -17,6 +22,27 @@ using std::chrono::milliseconds;
 /// its name and place, is waited for before the broken message is told instead.
 constexpr milliseconds kForTheName{1500};
 constexpr milliseconds kForTheRecord{5000};
+
+constexpr std::size_t kExchangesBlock = std::size_t{16} << 10;
+constexpr std::size_t kTraysOfAll = std::size_t{32} << 20;  ///< bytes at most: containers have little
+
+std::size_t block_bytes(std::size_t wanted, int processes) {
+  const std::size_t share = kTraysOfAll / 8 / static_cast<std::size_t>(processes) / 4096 * 4096;
+  return std::max(std::size_t{4096}, std::min(wanted, share));
+}
+
+/// About 20 microseconds of looking where every process has a core of its own. Where they share cores,
+/// looking takes the time of the one that is waited for: the core is given away instead.
+Patience patience_of(int processes, int cores) {
+  return processes <= cores ? Patience{.looks = 400} : Patience{.looks = 0, .yields = 50};
+}
+
+/// What each process tells the others before they share memory.
+struct Card {
+  std::array<char, 64> host{};
+  std::array<char, 64> memory{};  ///< process 0: its name; empty: there is none
+  cpu_set_t cores{};              ///< that it may use
+};
 
 double combine(Reduce reduce, double left, double right) {
   switch (reduce) {
@@ -34,12 +60,15 @@ double combine(Reduce reduce, double left, double right) {
 
 Processes::Processes(Wire& wire, ProcessesOptions options, std::function<void(const std::string&)> say)
     : wire_(wire),
+      members_(wire.processes()),
+      wanted_block_(options.block_bytes),
       ranks_each_(options.ranks_each),
       deadline_(options.deadline),
       say_(std::move(say)),
       carried_(options.carried) {
   try {
     connect(options.watch);
+    if (options.shared_memory) share_memory();
   } catch (...) {
     wire_.give_up();
     throw;
@@ -70,6 +99,75 @@ void Processes::connect(const WatchOptions& options) {
                      [this](const std::string& text) {
                        if (say_) say_(text);
                      }});
+}
+
+void Processes::share_memory() {
+  if (processes() == 1) return;
+  blocks_[0] = block_bytes(wanted_block_, processes());
+  blocks_[1] = block_bytes(kExchangesBlock, processes());
+  const std::size_t room = Staged::room(processes(), blocks_[0]) + Staged::room(processes(), blocks_[1]);
+  Card mine;
+  ::gethostname(mine.host.data(), mine.host.size() - 1);
+  ::sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+  if (process() == 0) memory_ = SharedMemory::create(room);
+  if (memory_) std::strncpy(mine.memory.data(), memory_->name().c_str(), mine.memory.size() - 1);
+  std::vector<Card> cards(static_cast<std::size_t>(processes()));
+  all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(cards)));
+  const bool one_host =
+      std::all_of(cards.begin(), cards.end(), [&](const Card& other) { return other.host == mine.host; });
+  const std::string name = cards[0].memory.data();
+  if (one_host && !name.empty() && process() != 0) memory_ = SharedMemory::open(name, room);
+  const bool here = one_host && memory_.has_value();
+  std::vector<char> all(cards.size());
+  all_gather(std::as_bytes(std::span(&here, 1)), std::as_writable_bytes(std::span(all)));
+  if (memory_) memory_->remove_name();
+  if (std::count(all.begin(), all.end(), 1) != processes()) {
+    memory_.reset();
+    return;
+  }
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const auto& card : cards) CPU_OR(&cores, &cores, &card.cores);
+  patience_ = patience_of(processes(), CPU_COUNT(&cores));
+  make_streams();
+}
+
+void Processes::make_streams() {
+  const std::size_t first = Staged::room(wire_.processes(), blocks_[0]);
+  reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], patience_);
+  exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], patience_);
+}
+
+void Processes::meet_all() {
+  const std::byte mine{};
+  std::vector<std::byte> all(static_cast<std::size_t>(wire_.processes()));
+  const Name what = [] { return std::string("a meeting of all processes"); };
+  (void)exchange_all_gather(std::span(&mine, 1), all, process(), wire_.processes(),
+                            rounds(Channel::exchanges, what));
+}
+
+void Processes::regroup(int members) {
+  base::expects(members >= 1 && members <= wire_.processes(), "1 <= members <= all processes");
+  if (wire_.processes() == 1) return;
+  meet_all();  // nobody uses the streams any more
+  members_ = members;
+  reductions_.reset();
+  exchanges_.reset();
+  if (!memory_) return;
+  if (process() == 0) std::memset(memory_->bytes().data(), 0, memory_->bytes().size());
+  meet_all();  // counts begin anew
+  if (process() < members && members > 1) make_streams();
+}
+
+void Processes::order(std::span<std::byte> bytes) {
+  check();
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  if (process() != 0) receives.push_back({0, bytes});
+  for (int other = 1; process() == 0 && other < wire_.processes(); ++other) sends.push_back({other, bytes});
+  const auto missing = wire_.swap(Channel::exchanges, sends, receives, [&] { return !failed_; });
+  if (!missing.empty()) wire_.give_up();
+  check();
 }
 
 std::string Processes::ranks_of(int process) const {
@@ -115,7 +213,13 @@ std::string Processes::late(const std::vector<int>& missing, const std::string& 
                      fmt::join(names, ", "), what, deadline_.load().count());
 }
 
-void Processes::round(Channel channel, const std::string& what, std::span<const Send> sends,
+void Processes::lose(const std::vector<int>& missing, const Name& what) {
+  wire_.give_up();
+  if (!failed_) fail(late(missing, what()), base::ErrorKind::comm);
+  check();
+}
+
+void Processes::round(Channel channel, const Name& what, std::span<const Send> sends,
                       std::span<const Receive> receives) {
   check();
   const auto until = base::Clock::now() + deadline_.load();
@@ -129,18 +233,35 @@ void Processes::round(Channel channel, const std::string& what, std::span<const 
     check();
     throw;
   }
-  if (missing.empty()) return;
-  wire_.give_up();
-  if (!failed_) fail(late(missing, what), base::ErrorKind::comm);
-  check();
+  if (!missing.empty()) lose(missing, what);
 }
 
-void Processes::all_reduce(std::span<float> values) {
-  const Round round = [&](std::span<const Send> sends, std::span<const Receive> receives) {
-    this->round(Channel::reductions, fmt::format("an all-reduce of {} floats", values.size()), sends,
-                receives);
-  };
-  count(exchange_all_reduce(values, process(), processes(), room_, round, carried_));
+template <typename Collective>
+void Processes::stage(Staged& staged, const Name& what, const Collective& collective) {
+  check();
+  const auto until = base::Clock::now() + deadline_.load();
+  const Staged::KeepWaiting keep_waiting = [&] { return !failed_ && base::Clock::now() < until; };
+  if (!collective(staged, keep_waiting)) lose(staged.missing(), what);
+  count(staged.moved());
+}
+
+void Processes::all_reduce(std::span<const float> src, std::span<float> dst) {
+  const Name what = [&] { return fmt::format("an all-reduce of {} floats", dst.size()); };
+  if (reductions_ && carried_ == Carried::fp32)
+    return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
+      return staged.all_reduce(src, dst, keep_waiting);
+    });
+  count(exchange_all_reduce(src, dst, process(), processes(), room_, rounds(Channel::reductions, what),
+                            carried_));
+}
+
+void Processes::reduce_scatter(std::span<const float> src, std::span<float> dst) {
+  const Name what = [&] { return fmt::format("a reduce-scatter of {} floats each", dst.size()); };
+  if (reductions_)
+    return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
+      return staged.reduce_scatter(src, dst, keep_waiting);
+    });
+  count(exchange_reduce_scatter(src, dst, process(), processes(), room_, rounds(Channel::reductions, what)));
 }
 
 void Processes::all_reduce(std::span<double> values, Reduce reduce) {
@@ -156,6 +277,11 @@ void Processes::all_reduce(std::span<double> values, Reduce reduce) {
 
 void Processes::broadcast(std::span<std::byte> bytes, int root_process) {
   if (bytes.empty()) return;
+  const Name what = [&] { return fmt::format("a broadcast of {} bytes", bytes.size()); };
+  if (exchanges_)
+    return stage(*exchanges_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
+      return staged.broadcast(bytes, root_process, keep_waiting);
+    });
   std::vector<Send> sends;
   std::vector<Receive> receives;
   if (process() == root_process) {
@@ -163,7 +289,7 @@ void Processes::broadcast(std::span<std::byte> bytes, int root_process) {
   } else {
     receives.push_back({root_process, bytes});
   }
-  round(Channel::exchanges, fmt::format("a broadcast of {} bytes", bytes.size()), sends, receives);
+  round(Channel::exchanges, what, sends, receives);
   const auto moved = static_cast<std::int64_t>(bytes.size());
   count({.rounds = 1,
          .bytes_sent = moved * static_cast<std::int64_t>(sends.size()),
@@ -171,20 +297,24 @@ void Processes::broadcast(std::span<std::byte> bytes, int root_process) {
 }
 
 void Processes::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  const Round round = [&](std::span<const Send> sends, std::span<const Receive> receives) {
-    this->round(Channel::exchanges, fmt::format("an exchange of {} bytes each", mine.size()), sends,
-                receives);
-  };
-  count(exchange_all_gather(mine, all, process(), processes(), round));
+  const Name what = [&] { return fmt::format("an exchange of {} bytes each", mine.size()); };
+  if (exchanges_)
+    return stage(*exchanges_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
+      return staged.all_gather(mine, all, keep_waiting);
+    });
+  count(exchange_all_gather(mine, all, process(), processes(), rounds(Channel::exchanges, what)));
 }
 
 void Processes::barrier() {
+  const Name what = [] { return std::string("a barrier"); };
+  if (exchanges_)
+    return stage(*exchanges_, what, [](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
+      return staged.barrier(keep_waiting);
+    });
   const std::byte mine{};
   std::vector<std::byte> all(static_cast<std::size_t>(processes()));
-  const Round round = [&](std::span<const Send> sends, std::span<const Receive> receives) {
-    this->round(Channel::exchanges, "a barrier", sends, receives);
-  };
-  (void)exchange_all_gather(std::span(&mine, 1), all, process(), processes(), round);
+  (void)exchange_all_gather(std::span(&mine, 1), all, process(), processes(),
+                            rounds(Channel::exchanges, what));
 }
 
 void Processes::count(const Moved& moved) {

@@ -13,6 +13,8 @@
 
 #include "comm/across.h"
 #include "comm/algorithms/exchange.h"
+#include "comm/algorithms/staged.h"
+#include "comm/shared_memory.h"
 #include "comm/watch.h"
 #include "comm/wire.h"
 
@@ -22,6 +24,8 @@ struct ProcessesOptions {
   std::chrono::seconds deadline{60};  ///< a collective that takes longer is Error(comm)
   Carried carried = Carried::fp32;    ///< what gradients travel as
   int ranks_each = 1;                 ///< workers in every process, for the names of ranks in sentences
+  bool shared_memory = true;          ///< where all are on one host; else messages
+  std::size_t block_bytes = 131072;   ///< of reductions in shared memory; a multiple of 4096
   WatchOptions watch;
 };
 
@@ -36,13 +40,15 @@ class Processes final : public Across {
   Processes(Wire& wire, ProcessesOptions options, std::function<void(const std::string&)> say);
 
   [[nodiscard]] int process() const override { return wire_.process(); }
-  [[nodiscard]] int processes() const override { return wire_.processes(); }
+  [[nodiscard]] int processes() const override { return members_; }
   [[nodiscard]] std::string name() const override { return wire_.name(); }
   [[nodiscard]] std::string algorithm() const override {
-    return carried_ == Carried::bf16 ? "exchange (messages, as bf16)" : "exchange (messages)";
+    if (carried_ == Carried::bf16) return "exchange (messages, as bf16)";
+    return reductions_ ? "staged (memory of the host)" : "exchange (messages)";
   }
 
-  void all_reduce(std::span<float> values) override;
+  void all_reduce(std::span<const float> src, std::span<float> dst) override;
+  void reduce_scatter(std::span<const float> src, std::span<float> dst) override;
   void all_reduce(std::span<double> values, Reduce reduce) override;
   void broadcast(std::span<std::byte> bytes, int root_process) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -60,14 +66,40 @@ class Processes final : public Across {
   /// At the end of a process that failed: gives process 0 time to note it and to write its record. True when
   /// it has taken note.
   bool farewell();
+  /// Where all processes are on one host, collectives go through memory that they share from now on. All call
+  /// it, once; the constructor does where its options say so.
+  void share_memory();
+  /// From now on the collectives are those of the first `members` processes; the others take part in none but
+  /// this one and order(). All processes call it, while no collective is under way.
+  void regroup(int members);
+  /// Process 0's bytes in all processes, members or not, however long the others have to wait for them.
+  void order(std::span<std::byte> bytes);
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
   void set_carried(Carried carried) { carried_ = carried; }  ///< before the first all-reduce
-  void set_deadline(std::chrono::seconds deadline) { deadline_ = deadline; }
+  void set_deadline(std::chrono::seconds deadline) {
+    deadline_ = deadline;
+    watch_->set_deadline(deadline);
+  }
 
  private:
+  /// What a collective is called in sentences; asked for only when one is said.
+  using Name = std::function<std::string()>;
+
   void connect(const WatchOptions& options);
-  void round(Channel channel, const std::string& what, std::span<const Send> sends,
+  void make_streams();
+  void meet_all();
+  void round(Channel channel, const Name& what, std::span<const Send> sends,
              std::span<const Receive> receives);
+  [[nodiscard]] Round rounds(Channel channel, const Name& what) {
+    return [this, channel, &what](std::span<const Send> sends, std::span<const Receive> receives) {
+      round(channel, what, sends, receives);
+    };
+  }
+  /// Runs `collective(staged, keep_waiting)`, a function of Staged.
+  template <typename Collective>
+  void stage(Staged& staged, const Name& what, const Collective& collective);
+  /// Who is late is a failure; what another process failed with is thrown.
+  void lose(const std::vector<int>& missing, const Name& what);
   [[nodiscard]] std::string ranks_of(int process) const;
   [[nodiscard]] std::string late(const std::vector<int>& missing, const std::string& what) const;
   void check() const;
@@ -75,12 +107,19 @@ class Processes final : public Across {
   void count(const Moved& moved);
 
   Wire& wire_;
+  std::atomic<int> members_;
+  const std::size_t wanted_block_;
   std::atomic<int> ranks_each_;
   std::atomic<std::chrono::seconds> deadline_;
   std::function<void(const std::string&)> say_;
   std::atomic<bool> failed_{false};
   std::atomic<Carried> carried_;
   ExchangeRoom room_;  ///< of the reductions' thread
+  /// Where all processes are on one host: memory that they share, and its two streams.
+  std::optional<SharedMemory> memory_;
+  std::size_t blocks_[2] = {};  ///< bytes of each stream's blocks
+  Patience patience_;
+  std::optional<Staged> reductions_, exchanges_;
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::function<void(const std::string&)> on_failure_;

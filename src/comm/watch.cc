@@ -158,13 +158,14 @@ std::optional<std::string> read_line(int socket, milliseconds longest) {
 
 }  // namespace
 
-Watch::Watch(int processes, WatchOptions options) : process_(0), options_(options) {
+Watch::Watch(int processes, WatchOptions options)
+    : process_(0), options_(options), deadline_(options.deadline) {
   address_ = listen_anywhere(listener_);
   for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
 }
 
 Watch::Watch(int process, const Address& address, WatchOptions options)
-    : process_(process), options_(options), address_(address) {
+    : process_(process), options_(options), deadline_(options.deadline), address_(address) {
   const auto host = host_name();
   std::vector<std::uint32_t> candidates;
   if (host == address.host) candidates.push_back(htonl(INADDR_LOOPBACK));
@@ -334,12 +335,12 @@ void Watch::look_for_silence(Peer& peer) {
     if (peer.socket < 0 || peer.left) return;
     const auto silence = Clock::now() - peer.heard;
     if (silence < options_.silent || peer.warned) {
-      if (silence < options_.deadline) return;
+      if (silence < deadline_.load()) return;
     } else {
       peer.warned = true;
       text = fmt::format("nothing has been heard for {:.0f} s of {}; it is given up after {:.0f} s",
                          base::seconds(silence), describe_locked(peer.process),
-                         std::chrono::duration<double>(options_.deadline).count());
+                         std::chrono::duration<double>(deadline_.load()).count());
     }
   }
   if (!text.empty()) {
@@ -351,7 +352,7 @@ void Watch::look_for_silence(Peer& peer) {
     peer.left = true;  // said once
   }
   lose(peer, fmt::format("nothing has been heard of it for {:.0f} s",
-                         std::chrono::duration<double>(options_.deadline).count()));
+                         std::chrono::duration<double>(deadline_.load()).count()));
 }
 
 void Watch::lose(Peer& peer, const std::string& how) {

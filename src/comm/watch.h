@@ -70,6 +70,8 @@ class Watch {
   };
   void start(Callbacks callbacks);
 
+  /// Instead of the options' own: from now on a process that is silent so long is lost.
+  void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   /// What the next heartbeats carry.
   void at(std::int64_t step, const char* phase);
   /// This process has failed: tells the others.
@@ -113,6 +115,7 @@ class Watch {
 
   const int process_;
   const WatchOptions options_;
+  std::atomic<std::chrono::milliseconds> deadline_;
   Address address_;
   Callbacks callbacks_;
   int listener_ = -1;

@@ -23,7 +23,7 @@ std::map<std::string, std::string> settings(const Options& options) {
       {"pin", options.pin ? "true" : "false"},
       {"measured-kernels", options.measured_kernels ? "true" : "false"},
       {"loader-threads", std::to_string(options.loader_threads)},
-      {"bucket-mb", fmt::format("{:g}", options.bucket_mb)},
+      {"bucket-mb", options.bucket_auto ? "auto" : fmt::format("{:g}", options.bucket_mb)},
       {"epochs", fmt::format("{:g}", options.epochs)},
       {"steps", std::to_string(options.steps)},
       {"evaluate-every", std::to_string(options.evaluate_every)},
@@ -69,6 +69,7 @@ std::map<std::string, std::string> settings(const Options& options) {
     result["one-cycle-start"] = fmt::format("{:g}", schedule.one_cycle_start);
   }
   if (options.gradients_as_bf16) result["gradients-as"] = "bf16";
+  if (!options.shared_memory) result["shared-memory"] = "false";
   if (!options.emulate_link.empty()) result["emulate-link"] = options.emulate_link;
   if (!options.emulate_straggler.empty()) result["emulate-straggler"] = options.emulate_straggler;
   return result;

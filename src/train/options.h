@@ -43,8 +43,10 @@ struct Options {
   bool pin = true;
   bool measured_kernels = false;  ///< kernels by measurement, not by shape; --shard: by shape always
   int loader_threads = 1;
-  double bucket_mb = 4;            ///< 1e6 bytes of gradients a bucket
-  int deadline_s = 60;             ///< of a collective
+  double bucket_mb = 4;       ///< 1e6 bytes of gradients a bucket
+  bool bucket_auto = false;   ///< the size is chosen before the first step instead (bucket_size.h)
+  int deadline_s = 60;        ///< of a collective
+  bool shared_memory = true;  ///< processes of one host reduce in memory that they share; else by messages
   bool gradients_as_bf16 = false;  ///< between processes: half the bytes, rounded sums
   /// What the communicator is told to behave like (comm/emulate.h), as written; empty: nothing. For the
   /// record: the backend's communicators do it.

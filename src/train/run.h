@@ -24,6 +24,7 @@ struct Place {
   int neighbours = 1;            ///< processes on this host, this one included: they share its memory
   int sharing = 1;               ///< of them, those that may run on the very same cores as this one
   int turn = 0;                  ///< this one's place among these
+  int hosts = 1;                 ///< of all processes
   bool is_beside_first = true;   ///< on the host of process 0
   bool is_first_of_host = true;  ///< no process before it is on its host
   std::string host;

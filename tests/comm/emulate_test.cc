@@ -41,6 +41,25 @@ TEST(EmulatedLink, TakesTheTimeOfItsFormulaAndChangesNoResult) {
   });
 }
 
+TEST(EmulatedLink, BetweenHostsCountsHosts) {
+  auto link = parse_link("latency=10ms,between=hosts");
+  EXPECT_TRUE(link.between_hosts);
+  EXPECT_FALSE(parse_link("latency=10ms,between=ranks").between_hosts);
+  EXPECT_THROW((void)parse_link("latency=10ms,between=friends"), base::Error);
+  for (const int hosts : {1, 3}) {
+    on_two({.link = link, .straggler = {}, .hosts = hosts}, [&](Communicator& comm) {
+      std::vector<float> values(10);
+      const auto pending = comm.all_reduce(values);
+      pending->wait();
+      const double expected = 2 * (hosts - 1) * 0.01;
+      const double seconds = base::seconds(pending->timing().done - pending->timing().posted);
+      EXPECT_GE(seconds, expected);
+      EXPECT_LE(seconds, expected + 0.02);
+      EXPECT_THAT(comm.name(), HasSubstr(hosts == 1 ? "between 1 host of" : "between 3 hosts of"));
+    });
+  }
+}
+
 TEST(EmulatedLink, CarriesOneAfterTheOtherInWhateverOrderTheyAreWaitedFor) {
   on_two({.link = EmulatedLink{.latency_s = 0.01}, .straggler = {}}, [](Communicator& comm) {
     std::vector<float> a(10), b(10), c(10);

@@ -34,7 +34,10 @@ TEST(Launch, KnowsEachLaunchersVariables) {
       {{{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "3"}}, "mpirun", 3, 4},
       {{{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}}, "srun", 1, 2},
       {{{"PMIX_RANK", "5"}}, "PMIx", 5, 0},
-      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "the environment", 0, 2},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}},
+       "the environment",
+       0,
+       2},
   };
   for (const auto& one : cases) {
     const auto launch = read(one.variables);
@@ -43,6 +46,23 @@ TEST(Launch, KnowsEachLaunchersVariables) {
     EXPECT_EQ(launch.processes, one.processes);
     EXPECT_FALSE(launch.alone());
   }
+}
+
+TEST(Launch, ProcessesThatMustMeetAreToldWhere) {
+  Variables variables{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(read(variables).meeting_host, "a");
+  EXPECT_EQ(read(variables).meeting_port, 29500);
+  for (const auto& [name, value] : Variables{{"MASTER_ADDR", ""}, {"MASTER_PORT", "70000"}}) {
+    auto wrong = variables;
+    wrong[name] = value;
+    EXPECT_THROW((void)read(wrong), base::Error) << name;
+    wrong.erase(name);
+    EXPECT_THROW((void)read(wrong), base::Error) << name;
+  }
+  // One process has nobody to meet; mpirun's own variables come first.
+  EXPECT_TRUE(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).alone());
+  variables.insert({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}});
+  EXPECT_EQ(read(variables).meeting_host, "");
 }
 
 TEST(Launch, MpirunInsideAnAllocationIsBelievedBeforeSlurm) {

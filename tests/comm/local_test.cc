@@ -64,6 +64,43 @@ TEST_P(AllReduce, GivesEveryRankTheBitsOfTheTree) {
   EXPECT_THAT(errors, Each(""));
 }
 
+TEST_P(AllReduce, OutOfPlaceLeavesWhatWasGiven) {
+  const auto [ranks, count] = GetParam();
+  const auto expected = expected_sum(ranks, count);
+  const auto errors = on_ranks(ranks, kOptions, [&, count = count](Communicator& comm) {
+    const auto given = values_of(comm.rank(), count);
+    std::vector<float> sums(count, -7.0f);
+    comm.all_reduce(given, sums)->wait();
+    EXPECT_TRUE(same_bits(sums, expected)) << "rank " << comm.rank();
+    EXPECT_TRUE(same_bits(given, values_of(comm.rank(), count)));
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST_P(AllReduce, ScatteredEveryRankGetsItsPartOfTheTreesSum) {
+  const auto [ranks, count] = GetParam();
+  const auto expected = expected_sum(ranks, count * static_cast<std::size_t>(ranks));
+  const auto errors = on_ranks(ranks, kOptions, [&, ranks = ranks, count = count](Communicator& comm) {
+    const std::size_t all = count * static_cast<std::size_t>(ranks);
+    auto values = values_of(comm.rank(), all);
+    const auto begin = static_cast<std::size_t>(comm.rank()) * count;
+    const std::vector<float> mine(expected.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  expected.begin() + static_cast<std::ptrdiff_t>(begin + count));
+    std::vector<float> apart(count);
+    comm.reduce_scatter(values, apart)->wait();
+    EXPECT_TRUE(same_bits(apart, mine)) << "rank " << comm.rank();
+    EXPECT_TRUE(same_bits(values, values_of(comm.rank(), all)));
+    const auto place = std::span(values).subspan(begin, count);
+    comm.reduce_scatter(values, place)->wait();  // in place, and another under way behind it
+    EXPECT_TRUE(same_bits({place.begin(), place.end()}, mine)) << "rank " << comm.rank();
+    if (ranks > 1) {
+      EXPECT_EQ(comm.traffic().bytes_received,
+                2 * static_cast<std::int64_t>(count * sizeof(float)) * (ranks - 1));
+    }
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
 TEST_P(AllReduce, LeavesTheNeighbourhoodOfTheBufferAlone) {
   const auto [ranks, count] = GetParam();
   const auto errors = on_ranks(ranks, kOptions, [&, count = count](Communicator& comm) {

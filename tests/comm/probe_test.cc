@@ -16,8 +16,15 @@ class Faulty final : public Communicator {
   [[nodiscard]] int size() const override { return inner_.size(); }
   [[nodiscard]] std::string name() const override { return "faulty"; }
   [[nodiscard]] std::string algorithm() const override { return "faulty"; }
-  std::unique_ptr<Pending> all_reduce(std::span<float> values) override {
-    return inner_.all_reduce(values.first(values.size() - 1));
+  std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
+    return inner_.all_reduce(src.first(src.size() - 1), dst.first(dst.size() - 1));
+  }
+  /// Right, but that what was given is lost.
+  std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
+    auto pending = inner_.reduce_scatter(src, dst);
+    pending->wait();
+    const_cast<float&>(src[0]) += 1;
+    return pending;
   }
   void all_reduce(std::span<double> values, Reduce reduce) override { inner_.all_reduce(values, reduce); }
   void broadcast(std::span<std::byte> bytes, int root) override { inner_.broadcast(bytes, root); }
@@ -43,6 +50,27 @@ TEST(Probe, TimesAndChecksEveryRepetition) {
     });
     EXPECT_THAT(errors, testing::Each(""));
   }
+}
+
+TEST(Probe, KnowsEveryCollectiveInPlaceAndOutOfPlace) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    const auto errors = on_ranks(ranks, {}, [&](Communicator& comm) {
+      for (const Trial trial : kTrials) {
+        const Probe one = probe(comm, trial, 10007, 0, 2);
+        EXPECT_TRUE(one.correct) << name(trial.collective) << (trial.in_place ? "" : " out of place");
+        EXPECT_NEAR(static_cast<double>(one.bytes), 4 * 10007, 4 * ranks);
+      }
+    });
+    EXPECT_THAT(errors, testing::Each(""));
+  }
+}
+
+TEST(Probe, WhatWasGivenOutOfPlaceMustStay) {
+  const auto errors = on_ranks(2, {}, [&](Communicator& comm) {
+    Faulty faulty(comm);
+    EXPECT_FALSE(probe(faulty, {Collective::reduce_scatter, false}, 5000, 0, 1).correct);
+  });
+  EXPECT_THAT(errors, testing::Each(""));
 }
 
 TEST(Probe, OneWrongElementIsNoticedOnEveryRank) {

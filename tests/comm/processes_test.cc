@@ -81,56 +81,88 @@ Outcome on_processes(int processes, int each, ProcessesOptions options,
   return outcome;
 }
 
-class Hierarchy : public ::testing::TestWithParam<std::tuple<int, int>> {};
+/// Processes, ranks of each, and whether they share memory or send messages.
+class Hierarchy : public ::testing::TestWithParam<std::tuple<int, int, bool>> {};
 
 TEST_P(Hierarchy, EveryCollectiveIsThatOfAsManyWorkersInOneProcess) {
-  const auto [processes, each] = GetParam();
+  const auto [processes, each, shared] = GetParam();
   const int world = processes * each;
   // Whole groups are subtrees only when they hold a power of two of ranks.
   const bool same_tree = processes == 1 || (each & (each - 1)) == 0;
-  const auto outcome = on_processes(processes, each, {}, [&](Communicator& comm) {
-    EXPECT_EQ(comm.size(), world);
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{17}, std::size_t{2049},
-                                    std::size_t{4099}, std::size_t{600011}}) {
-      auto values = values_of(comm.rank(), count);
-      comm.all_reduce(values)->wait();
-      const auto expected = tree_of(world, count);
-      if (same_tree) {
-        EXPECT_TRUE(same_bits(values, expected)) << count << " on rank " << comm.rank();
-      } else {
-        for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(values[i], expected[i], 1.0);
-      }
-    }
-    std::vector<double> numbers{1.0 * comm.rank(), -1.0 * comm.rank(), 0.5};
-    auto least = numbers, most = numbers;
-    comm.all_reduce(numbers, Reduce::sum);
-    EXPECT_EQ(numbers,
-              (std::vector<double>{world * (world - 1) / 2.0, -world * (world - 1) / 2.0, 0.5 * world}));
-    comm.all_reduce(least, Reduce::min);
-    EXPECT_EQ(least[1], -(world - 1));
-    comm.all_reduce(most, Reduce::max);
-    EXPECT_EQ(most[0], world - 1);
-    for (int root = 0; root < world; ++root) {
-      std::vector<int> block(5, comm.rank());
-      comm.broadcast(std::as_writable_bytes(std::span(block)), root);
-      EXPECT_EQ(block, std::vector<int>(5, root));
-    }
-    const std::array<int, 2> mine{comm.rank(), 100 + comm.rank()};
-    std::vector<int> all(2 * static_cast<std::size_t>(world));
-    comm.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-    for (int rank = 0; rank < world; ++rank) {
-      EXPECT_EQ(all[2 * static_cast<std::size_t>(rank)], rank);
-      EXPECT_EQ(all[2 * static_cast<std::size_t>(rank) + 1], 100 + rank);
-    }
-    comm.barrier();
-  });
+  const auto outcome =
+      on_processes(processes, each, {.shared_memory = shared, .block_bytes = 16384}, [&](Communicator& comm) {
+        if (processes > 1) {
+          EXPECT_NE(comm.algorithm().find(shared ? "staged" : "messages"), std::string::npos);
+        }
+        EXPECT_EQ(comm.size(), world);
+        for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{17}, std::size_t{2049},
+                                        std::size_t{4099}, std::size_t{600011}}) {
+          auto values = values_of(comm.rank(), count);
+          comm.all_reduce(values)->wait();
+          const auto expected = tree_of(world, count);
+          if (same_tree) {
+            EXPECT_TRUE(same_bits(values, expected)) << count << " on rank " << comm.rank();
+          } else {
+            for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(values[i], expected[i], 1.0);
+          }
+          const auto given = values_of(comm.rank(), count);
+          std::vector<float> apart(count);
+          comm.all_reduce(given, apart)->wait();
+          EXPECT_TRUE(same_bits(apart, values)) << count << " out of place on rank " << comm.rank();
+          EXPECT_TRUE(same_bits(given, values_of(comm.rank(), count)));
+        }
+        for (const std::size_t count :
+             {std::size_t{0}, std::size_t{1}, std::size_t{1009}, std::size_t{200003}}) {
+          const std::size_t all = count * static_cast<std::size_t>(world);
+          auto sums = values_of(comm.rank(), all), values = sums;
+          comm.all_reduce(sums)->wait();
+          const auto begin = static_cast<std::ptrdiff_t>(comm.rank()) * static_cast<std::ptrdiff_t>(count);
+          const std::vector<float> mine(sums.begin() + begin,
+                                        sums.begin() + begin + static_cast<std::ptrdiff_t>(count));
+          std::vector<float> apart(count);
+          comm.reduce_scatter(values, apart)->wait();
+          EXPECT_TRUE(same_bits(apart, mine)) << count << " scattered on rank " << comm.rank();
+          const auto place = std::span(values).subspan(static_cast<std::size_t>(begin), count);
+          comm.reduce_scatter(values, place)->wait();
+          EXPECT_TRUE(same_bits({place.begin(), place.end()}, mine))
+              << count << " in place on rank " << comm.rank();
+        }
+        std::vector<double> numbers{1.0 * comm.rank(), -1.0 * comm.rank(), 0.5};
+        auto least = numbers, most = numbers;
+        comm.all_reduce(numbers, Reduce::sum);
+        EXPECT_EQ(numbers,
+                  (std::vector<double>{world * (world - 1) / 2.0, -world * (world - 1) / 2.0, 0.5 * world}));
+        comm.all_reduce(least, Reduce::min);
+        EXPECT_EQ(least[1], -(world - 1));
+        comm.all_reduce(most, Reduce::max);
+        EXPECT_EQ(most[0], world - 1);
+        for (int root = 0; root < world; ++root) {
+          std::vector<int> block(5, comm.rank());
+          comm.broadcast(std::as_writable_bytes(std::span(block)), root);
+          EXPECT_EQ(block, std::vector<int>(5, root));
+        }
+        const std::array<int, 2> mine{comm.rank(), 100 + comm.rank()};
+        std::vector<int> all(2 * static_cast<std::size_t>(world));
+        comm.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+        for (int rank = 0; rank < world; ++rank) {
+          EXPECT_EQ(all[2 * static_cast<std::size_t>(rank)], rank);
+          EXPECT_EQ(all[2 * static_cast<std::size_t>(rank) + 1], 100 + rank);
+        }
+        comm.barrier();
+      });
   for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Hierarchy,
-                         ::testing::Values(std::tuple{1, 1}, std::tuple{2, 1}, std::tuple{3, 1},
-                                           std::tuple{4, 1}, std::tuple{1, 2}, std::tuple{2, 2},
-                                           std::tuple{3, 2}, std::tuple{2, 3}, std::tuple{3, 4}));
+INSTANTIATE_TEST_SUITE_P(Messages, Hierarchy,
+                         ::testing::Values(std::tuple{1, 1, false}, std::tuple{2, 1, false},
+                                           std::tuple{3, 1, false}, std::tuple{4, 1, false},
+                                           std::tuple{1, 2, false}, std::tuple{2, 2, false},
+                                           std::tuple{3, 2, false}, std::tuple{2, 3, false},
+                                           std::tuple{3, 4, false}));
+INSTANTIATE_TEST_SUITE_P(SharedMemory, Hierarchy,
+                         ::testing::Values(std::tuple{2, 1, true}, std::tuple{3, 1, true},
+                                           std::tuple{4, 1, true}, std::tuple{7, 1, true},
+                                           std::tuple{2, 2, true}, std::tuple{3, 4, true}));
 
 TEST(Processes, SeveralReductionsAreUnderWayAndKeepTheirOrder) {
   const std::vector<std::size_t> counts{300007, 1, 0, 4096, 12};
@@ -157,15 +189,22 @@ TEST(Processes, SeveralReductionsAreUnderWayAndKeepTheirOrder) {
 
 TEST(Processes, CountsWhatGoesBetweenThemOnceAProcess) {
   constexpr std::size_t kCount = 1 << 20;
-  std::atomic<std::int64_t> sent{0};
-  const auto outcome = on_processes(4, 1, {}, [&](Communicator& comm) {
-    std::vector<float> values(kCount, 1.0f);
-    comm.all_reduce(values)->wait();
-    sent += comm.traffic().bytes_sent;
-    EXPECT_EQ(comm.traffic().collectives, 1);
-  });
-  EXPECT_EQ(outcome.errors, std::vector<std::string>(4));
-  EXPECT_EQ(sent, static_cast<std::int64_t>(2 * 3 * kCount * sizeof(float)));  // 2 (P-1)/P X each
+  for (const bool shared : {false, true}) {
+    std::atomic<std::int64_t> sent{0}, received{0};
+    const auto outcome = on_processes(4, 1, {.shared_memory = shared}, [&](Communicator& comm) {
+      const auto before = comm.traffic();  // the start has its own
+      std::vector<float> values(kCount, 1.0f);
+      comm.all_reduce(values)->wait();
+      sent += comm.traffic().bytes_sent - before.bytes_sent;
+      received += comm.traffic().bytes_received - before.bytes_received;
+      EXPECT_EQ(comm.traffic().collectives, 1);
+    });
+    EXPECT_EQ(outcome.errors, std::vector<std::string>(4));
+    // Each 2 (P-1)/P X; a sum in shared memory is written once for all: (P-1)/P X + X/P.
+    const auto x = static_cast<std::int64_t>(kCount * sizeof(float));
+    EXPECT_EQ(sent, shared ? 4 * x : 2 * 3 * x);
+    EXPECT_EQ(received, 2 * 3 * x);
+  }
 }
 
 TEST(Processes, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
@@ -175,8 +214,9 @@ TEST(Processes, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
       std::atomic<std::int64_t> sent{0};
       const auto outcome = on_processes(processes, 1, {.carried = Carried::bf16}, [&](Communicator& comm) {
         auto values = values_of(comm.rank(), count);
+        const auto before = comm.traffic().bytes_sent;
         comm.all_reduce(values)->wait();
-        sent += comm.traffic().bytes_sent;
+        sent += comm.traffic().bytes_sent - before;
         results[static_cast<std::size_t>(comm.rank())] = values;
       });
       EXPECT_EQ(outcome.errors, std::vector<std::string>(static_cast<std::size_t>(processes)));
@@ -210,20 +250,75 @@ TEST(ProcessesFailure, AnErrorOfOneRankIsToldToAllAndSaidOnce) {
 }
 
 TEST(ProcessesFailure, WhoComesTooLateIsNamedWithItsPlace) {
-  const auto begin = base::Clock::now();
-  ProcessesOptions options{.deadline = std::chrono::seconds(2)};
-  options.watch.beat = milliseconds(50);
-  const auto outcome = on_processes(3, 1, options, [&](Communicator& comm) {
-    comm.at(7, "backward");
-    comm.barrier();
-    if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(3500));
-    comm.barrier();
+  for (const bool shared : {false, true}) {
+    const auto begin = base::Clock::now();
+    ProcessesOptions options{.deadline = std::chrono::seconds(2), .shared_memory = shared};
+    options.watch.beat = milliseconds(50);
+    const auto outcome = on_processes(3, 1, options, [&](Communicator& comm) {
+      comm.at(7, "backward");
+      comm.barrier();
+      if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(3500));
+      comm.barrier();
+    });
+    EXPECT_LT(base::seconds_since(begin), 15.0);
+    for (const int rank : {0, 2})
+      EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
+                  AllOf(HasSubstr("rank 1 "), HasSubstr("did not come to a barrier within 2 s")));
+    EXPECT_NE(outcome.errors[1], "");
+  }
+}
+
+/// What a study does between its cells: the first processes work, the others hear when it goes on.
+TEST(Processes, AreRegroupedAndHearOrdersMeanwhile) {
+  for (const bool shared : {false, true}) {
+    const auto network = std::make_shared<FakeNetwork>(3);
+    std::atomic<int> sums{0};
+    const auto run = [&](int process) {
+      FakeWire wire(network, process);
+      Processes joined(wire, {.shared_memory = shared}, {});
+      for (const int wanted : {2, 1, 3, 2}) {
+        int members = process == 0 ? wanted : 0;
+        joined.order(std::as_writable_bytes(std::span(&members, 1)));
+        EXPECT_EQ(members, wanted);
+        joined.regroup(members);
+        if (process >= members) continue;
+        EXPECT_EQ(joined.processes(), members);
+        auto communicators = make_local(1, {.across = &joined});
+        std::vector<float> values(50'000, 1.0f);
+        communicators[0]->all_reduce(values)->wait();
+        communicators[0]->barrier();
+        EXPECT_EQ(values, std::vector<float>(50'000, static_cast<float>(members)));
+        ++sums;
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int process = 0; process < 3; ++process) threads.emplace_back(run, process);
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(sums, 2 + 1 + 3 + 2);
+  }
+}
+
+/// A small reduction with nothing before it is left to whoever waits, and one behind it takes it along.
+TEST(Processes, WhatIsLeftToTheWaiterIsDoneInItsPlace) {
+  const auto outcome = on_processes(2, 1, {}, [&](Communicator& comm) {
+    for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, std::size_t{300007}}) {
+      auto first = values_of(comm.rank(), 12);
+      auto second = values_of(comm.rank(), behind);
+      auto pending = comm.all_reduce(first);
+      auto next = comm.all_reduce(second);
+      double one = 1;
+      comm.all_reduce(std::span(&one, 1), Reduce::sum);
+      EXPECT_EQ(one, 2);
+      next->wait();
+      EXPECT_TRUE(pending->complete());
+      pending->wait();
+      EXPECT_TRUE(same_bits(first, tree_of(2, 12)));
+      EXPECT_TRUE(same_bits(second, tree_of(2, behind)));
+      EXPECT_LE(pending->timing().posted, pending->timing().done);
+      EXPECT_LE(pending->timing().done, next->timing().done);
+    }
   });
-  EXPECT_LT(base::seconds_since(begin), 15.0);
-  for (const int rank : {0, 2})
-    EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
-                AllOf(HasSubstr("rank 1 "), HasSubstr("did not come to a barrier within 2 s")));
-  EXPECT_NE(outcome.errors[1], "");
+  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 /// One process of a test under mpirun: every collective against its closed form or the tree's bits, for
 /// counts 0, 1, prime and large, with LOCAL workers in each process.
 ///
-///     mpirun -np P ranks_run FOLDER_OF_THE_MODULE LOCAL
+///     mpirun -np P ranks_run FOLDER_OF_THE_MODULES LOCAL [messages]
+///
+/// With RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT instead of mpirun: through gloo. `messages`: without
+/// the memory that the processes share, as between hosts.
 ///
 /// Ends with 0 and one line from process 0, or with 1 and what was wrong.
 
@@ -13,6 +16,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "comm/gloo/load.h"
+#include "comm/launch.h"
 #include "comm/make.h"
 #include "comm/mpi/load.h"
 #include "comm/tree.h"
@@ -53,6 +58,32 @@ void check_all_reduce(comm::Communicator& communicator, std::size_t count) {
            "rank {}: an all-reduce of {} floats over {} ranks does not have the tree's bits",
            communicator.rank(), count, world);
   }
+  std::vector<float> apart(count);
+  const auto& given = inputs[static_cast<std::size_t>(communicator.rank())];
+  communicator.all_reduce(given, apart)->wait();
+  expect(count == 0 || std::memcmp(apart.data(), expected.data(), count * sizeof(float)) == 0,
+         "rank {}: an all-reduce of {} floats out of place is wrong", communicator.rank(), count);
+}
+
+/// `count` floats for each rank.
+void check_reduce_scatter(comm::Communicator& communicator, std::size_t count) {
+  const auto world = static_cast<std::size_t>(communicator.size());
+  std::vector<std::vector<float>> inputs;
+  for (std::size_t rank = 0; rank < world; ++rank)
+    inputs.push_back(values_of(static_cast<int>(rank), world * count));
+  std::vector<const float*> parts;
+  for (const auto& input : inputs) parts.push_back(input.data());
+  std::vector<float> sum(world * count), apart(count);
+  comm::tree_sum<float>(parts, sum.data(), sum.size());
+  const auto begin = static_cast<std::size_t>(communicator.rank()) * count;
+  auto values = inputs[static_cast<std::size_t>(communicator.rank())];
+  communicator.reduce_scatter(values, apart)->wait();
+  const auto place = std::span(values).subspan(begin, count);
+  communicator.reduce_scatter(values, place)->wait();
+  for (const auto result : {std::span<const float>(apart), std::span<const float>(place)})
+    expect(count == 0 || std::memcmp(result.data(), sum.data() + begin, count * sizeof(float)) == 0,
+           "rank {}: a reduce-scatter of {} floats each does not have the tree's bits", communicator.rank(),
+           count);
 }
 
 void check_small(comm::Communicator& communicator, std::size_t count) {
@@ -85,19 +116,23 @@ void work(comm::Communicator& communicator) {
     check_all_reduce(communicator, count);
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1009}, std::size_t{300'007}})
     check_small(communicator, count);
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1009}, std::size_t{600'011}})
+    check_reduce_scatter(communicator, count);
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 3) {
-    std::fprintf(stderr, "usage: mpirun -np P ranks_run FOLDER LOCAL\n");
+  if (count < 3 || count > 4) {
+    std::fprintf(stderr, "usage: mpirun -np P ranks_run FOLDER LOCAL [messages]\n");
     return 2;
   }
   try {
     const int local = std::atoi(words[2]);
-    const auto wire = comm::mpi::open_wire(words[1]);
-    comm::Processes processes(*wire, {.ranks_each = local},
+    const auto launch = comm::read_launch([](const char* name) -> const char* { return std::getenv(name); });
+    const auto wire = launch.meeting_host.empty() ? comm::mpi::open_wire(words[1])
+                                                  : comm::gloo::open_wire(launch, words[1]);
+    comm::Processes processes(*wire, {.ranks_each = local, .shared_memory = count == 3},
                               [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
     auto communicators = comm::make_local(local, {.across = &processes});
     std::vector<std::thread> ranks;
@@ -112,8 +147,8 @@ int main(int count, char** words) {
       });
     for (auto& rank : ranks) rank.join();
     if (faults == 0 && processes.process() == 0)
-      std::printf("%d ranks in %d processes: every collective is right\n", communicators[0]->size(),
-                  processes.processes());
+      std::printf("%d ranks in %d processes, %s: every collective is right\n", communicators[0]->size(),
+                  processes.processes(), communicators[0]->algorithm().c_str());
     communicators.clear();
   } catch (const base::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <thread>
@@ -21,9 +20,6 @@
 namespace paceline::cli {
 namespace {
 
-constexpr std::array kCollectives{comm::Collective::all_reduce, comm::Collective::all_gather,
-                                  comm::Collective::all_gather_in_place, comm::Collective::broadcast};
-
 /// Small messages are over in microseconds and scatter: they are repeated more often.
 int repeats_of(std::size_t bytes, int asked) { return bytes <= 65536 ? 5 * asked : asked; }
 
@@ -39,7 +35,7 @@ struct Bench {
 std::string row_of(const measure::CollectiveRecord& one, int ranks, double factor) {
   const auto t = measure::estimate(one.seconds);
   const double algbw = static_cast<double>(one.bytes) / t.median / 1e9;
-  return fmt::format("{:<11} {:<3} {:>11} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.3f} {:>8.3f}  {}",
+  return fmt::format("{:<14} {:<3} {:>11} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.3f} {:>8.3f}  {}",
                      one.collective, one.in_place ? "in" : "out", one.bytes,
                      1e6 * measure::quantile(one.seconds, 0), 1e6 * t.median,
                      1e6 * measure::quantile(one.seconds, 0.95), algbw, ranks > 1 ? algbw * factor : 0.0,
@@ -49,14 +45,15 @@ std::string row_of(const measure::CollectiveRecord& one, int ranks, double facto
 void measure_all(comm::Communicator& communicator, const Bench& bench) {
   const auto& options = bench.settings.comm;
   const bool speaks = communicator.rank() == 0;
-  for (const auto collective : kCollectives) {
+  for (const auto trial : comm::kTrials) {
+    const auto collective = trial.collective;
     std::vector<analysis::TimedMessage> messages;
     for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
       const auto probe =
-          comm::probe(communicator, collective, bytes / sizeof(float), 3, repeats_of(bytes, options.repeats));
+          comm::probe(communicator, trial, bytes / sizeof(float), 3, repeats_of(bytes, options.repeats));
       if (!speaks) continue;
       measure::CollectiveRecord one{.collective = std::string(name(collective)),
-                                    .in_place = comm::is_in_place(collective),
+                                    .in_place = trial.in_place,
                                     .bytes = static_cast<std::int64_t>(probe.bytes),
                                     .correct = probe.correct,
                                     .seconds = probe.seconds};
@@ -67,7 +64,7 @@ void measure_all(comm::Communicator& communicator, const Bench& bench) {
     if (!speaks) continue;
     if (const auto fit = analysis::fit_link(messages))
       bench.record.link_fits->push_back({.collective = std::string(name(collective)),
-                                         .in_place = comm::is_in_place(collective),
+                                         .in_place = trial.in_place,
                                          .alpha_s = fit->alpha_s,
                                          .bytes_per_s = fit->bytes_per_s,
                                          .residual = fit->residual});
@@ -151,8 +148,8 @@ int comm_command(const Settings& settings) {
   screen.say(
       "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
       "(all_reduce), "
-      "(N-1)/N (all_gather; X is the result), 1 (broadcast); GB = 1e9");
-  screen.say(fmt::format("{:<11} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
+      "(N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
+  screen.say(fmt::format("{:<14} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
                          "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
   run_ranks(communicators, bench);
   for (const auto& fit : *record.link_fits) screen.say(fit_line(fit));

@@ -41,35 +41,42 @@ constexpr std::size_t kLine =
     64 / sizeof(float);               ///< two ranks never write the same cache line of aligned buffers
 constexpr std::size_t kBlock = 4096;  ///< elements; 16 KB for each rank
 
+// A target may be the very source of its rank, never an element before or behind: ivdep says so, where
+// restrict would forbid it.
+
 PACELINE_VECTOR_CLONES
-void reduce_two(float* __restrict a, float* __restrict b, std::size_t count) {
+void reduce_two(const float* a, const float* b, float* to_a, float* to_b, std::size_t count) {
+#pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
     const float sum = a[i] + b[i];
-    a[i] = sum;
-    b[i] = sum;
+    to_a[i] = sum;
+    to_b[i] = sum;
   }
 }
 
 PACELINE_VECTOR_CLONES
-void reduce_four(float* __restrict a, float* __restrict b, float* __restrict c, float* __restrict d,
-                 std::size_t count) {
+void reduce_four(const float* a, const float* b, const float* c, const float* d,
+                 std::span<float* const> targets, std::size_t begin, std::size_t count) {
+  float *const to_a = targets[0] + begin, *const to_b = targets[1] + begin, *const to_c = targets[2] + begin,
+               *const to_d = targets[3] + begin;
+#pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
     const float sum = (a[i] + b[i]) + (c[i] + d[i]);
-    a[i] = sum;
-    b[i] = sum;
-    c[i] = sum;
-    d[i] = sum;
+    to_a[i] = sum;
+    to_b[i] = sum;
+    to_c[i] = sum;
+    to_d[i] = sum;
   }
 }
 
 PACELINE_VECTOR_CLONES
-void add(const float* __restrict left, const float* __restrict right, float* __restrict dst,
-         std::size_t count) {
+void add(const float* left, const float* right, float* dst, std::size_t count) {
+#pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) dst[i] = left[i] + right[i];
 }
 
 /// dst [count] = the tree's sum of buffers[.][begin, begin + count); count <= kBlock.
-void sum_block(std::span<float* const> buffers, std::size_t begin, std::size_t count, float* dst) {
+void sum_block(std::span<const float* const> buffers, std::size_t begin, std::size_t count, float* dst) {
   if (buffers.size() == 1) {
     std::copy_n(buffers[0] + begin, count, dst);
     return;
@@ -99,20 +106,26 @@ Segment direct_segment(std::size_t count, int rank, int ranks) {
   return {bound(rank), bound(rank + 1)};
 }
 
-void direct_all_reduce(std::span<float* const> buffers, Segment segment) {
-  if (buffers.size() < 2) return;
+void direct_all_reduce(std::span<const float* const> sources, std::span<float* const> targets,
+                       Segment segment) {
   for (std::size_t begin = segment.begin; begin < segment.end; begin += kBlock) {
     const std::size_t count = std::min(kBlock, segment.end - begin);
-    if (buffers.size() == 2) {
-      reduce_two(buffers[0] + begin, buffers[1] + begin, count);
-    } else if (buffers.size() == 4) {
-      reduce_four(buffers[0] + begin, buffers[1] + begin, buffers[2] + begin, buffers[3] + begin, count);
+    if (sources.size() == 2) {
+      reduce_two(sources[0] + begin, sources[1] + begin, targets[0] + begin, targets[1] + begin, count);
+    } else if (sources.size() == 4) {
+      reduce_four(sources[0] + begin, sources[1] + begin, sources[2] + begin, sources[3] + begin, targets,
+                  begin, count);
     } else {
       alignas(64) std::array<float, kBlock> sum;
-      sum_block(buffers, begin, count, sum.data());
-      for (float* buffer : buffers) std::copy_n(sum.data(), count, buffer + begin);
+      sum_block(sources, begin, count, sum.data());
+      for (float* target : targets) std::copy_n(sum.data(), count, target + begin);
     }
   }
+}
+
+void direct_sum(std::span<const float* const> sources, Segment segment, float* dst) {
+  for (std::size_t begin = segment.begin; begin < segment.end; begin += kBlock)
+    sum_block(sources, begin, std::min(kBlock, segment.end - begin), dst + (begin - segment.begin));
 }
 
 }  // namespace paceline::comm

@@ -20,14 +20,19 @@ struct Segment {
 /// or empty. The segments of all ranks cover every element once.
 [[nodiscard]] Segment direct_segment(std::size_t count, int rank, int ranks);
 
-/// Sums elements [begin, end) of all ranks' `buffers` in the tree's order (comm/tree.h) and writes the sum to
-/// all.
+/// Sums elements [begin, end) of all ranks' `sources` in the tree's order (comm/tree.h) and writes the sum to
+/// all `targets`.
 ///
-/// Shapes   buffers [ranks], each at least segment.end elements; none overlap
+/// Shapes   both [ranks], each at least segment.end elements; none overlap, but a target may be its rank's
+///          source
 /// Cost     reads and writes (ranks - 1) * segment bytes in other ranks' memory, and as much as that of one
 /// rank in
 ///          its own
 /// Threads  different segments of the same buffers may be summed at the same time
-void direct_all_reduce(std::span<float* const> buffers, Segment segment);
+void direct_all_reduce(std::span<const float* const> sources, std::span<float* const> targets,
+                       Segment segment);
+
+/// The same sum, written once: `dst` [segment.count()], which may be that segment of a source.
+void direct_sum(std::span<const float* const> sources, Segment segment, float* dst);
 
 }  // namespace paceline::comm

@@ -26,6 +26,8 @@
 // As bf16 the rounds are the same. What leaves is packed into a room of its own first, what comes in is
 // unpacked when the round is over; a process's own part is added up as it is, in float.
 //
+// A reduce-scatter is the first half alone; its segments are the parts that the caller wants.
+//
 // A small message costs its latency, not its bytes: everybody sends everything to everybody in one round, and
 // everybody adds up all of it, in the same order, to the same bits.
 
@@ -59,8 +61,10 @@ std::vector<const float*> in_order(const float* mine, std::span<const std::byte>
 
 class Call {
  public:
-  Call(std::span<float> values, int process, int processes, ExchangeRoom& room, const Round& round)
-      : values_(values),
+  Call(std::span<const float> src, std::span<float> dst, int process, int processes, ExchangeRoom& room,
+       const Round& round)
+      : src_(src),
+        dst_(dst),
         process_(process),
         processes_(processes),
         others_(others(process, processes)),
@@ -68,55 +72,53 @@ class Call {
         round_(round) {}
 
   Moved small() {
-    const auto in = room_.take(others_.size(), values_.size_bytes());
+    const auto in = room_.take(others_.size(), src_.size_bytes());
     for (std::size_t i = 0; i < others_.size(); ++i) {
-      send(others_[i], values_);
-      receive(others_[i], in.subspan(i * values_.size_bytes(), values_.size_bytes()));
+      send(others_[i], src_);
+      receive(others_[i], in.subspan(i * src_.size_bytes(), src_.size_bytes()));
     }
     run();
-    const auto parts = in_order(values_.data(), in, values_.size_bytes(), others_, process_);
-    tree_sum<float>(parts, values_.data(), values_.size());
+    const auto parts = in_order(src_.data(), in, src_.size_bytes(), others_, process_);
+    tree_sum<float>(parts, dst_.data(), dst_.size());
     return moved_;
   }
 
   Moved large() {
-    constexpr std::size_t kBlock = kExchangeBlock / sizeof(float);
-    const std::size_t blocks = (values_.size() + kBlock - 1) / kBlock;
+    const std::size_t blocks = blocks_of(src_.size(), kBlock);
     for (std::size_t k = 0; k <= blocks; ++k) {
-      if (k > 0) gather(block(k - 1, kBlock));
+      if (k > 0) gather(block(k - 1));
       std::span<std::byte> in;
-      if (k < blocks) in = scatter(block(k, kBlock));
+      if (k < blocks) in = scatter(block(k));
       run();
-      if (k < blocks) add_up(block(k, kBlock), in);
+      if (k < blocks) add_up(block(k), in);
     }
     return moved_;
   }
 
   Moved large_as_bf16() {
-    constexpr std::size_t kBlock = kExchangeBlock / sizeof(float);
-    const std::size_t blocks = (values_.size() + kBlock - 1) / kBlock;
+    const std::size_t blocks = blocks_of(src_.size(), kBlock);
     const auto room = room_.take(1, kBlock * (sizeof(float) + 4 * sizeof(base::BFloat16)));
     const std::span wide(reinterpret_cast<float*>(room.data()), kBlock);
     const std::span halves(reinterpret_cast<base::BFloat16*>(wide.data() + kBlock), 4 * kBlock);
     const auto out = halves.first(kBlock), sum = halves.subspan(kBlock, kBlock),
                sums = halves.subspan(2 * kBlock, kBlock), in = halves.subspan(3 * kBlock);
     for (std::size_t k = 0; k <= blocks; ++k) {
-      const auto before = k > 0 ? block(k - 1, kBlock) : std::span<float>();
-      const auto now = k < blocks ? block(k, kBlock) : std::span<float>();
+      const Segment before = k > 0 ? block(k - 1) : Segment{};
+      const Segment now = k < blocks ? block(k) : Segment{};
       if (k > 0) gather_as_bf16(before, sum, sums);
-      const std::size_t mine = k < blocks ? segment(now, process_).size() : 0;
+      const std::size_t mine = k < blocks ? segment(now, process_).count() : 0;
       if (k < blocks) {
-        pack(now, out);
+        pack(part(src_, now), out);
         for (std::size_t i = 0; i < others_.size(); ++i) {
-          const auto theirs = segment(now, others_[i]);
-          send(others_[i], std::as_bytes(out.subspan(place(now, theirs), theirs.size())));
+          const Segment theirs = segment(now, others_[i]);
+          send(others_[i], std::as_bytes(out.subspan(theirs.begin - now.begin, theirs.count())));
           receive(others_[i], std::as_writable_bytes(in.subspan(i * mine, mine)));
         }
       }
       run();
       for (const int other : others_) {
-        const auto theirs = segment(before, other);
-        unpack(sums.subspan(place(before, theirs), theirs.size()), theirs);
+        const Segment theirs = segment(before, other);
+        unpack(sums.subspan(theirs.begin - before.begin, theirs.count()), part(dst_, theirs));
       }
       if (k == blocks) break;
       const std::size_t came = mine * others_.size();
@@ -126,49 +128,74 @@ class Call {
     return moved_;
   }
 
+  /// Block k of a reduce-scatter is piece k of every process's part.
+  Moved reduce_scatter() {
+    const std::size_t length = std::max(kBlock / static_cast<std::size_t>(processes_), std::size_t{1});
+    for (std::size_t begin = 0; begin < dst_.size(); begin += length) {
+      const std::size_t count = std::min(length, dst_.size() - begin);
+      const auto in = room_.take(others_.size(), count * sizeof(float));
+      const auto piece_of = [&](int owner) {
+        return src_.subspan(static_cast<std::size_t>(owner) * dst_.size() + begin, count);
+      };
+      for (std::size_t i = 0; i < others_.size(); ++i) {
+        send(others_[i], piece_of(others_[i]));
+        receive(others_[i], in.subspan(i * count * sizeof(float), count * sizeof(float)));
+      }
+      run();
+      const auto parts = in_order(piece_of(process_).data(), in, count * sizeof(float), others_, process_);
+      tree_sum<float>(parts, dst_.data() + begin, count);
+    }
+    return moved_;
+  }
+
  private:
-  /// Where `part` begins in `block`.
-  [[nodiscard]] static std::size_t place(std::span<float> block, std::span<float> part) {
-    return static_cast<std::size_t>(part.data() - block.data());
+  static constexpr std::size_t kBlock = kExchangeBlock / sizeof(float);
+
+  static std::size_t blocks_of(std::size_t count, std::size_t length) {
+    return (count + length - 1) / length;
+  }
+  template <typename T>
+  [[nodiscard]] static std::span<T> part(std::span<T> values, Segment where) {
+    return values.subspan(where.begin, where.count());
   }
   /// My sum goes to all, rounded here as well; theirs come into `sums`, each to its place in the block.
-  void gather_as_bf16(std::span<float> block, std::span<base::BFloat16> sum, std::span<base::BFloat16> sums) {
-    const auto mine = segment(block, process_);
+  void gather_as_bf16(Segment block, std::span<base::BFloat16> sum, std::span<base::BFloat16> sums) {
+    const auto mine = part(dst_, segment(block, process_));
     pack(mine, sum);
     unpack(sum.first(mine.size()), mine);
     for (const int other : others_) {
-      const auto theirs = segment(block, other);
+      const Segment theirs = segment(block, other);
       send(other, std::as_bytes(sum.first(mine.size())));
-      receive(other, std::as_writable_bytes(sums.subspan(place(block, theirs), theirs.size())));
+      receive(other, std::as_writable_bytes(sums.subspan(theirs.begin - block.begin, theirs.count())));
     }
   }
-  [[nodiscard]] std::span<float> block(std::size_t number, std::size_t count) const {
-    const std::size_t begin = number * count;
-    return values_.subspan(begin, std::min(count, values_.size() - begin));
+  [[nodiscard]] Segment block(std::size_t number) const {
+    return {number * kBlock, std::min((number + 1) * kBlock, src_.size())};
   }
-  [[nodiscard]] std::span<float> segment(std::span<float> block, int owner) const {
-    const Segment part = direct_segment(block.size(), owner, processes_);
-    return block.subspan(part.begin, part.count());
+  [[nodiscard]] Segment segment(Segment block, int owner) const {
+    const Segment inside = direct_segment(block.count(), owner, processes_);
+    return {block.begin + inside.begin, block.begin + inside.end};
   }
 
-  std::span<std::byte> scatter(std::span<float> block) {
-    const std::size_t mine = segment(block, process_).size_bytes();
+  std::span<std::byte> scatter(Segment block) {
+    const std::size_t mine = segment(block, process_).count() * sizeof(float);
     const auto in = room_.take(others_.size(), mine);
     for (std::size_t i = 0; i < others_.size(); ++i) {
-      send(others_[i], segment(block, others_[i]));
+      send(others_[i], part(src_, segment(block, others_[i])));
       receive(others_[i], in.subspan(i * mine, mine));
     }
     return in;
   }
-  void add_up(std::span<float> block, std::span<const std::byte> in) const {
-    const auto mine = segment(block, process_);
-    const auto parts = in_order(mine.data(), in, mine.size_bytes(), others_, process_);
-    tree_sum<float>(parts, mine.data(), mine.size());
+  void add_up(Segment block, std::span<const std::byte> in) const {
+    const Segment mine = segment(block, process_);
+    const auto parts =
+        in_order(src_.data() + mine.begin, in, mine.count() * sizeof(float), others_, process_);
+    tree_sum<float>(parts, dst_.data() + mine.begin, mine.count());
   }
-  void gather(std::span<float> block) {
+  void gather(Segment block) {
     for (const int other : others_) {
-      send(other, segment(block, process_));
-      receive(other, std::as_writable_bytes(segment(block, other)));
+      send(other, part(dst_, segment(block, process_)));
+      receive(other, std::as_writable_bytes(part(dst_, segment(block, other))));
     }
   }
 
@@ -191,7 +218,8 @@ class Call {
     receives_.clear();
   }
 
-  std::span<float> values_;
+  std::span<const float> src_;
+  std::span<float> dst_;
   int process_, processes_;
   std::vector<int> others_;
   ExchangeRoom& room_;
@@ -201,6 +229,10 @@ class Call {
   Moved moved_;
 };
 
+void copy(std::span<const float> src, std::span<float> dst) {
+  if (!dst.empty() && src.data() != dst.data()) std::copy_n(src.data(), dst.size(), dst.data());
+}
+
 }  // namespace
 
 std::span<std::byte> ExchangeRoom::take(std::size_t count, std::size_t bytes) {
@@ -208,12 +240,20 @@ std::span<std::byte> ExchangeRoom::take(std::size_t count, std::size_t bytes) {
   return buffer_.as<std::byte>().first(count * bytes);
 }
 
-Moved exchange_all_reduce(std::span<float> values, int process, int processes, ExchangeRoom& room,
-                          const Round& round, Carried carried) {
-  if (processes == 1 || values.empty()) return {};
-  Call call(values, process, processes, room, round);
-  if (values.size_bytes() <= kExchangeSmall) return call.small();
+Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
+                          ExchangeRoom& room, const Round& round, Carried carried) {
+  if (processes == 1) copy(src, dst);
+  if (processes == 1 || src.empty()) return {};
+  Call call(src, dst, process, processes, room, round);
+  if (src.size_bytes() <= kExchangeSmall) return call.small();
   return carried == Carried::bf16 ? call.large_as_bf16() : call.large();
+}
+
+Moved exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
+                              ExchangeRoom& room, const Round& round) {
+  if (processes == 1) copy(src, dst);
+  if (processes == 1 || dst.empty()) return {};
+  return Call(src, dst, process, processes, room, round).reduce_scatter();
 }
 
 Moved exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,

@@ -37,13 +37,20 @@ class ExchangeRoom {
 /// with the same bits.
 enum class Carried { fp32, bf16 };
 
-/// Sums `values` over `processes` in the tree's order (comm/tree.h), in place: every process ends with the
-/// same bits.
+/// Sums `src` over `processes` in the tree's order (comm/tree.h) into every process's `dst`, which may be
+/// `src`: all end with the same bits.
 ///
 /// Cost     at most kExchangeSmall bytes: 1 round, (P-1) X bytes; more: 1 round a block and one besides,
 ///          2 (P-1)/P X bytes, half of that as bf16. What is small always travels as fp32
-Moved exchange_all_reduce(std::span<float> values, int process, int processes, ExchangeRoom& room,
-                          const Round& round, Carried carried = Carried::fp32);
+Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
+                          ExchangeRoom& room, const Round& round, Carried carried = Carried::fp32);
+
+/// The same sum, of which process p gets part p: `src` [processes * dst.size()]; `dst` may be that part of
+/// it.
+///
+/// Cost     1 round a block, (P-1)/P |src| bytes, as fp32
+Moved exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
+                              ExchangeRoom& room, const Round& round);
 
 /// Every process's `mine`, in the order of processes. `mine` may lie in `all` at its own place.
 /// Cost     1 round, (P-1) |mine| bytes

@@ -25,6 +25,9 @@ void pause() {
 #endif
 }
 
+/// A reduction between processes whose cost is its latency.
+constexpr std::size_t kLeftToWaiter = 4096;  ///< floats
+
 /// The text of an Error(comm), which only Across throws where this is asked; "" for anything else.
 std::string between_processes(const std::exception_ptr& error) {
   try {
@@ -42,6 +45,8 @@ std::string to_string(const Description& what) {
   switch (what.kind) {
     case Kind::all_reduce:
       return fmt::format("all-reduce of {} floats", what.count);
+    case Kind::reduce_scatter:
+      return fmt::format("reduce-scatter of {} floats a rank", what.count);
     case Kind::small_reduce: {
       const char* reduce = what.reduce == Reduce::sum ? "sum" : what.reduce == Reduce::min ? "min" : "max";
       return fmt::format("{} of {} doubles", reduce, what.count);
@@ -84,10 +89,9 @@ Group::~Group() {
   if (across_thread_.joinable()) across_thread_.join();
 }
 
-OperationRef Group::post(int rank, std::span<float> values) {
+OperationRef Group::post(int rank, const Description& what, Place place) {
   const std::lock_guard lock(mutex_);
-  auto operation = arrive(reductions_, rank, {.kind = Kind::all_reduce, .count = values.size()},
-                          {.source = values.data(), .target = values.data()});
+  auto operation = arrive(reductions_, rank, what, place);
   if (operation->arrived == ranks_) begin_reduction(operation);
   return operation;
 }
@@ -124,7 +128,15 @@ void Group::exchange(int rank, const Description& what, Place place, const Work&
   changed_.notify_all();
 }
 
+void Group::help(Operation& operation) {
+  std::unique_lock lock(mutex_);
+  while (!operation.done && !failed_ && !across_busy_ && !summed_.empty()) do_next_across(lock);
+}
+
 void Group::wait(Operation& operation) {
+  const bool is_reduction =
+      operation.what.kind == Kind::all_reduce || operation.what.kind == Kind::reduce_scatter;
+  if (across_ != nullptr && is_reduction) help(operation);
   for (int spin = 0; spin < spins_; ++spin) {
     if (operation.done.load(std::memory_order_acquire)) return;
     pause();
@@ -153,7 +165,6 @@ void Group::give_up(Operation& operation, int rank) noexcept {
 
 void Group::serve(int rank) {
   auto& mine = *progress_[static_cast<std::size_t>(rank)];
-  std::vector<float*> buffers(static_cast<std::size_t>(ranks_));
   std::unique_lock lock(mutex_);
   while (true) {
     OperationRef operation;
@@ -169,25 +180,20 @@ void Group::serve(int rank) {
     ++operation->working;
     lock.unlock();
 
-    for (std::size_t r = 0; r < buffers.size(); ++r)
-      buffers[r] = static_cast<float*>(operation->places[r].target);
-    const Segment segment = direct_segment(operation->what.count, rank, ranks_);
-    direct_all_reduce(buffers, segment);
+    const Traffic moved = do_part(*operation, rank);
 
     lock.lock();
-    const auto moved = static_cast<std::int64_t>(segment.count() * sizeof(float)) * (ranks_ - 1);
     auto& traffic = traffic_[static_cast<std::size_t>(rank)];
     traffic.collectives += 1;
     traffic.steps += 1;
-    traffic.bytes_received += moved;
-    traffic.bytes_sent += moved;
+    traffic.bytes_received += moved.bytes_received;
+    traffic.bytes_sent += moved.bytes_sent;
     --operation->working;
     if (++operation->finished == ranks_) {
       if (across_ == nullptr) {
         finish_reduction(*operation);
       } else {
-        summed_.push_back(operation);
-        across_wake_.notify_one();
+        queue_across(operation);
       }
       if (failed_) changed_.notify_all();
     } else if (failed_ && operation->working == 0) {
@@ -196,14 +202,51 @@ void Group::serve(int rank) {
   }
 }
 
+Traffic Group::do_part(Operation& operation, int rank) const {
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  const std::size_t count = operation.what.count;
+  std::vector<const float*> sources(ranks);
+  std::vector<float*> targets(ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    sources[r] = static_cast<const float*>(operation.places[r].source);
+    targets[r] = static_cast<float*>(operation.places[r].target);
+  }
+  Segment segment = direct_segment(count, rank, ranks_);
+  const bool is_scatter = operation.what.kind == Kind::reduce_scatter;
+  if (!is_scatter) {
+    direct_all_reduce(sources, targets, segment);
+  } else if (across_ == nullptr) {
+    const auto me = static_cast<std::size_t>(rank);
+    segment = {me * count, (me + 1) * count};
+    direct_sum(sources, segment, targets[me]);
+  } else {  // every process needs its sum of all parts before they go across
+    segment = direct_segment(count * static_cast<std::size_t>(world()), rank, ranks_);
+    direct_sum(sources, segment, operation.sum.as<float>().data() + segment.begin);
+  }
+  const auto moved = static_cast<std::int64_t>(segment.count() * sizeof(float)) * (ranks_ - 1);
+  return {.bytes_sent = is_scatter ? 0 : moved, .bytes_received = moved};
+}
+
 void Group::begin_reduction(const OperationRef& operation) {
   if (across_ != nullptr && !across_thread_.joinable())
     across_thread_ = std::thread([this] { serve_across(); });
   if (ranks_ > 1) {
+    if (across_ != nullptr && operation->what.kind == Kind::reduce_scatter)
+      operation->sum =
+          base::Buffer(operation->what.count * static_cast<std::size_t>(world()) * sizeof(float));
     for (auto& progress : progress_) progress->wake.notify_one();
     return;
   }
-  summed_.push_back(operation);  // one rank alone has nothing to add up here
+  queue_across(operation);  // one rank alone has nothing to add up here
+}
+
+void Group::queue_across(const OperationRef& operation) {
+  operation->left_to_waiter =
+      ranks_ == 1 && !across_busy_ && operation->what.count <= kLeftToWaiter &&
+      std::all_of(summed_.begin(), summed_.end(), [](const auto& other) { return other->left_to_waiter; });
+  summed_.push_back(operation);
+  if (operation->left_to_waiter) return;
+  for (const auto& other : summed_) other->left_to_waiter = false;
   across_wake_.notify_one();
 }
 
@@ -214,37 +257,66 @@ void Group::finish_reduction(Operation& operation) {
   changed_.notify_all();
 }
 
+void Group::do_next_across(std::unique_lock<std::mutex>& lock) {
+  const OperationRef operation = summed_.front();
+  summed_.pop_front();
+  across_busy_ = true;
+  ++operation->working;
+  if (operation->left_to_waiter) operation->begun_at = base::Clock::now();
+  lock.unlock();
+  std::string failure;
+  try {
+    go_across(*operation);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  lock.lock();
+  across_busy_ = false;
+  --operation->working;
+  if (failure.empty()) {
+    if (ranks_ == 1) ++traffic_[0].collectives;
+    finish_reduction(*operation);
+    if (!summed_.empty() && !summed_.front()->left_to_waiter) across_wake_.notify_one();
+  } else {
+    if (!failed_) fail(failure);
+    changed_.notify_all();
+  }
+}
+
 void Group::serve_across() {
   std::unique_lock lock(mutex_);
   while (true) {
-    across_wake_.wait(lock, [&] { return across_stop_ || (!failed_ && !summed_.empty()); });
+    across_wake_.wait(lock, [&] {
+      const bool has_work = !summed_.empty() && !summed_.front()->left_to_waiter;
+      return across_stop_ || (!failed_ && !across_busy_ && has_work);
+    });
     if (across_stop_) return;
-    const OperationRef operation = summed_.front();
-    summed_.pop_front();
-    ++operation->working;
-    lock.unlock();
-
-    const auto target = [&](std::size_t rank) { return static_cast<float*>(operation->places[rank].target); };
-    const std::size_t count = operation->what.count;
-    std::string failure;
-    try {
-      across_->all_reduce(std::span(target(0), count));
-      for (std::size_t rank = 1; rank < operation->places.size(); ++rank)
-        std::copy_n(target(0), count, target(rank));
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-
-    lock.lock();
-    --operation->working;
-    if (failure.empty()) {
-      if (ranks_ == 1) ++traffic_[0].collectives;
-      finish_reduction(*operation);
-    } else {
-      if (!failed_) fail(failure);
-      changed_.notify_all();
-    }
+    do_next_across(lock);
   }
+}
+
+void Group::go_across(Operation& operation) const {
+  const std::size_t count = operation.what.count;
+  const bool is_alone = ranks_ == 1;
+  const auto* const source = static_cast<const float*>(operation.places[0].source);
+  const auto target = [&](std::size_t rank) { return static_cast<float*>(operation.places[rank].target); };
+  if (operation.what.kind == Kind::all_reduce) {
+    across_->all_reduce(std::span(is_alone ? source : target(0), count), std::span(target(0), count));
+    for (std::size_t rank = 1; rank < operation.places.size(); ++rank)
+      std::copy_n(target(0), count, target(rank));
+    return;
+  }
+  const std::size_t all = count * static_cast<std::size_t>(world());
+  if (is_alone) {
+    across_->reduce_scatter({source, all}, {target(0), count});
+    return;
+  }
+  const auto sum = operation.sum.as<float>().first(all);
+  const auto ours =
+      sum.subspan(count * static_cast<std::size_t>(first_rank()), count * static_cast<std::size_t>(ranks_));
+  across_->reduce_scatter(sum, ours);
+  for (std::size_t rank = 0; rank < operation.places.size(); ++rank)
+    std::copy_n(ours.data() + rank * count, count, target(rank));
 }
 
 void Group::stop(int rank) noexcept {

@@ -12,9 +12,11 @@
 ///
 /// The group may be one process of several (Across). Then a collective has a second half: what the group's
 /// ranks have joined goes across, and what comes back goes to all of them. Reductions are handed, in order,
-/// to a thread of the group that does this half, so the next one is summed inside the process meanwhile;
-/// exchanges do it in the thread of the last to come. Ranks are counted from 0 inside the group; sentences
-/// name them as the run does.
+/// to a thread of the group that does this half, so the next one is summed inside the process meanwhile, and
+/// the backward pass goes on. A rank that waits does it itself where the thread has not begun, and a small
+/// message with nothing before it is left to that: waking a thread takes longer than the message. Exchanges
+/// go across in the thread of the last to come. Ranks are counted from 0 inside the group; sentences name
+/// them as the run does.
 ///
 /// Threads  all functions may be called from any thread; one mutex guards all state, and is never held while
 /// data
@@ -35,17 +37,18 @@
 #include <thread>
 #include <vector>
 
+#include "base/buffer.h"
 #include "comm/across.h"
 #include "comm/communicator.h"
 
 namespace paceline::comm::local {
 
-enum class Kind { all_reduce, small_reduce, broadcast, all_gather, barrier };
+enum class Kind { all_reduce, reduce_scatter, small_reduce, broadcast, all_gather, barrier };
 
 /// What all ranks must agree on.
 struct Description {
   Kind kind = Kind::barrier;
-  std::size_t count = 0;  ///< floats, doubles or bytes of one rank
+  std::size_t count = 0;  ///< floats, doubles or bytes of one rank; reduce_scatter: floats of its part
   Reduce reduce = Reduce::sum;
   int root = 0;
   bool operator==(const Description&) const = default;
@@ -69,13 +72,16 @@ struct Operation {
   const Description what;
   const std::int64_t sequence;
   std::vector<Place> places;  ///< [rank]; constant once all have come
+  base::Buffer sum;           ///< reduce_scatter over several ranks and processes: this process's sum
 
   // Guarded by the group's mutex.
   std::vector<bool> came;
   int arrived = 0;
-  int working = 0;   ///< threads that touch the ranks' memory now
-  int finished = 0;  ///< of N parts
+  int working = 0;              ///< threads that touch the ranks' memory now
+  int finished = 0;             ///< of N parts
+  bool left_to_waiter = false;  ///< not worth waking the thread between processes
 
+  base::TimePoint begun_at{};     ///< left to the waiter: when it began; written before `done`, read after it
   base::TimePoint done_at{};      ///< written before `done`, read after it
   std::atomic<bool> done{false};  ///< atomic so that a waiting rank may look without the mutex
 };
@@ -97,16 +103,18 @@ class Group {
   [[nodiscard]] int first_rank() const { return across_ == nullptr ? 0 : across_->process() * ranks_; }
   [[nodiscard]] int world() const { return across_ == nullptr ? ranks_ : across_->processes() * ranks_; }
 
-  /// Asynchronous all-reduce: announces this rank's buffer. The progress threads do the rest.
-  [[nodiscard]] OperationRef post(int rank, std::span<float> values);
+  /// Asynchronous all_reduce or reduce_scatter: announces this rank's buffers. The progress threads do the
+  /// rest.
+  [[nodiscard]] OperationRef post(int rank, const Description& what, Place place);
 
   /// Blocking: meets the others; the last to come runs `work` (with all places) for everybody. What `work`
   /// throws comes out there, and fails the group.
   using Work = std::function<void(const std::vector<Place>&)>;
   void exchange(int rank, const Description& what, Place place, const Work& work);
 
-  /// Blocks until `operation` is done. Errors: Error(comm) with the group's failure; nobody touches this
-  /// rank's memory any more when it is thrown.
+  /// Blocks until `operation` is done; what nobody has begun between processes, the caller's thread does.
+  /// Errors: Error(comm) with the group's failure; nobody touches this rank's memory any more when it is
+  /// thrown.
   void wait(Operation& operation);
   /// For a rank that leaves `operation` without waiting: fails the group unless it is done.
   void give_up(Operation& operation, int rank) noexcept;
@@ -136,10 +144,17 @@ class Group {
     bool stop = false;
   };
 
+  /// Rank `rank`'s part of `operation`, in the process; what it read from and wrote for other ranks.
+  [[nodiscard]] Traffic do_part(Operation& operation, int rank) const;
+  void go_across(Operation& operation) const;
   /// What the thread for reductions between processes runs.
   void serve_across();
   void begin_reduction(const OperationRef& operation);  ///< all ranks have come; mutex held
   void finish_reduction(Operation& operation);          ///< mutex held
+  void queue_across(const OperationRef& operation);     ///< mutex held
+  /// The next one in the queue; holds `lock` but while it goes on.
+  void do_next_across(std::unique_lock<std::mutex>& lock);
+  void help(Operation& operation);
 
   // All with the mutex held.
   OperationRef arrive(Channel& channel, int rank, const Description& what, Place place);
@@ -164,6 +179,7 @@ class Group {
   std::deque<OperationRef> summed_;  ///< reductions whose first half is done, to go across
   std::condition_variable across_wake_;
   bool across_stop_ = false;
+  bool across_busy_ = false;   ///< one reduction at a time goes across
   std::thread across_thread_;  ///< made at the first reduction, by a rank's thread: it inherits its cores
 };
 

@@ -13,7 +13,7 @@
 namespace paceline::comm::local {
 namespace {
 
-/// An all-reduce of one rank alone.
+/// A reduction of one rank alone.
 class Complete final : public Pending {
  public:
   void wait() override {}
@@ -26,11 +26,11 @@ class Complete final : public Pending {
 
 class Reduction final : public Pending {
  public:
-  Reduction(std::shared_ptr<Group> group, int rank, std::span<float> values)
+  Reduction(std::shared_ptr<Group> group, int rank, const Description& what, Place place)
       : group_(std::move(group)),
         rank_(rank),
         posted_(base::Clock::now()),
-        operation_(group_->post(rank, values)) {}
+        operation_(group_->post(rank, what, place)) {}
   ~Reduction() override {
     if (!complete()) group_->give_up(*operation_, rank_);
   }
@@ -41,7 +41,8 @@ class Reduction final : public Pending {
   [[nodiscard]] bool complete() const override { return operation_->done.load(std::memory_order_acquire); }
   [[nodiscard]] Timing timing() const override {
     base::expects(complete(), "complete()");
-    return {posted_, operation_->done_at};
+    // What was left to the waiter has taken no time before: nothing was under way.
+    return {std::max(posted_, operation_->begun_at), operation_->done_at};
   }
 
  private:
@@ -83,15 +84,14 @@ class Local final : public Communicator {
     return std::string(kInside) + ", then " + across()->algorithm();
   }
 
-  std::unique_ptr<Pending> all_reduce(std::span<float> values) override {
-    if (size() == 1) {
-      group_->check();
-      group_->count(rank_, {.collectives = 1});
-      return std::make_unique<Complete>();
-    }
-    if (!progress_.joinable() && group_->ranks() > 1)
-      progress_ = std::thread([group = group_.get(), rank = rank_] { group->serve(rank); });
-    return std::make_unique<Reduction>(group_, rank_, values);
+  std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
+    base::expects(src.size() == dst.size(), "src.size() == dst.size()");
+    return reduce({.kind = Kind::all_reduce, .count = dst.size()}, src, dst);
+  }
+  std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
+    base::expects(src.size() == dst.size() * static_cast<std::size_t>(size()),
+                  "src.size() == size() * dst.size()");
+    return reduce({.kind = Kind::reduce_scatter, .count = dst.size()}, src, dst);
   }
 
   void all_reduce(std::span<double> values, Reduce reduce) override {
@@ -164,6 +164,18 @@ class Local final : public Communicator {
 
  private:
   [[nodiscard]] Across* across() const { return group_->across(); }
+  std::unique_ptr<Pending> reduce(const Description& what, std::span<const float> src, std::span<float> dst) {
+    if (size() == 1) {
+      group_->check();
+      group_->count(rank_, {.collectives = 1});
+      copy(dst.data(), src.data(), dst.size_bytes());
+      return std::make_unique<Complete>();
+    }
+    if (!progress_.joinable() && group_->ranks() > 1)
+      progress_ = std::thread([group = group_.get(), rank = rank_] { group->serve(rank); });
+    return std::make_unique<Reduction>(group_, rank_, what,
+                                       Place{.source = src.data(), .target = dst.data()});
+  }
   static void copy(void* target, const void* source, std::size_t bytes) {
     if (bytes > 0 && target != source) std::memcpy(target, source, bytes);
   }

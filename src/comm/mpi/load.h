@@ -5,17 +5,18 @@
 #include <filesystem>
 #include <memory>
 
+#include "comm/module.h"
 #include "comm/wire.h"
 
 namespace paceline::comm::mpi {
 
-/// Where the module is looked for: ../lib/paceline where it is there, else beside the program.
-[[nodiscard]] std::filesystem::path module_path();
+inline constexpr Module kModule{.library = "mpi",
+                                .file = "paceline_mpi.so",
+                                .entry = "paceline_open_mpi",
+                                .built_with = "libopenmpi-dev and openmpi-bin",
+                                .runs_with = "openmpi-bin"};
 
-/// Opens the module beside the program (or in ../lib/paceline) and starts MPI.
-///
-/// Errors   Error(comm) that says what to install and how to build the module when it is not there or the
-///          MPI library that it needs is not
+/// Opens the module and starts MPI. Errors   as open_module
 [[nodiscard]] std::unique_ptr<Wire> open_wire();
 /// The same with the module in `folder`.
 [[nodiscard]] std::unique_ptr<Wire> open_wire(const std::filesystem::path& folder);

@@ -8,10 +8,3 @@ extern "C" {
 /// Starts MPI in this process; at most once. Errors: Error(comm).
 paceline::comm::Wire* paceline_open_mpi();
 }
-
-namespace paceline::comm::mpi {
-
-inline constexpr const char* kModuleFile = "paceline_mpi.so";
-inline constexpr const char* kModuleEntry = "paceline_open_mpi";
-
-}  // namespace paceline::comm::mpi

@@ -46,15 +46,19 @@ class Patience {
     if (++looks_ < kLooks && !shared_) return;
     const timespec pause{0, sleep_ns_};
     ::nanosleep(&pause, nullptr);
-    sleep_ns_ = std::min(2 * sleep_ns_, kLongestSleepNs);
+    slept_ns_ += sleep_ns_;
+    sleep_ns_ = std::min(2 * sleep_ns_, slept_ns_ < kLongWaitNs ? kLongestSleepNs : kLongWaitSleepNs);
   }
 
  private:
   static constexpr int kLooks = 100;
   static constexpr long kLongestSleepNs = 200'000;
+  /// A process that has no work waits for minutes: a hundredth of that is late enough.
+  static constexpr long kLongWaitNs = 500'000'000, kLongWaitSleepNs = 5'000'000;
   bool shared_;
   int looks_ = 0;
   long sleep_ns_ = 5'000;
+  long slept_ns_ = 0;
 };
 
 class MpiWire final : public Wire {

@@ -1,0 +1,292 @@
+#include "comm/algorithms/staged.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+// Collectives through trays.
+//
+//   process   0 ... P-1, each with X bytes that only it can reach
+//   block     a part of the buffer, numbered on and on through all collectives
+//   segment   a block's part of about 1/P; process p owns segment p of every block
+//   tray      a place in shared memory for one block: `given` holds what a process gives to the others to be
+//             summed, `sums` the sum of its segment. Block n of a process lies in tray n mod kTrays
+//   signal    for each process and kind of tray, how many blocks have been laid there
+//
+//   give      copy the segments of a block that others own into my tray
+//   add up    read my segment from all P trays (my own part from my buffer), add up in the order of the tree,
+//             write the sum to my buffer and my other tray
+//   take      copy the others' sums to my buffer
+//
+// That is the exchange (exchange.cc) with the library's two copies of every message taken out: what others
+// gave is summed where it lies. Trays are small, so they stay in a cache, and what give() read of a block is
+// still there when take() overwrites it: memory is read once and written once, as in the direct all-reduce
+// inside a process.
+//
+// The three stages of a block are one iteration apart: while block k is given, k-1 is summed and k-2 taken,
+// so what a process waits for had a whole iteration's time to come.
+//
+// Who may overwrite a tray?  `given` of block n, when all have added up block n - kTrays, that is laid their
+// sums of it: this is waited for.  `sums` of block n, when all have taken block n - kTrays: they gave block n
+// only after that (block n-1 was given before block n-3 was taken, so kTrays >= 4), and add_up() waits until
+// they have. Collectives that use one kind of tray alone raise the signal of the other all the same.
+//
+// Looking at a signal that another core has just written costs a small message a good part of its time. Who
+// has given block g has added up all blocks up to g - 2 at least, so what was seen of a process when its
+// block was waited for mostly tells that a tray is free.
+//
+// A small message is given whole, and everybody adds up all of it.
+
+namespace paceline::comm {
+namespace {
+
+constexpr std::uint32_t kTrays = 4;
+constexpr std::size_t kLine = 64;
+
+std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+/// Bytes of one tray for a segment's sum: the longest segment is a line more than its share.
+std::size_t sum_bytes(std::size_t block_bytes, int processes) {
+  return whole_lines(block_bytes / static_cast<std::size_t>(processes)) + kLine;
+}
+
+void copy_bytes(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+std::size_t Staged::room(int processes, std::size_t block_bytes) {
+  const auto p = static_cast<std::size_t>(processes);
+  return p * (2 * sizeof(Signal) + kTrays * (block_bytes + sum_bytes(block_bytes, processes)));
+}
+
+Staged::Staged(std::span<std::byte> room, int process, int processes, std::size_t block_bytes,
+               Patience patience)
+    : room_(room),
+      process_(process),
+      processes_(processes),
+      block_bytes_(block_bytes),
+      patience_(patience),
+      parts_(static_cast<std::size_t>(processes)),
+      given_(static_cast<std::size_t>(processes)) {
+  base::expects(block_bytes % kLine == 0, "block_bytes % 64 == 0");
+  base::expects(room.size() >= Staged::room(processes, block_bytes), "the room is large enough");
+  for (int step = 1; step < processes; ++step) others_.push_back((process + step) % processes);
+}
+
+Signal& Staged::signal(Tray which, int process) const {
+  const std::size_t at = 2 * static_cast<std::size_t>(process) + (which == Tray::sums ? 1 : 0);
+  return reinterpret_cast<Signal*>(room_.data())[at];
+}
+
+std::byte* Staged::tray(Tray which, int process, std::uint32_t number) const {
+  const auto p = static_cast<std::size_t>(processes_);
+  const std::size_t at = static_cast<std::size_t>(process) * kTrays + number % kTrays;
+  std::byte* const given = room_.data() + 2 * p * sizeof(Signal);
+  if (which == Tray::given) return given + at * block_bytes_;
+  return given + p * kTrays * block_bytes_ + at * sum_bytes(block_bytes_, processes_);
+}
+
+bool Staged::wait_for(Tray which, int process, std::uint32_t target) {
+  waited_for_ = which;
+  waited_until_ = target;
+  if (!wait(signal(which, process), target, patience_, *keep_waiting_)) return false;
+  if (which == Tray::given) given_[static_cast<std::size_t>(process)] = target;
+  return true;
+}
+
+bool Staged::wait_for_all(Tray which, std::uint32_t target) {
+  return std::all_of(others_.begin(), others_.end(),
+                     [&](int other) { return wait_for(which, other, target); });
+}
+
+bool Staged::wait_for_free_tray(std::uint32_t number) {
+  return std::all_of(others_.begin(), others_.end(), [&](int other) {
+    const std::uint32_t seen = given_[static_cast<std::size_t>(other)];
+    // Blocks below `seen` were given, those below seen - 2 added up; below number + 1 - kTrays is asked for.
+    if (static_cast<std::int32_t>(seen - 2 - (number + 1 - kTrays)) >= 0) return true;
+    return wait_for(Tray::sums, other, number + 1 - kTrays);
+  });
+}
+
+std::vector<int> Staged::missing() const {
+  std::vector<int> list;
+  for (const int other : others_)
+    if (!signal(waited_for_, other).has(waited_until_)) list.push_back(other);
+  return list;
+}
+
+void Staged::put(Tray which, std::uint32_t number, std::size_t offset, std::span<const std::byte> bytes) {
+  copy_bytes(tray(which, process_, number) + offset, bytes.data(), bytes.size());
+  moved_.bytes_sent += static_cast<std::int64_t>(bytes.size());
+}
+
+void Staged::raise(Tray which, std::uint32_t number) { signal(which, process_).raise(number + 1); }
+
+void Staged::begin(const KeepWaiting& keep_waiting) {
+  keep_waiting_ = &keep_waiting;
+  moved_ = {};
+}
+
+Segment Staged::segment(Segment block, int owner) const {
+  const Segment inside = direct_segment(block.count(), owner, processes_);
+  return {block.begin + inside.begin, block.begin + inside.end};
+}
+
+bool Staged::give(std::span<const float> src, Segment block, std::uint32_t number) {
+  if (!wait_for_free_tray(number)) return false;
+  for (const int other : others_) {
+    const Segment theirs = segment(block, other);
+    put(Tray::given, number, (theirs.begin - block.begin) * sizeof(float),
+        std::as_bytes(src.subspan(theirs.begin, theirs.count())));
+  }
+  raise(Tray::given, number);
+  return true;
+}
+
+bool Staged::add_up(std::span<const float> src, std::span<float> dst, Segment block, std::uint32_t number) {
+  const Segment mine = segment(block, process_);
+  if (!wait_for_all(Tray::given, number + 1)) return false;
+  const std::size_t offset = (mine.begin - block.begin) * sizeof(float);
+  parts_[static_cast<std::size_t>(process_)] = src.data() + mine.begin;
+  for (const int other : others_)
+    parts_[static_cast<std::size_t>(other)] =
+        reinterpret_cast<const float*>(tray(Tray::given, other, number) + offset);
+  direct_sum(parts_, {0, mine.count()}, dst.data() + mine.begin);
+  moved_.bytes_received += static_cast<std::int64_t>(others_.size() * mine.count() * sizeof(float));
+  put(Tray::sums, number, 0, std::as_bytes(dst.subspan(mine.begin, mine.count())));
+  raise(Tray::sums, number);
+  return true;
+}
+
+bool Staged::take(std::span<float> dst, Segment block, std::uint32_t number) {
+  for (const int other : others_) {
+    const Segment theirs = segment(block, other);
+    if (!wait_for(Tray::sums, other, number + 1)) return false;
+    copy_bytes(dst.data() + theirs.begin, tray(Tray::sums, other, number), theirs.count() * sizeof(float));
+    moved_.bytes_received += static_cast<std::int64_t>(theirs.count() * sizeof(float));
+  }
+  return true;
+}
+
+bool Staged::small(std::span<const float> src, std::span<float> dst) {
+  const std::uint32_t number = next_++;
+  if (!wait_for_free_tray(number)) return false;
+  put(Tray::given, number, 0, std::as_bytes(src));
+  raise(Tray::given, number);
+  if (!wait_for_all(Tray::given, number + 1)) return false;
+  for (int p = 0; p < processes_; ++p)
+    parts_[static_cast<std::size_t>(p)] =
+        p == process_ ? src.data() : reinterpret_cast<const float*>(tray(Tray::given, p, number));
+  direct_sum(parts_, {0, src.size()}, dst.data());
+  raise(Tray::sums, number);
+  moved_.rounds = 1;
+  moved_.bytes_received = static_cast<std::int64_t>(others_.size() * src.size_bytes());
+  return true;
+}
+
+bool Staged::all_reduce(std::span<const float> src, std::span<float> dst, const KeepWaiting& keep_waiting) {
+  begin(keep_waiting);
+  if (src.empty()) return true;
+  if (src.size_bytes() <= std::min(kExchangeSmall, block_bytes_)) return small(src, dst);
+  const std::size_t length = block_bytes_ / sizeof(float);
+  const std::size_t blocks = (src.size() + length - 1) / length;
+  const auto block = [&](std::size_t k) {
+    return Segment{k * length, std::min((k + 1) * length, src.size())};
+  };
+  const auto number = [&](std::size_t k) { return next_ + static_cast<std::uint32_t>(k); };
+  for (std::size_t k = 0; k < blocks + 2; ++k) {
+    if (k < blocks && !give(src, block(k), number(k))) return false;
+    if (k >= 1 && k <= blocks && !add_up(src, dst, block(k - 1), number(k - 1))) return false;
+    if (k >= 2 && !take(dst, block(k - 2), number(k - 2))) return false;
+  }
+  next_ += static_cast<std::uint32_t>(blocks);
+  moved_.rounds = static_cast<std::int64_t>(blocks) + 2;
+  return true;
+}
+
+bool Staged::reduce_scatter(std::span<const float> src, std::span<float> dst,
+                            const KeepWaiting& keep_waiting) {
+  begin(keep_waiting);
+  // Block k is piece k of every process's part, each at its owner's place in the tray.
+  const std::size_t room = block_bytes_ / static_cast<std::size_t>(processes_) / kLine * kLine;
+  const std::size_t length = room / sizeof(float);
+  for (std::size_t begin = 0; begin < dst.size(); begin += length, ++next_) {
+    const std::size_t count = std::min(length, dst.size() - begin);
+    const auto piece_of = [&](int owner) {
+      return src.subspan(static_cast<std::size_t>(owner) * dst.size() + begin, count);
+    };
+    if (!wait_for_free_tray(next_)) return false;
+    for (const int other : others_)
+      put(Tray::given, next_, static_cast<std::size_t>(other) * room, std::as_bytes(piece_of(other)));
+    raise(Tray::given, next_);
+    if (!wait_for_all(Tray::given, next_ + 1)) return false;
+    for (int p = 0; p < processes_; ++p)
+      parts_[static_cast<std::size_t>(p)] =
+          p == process_ ? piece_of(p).data()
+                        : reinterpret_cast<const float*>(tray(Tray::given, p, next_) +
+                                                         static_cast<std::size_t>(process_) * room);
+    direct_sum(parts_, {0, count}, dst.data() + begin);
+    raise(Tray::sums, next_);
+    moved_.bytes_received += static_cast<std::int64_t>(others_.size() * count * sizeof(float));
+    ++moved_.rounds;
+  }
+  return true;
+}
+
+bool Staged::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                        const KeepWaiting& keep_waiting) {
+  begin(keep_waiting);
+  const auto place = [&](int process, std::size_t begin) {
+    return all.data() + static_cast<std::size_t>(process) * mine.size() + begin;
+  };
+  for (std::size_t begin = 0; begin < mine.size(); begin += block_bytes_, ++next_) {
+    const std::size_t bytes = std::min(block_bytes_, mine.size() - begin);
+    if (!wait_for_free_tray(next_)) return false;
+    put(Tray::given, next_, 0, mine.subspan(begin, bytes));
+    raise(Tray::given, next_);
+    copy_bytes(place(process_, begin), mine.data() + begin, bytes);
+    for (const int other : others_) {
+      if (!wait_for(Tray::given, other, next_ + 1)) return false;
+      copy_bytes(place(other, begin), tray(Tray::given, other, next_), bytes);
+      moved_.bytes_received += static_cast<std::int64_t>(bytes);
+    }
+    raise(Tray::sums, next_);
+    ++moved_.rounds;
+  }
+  return true;
+}
+
+bool Staged::broadcast(std::span<std::byte> bytes, int root, const KeepWaiting& keep_waiting) {
+  begin(keep_waiting);
+  for (std::size_t begin = 0; begin < bytes.size(); begin += block_bytes_, ++next_) {
+    const auto piece = bytes.subspan(begin, std::min(block_bytes_, bytes.size() - begin));
+    if (process_ == root) {
+      if (!wait_for_free_tray(next_)) return false;
+      put(Tray::given, next_, 0, piece);
+      raise(Tray::given, next_);
+    } else {
+      raise(Tray::given, next_);
+      if (!wait_for(Tray::given, root, next_ + 1)) return false;
+      copy_bytes(piece.data(), tray(Tray::given, root, next_), piece.size());
+      moved_.bytes_received += static_cast<std::int64_t>(piece.size());
+    }
+    raise(Tray::sums, next_);
+    ++moved_.rounds;
+  }
+  return true;
+}
+
+bool Staged::barrier(const KeepWaiting& keep_waiting) {
+  begin(keep_waiting);
+  const std::uint32_t number = next_++;
+  raise(Tray::given, number);
+  if (!wait_for_all(Tray::given, number + 1)) return false;
+  raise(Tray::sums, number);
+  moved_.rounds = 1;
+  return true;
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,76 @@
+#pragma once
+
+/// The collectives between processes of one host that share some memory. The essay is in staged.cc; steps and
+/// bytes of every algorithm are in docs/collectives.md.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "comm/algorithms/direct.h"
+#include "comm/algorithms/exchange.h"
+#include "comm/shared_memory.h"
+
+namespace paceline::comm {
+
+/// One stream of collectives over the same trays. Every process calls the same ones in the same order.
+///
+/// Threads  one at a time
+class Staged {
+ public:
+  /// Bytes of shared memory, zero at first, for `processes` and blocks of `block_bytes`.
+  [[nodiscard]] static std::size_t room(int processes, std::size_t block_bytes);
+  Staged(std::span<std::byte> room, int process, int processes, std::size_t block_bytes, Patience patience);
+
+  /// Each returns false when `keep_waiting` said no: then missing() is who was waited for, and the stream is
+  /// at its end. Sums are in the tree's order (comm/tree.h); places may coincide as in comm/across.h.
+  using KeepWaiting = std::function<bool()>;
+  [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
+                                const KeepWaiting& keep_waiting);
+  [[nodiscard]] bool reduce_scatter(std::span<const float> src, std::span<float> dst,
+                                    const KeepWaiting& keep_waiting);
+  [[nodiscard]] bool all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                                const KeepWaiting& keep_waiting);
+  [[nodiscard]] bool broadcast(std::span<std::byte> bytes, int root, const KeepWaiting& keep_waiting);
+  [[nodiscard]] bool barrier(const KeepWaiting& keep_waiting);
+
+  [[nodiscard]] std::vector<int> missing() const;
+  /// Of the last collective.
+  [[nodiscard]] const Moved& moved() const { return moved_; }
+
+ private:
+  enum class Tray { given, sums };
+  [[nodiscard]] std::byte* tray(Tray which, int process, std::uint32_t number) const;
+  [[nodiscard]] Signal& signal(Tray which, int process) const;
+
+  [[nodiscard]] bool wait_for(Tray which, int process, std::uint32_t target);
+  [[nodiscard]] bool wait_for_all(Tray which, std::uint32_t target);
+  [[nodiscard]] bool wait_for_free_tray(std::uint32_t number);
+  void put(Tray which, std::uint32_t number, std::size_t offset, std::span<const std::byte> bytes);
+  void raise(Tray which, std::uint32_t number);
+  void begin(const KeepWaiting& keep_waiting);
+
+  [[nodiscard]] bool small(std::span<const float> src, std::span<float> dst);
+  [[nodiscard]] bool give(std::span<const float> src, Segment block, std::uint32_t number);
+  [[nodiscard]] bool add_up(std::span<const float> src, std::span<float> dst, Segment block,
+                            std::uint32_t number);
+  [[nodiscard]] bool take(std::span<float> dst, Segment block, std::uint32_t number);
+  [[nodiscard]] Segment segment(Segment block, int owner) const;
+
+  std::span<std::byte> room_;
+  int process_, processes_;
+  std::size_t block_bytes_;
+  Patience patience_;
+  std::uint32_t next_ = 0;  ///< number of the next block, the same in every process
+  const KeepWaiting* keep_waiting_ = nullptr;
+  std::vector<int> others_;
+  std::vector<const float*> parts_;
+  std::vector<std::uint32_t> given_;  ///< [process]: blocks that are known to have been given
+  Tray waited_for_ = Tray::given;
+  std::uint32_t waited_until_ = 0;
+  Moved moved_;
+};
+
+}  // namespace paceline::comm

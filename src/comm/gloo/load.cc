@@ -1,0 +1,16 @@
+#include "comm/gloo/load.h"
+
+#include "comm/gloo/module.h"
+
+namespace paceline::comm::gloo {
+
+std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder) {
+  const auto entry = reinterpret_cast<decltype(&paceline_open_gloo)>(open_module(kModule, folder));
+  return std::unique_ptr<Wire>(entry(launch));
+}
+
+std::unique_ptr<Wire> open_wire(const Launch& launch) {
+  return open_wire(launch, module_path(kModule).parent_path());
+}
+
+}  // namespace paceline::comm::gloo

@@ -1,0 +1,26 @@
+#pragma once
+
+/// Finds gloo when it is asked for: the program itself links none of it.
+
+#include <filesystem>
+#include <memory>
+
+#include "comm/launch.h"
+#include "comm/module.h"
+#include "comm/wire.h"
+
+namespace paceline::comm::gloo {
+
+inline constexpr Module kModule{.library = "gloo",
+                                .file = "paceline_gloo.so",
+                                .entry = "paceline_open_gloo",
+                                .built_with = "libgloo-dev",
+                                .runs_with = "libgloo0"};
+
+/// Opens the module and meets the other processes of `launch`. Errors   as open_module, and when they do not
+/// come
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);
+/// The same with the module in `folder`.
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder);
+
+}  // namespace paceline::comm::gloo

@@ -1,0 +1,115 @@
+#include "comm/shared_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <random>
+#include <utility>
+
+namespace paceline::comm {
+namespace {
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "processes share no locks");
+
+constexpr int kEager = 100;  ///< looks without a pause: a small message takes less than some pauses
+constexpr long kLookAgainNs = 20'000'000;  ///< a sleeper asks this often whether it shall go on
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+std::optional<SharedMemory> SharedMemory::create(std::size_t bytes) {
+  std::random_device random;
+  const auto name = fmt::format("/paceline-{}-{:08x}{:08x}", ::getpid(), random(), random());
+  const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) return std::nullopt;
+  // Not ftruncate: pages that are promised and not there would end a process later, with a SIGBUS.
+  if (::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) != 0) {
+    ::close(descriptor);
+    ::shm_unlink(name.c_str());
+    return std::nullopt;
+  }
+  return map(name, descriptor, bytes, true);
+}
+
+std::optional<SharedMemory> SharedMemory::open(const std::string& name, std::size_t bytes) {
+  const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor < 0) return std::nullopt;
+  return map(name, descriptor, bytes, false);
+}
+
+std::optional<SharedMemory> SharedMemory::map(const std::string& name, int descriptor, std::size_t bytes,
+                                              bool owns_name) {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  if (memory == MAP_FAILED) {
+    if (owns_name) ::shm_unlink(name.c_str());
+    return std::nullopt;
+  }
+  return SharedMemory(name, {static_cast<std::byte*>(memory), bytes}, owns_name);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : name_(std::move(other.name_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      owns_name_(std::exchange(other.owns_name_, false)) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(name_, other.name_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(owns_name_, other.owns_name_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  remove_name();
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+void SharedMemory::remove_name() {
+  if (std::exchange(owns_name_, false)) ::shm_unlink(name_.c_str());
+}
+
+// Whoever raises stores, then looks for sleepers; whoever sleeps counts itself in, then looks at the count:
+// in one total order (seq_cst) at least one of the two sees the other.
+
+void Signal::raise(std::uint32_t to) {
+  count.store(to, std::memory_order_seq_cst);
+  if (sleepers.load(std::memory_order_seq_cst) == 0) return;
+  ::syscall(SYS_futex, &count, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0);
+}
+
+bool wait(Signal& signal, std::uint32_t target, Patience patience,
+          const std::function<bool()>& keep_waiting) {
+  for (int look = 0; look < patience.looks; ++look) {
+    if (signal.has(target)) return true;
+    if (look > kEager) pause();
+  }
+  for (int turn = 0; turn < patience.yields; ++turn) {
+    if (signal.has(target)) return true;
+    ::sched_yield();
+  }
+  while (!signal.has(target)) {
+    signal.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const std::uint32_t seen = signal.count.load(std::memory_order_seq_cst);
+    if (static_cast<std::int32_t>(seen - target) < 0) {
+      const timespec longest{0, kLookAgainNs};
+      ::syscall(SYS_futex, &signal.count, FUTEX_WAIT, seen, &longest, nullptr, 0);
+    }
+    signal.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    if (!signal.has(target) && !keep_waiting()) return false;
+  }
+  return true;
+}
+
+}  // namespace paceline::comm
