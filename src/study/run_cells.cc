@@ -21,6 +21,10 @@ std::filesystem::path record_path(const Runner& runner, const Cell& cell) {
   return runner.directory / "records" / (cell.id + ".json");
 }
 
+train::Backend backend_for(const Runner& runner, const train::Options& options) {
+  return runner.together ? runner.together->backend(options) : runner.backend;
+}
+
 /// The complete record that stands under the cell's name, if there is one. A damaged one is measured anew.
 std::optional<Record> complete_record(const Runner& runner, const Cell& cell) {
   const auto path = record_path(runner, cell);
@@ -69,7 +73,7 @@ class Kept {
       auto record = complete_record(runner, cell);
       if (!record) continue;
       require_same_settings(runner, cell, *record);
-      if (is_of_here(*record, here, train::inspect(cell.options, runner.backend)))
+      if (is_of_here(*record, here, train::inspect(cell.options, backend_for(runner, cell.options))))
         records_.emplace(cell.id, std::move(*record));
       else
         foreign_.push_back(record_path(runner, cell));
@@ -106,7 +110,7 @@ void describe_without_plan(Record& record, const Runner& runner, const Cell& cel
   probe.global_batch = 0;
   probe.local_batch = train::batch_unit(probe);
   try {
-    const auto setup = train::inspect(probe, runner.backend);
+    const auto setup = train::inspect(probe, backend_for(runner, probe));
     record.model = setup.model;
     record.data = setup.data;
   } catch (const base::Error&) {
@@ -132,7 +136,7 @@ Record skipped(const Runner& runner, const Cell& cell) {
   record.model.name = cell.options.model;
   record.data.spec = cell.options.data;
   try {
-    const auto setup = train::inspect(cell.options, runner.backend);
+    const auto setup = train::inspect(cell.options, backend_for(runner, cell.options));
     record.memory.plan_bytes = setup.plan.total_bytes();
     record.memory.available_bytes = setup.usable_bytes;
     record.model = setup.model;
@@ -145,16 +149,32 @@ Record skipped(const Runner& runner, const Cell& cell) {
   return record;
 }
 
-Record run_cell(const Runner& runner, const Cell& cell) {
-  train::Options options = cell.options;
-  options.command = runner.command;
-  options.started = base::Clock::now();  // the first step is counted from the cell, not from the study
-  options.out.clear();                   // the study keeps the cell's record, under the cell's name
+/// What this process can tell alone of a cell before others begin it: Error for impossible options, or a plan
+/// that does not fit.
+void require_possible(const train::Options& options, const train::Backend& backend) {
+  const auto setup = train::inspect(options, backend);
+  if (setup.plan.total_bytes() > setup.usable_bytes)
+    base::fail(base::ErrorKind::device,
+               "the plan is {:.2f} GB for each process, and it may use {:.2f} GB; use a smaller batch",
+               static_cast<double>(setup.plan.total_bytes()) / 1e9,
+               static_cast<double>(setup.usable_bytes) / 1e9);
+}
+
+Record run_cell(const Runner& runner, const Cell& cell, int index) {
+  const train::Options options = as_run(cell, runner.command);
+  bool begun = false;
   try {
-    Record record = train::run(options, runner.backend, runner.stop, runner.progress);
+    const auto backend = backend_for(runner, options);
+    if (runner.together) {
+      require_possible(options, backend);
+      begun = true;
+      runner.together->begin(index);
+    }
+    Record record = train::run(options, backend, runner.stop, runner.progress);
     label(record, cell);
     return record;
   } catch (const base::Error& error) {
+    if (begun) throw;  // the others may be in the middle of it
     Cell failed = cell;
     failed.skip = error.what();
     Record record = skipped(runner, failed);
@@ -164,6 +184,14 @@ Record run_cell(const Runner& runner, const Cell& cell) {
 }
 
 }  // namespace
+
+train::Options as_run(const Cell& cell, const std::string& command) {
+  train::Options options = cell.options;
+  options.command = command;
+  options.started = base::Clock::now();  // the first step is counted from the cell, not from the study
+  options.out.clear();                   // the study keeps the cell's record, under the cell's name
+  return options;
+}
 
 std::vector<Record> run_cells(const std::vector<Cell>& cells, const Runner& runner) {
   Kept kept_records(cells, runner);
@@ -175,7 +203,7 @@ std::vector<Record> run_cells(const std::vector<Cell>& cells, const Runner& runn
       runner.cell(static_cast<int>(i), static_cast<int>(cells.size()), cell.id, kept.has_value());
     const bool fresh = !kept.has_value();
     Record record = kept                ? std::move(*kept)
-                    : cell.skip.empty() ? run_cell(runner, cell)
+                    : cell.skip.empty() ? run_cell(runner, cell, static_cast<int>(i))
                                         : skipped(runner, cell);
     if (record.status == "interrupted" && !runner.directory.empty() && cell.kind != "converge")
       break;  // half a window is no measurement: the cell is run again when the study goes on

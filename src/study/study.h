@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -45,6 +46,15 @@ struct ConvergeAxes {
 /// How cells are run and where their records go.
 struct Runner {
   train::Backend backend;
+  /// Several processes. This one, the first, leads: it keeps the records, and before each cell it tells the
+  /// others, who run it too where it has work for them. Empty: all cells are this process's own, on
+  /// `backend`.
+  struct Together {
+    std::function<train::Backend(const train::Options&)>
+        backend;  ///< of the processes that run these options
+    std::function<void(int index)> begin;
+  };
+  std::optional<Together> together = {};
   std::stop_token stop;
   train::Progress progress;
   std::filesystem::path directory;  ///< records/<id>.json in it; empty: nothing is kept, nothing is resumed
@@ -71,6 +81,9 @@ struct Cell {
 [[nodiscard]] std::vector<Cell> scale_cells(const train::Options& base, const Axes& axes);
 [[nodiscard]] std::vector<Cell> converge_cells(const train::Options& base, const ConvergeAxes& axes);
 
+/// The options with which a cell is run now; `command` is for its record.
+[[nodiscard]] train::Options as_run(const Cell& cell, const std::string& command);
+
 /// Everything a study measures: sweep, weak and strong scaling, convergence. `quick` takes sizes that end
 /// within five minutes on two cores with the default model; otherwise the axes given.
 struct StudyOptions {
@@ -85,10 +98,11 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
                                             const train::Backend& backend);
 
 /// Runs the cells in order; returns a record for each, skipped and failed ones included. A failed cell does
-/// not end the study: its record has status "failed" and the sentence. Stops early when asked to.
-/// Errors   Error(usage) before anything runs when the directory holds complete records of the same cells
-/// under other settings: they answer another question and are not overwritten. Records of the same settings
-/// from another program or machine are moved to directory/earlier and measured anew.
+/// not end the study: its record has status "failed" and the sentence. With several processes that is so for
+/// what the options and the plan tell; what goes wrong once a cell has begun ends it for all. Stops early
+/// when asked to. Errors   Error(usage) before anything runs when the directory holds complete records of the
+/// same cells under other settings: they answer another question and are not overwritten. Records of the same
+/// settings from another program or machine are moved to directory/earlier and measured anew.
 [[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<Cell>& cells, const Runner& runner);
 
 }  // namespace paceline::study

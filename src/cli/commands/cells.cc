@@ -7,10 +7,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/commands/followers.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/reports.h"
 #include "cli/screen.h"
+#include "cli/session.h"
 #include "measure/statistics.h"
 #include "report/build.h"
 #include "report/document.h"
@@ -93,7 +95,10 @@ report::Document beginning(report::Document document) {
 }  // namespace
 
 int run_cells(const Settings& settings, const train::Backend& backend,
-              const std::vector<study::Cell>& cells) {
+              const std::vector<study::Cell>& listed) {
+  Session* const session = settings.session;
+  const auto cells = shared_out(listed, session == nullptr ? 1 : session->place().processes);
+  if (session != nullptr && !session->is_first()) return follow(settings, cells);
   const auto name = command_name(settings.command);
   const auto directory =
       settings.train.out.empty() ? std::filesystem::path("paceline-out") / name : settings.train.out;
@@ -104,11 +109,13 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   screen.say(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there", name,
                          cells.size(), cells.size() == 1 ? "" : "s", directory.string(), name));
 
-  const Interrupt interrupt;
+  const Interrupt interrupt(session == nullptr ? std::function<bool()>()
+                                               : [session] { return session->silent(); });
   TimeLeft left(cells);
   std::size_t current = 0;
   study::Runner runner;
   runner.backend = backend;
+  if (session != nullptr) runner.together = lead(settings, cells);
   runner.stop = interrupt.token();
   runner.directory = directory;
   runner.command = settings.typed;
@@ -129,6 +136,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     measure::write_record(directory / "records" / (record.id + ".json"), with_recipe);
   };
   auto records = study::run_cells(cells, runner);
+  if (session != nullptr) dismiss(*session);
   screen.clear_bar();
 
   if (records.empty()) {

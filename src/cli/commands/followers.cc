@@ -1,0 +1,100 @@
+#include "cli/commands/followers.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <functional>
+
+#include "base/error.h"
+#include "cli/backend.h"
+#include "cli/interrupt.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr std::int32_t kNoMore = -1;
+
+/// What the first process tells before each cell.
+struct Order {
+  std::int32_t index = kNoMore;
+  std::int32_t members = 1;
+  std::int32_t threads = 0;  ///< as the first process shares out the cores of its host
+};
+
+void send(Session& session, Order& order) {
+  session.processes().order(std::as_writable_bytes(std::span(&order, 1)));
+  if (order.index != kNoMore) session.processes().regroup(order.members);
+}
+
+/// Every process makes the list of cells itself; what it depends on (the memory of a host) may differ.
+void require_same_cells(const Session& session, const std::vector<study::Cell>& cells) {
+  std::string ids;
+  for (const auto& cell : cells) ids += cell.id + "\n";
+  const std::uint64_t mine = std::hash<std::string>()(ids);
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(session.place().processes));
+  session.processes().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  for (std::size_t process = 0; process < all.size(); ++process)
+    if (all[process] != all[0])
+      base::fail(
+          base::ErrorKind::comm,
+          "process {} on {} would run other cells than process 0: their hosts differ in memory, cores or "
+          "data; give --batches and --workers as lists",
+          process, session.members()[process].host);
+}
+
+}  // namespace
+
+int processes_for(int workers, int processes) {
+  if (workers <= processes) return workers;
+  return workers % processes == 0 ? processes : 0;
+}
+
+std::vector<study::Cell> shared_out(std::vector<study::Cell> cells, int processes) {
+  for (auto& cell : cells)
+    if (cell.skip.empty() && processes_for(cell.options.workers, processes) == 0)
+      cell.skip = fmt::format("{} workers do not divide by {} processes", cell.options.workers, processes);
+  return cells;
+}
+
+train::Backend backend_for(const Settings& settings, const train::Options& options) {
+  Session* const session = settings.session;
+  const int members = session == nullptr ? 1 : processes_for(options.workers, session->place().processes);
+  return make_backend(options.device, session, emulation_of(options), comm::Carried::fp32,
+                      std::max(1, members));
+}
+
+study::Runner::Together lead(const Settings& settings, const std::vector<study::Cell>& cells) {
+  Session& session = *settings.session;
+  require_same_cells(session, cells);
+  return {.backend = [&settings](const train::Options& options) { return backend_for(settings, options); },
+          .begin =
+              [&session, &cells](int index) {
+                const auto& options = cells[static_cast<std::size_t>(index)].options;
+                Order order{.index = index,
+                            .members = processes_for(options.workers, session.place().processes),
+                            .threads = options.threads};
+                send(session, order);
+              }};
+}
+
+void dismiss(Session& session) {
+  Order order;
+  send(session, order);
+}
+
+int follow(const Settings& settings, const std::vector<study::Cell>& cells) {
+  Session& session = *settings.session;
+  require_same_cells(session, cells);
+  const Interrupt interrupt([&session] { return session.silent(); });
+  while (true) {
+    Order order;
+    send(session, order);
+    if (order.index == kNoMore) return interrupt.exit_code();
+    if (session.place().process >= order.members) continue;
+    auto options = study::as_run(cells[static_cast<std::size_t>(order.index)], settings.typed);
+    options.threads = order.threads;
+    (void)train::run(options, backend_for(settings, options), interrupt.token(), train::Progress{});
+  }
+}
+
+}  // namespace paceline::cli

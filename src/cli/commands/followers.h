@@ -1,0 +1,35 @@
+#pragma once
+
+/// The cells of a study in several processes: the first one leads, the others follow.
+///
+/// A cell of N workers is run by the first N processes, one worker each, and by all of them with several
+/// workers each where N is a multiple of their number. A process without work waits for the next cell's word,
+/// without turning.
+
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+#include "cli/settings.h"
+#include "study/study.h"
+#include "train/run.h"
+
+namespace paceline::cli {
+
+/// How many processes of `processes` run a cell of `workers`; 0: there is no way, see refusal.
+[[nodiscard]] int processes_for(int workers, int processes);
+/// Cells that cannot be shared out are to be skipped, and say why.
+[[nodiscard]] std::vector<study::Cell> shared_out(std::vector<study::Cell> cells, int processes);
+
+/// What a cell of `options` is run with in this process, or would be.
+[[nodiscard]] train::Backend backend_for(const Settings& settings, const train::Options& options);
+
+/// For the first process: its side of the cells.
+[[nodiscard]] study::Runner::Together lead(const Settings& settings, const std::vector<study::Cell>& cells);
+/// Tells the others that there are no more.
+void dismiss(Session& session);
+
+/// For the others: runs what the first process says until there is no more. Returns the exit code.
+int follow(const Settings& settings, const std::vector<study::Cell>& cells);
+
+}  // namespace paceline::cli
