@@ -125,7 +125,18 @@ std::vector<Option> training_rows() {
       {"bucket-mb", "X", kWho,
        "gradients reduced at a time, in 1e6 bytes; smaller overlaps more and costs more calls", kRuns,
        [](S& s, Text t) { s.train.bucket_mb = decimal(t, {.least = 0, .open_below = true}); },
-       [](const S& s) { return as_text(s.train.bucket_mb); }},
+       [](const S& s) { return as_text(s.train.bucket_mb); }, "bucket"},
+      {"bucket", "auto", kWho,
+       "auto: the size is found before the first step, from the latency and bandwidth of a reduction; the "
+       "record says why",
+       kRuns,
+       [](S& s, Text t) {
+         if (t != "auto")
+           base::fail(base::ErrorKind::usage, "must be auto, got '{}'; a size of your own is --bucket-mb X",
+                      t);
+         s.train.bucket_auto = true;
+       },
+       [](const S& s) { return std::string(s.train.bucket_auto ? "auto" : ""); }, "bucket-mb"},
       {"deadline", "SECONDS", kWho, "a reduction that takes longer is an error: a worker is lost",
        kRuns | kComm, [](S& s, Text t) { s.train.deadline_s = small(t, 1); },
        [](const S& s) { return whole(s.train.deadline_s); }},

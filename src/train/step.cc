@@ -22,13 +22,13 @@ engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved
 }  // namespace
 
 Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-                 measure::Ledger& ledger, CollectiveLog& log)
+                 measure::Ledger& ledger, CollectiveLog& log, double bucket_mb)
     : job_(job),
       engine_(engine),
       communicator_(communicator),
       ledger_(ledger),
       log_(log),
-      buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(job.options.bucket_mb * 1e6))),
+      buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
       reducer_(buckets_, communicator),
       shard_sums_(job.resolved.shards_per_worker, engine.layout().elements) {}
 

@@ -30,7 +30,7 @@ struct StepResult {
 class Stepper {
  public:
   Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator, measure::Ledger& ledger,
-          CollectiveLog& log);
+          CollectiveLog& log, double bucket_mb);
 
   /// Runs global step `update` (from 0) on `batch` at learning rate `lr`.
   /// Errors   Error(comm) when a peer is lost

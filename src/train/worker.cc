@@ -14,6 +14,7 @@
 #include "data/sampler.h"
 #include "graph/initialise.h"
 #include "measure/processor_time.h"
+#include "train/bucket_size.h"
 #include "train/ceiling.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
@@ -54,7 +55,7 @@ class Worker {
     bind();
     compile();
     restore();
-    stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_);
+    stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, bucket_mb());
     result_.gradient_bytes = 4 * engine_->layout().elements;
     if (is_window() && communicator_.size() > 1)  // before loaders take the cores
       result_.ceiling_gb_per_s =
@@ -80,6 +81,13 @@ class Worker {
   /// Which of its process's workers this is.
   [[nodiscard]] int local_rank() const {
     return communicator_.rank() - job_.backend.place.process * job_.resolved.local_workers;
+  }
+
+  [[nodiscard]] double bucket_mb() {
+    if (!job_.options.bucket_auto || communicator_.size() == 1) return job_.options.bucket_mb;
+    const auto choice = choose_bucket(communicator_, engine_->gradients());
+    if (is_root()) result_.notes.push_back(choice.why);
+    return choice.megabytes;
   }
 
   void bind() {

@@ -1,11 +1,13 @@
 /// Every diagnosis from a cause that is known: what the communicator was told to cost stands in the right
 /// line of the ledger, with the right amount.
 
+#include <algorithm>
 #include <numeric>
 
 #include "comm/emulate.h"
 #include "fixture.h"
 #include "measure/statistics.h"
+#include "train/bucket_size.h"
 
 namespace paceline::train {
 namespace {
@@ -58,6 +60,55 @@ TEST_F(Emulated, AStragglerIsWaitingOfTheOthersOfTheInjectedAmount) {
   EXPECT_NEAR(phase(waits, Phase::exposed_wait), injected, 0.15 * injected);
   EXPECT_LT(phase(slow, Phase::exposed_wait), 0.15 * injected);
   EXPECT_LT(phase(waits, Phase::exposed_transfer), 0.15 * injected);
+}
+
+TEST_F(Emulated, ASlowLoaderIsDataWaitOfTheInjectedAmount) {
+  auto options = small();
+  options.data = "synthetic,train=960,test=40,delay-us=2500";  // 8 images a step and worker: 20 ms
+  const auto record = train_with(options, {});
+  const double injected = 20 * 8 * 0.0025;
+  for (const auto& rank : record.ranks) {
+    EXPECT_NEAR(phase(rank, Phase::data_wait), injected, 0.15 * injected);
+    EXPECT_LT(phase(rank, Phase::exposed_transfer) + phase(rank, Phase::exposed_wait), 0.15 * injected);
+  }
+  EXPECT_NE(record.data.description.find("EMULATED"), std::string::npos);
+}
+
+TEST_F(Emulated, ASmallBatchPaysTheSameTransferMoreOften) {
+  // What a step pays whatever its batch: here 2 x 10 ms a reduction. With a sixth of the batch an image costs
+  // six times that.
+  const comm::EmulatedLink link{.latency_s = 0.01};
+  double an_image[2] = {};
+  for (const bool is_small : {false, true}) {
+    auto options = small();
+    options.global_batch = is_small ? 8 : 48;
+    const auto record = train_with(options, {.link = link, .straggler = {}});
+    const double injected =
+        20 * (static_cast<double>(record.buckets.size()) + 1) * comm::link_seconds(link, 2, 0);
+    EXPECT_NEAR(phase(record.ranks[0], Phase::exposed_transfer), injected, 0.15 * injected);
+    an_image[is_small] =
+        phase(record.ranks[0], Phase::exposed_transfer) / (20.0 * static_cast<double>(options.global_batch));
+  }
+  EXPECT_NEAR(an_image[true] / an_image[false], 6, 0.15 * 6);
+}
+
+TEST_F(Emulated, BucketsOfTheirOwnAccordFitTheLink) {
+  // 10 ms a reduction and no bandwidth to speak of: one bucket. The choice is in the record.
+  auto options = small();
+  options.bucket_mb = 0.001;
+  EXPECT_GT(train_with(options, {}).buckets.size(), 1u);
+  options.bucket_auto = true;
+  const auto record = train_with(options, {.link = comm::EmulatedLink{.latency_s = 0.005}, .straggler = {}});
+  EXPECT_EQ(record.buckets.size(), 1u);
+  EXPECT_EQ(record.settings.at("bucket-mb"), "auto");
+  EXPECT_TRUE(std::any_of(record.notes.begin(), record.notes.end(),
+                          [](const auto& note) { return note.starts_with("--bucket auto: "); }));
+}
+
+TEST(BestBucket, BalancesLatenciesAgainstTheLastTransfer) {
+  EXPECT_NEAR(best_bucket(40e6, 100e-6, 1e9).megabytes, 2.0, 0.05);  // sqrt(40e6 * 1e5)
+  EXPECT_NEAR(best_bucket(40e6, 1, 1e9).megabytes, 40, 0.5);         // never more than all
+  EXPECT_NEAR(best_bucket(40e6, 1e-9, 1e9).megabytes, 0.4, 0.01);    // nor below a hundredth
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -27,8 +29,8 @@ enum class Part : std::uint64_t { train = 0, test = 1 };
 
 class SyntheticDataset final : public Dataset {
  public:
-  SyntheticDataset(std::int64_t size, std::uint64_t seed, Part part)
-      : size_(size), seed_(seed), part_(part) {}
+  SyntheticDataset(std::int64_t size, std::uint64_t seed, Part part, std::chrono::microseconds delay)
+      : size_(size), seed_(seed), part_(part), delay_(delay) {}
 
   [[nodiscard]] std::int64_t size() const override { return size_; }
   [[nodiscard]] ImageFormat format() const override {
@@ -38,6 +40,7 @@ class SyntheticDataset final : public Dataset {
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
     base::expects(index >= 0 && index < size_, "0 <= index < size");
     base::expects(static_cast<std::int64_t>(pixels.size()) == format().bytes(), "pixels hold one image");
+    if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
     // Streams: 2 * part for the order of labels, 2 * part + 1 for the images, so that all four are apart.
     const auto part = static_cast<std::uint64_t>(part_);
     base::Rng order(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index / kClasses), 2 * part);
@@ -57,6 +60,7 @@ class SyntheticDataset final : public Dataset {
   std::int64_t size_;
   std::uint64_t seed_;
   Part part_;
+  std::chrono::microseconds delay_;
 };
 
 }  // namespace
@@ -74,15 +78,18 @@ Source open_synthetic(const Spec& spec) {
   const std::int64_t test = integer_option(spec, "test", 10'000, 1, kMost);
   const auto seed = static_cast<std::uint64_t>(
       integer_option(spec, "seed", 0, 0, std::numeric_limits<std::int64_t>::max()));
+  const std::chrono::microseconds delay(integer_option(spec, "delay-us", 0, 0, 10'000'000));
   Source source;
   source.spec = spec.text;
   source.name = "synthetic";
   source.description = fmt::format(
       "synthetic data (drawn, not photographed; seed {}): {} training images, {} test images, 32x32x3", seed,
       train, test);
+  if (delay.count() > 0)
+    source.description += fmt::format(", EMULATED slow storage: {} us an image", delay.count());
   source.synthetic = true;
-  source.train = std::make_unique<SyntheticDataset>(train, seed, Part::train);
-  source.test = std::make_unique<SyntheticDataset>(test, seed, Part::test);
+  source.train = std::make_unique<SyntheticDataset>(train, seed, Part::train, delay);
+  source.test = std::make_unique<SyntheticDataset>(test, seed, Part::test, delay);
   constexpr const char* kShapes[] = {"disc", "square", "triangle", "cross", "ring"};
   constexpr const char* kTextures[] = {"striped", "checked", "dotted", "banded", "halved"};
   constexpr const char* kSchemes[] = {"red-yellow", "yellow-green", "green-blue", "blue-violet",

@@ -23,8 +23,9 @@ struct Cues {
 };
 [[nodiscard]] Cues cues_of_class(int label);
 
-/// Opens `synthetic[,train=N][,test=N][,seed=S]`: 50,000 and 10,000 images with seed 0 unless told. The test
-/// images are other draws than the training images for any sizes.
+/// Opens `synthetic[,train=N][,test=N][,seed=S][,delay-us=T]`: 50,000 and 10,000 images with seed 0 unless
+/// told. With a delay the thread that reads an image first sleeps so long: a slow disk whose cost is known.
+/// The test images are other draws than the training images for any sizes.
 ///
 /// Errors   Error(usage) for a size or seed out of range
 [[nodiscard]] Source open_synthetic(const Spec& spec);

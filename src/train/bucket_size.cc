@@ -1,0 +1,59 @@
+#include "train/bucket_size.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "measure/statistics.h"
+
+namespace paceline::train {
+namespace {
+
+constexpr std::size_t kShort = 65536 / sizeof(float);
+
+/// Seconds of one reduction: the median of some, each that of the last rank to come.
+double seconds_of(comm::Communicator& communicator, std::span<float> values, int tries) {
+  std::vector<double> durations;
+  for (int i = 0; i < tries; ++i) {
+    communicator.barrier();
+    const auto begin = base::Clock::now();
+    const auto pending = communicator.all_reduce(values);
+    pending->wait();
+    double seconds = base::seconds(pending->timing().done - begin);
+    communicator.all_reduce(std::span(&seconds, 1), comm::Reduce::min);
+    if (i > 0) durations.push_back(seconds);  // the first one touches memory
+  }
+  return measure::estimate(durations).median;
+}
+
+}  // namespace
+
+BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_per_s) {
+  const double best = std::sqrt(gradient_bytes * latency_s * bytes_per_s);
+  const double bytes = std::clamp(best, gradient_bytes / 100, gradient_bytes);
+  // Two digits: more would pretend to know better, and a text that is read back means the same size.
+  const double unit = std::pow(10, std::floor(std::log10(bytes)) - 1);
+  const double megabytes = std::max(1.0, std::round(bytes / unit)) * unit / 1e6;
+  return {.megabytes = megabytes,
+          .why = fmt::format(
+              "--bucket auto: {:.3g} MB a bucket, for {:.1f} us and {:.2f} GB/s that a reduction was "
+              "measured to take here, and a gradient of {:.1f} MB",
+              megabytes, 1e6 * latency_s, bytes_per_s / 1e9, gradient_bytes / 1e6)};
+}
+
+BucketChoice choose_bucket(comm::Communicator& communicator, std::span<float> gradients) {
+  std::fill(gradients.begin(), gradients.end(), 0.0f);
+  const auto part = gradients.first(std::min(kShort, gradients.size()));
+  const double few = seconds_of(communicator, part, 21);
+  const double all = seconds_of(communicator, gradients, 5);
+  const auto more = static_cast<double>(gradients.size_bytes() - part.size_bytes());
+  if (more <= 0 || all <= few)  // a gradient this short has one bucket
+    return best_bucket(static_cast<double>(gradients.size_bytes()), few, 1e18);
+  const double bytes_per_s = more / (all - few);
+  const double latency = std::max(few - static_cast<double>(part.size_bytes()) / bytes_per_s, 1e-7);
+  return best_bucket(static_cast<double>(gradients.size_bytes()), latency, bytes_per_s);
+}
+
+}  // namespace paceline::train
