@@ -65,6 +65,28 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   return line;
 }
 
+std::vector<std::string> reach_line(const LaunchOptions& options, const std::string& host) {
+  std::vector<std::string> line{"timeout", "30", "mpirun", "--quiet", "-np", "1", "--host", host};
+  if (options.as_root) line.push_back("--allow-run-as-root");
+  line.push_back("true");
+  return line;
+}
+
+LaunchOptions on_hosts_left(LaunchOptions options,
+                            const std::function<bool(const std::string& host)>& answers) {
+  if (options.hosts.empty()) return options;
+  std::string left;
+  for (const auto& entry : parts(options.hosts))
+    if (answers(entry.substr(0, entry.find(':')))) left += (left.empty() ? "" : ",") + entry;
+  if (left.empty())
+    base::fail(base::ErrorKind::comm,
+               "launch: none of the hosts {} answers; the run can be resumed when they do", options.hosts);
+  const int places = places_of(left);
+  if (options.processes > places) options.processes = places;
+  options.hosts = left;
+  return options;
+}
+
 std::string batch_script(const BatchOptions& options, const std::string& program,
                          const std::vector<std::string>& words, const std::filesystem::path& out) {
   std::string text = "#!/bin/bash\n";

@@ -4,6 +4,7 @@
 /// Pure functions.
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,15 @@ struct LaunchOptions {
 ///          fewer than the processes
 [[nodiscard]] std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::string& program,
                                                    const std::vector<std::string>& words);
+
+/// The words of a line that ends with 0 when processes can be started on `host`, within half a minute.
+[[nodiscard]] std::vector<std::string> reach_line(const LaunchOptions& options, const std::string& host);
+
+/// `options` on those of its hosts that answer, in their order; with fewer places, fewer processes.
+///
+/// Errors   Error(comm): none answers
+[[nodiscard]] LaunchOptions on_hosts_left(LaunchOptions options,
+                                          const std::function<bool(const std::string& host)>& answers);
 
 struct BatchOptions {
   int nodes = 1;

@@ -72,6 +72,10 @@ bool is_worth_a_restart(int exit_code) {
   return signal > 0 && signal != SIGINT && signal != SIGTERM && signal != SIGHUP;
 }
 
+int exit_code_of_launch(int exit_code) {
+  return is_worth_a_restart(exit_code) ? static_cast<int>(base::ErrorKind::comm) : exit_code;
+}
+
 std::vector<std::string> restart_words(const std::filesystem::path& out) {
   if (!train::checkpoints_in(out).empty()) return {"--resume", out.string()};
   std::error_code ignored;  // what cannot be removed the run will name
@@ -113,9 +117,7 @@ int run_with_restarts(const std::vector<std::string>& line, int restarts,
                       const std::function<std::vector<std::string>(int attempt)>& again) {
   int code = run_line(line);
   for (int attempt = 1; attempt <= restarts && is_worth_a_restart(code); ++attempt) {
-    auto words = line;
-    for (auto& word : again(attempt)) words.push_back(std::move(word));
-    code = run_line(words);
+    code = run_line(again(attempt));
   }
   return code;
 }

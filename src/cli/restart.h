@@ -14,6 +14,10 @@ namespace paceline::cli {
 /// A wrong option, unreadable data or too little memory would be so again, and Ctrl-C was meant.
 [[nodiscard]] bool is_worth_a_restart(int exit_code);
 
+/// What `launch` ends with when its line ended so: a process that was lost is 5 (communication), by whichever
+/// signal it went.
+[[nodiscard]] int exit_code_of_launch(int exit_code);
+
 /// How to begin again in `out`: the words that follow those of the first start, or why not.
 /// A run that ended before its first checkpoint begins anew: what it left is removed.
 [[nodiscard]] std::vector<std::string> restart_words(const std::filesystem::path& out);
@@ -24,7 +28,7 @@ namespace paceline::cli {
 /// Errors   Error(comm) that says what to install when the first word cannot be started
 [[nodiscard]] int run_line(const std::vector<std::string>& line);
 
-/// Runs `line` and, while it is lost, at most `restarts` times more with what `again(attempt)` adds to it.
+/// Runs `line` and, while it is lost, at most `restarts` times more the line that `again(attempt)` gives.
 /// Returns the last exit code.
 [[nodiscard]] int run_with_restarts(const std::vector<std::string>& line, int restarts,
                                     const std::function<std::vector<std::string>(int attempt)>& again);

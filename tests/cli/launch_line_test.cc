@@ -32,6 +32,17 @@ TEST(LaunchLine, TakesTheNumberOfProcessesFromTheHosts) {
   EXPECT_THROW((void)mpirun_line({}, "p", kTrainWords), base::Error);
 }
 
+TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
+  const auto answers = [](const std::string& host) { return host != "b"; };
+  const auto left = on_hosts_left({.processes = 5, .hosts = "a:2,b:3,c"}, answers);
+  EXPECT_EQ(left.hosts, "a:2,c");
+  EXPECT_EQ(left.processes, 3);
+  EXPECT_EQ(on_hosts_left({.processes = 2, .hosts = "a:2,b"}, answers).processes, 2);
+  EXPECT_EQ(on_hosts_left({.processes = 4}, answers).processes, 4);  // here: nobody to ask
+  EXPECT_THROW((void)on_hosts_left({.hosts = "b:4"}, answers), base::Error);
+  EXPECT_THAT(shell_line(reach_line({.hosts = "a:2,b"}, "b")), HasSubstr("--host b"));
+}
+
 TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
   const auto script =
       batch_script({.nodes = 2, .workers_per_node = 4, .cores_per_worker = 8, .time = "02:00:00"},

@@ -19,6 +19,11 @@ TEST(Restart, IsForALostProcessAndNotForWhatWouldBeSoAgain) {
     EXPECT_FALSE(is_worth_a_restart(other)) << other;
 }
 
+TEST(Restart, ALostProcessIsCommunicationForWhoeverStartedTheLaunch) {
+  for (const int lost : {5, 128 + 9, 128 + 11}) EXPECT_EQ(exit_code_of_launch(lost), 5) << lost;
+  for (const int other : {0, 2, 3, 128 + 2, 128 + 15}) EXPECT_EQ(exit_code_of_launch(other), other);
+}
+
 TEST(Restart, GoesOnFromACheckpointAndElseBeginsAnew) {
   const Folder folder;
   const auto out = folder.path() / "out";
@@ -36,7 +41,7 @@ TEST(Restart, RunsAgainAsOftenAsAllowedAndGivesTheLastExitCode) {
     attempts.clear();
     return run_with_restarts({"sh", "-c", script}, restarts, [&](int attempt) {
       attempts.push_back(attempt);
-      return std::vector<std::string>{"again"};  // becomes $0 of the script
+      return std::vector<std::string>{"sh", "-c", script, "again"};  // the last becomes $0 of the script
     });
   };
   EXPECT_EQ(run("exit 5", 2), 5);

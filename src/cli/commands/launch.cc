@@ -29,13 +29,20 @@ int launch_command(const Settings& settings) {
   std::printf("%s\n", shell_line(line).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
-  return run_with_restarts(line, options.restarts, [&](int attempt) {
+  return exit_code_of_launch(run_with_restarts(line, options.restarts, [&](int attempt) {
+    const LaunchOptions left = on_hosts_left(
+        options, [&](const std::string& host) { return run_line(reach_line(options, host)) == 0; });
+    if (left.hosts != options.hosts)
+      std::fprintf(stderr, "paceline: of the hosts %s, %s answer: fewer processes go on\n",
+                   options.hosts.c_str(), left.hosts.c_str());
     const auto words = restart_words(settings.child_out);
     std::fprintf(
         stderr, "paceline: restart %d of %d, %s\n", attempt, options.restarts,
         words.empty() ? "from the beginning: there is no checkpoint yet" : "from the last checkpoint");
-    return words;
-  });
+    auto again = mpirun_line(left, program, settings.child);
+    again.insert(again.end(), words.begin(), words.end());
+    return again;
+  }));
 }
 
 }  // namespace paceline::cli
