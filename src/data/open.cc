@@ -40,7 +40,7 @@ const std::vector<Row>& table() {
       {{"synthetic", "synthetic[,train=N][,test=N][,seed=S][,delay-us=T]",
         "drawn images of 10 classes, no files"},
        false,
-       {"train", "test", "seed"},
+       {"train", "test", "seed", "delay-us"},
        open_synthetic},
   };
   return rows;

@@ -75,9 +75,9 @@ TEST_F(Emulated, ASlowLoaderIsDataWaitOfTheInjectedAmount) {
 }
 
 TEST_F(Emulated, ASmallBatchPaysTheSameTransferMoreOften) {
-  // What a step pays whatever its batch: here 2 x 10 ms a reduction. With a sixth of the batch an image costs
+  // What a step pays whatever its batch: here 2 x 20 ms a reduction. With a sixth of the batch an image costs
   // six times that.
-  const comm::EmulatedLink link{.latency_s = 0.01};
+  const comm::EmulatedLink link{.latency_s = 0.02};
   double an_image[2] = {};
   for (const bool is_small : {false, true}) {
     auto options = small();

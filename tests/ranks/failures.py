@@ -1,0 +1,207 @@
+"""Cases of ranks.py: processes that are killed, stopped or in error, and what becomes of the others."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import threading
+import time
+
+from launching import (COMMON, MODEL, check, children, children_of, mpirun, result, run, runs, stop, train_options,
+                       wait_for_checkpoint)
+
+
+def lost(args, folder):
+    for victim in range(args.processes):
+        out = folder / f"lost{victim}"
+        options = train_options(folder, "--steps", "10000000", "--evaluate-every", "0")
+        job = subprocess.Popen([str(word) for word in mpirun(args.processes) + [args.program, *options, "--out", out]],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            until = time.monotonic() + 60
+            while not list(out.glob("checkpoint-*.safetensors")) and time.monotonic() < until:
+                time.sleep(0.1)
+            time.sleep(1.5)  # a heartbeat a second says where each is
+            processes = children_of(job.pid)
+            check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
+            begin = time.monotonic()
+            os.kill(processes[victim], signal.SIGKILL)
+            text = "".join(job.communicate(timeout=30))
+        finally:
+            stop(job)
+        seconds = time.monotonic() - begin
+        check(job.returncode != 0, "a run that lost a process ends with an error")
+        check(seconds < 10, f"all others ended only after {seconds:.1f} s")
+        said = [line for line in text.splitlines() if line.startswith("paceline: ")]
+        if victim > 0:
+            check(len(said) == 1 and f"rank {victim} on host" in said[0] and "is lost" in said[0]
+                  and "of step" in said[0], f"rank {victim} killed, and it was said: {text}")
+            record = json.loads((out / "record.json").read_text())
+            check(record["status"] == "failed" and f"rank {victim}" in record["reason"], record["reason"])
+        until = time.monotonic() + 5
+        while (left := [process for process in processes if runs(process)]) and time.monotonic() < until:
+            time.sleep(0.1)
+        check(not left, f"processes {left} are left behind")
+        print(f"rank {victim} killed: all ended after {seconds:.1f} s" + (f": {said[0]}" if said else ""))
+
+
+def stopped(args, folder):
+    """SIGSTOP: the process is there and its connection too, but nothing comes of it any more."""
+    for victim in (args.processes - 1, 0):
+        out = folder / f"stopped{victim}"
+        words = [args.program, "launch", "-n", args.processes, "--",
+                 *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--deadline", "9"), "--out", out]
+        job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        heard = []  # (seconds, line)
+        processes = []
+        try:
+            wait_for_checkpoint(out)
+            time.sleep(1.5)
+            processes = children_of(children(job.pid)[0])
+            check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
+            begin = time.monotonic()
+            os.kill(processes[victim], signal.SIGSTOP)
+            reader = threading.Thread(target=lambda: heard.extend((time.monotonic() - begin, line) for line in job.stderr))
+            reader.start()
+            job.wait(timeout=60)
+            seconds = time.monotonic() - begin
+            reader.join(timeout=10)
+        finally:
+            for process in processes:
+                if runs(process):
+                    os.kill(process, signal.SIGKILL)
+            stop(job)
+        said = "".join(line for _, line in heard)
+        check(job.returncode == 5, f"exit {job.returncode}: {said}")
+        check(seconds < 45, f"all ended only after {seconds:.1f} s: {said}")  # 9 s, and what mpirun waits before it uses force
+        if victim > 0:  # process 0 says it
+            silent = [when for when, line in heard if f"of rank {victim} on host" in line and "nothing has been heard" in line]
+            check(silent and 4 < silent[0] < 8, f"5 s without a heartbeat, and it was said: {heard}")
+            check(any(f"rank {victim}" in line and re.search(r"(within|of it for) 9 s", line) for _, line in heard),
+                  f"given up at the deadline: {said}")
+        print(f"rank {victim} stopped: " + (f"said after {silent[0]:.1f} s, " if victim > 0 else "") +
+              f"all ended after {seconds:.1f} s")
+
+
+def kills(args, folder):
+    """kill -9 of a random rank at a random time, --times often, in turns of two kinds: a run alone must end soon and say who
+    was lost, a run with --restarts must end with the undisturbed run's bytes."""
+    options = train_options(folder, "--steps", "1200", "--evaluate-every", "0")
+    whole = folder / "whole"
+    begin = time.monotonic()
+    code, text, err = run(mpirun(args.processes) + [args.program, *options, "--out", whole])
+    check(code == 0, f"exit {code}\n{text}{err}")
+    length = time.monotonic() - begin
+    chance = random.Random(args.seed)
+    ends, restarts, too_late = [], [], 0
+    while len(ends) + len(restarts) < args.times:
+        again = len(restarts) < len(ends)
+        out = folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        launch = [args.program, "launch", "-n", args.processes, "--restarts", "3" if again else "0", "--"]
+        job = subprocess.Popen([str(word) for word in [*launch, *options, "--out", out]], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        try:
+            wait_for_checkpoint(out)
+            time.sleep(chance.uniform(0, 0.8 * length))
+            launched = children(job.pid)
+            ranks = children_of(launched[0]) if launched else []
+            victim = chance.randrange(args.processes)
+            if len(ranks) != args.processes or job.poll() is not None:
+                too_late += 1
+                check(too_late < args.times, "the runs end before they can be killed")
+                continue
+            begin = time.monotonic()
+            os.kill(ranks[victim], signal.SIGKILL)
+            while any(runs(process) for process in ranks) and time.monotonic() < begin + 60:
+                time.sleep(0.02)
+            gone = time.monotonic() - begin
+            text, err = job.communicate(timeout=120)
+            seconds = time.monotonic() - begin
+        finally:
+            for launched in children(job.pid):
+                os.kill(launched, signal.SIGTERM)
+            stop(job)
+        said = [line for line in err.splitlines() if line.startswith("paceline: ")]
+        if "paceline: restart" not in err and job.returncode == 0:
+            too_late += 1  # its last step was done
+            check(too_late < args.times, "the runs end before they are killed")
+            continue
+        if again:
+            check(job.returncode == 0, f"rank {victim} killed: exit {job.returncode}\n{text}{err}")
+            check(result(whole)[1] == result(out)[1], f"rank {victim} killed, and the last checkpoint has other bytes")
+            restarts.append(seconds)
+        else:
+            check(job.returncode == 5, f"rank {victim} killed: exit {job.returncode}\n{text}{err}")
+            # mpirun itself waits for longer when the first process dies: for the time that launch lets it have to write.
+            check(gone < 10 and seconds < 30, f"rank {victim} killed: the others ended after {gone:.1f} s, mpirun {seconds:.1f} s")
+            # When process 0 is the one, nobody is left to say it.
+            check(victim == 0 or (len(said) == 1 and f"rank {victim} on host" in said[0] and "is lost" in said[0]),
+                  f"rank {victim} killed, and it was said: {err}")
+            ends.append(gone)
+        left = [process for process in ranks if runs(process)]
+        check(not left, f"processes {left} are left behind")
+    for name, seconds in (("ended", ends), ("restarted and finished with the undisturbed bytes", restarts)):
+        if seconds:
+            print(f"{len(seconds)} runs {name} after {statistics.median(seconds):.1f} s (median, at most {max(seconds):.1f} s)")
+
+
+def restarts(args, folder):
+    """paceline launch --restarts: a process killed at some step of each of two runs; the third ends as if nothing had been."""
+    options = train_options(folder, "--steps", "1500", "--evaluate-every", "0")  # 4 steps an epoch: many checkpoints
+    whole, out = folder / "whole", folder / "out"
+    code, text, err = run(mpirun(args.processes) + [args.program, *options, "--out", whole])
+    check(code == 0, f"exit {code}\n{text}{err}")
+    job = subprocess.Popen([str(word) for word in [args.program, "launch", "-n", args.processes, "--restarts", "3", "--",
+                                                   *options, "--out", out]], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True)
+    chance = random.Random(args.seed)
+    killed = []
+    try:
+        for _ in range(2):
+            before = set(out.glob("checkpoint-*.safetensors"))
+            until = time.monotonic() + 30
+            while set(out.glob("checkpoint-*.safetensors")) <= before and time.monotonic() < until and job.poll() is None:
+                time.sleep(0.02)
+            time.sleep(chance.uniform(0, 0.3))
+            launched = [child for child in children(job.pid)]
+            ranks = children_of(launched[0]) if launched else []
+            if len(ranks) != args.processes:
+                continue  # between two runs
+            killed.append(chance.randrange(args.processes))
+            os.kill(ranks[killed[-1]], signal.SIGKILL)
+            time.sleep(0.5)
+        text, err = job.communicate(timeout=120)
+    finally:
+        for launched in children(job.pid):
+            os.kill(launched, signal.SIGTERM)
+        stop(job)
+    check(job.returncode == 0, f"exit {job.returncode}\n{text}{err}")
+    check(err.count("paceline: restart") == len(killed) > 0, f"ranks {killed} were killed, and it was said: {err}")
+    check(result(whole)[1] == result(out)[1], f"ranks {killed} were killed, and the last checkpoint has other bytes")
+    print(f"ranks {killed} killed one after the other: the weights of the undisturbed run")
+
+
+def failed(args, folder):
+    """The last process alone cannot read its data; all options are wrong alike; options that do not go together."""
+    last = args.processes - 1
+    options = train_options(folder, "--steps", "10")
+    code, out, err = run(mpirun(args.processes) + [args.program, *options, "--workers", 2 * args.processes + 1])
+    check(code == 2 and err.count("paceline:") == 1 and "--workers" in err, f"workers: exit {code}: {err}")
+    code, out, err = run(mpirun(args.processes) + [args.program, *options, "--lr", "1e30"])
+    check(code == 3 and err.count("paceline:") == 1 and "no longer finite" in err, f"lr: exit {code}: {err}")
+    code, out, err = run(mpirun(args.processes) + [args.program, "data", "info", "synthetic"])
+    check(code == 2 and err.count("paceline:") == 1 and "one process" in err, f"data: exit {code}: {err}")
+    # Only one process has an error: the others are told.
+    mine = folder / "only-here.toml"
+    script = f'if [ $OMPI_COMM_WORLD_RANK = {last} ]; then cd "{folder}/elsewhere"; fi; exec "$@"'
+    (folder / "elsewhere").mkdir()
+    mine.write_text(MODEL)
+    words = [args.program, "train", "--model", "only-here.toml", *COMMON, "--steps", "10"]
+    code, out, err = run(mpirun(args.processes) + ["sh", "-c", script, "sh", *words], cwd=folder)
+    check(code != 0 and err.count("paceline:") == 1 and "only-here.toml" in err, f"one process: exit {code}: {err}")
+    print("errors of all and of one process are said once")

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Two hosts that are network namespaces, joined by a veth pair; what one of them sends is limited by tbf.
+
+    hosts.py --program build/release/paceline [--rate MBIT] [--out FILE.json]
+
+Each namespace has a host name of its own, so nothing is shared but the link: no memory, no loopback. `scale` runs across both,
+started by hand (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT). An all-reduce of X bytes over two processes sends X through the
+limited side, so a step's communication takes X / rate, and what of it was not overlapped must be exposed: within 15 %.
+Without the limit nearly all of that is gone. Ends with 77 and why where namespaces, veth or tbf are not allowed.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+NET = "10.213.77"
+
+
+class NotAllowed(Exception):
+    pass
+
+
+def sudo(*words):
+    """A step of the set-up, which may be refused."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise NotAllowed(f"'{' '.join(map(str, words))}': {done.stderr.strip() or done.returncode}")
+
+
+class TwoHosts:
+    def __init__(self):
+        self.names = [f"paceline{os.getpid()}{letter}" for letter in "ab"]
+
+    def __enter__(self):
+        try:
+            for name in self.names:
+                sudo("ip", "netns", "add", name)
+            a, b = self.names
+            ends = [f"pl{os.getpid() % 100000}{letter}" for letter in "ab"]
+            sudo("ip", "link", "add", ends[0], "netns", a, "type", "veth", "peer", "name", ends[1], "netns", b)
+            for number, (name, end) in enumerate(zip(self.names, ends), 1):
+                sudo("ip", "-n", name, "addr", "add", f"{NET}.{number}/24", "dev", end)
+                sudo("ip", "-n", name, "link", "set", "lo", "up")
+                sudo("ip", "-n", name, "link", "set", end, "up")
+            self.limited = ends[0]
+            sudo("ip", "netns", "exec", a, "unshare", "--uts", "hostname", a)
+            return self
+        except (NotAllowed, FileNotFoundError):
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+    def limit(self, mbit):
+        sudo("tc", "-n", self.names[0], "qdisc", "replace", "dev", self.limited, "root", "tbf", "rate", f"{mbit}mbit",
+             "burst", "128kb", "limit", "32mb")
+
+    def run(self, words, port, seconds=200):
+        """`words` on both hosts. Ends the test when one of them fails."""
+        jobs = []
+        for rank, name in enumerate(self.names):
+            script = 'hostname "$0" && exec "$@"'
+            environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": f"{NET}.1",
+                           "MASTER_PORT": str(port)}
+            jobs.append(subprocess.Popen(["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", script, name,
+                                          *map(str, words)], env=environment, stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE, text=True))
+        try:
+            said = [job.communicate(timeout=seconds) for job in jobs]
+        finally:
+            for job in jobs:
+                job.kill()
+        if any(job.returncode != 0 for job in jobs):
+            sys.exit(f"FAILED: exit {[job.returncode for job in jobs]}: {said}")
+
+
+def of_step(record):
+    """Seconds of one step: exposed communication and overlapped, the limited rank's; and the gradient's bytes."""
+    rank = record["ranks"][0]
+    steps = len(rank["step_s"])
+    exposed = (rank["phases_s"]["exposed transfer"] + rank["phases_s"]["exposed wait"]) / steps
+    overlapped = max(0.0, rank["communication_s"] / steps - exposed)
+    return exposed, overlapped, record["communication"]["gradient_bytes"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--rate", type=float, default=400, help="Mbit/s of what the first host sends")
+    parser.add_argument("--out", type=Path, help="figures as JSON")
+    args = parser.parse_args()
+    program = args.program.resolve()
+    if not (program.parent / "paceline_gloo.so").exists():
+        print("skipped: the program was built without paceline_gloo.so (Debian: libgloo-dev)")
+        sys.exit(77)
+    try:
+        with TwoHosts() as hosts, tempfile.TemporaryDirectory(prefix="paceline-hosts-") as folder:
+            os.environ["PACELINE_CACHE"] = folder
+            words = [program, "scale", "--model", "mnist-cnn", "--data", "synthetic,train=960,test=50", "--precision", "fp32",
+                     "--threads", "1", "--no-pin", "--workers", "1,2", "--batches", "8", "--repeats", "3", "--window-steps",
+                     "12", "--warmup-steps", "2"]
+            results = {}
+            for name in ("unlimited", "limited"):
+                if name == "limited":
+                    hosts.limit(args.rate)
+                out = Path(folder) / name
+                hosts.run([*words, "--out", out], 29531 if name == "limited" else 29532)
+                records = [json.loads((out / f"records/scale-weak-w2-b8-r{repeat}.json").read_text()) for repeat in range(3)]
+                if any(record["status"] != "complete" for record in records):
+                    sys.exit(f"FAILED: {[record['reason'] for record in records]}")
+                results[name] = [of_step(record) for record in records]
+    except (NotAllowed, FileNotFoundError) as refused:
+        print(f"skipped: two hosts of network namespaces cannot be made here: {refused}")
+        sys.exit(77)
+    bytes_per_s = args.rate * 1e6 / 8
+    gradient = results["limited"][0][2]
+    exposed, overlapped = (statistics.median(one[i] for one in results["limited"]) for i in (0, 1))
+    free = statistics.median(one[0] for one in results["unlimited"])
+    predicted = gradient / bytes_per_s - overlapped
+    print(f"gradient {gradient / 1e6:.2f} MB, link {args.rate:g} Mbit/s: {1e3 * gradient / bytes_per_s:.1f} ms a step, of which "
+          f"{1e3 * overlapped:.1f} ms overlapped: {1e3 * predicted:.1f} ms are predicted to be exposed, {1e3 * exposed:.1f} ms "
+          f"were ({100 * (exposed / predicted - 1):+.1f} %); without the limit {1e3 * free:.1f} ms")
+    if args.out:
+        args.out.write_text(json.dumps({"rate_mbit": args.rate, "gradient_bytes": gradient, "predicted_s": predicted,
+                                        "results": results}, indent=1) + "\n")
+    if abs(exposed / predicted - 1) > 0.15:
+        sys.exit("FAILED: exposed communication is not within 15 % of what the limit predicts")
+    if free > 0.4 * exposed:
+        sys.exit("FAILED: the communication was slow without the limit too: this says nothing about the limit")
+
+
+if __name__ == "__main__":
+    main()

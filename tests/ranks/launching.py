@@ -1,0 +1,161 @@
+"""What the cases of ranks.py share: starting processes, ending them, and looking at what they leave."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+MODEL = """
+[[layer]]
+op = "conv2d"
+name = "conv1"
+channels = 16
+kernel = 3
+padding = 1
+stride = 2
+[[layer]]
+op = "batch_norm"
+name = "bn1"
+[[layer]]
+op = "relu"
+[[layer]]
+op = "global_average_pool"
+[[layer]]
+op = "dropout"
+probability = 0.25
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+"""
+COMMON = ["--data", "synthetic,train=192,test=50", "--precision", "fp32", "--threads", "1", "--global-batch", "48",
+          "--lr", "0.05", "--log-steps", "--no-pin"]
+
+
+def mpirun(processes):
+    line = ["mpirun", "--quiet", "--oversubscribe", "--bind-to", "none", "-np", str(processes)]
+    return line + (["--allow-run-as-root"] if os.getuid() == 0 else [])
+
+
+def stop(job):
+    """Ends mpirun and, through it, all that it started; by force what does not go."""
+    if job.poll() is not None:
+        return
+    processes = children_of(job.pid)
+    job.terminate()
+    try:
+        job.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        for process in processes:
+            if runs(process):
+                os.kill(process, signal.SIGKILL)
+
+
+def run(words, seconds=120, **more):
+    code, out, err = run_once(words, seconds, **more)
+    if code == -11 and "mpirun(" in err:  # Open MPI 4.1's mpirun itself, seldom, when its processes end with an error
+        print(f"mpirun crashed and is tried once more:\n{err}")
+        code, out, err = run_once(words, seconds, **more)
+    return code, out, err
+
+
+def run_once(words, seconds, **more):
+    job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    try:
+        out, err = job.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        stop(job)
+        out, err = job.communicate()
+        sys.exit(f"FAILED: not ended after {seconds} s: {words}\n{out}{err}")
+    return job.returncode, out, err
+
+
+def plain(processes, words, seconds=120, **more):
+    """Processes with nothing but the environment's word about one another. The codes, and all that was said."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    jobs = [subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(processes), "LOCAL_RANK": str(rank),
+                                  "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}, **more)
+            for rank in range(processes)]
+    try:
+        said = [job.communicate(timeout=seconds) for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    return [job.returncode for job in jobs], "".join(out for out, _ in said), "".join(err for _, err in said)
+
+
+def need(args, module, package):
+    if not (args.program.parent / module).exists():
+        print(f"skipped: the program was built without {module} (Debian: {package})")
+        sys.exit(77)
+
+
+def check(holds, text):
+    if not holds:
+        sys.exit(f"FAILED: {text}")
+
+
+def train_options(folder, *more):
+    (folder / "model.toml").write_text(MODEL)
+    return ["train", "--model", folder / "model.toml", *COMMON, *more]
+
+
+def result(out):
+    record = json.loads((out / "record.json").read_text())
+    checkpoint = sorted(out.glob("checkpoint-*.safetensors"))[-1].read_bytes()
+    losses = [step["loss"] for step in record["steps"]]
+    tests = [(epoch["train_loss"], epoch["test_loss"], epoch["test_accuracy"]) for epoch in record["epochs"]]
+    return record, checkpoint, losses, tests
+
+
+def children(process):
+    """Ids of the processes that `process` has started."""
+    try:
+        return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def children_of(process):
+    """Process ids below `process` that run paceline, in the order of their OMPI rank."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes().split(b"\0")
+            parent = int(re.search(r"\nPPid:\s+(\d+)", (entry / "status").read_text()).group(1))
+        except (OSError, AttributeError):
+            continue
+        ranks = [word for word in environment if word.startswith(b"OMPI_COMM_WORLD_RANK=")]
+        if parent == process and ranks:
+            found[int(ranks[0].split(b"=")[1])] = int(entry.name)
+    return [found[rank] for rank in sorted(found)]
+
+
+def runs(process):
+    """Whether a process is there and has not ended: one that nobody has collected yet runs no more."""
+    try:
+        return not re.search(r"\nState:\s+Z", Path(f"/proc/{process}/status").read_text())
+    except OSError:
+        return False
+
+
+def wait_for_checkpoint(out, seconds=60):
+    until = time.monotonic() + seconds
+    while not list(out.glob("checkpoint-*.safetensors")) and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def processor_seconds(process):
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
