@@ -21,7 +21,8 @@ enum class Purpose : std::uint32_t {
   bootstrap,
   crop,
   jitter,
-  split
+  split,
+  flip
 };
 
 /// Four 32-bit words for one counter (Philox4x32-10).

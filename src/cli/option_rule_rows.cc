@@ -126,6 +126,18 @@ std::vector<Option> rule_rows() {
       {"one-cycle-start", "X", kRule, "one-cycle: the first learning rate as a part of the peak", kRuns,
        [](S& s, Text t) { s.train.schedule.one_cycle_start = decimal(t, {.least = 0, .most = 1}); },
        [](const S& s) { return as_text(s.train.schedule.one_cycle_start); }},
+      {"lookahead", "STEPS", kRule,
+       "slow weights follow the trained ones every so many updates, which then start again from there; 0: "
+       "none",
+       kRuns, [](S& s, Text t) { s.train.lookahead.steps = whole_number(t, 0); },
+       [](const S& s) { return whole(s.train.lookahead.steps); }},
+      {"lookahead-keep", "X", kRule, "lookahead: the part of the slow weights that stays", kRuns,
+       [](S& s, Text t) { s.train.lookahead.keep = decimal(t, {.least = 0, .most = 1}); },
+       [](const S& s) { return as_text(s.train.lookahead.keep); }},
+      {"lookahead-power", "X", kRule,
+       "lookahead: above 0, that part grows from 0 with this power of the progress", kRuns,
+       [](S& s, Text t) { s.train.lookahead.power = decimal(t, {.least = 0, .most = 100}); },
+       [](const S& s) { return as_text(s.train.lookahead.power); }},
       {"scale-lr", "RULE", kRule,
        "learning rate times (global batch / --lr-batch): linear, its root: sqrt, or none", kRuns,
        [](S& s, Text t) {

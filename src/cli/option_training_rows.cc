@@ -20,6 +20,13 @@ constexpr const char* kWhat = "What is trained, on what";
 constexpr const char* kWho = "How much at a time, by whom";
 constexpr const char* kLong = "How long";
 
+constexpr int kMostPadding = 1024;
+
+/// The one of `names` that `text` is.
+std::string known(std::string_view text, const std::vector<std::string>& names) {
+  return names[one_of(text, names)];
+}
+
 void choose_batch_norm(Options& options, std::string_view text) {
   constexpr std::string_view kGhost = "ghost:";
   if (text.starts_with(kGhost)) {
@@ -64,6 +71,25 @@ std::vector<Option> training_rows() {
        [](const S& s) { return std::to_string(s.train.seed); }},
       {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns,
        [](S& s, Text t) { s.train.augment = truth(t); }, [](const S& s) { return yes_no(s.train.augment); }},
+      {"crop-padding", "N", kWhat,
+       "pixels around the image before a random crop of its size; 0: no crop (default: the data set's)",
+       kRuns, [](S& s, Text t) { s.train.crop_padding = small(t, 0, kMostPadding); },
+       [](const S& s) { return s.train.crop_padding ? whole(*s.train.crop_padding) : std::string(); }},
+      {"crop-fill", "black|reflect", kWhat, "what those pixels are: black, or the image mirrored at its edge",
+       kRuns, [](S& s, Text t) { s.train.crop_fill = *train::crop_fill(known(t, train::crop_fill_names())); },
+       [](const S& s) { return std::string(train::name(s.train.crop_fill)); }},
+      {"flip", "KIND", kWhat,
+       "horizontal flips: none, random, or alternating: each image every other epoch (default: the data "
+       "set's)",
+       kRuns, [](S& s, Text t) { s.train.flip = *train::flip(known(t, train::flip_names())); },
+       [](const S& s) { return s.train.flip ? std::string(train::name(*s.train.flip)) : std::string(); }},
+      {"test-time-augmentation", "KIND", kWhat,
+       "evaluate on the mean of the logits of each image and its mirror image (flip), and of both moved by a "
+       "pixel either way "
+       "(flip-shift); none; costs 2 or 6 evaluations",
+       kTrainings,
+       [](S& s, Text t) { s.train.test_views = *train::views_of_name(known(t, train::views_names())); },
+       [](const S& s) { return std::string(train::name_of_views(s.train.test_views)); }},
       {"validation-split", "X", kWhat,
        "hold back this part of every training class, the same images for every seed, and evaluate on it too; "
        "the best epoch is then chosen there",

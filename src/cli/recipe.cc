@@ -39,6 +39,14 @@ bool known_anywhere(std::string_view name) {
   return false;
 }
 
+/// A model file is looked for beside the recipe that names it first, so that the two can be moved together.
+std::string beside(const std::string& recipe, const std::string& model) {
+  const auto path = std::filesystem::path(recipe).parent_path() / model;
+  std::error_code unreadable;
+  return model.ends_with(".toml") && std::filesystem::is_regular_file(path, unreadable) ? path.string()
+                                                                                        : model;
+}
+
 /// What `table` gives, in the order of the file, so that the first mistake named is the first that the reader
 /// meets. Keys that only other commands take are added to `unused`.
 std::vector<Assignment> read_keys(const toml::table& table, const std::string& file, Command command,
@@ -61,11 +69,12 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
       continue;
     }
     if (option == nullptr) base::fail(ErrorKind::usage, "{} {}", where, why_unknown(key, command, ""));
-    const auto typed = as_typed(node);
+    auto typed = as_typed(node);
     if (!typed)
       base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
     if (option->value.empty() && !node.is_boolean())
       base::fail(ErrorKind::usage, "{} must be true or false, got '{}'", where, *typed);
+    if (key == "model") typed = beside(file, *typed);
     found.push_back({line, {option, *typed, where}});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -56,6 +56,13 @@ std::uint8_t blend(int other, int value, int factor) {
       std::clamp((other * kFactorOne + (value - other) * factor + kFactorOne / 2) >> 12, 0, 255));
 }
 
+/// Row or column `i` of an image mirrored at its first and last, of at least 2; i reaches less than `size`
+/// over.
+int reflected(int i, int size) {
+  if (i < 0) return -i;
+  return i < size ? i : 2 * size - 2 - i;
+}
+
 }  // namespace
 
 Augment::Augment(const ImageFormat& format, AugmentOptions options)
@@ -63,6 +70,9 @@ Augment::Augment(const ImageFormat& format, AugmentOptions options)
   const auto channels = static_cast<std::size_t>(format.channels);
   base::expects(format.bytes() > 0, "an image has pixels");
   base::expects(options_.crop_padding >= 0, "crop padding >= 0");
+  base::expects(
+      options_.crop_fill == CropFill::black || options_.crop_padding < std::min(format.height, format.width),
+      "a crop reaches less than an image over its edge where it is reflected");
   base::expects(options_.mean.size() == channels && options_.stddev.size() == channels,
                 "one mean and one standard deviation a channel");
   table_.resize(channels * 256);
@@ -72,42 +82,59 @@ Augment::Augment(const ImageFormat& format, AugmentOptions options)
                                                    static_cast<double>(options_.stddev[c]));
 }
 
-void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
-                    std::span<float> dst) const {
+void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
+                    std::int64_t position, std::span<float> dst) const {
   const int padding = options_.crop_padding;
-  if (padding == 0 && !options_.flip) return evaluate(pixels, dst);
-  base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes() && dst.size() == pixels.size(),
-                "pixels and dst hold one image");
-
+  if (padding == 0 && options_.flip == Flip::none) return evaluate(pixels, dst);
   base::Rng rng(options_.seed, base::Purpose::augment, static_cast<std::uint64_t>(position),
                 static_cast<std::uint64_t>(epoch));
   const auto range = static_cast<std::uint32_t>(2 * padding + 1);
-  const int shift_y = static_cast<int>(rng.below(range)) - padding;  // dst row y shows src row y + shift_y
-  const int shift_x = static_cast<int>(rng.below(range)) - padding;
-  const bool mirrored = options_.flip && (rng.next_u32() >> 31) != 0;
+  View view{.fill = options_.crop_fill};
+  view.shift_y = static_cast<int>(rng.below(range)) - padding;
+  view.shift_x = static_cast<int>(rng.below(range)) - padding;
+  if (options_.flip == Flip::random) {
+    view.mirrored = (rng.next_u32() >> 31) != 0;
+  } else if (options_.flip == Flip::alternating) {
+    base::Rng first(options_.seed, base::Purpose::flip, static_cast<std::uint64_t>(index));
+    view.mirrored = ((first.next_u32() >> 31) != 0) != (epoch % 2 != 0);
+  }
+  show(pixels, view, dst);
+}
 
+void Augment::show(std::span<const std::uint8_t> pixels, const View& view, std::span<float> dst) const {
+  base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes() && dst.size() == pixels.size(),
+                "pixels and dst hold one image");
   const int height = format_.height, width = format_.width, channels = format_.channels;
+  const bool reflects = view.fill == CropFill::reflect;
   const int row_values = width * channels;
   // Columns of the cropped row that come from the image, before mirroring.
-  const int from = std::clamp(-shift_x, 0, width);
-  const int to = std::clamp(width - shift_x, from, width);
+  const int from = std::clamp(-view.shift_x, 0, width);
+  const int to = std::clamp(width - view.shift_x, from, width);
+  const int before = view.mirrored ? width - to : from;
   const float* table = table_.data();
   for (int y = 0; y < height; ++y) {
     float* row = dst.data() + static_cast<std::ptrdiff_t>(y) * row_values;
-    const int src_y = y + shift_y;
+    const int wanted_y = y + view.shift_y;
+    const int src_y = reflects ? reflected(wanted_y, height) : wanted_y;
     if (src_y < 0 || src_y >= height) {
       fill_black(width, channels, table, row);
       continue;
     }
     const std::uint8_t* src = pixels.data() + static_cast<std::ptrdiff_t>(src_y) * row_values;
-    const int before = mirrored ? width - to : from;
-    const int after = width - before - (to - from);
-    fill_black(before, channels, table, row);
-    const int first_src = mirrored ? to - 1 + shift_x : from + shift_x;
+    // Columns [begin, end) of the row as it is stored, which the image does not have.
+    const auto fill = [&](int begin, int end) {
+      if (!reflects) return fill_black(end - begin, channels, table, row + begin * channels);
+      for (int x = begin; x < end; ++x) {
+        const int src_x = reflected((view.mirrored ? width - 1 - x : x) + view.shift_x, width);
+        normalise(src + src_x * channels, 1, 1, channels, table, row + x * channels);
+      }
+    };
+    fill(0, before);
+    const int first_src = view.mirrored ? to - 1 + view.shift_x : from + view.shift_x;
     if (to > from)
-      normalise(src + first_src * channels, to - from, mirrored ? -1 : 1, channels, table,
+      normalise(src + first_src * channels, to - from, view.mirrored ? -1 : 1, channels, table,
                 row + before * channels);
-    fill_black(after, channels, table, row + (before + to - from) * channels);
+    fill(before + (to - from), width);
   }
 }
 
@@ -118,7 +145,7 @@ std::int32_t Augment::read_train(const Dataset& dataset, std::int64_t index, std
   const std::int32_t label = options_.crop_area > 0 ? dataset.read_part(index, std::cref(choose), scratch)
                                                     : dataset.read(index, scratch);
   if (options_.jitter > 0) jitter(scratch, epoch, position);
-  train(scratch, epoch, position, dst);
+  train(scratch, index, epoch, position, dst);
   return label;
 }
 
@@ -177,6 +204,14 @@ void Augment::evaluate(std::span<const std::uint8_t> pixels, std::span<float> ds
   base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes() && dst.size() == pixels.size(),
                 "pixels and dst hold one image");
   normalise(pixels.data(), format_.height * format_.width, 1, format_.channels, table_.data(), dst.data());
+}
+
+void Augment::evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const {
+  constexpr int kShifts[] = {0, 1, -1};
+  base::expects(view >= 0 && view < kMostViews, "the view exists");
+  const int shift = kShifts[view / 2];
+  show(pixels, {.shift_y = shift, .shift_x = shift, .mirrored = view % 2 != 0, .fill = CropFill::reflect},
+       dst);
 }
 
 }  // namespace paceline::data

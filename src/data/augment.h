@@ -11,21 +11,25 @@
 
 namespace paceline::data {
 
+inline constexpr int kMostViews = 6;  ///< of evaluate_view()
+
 struct AugmentOptions {
-  int crop_padding = 0;  ///< zero padding on each side, then a random crop of the original size; 0: none
-  bool flip = false;     ///< horizontal flip with probability 1/2
+  int crop_padding = 0;  ///< padding on each side, then a random crop of the original size; 0: none
+  Flip flip = Flip::none;
   std::vector<float> mean, stddev;  ///< per channel, of pixels / 255
   std::uint64_t seed = 0;
   double crop_area = 0;  ///< > 0: random-resized-crop, see part(); instead of crop_padding
   double jitter = 0;     ///< > 0: see jitter()
+  CropFill crop_fill = CropFill::black;
 };
 
 class Augment {
  public:
   Augment(const ImageFormat& format, AugmentOptions options);
-  /// The training form of `pixels` (uint8 [H][W][C]) at (epoch, position), written to `dst` float [H][W][C].
-  void train(std::span<const std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
-             std::span<float> dst) const;
+  /// The training form of `pixels` (uint8 [H][W][C]), sample `index` of its set, at (epoch, position),
+  /// written to `dst` float [H][W][C]. The index matters to alternating flips only.
+  void train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
+             std::int64_t position, std::span<float> dst) const;
   /// Reads sample `index` of `dataset` and writes its training form to `dst`: the chosen part where crop_area
   /// is set, its colours, crop, flip, normalised. `scratch` has room for the pixels.
   std::int32_t read_train(const Dataset& dataset, std::int64_t index, std::int64_t epoch,
@@ -39,8 +43,18 @@ class Augment {
   void jitter(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position) const;
   /// The evaluation form: normalised only.
   void evaluate(std::span<const std::uint8_t> pixels, std::span<float> dst) const;
+  /// One of the forms that test-time augmentation averages over: even views as they are, odd ones mirrored;
+  /// views 0 and 1 in place, 2 and 3 moved by a pixel up and left, 4 and 5 down and right, with reflection.
+  void evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const;
 
  private:
+  /// Where a row or column of a crop comes from.
+  struct View {
+    int shift_y = 0, shift_x = 0;  ///< dst row y shows src row y + shift_y
+    bool mirrored = false;
+    CropFill fill = CropFill::black;
+  };
+  void show(std::span<const std::uint8_t> pixels, const View& view, std::span<float> dst) const;
   ImageFormat format_;
   AugmentOptions options_;
   std::vector<float> table_;  ///< [channels][256]: the normalised value of each byte

@@ -46,6 +46,19 @@ class Dataset {
   [[nodiscard]] virtual std::int32_t label(std::int64_t index) const;
 };
 
+/// What stands outside the image where a crop reaches over its edge.
+enum class CropFill {
+  black,    ///< byte 0
+  reflect,  ///< the image mirrored at its outermost pixels, which are not repeated
+};
+
+/// Horizontal flips in training.
+enum class Flip {
+  none,
+  random,       ///< every image in every epoch with probability 1/2
+  alternating,  ///< half of the images in the first epoch, and from then on each image every other epoch
+};
+
 /// A training set and a test set opened from one spec, perhaps a validation set too, and what is known of
 /// them.
 struct Source {
@@ -59,7 +72,7 @@ struct Source {
   std::vector<std::string> class_names;
   std::vector<float> mean, stddev;  ///< per channel, of pixels / 255: the normalisation; sizes = channels
   int crop_padding = 0;             ///< the data set's usual augmentation: random crop after this padding
-  bool flip = false;                ///< and random horizontal flip
+  Flip flip = Flip::none;           ///< and horizontal flip
   double crop_area = 0;             ///< > 0: random-resized-crop of at least this part of the stored image
   double jitter = 0;                ///< > 0: brightness, contrast and saturation change by up to this factor
   std::vector<std::string> notes;   ///< what was left out or cut, for the record

@@ -13,6 +13,12 @@ std::int64_t slot_samples(const EvaluationOptions& options) {
   return std::min(options.batch, options.end - options.begin);
 }
 
+/// All views of a sample, one below the other, as one image: what a slot holds of it.
+ImageFormat stacked(ImageFormat format, int views) {
+  format.height *= views;
+  return format;
+}
+
 }  // namespace
 
 struct EvaluationBatches::Impl {
@@ -28,7 +34,7 @@ struct EvaluationBatches::Impl {
       : dataset(set), augment(form), options(given), batches_per_pass(checked_batches(set, given)) {
     if (batches_per_pass == 0) return;
     prefetch.emplace(Prefetch::Options{
-        .format = set.format(),
+        .format = stacked(set.format(), options.views),
         .batch = slot_samples(options),
         .threads = options.threads,
         .prefetch = options.prefetch,
@@ -37,14 +43,20 @@ struct EvaluationBatches::Impl {
             [this](std::int64_t number) { return std::min(options.batch, options.end - first(number)); },
         .prepare =
             [this](auto number, auto i, auto scratch, auto dst) {
-              const std::int32_t label = dataset.read(first(number) + i, scratch);
-              augment.evaluate(scratch, dst);
+              const auto values = static_cast<std::size_t>(dataset.format().bytes());
+              const auto pixels = scratch.first(values);
+              const std::int32_t label = dataset.read(first(number) + i, pixels);
+              if (options.views == 1) augment.evaluate(pixels, dst);
+              for (int view = 0; options.views > 1 && view < options.views; ++view)
+                augment.evaluate_view(pixels, view,
+                                      dst.subspan(static_cast<std::size_t>(view) * values, values));
               return label;
             }});
   }
 
   static std::int64_t checked_batches(const Dataset& set, const EvaluationOptions& options) {
-    base::expects(options.batch >= 1, "batch >= 1");
+    base::expects(options.batch >= 1 && options.views >= 1 && options.views <= kMostViews,
+                  "a batch holds a sample, which has views");
     base::expects(0 <= options.begin && options.begin <= options.end && options.end <= set.size(),
                   "0 <= begin <= end <= samples");
     return (options.end - options.begin + options.batch - 1) / options.batch;
@@ -83,7 +95,8 @@ double EvaluationBatches::wait_s() const {
 
 std::int64_t EvaluationBatches::planned_bytes(const ImageFormat& format, const EvaluationOptions& options) {
   if (options.begin == options.end) return 0;
-  return Prefetch::planned_bytes(format, slot_samples(options), options.threads, options.prefetch);
+  return Prefetch::planned_bytes(stacked(format, options.views), slot_samples(options), options.threads,
+                                 options.prefetch);
 }
 
 }  // namespace paceline::data

@@ -17,7 +17,7 @@
 namespace paceline::data {
 
 struct EvaluationBatch {
-  std::span<const float> images;         ///< [count][H][W][C], normalised
+  std::span<const float> images;         ///< [count][views][H][W][C], normalised
   std::span<const std::int32_t> labels;  ///< [count]
   std::int64_t first = 0;                ///< index in the data set of the first sample
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
@@ -26,6 +26,7 @@ struct EvaluationBatch {
 struct EvaluationOptions {
   std::int64_t begin = 0, end = 0;  ///< samples [begin, end) of the data set; may be empty
   std::int64_t batch = 0;           ///< samples of every batch but the last of a pass, which may be shorter
+  int views = 1;                    ///< > 1: each sample in so many forms, Augment::evaluate_view(0) and on
   int threads = 1;                  ///< of its own; 0: the others of its crew prepare
   int prefetch = 2;
   Crew* crew = nullptr;  ///< whose threads help one another; null: this object's alone

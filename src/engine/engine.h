@@ -30,7 +30,7 @@ enum class BatchNormMode {
 
 /// The rule that turns gradients into new weights. Formulas are PyTorch's (torch.optim), LARS that of You et
 /// al. (2017) as in: local_lr = trust * |w| / (|g| + weight_decay * |w|), on weights only, momentum on the
-/// scaled gradient.
+/// scaled gradient. A parameter with a rate of its own (graph::Rates) has lr * rate and weight_decay / rate.
 enum class UpdateKind { sgd, adam, adamw, rmsprop, adadelta, lars };
 
 struct UpdateRule {
@@ -140,9 +140,11 @@ class Engine {
   /// Applies gradients() to weights(): the rule's numbers at learning rate `lr`; `update` counts from 1
   /// (Adam's bias correction). Running statistics: running = (1 - momentum) * running + momentum * slot.
   virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
-  /// Forward in evaluation form (running statistics, no dropout) of `count` <= batch samples.
-  virtual LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels,
-                            int count) = 0;
+  /// Forward in evaluation form (running statistics, no dropout) of `count` samples. With `views` > 1 each is
+  /// given in as many forms, one after the other in `images`, and is judged by the mean of their logits.
+  /// count * views <= batch.
+  virtual LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+                            int views = 1) = 0;
 
   virtual void observe(OpObserver observer) = 0;
   [[nodiscard]] virtual std::vector<KernelChoice> kernels() const { return {}; }

@@ -70,13 +70,20 @@ int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
             .parameters = {}};
   const OpSite site{node.name, node.op, src};
   node.shape = rule.shape(site);
+  if (const auto* conv = node.as<Conv2d>(); conv && conv->init == Init::whiten && node.inputs.front() != 0)
+    fail(ErrorKind::usage,
+         "conv2d '{}': init \"whiten\" is for a layer on the image itself, but its input is '{}'; take "
+         "another "
+         "init",
+         node.name, graph_.nodes[static_cast<std::size_t>(node.inputs.front())].name);
   if (rule.parameters != nullptr) {
     for (ParameterRule& parameter : rule.parameters(site)) {
       node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
       graph_.parameters.push_back({.name = node.name + "." + parameter.suffix,
                                    .shape = std::move(parameter.shape),
                                    .role = parameter.role,
-                                   .node = index});
+                                   .node = index,
+                                   .rate = parameter.rate});
     }
   }
   graph_.nodes.push_back(std::move(node));

@@ -13,7 +13,7 @@ std::int64_t Parameter::elements() const {
 std::int64_t Graph::trainable_elements() const {
   std::int64_t count = 0;
   for (const Parameter& parameter : parameters)
-    if (is_trainable(parameter.role)) count += parameter.elements();
+    if (is_trainable(parameter.role) && !parameter.is_frozen()) count += parameter.elements();
   return count;
 }
 
@@ -29,7 +29,7 @@ std::int64_t Graph::training_flops() const {
   for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
     const auto& inputs = nodes[static_cast<std::size_t>(node)].inputs;
     const bool has_d_src = !inputs.empty() && needs[static_cast<std::size_t>(inputs.front())];
-    products += multiply_adds(*this, node) * (has_d_src ? 3 : 2);
+    products += multiply_adds(*this, node) * (1 + (has_d_src ? 1 : 0) + (learns(*this, node) ? 1 : 0));
   }
   return 2 * products;
 }

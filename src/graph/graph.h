@@ -29,20 +29,42 @@ struct Shape {
 struct Input {
   Shape shape;
 };
+
+/// Where a layer's weight starts (docs/models.md); biases and norms always start as PyTorch's do.
+enum class Init {
+  usual,   ///< drawn, as PyTorch draws it: initialise.h
+  zero,    ///< all zero
+  dirac,   ///< convolutions: filter i passes channel i on, as far as there are both; the others are drawn
+  whiten,  ///< convolutions on the image: its patches made uncorrelated, whiten.h
+};
+
+/// Factors of the learning rate, 0: the parameter stays as it is. Its weight decay is divided by the factor,
+/// so that all parameters shrink alike.
+struct Rates {
+  double weight = 1;
+  double bias = 1;
+  bool operator==(const Rates&) const = default;
+};
+
 struct Conv2d {  ///< weight [K, C, R, S], bias [K] if asked; cross-correlation, zero padding on all sides
   int channels = 0;
   int kernel = 3;
   int stride = 1;
   int padding = 0;
   bool bias = false;
+  Init init = Init::usual;
+  Rates rates = {};
 };
 struct Dense {  ///< weight [features, C*H*W], bias [features]; its input is flattened in C, H, W order
   int features = 0;
   bool bias = true;
+  Init init = Init::usual;  ///< usual or zero
+  Rates rates = {};
 };
 struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   double epsilon = 1e-5;
   double momentum = 0.1;  ///< running = (1 - momentum) * running + momentum * batch (variance unbiased)
+  Rates rates = {};
 };
 struct Relu {};
 struct Gelu {};  ///< exact: x * Phi(x)
@@ -77,7 +99,9 @@ struct Parameter {
   std::string name;                 ///< "layer1.0.conv1.weight"
   std::vector<std::int64_t> shape;  ///< [out, in, kh, kw]
   Role role = Role::weight;
-  int node = 0;  ///< index of the op that owns it
+  int node = 0;     ///< index of the op that owns it
+  double rate = 1;  ///< factor of the learning rate, see Rates
+  [[nodiscard]] bool is_frozen() const { return rate == 0; }
   [[nodiscard]] std::int64_t elements() const;
 };
 
@@ -101,7 +125,7 @@ struct Graph {
   [[nodiscard]] const Shape& input_shape() const { return nodes.front().shape; }
   [[nodiscard]] int classes() const { return nodes[static_cast<std::size_t>(logits())].shape.channels; }
   [[nodiscard]] int logits() const { return nodes.back().inputs.front(); }
-  /// Elements of all trainable parameters: the figure that models are known by.
+  /// Elements of all trainable parameters that are not frozen: the figure that models are known by.
   [[nodiscard]] std::int64_t trainable_elements() const;
   /// Floating-point operations of one trained sample (forward + both backwards, convolutions and dense
   /// layers; a multiply-add is 2) and of one evaluated sample.

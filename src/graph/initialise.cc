@@ -22,6 +22,28 @@ std::int64_t fan_in(const Graph& graph, const Node& owner) {
   return weight.elements() / weight.shape.front();
 }
 
+Init init_of(const Node& node) {
+  if (const auto* conv = node.as<Conv2d>()) return conv->init;
+  return node.as<Dense>()->init;
+}
+
+void draw_uniformly(std::span<float> part, std::int64_t fan_in, base::Rng& rng) {
+  const auto bound = static_cast<float>(1 / std::sqrt(static_cast<double>(fan_in)));
+  std::ranges::generate(part, [&] { return bound * (2 * rng.uniform() - 1); });
+}
+
+/// weight [K, C, R, R]: filter i becomes a one in the middle of channel i, as far as there are both.
+void pass_on(const Parameter& parameter, std::span<float> weight) {
+  const auto filters = static_cast<std::size_t>(parameter.shape[0]);
+  const auto channels = static_cast<std::size_t>(parameter.shape[1]);
+  const auto kernel = static_cast<std::size_t>(parameter.shape[2]);
+  const std::size_t taps = kernel * kernel, middle = kernel / 2 * kernel + kernel / 2;
+  for (std::size_t i = 0; i < std::min(filters, channels); ++i) {
+    std::ranges::fill(weight.subspan(i * channels * taps, channels * taps), 0.0f);
+    weight[i * channels * taps + i * taps + middle] = 1;
+  }
+}
+
 }  // namespace
 
 void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, std::span<float> weights) {
@@ -37,19 +59,20 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
     base::Rng rng(seed, base::Purpose::weight, static_cast<std::uint64_t>(slot.parameter));
     switch (parameter.role) {
       case Role::weight:
+        if (init_of(owner) == Init::zero) break;
         if (const auto* conv = owner.as<Conv2d>();
             conv && feeds_norm[static_cast<std::size_t>(parameter.node)]) {
           const double fan_out = static_cast<double>(conv->channels) * conv->kernel * conv->kernel;
           const auto deviation = static_cast<float>(std::sqrt(2 / fan_out));
           std::ranges::generate(part, [&] { return deviation * rng.normal(); });
-          break;
+        } else {
+          draw_uniformly(part, fan_in(graph, owner), rng);
         }
-        [[fallthrough]];
-      case Role::bias: {
-        const auto bound = static_cast<float>(1 / std::sqrt(static_cast<double>(fan_in(graph, owner))));
-        std::ranges::generate(part, [&] { return bound * (2 * rng.uniform() - 1); });
+        if (init_of(owner) == Init::dirac) pass_on(parameter, part);
         break;
-      }
+      case Role::bias:
+        draw_uniformly(part, fan_in(graph, owner), rng);
+        break;
       case Role::norm_weight:
       case Role::running_var:
         std::ranges::fill(part, 1.0f);

@@ -58,6 +58,10 @@ class LayerTable {
     return get<bool>(key, "true or false").value_or(otherwise);
   }
   [[nodiscard]] const toml::table& table() const { return table_; }
+  /// "<file>:<line of the key>: <sentence>".
+  [[noreturn]] void fail(std::string_view key, const std::string& sentence) const {
+    fail_at(source_, *table_.get(key), sentence);
+  }
 
  private:
   template <typename T>
@@ -86,6 +90,22 @@ struct LayerKind {
   std::function<Attributes(const LayerTable&)> attributes;
 };
 
+Init init_of(const LayerTable& layer) {
+  static const std::map<std::string, Init> kInits = {
+      {"usual", Init::usual}, {"zero", Init::zero}, {"dirac", Init::dirac}, {"whiten", Init::whiten}};
+  const auto name = layer.text("init");
+  if (!name) return Init::usual;
+  if (const auto found = kInits.find(*name); found != kInits.end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [key, value] : kInits) known.push_back(key);
+  layer.fail("init", fmt::format("init '{}' is not known{}", *name, suggestion(*name, known)));
+}
+
+Rates rates_of(const LayerTable& layer) {
+  return {.weight = layer.number("weight_rate", Rates{}.weight),
+          .bias = layer.number("bias_rate", Rates{}.bias)};
+}
+
 template <typename Pool>
 Attributes pool(const LayerTable& layer) {
   const int kernel = layer.integer("kernel", Pool{}.kernel);
@@ -96,24 +116,30 @@ Attributes pool(const LayerTable& layer) {
 std::vector<LayerKind> layer_kinds() {
   return {
       {"conv2d",
-       {"channels", "kernel", "stride", "padding", "bias"},
+       {"channels", "kernel", "stride", "padding", "bias", "init", "weight_rate", "bias_rate"},
        [](const LayerTable& layer) -> Attributes {
          return Conv2d{.channels = layer.count("channels"),
                        .kernel = layer.integer("kernel", Conv2d{}.kernel),
                        .stride = layer.integer("stride", Conv2d{}.stride),
                        .padding = layer.integer("padding", Conv2d{}.padding),
-                       .bias = layer.flag("bias", Conv2d{}.bias)};
+                       .bias = layer.flag("bias", Conv2d{}.bias),
+                       .init = init_of(layer),
+                       .rates = rates_of(layer)};
        }},
       {"dense",
-       {"features", "bias"},
+       {"features", "bias", "init", "weight_rate", "bias_rate"},
        [](const LayerTable& layer) -> Attributes {
-         return Dense{.features = layer.count("features"), .bias = layer.flag("bias", Dense{}.bias)};
+         return Dense{.features = layer.count("features"),
+                      .bias = layer.flag("bias", Dense{}.bias),
+                      .init = init_of(layer),
+                      .rates = rates_of(layer)};
        }},
       {"batch_norm",
-       {"epsilon", "momentum"},
+       {"epsilon", "momentum", "weight_rate", "bias_rate"},
        [](const LayerTable& layer) -> Attributes {
          return BatchNorm{.epsilon = layer.number("epsilon", BatchNorm{}.epsilon),
-                          .momentum = layer.number("momentum", BatchNorm{}.momentum)};
+                          .momentum = layer.number("momentum", BatchNorm{}.momentum),
+                          .rates = rates_of(layer)};
        }},
       {"relu", {}, [](const LayerTable&) -> Attributes { return Relu{}; }},
       {"gelu", {}, [](const LayerTable&) -> Attributes { return Gelu{}; }},

@@ -36,6 +36,8 @@ std::string state_name(const std::string& array, const std::string& parameter) {
   return "optimizer." + array + "." + parameter;
 }
 
+std::string slow_name(const std::string& parameter) { return "lookahead." + parameter; }
+
 /// PyTorch's module path of a running mean: "bn1.running_mean" -> "bn1.num_batches_tracked".
 std::string batches_name(const std::string& running_mean) {
   return running_mean.substr(0, running_mean.rfind('.') + 1) + "num_batches_tracked";
@@ -82,8 +84,9 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& directory, st
   return directory / fmt::format("{}{:08}{}", kPrefix, update, kSuffix);
 }
 
-void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine, const Options& options,
-                      const Resolved& resolved, const Counters& counters) {
+void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
+                      std::span<float> slow_weights, const Options& options, const Resolved& resolved,
+                      const Counters& counters) {
   const auto& graph = engine.graph();
   const auto& layout = engine.layout();
   std::vector<Tensor> tensors;
@@ -110,6 +113,10 @@ void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
           part_of(engine.optimizer_state(static_cast<int>(array)), slot));
     }
   }
+  for (std::size_t i = 0; i < graph.parameters.size() && !slow_weights.empty(); ++i) {
+    const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
+    add(slow_name(graph.parameters[i].name), graph.parameters[i], part_of(slow_weights, slot));
+  }
   write_safetensors(path, tensors,
                     {{"format", kFormat},
                      {"model", graph.name},
@@ -123,7 +130,8 @@ void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
                      {"seed", std::to_string(options.seed)}});
 }
 
-void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, const Options& options) {
+void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, std::span<float> slow_weights,
+                     const Options& options) {
   const SafetensorsFile file(path);
   require_own_format(file);
   const auto& graph = engine.graph();
@@ -133,6 +141,8 @@ void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, 
     const auto& parameter = graph.parameters[i];
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
     file.copy_f32(parameter.name, parameter.shape, part_of(engine.weights(), slot));
+    if (!slow_weights.empty())
+      file.copy_f32(slow_name(parameter.name), parameter.shape, part_of(slow_weights, slot));
     if (!graph::is_trainable(parameter.role)) continue;
     for (std::size_t array = 0; array < arrays.size(); ++array)
       file.copy_f32(state_name(arrays[array], parameter.name), parameter.shape,

@@ -3,11 +3,13 @@
 /// Checkpoints: weights, optimizer state and counters in one safetensors file (docs/formats.md).
 ///
 /// Tensors have PyTorch's names and shapes, `num_batches_tracked` of every batch norm included; optimizer
-/// state is `optimizer.<array>.<parameter>`. Nothing in the file depends on the number of workers, the time
-/// or the machine: with --shard two runs of different width leave the same bytes.
+/// state is `optimizer.<array>.<parameter>`, Lookahead's slow weights are `lookahead.<parameter>`. Nothing in
+/// the file depends on the number of workers, the time or the machine: with --shard two runs of different
+/// width leave the same bytes.
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,14 +30,17 @@ struct Counters {
 [[nodiscard]] std::filesystem::path checkpoint_path(const std::filesystem::path& directory,
                                                     std::int64_t update);
 
-/// Writes whole or not at all.
+/// Writes whole or not at all. `slow_weights`: Lookahead's, or empty.
 /// Errors   Error(data) naming the file and the reason
-void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine, const Options& options,
-                      const Resolved& resolved, const Counters& counters);
+void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
+                      std::span<float> slow_weights, const Options& options, const Resolved& resolved,
+                      const Counters& counters);
 
-/// Fills the engine's weights and optimizer state; calls weights_changed().
-/// Errors   Error(data) when the file is of another model or optimizer: which tensor, what was expected
-void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, const Options& options);
+/// Fills the engine's weights and optimizer state, and `slow_weights` where they are not empty; calls
+/// weights_changed(). Errors   Error(data) when the file is of another model or optimizer: which tensor, what
+/// was expected
+void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, std::span<float> slow_weights,
+                     const Options& options);
 
 /// Where a resumed run goes on.
 struct ResumePoint {

@@ -12,17 +12,17 @@ double hit_rate(const engine::LossSums& sums) {
 
 }  // namespace
 
-data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int rank,
+data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int views, int rank,
                                            int world) {
   const auto part = data::evaluation_part(test_samples, rank, world);
-  return {.begin = part.begin, .end = part.end, .batch = batch, .threads = 0};
+  return {.begin = part.begin, .end = part.end, .batch = batch / views, .views = views, .threads = 0};
 }
 
-engine::LossSums evaluate(data::EvaluationBatches& batches, engine::Engine& engine,
+engine::LossSums evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
                           comm::Communicator& communicator) {
   engine::LossSums sums;
   while (const auto* batch = batches.next())
-    sums += engine.evaluate(batch->images, batch->labels, static_cast<int>(batch->count()));
+    sums += engine.evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views);
   return reduce_sums(sums, communicator);
 }
 
@@ -39,12 +39,12 @@ engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& 
 engine::LossSums Evaluator::evaluate_on(const data::Dataset& set,
                                         std::optional<data::EvaluationBatches>& batches) {
   if (!batches) {
-    auto options = evaluation_options(set.size(), job_.resolved.engine_batch, communicator_.rank(),
-                                      communicator_.size());
+    auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
+                                      communicator_.rank(), communicator_.size());
     options.crew = &job_.crew;
     batches.emplace(set, augment_, options);
   }
-  return train::evaluate(*batches, engine_, communicator_);
+  return train::evaluate(*batches, job_.options.test_views, engine_, communicator_);
 }
 
 void Evaluator::evaluate(measure::EpochRecord& epoch) {

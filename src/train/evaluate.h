@@ -13,14 +13,14 @@
 
 namespace paceline::train {
 
-/// The loader options of `rank`'s part of the test set. It brings no threads: those of the training loaders
-/// have nothing else to do meanwhile.
+/// The loader options of `rank`'s part of the test set, for an engine that takes `batch` images. It brings no
+/// threads: those of the training loaders have nothing else to do meanwhile.
 [[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
-                                                         int rank, int world);
+                                                         int views, int rank, int world);
 
 /// One pass over `batches` (this rank's part of the test set) with the engine's weights; sums and counts are
 /// added over ranks. Collective; the same figures on every rank.
-[[nodiscard]] engine::LossSums evaluate(data::EvaluationBatches& batches, engine::Engine& engine,
+[[nodiscard]] engine::LossSums evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
                                         comm::Communicator& communicator);
 
 /// Adds local sums over all ranks. Collective.

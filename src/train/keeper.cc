@@ -42,7 +42,7 @@ void Keeper::keep(const std::vector<measure::EpochRecord>& epochs, const Counter
 void Keeper::checkpoint(const Counters& counters) {
   if (job_.options.out.empty() || !job_.options.save_checkpoints) return;
   const auto path = checkpoint_path(job_.options.out, counters.update);
-  write_checkpoint(path, engine_, job_.options, job_.resolved, counters);
+  write_checkpoint(path, engine_, lookahead_.slow(), job_.options, job_.resolved, counters);
   last_ = path.string();
   own_.push_back(path);
   if (own_.size() <= kKeptCheckpoints) return;

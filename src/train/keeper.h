@@ -12,14 +12,16 @@
 #include "measure/record.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
+#include "train/lookahead.h"
 
 namespace paceline::train {
 
 /// Threads  one, the worker's own; while it writes, a thread of its own writes
 class Keeper {
  public:
-  Keeper(const Job& job, comm::Communicator& communicator, engine::Engine& engine, measure::Ledger& ledger)
-      : job_(job), communicator_(communicator), engine_(engine), ledger_(ledger) {}
+  Keeper(const Job& job, comm::Communicator& communicator, engine::Engine& engine, Lookahead& lookahead,
+         measure::Ledger& ledger)
+      : job_(job), communicator_(communicator), engine_(engine), lookahead_(lookahead), ledger_(ledger) {}
 
   /// Rank 0's run goes on from this checkpoint: it is the last one now, and may be removed when it is old.
   void resumed_from(const std::filesystem::path& path);
@@ -37,6 +39,7 @@ class Keeper {
   const Job& job_;
   comm::Communicator& communicator_;
   engine::Engine& engine_;
+  Lookahead& lookahead_;
   measure::Ledger& ledger_;
   std::string last_;
   /// What this run wrote, and what it went on from in the same directory, oldest first: what it may remove.

@@ -40,8 +40,8 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
     plan.lines.push_back(
         {purpose, resolved.local_workers *
                       data::EvaluationBatches::planned_bytes(
-                          set->format(),
-                          evaluation_options(set->size(), resolved.engine_batch, 0, resolved.workers))});
+                          set->format(), evaluation_options(set->size(), resolved.engine_batch,
+                                                            options.test_views, 0, resolved.workers))});
   };
   add_evaluation("test loader", source.test.get());
   add_evaluation("validation loader", source.validation.get());
@@ -49,6 +49,8 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   if (shard_arrays > 0)
     plan.lines.push_back({"partial sums of shards",
                           resolved.local_workers * shard_arrays * 4 * graph::flat_layout(graph).elements});
+  if (options.lookahead.steps > 0)
+    plan.lines.push_back({"slow weights", resolved.local_workers * 4 * graph::flat_layout(graph).elements});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source)});
   return plan;

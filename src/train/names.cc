@@ -29,6 +29,20 @@ constexpr std::array kLrScalings{
     std::pair{LrScaling::linear, std::string_view("linear")},
     std::pair{LrScaling::sqrt, std::string_view("sqrt")},
 };
+constexpr std::array kCropFills{
+    std::pair{data::CropFill::black, std::string_view("black")},
+    std::pair{data::CropFill::reflect, std::string_view("reflect")},
+};
+constexpr std::array kFlips{
+    std::pair{data::Flip::none, std::string_view("none")},
+    std::pair{data::Flip::random, std::string_view("random")},
+    std::pair{data::Flip::alternating, std::string_view("alternating")},
+};
+constexpr std::array kViews{
+    std::pair{1, std::string_view("none")},
+    std::pair{2, std::string_view("flip")},
+    std::pair{6, std::string_view("flip-shift")},
+};
 
 template <typename Table, typename Value>
 std::string_view name_in(const Table& table, Value value) {
@@ -57,6 +71,10 @@ std::string_view name(UpdateKind kind) { return name_in(kUpdateKinds, kind); }
 std::string_view name(ScheduleKind kind) { return name_in(kScheduleKinds, kind); }
 std::string_view name(LrScaling scaling) { return name_in(kLrScalings, scaling); }
 
+std::string_view name(data::CropFill fill) { return name_in(kCropFills, fill); }
+std::string_view name(data::Flip flip) { return name_in(kFlips, flip); }
+std::string_view name_of_views(int views) { return name_in(kViews, views); }
+
 std::string name(engine::BatchNormMode mode, int ghost_size) {
   switch (mode) {
     case engine::BatchNormMode::local:
@@ -72,10 +90,16 @@ std::string name(engine::BatchNormMode mode, int ghost_size) {
 std::optional<UpdateKind> update_kind(std::string_view name) { return value_in(kUpdateKinds, name); }
 std::optional<ScheduleKind> schedule_kind(std::string_view name) { return value_in(kScheduleKinds, name); }
 std::optional<LrScaling> lr_scaling(std::string_view name) { return value_in(kLrScalings, name); }
+std::optional<data::CropFill> crop_fill(std::string_view name) { return value_in(kCropFills, name); }
+std::optional<data::Flip> flip(std::string_view name) { return value_in(kFlips, name); }
+std::optional<int> views_of_name(std::string_view name) { return value_in(kViews, name); }
 
 std::vector<std::string> update_kind_names() { return names_in(kUpdateKinds); }
 std::vector<std::string> schedule_kind_names() { return names_in(kScheduleKinds); }
 std::vector<std::string> lr_scaling_names() { return names_in(kLrScalings); }
+std::vector<std::string> crop_fill_names() { return names_in(kCropFills); }
+std::vector<std::string> flip_names() { return names_in(kFlips); }
+std::vector<std::string> views_names() { return names_in(kViews); }
 
 std::vector<std::string> state_names(const engine::UpdateRule& rule) {
   switch (rule.kind) {

@@ -15,6 +15,9 @@ namespace paceline::train {
 [[nodiscard]] std::string_view name(engine::UpdateKind kind);  ///< "sgd", "adam", ...
 [[nodiscard]] std::string_view name(ScheduleKind kind);        ///< "constant", "step", "cosine", "one-cycle"
 [[nodiscard]] std::string_view name(LrScaling scaling);        ///< "none", "linear", "sqrt"
+[[nodiscard]] std::string_view name(data::CropFill fill);      ///< "black", "reflect"
+[[nodiscard]] std::string_view name(data::Flip flip);          ///< "none", "random", "alternating"
+[[nodiscard]] std::string_view name_of_views(int views);       ///< 1, 2, 6: "none", "flip", "flip-shift"
 /// "local", "sync", "ghost:16"
 [[nodiscard]] std::string name(engine::BatchNormMode mode, int ghost_size);
 
@@ -22,10 +25,16 @@ namespace paceline::train {
 [[nodiscard]] std::optional<engine::UpdateKind> update_kind(std::string_view name);
 [[nodiscard]] std::optional<ScheduleKind> schedule_kind(std::string_view name);
 [[nodiscard]] std::optional<LrScaling> lr_scaling(std::string_view name);
+[[nodiscard]] std::optional<data::CropFill> crop_fill(std::string_view name);
+[[nodiscard]] std::optional<data::Flip> flip(std::string_view name);
+[[nodiscard]] std::optional<int> views_of_name(std::string_view name);
 
 [[nodiscard]] std::vector<std::string> update_kind_names();
 [[nodiscard]] std::vector<std::string> schedule_kind_names();
 [[nodiscard]] std::vector<std::string> lr_scaling_names();
+[[nodiscard]] std::vector<std::string> crop_fill_names();
+[[nodiscard]] std::vector<std::string> flip_names();
+[[nodiscard]] std::vector<std::string> views_names();
 
 /// What each array of optimizer state is called in checkpoints: PyTorch's names ("momentum_buffer",
 /// "exp_avg", ...).

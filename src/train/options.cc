@@ -47,6 +47,10 @@ std::map<std::string, std::string> settings(const Options& options) {
   // Numbers that only some choices read: absent where nothing reads them.
   if (options.validation_split > 0)
     result["validation-split"] = fmt::format("{:g}", options.validation_split);
+  if (options.crop_padding) result["crop-padding"] = std::to_string(*options.crop_padding);
+  if (options.crop_fill != data::CropFill::black) result["crop-fill"] = name(options.crop_fill);
+  if (options.flip) result["flip"] = name(*options.flip);
+  if (options.test_views != 1) result["test-time-augmentation"] = name_of_views(options.test_views);
   if (options.skip_bad_images) result["bad-images"] = "skip";
   if (rule.kind == engine::UpdateKind::adam || rule.kind == engine::UpdateKind::adamw) {
     result["beta1"] = fmt::format("{:g}", rule.beta1);
@@ -67,6 +71,11 @@ std::map<std::string, std::string> settings(const Options& options) {
   if (schedule.kind == ScheduleKind::one_cycle) {
     result["one-cycle-peak"] = fmt::format("{:g}", schedule.one_cycle_peak);
     result["one-cycle-start"] = fmt::format("{:g}", schedule.one_cycle_start);
+  }
+  if (options.lookahead.steps > 0) {
+    result["lookahead"] = std::to_string(options.lookahead.steps);
+    result["lookahead-keep"] = fmt::format("{:g}", options.lookahead.keep);
+    result["lookahead-power"] = fmt::format("{:g}", options.lookahead.power);
   }
   if (options.gradients_as_bf16) result["gradients-as"] = "bf16";
   if (!options.shared_memory) result["shared-memory"] = "false";

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "data/dataset.h"
 #include "engine/engine.h"
 
 namespace paceline::train {
@@ -24,6 +26,13 @@ struct ScheduleOptions {
   double final_factor = 0;        ///< cosine, one-cycle: the last lr as a part of the peak
   double one_cycle_peak = 0.3;    ///< one-cycle: part of the training at which the peak stands
   double one_cycle_start = 0.04;  ///< one-cycle: the first lr as a part of the peak
+};
+
+/// Slow weights that follow the trained ones; see lookahead.h.
+struct LookaheadOptions {
+  std::int64_t steps = 0;  ///< updates between two looks; 0: none
+  double keep = 0.5;       ///< part of the slow weights that stays
+  double power = 0;        ///< > 0: that part grows with this power of the training's progress
 };
 
 struct Options {
@@ -65,10 +74,15 @@ struct Options {
   LrScaling scale_lr = LrScaling::none;
   std::int64_t lr_batch = 0;  ///< the global batch that lr belongs to; 0: 128
   ScheduleOptions schedule;
+  LookaheadOptions lookahead;
   engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
   int ghost_size = 0;
   double label_smoothing = 0;
-  bool augment = true;  ///< the data set's usual crop and flip
+  bool augment = true;  ///< random crop and flip: the data set's usual ones, or what these say
+  std::optional<int> crop_padding;
+  data::CropFill crop_fill = data::CropFill::black;
+  std::optional<data::Flip> flip;
+  int test_views = 1;  ///< forms of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // How the data is opened.
   double validation_split = 0;   ///< > 0: this part of every class is held back from training and evaluated

@@ -169,6 +169,12 @@ Resolved resolve(const Options& options, const Circumstances& circumstances) {
     fail(ErrorKind::usage, "--bn ghost:{} does not divide the {} {}; choose a size that divides it",
          options.ghost_size, options.shard > 0 ? "shard of" : "local batch", run.engine_batch);
   resolve_length(options, circumstances.train_samples, run);
+  if (options.window_steps == 0 && options.evaluate_every > 0 && run.engine_batch < options.test_views)
+    fail(ErrorKind::usage,
+         "--test-time-augmentation shows each test image in {} forms at once, and {} is only {}; use a "
+         "larger one, or "
+         "none",
+         options.test_views, options.shard > 0 ? "the shard" : "the local batch", run.engine_batch);
   run.precision = resolve_precision(options, circumstances.has_bf16_units);
   run.rate = scaled_rate(options, run.global_batch);
   return run;

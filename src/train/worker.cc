@@ -12,15 +12,16 @@
 #include "data/augment.h"
 #include "data/loader.h"
 #include "data/sampler.h"
-#include "graph/initialise.h"
 #include "measure/processor_time.h"
 #include "train/bucket_size.h"
 #include "train/ceiling.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/exposure.h"
+#include "train/first_weights.h"
 #include "train/gather.h"
 #include "train/keeper.h"
+#include "train/lookahead.h"
 #include "train/step.h"
 #include "train/timeline.h"
 
@@ -38,18 +39,21 @@ double without_sign(double value) {
 }
 
 data::AugmentOptions augment_options(const Job& job) {
-  return {.crop_padding = job.options.augment ? job.source.crop_padding : 0,
-          .flip = job.options.augment && job.source.flip,
+  const auto& options = job.options;
+  return {.crop_padding = options.augment ? options.crop_padding.value_or(job.source.crop_padding) : 0,
+          .flip = options.augment ? options.flip.value_or(job.source.flip) : data::Flip::none,
           .mean = job.source.mean,
           .stddev = job.source.stddev,
-          .seed = job.options.seed,
-          .crop_area = job.options.augment ? job.source.crop_area : 0,
-          .jitter = job.options.augment ? job.source.jitter : 0};
+          .seed = options.seed,
+          .crop_area = options.augment ? job.source.crop_area : 0,
+          .jitter = options.augment ? job.source.jitter : 0,
+          .crop_fill = options.crop_fill};
 }
 
 class Worker {
  public:
-  Worker(const Job& job, comm::Communicator& communicator) : job_(job), communicator_(communicator) {}
+  Worker(const Job& job, comm::Communicator& communicator)
+      : job_(job), communicator_(communicator), lookahead_(job.options.lookahead) {}
 
   WorkerResult run() {
     bind();
@@ -105,7 +109,7 @@ class Worker {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     }
     engine_ = job_.backend.compile(job_.graph, options);
-    keeper_.emplace(job_, communicator_, *engine_, ledger_);
+    keeper_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
   }
 
   /// Statistics of a synchronised batch norm: nothing else can be done meanwhile, so all of it is exposed.
@@ -122,13 +126,14 @@ class Worker {
   /// First weights, or those of a checkpoint: read by rank 0, the same bytes for all.
   void restore() {
     if (job_.options.resume.empty()) {
-      graph::initialise(job_.graph, engine_->layout(), job_.options.seed, engine_->weights());
-      engine_->weights_changed();
+      first_weights(job_, communicator_, *engine_);
+      lookahead_.begin(engine_->weights());
       return;
     }
+    lookahead_.begin(engine_->weights());  // takes its memory
     if (is_root()) {
       const auto& path = job_.resume->path;
-      read_checkpoint(path, *engine_, job_.options);
+      read_checkpoint(path, *engine_, lookahead_.slow(), job_.options);
       counters_ = job_.resume->counters;
       keeper_->resumed_from(path);
       result_.notes.push_back("resumed from " + path.filename().string() + " at update " +
@@ -138,6 +143,7 @@ class Worker {
     communicator_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
     for (int slot = 0; slot < engine::state_slots(job_.options.rule); ++slot)
       communicator_.broadcast(std::as_writable_bytes(engine_->optimizer_state(slot)), 0);
+    if (!lookahead_.slow().empty()) communicator_.broadcast(std::as_writable_bytes(lookahead_.slow()), 0);
     engine_->weights_changed();
   }
 
@@ -250,6 +256,7 @@ class Worker {
     if (is_root() && !result_.first_step_s) result_.first_step_s = base::seconds_since(job_.started);
     const double lr = learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     const StepResult outcome = stepper_->run(batch, update, lr, is_long_enough(update));
+    look_ahead(update + 1);
     if (outcome.not_finite)
       fail_not_finite(update + 1, lr,
                       fmt::format("the loss is no longer finite ({} on rank {})",
@@ -270,6 +277,11 @@ class Worker {
                          static_cast<double>(job_.resolved.global_batch) / seconds);
     enough_ = outcome.enough;
     return outcome.stop;
+  }
+
+  void look_ahead(std::int64_t updates_done) {
+    const InPhase following(ledger_, Phase::update);
+    if (lookahead_.follow(updates_done, length().updates, engine_->weights())) engine_->weights_changed();
   }
 
   /// The window is open, has the fewest steps of which a median means something, and its time is over.
@@ -354,6 +366,7 @@ class Worker {
   CollectiveLog statistics_log_;  ///< synchronised batch norm
   Timeline timeline_;             ///< --timeline
   std::unique_ptr<engine::Engine> engine_;
+  Lookahead lookahead_;
   std::optional<data::Augment> augment_;
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;

@@ -24,7 +24,7 @@ std::vector<std::uint8_t> numbered_pixels(const ImageFormat& format) {
 AugmentOptions bytes_as_they_are(int padding, bool flip, int channels = 3) {
   const auto count = static_cast<std::size_t>(channels);
   return {.crop_padding = padding,
-          .flip = flip,
+          .flip = flip ? Flip::random : Flip::none,
           .mean = std::vector<float>(count, 0.0f),
           .stddev = std::vector<float>(count, 1.0f / 255.0f)};
 }
@@ -32,8 +32,16 @@ AugmentOptions bytes_as_they_are(int padding, bool flip, int channels = 3) {
 struct View {
   int shift_y, shift_x;
   bool mirrored;
+  bool reflects = false;
   auto operator<=>(const View&) const = default;
 };
+
+/// 3 2 1 [0 1 2 3] 2 1 0: PyTorch's mode="reflect".
+int reflected(int i, int size) {
+  const int period = 2 * size - 2;
+  const int at = ((i % period) + period) % period;
+  return at < size ? at : period - at;
+}
 
 std::vector<int> seen_through(const View& view, const std::vector<std::uint8_t>& pixels,
                               const ImageFormat& format) {
@@ -42,7 +50,8 @@ std::vector<int> seen_through(const View& view, const std::vector<std::uint8_t>&
     for (int x = 0; x < format.width; ++x)
       for (int c = 0; c < format.channels; ++c) {
         const int column = view.mirrored ? format.width - 1 - x : x;
-        const int src_y = y + view.shift_y, src_x = column + view.shift_x;
+        int src_y = y + view.shift_y, src_x = column + view.shift_x;
+        if (view.reflects) src_y = reflected(src_y, format.height), src_x = reflected(src_x, format.width);
         const bool inside = src_y >= 0 && src_y < format.height && src_x >= 0 && src_x < format.width;
         seen.push_back(
             inside ? pixels[static_cast<std::size_t>((src_y * format.width + src_x) * format.channels + c)]
@@ -75,7 +84,7 @@ TEST(Augment, TrainsOnTheSameAsItEvaluatesWithoutCropAndFlip) {
   const Augment augment(kFormat, bytes_as_they_are(0, false));
   const auto pixels = numbered_pixels(kFormat);
   std::vector<float> trained(pixels.size()), evaluated(pixels.size());
-  augment.train(pixels, 3, 14, trained);
+  augment.train(pixels, 0, 3, 14, trained);
   augment.evaluate(pixels, evaluated);
   EXPECT_EQ(trained, evaluated);
 }
@@ -83,33 +92,73 @@ TEST(Augment, TrainsOnTheSameAsItEvaluatesWithoutCropAndFlip) {
 // Every result is one of the views that crop and flip allow, each view comes, and about equally often.
 // Padding as wide as the image too: then a crop may see nothing but padding.
 TEST(Augment, GivesEveryCropAndFlipWithEqualChanceAndNothingElse) {
-  for (const int channels : {1, 2, 3})
-    for (const bool flip : {false, true})
-      for (const int padding : {0, 1, 6}) {
-        const ImageFormat format{.height = 6, .width = 5, .channels = channels};
-        const Augment augment(format, bytes_as_they_are(padding, flip, channels));
-        const auto pixels = numbered_pixels(format);
-        std::map<std::vector<int>, double> chance;
-        const double views = (2 * padding + 1) * (2 * padding + 1) * (flip ? 2 : 1);
-        for (int y = -padding; y <= padding; ++y)
-          for (int x = -padding; x <= padding; ++x)
-            for (const bool mirrored : {false, true})
-              if (!mirrored || flip) chance[seen_through({y, x, mirrored}, pixels, format)] += 1 / views;
-        std::map<std::vector<int>, int> count;
-        std::vector<float> dst(pixels.size());
-        constexpr int kDraws = 20000;
-        for (int position = 0; position < kDraws; ++position) {
-          augment.train(pixels, 0, position, dst);
-          const auto seen = rounded(dst);
-          ASSERT_TRUE(chance.contains(seen)) << "padding " << padding << " position " << position;
-          ++count[seen];
+  for (const bool reflects : {false, true})
+    for (const int channels : {1, 2, 3})
+      for (const bool flip : {false, true})
+        for (const int padding : {0, 1, 4, 6}) {
+          const ImageFormat format{.height = 6, .width = 5, .channels = channels};
+          if (reflects && padding == 6) continue;  // a reflection reaches less than an image far
+          AugmentOptions options = bytes_as_they_are(padding, flip, channels);
+          if (reflects) options.crop_fill = CropFill::reflect;
+          const Augment augment(format, options);
+          const auto pixels = numbered_pixels(format);
+          std::map<std::vector<int>, double> chance;
+          const double views = (2 * padding + 1) * (2 * padding + 1) * (flip ? 2 : 1);
+          for (int y = -padding; y <= padding; ++y)
+            for (int x = -padding; x <= padding; ++x)
+              for (const bool mirrored : {false, true})
+                if (!mirrored || flip)
+                  chance[seen_through({y, x, mirrored, reflects}, pixels, format)] += 1 / views;
+          std::map<std::vector<int>, int> count;
+          std::vector<float> dst(pixels.size());
+          constexpr int kDraws = 20000;
+          for (int position = 0; position < kDraws; ++position) {
+            augment.train(pixels, 7, 0, position, dst);
+            const auto seen = rounded(dst);
+            ASSERT_TRUE(chance.contains(seen)) << "padding " << padding << " position " << position;
+            ++count[seen];
+          }
+          for (const auto& [seen, probability] : chance) {
+            const double expected = kDraws * probability;
+            EXPECT_NEAR(count[seen], expected, 6 * std::sqrt(expected))
+                << "padding " << padding << " flip " << flip;
+          }
         }
-        for (const auto& [seen, probability] : chance) {
-          const double expected = kDraws * probability;
-          EXPECT_NEAR(count[seen], expected, 6 * std::sqrt(expected))
-              << "padding " << padding << " flip " << flip;
-        }
-      }
+}
+
+TEST(Augment, AlternatingFlipsShowEachImageMirroredEveryOtherEpoch) {
+  AugmentOptions options = bytes_as_they_are(0, false);
+  options.flip = Flip::alternating;
+  const Augment augment(kFormat, options);
+  const auto pixels = numbered_pixels(kFormat);
+  const auto is_mirrored = [&](std::int64_t index, std::int64_t epoch, std::int64_t position) {
+    std::vector<float> dst(pixels.size());
+    augment.train(pixels, index, epoch, position, dst);
+    const auto seen = rounded(dst);
+    EXPECT_TRUE(seen == seen_through({0, 0, false}, pixels, kFormat) ||
+                seen == seen_through({0, 0, true}, pixels, kFormat));
+    return seen == seen_through({0, 0, true}, pixels, kFormat);
+  };
+  int first = 0;
+  for (std::int64_t index = 0; index < 1000; ++index) {
+    const bool at_first = is_mirrored(index, 0, 5 * index);
+    first += at_first;
+    for (std::int64_t epoch = 1; epoch < 4; ++epoch)
+      EXPECT_EQ(is_mirrored(index, epoch, index + epoch), at_first != (epoch % 2 == 1));
+  }
+  EXPECT_NEAR(first, 500, 6 * std::sqrt(250.0));
+}
+
+TEST(Augment, EvaluationViewsAreMirroredAndMovedByAPixel) {
+  const Augment augment(kFormat, bytes_as_they_are(2, true));
+  const auto pixels = numbered_pixels(kFormat);
+  const View views[] = {{0, 0, false, true}, {0, 0, true, true},    {1, 1, false, true},
+                        {1, 1, true, true},  {-1, -1, false, true}, {-1, -1, true, true}};
+  for (int view = 0; view < kMostViews; ++view) {
+    std::vector<float> dst(pixels.size());
+    augment.evaluate_view(pixels, view, dst);
+    EXPECT_EQ(rounded(dst), seen_through(views[view], pixels, kFormat)) << view;
+  }
 }
 
 TEST(Augment, IsAFunctionOfSeedEpochAndPosition) {
@@ -117,7 +166,7 @@ TEST(Augment, IsAFunctionOfSeedEpochAndPosition) {
   const auto at = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
     const Augment augment = full_augment(kFormat, seed);
     std::vector<float> dst(pixels.size());
-    augment.train(pixels, epoch, position, dst);
+    augment.train(pixels, 7, epoch, position, dst);
     return dst;
   };
   EXPECT_EQ(at(1, 2, 3), at(1, 2, 3));

@@ -60,6 +60,30 @@ TEST(EvaluationBatches, DoesNotAugment) {
   }
 }
 
+TEST(EvaluationBatches, ShowsEverySampleInAllItsViews) {
+  const NumberedDataset dataset(11);
+  const Augment augment = full_augment(dataset.format());
+  const auto bytes = static_cast<std::size_t>(dataset.format().bytes());
+  for (const int views : {2, 6}) {
+    EvaluationBatches batches(dataset, augment, {.begin = 2, .end = 11, .batch = 4, .views = views});
+    std::vector<std::uint8_t> pixels(bytes);
+    std::vector<float> expected(bytes);
+    std::int64_t sample = 2;
+    while (const EvaluationBatch* batch = batches.next()) {
+      ASSERT_EQ(batch->images.size(), static_cast<std::size_t>(batch->count() * views) * bytes);
+      for (std::size_t at = 0; at < batch->images.size(); at += bytes) {
+        const auto item = static_cast<int>(at / bytes);
+        dataset.read(sample + item / views, pixels);
+        EXPECT_EQ(batch->labels[static_cast<std::size_t>(item / views)], sample + item / views);
+        augment.evaluate_view(pixels, item % views, expected);
+        EXPECT_THAT(batch->images.subspan(at, bytes), testing::ElementsAreArray(expected));
+      }
+      sample += batch->count();
+    }
+    EXPECT_EQ(sample, 11);
+  }
+}
+
 TEST(EvaluationBatches, PreparesTheNextPassAhead) {
   const NumberedDataset dataset(20);
   const Augment augment = full_augment(dataset.format());

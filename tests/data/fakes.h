@@ -41,7 +41,7 @@ inline Augment full_augment(const ImageFormat& format, std::uint64_t seed = 0) {
   const auto channels = static_cast<std::size_t>(format.channels);
   return {format,
           {.crop_padding = 2,
-           .flip = true,
+           .flip = Flip::random,
            .mean = std::vector<float>(channels, 0.4f),
            .stddev = std::vector<float>(channels, 0.25f),
            .seed = seed}};

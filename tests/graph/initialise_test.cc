@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "graph/builder.h"
 #include "graph/zoo.h"
 
 namespace paceline::graph {
@@ -54,6 +55,34 @@ TEST(Initialise, DrawsResnetConvolutionsNormallyByFanOut) {
   EXPECT_NEAR(moments.deviation, expected, 5 * expected / std::sqrt(2 * 73728.0));
   EXPECT_GT(moments.largest, 3.5 * expected);  // a normal has tails
 }
+
+/// One convolution 3 -> `channels` (or a dense layer behind one of 3 -> 3), started as asked.
+std::vector<float> started(Init init, int channels, std::uint64_t seed = 1) {
+  Builder model("one");
+  const int conv = model.conv2d(model.input({3, 8, 8}), "conv",
+                                {.channels = channels, .kernel = 3, .padding = 1, .init = init});
+  model.loss(model.dense(conv, "fc", {.features = 10}), 0);
+  const Graph graph = model.finish();
+  const Layout layout = flat_layout(graph);
+  std::vector<float> weights(static_cast<std::size_t>(layout.elements), -7.0f);
+  initialise(graph, layout, seed, weights);
+  const Slot& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[0])];
+  return {weights.begin() + slot.offset, weights.begin() + slot.offset + slot.elements};
+}
+
+TEST(Initialise, DiracPassesChannelsOnAndDrawsTheOtherFilters) {
+  for (const int channels : {2, 3, 5}) {
+    const auto usual = started(Init::usual, channels), dirac = started(Init::dirac, channels);
+    for (int k = 0; k < channels; ++k)
+      for (int c = 0; c < 3; ++c)
+        for (int tap = 0; tap < 9; ++tap) {
+          const auto at = static_cast<std::size_t>((k * 3 + c) * 9 + tap);
+          EXPECT_EQ(dirac[at], k >= 3 ? usual[at] : k == c && tap == 4 ? 1.0f : 0.0f) << k << c << tap;
+        }
+  }
+}
+
+TEST(Initialise, ZeroIsZero) { EXPECT_EQ(started(Init::zero, 4), std::vector<float>(4 * 27, 0.0f)); }
 
 TEST(Initialise, DrawsPlainLayersUniformlyByFanIn) {
   const Initialised model("mnist-cnn", {1, 28, 28}, 1);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "base/error.h"
@@ -46,6 +47,61 @@ op = "dense"
 name = "fc"
 features = "classes"
 )";
+
+constexpr const char* kRates = R"(
+[[layer]]
+op = "conv2d"
+name = "white"
+channels = 12
+kernel = 2
+bias = true
+init = "whiten"
+weight_rate = 0
+[[layer]]
+op = "batch_norm"
+name = "norm"
+weight_rate = 0
+bias_rate = 64
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+init = "zero"
+weight_rate = 0.5
+)";
+
+TEST(ModelFile, TakesFirstWeightsAndRates) {
+  const Graph graph = parse_model(kRates, "rates.toml", {3, 3, 3}, 5, 0);
+  EXPECT_EQ(graph.nodes[1].as<Conv2d>()->init, Init::whiten);
+  EXPECT_EQ(graph.nodes[3].as<Dense>()->init, Init::zero);
+  std::map<std::string, double> rates;
+  for (const Parameter& parameter : graph.parameters) rates[parameter.name] = parameter.rate;
+  EXPECT_EQ(rates["white.weight"], 0);
+  EXPECT_EQ(rates["white.bias"], 1);
+  EXPECT_EQ(rates["norm.weight"], 0);
+  EXPECT_EQ(rates["norm.bias"], 64);
+  EXPECT_EQ(rates["fc.weight"], 0.5);
+  EXPECT_EQ(graph.trainable_elements(), 12 + 12 + 5 * 48 + 5);  // what is frozen does not count
+}
+
+TEST(ModelFile, RefusesWrongFirstWeightsAndRates) {
+  const auto refusal = [](const std::string& from, const std::string& to) -> std::string {
+    std::string text = kRates;
+    text.replace(text.find(from), from.size(), to);
+    try {
+      (void)parse_model(text, "rates.toml", {3, 3, 3}, 5, 0);
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  EXPECT_THAT(refusal("\"whiten\"", "\"whitened\""),
+              testing::AllOf(StartsWith("rates.toml:8: "), HasSubstr("did you mean 'whiten'?")));
+  EXPECT_THAT(refusal("bias_rate = 64", "bias_rate = -1"), HasSubstr("factors of the learning rate"));
+  EXPECT_THAT(refusal("bias_rate = 64", "rate = 64"), HasSubstr("has no key 'rate'"));
+  EXPECT_THAT(refusal("init = \"zero\"", "init = \"dirac\""), HasSubstr("are for conv2d"));
+  EXPECT_THAT(refusal("channels = 12", "channels = 11"), HasSubstr("an even number of channels, at most 24"));
+}
 
 TEST(ModelFile, BuildsABranchByName) {
   const Graph graph = parse_model(kResidual, "tiny.toml", {3, 9, 9}, 5, 0.1);

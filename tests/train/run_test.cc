@@ -93,6 +93,114 @@ TEST_F(Run, WithShardsAndSharedStatisticsGivesTheSameBitsForAnyNumberOfWorkersAn
     }
 }
 
+/// A whitened, frozen first layer, rates, reflected crops, alternating flips, views: as in cifar10-speedrun.
+Options speedrun(Options options, const std::filesystem::path& directory) {
+  const auto model = directory / "white.toml";
+  base::write_file(model, std::string_view(R"(
+[[layer]]
+op = "conv2d"
+name = "white"
+channels = 24
+kernel = 2
+init = "whiten"
+weight_rate = 0
+[[layer]]
+op = "gelu"
+[[layer]]
+op = "conv2d"
+name = "conv"
+channels = 16
+stride = 3
+init = "dirac"
+[[layer]]
+op = "batch_norm"
+name = "norm"
+weight_rate = 0
+bias_rate = 8
+[[layer]]
+op = "gelu"
+[[layer]]
+op = "max_pool"
+kernel = 3
+[[layer]]
+op = "dense"
+name = "head"
+features = "classes"
+init = "zero"
+)"));
+  options.model = model.string();
+  options.shard = 4;
+  options.threads = 1;
+  options.crop_padding = 2;
+  options.crop_fill = data::CropFill::reflect;
+  options.flip = data::Flip::alternating;
+  options.test_views = 2;
+  return options;
+}
+
+TEST_F(Run, SpeedrunGivesTheSameBitsForAnyNumberOfWorkersAndResumed) {
+  Options options = speedrun(small(), directory_);
+  const std::string one = checkpoint_of(options, "one");
+  const auto loss = train(options).epochs.back().test_loss.value();
+  for (const int workers : {2, 4}) {
+    options.workers = workers;
+    EXPECT_EQ(checkpoint_of(options, std::to_string(workers)), one) << workers << " workers";
+    EXPECT_EQ(train(options).epochs.back().test_loss.value(), loss) << workers << " workers";
+  }
+  options.out = directory_ / "parts";
+  options.steps = 4;
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 10;
+  EXPECT_EQ(checkpoint_of(options, "parts"), one);
+}
+
+// Stopped between two looks: the slow weights are others than the trained ones then, and must come back.
+TEST_F(Run, WithLookaheadResumedGivesTheBitsOfTheUninterruptedRun) {
+  Options options = small();
+  const std::string without = checkpoint_of(options, "without");
+  options.lookahead = {.steps = 3, .keep = 0.7, .power = 1};
+  options.shard = 4;
+  const std::string whole = checkpoint_of(options, "whole");
+  EXPECT_NE(whole, without);
+  options.workers = 2;
+  options.out = directory_ / "parts";
+  std::stop_source stop;
+  Progress progress;
+  progress.step = [&](std::int64_t step, std::int64_t, double, double) {
+    if (step == 4) stop.request_stop();
+  };
+  const auto part = train(options, stop.get_token(), progress);
+  EXPECT_EQ(part.status, "interrupted");
+  EXPECT_NE(part.epochs.back().updates % 3, 0);
+  options.resume = options.out;
+  EXPECT_EQ(checkpoint_of(options, "parts"), whole);
+  EXPECT_THAT(whole, HasSubstr("lookahead.bn1.running_mean"));
+}
+
+TEST_F(Run, EveryAugmentationOptionChangesTheTraining) {
+  const Options plain = small();
+  const std::string usual = checkpoint_of(plain, "usual");
+  const auto with = [&](const std::string& out, const auto& change) {
+    Options options = plain;
+    change(options);
+    return checkpoint_of(options, out);
+  };
+  EXPECT_NE(with("crop", [](Options& o) { o.crop_padding = 1; }), usual);
+  EXPECT_NE(with("fill", [](Options& o) { o.crop_fill = data::CropFill::reflect; }), usual);
+  EXPECT_NE(with("flip", [](Options& o) { o.flip = data::Flip::alternating; }), usual);
+  EXPECT_EQ(with("same", [](Options& o) { o.crop_padding = 4, o.flip = data::Flip::random; }), usual);
+  EXPECT_EQ(with("views", [](Options& o) { o.test_views = 6; }), usual);
+}
+
+TEST_F(Run, RefusesMoreViewsThanTheEngineTakesAtOnce) {
+  Options options = small();
+  options.shard = 4;
+  options.test_views = 6;
+  EXPECT_THAT(refusal(options),
+              HasSubstr("shows each test image in 6 forms at once, and the shard is only 4"));
+}
+
 TEST_F(Run, GivesTheSameBitsForAnyNumberOfThreads) {
   Options options = small();
   options.threads = 1;
@@ -352,9 +460,9 @@ class SlowToKeep final : public engine::Engine {
   void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {
     engine_->update(rule, lr, update);
   }
-  engine::LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels,
-                            int count) override {
-    return engine_->evaluate(images, labels, count);
+  engine::LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+                            int views) override {
+    return engine_->evaluate(images, labels, count, views);
   }
   void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
 

@@ -102,7 +102,7 @@ int data_command(const Settings& settings) {
   fmt::print("usual augmentation       {}{}\n",
              source.crop_padding > 0 ? fmt::format("random crop after padding by {}", source.crop_padding)
                                      : std::string("no crop"),
-             source.flip ? ", horizontal flip" : ", no flip");
+             source.flip != data::Flip::none ? ", horizontal flip" : ", no flip");
   print_classes(source, train, test);
   return 0;
 }

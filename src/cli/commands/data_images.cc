@@ -111,7 +111,7 @@ int describe_images(const data::Source& source, const std::vector<ImagePart>& pa
   const auto reports = inspect_all(source, parts, false);
   for (const auto& note : source.notes) fmt::print("{}\n", note);
   fmt::print("usual augmentation: random crop of {:g} to 1 of the area{}{}\n", source.crop_area,
-             source.flip ? ", horizontal flip" : ", no flip",
+             source.flip != data::Flip::none ? ", horizontal flip" : ", no flip",
              source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : "");
   print_parts(parts, reports);
   print_classes(source, parts, reports);

@@ -118,7 +118,7 @@ Source open_cifar10(const Spec& spec) {
   source.mean = {0.4914f, 0.4822f, 0.4465f};
   source.stddev = {0.2470f, 0.2435f, 0.2616f};
   source.crop_padding = 4;
-  source.flip = true;
+  source.flip = Flip::random;
   return source;
 }
 

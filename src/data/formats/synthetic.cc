@@ -102,7 +102,7 @@ Source open_synthetic(const Spec& spec) {
   source.mean = {0.408f, 0.362f, 0.364f};  // measured over the training images of seed 0; a test holds them
   source.stddev = {0.178f, 0.153f, 0.174f};
   source.crop_padding = 4;
-  source.flip = true;
+  source.flip = Flip::random;
   return source;
 }
 

@@ -80,7 +80,7 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.spec = spec.text;
   source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
   source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
-  source.flip = integer_option(spec, "flip", 1, 0, 1) != 0;
+  source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
 
   Arranged arranged = arrange(spec.text, listing, depth_of(spec), test_part);
   source.class_names = std::move(arranged.class_names);

@@ -83,19 +83,23 @@ class CpuEngine final : public Engine {
     run_.training = true;
     run_.input = input;
     run_.samples = batch;
+    run_.views = 1;
     has_forward_ = true;
     return run_forward();
   }
 
-  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count) override {
-    base::expects(count >= 0 && count <= run_.options.batch && static_cast<int>(labels.size()) >= count &&
-                      static_cast<std::int64_t>(images.size()) >= count * sample_elements(),
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+                    int views) override {
+    base::expects(count >= 0 && views >= 1 && count * views <= run_.options.batch &&
+                      static_cast<int>(labels.size()) >= count &&
+                      static_cast<std::int64_t>(images.size()) >= count * views * sample_elements(),
                   "evaluate gets at most a batch, and its labels");
     if (count == 0) return {};
     if (program_.tuning().poison) poison();
     run_.training = false;
     run_.input = {.images = images, .labels = labels};
-    run_.samples = count;
+    run_.samples = count * views;
+    run_.views = views;
     has_forward_ = false;
     return run_forward();
   }

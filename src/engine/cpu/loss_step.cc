@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "base/dtype.h"
@@ -24,7 +25,7 @@ class LossStep final : public Step {
 
   void forward(Run& run) override {
     run.sums = {};
-    for (int n = 0; n < run.samples; ++n) {
+    for (int n = 0; n < run.samples / run.views; ++n) {
       const std::int32_t label = run.input.labels[static_cast<std::size_t>(n)];
       if (label < 0 || label >= classes_)
         base::fail(
@@ -33,7 +34,7 @@ class LossStep final : public Step {
             "and the model's classes",
             classes_, n, label);
       if (run.training && d_logits_) labels_[static_cast<std::size_t>(n)] = label;
-      read_row(run, n);
+      read_mean(run, n);
       run.sums += loss_of(label);
     }
   }
@@ -66,6 +67,18 @@ class LossStep final : public Step {
       std::transform(values, values + classes_, row_.begin(),
                      [](base::BFloat16 value) { return static_cast<double>(base::to_float(value)); });
     }
+  }
+
+  /// Of all views of a sample.
+  void read_mean(const Run& run, int sample) {
+    read_row(run, sample * run.views);
+    if (run.views == 1) return;
+    std::vector<double> sum = row_;
+    for (int view = 1; view < run.views; ++view) {
+      read_row(run, sample * run.views + view);
+      std::transform(row_.begin(), row_.end(), sum.begin(), sum.begin(), std::plus<>());
+    }
+    std::transform(sum.begin(), sum.end(), row_.begin(), [&](double logit) { return logit / run.views; });
   }
 
   void write_gradient(const Run& run, std::int64_t at, float d) const {

@@ -17,6 +17,7 @@
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/pieces.h"
 #include "engine/cpu/steps.h"
+#include "graph/ops/rules.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -66,12 +67,14 @@ class ProductStep final : public Step {
         batch_(site.options.batch),
         weight_at_(site.parameter(0)),
         bias_at_(site.parameter(1)),
+        weight_elements_(
+            site.graph.parameters[static_cast<std::size_t>(site.op().parameters.front())].elements()),
         direct_(src.storage == Storage::f32 || site.tuning.bf16_products.value_or(false)),
         shape_(product_shape(site, src, dst, direct_)),
         block_(whole_or_shard(site, samples_of_block(site, src, dst))),
         forward_(pieces(site, Direction::forward)) {
     if (d_src_) backward_.emplace(pieces(site, Direction::d_src));
-    if (site.options.training) {
+    if (site.options.training && graph::learns(site.graph, site.node)) {
       gradient_.emplace(pieces(site, Direction::d_weight));
       // In blocks, a section of the batch is several of them.
       sections_ =
@@ -133,6 +136,8 @@ class ProductStep final : public Step {
   }
 
   void backward(Run& run) override {
+    if (!gradient_) clear_gradients(run);
+    if (!gradient_ && !backward_) return;  // frozen, and nothing before it learns
     void* d_dst = merged_gradient(run, dst_);
     if (relu_) {
       const std::byte* dst = run.memory.at(dst_.buffer);
@@ -145,7 +150,7 @@ class ProductStep final : public Step {
       });
     }
     // The longer tasks first, so that the loop ends evenly.
-    const int of_gradient = direct_ ? gradient_->tasks() : sections_;
+    const int of_gradient = !gradient_ ? 0 : direct_ ? gradient_->tasks() : sections_;
     const int of_d_src = !backward_ ? 0 : direct_ ? backward_->tasks() : backward_->count();
     run.pool.run(of_gradient + of_d_src, [&](int task, int thread) {
       if (task < of_gradient) {
@@ -155,7 +160,7 @@ class ProductStep final : public Step {
                 : d_src_block(run, task - of_gradient, thread);
       }
     });
-    join_sections(run);
+    if (gradient_) join_sections(run);
   }
 
   void list_products(std::vector<Product>& products) const override {
@@ -197,6 +202,7 @@ class ProductStep final : public Step {
     std::size_t row = first;
     for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
       if (direction == Direction::d_src && !backward_) continue;
+      if (direction == Direction::d_weight && !gradient_) continue;
       KernelChoice& choice = choices[row++];
       choice.reason.clear();
       for (const Method method : kMethods) {
@@ -415,6 +421,11 @@ class ProductStep final : public Step {
 
   // ---- either way
 
+  void clear_gradients(const Run& run) const {
+    std::fill_n(run.gradients + weight_at_, weight_elements_, 0.0f);
+    if (bias_at_ >= 0) std::fill_n(run.gradients + bias_at_, dst_.shape.channels, 0.0f);
+  }
+
   /// All sections into the first, as a tree, and from there into the flat gradient.
   void join_sections(const Run& run) const {
     if (sections_ > 1)
@@ -436,7 +447,7 @@ class ProductStep final : public Step {
   const bool relu_;
   const BufferId d_src_;
   const int batch_;
-  const std::int64_t weight_at_, bias_at_;
+  const std::int64_t weight_at_, bias_at_, weight_elements_;
   const bool direct_;
   const ProductShape shape_;
   const int block_;                     ///< samples of float copies

@@ -50,6 +50,7 @@ struct Run {
   bool training = false;
   StepInput input = {};
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
+  int views = 1;    ///< so many of them are forms of one sample of the labels
   LossSums sums = {};
 
   [[nodiscard]] const TypedKernels& typed(Storage storage) const {

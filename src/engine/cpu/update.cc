@@ -12,20 +12,22 @@ namespace {
 struct Range {
   std::int64_t begin = 0, end = 0;
   bool decays = false;
+  double rate = 1;
 };
 
 std::vector<Range> ranges_of(const graph::Graph& graph, const graph::Layout& layout, const UpdateRule& rule) {
   std::vector<Range> ranges;
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     const graph::Slot& slot = layout.slots[i];
-    const graph::Role role = graph.parameters[static_cast<std::size_t>(slot.parameter)].role;
-    if (!graph::is_trainable(role)) continue;
+    const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+    if (!graph::is_trainable(parameter.role) || parameter.is_frozen()) continue;
     const std::int64_t end = i + 1 < layout.slots.size() ? layout.slots[i + 1].offset : layout.elements;
-    const bool decays = role == graph::Role::weight || rule.decay_norm_and_bias;
-    if (!ranges.empty() && ranges.back().end == slot.offset && ranges.back().decays == decays) {
+    const bool decays = parameter.role == graph::Role::weight || rule.decay_norm_and_bias;
+    if (!ranges.empty() && ranges.back().end == slot.offset && ranges.back().decays == decays &&
+        ranges.back().rate == parameter.rate) {
       ranges.back().end = end;
     } else {
-      ranges.push_back({slot.offset, end, decays});
+      ranges.push_back({slot.offset, end, decays, parameter.rate});
     }
   }
   return ranges;
@@ -77,21 +79,21 @@ void update_range(const UpdateKernels& kernels, const UpdateRule& rule, const Up
 void update_lars(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
                  base::ThreadPool& pool, const UpdateRule& rule, double lr, const UpdateArrays& arrays) {
   for (const graph::Slot& slot : layout.slots) {
-    const graph::Role role = graph.parameters[static_cast<std::size_t>(slot.parameter)].role;
-    if (!graph::is_trainable(role)) continue;
+    const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+    if (!graph::is_trainable(parameter.role) || parameter.is_frozen()) continue;
+    const double decay = rule.weight_decay / parameter.rate;
     float* w = arrays.weights + slot.offset;
     const float* g = arrays.gradients + slot.offset;
     UpdateNumbers n{.momentum = static_cast<float>(rule.momentum)};
     double local_lr = 1;
-    if (role == graph::Role::weight) {
-      n.weight_decay = static_cast<float>(rule.weight_decay);
+    if (parameter.role == graph::Role::weight) {
+      n.weight_decay = static_cast<float>(decay);
       const double weight = std::sqrt(kernels.update.sum_of_squares(w, slot.elements));
       const double gradient = std::sqrt(kernels.update.sum_of_squares(g, slot.elements));
       // !(x <= 0), so that NaN stays one.
-      if (!(weight <= 0) && !(gradient <= 0))
-        local_lr = rule.trust * weight / (gradient + rule.weight_decay * weight);
+      if (!(weight <= 0) && !(gradient <= 0)) local_lr = rule.trust * weight / (gradient + decay * weight);
     }
-    n.lr = static_cast<float>(lr * local_lr);
+    n.lr = static_cast<float>(lr * parameter.rate * local_lr);
     parallel_parts(pool, slot.elements, kPartElements, [&](int, Part part) {
       kernels.update.lars(n, w + part.begin, g + part.begin, arrays.state[0] + slot.offset + part.begin,
                           part.size());
@@ -123,9 +125,9 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
   if (rule.kind == UpdateKind::lars) {
     update_lars(graph, layout, kernels, pool, rule, lr, arrays);
   } else {
-    UpdateNumbers n = numbers_of(rule, lr, update);
     for (const Range& range : ranges_of(graph, layout, rule)) {
-      n.weight_decay = range.decays ? static_cast<float>(rule.weight_decay) : 0.0f;
+      UpdateNumbers n = numbers_of(rule, lr * range.rate, update);
+      n.weight_decay = range.decays ? static_cast<float>(rule.weight_decay / range.rate) : 0.0f;
       parallel_parts(pool, range.end - range.begin, kPartElements, [&](int, Part part) {
         update_range(kernels.update, rule, n, arrays, range.begin + part.begin, part.size());
       });

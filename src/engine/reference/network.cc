@@ -53,6 +53,21 @@ std::int64_t kept_elements(const graph::Graph& graph, std::size_t node) {
   return node + 1 == graph.nodes.size() ? graph.classes() : graph.nodes[node].shape.elements();
 }
 
+/// [samples.batch * views][classes] to [samples.batch][classes].
+template <typename T>
+std::vector<T> mean_logits(const Site& samples, int views, const T* logits) {
+  const int classes = samples.src.channels;
+  std::vector<T> means;
+  for (int n = 0; n < samples.batch; ++n)
+    for (int k = 0; k < classes; ++k) {
+      double sum = 0;
+      for (int view = 0; view < views; ++view)
+        sum += static_cast<double>(logits[(std::int64_t{1} * n * views + view) * classes + k]);
+      means.push_back(static_cast<T>(sum / views));
+    }
+  return means;
+}
+
 }  // namespace
 
 std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options,
@@ -81,6 +96,7 @@ Network<T>::Network(const graph::Graph& graph, const graph::Layout& layout, cons
       statistics_(graph.nodes.size()) {
   expects(batch_ >= 1, "a batch holds a sample");
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    learns_.push_back(graph::learns(graph, static_cast<int>(i)));
     const auto elements = static_cast<std::size_t>(batch_ * graph.nodes[i].shape.elements());
     values_.emplace_back(static_cast<std::size_t>(batch_ * kept_elements(graph, i)) * sizeof(T));
     if (options.training && i + 1 < graph.nodes.size()) d_values_.emplace_back(elements * sizeof(T));
@@ -94,6 +110,7 @@ LossSums Network<T>::forward(const StepInput& input, std::span<const T> weights)
   expects(static_cast<int>(input.labels.size()) == batch_, "a step has as many labels as the engine's batch");
   pass_ = {.training = true,
            .batch = batch_,
+           .views = 1,
            .weights = weights,
            .gradients = {},
            .labels = {input.labels.begin(), input.labels.end()},
@@ -105,12 +122,13 @@ LossSums Network<T>::forward(const StepInput& input, std::span<const T> weights)
 
 template <typename T>
 LossSums Network<T>::evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                              std::span<const T> weights) {
-  expects(count >= 0 && count <= batch_ && static_cast<int>(labels.size()) >= count,
+                              int views, std::span<const T> weights) {
+  expects(count >= 0 && views >= 1 && count * views <= batch_ && static_cast<int>(labels.size()) >= count,
           "evaluate gets at most a batch, and its labels");
   if (count == 0) return {};
   pass_ = {.training = false,
-           .batch = count,
+           .batch = count * views,
+           .views = views,
            .weights = weights,
            .gradients = {},
            .labels = {labels.begin(), labels.begin() + count},
@@ -267,19 +285,29 @@ void Network<T>::forward_op(const graph::Dropout& op, int i) {
 }
 template <typename T>
 void Network<T>::forward_op(const graph::SoftmaxCrossEntropy& op, int i) {
-  sums_ = softmax_cross_entropy_forward(site(i), op, src(i), pass_.labels, dst(i), &exact_loss_);
+  Site samples = site(i);
+  std::vector<T> means;
+  const T* logits = src(i);
+  if (pass_.views > 1) {
+    samples.batch /= pass_.views;
+    means = mean_logits(samples, pass_.views, logits);
+    logits = means.data();
+  }
+  sums_ = softmax_cross_entropy_forward(samples, op, logits, pass_.labels, dst(i), &exact_loss_);
 }
 
 // ---- backward, op by op: d_src is added to, since several ops may read one value
 
 template <typename T>
 void Network<T>::backward_op(const graph::Conv2d& op, int i) {
-  conv2d_backward_weight(site(i), op, src(i), d_dst(i), d_weight(i, 0), d_weight(i, 1));
+  if (learns_[static_cast<std::size_t>(i)])
+    conv2d_backward_weight(site(i), op, src(i), d_dst(i), d_weight(i, 0), d_weight(i, 1));
   if (T* d = d_src(i)) conv2d_backward_data(site(i), op, d_dst(i), weight(i, 0), d);
 }
 template <typename T>
 void Network<T>::backward_op(const graph::Dense&, int i) {
-  dense_backward_weight(site(i), src(i), d_dst(i), d_weight(i, 0), d_weight(i, 1));
+  if (learns_[static_cast<std::size_t>(i)])
+    dense_backward_weight(site(i), src(i), d_dst(i), d_weight(i, 0), d_weight(i, 1));
   if (T* d = d_src(i)) dense_backward_data(site(i), d_dst(i), weight(i, 0), d);
 }
 template <typename T>

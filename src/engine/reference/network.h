@@ -29,7 +29,7 @@ class Network {
   LossSums forward(const StepInput& input, std::span<const T> weights);
   /// Overwrites `gradients` [layout.elements], padding included, for the last forward.
   void backward(std::span<const T> weights, std::span<T> gradients, const GradientReady& on_ready);
-  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
                     std::span<const T> weights);
   void observe(OpObserver observer) { observer_ = std::move(observer); }
 
@@ -48,6 +48,7 @@ class Network {
   struct PassState {
     bool training = false;
     int batch = 0;
+    int views = 1;  ///< of each label
     std::span<const T> weights;
     std::span<T> gradients;
     std::vector<std::int32_t> labels;
@@ -101,6 +102,7 @@ class Network {
   int batch_;
   BatchNormGroups groups_;
   std::vector<bool> needs_gradient_;
+  std::vector<bool> learns_;                     // [node]
   std::vector<base::Buffer> values_;             // [node]
   std::vector<base::Buffer> d_values_;           // [node]; empty for evaluation only
   std::vector<base::Buffer> winners_;            // [node]; of max pools

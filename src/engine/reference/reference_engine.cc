@@ -112,8 +112,9 @@ class ReferenceEngine final : public Engine {
     weights_changed();
   }
 
-  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count) override {
-    return network_.evaluate(images, labels, count, network_weights());
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+                    int views) override {
+    return network_.evaluate(images, labels, count, views, network_weights());
   }
 
   void observe(OpObserver observer) override { network_.observe(std::move(observer)); }

@@ -122,31 +122,33 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
       }
       continue;
     }
+    if (parameter.is_frozen()) continue;
+    const double own_lr = lr * parameter.rate;
     const bool is_weight = parameter.role == graph::Role::weight;
     const bool decays = is_weight || (rule.decay_norm_and_bias && rule.kind != UpdateKind::lars);
     Part<T> part{.elements = slot.elements,
                  .weight = weights.data() + slot.offset,
                  .gradient = gradients.data() + slot.offset,
                  .state = {nullptr, nullptr},
-                 .decay = decays ? rule.weight_decay : 0};
+                 .decay = decays ? rule.weight_decay / parameter.rate : 0};
     for (int i = 0; i < state_slots(rule); ++i)
       part.state[i] = state[static_cast<std::size_t>(i)].data() + slot.offset;
     switch (rule.kind) {
       case UpdateKind::sgd:
-        sgd(part, rule, lr);
+        sgd(part, rule, own_lr);
         break;
       case UpdateKind::lars:
-        lars(part, rule, lr, is_weight);
+        lars(part, rule, own_lr, is_weight);
         break;
       case UpdateKind::adam:
       case UpdateKind::adamw:
-        adam(part, rule, lr, update, rule.kind == UpdateKind::adamw);
+        adam(part, rule, own_lr, update, rule.kind == UpdateKind::adamw);
         break;
       case UpdateKind::rmsprop:
-        rmsprop(part, rule, lr);
+        rmsprop(part, rule, own_lr);
         break;
       case UpdateKind::adadelta:
-        adadelta(part, rule, lr);
+        adadelta(part, rule, own_lr);
         break;
     }
   }

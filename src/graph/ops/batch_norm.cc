@@ -12,13 +12,15 @@ Shape shape(const OpSite& site) {
         "batch_norm '{}': epsilon must be above 0 and momentum in (0, 1], but they are {} and {}; PyTorch's "
         "defaults are 1e-5 and 0.1",
         site.name, norm.epsilon, norm.momentum);
+  check_rates(site, norm.rates);
   return site.src[0];
 }
 
 std::vector<ParameterRule> parameters(const OpSite& site) {
   const std::int64_t channels = site.src[0].channels;
-  return {{"weight", {channels}, Role::norm_weight},
-          {"bias", {channels}, Role::norm_bias},
+  const Rates& rates = site.as<BatchNorm>().rates;
+  return {{"weight", {channels}, Role::norm_weight, rates.weight},
+          {"bias", {channels}, Role::norm_bias, rates.bias},
           {"running_mean", {channels}, Role::running_mean},
           {"running_var", {channels}, Role::running_var}};
 }

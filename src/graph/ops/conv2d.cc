@@ -11,14 +11,24 @@ Shape shape(const OpSite& site) {
     base::fail(base::ErrorKind::usage,
                "conv2d '{}': channels must be at least 1, but is {}; say how many it makes", site.name,
                conv.channels);
+  check_rates(site, conv.rates);
+  const int most = 2 * site.src[0].channels * conv.kernel * conv.kernel;
+  if (conv.init == Init::whiten && (conv.channels % 2 != 0 || conv.channels > most))
+    base::fail(
+        base::ErrorKind::usage,
+        "conv2d '{}': init \"whiten\" makes an even number of channels, at most {} (2 x {} x {} x {}), but "
+        "channels is {}; change it",
+        site.name, most, site.src[0].channels, conv.kernel, conv.kernel, conv.channels);
   return slide(site, {conv.kernel, conv.stride, conv.padding}, conv.channels);
 }
 
 std::vector<ParameterRule> parameters(const OpSite& site) {
   const auto& conv = site.as<Conv2d>();
-  std::vector<ParameterRule> rules = {
-      {"weight", {conv.channels, site.src[0].channels, conv.kernel, conv.kernel}, Role::weight}};
-  if (conv.bias) rules.push_back({"bias", {conv.channels}, Role::bias});
+  std::vector<ParameterRule> rules = {{"weight",
+                                       {conv.channels, site.src[0].channels, conv.kernel, conv.kernel},
+                                       Role::weight,
+                                       conv.rates.weight}};
+  if (conv.bias) rules.push_back({"bias", {conv.channels}, Role::bias, conv.rates.bias});
   return rules;
 }
 

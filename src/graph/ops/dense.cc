@@ -10,13 +10,19 @@ Shape shape(const OpSite& site) {
     base::fail(base::ErrorKind::usage,
                "dense '{}': features must be at least 1, but is {}; say how many it makes", site.name,
                dense.features);
+  check_rates(site, dense.rates);
+  if (dense.init != Init::usual && dense.init != Init::zero)
+    base::fail(base::ErrorKind::usage,
+               "dense '{}': init \"dirac\" and \"whiten\" are for conv2d; leave init out or take \"zero\"",
+               site.name);
   return {dense.features, 1, 1};
 }
 
 std::vector<ParameterRule> parameters(const OpSite& site) {
   const auto& dense = site.as<Dense>();
-  std::vector<ParameterRule> rules = {{"weight", {dense.features, site.src[0].elements()}, Role::weight}};
-  if (dense.bias) rules.push_back({"bias", {dense.features}, Role::bias});
+  std::vector<ParameterRule> rules = {
+      {"weight", {dense.features, site.src[0].elements()}, Role::weight, dense.rates.weight}};
+  if (dense.bias) rules.push_back({"bias", {dense.features}, Role::bias, dense.rates.bias});
   return rules;
 }
 

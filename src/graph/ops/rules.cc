@@ -2,7 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+
+#include "base/error.h"
 
 namespace paceline::graph {
 namespace {
@@ -38,10 +42,18 @@ std::int64_t multiply_adds(const Graph& graph, int index) {
   return rule.multiply_adds({node.name, node.op, src}, node.shape);
 }
 
+bool learns(const Graph& graph, int node) {
+  const auto& parameters = graph.nodes[static_cast<std::size_t>(node)].parameters;
+  return std::any_of(parameters.begin(), parameters.end(), [&](int index) {
+    const Parameter& parameter = graph.parameters[static_cast<std::size_t>(index)];
+    return is_trainable(parameter.role) && !parameter.is_frozen();
+  });
+}
+
 std::vector<bool> needs_gradient(const Graph& graph) {
   std::vector<bool> needs(graph.nodes.size(), false);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    needs[i] = !graph.nodes[i].parameters.empty();
+    needs[i] = learns(graph, static_cast<int>(i)) || graph.nodes[i].as<BatchNorm>() != nullptr;
     for (const int input : graph.nodes[i].inputs)
       needs[i] = needs[i] || needs[static_cast<std::size_t>(input)];
   }
@@ -74,6 +86,16 @@ Traffic activation_traffic(const Graph& graph, int index) {
     traffic.backward += dst;
   }
   return traffic;
+}
+
+void check_rates(const OpSite& site, const Rates& rates) {
+  for (const double rate : {rates.weight, rates.bias})
+    if (!(rate >= 0) || !std::isfinite(rate))
+      base::fail(
+          base::ErrorKind::usage,
+          "{} '{}': weight_rate and bias_rate are factors of the learning rate, 0 or more, but one is {}; "
+          "0 freezes, 1 is usual",
+          rule_of(site.op).kind, site.name, rate);
 }
 
 std::string text(const Shape& shape) {

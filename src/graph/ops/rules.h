@@ -32,6 +32,7 @@ struct ParameterRule {
   std::string suffix;
   std::vector<std::int64_t> shape;
   Role role = Role::weight;
+  double rate = 1;  ///< of Rates
 };
 
 /// The gradient rule's appetite: what must live from forward to backward.
@@ -60,8 +61,13 @@ struct OpRule {
 /// The same by node of a built graph.
 [[nodiscard]] std::int64_t multiply_adds(const Graph& graph, int node);
 
-/// Whether anything that `node` computes depends on a trainable parameter: only then does a consumer need to
-/// send a gradient back to it (the first convolution never computes d_src).
+/// Whether any of the node's own parameters follows gradients: it has some, and not all are frozen. Engines
+/// leave the gradients of a node that does not learn at zero.
+[[nodiscard]] bool learns(const Graph& graph, int node);
+
+/// Whether anything that `node` computes depends on a parameter that learns: only then does a consumer need
+/// to send a gradient back to it (the first convolution never computes d_src). A batch norm always takes one,
+/// even a frozen one: its statistics travel with the gradients.
 [[nodiscard]] std::vector<bool> needs_gradient(const Graph& graph);
 
 /// Whether the output of each node must be kept for the backward pass: its own rule or a consumer's asks for
@@ -75,6 +81,9 @@ struct Traffic {
   std::int64_t backward = 0;
 };
 [[nodiscard]] Traffic activation_traffic(const Graph& graph, int node);
+
+/// Errors   Error(usage), naming the op, for a rate that is negative or no number
+void check_rates(const OpSite& site, const Rates& rates);
 
 /// "[64,32,32]": channels, height, width.
 [[nodiscard]] std::string text(const Shape& shape);

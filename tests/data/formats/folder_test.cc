@@ -219,7 +219,7 @@ TEST_F(Folder, FindsDuplicatesAndCountsKinds) {
 TEST_F(Folder, GivesTheSameBitsForAnyWorkersAndLoaderThreads) {
   for (const char* folder : {"train/a", "train/b", "test/a"}) fill(folder, 20, folder[6]);
   const Source source = open_here(",size=24,jitter=0.4");
-  const Augment augment(source.train->format(), {.flip = true,
+  const Augment augment(source.train->format(), {.flip = Flip::random,
                                                  .mean = source.mean,
                                                  .stddev = source.stddev,
                                                  .seed = 7,

@@ -30,7 +30,9 @@ TEST(CpuEngine, ConvolvesLikeTheReference) {
   for (const Case& c : {Case{1, 16, 5, 3, 1, 1, 7, true}, Case{3, 24, 8, 3, 2, 1, 2, false},
                         Case{16, 32, 4, 1, 2, 0, 16, false}, Case{24, 40, 7, 3, 1, 1, 1, true},
                         Case{32, 3, 11, 5, 2, 2, 2, true}, Case{40, 16, 8, 7, 2, 3, 7, false},
-                        Case{16, 16, 1, 1, 1, 0, 33, true}, Case{64, 64, 4, 3, 1, 1, 16, false}}) {
+                        Case{16, 16, 1, 1, 1, 0, 33, true}, Case{64, 64, 4, 3, 1, 1, 16, false},
+                        Case{3, 24, 8, 2, 1, 0, 5, false}, Case{24, 64, 15, 3, 1, 1, 3, false},
+                        Case{24, 16, 6, 2, 1, 0, 7, true}}) {
     SCOPED_TRACE(testing::Message() << c.in << "->" << c.out << " size " << c.size << " kernel " << c.kernel
                                     << " stride " << c.stride << " batch " << c.batch);
     const auto graph = sandwich(c.in, c.size, [&](Builder& model, int src) {
@@ -42,6 +44,65 @@ TEST(CpuEngine, ConvolvesLikeTheReference) {
     for (const Variant& variant : variants())
       expect_like_reference(graph, {.batch = c.batch}, variant,
                             tolerance(variant.precision, 3 * root(reduction) + 8));
+  }
+}
+
+// A frozen layer in front of all that learns (no gradient reaches it), one in the middle (one passes
+// through), and rates in every rule.
+TEST(CpuEngine, TreatsRatesLikeTheReference) {
+  Builder model("rates");
+  int value = model.conv2d(model.input({3, 7, 7}), "white",
+                           {.channels = 24, .kernel = 2, .bias = true, .rates = {0, 0}});
+  value = model.conv2d(model.relu(model.gelu(value)), "learning",
+                       {.channels = 16, .padding = 1, .rates = {0.5, 1}});
+  value =
+      model.gelu(model.batch_norm(model.max_pool(value, {}), "norm", {.momentum = 0.4, .rates = {0, 16}}));
+  value = model.conv2d(value, "frozen", {.channels = 16, .padding = 1, .bias = true, .rates = {0, 0}});
+  value = model.dense(model.relu(value), "bias only", {.features = 8, .rates = {0, 2}});
+  model.loss(model.dense(value, "head",
+                         {.features = 5, .bias = false, .init = graph::Init::usual, .rates = {0.1, 1}}),
+             0.2);
+  const auto graph = model.finish();
+  for (const Variant& variant : variants())
+    for (const UpdateRule& rule :
+         {UpdateRule{.momentum = 0.85, .nesterov = true, .weight_decay = 1e-3},
+          UpdateRule{.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2},
+          UpdateRule{.kind = UpdateKind::adamw, .weight_decay = 1e-2}}) {
+      if (rule.kind == UpdateKind::adamw && variant.precision == Precision::bf16)
+        continue;  // its first steps are signs of gradients, which rounding may turn
+      expect_like_reference(graph, {.batch = 7, .rule = rule}, variant, tolerance(variant.precision, 60));
+    }
+  auto engine = compile(graph, {.batch = 7, .rule = {.momentum = 0.85}});
+  toy::initialise(*engine, 3);
+  const auto before = toy::copy(engine->weights());
+  const toy::Samples samples(graph, 0, 7);
+  engine->forward(samples.step(1.0 / 7));
+  engine->backward({});
+  engine->update({.momentum = 0.85}, 0.1, 1);
+  for (const graph::Slot& slot : engine->layout().slots) {
+    const auto& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+    const auto begin = static_cast<std::size_t>(slot.offset), count = static_cast<std::size_t>(slot.elements);
+    const bool same = std::ranges::equal(engine->weights().subspan(begin, count),
+                                         std::span<const float>(before).subspan(begin, count));
+    EXPECT_EQ(same, parameter.is_frozen()) << parameter.name;
+  }
+}
+
+TEST(CpuEngine, JudgesViewsByTheMeanOfTheirLogits) {
+  const auto graph = toy::every_op();
+  for (const Variant& variant : variants()) {
+    auto engine = compile(graph, options_of(variant, {.batch = 7}), variant.tuning);
+    auto reference = reference::compile_double(graph, {.batch = 7});
+    toy::initialise(*engine, 3);
+    toy::initialise(*reference, 3);
+    const toy::Samples samples(graph, 50, 7);
+    for (const auto& [count, views] : {std::pair{3, 2}, {1, 7}, {2, 3}, {7, 1}}) {
+      const LossSums got = engine->evaluate(samples.images, samples.labels, count, views);
+      const LossSums want = reference->evaluate(samples.images, samples.labels, count, views);
+      EXPECT_EQ(got.samples, count);
+      const Tolerance allowed = tolerance(variant.precision, 60);
+      EXPECT_NEAR(got.loss, want.loss, count * (allowed.relative * want.loss / count + allowed.absolute));
+    }
   }
 }
 

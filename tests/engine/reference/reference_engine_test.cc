@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "engine/make.h"
+#include "engine/reference/network.h"
 #include "engine/reference/toy.h"
 #include "graph/zoo.h"
 
@@ -208,6 +209,34 @@ TEST(Make, KnowsEveryEngineByName) {
   } catch (const base::Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("did you mean 'reference'"));
   }
+}
+
+TEST(ReferenceEngine, JudgesViewsByTheMeanOfTheirLogits) {
+  const auto graph = toy::every_op();
+  const auto layout = graph::flat_layout(graph);
+  Network<double> network(graph, layout, {.batch = 6});
+  std::vector<float> start(static_cast<std::size_t>(layout.elements));
+  graph::initialise(graph, layout, 3, start);
+  const std::vector<double> weights(start.begin(), start.end());
+  const toy::Samples samples(graph, 0, 6);
+  network.evaluate(samples.images, samples.labels, 6, 1, weights);
+  const auto logits = network.value(graph.logits());
+  double want = 0;
+  int correct = 0;
+  for (std::size_t n = 0; n < 2; ++n) {
+    std::vector<double> mean(4);
+    for (std::size_t view = 0; view < 3; ++view)
+      for (std::size_t k = 0; k < 4; ++k) mean[k] += logits[(3 * n + view) * 4 + k] / 3;
+    double total = 0, sum = 0;
+    for (const double logit : mean) total += std::exp(logit), sum += logit;
+    const auto label = static_cast<std::size_t>(samples.labels[n]);
+    want += std::log(total) - 0.9 * mean[label] - 0.1 * sum / 4;  // label smoothing 0.1
+    correct += std::ranges::max_element(mean) - mean.begin() == static_cast<std::ptrdiff_t>(label);
+  }
+  const LossSums got = network.evaluate(samples.images, samples.labels, 2, 3, weights);
+  EXPECT_NEAR(network.exact_loss(), want, 1e-12);
+  EXPECT_EQ(got.correct, correct);
+  EXPECT_EQ(got.samples, 2);
 }
 
 }  // namespace

@@ -64,6 +64,28 @@ TEST_F(Update, MomentumSumsAGeometricSeries) {
   EXPECT_NEAR(at(state_[0], "fc.weight"), (1 - std::pow(m, 6)) / (1 - m), 1e-14);
 }
 
+TEST_F(Update, ARateScalesTheStepButNotTheDecayAndZeroFreezes) {
+  // PyTorch's parameter groups with lr * rate and weight_decay / rate.
+  for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::lars, UpdateKind::adam, UpdateKind::adamw,
+                                UpdateKind::rmsprop, UpdateKind::adadelta}) {
+    const UpdateRule rule{.kind = kind, .momentum = kind == UpdateKind::sgd ? 0.9 : 0, .weight_decay = 0.02};
+    const auto after = [&](const UpdateRule& used, double lr, double rate) {
+      for (auto& parameter : graph_.parameters)
+        if (parameter.name == "fc.weight") parameter.rate = rate;
+      std::ranges::fill(weights_, 0.0);
+      for (auto& state : state_) std::ranges::fill(state, 0.0);
+      at(weights_, "fc.weight") = 2;
+      at(gradients_, "fc.weight") = 3;
+      for (int k = 1; k <= 3; ++k) step(used, lr, k);
+      return at(weights_, "fc.weight");
+    };
+    UpdateRule divided = rule;
+    divided.weight_decay /= 4;
+    EXPECT_NEAR(after(rule, 0.1, 4), after(divided, 0.4, 1), 1e-14);
+    EXPECT_EQ(after(rule, 0.1, 0), 2);
+  }
+}
+
 TEST_F(Update, NesterovLooksOneStepAhead) {
   at(gradients_, "fc.weight") = 1;
   const double m = 0.9;
