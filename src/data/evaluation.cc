@@ -13,12 +13,6 @@ std::int64_t slot_samples(const EvaluationOptions& options) {
   return std::min(options.batch, options.end - options.begin);
 }
 
-/// All views of a sample, one below the other, as one image: what a slot holds of it.
-ImageFormat stacked(ImageFormat format, int views) {
-  format.height *= views;
-  return format;
-}
-
 }  // namespace
 
 struct EvaluationBatches::Impl {
@@ -34,8 +28,9 @@ struct EvaluationBatches::Impl {
       : dataset(set), augment(form), options(given), batches_per_pass(checked_batches(set, given)) {
     if (batches_per_pass == 0) return;
     prefetch.emplace(Prefetch::Options{
-        .format = stacked(set.format(), options.views),
+        .format = set.format(),
         .batch = slot_samples(options),
+        .views = options.views,
         .threads = options.threads,
         .prefetch = options.prefetch,
         .crew = options.crew,
@@ -44,11 +39,10 @@ struct EvaluationBatches::Impl {
         .prepare =
             [this](auto number, auto i, auto scratch, auto dst) {
               const auto values = static_cast<std::size_t>(dataset.format().bytes());
-              const auto pixels = scratch.first(values);
-              const std::int32_t label = dataset.read(first(number) + i, pixels);
-              if (options.views == 1) augment.evaluate(pixels, dst);
+              const std::int32_t label = dataset.read(first(number) + i, scratch);
+              if (options.views == 1) augment.evaluate(scratch, dst);
               for (int view = 0; options.views > 1 && view < options.views; ++view)
-                augment.evaluate_view(pixels, view,
+                augment.evaluate_view(scratch, view,
                                       dst.subspan(static_cast<std::size_t>(view) * values, values));
               return label;
             }});
@@ -95,7 +89,7 @@ double EvaluationBatches::wait_s() const {
 
 std::int64_t EvaluationBatches::planned_bytes(const ImageFormat& format, const EvaluationOptions& options) {
   if (options.begin == options.end) return 0;
-  return Prefetch::planned_bytes(stacked(format, options.views), slot_samples(options), options.threads,
+  return Prefetch::planned_bytes(format, slot_samples(options), options.views, options.threads,
                                  options.prefetch);
 }
 

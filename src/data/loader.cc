@@ -103,7 +103,7 @@ void Loader::wait_until_prepared() { impl_->prefetch.wait_until_prepared(); }
 bool Loader::is_waiting() const { return impl_->prefetch.is_waiting(); }
 
 std::int64_t Loader::planned_bytes(const ImageFormat& format, const LoaderOptions& options) {
-  return Prefetch::planned_bytes(format, options.local_batch, options.threads, options.prefetch);
+  return Prefetch::planned_bytes(format, options.local_batch, 1, options.threads, options.prefetch);
 }
 
 }  // namespace paceline::data

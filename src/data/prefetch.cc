@@ -48,7 +48,7 @@ struct Prefetch::Impl {
       : options(checked(std::move(given))),
         alone(options.crew == nullptr ? std::make_unique<Crew>() : nullptr),
         crew(options.crew == nullptr ? *alone->impl_ : *options.crew->impl_),
-        ring(options.batch, options.format.bytes(), options.prefetch + 1, options.samples) {
+        ring(options.batch, options.views * options.format.bytes(), options.prefetch + 1, options.samples) {
     scratches.assign(static_cast<std::size_t>(options.threads),
                      std::vector<std::uint8_t>(static_cast<std::size_t>(options.format.bytes())));
     threads.reserve(scratches.size());
@@ -64,7 +64,8 @@ struct Prefetch::Impl {
   ~Impl() { stop(); }
 
   static Options checked(Options options) {
-    base::expects(options.batch >= 1 && options.prefetch >= 1, "batch and prefetch are at least 1");
+    base::expects(options.batch >= 1 && options.views >= 1 && options.prefetch >= 1,
+                  "batch, views and prefetch are at least 1");
     base::expects(options.threads >= (options.crew == nullptr ? 1 : 0), "somebody prepares the batches");
     return options;
   }
@@ -205,9 +206,9 @@ Prefetch::Statistics Prefetch::statistics() const {
   return impl_->statistics;
 }
 
-std::int64_t Prefetch::planned_bytes(const ImageFormat& format, std::int64_t batch, int threads,
+std::int64_t Prefetch::planned_bytes(const ImageFormat& format, std::int64_t batch, int views, int threads,
                                      int prefetch) {
-  const std::int64_t sample = format.bytes() * static_cast<std::int64_t>(sizeof(float)) +
+  const std::int64_t sample = views * format.bytes() * static_cast<std::int64_t>(sizeof(float)) +
                               static_cast<std::int64_t>(sizeof(std::int32_t));
   return (prefetch + 1) * batch * sample + threads * format.bytes();
 }

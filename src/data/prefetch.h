@@ -43,13 +43,15 @@ class Prefetch {
   struct Options {
     ImageFormat format;      ///< the same for all of a crew
     std::int64_t batch = 0;  ///< the most samples in a batch
+    int views = 1;           ///< images that are written of each sample, one after the other
     int threads = 1;         ///< of its own; 0: the others of its crew do the work
     int prefetch = 2;
     Crew* crew = nullptr;  ///< null: its threads serve nobody else
     /// How many samples batch `number` has, 1 .. batch.
     std::function<std::int64_t(std::int64_t number)> samples;
-    /// Prepares sample `i` of batch `number`: writes `dst` float [H][W][C], returns the label. `scratch` has
-    /// room for the stored pixels. Called by several threads at once; what it throws is thrown by next().
+    /// Prepares sample `i` of batch `number`: writes `dst` float [views][H][W][C], returns the label.
+    /// `scratch` has room for the stored pixels. Called by several threads at once; what it throws is thrown
+    /// by next().
     std::function<std::int32_t(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
                                std::span<float> dst)>
         prepare;
@@ -82,8 +84,8 @@ class Prefetch {
   [[nodiscard]] bool is_waiting() const;
   [[nodiscard]] Statistics statistics() const;
 
-  [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format, std::int64_t batch, int threads,
-                                                  int prefetch);
+  [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format, std::int64_t batch, int views,
+                                                  int threads, int prefetch);
 
  private:
   friend class Crew;

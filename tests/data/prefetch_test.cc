@@ -269,7 +269,8 @@ TEST(Prefetch, CountsHowManyBatchesStoodReady) {
 
 TEST(Prefetch, PlansTheMemoryOfItsSlots) {
   // 4 slots of 10 samples of 4 floats and a label, and 2 threads with one stored image each
-  EXPECT_EQ(Prefetch::planned_bytes(kFormat, 10, 2, 3), 4 * 10 * (4 * 4 + 4) + 2 * 4);
+  EXPECT_EQ(Prefetch::planned_bytes(kFormat, 10, 1, 2, 3), 4 * 10 * (4 * 4 + 4) + 2 * 4);
+  EXPECT_EQ(Prefetch::planned_bytes(kFormat, 10, 6, 2, 3), 4 * 10 * (6 * 4 * 4 + 4) + 2 * 4);
 }
 
 }  // namespace
