@@ -112,7 +112,7 @@ class Fp64 {
     engine::reference::apply_update<double>(graph_, layout_, rule, lr, update, weights_, gradients_, state);
   }
   double evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int batch) {
-    network_.evaluate(images, labels, batch, weights_);
+    network_.evaluate(images, labels, batch, 1, weights_);
     return network_.exact_loss();
   }
 
