@@ -44,9 +44,12 @@ int threads_for_all(const std::vector<int>& workers) {
   return std::max(1, cores / most);
 }
 
-/// One remedy more in each variant; the words are those of the tables.
-const std::vector<std::string> kVariants{"baseline",          "large batch", "+ linear scaling",
-                                         "+ linear, warm-up", "+ LARS",      "+ sync BN"};
+/// One remedy more in each variant, all of them in the last; the words are those of the tables.
+const std::vector<std::string> kVariants{"baseline", "large batch", "+ linear scaling", "+ linear, warm-up",
+                                         "+ LARS",   "+ sync BN",   "+ LARS, sync BN"};
+
+bool has_lars(const std::string& variant) { return variant.starts_with("+ LARS"); }
+bool has_sync_bn(const std::string& variant) { return variant.ends_with("sync BN"); }
 
 /// LARS measures the learning rate in units of |w|/|g|: its base differs from SGD's by about 1/trust.
 /// Source   You, Gitman, Ginsburg, "Large batch training of convolutional networks", 2017
@@ -63,17 +66,17 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
   options.global_batch = variant == "baseline" ? axes.baseline_batch : axes.large_batch;
   options.scale_lr =
       variant == "baseline" || variant == "large batch" ? train::LrScaling::none : train::LrScaling::linear;
-  if (variant == "+ linear, warm-up" || variant == "+ LARS" || variant == "+ sync BN")
+  if (variant == "+ linear, warm-up" || has_lars(variant) || has_sync_bn(variant))
     options.schedule.warmup_epochs =
         axes.warmup_epochs >= 0 ? axes.warmup_epochs : std::min(1.0, kWarmupPart * options.epochs);
-  if (variant == "+ LARS") {
+  if (has_lars(variant)) {
     options.rule = {.kind = engine::UpdateKind::lars,
                     .momentum = options.rule.momentum,
                     .weight_decay = options.rule.weight_decay};
     options.lr *= kLarsRate;
     options.scale_lr = train::LrScaling::sqrt;  // LARS normalises by layer already: linear would count twice
   }
-  if (variant == "+ sync BN") options.batch_norm = engine::BatchNormMode::synchronised;
+  if (has_sync_bn(variant)) options.batch_norm = engine::BatchNormMode::synchronised;
 }
 
 std::string slug(const std::string& variant) {
@@ -150,7 +153,7 @@ std::vector<Cell> converge_cells(const train::Options& asked, const ConvergeAxes
         base::fail(base::ErrorKind::usage, "variant '{}' is unknown; known are {}", variant,
                    fmt::join(kVariants, ", "));
       // One worker's batch norm already sees the whole global batch: there is nothing to synchronise.
-      if (variant == "+ sync BN" && base.workers < 2) continue;
+      if (has_sync_bn(variant) && base.workers < 2) continue;
       Cell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
                 .kind = "converge",
                 .variant = variant,
