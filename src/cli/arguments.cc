@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -9,6 +10,7 @@
 #include <deque>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "cli/values.h"
 
 namespace paceline::cli {
@@ -119,15 +121,18 @@ std::vector<std::string> cut_child(std::vector<std::string>& words) {
 /// What is wrong with the command to be started is said before anything is started.
 void check_child(Settings& settings) {
   const auto& child = settings.child;
-  constexpr unsigned kStartable = kTrain | kComm | kDoctor;  // those that several processes can run together
-  unsigned command = settings.command == kSbatch ? kTrain : kStartable;
-  for (const Command one : {kTrain, kComm, kDoctor})
-    if (child.front() != command_name(one)) command &= ~static_cast<unsigned>(one);
-  if (command == 0)
-    base::fail(ErrorKind::usage, "{} starts {}, not '{}'", command_name(settings.command),
-               settings.command == kSbatch ? "train" : "train, comm or doctor", child.front());
-  const auto parsed = parse(static_cast<Command>(command), {child.begin() + 1, child.end()});
-  settings.child_out = parsed.settings.train.out;
+  const unsigned startable = settings.command == kSbatch ? kTrain : kInProcesses;
+  std::vector<std::string> names;
+  for (unsigned bit = 1; bit <= startable; bit <<= 1) {
+    if (!(startable & bit)) continue;
+    const auto command = static_cast<Command>(bit);
+    names.push_back(command_name(command));
+    if (child.front() != names.back()) continue;
+    settings.child_out = parse(command, {child.begin() + 1, child.end()}).settings.train.out;
+    return;
+  }
+  base::fail(ErrorKind::usage, "{} starts {}, not '{}'{}", command_name(settings.command),
+             fmt::join(names, ", "), child.front(), base::suggestion(child.front(), names));
 }
 
 }  // namespace

@@ -57,9 +57,6 @@ constexpr std::array kCommands{
           cli::doctor_command},
 };
 
-constexpr unsigned kJoined =
-    cli::kRuns | cli::kComm | cli::kDoctor;  // commands that several processes can run together
-
 constexpr int kBugExitCode = 70;  // EX_SOFTWARE: none of the user's doing
 
 std::string overview() {
@@ -100,10 +97,10 @@ bool is_for_the_first(base::ErrorKind kind) {
 std::unique_ptr<cli::Session> join_processes(const Entry& entry) {
   const auto launch = comm::read_launch(std_environment);
   if (launch.alone()) return nullptr;
-  if (!(entry.command & kJoined)) {
+  if (!(entry.command & cli::kInProcesses)) {
     base::fail(base::ErrorKind::usage,
-               "{} works in one process, and {} started {}; those that train, comm and doctor run in several",
-               entry.name, launch.by, launch.processes);
+               "{} works in one process, and {} started {}; start it without a launcher", entry.name,
+               launch.by, launch.processes);
   }
   return std::make_unique<cli::Session>(launch);
 }

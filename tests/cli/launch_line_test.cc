@@ -65,7 +65,16 @@ TEST(LaunchCommand, PrintsTheLineAndRefusesAWrongCommandBeforeAnythingIsStarted)
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("--steps"));
   EXPECT_THAT(run_program({"launch", "-n", "2"}).err, HasSubstr("needs the command"));
-  EXPECT_THAT(run_program({"launch", "-n", "2", "--", "study"}).err, HasSubstr("not 'study'"));
+  EXPECT_THAT(run_program({"launch", "-n", "2", "--", "report"}).err, HasSubstr("not 'report'"));
+  EXPECT_THAT(run_program({"launch", "-n", "2", "--", "trian"}).err, HasSubstr("did you mean 'train'?"));
+}
+
+TEST(LaunchCommand, StartsWhateverSeveralProcessesCanRun) {
+  for (const char* command : {"train", "sweep", "scale", "converge", "study", "comm", "doctor"}) {
+    const auto printed = run_program({"launch", "-n", "2", "--print", "--", command});
+    EXPECT_EQ(printed.code, 0) << command << ": " << printed.err;
+    EXPECT_THAT(printed.out, HasSubstr(std::string(" ") + command));
+  }
 }
 
 TEST(SbatchCommand, WritesAScriptThatAShellReads) {

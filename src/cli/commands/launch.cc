@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/topology.h"
@@ -17,7 +19,8 @@ int launch_command(const Settings& settings) {
   const char* tasks = std::getenv("SLURM_NTASKS");  // inside an allocation: as many as it was asked for
   if (options.processes == 0 && options.hosts.empty() && tasks != nullptr)
     options.processes = static_cast<int>(whole_number(tasks, 1, 100000));
-  if (options.restarts > 0 && settings.child_out.empty())
+  const bool trains = settings.child.front() == "train";  // the cells of a study are kept in any case
+  if (options.restarts > 0 && trains && settings.child_out.empty())
     base::fail(
         base::ErrorKind::usage,
         "--restarts goes on from the last checkpoint, and needs to know where it is: train ... --out DIR");
@@ -35,10 +38,11 @@ int launch_command(const Settings& settings) {
     if (left.hosts != options.hosts)
       std::fprintf(stderr, "paceline: of the hosts %s, %s answer: fewer processes go on\n",
                    options.hosts.c_str(), left.hosts.c_str());
-    const auto words = restart_words(settings.child_out);
-    std::fprintf(
-        stderr, "paceline: restart %d of %d, %s\n", attempt, options.restarts,
-        words.empty() ? "from the beginning: there is no checkpoint yet" : "from the last checkpoint");
+    const auto words = trains ? restart_words(settings.child_out) : std::vector<std::string>();
+    std::fprintf(stderr, "paceline: restart %d of %d, %s\n", attempt, options.restarts,
+                 !trains         ? "with the cells that are not measured yet"
+                 : words.empty() ? "from the beginning: there is no checkpoint yet"
+                                 : "from the last checkpoint");
     auto again = mpirun_line(left, program, settings.child);
     again.insert(again.end(), words.begin(), words.end());
     return again;
