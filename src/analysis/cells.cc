@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 namespace paceline::analysis {
 namespace {
@@ -139,6 +142,21 @@ std::vector<double> epoch_seconds(const Record& record) {
   if (record.epochs.empty())
     if (const auto window = window_as_epoch(record)) seconds.push_back(*window);
   return seconds;
+}
+
+int cores_used(const Record& record) {
+  const int threads = record.workers * record.threads_per_worker;
+  std::set<std::pair<std::string, int>> pinned;
+  std::set<std::string> hosts;
+  bool all_pinned = !record.ranks.empty();
+  for (const auto& rank : record.ranks) {
+    hosts.insert(rank.host.value_or(""));
+    all_pinned &= !rank.cores.empty();
+    for (const int core : rank.cores) pinned.emplace(rank.host.value_or(""), core);
+  }
+  if (all_pinned) return std::min(static_cast<int>(pinned.size()), threads);
+  const int there = record.environment.cores * std::max(1, static_cast<int>(hosts.size()));
+  return there > 0 ? std::min(there, threads) : threads;
 }
 
 std::vector<Cell> make_cells(std::span<const Record> records) {

@@ -55,6 +55,10 @@ struct Cell {
   [[nodiscard]] const measure::Record& record() const { return *records.front(); }
 };
 
+/// Different cores that the workers' threads could use: of all ranks and hosts where the workers were pinned,
+/// else by what process 0 could use on its host.
+[[nodiscard]] int cores_used(const measure::Record& record);
+
 /// In the order in which each cell's first record comes.
 [[nodiscard]] std::vector<Cell> make_cells(std::span<const measure::Record> records);
 

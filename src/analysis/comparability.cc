@@ -131,9 +131,7 @@ void compare_threads(const Record& a, const Record& b, Verdict& verdict) {
   verdict.remarks.push_back(
       fmt::format("a worker has {} threads in the baseline and {} here: {} cores were used against {}, so "
                   "the ideal is not the number of workers; give --threads to let cores grow with workers",
-                  a.threads_per_worker, b.threads_per_worker,
-                  std::min(a.environment.cores, a.workers * a.threads_per_worker),
-                  std::min(b.environment.cores, b.workers * b.threads_per_worker)));
+                  a.threads_per_worker, b.threads_per_worker, cores_used(a), cores_used(b)));
 }
 
 std::string kept_rate(double rate, double growth) {

@@ -102,6 +102,7 @@ TEST(Scaling, HasNoRatioForACellThatWasNotMeasured) {
 TEST(Scaling, SaysWhenMoreWorkersOnlyShareTheSameCores) {
   auto one = make_record(timed("weak", 1, 128, 1.0));
   one.threads_per_worker = 2;
+  one.ranks[0].cores = {0, 1};
   const std::vector<Record> records{one, make_record(timed("weak", 2, 128, 2.0))};
   const auto cells = make_cells(records);
   const auto groups = scaling(cells, Mode::weak);

@@ -242,7 +242,7 @@ def studies(args, folder):
     code, out, err = run(mpirun(args.processes) + [args.program, "converge", *common, "--repeats", "1", "--steps", "4",
                                                    "--baseline-batch", "12", "--large-batch", "48", "--workers",
                                                    args.processes, "--out", folder / "converge"])
-    check(code == 0 and len(list((folder / "converge/records").glob("*.json"))) == 6, f"converge: exit {code}\n{out}{err}")
+    check(code == 0 and len(list((folder / "converge/records").glob("*.json"))) == 7, f"converge: exit {code}\n{out}{err}")
 
     # A process without work uses next to no processor time.
     words = mpirun(args.processes) + [args.program, "sweep", *common, "--repeats", "1", "--batches", "64", "--window-steps",

@@ -305,6 +305,7 @@ TEST(Summary, SaysThatAKneeIsNotDecided) {
 TEST(Sweep, ShowsCoresAndAchievedFlops) {
   auto record = make_record({.kind = "sweep", .scaling = "", .jitter = {1, 1}});
   record.threads_per_worker = 2;
+  record.ranks[0].cores = {0, 1};
   const Document document = build({&record, 1});
   const Table* table = find<Table>(document, "sweep");
   ASSERT_NE(table, nullptr);

@@ -60,14 +60,9 @@ std::string point_mark(const analysis::Cell& cell) {
   return "";
 }
 
-int cores_used(const analysis::Cell& cell) {
-  const int threads = cell.workers * cell.threads_per_worker;
-  const int cores = cell.record().environment.cores;
-  return cores > 0 ? std::min(cores, threads) : threads;
-}
-
 std::string workers_on_cores(const analysis::Cell& cell) {
-  return fmt::format("{} ({})", count(cell.workers, "worker"), count(cores_used(cell), "core"));
+  return fmt::format("{} ({})", count(cell.workers, "worker"),
+                     count(analysis::cores_used(cell.record()), "core"));
 }
 
 std::string knee_not_decided(const analysis::Sweep& sweep) {

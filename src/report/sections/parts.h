@@ -61,7 +61,4 @@ class Footnotes {
 /// there is none.
 [[nodiscard]] std::string said_of_single_repeats(const std::vector<const analysis::Cell*>& cells);
 
-/// Cores that a cell could use: its worker threads, at most those of the machine.
-[[nodiscard]] int cores_used(const analysis::Cell& cell);
-
 }  // namespace paceline::report

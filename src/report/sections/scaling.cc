@@ -56,7 +56,7 @@ std::vector<Cell> table_row(const ScalingGroup& group, const ScalingRow& row, Mo
   const auto other = mode == Mode::weak ? cell.global_batch : cell.local_batch;
   std::vector<Cell> cells{value(static_cast<double>(group.batch)), value(cell.workers),
                           value(static_cast<double>(other)),
-                          measured ? value(cores_used(cell)) : missing(why_no_ratio(row))};
+                          measured ? value(analysis::cores_used(cell.record())) : missing(why_no_ratio(row))};
   const std::size_t first_figure = cells.size();
   if (measured) {
     cells.push_back(figure(cell.step_s));

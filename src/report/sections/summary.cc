@@ -7,6 +7,7 @@
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
+#include "analysis/cells.h"
 #include "analysis/loader.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -97,7 +98,8 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
                                           [](const ScalingRow& one) { return one.has_ratios; });
       if (row == nullptr || compared < 2) continue;
       answers.push_back(describe(group, *row, mode));
-      baseline = fmt::format("{}, on {}", group.baseline_name, count(cores_used(*group.baseline), "core"));
+      baseline = fmt::format("{}, on {}", group.baseline_name,
+                             count(analysis::cores_used(group.baseline->record()), "core"));
     }
     if (answers.empty()) continue;
     any = true;

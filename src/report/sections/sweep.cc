@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/cells.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -41,8 +42,8 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
 std::vector<Cell> table_row(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   const auto& cell = *point.cell;
-  std::vector<Cell> row{value(static_cast<double>(cell.local_batch)), value(cores_used(cell)),
-                        words(remark_of(sweep, i))};
+  std::vector<Cell> row{value(static_cast<double>(cell.local_batch)),
+                        value(analysis::cores_used(cell.record())), words(remark_of(sweep, i))};
   if (point.limit == Limit::none) {
     const auto parts = analysis::breakdown(cell).mean;
     row.push_back(figure(cell.step_s));
