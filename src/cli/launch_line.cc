@@ -56,7 +56,7 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   // --quiet: what went wrong is said by Paceline, once. The second gives the first process time to write its
   // record when another one is lost.
   std::vector<std::string> line{
-      "mpirun", "--quiet", "--mca", "odls_base_sigkill_timeout", "10", "-np", std::to_string(processes)};
+      "mpirun", "--quiet", "--mca", "odls_base_sigkill_timeout", "4", "-np", std::to_string(processes)};
   if (!options.hosts.empty()) line.insert(line.end(), {"--host", options.hosts});
   if (options.oversubscribe) line.insert(line.end(), {"--oversubscribe", "--bind-to", "none"});
   if (options.as_root) line.push_back("--allow-run-as-root");
