@@ -58,6 +58,8 @@ Effect effect(std::string_view name, Topic topic) {
   switch (topic) {
     case Topic::scaling:
       return effect_on_time(name);
+    case Topic::same_cores:
+      return name == "threads" ? Effect::none : effect_on_time(name);
     case Topic::sweep:
       return name == "workers" ? Effect::refuse : effect_on_time(name);
     case Topic::convergence:
@@ -168,7 +170,7 @@ Verdict compare(const Record& baseline, const Record& other, Topic topic) {
     compare_convergence(baseline, other, verdict);
   } else {
     compare_machine(baseline, other, verdict);
-    compare_threads(baseline, other, verdict);
+    if (topic != Topic::same_cores) compare_threads(baseline, other, verdict);
   }
   compare_settings(baseline, other, topic, verdict);
   return verdict;

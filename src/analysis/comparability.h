@@ -16,6 +16,7 @@ namespace paceline::analysis {
 /// What is compared, which decides what may differ.
 enum class Topic {
   scaling,      ///< times; workers and batches differ
+  same_cores,   ///< times at one global batch; workers and their threads differ
   sweep,        ///< times on the same workers; batches differ
   convergence,  ///< accuracies at equal epochs; batches and the rule of training differ
 };

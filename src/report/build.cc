@@ -192,6 +192,7 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
   add(document, sweep_section(conclusions));
   add(document, scaling_section(conclusions, analysis::Mode::weak));
   add(document, scaling_section(conclusions, analysis::Mode::strong));
+  add(document, same_cores_section(conclusions));
   add(document, breakdown_section(conclusions));
   add(document, bandwidth_section(conclusions));
   add(document, converge_section(conclusions));

@@ -19,7 +19,7 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   if (!is_given(given, "model")) base.model = "resnet8-cifar";
   if (!is_given(given, "window-steps")) base.window_steps = 5;
   if (!is_given(given, "warmup-steps")) base.warmup_steps = 1;
-  if (!is_given(given, "window-seconds")) base.window_seconds = 4;
+  if (!is_given(given, "window-seconds")) base.window_seconds = 3;
   if (!is_given(given, "repeats")) options.sweep.repeats = options.scale.repeats = 3;
   if (!is_given(given, "batches")) {
     options.sweep.batches = {8, 16, 32, 64, 128, 256, 512};
@@ -31,6 +31,11 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   if (!is_given(given, "data")) base.data = "synthetic,train=10240,test=2000";
   if (!is_given(given, "baseline-batch")) options.converge.baseline_batch = 64;
   if (!is_given(given, "large-batch")) options.converge.large_batch = 512;
+  // One remedy more in each variant; all of them together are left to `converge`, which trains for longer.
+  if (options.converge.variants.empty()) {
+    options.converge.variants = converge_variants();
+    options.converge.variants.pop_back();
+  }
   // With few updates a rate that is good for a small batch diverges once it is scaled: begin lower.
   if (!is_given(given, "lr") && !is_given(given, "optimizer")) base.lr = 0.05;
 }

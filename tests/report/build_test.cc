@@ -17,6 +17,7 @@ using golden::make_skipped;
 using golden::make_training;
 using golden::Run;
 using measure::Record;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -314,6 +315,28 @@ TEST(Sweep, ShowsCoresAndAchievedFlops) {
   EXPECT_EQ(table->columns[5].key, "gflop_per_s");
   EXPECT_NEAR(*table->rows[0][5].value, 128 / 1.22 * 3.34, 1e-9);
   EXPECT_THAT(text_of({record}), HasSubstr("128 on 1 worker (2 cores)"));
+}
+
+TEST(SameCores, SaysWhyMoreWorkersAreNotFaster) {
+  auto threads = make_record({.kind = "sweep", .scaling = "", .local_batch = 128, .forward = 0.4});
+  threads.threads_per_worker = 2;
+  threads.ranks[0].cores = {0, 1};
+  const auto slower = make_record({.scaling = "strong",
+                                   .workers = 2,
+                                   .local_batch = 64,
+                                   .forward = 0.4,
+                                   .backward = 0.85,
+                                   .exposed_transfer = 0.04});
+  const std::vector<Record> records{threads, slower};
+  const Table* table = find<Table>(build(records), "same-cores");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->rows.size(), 1U);
+  EXPECT_THAT(
+      text_of(records),
+      AllOf(HasSubstr("2 workers x 1 thread against 1 worker x 2 threads on 2 cores, global batch 128: 0.93"),
+            HasSubstr("(slower); against them: slower compute (+50.1 ms a step), transfer that nothing "
+                      "hides (+40.1 ms a step)")));
+  EXPECT_EQ(find<Table>(build({&slower, 1}), "same-cores"), nullptr);
 }
 
 TEST(Build, SaysThatOtherProgramsWereAtWork) {

@@ -130,6 +130,7 @@ TEST(ApplyQuick, LeavesWhatWasGiven) {
   EXPECT_EQ(options.converge.baseline_batch, 256);
   EXPECT_EQ(options.converge.large_batch, 1024);
   EXPECT_EQ(base.lr, train::Options{}.lr);
+  EXPECT_EQ(options.converge.variants.back(), "+ sync BN");
   apply_quick(base, options, {});
   EXPECT_EQ(options.converge.baseline_batch, 64);
   EXPECT_EQ(base.lr, 0.05);

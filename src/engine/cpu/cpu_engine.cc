@@ -13,6 +13,7 @@
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/program.h"
+#include "engine/cpu/steps.h"
 #include "engine/cpu/update.h"
 
 namespace paceline::engine::cpu {
@@ -23,6 +24,10 @@ base::Buffer zeros(std::int64_t bytes) {
   buffer.fill_zero();
   return buffer;
 }
+
+// The rows of `doctor --kernels` for what happens to the weights once a step.
+constexpr const char* kUpdate = "update";
+constexpr const char* kPacking = "packing weights";
 
 Tuning tuning_for(const CompileOptions& options) {
   return {.choices = options.measured_kernels ? &Choices::here() : nullptr};
@@ -132,9 +137,7 @@ class CpuEngine final : public Engine {
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     const OneThread one_thread;
-    UpdateArrays arrays{.weights = run_.weights, .gradients = run_.gradients, .state = {}};
-    for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
-    apply_update(graph(), layout(), run_.kernels, pool_, rule, lr, update, arrays);
+    apply_update(graph(), layout(), run_.kernels, pool_, rule, lr, update, update_arrays());
     weights_changed();
   }
 
@@ -143,6 +146,8 @@ class CpuEngine final : public Engine {
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
     std::vector<KernelChoice> choices;
     for (const auto& entry : program_.steps()) entry.step->describe(run_, choices);
+    if (run_.options.training)
+      for (const char* pass : {kUpdate, kPacking}) choices.push_back(own_kernel(run_, pass));
     return choices;
   }
 
@@ -160,10 +165,35 @@ class CpuEngine final : public Engine {
     for (int step = 0; step < static_cast<int>(program_.steps().size()); ++step)
       program_.steps()[static_cast<std::size_t>(step)].step->measure(run_, program_.traffic(step), choices);
     run_.input = {};
+    measure_update(choices);
     return choices;
   }
 
  private:
+  /// The passes over the weights, which cost the same for any batch. With a rate of zero; the optimizer's
+  /// state changes.
+  void measure_update(std::vector<KernelChoice>& choices) {
+    const UpdateArrays arrays = update_arrays();
+    const auto add = [&](const char* pass, std::int64_t bytes, const std::function<void()>& call) {
+      const double seconds = seconds_of(call);
+      choices.push_back(own_kernel(run_, pass));
+      choices.back().rate = fmt::format("{:.1f} GB/s ({:.1f} MB)", static_cast<double>(bytes) / seconds / 1e9,
+                                        static_cast<double>(bytes) / 1e6);
+    };
+    // Weights and state are read and written, gradients read.
+    add(kUpdate, (3 + 2 * static_cast<std::int64_t>(state_.size())) * flat_bytes(),
+        [&] { apply_update(graph(), layout(), run_.kernels, pool_, run_.options.rule, 0, 1, arrays); });
+    std::int64_t packed = 0;
+    for (const auto& entry : program_.steps()) packed += entry.step->pack_traffic();
+    add(kPacking, packed, [&] { weights_changed(); });
+  }
+
+  [[nodiscard]] UpdateArrays update_arrays() {
+    UpdateArrays arrays{.weights = run_.weights, .gradients = run_.gradients, .state = {}};
+    for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
+    return arrays;
+  }
+
   [[nodiscard]] std::int64_t flat_bytes() const {
     return program_.layout().elements * static_cast<std::int64_t>(sizeof(float));
   }

@@ -16,12 +16,12 @@
 
 #include "base/error.h"
 #include "engine/cpu/product.h"
+#include "engine/cpu/tap_order.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
 constexpr int kChannelBlock = 128;  // of an item of d_weight: 128 x 512 floats of sums stay in the cache
-constexpr int kTile = 16;           // channels of a tile while weights are reordered
 
 /// dst [m][n] = a [m][k] (or its transpose) * b [k][n] (or its transpose), added to dst when `adds`.
 struct Matrix {
@@ -43,31 +43,15 @@ class TapKernel final : public ProductKernel {
   [[nodiscard]] std::int64_t packed_bytes() const override { return 4 * s_.weights(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 0; }
 
-  /// [out][in][tap] -> [tap][in][out], tile by tile.
   void pack(const float* weights, void* packed) const override {
-    auto* to = static_cast<float*>(packed);
-    for (int out = 0; out < features(); out += kTile)
-      for_tiles(out, [&](int outs, int in, int ins) {
-        for (int tap = 0; tap < taps(); ++tap)
-          for (int c = in; c < in + ins; ++c)
-            for (int k = out; k < out + outs; ++k)
-              to[at(tap, c) + k] = weights[(std::int64_t{1} * k * channels() + c) * taps() + tap];
-      });
+    to_tap_order(s_, weights, static_cast<float*>(packed));
   }
   /// Forward and d_src read the same order, the one of them transposed.
   [[nodiscard]] bool packs_like(const ProductKernel& other) const override {
     return dynamic_cast<const TapKernel*>(&other) != nullptr;
   }
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
-    pool.run((features() + kTile - 1) / kTile, [&](int tile, int) {
-      const int out = tile * kTile;
-      for_tiles(out, [&](int outs, int in, int ins) {
-        for (int k = out; k < out + outs; ++k)
-          for (int c = in; c < in + ins; ++c)
-            for (int tap = 0; tap < taps(); ++tap)
-              d_weights[(std::int64_t{1} * k * channels() + c) * taps() + tap] = packed[at(tap, c) + k];
-      });
-    });
+    from_tap_order(s_, pool, packed, d_weights);
   }
 
   [[nodiscard]] int parts() const override {
@@ -170,13 +154,6 @@ class TapKernel final : public ProductKernel {
 
   void clear(float* rows, int count, std::int64_t stride) const {
     for (int n = 0; n < s_.samples; ++n) std::fill_n(rows + n * stride, count, 0.0f);
-  }
-
-  /// Calls work(outs, in, ins) for the tiles of the features from `out` on.
-  template <typename Work>
-  void for_tiles(int out, const Work& work) const {
-    for (int in = 0; in < channels(); in += kTile)
-      work(std::min(kTile, features() - out), in, std::min(kTile, channels() - in));
   }
 
   const ProductShape s_;

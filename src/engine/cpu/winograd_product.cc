@@ -14,9 +14,11 @@
 #include "base/error.h"
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/kernels/multiply.h"
 #include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/memory.h"
 #include "engine/cpu/product.h"
+#include "engine/cpu/tap_order.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -24,7 +26,6 @@ namespace {
 using namespace winograd;
 
 constexpr int kLanes = 16;
-constexpr int kRows = 12;           ///< rows that multiply() does best
 constexpr int kPartChannels = 128;  ///< of a part of d_weight: the more, the fewer times v is made
 constexpr std::int64_t kBlockBytes = 448 << 10;  ///< of v and m (or z): they stay in the second-level cache
 
@@ -75,17 +76,8 @@ class WinogradKernel final : public ProductKernel {
     end_streams();
   }
 
-  /// [tap][in][out] -> [out][in][tap].
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
-    const int in = s_.src.channels, out = s_.dst.channels;
-    pool.run(out / kLanes, [&](int group, int) {
-      const int first = group * kLanes;
-      for (int c = 0; c < in; ++c)
-        for (int k = first; k < first + kLanes; ++k)
-          for (int tap = 0; tap < 9; ++tap)
-            d_weights[(std::int64_t{1} * k * in + c) * 9 + tap] =
-                packed[(std::int64_t{1} * tap * in + c) * out + k];
-    });
+    from_tap_order(s_, pool, packed, d_weights);
   }
 
   [[nodiscard]] int parts() const override {
@@ -133,9 +125,10 @@ class WinogradKernel final : public ProductKernel {
   /// Few enough to stay in the cache, and enough to be worth reading the weights once more.
   [[nodiscard]] int tiles_of_block() const {
     const std::int64_t bytes = std::int64_t{4} * kPositions * (from_.channels + width());
-    const int fitting = static_cast<int>(kBlockBytes / bytes) / kRows * kRows;
-    const int worth = direction_ == Direction::d_weight || from_.channels > 128 ? 8 * kRows : 2 * kRows;
-    return std::min(std::max(fitting, worth), rounded_up(tiles(), kRows));
+    const int fitting = static_cast<int>(kBlockBytes / bytes) / kMultiplyRows * kMultiplyRows;
+    const int worth =
+        direction_ == Direction::d_weight || from_.channels > 128 ? 8 * kMultiplyRows : 2 * kMultiplyRows;
+    return std::min(std::max(fitting, worth), rounded_up(tiles(), kMultiplyRows));
   }
 
   struct Tile {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "report/text.h"
+
 namespace paceline::report {
 
 Cell words(std::string text) { return {.text = std::move(text)}; }
@@ -18,6 +20,10 @@ Cell figure(const analysis::Estimate& estimate) {
     cell.high = estimate.high;
   }
   return cell;
+}
+
+std::string with_interval(const analysis::Estimate& estimate, Format format) {
+  return one_line(cell_text(figure(estimate), format));
 }
 
 Cell missing(std::string reason) { return {.text = "-", .note = std::move(reason)}; }

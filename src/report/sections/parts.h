@@ -17,6 +17,8 @@ namespace paceline::report {
 [[nodiscard]] Cell value(double number);
 /// With its interval where it has one.
 [[nodiscard]] Cell figure(const analysis::Estimate& estimate);
+/// The same in a sentence: "1.97 [1.95, 1.98]".
+[[nodiscard]] std::string with_interval(const analysis::Estimate& estimate, Format format);
 /// "-" and why.
 [[nodiscard]] Cell missing(std::string reason);
 [[nodiscard]] Cell with_mark(Cell cell, const std::string& mark);

@@ -16,6 +16,8 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> sweep_section(const Conclusions& conclusions);
 /// How many workers (table 1 of the mode).
 [[nodiscard]] std::optional<Section> scaling_section(const Conclusions& conclusions, analysis::Mode mode);
+/// The same cores as threads of one worker or as workers, where both were measured.
+[[nodiscard]] std::optional<Section> same_cores_section(const Conclusions& conclusions);
 /// Where the time goes (table 2): the ledger a step, and the residual with what explains it.
 [[nodiscard]] std::optional<Section> breakdown_section(const Conclusions& conclusions);
 /// What the all-reduce gives (table 3).

@@ -25,10 +25,6 @@ using analysis::Mode;
 using analysis::ScalingGroup;
 using analysis::ScalingRow;
 
-std::string with_interval(const Estimate& estimate, Format format) {
-  return one_line(cell_text(figure(estimate), format));
-}
-
 /// What makes a speedup doubtful, all of it.
 std::string caveats(const ScalingRow& row) {
   std::vector<std::string> all;

@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/rng.h"
-#include "engine/cpu/kernels/winograd.h"
+#include "engine/cpu/kernels/multiply.h"
 #include "engine/cpu/methods.h"
 #include "engine/cpu/parallel.h"
 
@@ -119,10 +119,13 @@ constexpr Case kCases[] = {
     {16, 32, 6, 6, 3, 1, 0, 7},    {32, 16, 3, 3, 3, 1, 0, 33}, {16, 16, 5, 5, 3, 1, 2, 4},
     {144, 160, 4, 4, 3, 1, 1, 16}, {32, 272, 2, 9, 3, 1, 1, 2}, {3, 16, 9, 9, 3, 1, 1, 2},
     {16, 32, 9, 9, 3, 2, 1, 4},    {24, 40, 7, 7, 1, 2, 0, 3},  {20, 12, 6, 5, 5, 1, 2, 2},
+    {32, 48, 8, 8, 3, 2, 1, 5},    {64, 16, 7, 6, 1, 2, 0, 3},  {48, 32, 5, 5, 1, 1, 0, 33},
+    {16, 32, 11, 10, 7, 2, 3, 2},  {16, 16, 2, 2, 3, 2, 1, 16}, {256, 288, 4, 4, 3, 2, 1, 9},
+    {16, 16, 7, 7, 2, 3, 0, 7},    {32, 16, 9, 8, 3, 3, 1, 2},
 };
 
 TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
-  int by_winograd = 0;
+  int by_winograd = 0, by_gathering = 0;
   for (const Case& c : kCases) {
     const ProductShape s = shape_of(c);
     SCOPED_TRACE(testing::Message() << c.in << "->" << c.out << " " << c.height << "x" << c.width
@@ -135,6 +138,7 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
       if (refusal(method, s)) continue;
       SCOPED_TRACE(name_of(method));
       if (method == Method::winograd) ++by_winograd;
+      if (method == Method::gather) ++by_gathering;
       // Rounding errors of a sum grow like the root of its length, in units of 2^-24: found 0.3 of the root
       // for the direct forms, 0.7 for Winograd, whose transforms have about 8 units of their own.
       const auto limit = [&](std::int64_t length) {
@@ -150,7 +154,8 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
                 limit(s.samples * s.dst_pixels()));
     }
   }
-  EXPECT_EQ(by_winograd, winograd::is_here() ? 11 : 0);
+  EXPECT_EQ(by_winograd, has_avx512_products() ? 11 : 0);
+  EXPECT_EQ(by_gathering, has_avx512_products() ? 20 : 0);
 }
 
 TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
@@ -174,13 +179,13 @@ TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
 
 TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
   const auto usual = [](const Case& c) { return usual_method(shape_of(c)); };
-  if (winograd::is_here()) {
+  if (has_avx512_products()) {
     EXPECT_EQ(usual({64, 64, 32, 32, 3, 1, 1, 128}), Method::winograd);
     EXPECT_EQ(usual({256, 256, 8, 8, 3, 1, 1, 128}), Method::winograd);
   }
   EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 128}), Method::taps);
   EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 8}), Method::onednn);
-  EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), Method::onednn);
+  EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), has_avx512_products() ? Method::gather : Method::onednn);
   EXPECT_EQ(usual({3, 64, 32, 32, 3, 1, 1, 128}), Method::onednn);
 }
 

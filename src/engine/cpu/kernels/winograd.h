@@ -22,29 +22,11 @@
 namespace paceline::engine::cpu::winograd {
 
 constexpr int kTile = 6, kOut = 4, kPositions = kTile * kTile;
-constexpr int kPanel = 32;  ///< columns of `b` that lie together in multiply()
 
 /// One sample's values, [height][width][channels].
 struct Image {
   int height = 0, width = 0, channels = 0;
 };
-
-/// c [rows][columns] = a [rows][inner] * b [inner][columns], added to c when `adds`. Element (r, i) of `a`
-/// lies at a[r * a_row + i * a_inner], where one of the two strides is 1; element (i, j) of `b` at b[j /
-/// kPanel * b_panel + i * b_inner + j % kPanel]. `columns` is a multiple of 16.
-struct Multiply {
-  int rows = 0, columns = 0, inner = 0;
-  const float* a = nullptr;
-  std::int64_t a_row = 0, a_inner = 0;
-  const float* b = nullptr;
-  std::int64_t b_inner = 0, b_panel = 0;
-  float* c = nullptr;
-  std::int64_t c_row = 0;
-  bool adds = false;
-};
-
-/// Whether this machine can run them.
-[[nodiscard]] bool is_here();
 
 /// The input tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
 /// [channels].
@@ -66,7 +48,5 @@ void end_streams();
 /// Positions at m + p * stride of 16 filters' gradients, to tap t at taps + t * tap_stride: the transpose of
 /// transform_filters.
 void transform_filter_gradients(const float* m, std::int64_t stride, float* taps, std::int64_t tap_stride);
-
-void multiply(const Multiply& args);
 
 }  // namespace paceline::engine::cpu::winograd

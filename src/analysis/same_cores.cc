@@ -1,0 +1,55 @@
+#include "analysis/same_cores.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analysis/breakdown.h"
+#include "analysis/comparability.h"
+
+namespace paceline::analysis {
+namespace {
+
+bool is_candidate(const Cell& cell) {
+  return cell.is_measured() && !cell.oversubscribed && cell.kind != "converge";
+}
+
+SameCores pair_of(const Cell& threads, const Cell& workers) {
+  SameCores pair{.threads = &threads, .workers = &workers, .cores = cores_used(threads.record())};
+  pair.speed = ratio(workers.images_per_s, threads.images_per_s);
+  const Parts a = breakdown(threads).mean, b = breakdown(workers).mean;
+  pair.compute_s = b.compute() - a.compute();
+  pair.exposed_transfer_s = b.exposed_transfer - a.exposed_transfer;
+  pair.waiting_s = b.exposed_wait - a.exposed_wait;
+  pair.data_wait_s = b.data_wait - a.data_wait;
+  pair.rest_s = b.copy + b.other - a.copy - a.other;
+  return pair;
+}
+
+}  // namespace
+
+std::vector<SameCores> same_cores(std::span<const Cell> cells) {
+  std::map<std::tuple<std::int64_t, int, int, int>, SameCores> found;
+  for (const Cell& threads : cells) {
+    if (!is_candidate(threads)) continue;
+    for (const Cell& workers : cells) {
+      if (!is_candidate(workers) || workers.workers <= threads.workers) continue;
+      if (workers.global_batch != threads.global_batch) continue;
+      if (workers.threads_per_worker >= threads.threads_per_worker) continue;
+      if (cores_used(workers.record()) != cores_used(threads.record())) continue;
+      if (!compare(threads.record(), workers.record(), Topic::same_cores).comparable()) continue;
+      const SameCores pair = pair_of(threads, workers);
+      const auto key = std::tuple{threads.global_batch, pair.cores, threads.workers, workers.workers};
+      const auto repeats = [](const SameCores& one) {
+        return one.threads->records.size() + one.workers->records.size();
+      };
+      const auto [at, fresh] = found.emplace(key, pair);
+      if (!fresh && repeats(at->second) < repeats(pair)) at->second = pair;
+    }
+  }
+  std::vector<SameCores> result;
+  for (const auto& [key, pair] : found) result.push_back(pair);
+  return result;
+}
+
+}  // namespace paceline::analysis

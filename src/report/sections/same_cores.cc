@@ -1,0 +1,99 @@
+#include "analysis/same_cores.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::SameCores;
+
+constexpr const char* kDefinition =
+    "The same cores and the same global batch: few workers of many threads against more workers of fewer "
+    "threads. Speed: images/s of the more workers over those of the fewer; intervals joined in quadrature. "
+    "Behind it what a step of the more workers takes longer (+) or shorter (-), by the ledger, mean over "
+    "ranks: "
+    "compute (smaller batches, but no threads that meet after every op), exposed transfer, waiting for a "
+    "rank, waiting for data, copy and other. The parts add up to the difference of the mean steps.";
+
+std::string form(const analysis::Cell& cell) {
+  return fmt::format("{} x {}", count(cell.workers, "worker"), count(cell.threads_per_worker, "thread"));
+}
+
+/// What costs the more workers the most time, in words; they are not faster.
+std::string why_not_faster(const SameCores& pair) {
+  std::array parts{std::pair{pair.compute_s, "slower compute"},
+                   std::pair{pair.exposed_transfer_s, "transfer that nothing hides"},
+                   std::pair{pair.waiting_s, "waiting for a later rank"},
+                   std::pair{pair.data_wait_s, "waiting for data"}, std::pair{pair.rest_s, "copy and other"}};
+  std::ranges::sort(parts, std::greater{});
+  std::vector<std::string> said;
+  for (const auto& [seconds, name] : parts)
+    if (seconds > 0 && (said.empty() || seconds > parts.front().first / 4))
+      said.push_back(fmt::format("{} (+{} a step)", name, duration(seconds)));
+  return said.empty() ? "" : fmt::format("{}", fmt::join(said, ", "));
+}
+
+Paragraph verdict(const SameCores& pair) {
+  const std::string who = fmt::format("{} against {} on {}, global batch {}: {} times the images/s",
+                                      form(*pair.workers), form(*pair.threads), count(pair.cores, "core"),
+                                      pair.workers->global_batch, with_interval(pair.speed, Format::fixed2));
+  const bool known = analysis::has_interval(pair.speed);
+  if (known && pair.speed.low > 1) return finding(who + ".");
+  const std::string undecided = !known                ? "one sample, not decided"
+                                : pair.speed.high < 1 ? "slower"
+                                                      : "not decided";
+  const std::string why = why_not_faster(pair);
+  return finding(fmt::format("{} ({}){}.", who, undecided, why.empty() ? "" : "; against them: " + why));
+}
+
+}  // namespace
+
+std::optional<Section> same_cores_section(const Conclusions& conclusions) {
+  const auto pairs = analysis::same_cores(conclusions.cells);
+  if (pairs.empty()) return std::nullopt;
+  const auto time = [](std::string key, std::string label) {
+    return Column{
+        .key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::milliseconds};
+  };
+  const Column speed{.key = "speed", .label = "speed", .format = Format::fixed2};
+  const auto rate = [](std::string key, std::string label) {
+    return Column{
+        .key = std::move(key), .label = std::move(label), .unit = "images/s", .format = Format::rate};
+  };
+  Table table{.id = "same-cores",
+              .title = "The same cores as threads of a worker or as workers",
+              .definition = kDefinition,
+              .columns = {{.key = "global_batch", .label = "global batch", .format = Format::integer},
+                          {.key = "cores", .label = "cores used", .format = Format::integer},
+                          {.key = "fewer", .label = "fewer workers"},
+                          rate("fewer_rate", "throughput"),
+                          {.key = "more", .label = "more workers"},
+                          rate("more_rate", "throughput"),
+                          speed,
+                          time("compute", "compute"),
+                          time("exposed_transfer", "exposed transfer"),
+                          time("wait_for_rank", "wait for a rank"),
+                          time("data_wait", "data wait"),
+                          time("other", "copy, other")}};
+  Section section{.id = "same-cores", .title = "How many workers? The same cores as threads or as workers"};
+  for (const SameCores& pair : pairs)
+    table.rows.push_back({value(static_cast<double>(pair.workers->global_batch)), value(pair.cores),
+                          words(form(*pair.threads)), figure(pair.threads->images_per_s),
+                          words(form(*pair.workers)), figure(pair.workers->images_per_s), figure(pair.speed),
+                          value(pair.compute_s), value(pair.exposed_transfer_s), value(pair.waiting_s),
+                          value(pair.data_wait_s), value(pair.rest_s)});
+  section.blocks.push_back(std::move(table));
+  for (const SameCores& pair : pairs) section.blocks.push_back(verdict(pair));
+  return section;
+}
+
+}  // namespace paceline::report
