@@ -175,10 +175,13 @@ Record run_cell(const Runner& runner, const Cell& cell, int index) {
     return record;
   } catch (const base::Error& error) {
     if (begun) throw;  // the others may be in the middle of it
-    Cell failed = cell;
-    failed.skip = error.what();
-    Record record = skipped(runner, failed);
-    record.status = "failed";
+    Cell refused = cell;
+    refused.skip = error.what();
+    Record record = skipped(runner, refused);
+    // What the options or the plan ruled out never began: "skipped", as a sweep says it of the same batch.
+    const bool has_begun =
+        error.kind() != base::ErrorKind::usage && record.memory.plan_bytes <= record.memory.available_bytes;
+    if (has_begun) record.status = "failed";
     return record;
   }
 }

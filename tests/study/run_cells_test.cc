@@ -91,6 +91,28 @@ TEST_F(StudyDirectory, SweepEndsWithTheData) {
   EXPECT_EQ(records.front().status, "skipped");
 }
 
+TEST_F(StudyDirectory, ScalingSkipsWhatASweepSkips) {
+  const auto records = scale({4, 128});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].status, "complete");
+  EXPECT_EQ(records[1].status, "skipped");
+  EXPECT_THAT(records[1].reason, HasSubstr("exceeds the data set of 64 training samples"));
+  base_.data = "synthetic,train=100000000,test=16";
+  const auto large = scale({90000000});
+  EXPECT_EQ(large.front().status, "skipped") << large.front().reason;
+  EXPECT_THAT(large.front().reason, HasSubstr("memory: the plan for 1 workers"));
+}
+
+TEST_F(StudyDirectory, WhatGoesWrongWhileItRunsHasFailed) {
+  runner_.backend.communicators =
+      [](int, std::chrono::seconds) -> std::vector<std::unique_ptr<comm::Communicator>> {
+    base::fail(base::ErrorKind::comm, "a worker is lost");
+  };
+  const auto records = scale({4});
+  EXPECT_EQ(records.front().status, "failed");
+  EXPECT_THAT(records.front().reason, HasSubstr("a worker is lost"));
+}
+
 TEST_F(StudyDirectory, SweepTakesUnitsOfShardsAndSaysWhichBatchBreaksThem) {
   base_.shard = 16;
   const auto cells =

@@ -85,6 +85,18 @@ bool says_recipe(const measure::Record& record, const std::string& recipe) {
   return std::find(record.notes.begin(), record.notes.end(), recipe) != record.notes.end();
 }
 
+/// Error when no cell gave a figure: one that failed is the reason, else one that could not be run as asked.
+void require_a_figure(const std::vector<measure::Record>& records) {
+  const auto with = [&](const char* status) {
+    return std::find_if(records.begin(), records.end(),
+                        [&](const auto& record) { return record.status == status; });
+  };
+  if (with("complete") != records.end()) return;
+  if (const auto failed = with("failed"); failed != records.end())
+    base::fail(base::ErrorKind::device, "every cell failed; the first: {}", failed->reason);
+  base::fail(base::ErrorKind::usage, "no cell can be run; the first: {}", records.front().reason);
+}
+
 /// A study's report is many screens long: the terminal gets the answers, the files have the tables.
 report::Document beginning(report::Document document) {
   if (document.sections.size() > 1) document.sections.resize(1);
@@ -164,10 +176,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   if (stopped != 0)
     screen.say(fmt::format("stopped: {} of {} cells done and kept; the same command goes on", records.size(),
                            cells.size()));
-  const bool all_failed = std::all_of(records.begin(), records.end(),
-                                      [](const auto& record) { return record.status == "failed"; });
-  if (stopped == 0 && all_failed)
-    base::fail(base::ErrorKind::device, "every cell failed; the first: {}", records.front().reason);
+  if (stopped == 0) require_a_figure(records);
   return stopped;
 }
 
