@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "data/get/server.h"
 #include "data/image/pictures.h"
 #include "measure/record.h"
 #include "program.h"
@@ -190,31 +189,6 @@ TEST_F(Images, OpenFromTheirManifestUntilAFolderChanges) {
   EXPECT_THAT(changed.out, AllOf(HasSubstr("31 training"), HasSubstr("the manifest was not used")));
   EXPECT_EQ(run({"data", "manifest", "synthetic"}).code, 2);
   EXPECT_EQ(run({"data", "manifest", "folder:nowhere"}).code, 2);
-}
-
-TEST(DataGet, NamesWhatIsMissingAndTouchesNothing) {
-  const Folder folder;
-  const data::Server server;  // has none of the files
-  const auto missing =
-      run_program({"data", "get", "fashion-mnist", "--from", server.address(), "--cache", "c"},
-                  {.directory = folder.path()});
-  EXPECT_EQ(missing.code, 3);
-  EXPECT_THAT(missing.err, AllOf(HasSubstr("train-images-idx3-ubyte.gz could not be downloaded"),
-                                 HasSubstr("404"), HasSubstr("--from")));
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "c/fashion-mnist"));
-  const auto unknown = run_program({"data", "get", "mnsit"}, {.directory = folder.path()});
-  EXPECT_EQ(unknown.code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'mnist'"));
-}
-
-TEST(DataGet, RefusesAnotherContent) {
-  const Folder folder;
-  data::Server server;
-  server.give("cifar-10-binary.tar.gz", "this is no archive");
-  const auto outcome = run_program({"data", "get", "cifar10", "--from", server.address(), "--cache", "c"},
-                                   {.directory = folder.path()});
-  EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("the server gave 18 bytes of a file of 170052171"));
 }
 
 }  // namespace

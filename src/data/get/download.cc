@@ -250,8 +250,8 @@ void download(const RemoteFile& file, const fs::path& path, const DownloadOption
   }
   base::fail(
       ErrorKind::data,
-      "{} could not be downloaded: {}; check the network and try again, which goes on where this ended, "
-      "or give another address with --from",
+      "{} could not be downloaded: {}; check the network (does a login page or a proxy answer instead?) and "
+      "try again, which goes on where this ended, or give another address with --from",
       file.name, fmt::join(failures, "; "));
 }
 
