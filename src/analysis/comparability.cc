@@ -30,8 +30,8 @@ constexpr std::array<std::string_view, 3> kRuleOfSchedule{"final-factor", "one-c
 // What convergence is about, beyond the rule.
 constexpr std::array<std::string_view, 4> kRemedies{"optimizer", "nesterov", "decay-norm-and-bias", "bn"};
 // How the work was done: changes the time, not the result.
-constexpr std::array<std::string_view, 6> kExecution{"threads",   "pin",   "loader-threads",
-                                                     "bucket-mb", "shard", "evaluate-every"};
+constexpr std::array<std::string_view, 7> kExecution{
+    "threads", "pin", "loader-threads", "bucket-mb", "shard", "evaluate-every", "measured-kernels"};
 
 bool contains(Names names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

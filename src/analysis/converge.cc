@@ -16,6 +16,44 @@ std::optional<double> last_accuracy(const Record& record) {
   return record.epochs.empty() ? std::nullopt : record.epochs.back().test_accuracy;
 }
 
+bool has_accuracy(const Cell& cell) {
+  return std::any_of(cell.records.begin(), cell.records.end(),
+                     [](const Record* record) { return last_accuracy(*record).has_value(); });
+}
+
+/// Those of `converge`, and those of `train` beside them or where they are several: who puts trainings into
+/// one report compares them, so what has to be said of the comparison is said.
+std::vector<const Cell*> trainings(std::span<const Cell> cells) {
+  std::vector<const Cell*> found;
+  const auto is_studied = [](const Cell& cell) { return cell.kind == "converge"; };
+  const auto study = std::find_if(cells.begin(), cells.end(), is_studied);
+  for (const Cell& cell : cells) {
+    const bool is_of_study =
+        study == cells.end() || (cell.record().model.name == study->record().model.name &&
+                                 cell.record().data.name == study->record().data.name);
+    if (is_studied(cell) || (cell.kind == "train" && has_accuracy(cell) && is_of_study))
+      found.push_back(&cell);
+  }
+  return study == cells.end() && found.size() < 2 ? std::vector<const Cell*>{} : found;
+}
+
+/// A training of `train` has no name: its sizes, and every setting in which the others differ from it.
+std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
+  static const std::set<std::string> kNotNamed{"workers", "local-batch", "global-batch", "threads",
+                                               "pin",     "data",        "epochs",       "steps"};
+  if (!cell.variant.empty()) return cell.variant;
+  std::string name = cell.label;
+  for (const auto& [setting, value] : cell.record().settings) {
+    if (kNotNamed.contains(setting) || is_of_window(setting)) continue;
+    const bool differs = std::any_of(all.begin(), all.end(), [&](const Cell* other) {
+      const auto there = other->record().settings.find(setting);
+      return there == other->record().settings.end() || there->second != value;
+    });
+    if (differs) name += fmt::format(", {} {}", setting, value);
+  }
+  return name;
+}
+
 std::optional<Variant> make_variant(const Cell& cell) {
   std::vector<double> accuracies, losses;
   const Record* last = nullptr;
@@ -29,7 +67,6 @@ std::optional<Variant> make_variant(const Cell& cell) {
   if (last == nullptr || last->data.test_samples <= 0) return std::nullopt;
   Variant variant;
   variant.cell = &cell;
-  variant.name = cell.variant.empty() ? cell.label : cell.variant;
   variant.epochs = static_cast<std::int64_t>(last->epochs.size());
   variant.updates = last->epochs.back().updates;
   variant.seeds = static_cast<int>(accuracies.size());
@@ -131,17 +168,18 @@ Difference difference(double baseline, double baseline_error, double other, doub
 
 std::optional<Convergence> convergence(std::span<const Cell> cells) {
   Convergence result;
-  bool any = false;
-  for (const Cell& cell : cells) {
-    if (cell.kind != "converge") continue;
-    any = true;
-    if (auto variant = make_variant(cell))
+  const auto all = trainings(cells);
+  if (all.empty()) return std::nullopt;
+  for (const Cell* cell : all) {
+    const std::string name = name_among(*cell, all);
+    if (auto variant = make_variant(*cell)) {
+      variant->name = name;
       result.variants.push_back(std::move(*variant));
-    else
-      result.missing.push_back(fmt::format("{}: {}", cell.variant.empty() ? cell.label : cell.variant,
-                                           cell.reason.empty() ? "no accuracy was measured" : cell.reason));
+    } else {
+      result.missing.push_back(
+          fmt::format("{}: {}", name, cell->reason.empty() ? "no accuracy was measured" : cell->reason));
+    }
   }
-  if (!any) return std::nullopt;
   result.baseline = find_baseline(result.variants);
   if (!result.baseline) return result;
   compare_with_baseline(result);

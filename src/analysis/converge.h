@@ -56,6 +56,8 @@ struct Convergence {
   std::vector<std::string> missing;            ///< variants without accuracy, and why
 };
 
+/// Of all trainings of `converge`, and those of `train` on the same model and data, or of several of `train`
+/// alone. Nothing where there are none.
 [[nodiscard]] std::optional<Convergence> convergence(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

@@ -1,6 +1,7 @@
 #include "analysis/converge.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -111,6 +112,31 @@ TEST(Convergence, ShowsTheUpdatesOfEachVariant) {
   const auto result = convergence(cells);
   EXPECT_EQ(result->variants[0].updates, 3 * 390);
   EXPECT_EQ(result->variants[1].updates, 3 * 24);
+}
+
+TEST(Convergence, ComparesTrainingsThatWereMadeOneByOne) {
+  auto small = make_training({.variant = "", .accuracies = {0.3, 0.5, 0.70}});
+  auto large =
+      make_training({.variant = "", .workers = 2, .global_batch = 2048, .accuracies = {0.2, 0.3, 0.5}});
+  auto scaled = make_training({.variant = "",
+                               .workers = 2,
+                               .global_batch = 2048,
+                               .factor = 16,
+                               .rule = "linear",
+                               .accuracies = {0.2, 0.3, 0.6}});
+  const std::vector<Record> records{large, small, scaled};
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_TRUE(result && result->baseline && result->large);
+  EXPECT_EQ(*result->baseline, 1U) << "the smallest global batch";
+  EXPECT_EQ(result->variants[0].name, "b 1024, N 2, scale-lr none");
+  EXPECT_EQ(result->variants[2].name, "b 1024, N 2, scale-lr linear");
+  EXPECT_THAT(result->variants[0].verdict.remarks,
+              testing::Contains(testing::HasSubstr("kept at 0.1 while the global batch grew 16 times")));
+  EXPECT_THAT(result->variants[0].verdict.remarks,
+              testing::Contains(testing::HasSubstr("72 updates against")));
+  EXPECT_NEAR(*result->variants[2].given_back, 0.5, 1e-9);
+  EXPECT_FALSE(convergence(make_cells({&records.front(), 1}))) << "one alone is compared with nothing";
 }
 
 TEST(Convergence, NamesAVariantWithoutAccuracy) {

@@ -125,6 +125,19 @@ TEST(Build, GivesAStudyAllItsTables) {
     EXPECT_NE(find<Table>(document, id), nullptr) << id;
 }
 
+TEST(Build, PlotsTheEpochAgainstTheBatchForEachNumberOfWorkers) {
+  const auto records = study();
+  const Document document = build(records);
+  const Plot* plot = find<Plot>(document, "weak-epoch");
+  ASSERT_NE(plot, nullptr);
+  ASSERT_GE(plot->series.size(), 2U);
+  EXPECT_EQ(plot->series[0].name, "1 worker");
+  EXPECT_EQ(plot->series[1].name, "2 workers");
+  EXPECT_LT(plot->series[1].points.front().y, plot->series[0].points.front().y);
+  ASSERT_GE(plot->series[0].points.size(), 2U);
+  EXPECT_LT(plot->series[0].points[0].x, plot->series[0].points[1].x);
+}
+
 TEST(Build, WritesAStudyForTheTerminal) { expect_golden("study.txt", to_terminal(build(study()), 110)); }
 TEST(Build, WritesAStudyAsMarkdown) { expect_golden("study.md", to_markdown(build(study()))); }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -143,6 +144,35 @@ Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   return plot;
 }
 
+/// Seconds for all training images against the batch, a line for each number of workers.
+Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
+  Plot plot{.id = fmt::format("{}-epoch", name(mode)),
+            .kind = PlotKind::line,
+            .title = "Time of an epoch against batch",
+            .caption = "All training images, D / B steps of the median step where no whole epoch was timed.",
+            .x = {.label = fmt::format("{} batch", mode == Mode::weak ? "local" : "global"),
+                  .unit = "images",
+                  .log = true},
+            .y = {.label = "epoch", .unit = "s"}};
+  std::map<int, Series> by_workers;
+  for (const ScalingGroup& group : groups)
+    for (const ScalingRow& row : group.rows) {
+      if (!row.cell->is_measured()) continue;
+      Series& series = by_workers[row.cell->workers];
+      series.name = count(row.cell->workers, "worker");
+      Point point{.x = static_cast<double>(group.batch),
+                  .y = row.cell->epoch_s.median,
+                  .mark = point_mark(*row.cell)};
+      if (analysis::has_interval(row.cell->epoch_s)) {
+        point.low = row.cell->epoch_s.low;
+        point.high = row.cell->epoch_s.high;
+      }
+      series.points.push_back(std::move(point));
+    }
+  for (auto& [workers, series] : by_workers) plot.series.push_back(std::move(series));
+  return plot;
+}
+
 /// Whether more workers ever made it slower: said, never left to the reader.
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
   const ScalingRow* before = nullptr;
@@ -170,6 +200,7 @@ std::optional<Section> scaling_section(const Conclusions& conclusions, Mode mode
   for (const ScalingGroup& group : groups) remark_slower(section.blocks, group, mode);
   Plot speedup = plot(groups, mode);
   if (speedup.series.size() > 1) section.blocks.push_back(std::move(speedup));
+  if (groups.size() > 1) section.blocks.push_back(epoch_plot(groups, mode));
   return section;
 }
 
