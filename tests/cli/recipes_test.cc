@@ -52,6 +52,16 @@ TEST(Recipes, NameTheirCommandAndAreTakenByIt) {
   }
 }
 
+TEST(Recipes, SayWhatTheyRepeatAndWhatCameOut) {
+  for (const auto& file : recipes()) {
+    SCOPED_TRACE(file);
+    const auto text = base::read_file(file);
+    const auto header = text.substr(0, text.find("\nmodel = "));
+    EXPECT_THAT(header, testing::ContainsRegex("Repeats (no|a|the|two|three) "));
+    EXPECT_THAT(header, testing::HasSubstr("came out"));
+  }
+}
+
 /// A recipe's quick form as the cells that its command would run, on synthetic images in the numbers of the
 /// real set.
 std::vector<study::Cell> quick_cells(const fs::path& file) {
