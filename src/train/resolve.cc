@@ -43,10 +43,11 @@ void resolve_batches(const Options& options, std::int64_t samples, Resolved& run
   }
   if (run.global_batch > samples)
     fail(ErrorKind::usage,
-         "the global batch {} ({} workers x {}) exceeds the data set of {} training samples; from there on "
+         "the global batch {} ({} worker{} x {}) exceeds the data set of {} training samples; from there on "
          "every batch "
          "would be the whole set: use at most {} a worker",
-         run.global_batch, run.workers, run.local_batch, samples, samples / run.workers);
+         run.global_batch, run.workers, run.workers == 1 ? "" : "s", run.local_batch, samples,
+         samples / run.workers);
 }
 
 void resolve_processes(const Options& options, const Circumstances& circumstances, Resolved& run) {

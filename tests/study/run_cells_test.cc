@@ -100,7 +100,7 @@ TEST_F(StudyDirectory, ScalingSkipsWhatASweepSkips) {
   base_.data = "synthetic,train=100000000,test=16";
   const auto large = scale({90000000});
   EXPECT_EQ(large.front().status, "skipped") << large.front().reason;
-  EXPECT_THAT(large.front().reason, HasSubstr("memory: the plan for 1 workers"));
+  EXPECT_THAT(large.front().reason, HasSubstr("memory: the plan for 1 worker x"));
 }
 
 TEST_F(StudyDirectory, WhatGoesWrongWhileItRunsHasFailed) {
