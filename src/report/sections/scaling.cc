@@ -200,7 +200,10 @@ std::optional<Section> scaling_section(const Conclusions& conclusions, Mode mode
   for (const ScalingGroup& group : groups) remark_slower(section.blocks, group, mode);
   Plot speedup = plot(groups, mode);
   if (speedup.series.size() > 1) section.blocks.push_back(std::move(speedup));
-  if (groups.size() > 1) section.blocks.push_back(epoch_plot(groups, mode));
+  Plot epoch = epoch_plot(groups, mode);
+  if (std::any_of(epoch.series.begin(), epoch.series.end(),
+                  [](const Series& series) { return series.points.size() > 1; }))
+    section.blocks.push_back(std::move(epoch));
   return section;
 }
 
