@@ -29,12 +29,6 @@ bool wants_winograd(const ProductShape& s) {
          s.samples * winograd_tiles(s) >= kTiles;
 }
 
-/// What Winograd cannot compute, with channels enough to pay for gathering pixels.
-bool wants_gather(const ProductShape& s) {
-  constexpr int kLeastChannels = 32;
-  return (s.kernel == 1 || s.stride > 1) && std::min(s.src.channels, s.dst.channels) >= kLeastChannels;
-}
-
 }  // namespace
 
 std::string_view name_of(Method method) {
@@ -43,8 +37,6 @@ std::string_view name_of(Method method) {
       return "winograd";
     case Method::taps:
       return "taps";
-    case Method::gather:
-      return "gather";
     case Method::onednn:
       return "onednn";
   }
@@ -61,13 +53,6 @@ std::optional<std::string> refusal(Method method, const ProductShape& s) {
       if (!has_avx512_products()) return "needs AVX-512";
       if (s.padding > 2) return "has at most 2 pixels of padding";
       return std::nullopt;
-    case Method::gather:
-      if (s.is_dense) return "is for convolutions";
-      if (s.bias) return "adds no bias";
-      if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
-      if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
-      if (!has_avx512_products()) return "needs AVX-512";
-      return std::nullopt;
     case Method::taps:
       if (s.is_dense) return "is for convolutions";
       if (s.bias) return "adds no bias";
@@ -82,7 +67,6 @@ std::optional<std::string> refusal(Method method, const ProductShape& s) {
 Method usual_method(const ProductShape& batch) {
   if (!refusal(Method::winograd, batch) && wants_winograd(batch)) return Method::winograd;
   if (!refusal(Method::taps, batch) && wants_taps(batch)) return Method::taps;
-  if (!refusal(Method::gather, batch) && wants_gather(batch)) return Method::gather;
   return Method::onednn;
 }
 
@@ -101,8 +85,6 @@ std::string why_not_others(Method chosen, const ProductShape& batch, bool measur
       text += "wants 32 to 256 channels and images above 4x4";
     } else if (method == Method::taps) {
       text += "wants many channels and samples, and few pixels";
-    } else if (method == Method::gather) {
-      text += "wants a stride or a 1x1 kernel, and many channels";
     } else {
       text += "comes last";
     }
@@ -113,7 +95,7 @@ std::string why_not_others(Method chosen, const ProductShape& batch, bool measur
 int samples_of_piece(Method method, const ProductShape& batch, Direction direction) {
   const int usual = samples_of_piece(batch, direction);
   if (method == Method::taps) return batch.samples;  // its parts share the batch
-  if (method == Method::onednn || method == Method::gather || direction == Direction::d_weight) return usual;
+  if (method == Method::onednn || direction == Direction::d_weight) return usual;
   // Winograd reads four times the weights for a piece: the more of them, the more tiles that must be worth
   // it.
   const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;
@@ -128,8 +110,6 @@ std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& pi
       return make_winograd_kernel(piece, direction);
     case Method::taps:
       return make_tap_kernel(piece, direction);
-    case Method::gather:
-      return make_gather_kernel(piece, direction);
     case Method::onednn:
       break;
   }

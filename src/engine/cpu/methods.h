@@ -15,8 +15,8 @@
 
 namespace paceline::engine::cpu {
 
-enum class Method { winograd, taps, gather, onednn };
-inline constexpr std::array kMethods = {Method::winograd, Method::taps, Method::gather, Method::onednn};
+enum class Method { winograd, taps, onednn };
+inline constexpr std::array kMethods = {Method::winograd, Method::taps, Method::onednn};
 
 [[nodiscard]] std::string_view name_of(Method method);
 

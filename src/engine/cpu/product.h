@@ -99,10 +99,6 @@ class ProductKernel {
 /// One matrix product for each output pixel and tap; see tap_product.cc.
 [[nodiscard]] std::unique_ptr<ProductKernel> make_tap_kernel(const ProductShape& shape, Direction direction);
 
-/// Products over gathered pixels, for any stride; see gather_product.cc.
-[[nodiscard]] std::unique_ptr<ProductKernel> make_gather_kernel(const ProductShape& shape,
-                                                                Direction direction);
-
 /// Minimal filtering, for 3x3 convolutions with stride 1; see winograd_product.cc.
 [[nodiscard]] std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape,
                                                                   Direction direction);

@@ -47,10 +47,6 @@ inline std::vector<Variant> variants() {
                  .name = "f32 by taps"});
   all.push_back({.precision = Precision::f32,
                  .threads = 2,
-                 .tuning = {.method = Method::gather, .poison = true},
-                 .name = "f32 by gathering"});
-  all.push_back({.precision = Precision::f32,
-                 .threads = 2,
                  .tuning = {.piece_samples = 3, .poison = true},
                  .name = "f32 in pieces of 3"});
   all.push_back({.precision = Precision::bf16,

@@ -125,7 +125,7 @@ constexpr Case kCases[] = {
 };
 
 TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
-  int by_winograd = 0, by_gathering = 0;
+  int by_winograd = 0;
   for (const Case& c : kCases) {
     const ProductShape s = shape_of(c);
     SCOPED_TRACE(testing::Message() << c.in << "->" << c.out << " " << c.height << "x" << c.width
@@ -138,7 +138,6 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
       if (refusal(method, s)) continue;
       SCOPED_TRACE(name_of(method));
       if (method == Method::winograd) ++by_winograd;
-      if (method == Method::gather) ++by_gathering;
       // Rounding errors of a sum grow like the root of its length, in units of 2^-24: found 0.3 of the root
       // for the direct forms, 0.7 for Winograd, whose transforms have about 8 units of their own.
       const auto limit = [&](std::int64_t length) {
@@ -155,7 +154,6 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
     }
   }
   EXPECT_EQ(by_winograd, has_avx512_products() ? 11 : 0);
-  EXPECT_EQ(by_gathering, has_avx512_products() ? 20 : 0);
 }
 
 TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
@@ -185,7 +183,7 @@ TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
   }
   EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 128}), Method::taps);
   EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 8}), Method::onednn);
-  EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), has_avx512_products() ? Method::gather : Method::onednn);
+  EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), Method::onednn);
   EXPECT_EQ(usual({3, 64, 32, 32, 3, 1, 1, 128}), Method::onednn);
 }
 

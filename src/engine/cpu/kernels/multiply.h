@@ -1,7 +1,6 @@
 #pragma once
 
-/// A small product of matrices in registers, for AVX-512: what Winograd's and the gathered products are made
-/// of.
+/// A small product of matrices in registers, for AVX-512: what Winograd's products are made of.
 ///
 /// Threads  none of its own
 
