@@ -303,6 +303,15 @@ TEST(Scaling, NeverLeavesASlowdownUnsaid) {
   EXPECT_THAT(text_of(records), HasSubstr("4 workers are slower than 2 at local batch 128: "));
 }
 
+TEST(Scaling, DoesNotCallAsManyWorkersSlower) {
+  auto other_rate = make_record({.kind = "train", .workers = 2, .forward = 0.8, .jitter = {1, 1, 1}});
+  other_rate.settings["lr"] = "0.2";
+  const std::vector<Record> records{
+      make_record({.kind = "train", .forward = 0.3, .jitter = {1, 1, 1}}),
+      make_record({.kind = "train", .workers = 2, .forward = 0.2, .jitter = {1, 1, 1}}), other_rate};
+  EXPECT_THAT(text_of(records), Not(HasSubstr("are slower than")));
+}
+
 TEST(Summary, SaysThatAKneeIsNotDecided) {
   std::vector<Record> records;
   for (const double slow : {0.5, 1.0, 2.0})

@@ -178,7 +178,8 @@ void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode m
   const ScalingRow* before = nullptr;
   for (const ScalingRow& row : group.rows) {
     if (!row.has_ratios) continue;
-    if (before != nullptr && row.cell->images_per_s.high < before->cell->images_per_s.low)
+    const bool is_more = before != nullptr && row.cell->workers > before->cell->workers;
+    if (is_more && row.cell->images_per_s.high < before->cell->images_per_s.low)
       blocks.push_back(warning(fmt::format(
           "{} are slower than {} at {} batch {}: {} against {} images/s{}.",
           count(row.cell->workers, "worker"), before->cell->workers, mode == Mode::weak ? "local" : "global",
