@@ -33,6 +33,14 @@ class RowSums {
 void take_sums(const Epilogue& epilogue, const TypedKernels& kernels, Storage storage,
                const std::byte* rows_written, std::int64_t rows, int channels);
 
+/// The same run by run, by a product that has written only some rows when it takes their sums. Moments are
+/// taken around a guess from the first run; make_plain() ends them.
+void begin_sums(const Epilogue& epilogue, const TypedKernels& kernels, Storage storage,
+                const std::byte* first_run, std::int64_t rows, int channels);
+/// `product` is where the product's first row lies, `first` the number of the run's.
+void add_sums(const Epilogue& epilogue, const TypedKernels& kernels, Storage storage,
+              const std::byte* product, std::int64_t first, std::int64_t rows, int channels);
+
 /// Moments around the epilogue's shift -> plain ones, which can be joined with others. Of a gradient:
 /// nothing.
 void make_plain(const Epilogue& epilogue, std::int64_t rows, int channels);

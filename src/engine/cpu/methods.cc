@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "engine/cpu/kernels/multiply.h"
+#include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/pieces.h"
+#include "engine/cpu/tile_units.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -29,9 +31,46 @@ bool wants_winograd(const ProductShape& s) {
          s.samples * winograd_tiles(s) >= kTiles;
 }
 
+/// The unit of tile products; empty: `method` is something else.
+std::optional<tiles::Unit> tile_unit(Method method) {
+  switch (method) {
+    case Method::amx:
+      return tiles::Unit::amx;
+    case Method::avx512_bf16:
+      return tiles::Unit::avx512_bf16;
+    case Method::emulated_amx:
+      return tiles::Unit::emulated_amx;
+    case Method::emulated_avx512:
+      return tiles::Unit::emulated_avx512;
+    case Method::winograd:
+    case Method::taps:
+    case Method::onednn:
+      break;
+  }
+  return std::nullopt;
+}
+
+/// Whole blocks of samples, whose tiles are read half as often; but half ones where there would be few
+/// pieces.
+int samples_of_tile_piece(int usual, int batch, Direction direction) {
+  constexpr int kFewPieces = 4;
+  const bool halves = direction != Direction::d_weight && batch < kFewPieces * tiles::kBlock;
+  const int multiple = halves ? tiles::kHalf : tiles::kBlock;
+  return std::min((usual + multiple - 1) / multiple * multiple, batch);
+}
+
+/// The unit is asked about in runs in bf16 only: it is checked then.
+std::optional<std::string> refusal_of_tiles(tiles::Unit unit, const ProductShape& s) {
+  if (s.type != Storage::bf16 && !s.in_blocks) return "is for bf16";
+  if (auto refused = tiles::refusal_of(unit)) return refused;
+  if (s.in_blocks) return "multiplies bf16, and this run multiplies float copies";
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view name_of(Method method) {
+  if (const auto unit = tile_unit(method)) return tiles::name_of(*unit);
   switch (method) {
     case Method::winograd:
       return "winograd";
@@ -39,11 +78,17 @@ std::string_view name_of(Method method) {
       return "taps";
     case Method::onednn:
       return "onednn";
+    case Method::amx:
+    case Method::avx512_bf16:
+    case Method::emulated_amx:
+    case Method::emulated_avx512:
+      break;  // above
   }
   return "";
 }
 
 std::optional<std::string> refusal(Method method, const ProductShape& s) {
+  if (const auto unit = tile_unit(method)) return refusal_of_tiles(*unit, s);
   switch (method) {
     case Method::winograd:
       if (s.is_dense || s.kernel != 3 || s.stride != 1) return "is for 3x3 convolutions with stride 1";
@@ -59,7 +104,11 @@ std::optional<std::string> refusal(Method method, const ProductShape& s) {
       if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
       return std::nullopt;
     case Method::onednn:
-      return std::nullopt;
+    case Method::amx:
+    case Method::avx512_bf16:
+    case Method::emulated_amx:
+    case Method::emulated_avx512:
+      break;
   }
   return std::nullopt;
 }
@@ -81,6 +130,8 @@ std::string why_not_others(Method chosen, const ProductShape& batch, bool measur
       text += *refused;
     } else if (measured) {
       text += "was not clearly faster";
+    } else if (tile_unit(method)) {
+      text += "is taken only where it was measured";
     } else if (method == Method::winograd) {
       text += "wants 32 to 256 channels and images above 4x4";
     } else if (method == Method::taps) {
@@ -95,6 +146,7 @@ std::string why_not_others(Method chosen, const ProductShape& batch, bool measur
 int samples_of_piece(Method method, const ProductShape& batch, Direction direction) {
   const int usual = samples_of_piece(batch, direction);
   if (method == Method::taps) return batch.samples;  // its parts share the batch
+  if (tile_unit(method)) return samples_of_tile_piece(usual, batch.samples, direction);
   if (method == Method::onednn || direction == Direction::d_weight) return usual;
   // Winograd reads four times the weights for a piece: the more of them, the more tiles that must be worth
   // it.
@@ -105,14 +157,10 @@ int samples_of_piece(Method method, const ProductShape& batch, Direction directi
 
 std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& piece, Direction direction,
                                            const ProductKernel* like) {
-  switch (method) {
-    case Method::winograd:
-      return make_winograd_kernel(piece, direction);
-    case Method::taps:
-      return make_tap_kernel(piece, direction);
-    case Method::onednn:
-      break;
-  }
+  if (const auto unit = tile_unit(method))
+    return make_tile_kernel(piece, direction, tiles::kernels_of(*unit));
+  if (method == Method::winograd) return make_winograd_kernel(piece, direction);
+  if (method == Method::taps) return make_tap_kernel(piece, direction);
   return make_onednn_kernel(piece, direction, like);
 }
 

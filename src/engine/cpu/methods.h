@@ -15,8 +15,18 @@
 
 namespace paceline::engine::cpu {
 
-enum class Method { winograd, taps, onednn };
-inline constexpr std::array kMethods = {Method::winograd, Method::taps, Method::onednn};
+enum class Method {
+  amx,          ///< tile products by AMX-BF16
+  avx512_bf16,  ///< by AVX512-BF16
+  winograd,
+  taps,
+  onednn,
+  // In no list, for tests to ask for: the tile products with their unit emulated.
+  emulated_amx,
+  emulated_avx512,
+};
+inline constexpr std::array kMethods = {Method::amx, Method::avx512_bf16, Method::winograd, Method::taps,
+                                        Method::onednn};
 
 [[nodiscard]] std::string_view name_of(Method method);
 

@@ -99,6 +99,14 @@ class ProductKernel {
 /// One matrix product for each output pixel and tap; see tap_product.cc.
 [[nodiscard]] std::unique_ptr<ProductKernel> make_tap_kernel(const ProductShape& shape, Direction direction);
 
+namespace tiles {
+struct TileKernels;  // kernels/tiles.h
+}
+/// Products of bf16 tiles, of any shape, by the unit whose table this is (it outlives the kernel); see
+/// tile_product.cc and tile_gradient.cc.
+[[nodiscard]] std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
+                                                              const tiles::TileKernels& kernels);
+
 /// Minimal filtering, for 3x3 convolutions with stride 1; see winograd_product.cc.
 [[nodiscard]] std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape,
                                                                   Direction direction);

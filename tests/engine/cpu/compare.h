@@ -65,6 +65,22 @@ inline std::vector<Variant> variants() {
   return all;
 }
 
+/// bf16 by tiles, their units emulated; pieces of 16 or 32 samples, of which the last is cut short.
+inline std::vector<Variant> tile_variants() {
+  std::vector<Variant> all;
+  for (const Method method : {Method::emulated_amx, Method::emulated_avx512})
+    all.push_back({.precision = Precision::bf16,
+                   .threads = 2,
+                   .tuning = {.bf16_products = true, .method = method, .poison = true},
+                   .name = "bf16 by tiles, " + std::string(name_of(method))});
+  return all;
+}
+inline std::vector<Variant> variants_and_tiles() {
+  auto all = variants();
+  for (const Variant& variant : tile_variants()) all.push_back(variant);
+  return all;
+}
+
 /// How far results may lie from the reference's, by parameter: |a - b|_2 <= relative * |b|_2 + absolute. The
 /// factors are of the storage's epsilon (2^-24 or 2^-9 by rounding to nearest) times `length`, the root of
 /// the longest reduction times the depth of the network: rounding errors add up like a random walk.

@@ -42,6 +42,17 @@ TEST(Epilogue, GivesTheReferencesBatchNorms) {
     }
 }
 
+// They take them band by band; the last piece of the batch is a short one.
+TEST(Epilogue, OfTilesGivesTheReferencesBatchNorms) {
+  const auto graph = normalised_blocks();
+  for (const Variant& variant : tile_variants()) {
+    const auto allowed = tolerance(variant.precision, 40);
+    expect_like_reference(graph, {.batch = 33}, variant, allowed);
+    expect_like_reference(graph, {.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 4}, variant,
+                          allowed);
+  }
+}
+
 TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
   const auto graph = normalised_blocks();
   const auto reason = [&](const CompileOptions& options, const Tuning& tuning, const std::string& op) {
@@ -65,11 +76,13 @@ TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
 
 TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {
   const auto graph = normalised_blocks();
-  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+  const Tuning floats{.bf16_products = false, .block_bytes = 1 << 17, .piece_samples = 4};
+  const Tuning tiles{.bf16_products = true, .method = Method::emulated_amx};
+  for (const auto& [precision, tuning] :
+       {std::pair{Precision::f32, floats}, {Precision::bf16, floats}, {Precision::bf16, tiles}}) {
     std::vector<float> first;
     for (const int threads : {1, 2, 3}) {
-      auto engine = compile(graph, {.batch = 33, .precision = precision, .threads = threads},
-                            {.bf16_products = false, .block_bytes = 1 << 17, .piece_samples = 4});
+      auto engine = compile(graph, {.batch = 33, .precision = precision, .threads = threads}, tuning);
       toy::initialise(*engine, 3);
       const toy::Samples samples(graph, 0, 33);
       engine->forward(samples.step(1.0 / 33));

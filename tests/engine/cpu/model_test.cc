@@ -20,7 +20,7 @@ TEST(CpuEngine, TrainsEveryOpTogetherLikeTheReference) {
 TEST(CpuEngine, TrainsTheZooLikeTheReference) {
   const auto mnist = graph::make_model("mnist-cnn", {1, 12, 12}, 10, 0);
   const auto resnet = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0.1);
-  for (const Variant& variant : variants()) {
+  for (const Variant& variant : variants_and_tiles()) {
     if (variant.precision == Precision::f32)
       expect_like_reference(mnist, {.batch = 5, .seed = 2}, variant, tolerance(variant.precision, 400));
     // In bf16 the many ReLUs of ten layers flip where rounding crosses zero: 2^-9 * 4 * 40 = 31 % of a

@@ -41,7 +41,7 @@ TEST(CpuEngine, ConvolvesLikeTheReference) {
           {.channels = c.out, .kernel = c.kernel, .stride = c.stride, .padding = c.padding, .bias = c.bias});
     });
     const double reduction = std::max({1.0 * c.in * c.kernel * c.kernel, 1.0 * c.batch * c.size * c.size});
-    for (const Variant& variant : variants())
+    for (const Variant& variant : variants_and_tiles())
       expect_like_reference(graph, {.batch = c.batch}, variant,
                             tolerance(variant.precision, 3 * root(reduction) + 8));
   }
@@ -63,7 +63,7 @@ TEST(CpuEngine, TreatsRatesLikeTheReference) {
                          {.features = 5, .bias = false, .init = graph::Init::usual, .rates = {0.1, 1}}),
              0.2);
   const auto graph = model.finish();
-  for (const Variant& variant : variants())
+  for (const Variant& variant : variants_and_tiles())
     for (const UpdateRule& rule :
          {UpdateRule{.momentum = 0.85, .nesterov = true, .weight_decay = 1e-3},
           UpdateRule{.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2},
@@ -116,7 +116,7 @@ TEST(CpuEngine, ConvolvesImagesOfOneAndThreeChannels) {
       value = model.dense(model.relu(value), "fc", {.features = 4});
       model.loss(value, 0);
       const auto graph = model.finish();
-      for (const Variant& variant : variants())
+      for (const Variant& variant : variants_and_tiles())
         expect_like_reference(graph, {.batch = 5}, variant, tolerance(variant.precision, 40));
     }
 }
@@ -219,7 +219,7 @@ TEST(CpuEngine, FlattensInChannelHeightWidthOrder) {
     const auto graph = sandwich(channels, 4, [](Builder& model, int src) {
       return model.relu(model.dense(src, "fc1", {.features = 24}));
     });
-    for (const Variant& variant : variants())
+    for (const Variant& variant : variants_and_tiles())
       for (const int batch : {1, 2, 16})
         expect_like_reference(graph, {.batch = batch}, variant, tolerance(variant.precision, 100));
   }
@@ -227,7 +227,7 @@ TEST(CpuEngine, FlattensInChannelHeightWidthOrder) {
 
 TEST(CpuEngine, LetsNaNThroughToTheLoss) {
   const auto graph = toy::every_op(0);
-  for (const Variant& variant : variants()) {
+  for (const Variant& variant : variants_and_tiles()) {
     SCOPED_TRACE(variant.name);
     auto engine = compile(graph, options_of(variant, {.batch = 4}), variant.tuning);
     toy::initialise(*engine, 1);

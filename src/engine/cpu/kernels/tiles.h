@@ -1,0 +1,109 @@
+#pragma once
+
+/// Products of bf16 tiles, and the packing around them: one source for every unit that multiplies bf16.
+///
+/// Vocabulary. A *block* is 32 samples or 32 channels. Tiles come in blocks of 1,024 elements, so that a
+/// product reads whole lines one after the other:
+///   a [rows][32]            rows of 32 bf16, of which 16 pairs are multiplied
+///   b [2][16 pairs][16][2]  two halves of 16 columns; each pair of b's rows interleaved
+///   sums [rows][32]         float
+/// where rows is 16 or 32. Whatever a block has beyond the samples or channels there are is zero.
+///
+/// Only multiply(), begin() and end() differ between units (tiles_*.cc); they are written once, over a few
+/// operations on registers (tiles.inc), and so is everything else. The emulated units compute in plain C++
+/// what the documents of the instructions say, in the same shapes and orders: the tests run them anywhere.
+///
+/// Threads  none of its own; begin() and end() belong to the calling thread
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace paceline::engine::cpu::tiles {
+
+enum class Unit {
+  amx,              ///< AMX-BF16: tiles of 16 rows, four of sums at a time
+  avx512_bf16,      ///< AVX512-BF16: 8 rows by 32 columns of sums in vector registers
+  emulated_amx,     ///< the same tiles and order of sums as amx, in C++
+  emulated_avx512,  ///< as avx512_bf16
+};
+inline constexpr std::array kEmulatedUnits = {Unit::emulated_amx, Unit::emulated_avx512};
+inline constexpr std::array kHardwareUnits = {Unit::amx, Unit::avx512_bf16};
+[[nodiscard]] std::string_view name_of(Unit unit);
+
+constexpr int kBlock = 32;                       ///< samples, channels; also the inner length of a tile
+constexpr int kHalf = 16;                        ///< columns of a tile, and its rows at most
+constexpr int kBlockElements = kBlock * kBlock;  ///< of a whole block of a, of b, of sums
+
+[[nodiscard]] constexpr int blocks_of(int count) { return (count + kBlock - 1) / kBlock; }
+/// Rows that so many samples take: half a block where that is enough.
+[[nodiscard]] constexpr int rows_of(int samples) { return samples <= kHalf ? kHalf : kBlock; }
+
+/// Where a run of blocks of a and of b begins.
+struct Operand {
+  const std::uint16_t* a = nullptr;
+  const std::uint16_t* b = nullptr;
+};
+
+/// sums = the sum over `operands`, and over `depth` blocks of each, of a * b; added to sums when `adds`.
+struct Multiply {
+  int rows = kBlock;
+  const Operand* operands = nullptr;
+  int count = 0;  ///< may be 0
+  int depth = 1;
+  std::int64_t a_at = 0, b_at = 0;  ///< elements behind every operand's pointers
+  std::int64_t a_step = 0;          ///< elements from one block of a to the next; those of b lie together
+  float* sums = nullptr;
+  bool adds = false;
+};
+
+/// `pixels` of one row of an image, of up to 32 samples.
+struct PixelRow {
+  const std::uint16_t* values = nullptr;
+  std::int64_t sample_stride = 0, pixel_stride = 0;
+  int samples = 0, pixels = 0, channels = 0;
+};
+
+/// A block of sums, rounded into one pixel of up to 32 samples.
+struct Pixel {
+  const float* sums = nullptr;
+  const float* bias = nullptr;  ///< [channels], or null
+  void* values = nullptr;
+  std::int64_t sample_stride = 0;
+  int samples = 0, channels = 0;  ///< at most 32 each
+};
+
+struct TileKernels {
+  Unit unit = Unit::emulated_amx;
+  /// Prepares the calling thread's unit for multiply(), and gives it free again.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
+  void (*multiply)(const Multiply& args) = nullptr;
+  /// -> a, samples as its rows: [pixel][block of channels][rows][32 channels]
+  void (*gather)(const PixelRow& row, int rows, std::uint16_t* a) = nullptr;
+  /// -> a, channels as its rows: [pixel][block of channels][32 channels][32 samples]
+  void (*transpose)(const PixelRow& row, std::uint16_t* a) = nullptr;
+  /// -> b, pairs of samples: [pixel][block of channels][2][16 pairs][16 channels][2]
+  void (*interleave)(const PixelRow& row, std::uint16_t* b) = nullptr;
+  void (*write_f32)(const Pixel& pixel) = nullptr;
+  void (*write_bf16)(const Pixel& pixel) = nullptr;
+  /// sums [channels] += the row's values
+  void (*add_values)(const PixelRow& row, float* sums) = nullptr;
+};
+
+/// Between begin() and end() of the calling thread.
+class Session {
+ public:
+  explicit Session(const TileKernels& kernels) : kernels_(kernels) { kernels_.begin(); }
+  ~Session() { kernels_.end(); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+ private:
+  const TileKernels& kernels_;
+};
+
+/// The table of `unit`; of one that this machine lacks it may only be looked at.
+[[nodiscard]] const TileKernels& kernels_of(Unit unit);
+
+}  // namespace paceline::engine::cpu::tiles

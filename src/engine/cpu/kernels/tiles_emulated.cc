@@ -1,0 +1,104 @@
+// What AMX-BF16 and AVX512-BF16 compute, in plain C++ for any processor: the same tiles, the same order of
+// sums, the same rounding. The tests hold everything around the instructions to it, and a unit is compared
+// with it before it is believed.
+//
+// Both instructions round to nearest even, take denormals for zero and give zero for them, whatever MXCSR
+// says; their multiply-adds round once. A product of two bf16 numbers is exact in float unless its exponent
+// leaves float's range, so a multiplication and an addition are the same here.
+//
+// Source   Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS and VDPBF16PS
+
+#include "engine/cpu/kernels/tiles.h"
+
+#pragma GCC optimize("O2", "no-math-errno", "no-trapping-math", "fp-contract=off")
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed to functions that are inlined
+
+namespace paceline::engine::cpu::tiles::emulated {
+namespace {
+
+#include "engine/cpu/kernels/vector.inc"
+
+/// Denormals become zero.
+PACELINE_INLINE V flushed(V x) {
+  const I bits = reinterpret_cast<I>(x);
+  return reinterpret_cast<V>((bits & 0x7fffffff) > 0x7fffff ? bits : I{});
+}
+/// The first and the second bf16 of each word.
+PACELINE_INLINE V first_of(U words) { return flushed(reinterpret_cast<V>(words << 16)); }
+PACELINE_INLINE V second_of(U words) { return flushed(reinterpret_cast<V>(words & 0xffff0000u)); }
+
+/// vdpbf16ps: the second half's product is added first.
+PACELINE_INLINE V dot(V sums, U a, U b) {
+  const V half = flushed(flushed(sums) + second_of(a) * second_of(b));
+  return flushed(half + first_of(a) * first_of(b));
+}
+
+#include "engine/cpu/kernels/tile_vectors.inc"
+
+/// tdpbf16ps: 16 pairs are summed apart from the sums so far, first and second halves apart from each other.
+struct Tiles {
+  static constexpr int kRows = 16, kRowTiles = 2;
+  static void begin() {}
+  static void end() {}
+
+  V sums[2][2][kRows];
+  const std::uint16_t* a[2] = {};
+  const std::uint16_t* b[2] = {};
+
+  template <int r, int j>
+  PACELINE_INLINE void zero() {
+    for (V& row : sums[r][j]) row = V{};
+  }
+  template <int r, int j>
+  PACELINE_INLINE void load_sums(const float* p) {
+    for (int row = 0; row < kRows; ++row) sums[r][j][row] = Float::load(p + row * kBlock);
+  }
+  template <int r, int j>
+  PACELINE_INLINE void store(float* p) {
+    for (int row = 0; row < kRows; ++row) Float::store(p + row * kBlock, sums[r][j][row]);
+  }
+  template <int r>
+  PACELINE_INLINE void load_a(const std::uint16_t* p) {
+    a[r] = p;
+  }
+  template <int j>
+  PACELINE_INLINE void load_b(const std::uint16_t* p) {
+    b[j] = p;
+  }
+  template <int r, int j>
+  PACELINE_INLINE void multiply() {
+    V first[kRows] = {}, second[kRows] = {};
+    for (int pair = 0; pair < kHalf; ++pair) {
+      U columns;
+      __builtin_memcpy(&columns, b[j] + pair * kBlock, sizeof columns);
+      const V first_columns = first_of(columns), second_columns = second_of(columns);
+      for (int row = 0; row < kRows; ++row) {
+        std::uint32_t word;
+        __builtin_memcpy(&word, a[r] + row * kBlock + 2 * pair, sizeof word);
+        first[row] = flushed(first[row] + first_of(U{} + word) * first_columns);
+        second[row] = flushed(second[row] + second_of(U{} + word) * second_columns);
+      }
+    }
+    for (int row = 0; row < kRows; ++row)
+      sums[r][j][row] = flushed(flushed(sums[r][j][row]) + flushed(first[row] + second[row]));
+  }
+};
+
+#include "engine/cpu/kernels/tiles.inc"
+
+// The same bits at every width. (Sanitizers crash in the resolvers that this makes.)
+#if defined(__clang__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define PACELINE_EVERY_WIDTH
+#else
+#define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+PACELINE_EVERY_WIDTH void multiply_as_amx(const Multiply& m) { multiply<Tiles>(m); }
+PACELINE_EVERY_WIDTH void multiply_as_avx512(const Multiply& m) { multiply<Vectors>(m); }
+
+}  // namespace
+
+extern const TileKernels kAmx, kAvx512;
+constinit const TileKernels kAmx = table<Tiles>(Unit::emulated_amx, multiply_as_amx);
+constinit const TileKernels kAvx512 = table<Vectors>(Unit::emulated_avx512, multiply_as_avx512);
+
+}  // namespace paceline::engine::cpu::tiles::emulated

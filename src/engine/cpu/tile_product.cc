@@ -1,0 +1,211 @@
+// Convolutions and dense layers as products of bf16 tiles (kernels/tiles.h): forward and d_src here, d_weight
+// in tile_gradient.cc.
+//
+// Inside, the batch lies in the pixel: 32 samples of a pixel are the rows of a block of `a`, their channels
+// its inner length. A pixel of the result is then one sum of products over the taps inside the image and the
+// blocks of channels; taps outside cost nothing, strides leave no wasted work in d_src, and small images fill
+// the tiles as well as large ones (docs/decisions/tiles.md). Values are stored [sample][pixel][channel]; rows
+// of the image are packed on the way, band by band, into a ring that stays in the second-level cache.
+//
+//   a [ring row][pixel][block of channels in][32 samples][32]
+//   packed weights [block of channels out][tap][block of channels in][2][16 pairs][16][2]
+//
+// Sums are rounded once, when they are written. An epilogue's sums are taken from each band while it is in
+// the cache.
+
+#include <algorithm>
+
+#include "base/dtype.h"
+#include "engine/cpu/epilogue.h"
+#include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/kernels/tiles.h"
+#include "engine/cpu/product.h"
+#include "engine/cpu/tile_gradient.h"
+#include "engine/cpu/tile_window.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using namespace tiles;
+
+constexpr std::int64_t kBandBytes = 768 << 10;  ///< of packed rows: with weights and results in 2 MB of cache
+
+class TileKernel final : public ProductKernel {
+ public:
+  TileKernel(const ProductShape& shape, Direction direction, const TileKernels& kernels)
+      : s_(shape),
+        is_forward_(direction == Direction::forward),
+        kernels_(kernels),
+        window_(tile_window(shape, direction)),
+        in_blocks_(blocks_of(window_.from.channels)),
+        out_blocks_(blocks_of(window_.to.channels)),
+        type_(is_forward_ ? shape.dst_type : shape.type),
+        sums_(type_ == Storage::f32 ? kernels_for(isas_here().back()).f32
+                                    : kernels_for(isas_here().back()).bf16),
+        band_(window_.band(2 * row_elements(rows_of(shape.samples)), 0, kBandBytes)),
+        ring_(window_.ring(band_)) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override { return 2 * out_blocks_ * out_block_elements(); }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return operands_at() + operand_bytes(); }
+
+  void pack(const float* weights, void* packed) const override {
+    const int in = window_.from.channels, out = window_.to.channels, taps = window_.taps();
+    // The weight of output channel k and input channel c of the forward product at (k * C + c) * taps.
+    const std::int64_t of_in = is_forward_ ? taps : std::int64_t{1} * out * taps;
+    const std::int64_t of_out = is_forward_ ? std::int64_t{1} * in * taps : taps;
+    auto* block = static_cast<std::uint16_t*>(packed);
+    for (int first_out = 0; first_out < out; first_out += kBlock)
+      for (int tap = 0; tap < taps; ++tap)
+        for (int first_in = 0; first_in < in; first_in += kBlock, block += kBlockElements)
+          pack_block(weights + first_out * of_out + first_in * of_in + tap, of_in, of_out,
+                     std::min(kBlock, in - first_in), std::min(kBlock, out - first_out), block);
+  }
+  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
+
+  void run(const Operands& o, int) const override {
+    const Session session(kernels_);
+    for (int first = 0; first < s_.samples; first += kBlock)
+      compute(o, first, std::min(kBlock, s_.samples - first));
+    if (o.epilogue != nullptr) make_plain(*o.epilogue, s_.samples * pixels(), window_.to.channels);
+  }
+
+  [[nodiscard]] bool has_epilogue() const override { return true; }
+  [[nodiscard]] std::string name() const override {
+    return "own tile products " + std::string(name_of(kernels_.unit));
+  }
+
+ private:
+  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
+  [[nodiscard]] std::int64_t out_block_elements() const {
+    return std::int64_t{1} * window_.taps() * in_blocks_ * kBlockElements;
+  }
+  /// Of a packed row and pixel of so many samples.
+  [[nodiscard]] std::int64_t pixel_elements(int rows) const {
+    return std::int64_t{1} * in_blocks_ * rows * kBlock;
+  }
+  [[nodiscard]] std::int64_t row_elements(int rows) const {
+    return window_.from.width * pixel_elements(rows);
+  }
+
+  // The scratchpad: [ring | one block of sums | operands of a pixel].
+  [[nodiscard]] std::int64_t sums_at() const { return 2 * ring_ * row_elements(rows_of(s_.samples)); }
+  [[nodiscard]] std::int64_t operands_at() const { return sums_at() + 4 * kBlockElements; }
+  [[nodiscard]] std::int64_t operand_bytes() const {
+    return whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * window_.taps());
+  }
+
+  static void pack_block(const float* weights, std::int64_t of_in, std::int64_t of_out, int ins, int outs,
+                         std::uint16_t* block) {
+    std::fill_n(block, kBlockElements, std::uint16_t{0});
+    for (int k = 0; k < outs; ++k)
+      for (int c = 0; c < ins; ++c)
+        block[((k / kHalf * kHalf + c / 2) * kHalf + k % kHalf) * 2 + c % 2] =
+            base::to_bf16(weights[k * of_out + c * of_in]).bits;
+  }
+
+  /// All pixels of samples [first, first + samples), at most a block of them.
+  void compute(const Operands& o, int first, int samples) const {
+    const int rows = rows_of(samples);
+    auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
+    const auto* from =
+        static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + first * window_.sample_stride();
+    std::int64_t packed = 0;  // rows of `from` below it need not be packed any more
+    for (int y = 0; y < window_.to.height; y += band_) {
+      const Part band{.begin = y, .end = std::min(y + band_, window_.to.height)};
+      const Part read = window_.rows_read(band);
+      for (packed = std::max(packed, read.begin); packed < read.end; ++packed)
+        kernels_.gather({.values = from + packed * window_.row_stride(),
+                         .sample_stride = window_.sample_stride(),
+                         .pixel_stride = window_.pixel_stride(),
+                         .samples = samples,
+                         .pixels = window_.from.width,
+                         .channels = window_.from.channels},
+                        rows, ring + packed % ring_ * row_elements(rows));
+      multiply_band(o, band, first, samples);
+      if (o.epilogue != nullptr) take_band(o, band, first, samples);
+    }
+  }
+
+  void multiply_band(const Operands& o, Part band, int first, int samples) const {
+    const int rows = rows_of(samples), channels = window_.to.channels;
+    auto* scratch = static_cast<std::byte*>(o.scratchpad);
+    auto* sums = reinterpret_cast<float*>(scratch + sums_at());
+    auto* operands = reinterpret_cast<Operand*>(scratch + operands_at());
+    const auto* weights = static_cast<const std::uint16_t*>(o.packed);
+    const auto write = type_ == Storage::f32 ? kernels_.write_f32 : kernels_.write_bf16;
+    const bool has_bias = is_forward_ && s_.bias;
+    for (int block = 0; block < out_blocks_; ++block, weights += out_block_elements())
+      for (auto y = static_cast<int>(band.begin); y < band.end; ++y)
+        for (int x = 0; x < window_.to.width; ++x) {
+          const int count =
+              find_operands(static_cast<const std::uint16_t*>(o.scratchpad), weights, rows, y, x, operands);
+          kernels_.multiply({.rows = rows,
+                             .operands = operands,
+                             .count = count,
+                             .depth = in_blocks_,
+                             .a_step = std::int64_t{1} * rows * kBlock,
+                             .sums = sums});
+          const int channel = block * kBlock;
+          const std::int64_t at =
+              (first * pixels() + std::int64_t{1} * y * window_.to.width + x) * channels + channel;
+          write({.sums = sums,
+                 .bias = has_bias ? o.bias + channel : nullptr,
+                 .values = to(o) + at * bytes_of(type_),
+                 .sample_stride = window_.to.elements(),
+                 .samples = samples,
+                 .channels = std::min(kBlock, channels - channel)});
+        }
+  }
+
+  /// The taps of the window at (y, x) that lie inside the image; returns how many.
+  int find_operands(const std::uint16_t* ring, const std::uint16_t* weights, int rows, int y, int x,
+                    Operand* operands) const {
+    int count = 0;
+    for (int i = 0; i < window_.kernel_height; ++i) {
+      const int row = window_.at(y, i, window_.from.height);
+      if (row < 0) continue;
+      for (int j = 0; j < window_.kernel_width; ++j) {
+        const int column = window_.at(x, j, window_.from.width);
+        if (column < 0) continue;
+        const std::int64_t tap = std::int64_t{1} * i * window_.kernel_width + j;
+        operands[count++] = {.a = ring + row % ring_ * row_elements(rows) + column * pixel_elements(rows),
+                             .b = weights + tap * in_blocks_ * kBlockElements};
+      }
+    }
+    return count;
+  }
+
+  /// The sums over the rows of a band that was just written.
+  void take_band(const Operands& o, Part band, int first, int samples) const {
+    const std::int64_t rows = band.size() * window_.to.width;
+    const int channels = window_.to.channels;
+    for (int n = 0; n < samples; ++n) {
+      const std::int64_t row = (first + n) * pixels() + band.begin * window_.to.width;
+      if (row == 0) begin_sums(*o.epilogue, sums_, type_, to(o), rows, channels);
+      add_sums(*o.epilogue, sums_, type_, to(o), row, rows, channels);
+    }
+  }
+
+  [[nodiscard]] std::byte* to(const Operands& o) const {
+    return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
+  }
+
+  const ProductShape s_;
+  const bool is_forward_;
+  const TileKernels& kernels_;
+  const TileWindow window_;
+  const int in_blocks_, out_blocks_;
+  const Storage type_;        ///< of what is written
+  const TypedKernels& sums_;  ///< for the epilogue
+  const int band_, ring_;     ///< rows
+};
+
+}  // namespace
+
+std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
+                                                const TileKernels& kernels) {
+  if (direction == Direction::d_weight) return make_tile_gradient_kernel(shape, kernels);
+  return std::make_unique<TileKernel>(shape, direction, kernels);
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,182 @@
+#pragma once
+
+/// What the tests of single product kernels share: shapes, sums in double, and a run of a kernel on fresh
+/// random data with poisoned results and scratchpads.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/dtype.h"
+#include "base/rng.h"
+#include "engine/cpu/memory.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/product.h"
+
+namespace paceline::engine::cpu {
+
+using Values = std::vector<float>;
+
+struct Case {
+  int in, out, height, width, kernel, stride, padding, samples;
+};
+
+inline std::string text_of(const Case& c) {
+  testing::Message text;
+  text << c.in << "->" << c.out << " " << c.height << "x" << c.width << " kernel " << c.kernel << " stride "
+       << c.stride << " padding " << c.padding << " samples " << c.samples;
+  return text.GetString();
+}
+
+/// kernel 0: a dense layer.
+inline ProductShape shape_of(const Case& c) {
+  if (c.kernel == 0)
+    return {.is_dense = true, .samples = c.samples, .src = {c.in, c.height, c.width}, .dst = {c.out, 1, 1}};
+  const auto size = [&](int pixels) { return (pixels + 2 * c.padding - c.kernel) / c.stride + 1; };
+  return {.samples = c.samples,
+          .src = {c.in, c.height, c.width},
+          .dst = {c.out, size(c.height), size(c.width)},
+          .kernel = c.kernel,
+          .stride = c.stride,
+          .padding = c.padding};
+}
+
+inline Values random_values(std::int64_t count, std::uint64_t seed) {
+  base::Rng rng(seed, base::Purpose::test);
+  Values values(static_cast<std::size_t>(count));
+  for (float& value : values) value = rng.normal();
+  return values;
+}
+
+inline Values rounded_to_bf16(Values values) {
+  for (float& value : values) value = base::to_float(base::to_bf16(value));
+  return values;
+}
+
+struct Data {
+  std::span<const float> src, weight, d_dst;
+  std::span<const float> bias = {};  ///< empty: none
+};
+
+/// The three products, term by term, in double.
+struct Expected {
+  std::vector<double> dst, d_src, d_weight, d_bias;
+
+  Expected(const ProductShape& s, const Data& data)
+      : dst(data.d_dst.size()),
+        d_src(data.src.size()),
+        d_weight(data.weight.size()),
+        d_bias(data.bias.size()) {
+    const int kernel_height = s.is_dense ? s.src.height : s.kernel;
+    const int kernel_width = s.is_dense ? s.src.width : s.kernel;
+    const auto at = [](const graph::Shape& shape, int n, int y, int x, int c) {
+      return static_cast<std::size_t>(
+          ((std::int64_t{1} * n * shape.height + y) * shape.width + x) * shape.channels + c);
+    };
+    for (int n = 0; n < s.samples; ++n)
+      for (int p = 0; p < s.dst.height; ++p)
+        for (int q = 0; q < s.dst.width; ++q) {
+          for (std::size_t k = 0; k < data.bias.size(); ++k) {
+            const auto o = at(s.dst, n, p, q, static_cast<int>(k));
+            dst[o] += static_cast<double>(data.bias[k]);
+            d_bias[k] += static_cast<double>(data.d_dst[o]);
+          }
+          for (int r = 0; r < kernel_height; ++r)
+            for (int t = 0; t < kernel_width; ++t) {
+              const int y = p * s.stride - s.padding + r, x = q * s.stride - s.padding + t;
+              if (y < 0 || y >= s.src.height || x < 0 || x >= s.src.width) continue;
+              for (int k = 0; k < s.dst.channels; ++k)
+                for (int c = 0; c < s.src.channels; ++c) {
+                  const auto i = at(s.src, n, y, x, c), o = at(s.dst, n, p, q, k);
+                  const auto w = static_cast<std::size_t>(
+                      ((std::int64_t{1} * k * s.src.channels + c) * kernel_height + r) * kernel_width + t);
+                  const double a = data.src[i], b = data.weight[w], d = data.d_dst[o];
+                  dst[o] += a * b;
+                  d_src[i] += d * b;
+                  d_weight[w] += d * a;
+                }
+            }
+        }
+  }
+};
+
+/// |got - want| / |want|; NaN stays, and fails comparisons.
+inline double relative_error(const Values& got, const std::vector<double>& want) {
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double d = static_cast<double>(got[i]) - want[i];
+    error += d * d;
+    size += want[i] * want[i];
+  }
+  return std::sqrt(error / size);
+}
+
+/// NaN as float and as either half's bf16.
+inline base::Buffer poisoned(std::int64_t bytes) {
+  base::Buffer buffer(static_cast<std::size_t>(whole_lines(std::max<std::int64_t>(bytes, 64))));
+  std::ranges::fill(buffer.as<std::uint32_t>(), 0x7fffffffu);
+  return buffer;
+}
+
+/// As they are stored, with nothing behind them.
+inline base::Buffer stored(std::span<const float> values, Storage storage) {
+  base::Buffer buffer(values.size() * static_cast<std::size_t>(bytes_of(storage)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (storage == Storage::f32) {
+      buffer.as<float>()[i] = values[i];
+    } else {
+      buffer.as<std::uint16_t>()[i] = base::to_bf16(values[i]).bits;
+    }
+  return buffer;
+}
+
+struct Results {
+  Values values;  ///< dst, d_src or d_weight
+  Values d_bias;
+};
+
+inline Results results_of(const ProductKernel& kernel, const ProductShape& s, Direction direction,
+                          const Data& data) {
+  const OneThread one_thread;
+  base::ThreadPool pool(2, [] { omp_set_num_threads(1); });
+  auto packed = poisoned(kernel.packed_bytes());
+  const Storage written_as = direction == Direction::forward ? s.dst_type : s.type;
+  const std::size_t count = direction == Direction::d_src ? data.src.size() : data.d_dst.size();
+  const auto src = stored(data.src, s.type), d_dst = stored(data.d_dst, s.type);
+  auto written = stored(Values(count, std::numeric_limits<float>::quiet_NaN()), written_as);
+  Results results{.d_bias = Values(data.bias.size(), std::numeric_limits<float>::quiet_NaN())};
+  Operands o{.src = src.data(),
+             .dst = written.data(),
+             .d_src = written.data(),
+             .d_dst = d_dst.data(),
+             .bias = data.bias.empty() ? nullptr : data.bias.data(),
+             .d_bias = results.d_bias.data()};
+  if (direction == Direction::d_weight) {
+    o.d_weight = packed.as<float>().data();
+  } else {
+    kernel.pack(data.weight.data(), packed.data());
+    o.packed = packed.data();
+  }
+  for (int part = kernel.parts() - 1; part >= 0; --part) {  // any order
+    auto scratchpad = poisoned(kernel.scratchpad_bytes());
+    o.scratchpad = scratchpad.data();
+    kernel.run(o, part);
+  }
+  if (direction == Direction::d_weight) {
+    results.values.resize(data.weight.size(), std::numeric_limits<float>::quiet_NaN());
+    kernel.unpack(pool, packed.as<float>().data(), results.values.data());
+    return results;
+  }
+  for (std::size_t i = 0; i < count; ++i)
+    results.values.push_back(written_as == Storage::f32 ? written.as<float>()[i]
+                                                        : base::to_float({written.as<std::uint16_t>()[i]}));
+  return results;
+}
+
+}  // namespace paceline::engine::cpu

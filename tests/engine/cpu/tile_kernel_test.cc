@@ -1,0 +1,286 @@
+// The operations on bf16 tiles of every unit, one by one: products against sums in double, packing bit by
+// bit; and the check that a unit has to pass before it is used.
+
+#include "engine/cpu/kernels/tiles.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "engine/cpu/tile_units.h"
+#include "product_runs.h"
+
+namespace paceline::engine::cpu::tiles {
+namespace {
+
+using Bits = std::vector<std::uint16_t>;
+
+class Tiles : public testing::TestWithParam<Unit> {
+ protected:
+  void SetUp() override {
+    if (const auto refused = refusal_of(GetParam())) GTEST_SKIP() << name_of(GetParam()) << " " << *refused;
+  }
+  const TileKernels& kernels() const { return kernels_of(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Units, Tiles,
+                         testing::Values(Unit::emulated_amx, Unit::emulated_avx512, Unit::amx,
+                                         Unit::avx512_bf16),
+                         [](const auto& unit) {
+                           std::string name(name_of(unit.param));
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+Bits random_bits(std::size_t count, std::uint64_t seed) {
+  Bits bits;
+  for (const float value : random_values(static_cast<std::int64_t>(count), seed))
+    bits.push_back(base::to_bf16(value).bits);
+  return bits;
+}
+double number(std::uint16_t bits) { return static_cast<double>(base::to_float({bits})); }
+
+/// Element (i, j) of a block of b.
+std::size_t in_b(int i, int j) {
+  return static_cast<std::size_t>(((j / kHalf * kHalf + i / 2) * kHalf + j % kHalf) * 2 + i % 2);
+}
+
+/// One product of a block of a, all of whose rows are `a`, with one of b, all of whose columns are `b`, added
+/// to `sum`.
+float product(const TileKernels& kernels, const Bits& a, const Bits& b, float sum) {
+  Bits block_a(kBlockElements), block_b(kBlockElements);
+  for (int row = 0; row < kBlock; ++row)
+    for (int i = 0; i < kBlock; ++i) {
+      block_a[static_cast<std::size_t>(row * kBlock + i)] = a[static_cast<std::size_t>(i)];
+      block_b[in_b(i, row)] = b[static_cast<std::size_t>(i)];
+    }
+  Values sums(kBlockElements, sum);
+  const Operand operand{.a = block_a.data(), .b = block_b.data()};
+  const Session session(kernels);
+  kernels.multiply({.operands = &operand, .count = 1, .sums = sums.data(), .adds = true});
+  for (const float value : sums) {
+    if (!std::isnan(sums.front())) {
+      EXPECT_EQ(value, sums.front());
+    } else {
+      EXPECT_TRUE(std::isnan(value));
+    }
+  }
+  return sums.front();
+}
+Bits pair(float first, float second) {
+  Bits bits(kBlock, 0);
+  bits[0] = base::to_bf16(first).bits;
+  bits[1] = base::to_bf16(second).bits;
+  return bits;
+}
+
+TEST_P(Tiles, MultiplyLikeSumsInDouble) {
+  for (const int rows : {16, 32})
+    for (const int count : {0, 1, 3})
+      for (const int depth : {1, 2})
+        for (const bool adds : {false, true}) {
+          SCOPED_TRACE(testing::Message() << rows << " rows, " << count << " operands, depth " << depth);
+          const std::int64_t a_step = rows * kBlock, at = 64;
+          std::vector<Bits> a, b;
+          std::vector<Operand> operands;
+          for (int i = 0; i < count; ++i) {
+            a.push_back(random_bits(static_cast<std::size_t>(at + depth * a_step), 10U + i));
+            b.push_back(random_bits(static_cast<std::size_t>(at + depth * kBlockElements), 20U + i));
+          }
+          for (int i = 0; i < count; ++i)
+            operands.push_back(
+                {.a = a[static_cast<std::size_t>(i)].data(), .b = b[static_cast<std::size_t>(i)].data()});
+          const Values before = random_values(rows * kBlock, 30);
+          Values sums = adds ? before : Values(before.size(), std::numeric_limits<float>::quiet_NaN());
+          sums.push_back(42);
+          const Session session(kernels());
+          kernels().multiply({.rows = rows,
+                              .operands = operands.data(),
+                              .count = count,
+                              .depth = depth,
+                              .a_at = at,
+                              .b_at = at,
+                              .a_step = a_step,
+                              .sums = sums.data(),
+                              .adds = adds});
+          EXPECT_EQ(sums.back(), 42) << "nothing is written behind the block";
+          for (int row = 0; row < rows; ++row)
+            for (int column = 0; column < kBlock; ++column) {
+              const auto place = static_cast<std::size_t>(row * kBlock + column);
+              double want = adds ? static_cast<double>(before[place]) : 0, size = std::abs(want);
+              for (int o = 0; o < count; ++o)
+                for (int d = 0; d < depth; ++d)
+                  for (int i = 0; i < kBlock; ++i) {
+                    const double term =
+                        number(a[static_cast<std::size_t>(o)]
+                                [static_cast<std::size_t>(at + d * a_step + row * kBlock + i)]) *
+                        number(b[static_cast<std::size_t>(o)]
+                                [static_cast<std::size_t>(at + d * kBlockElements) + in_b(i, column)]);
+                    want += term;
+                    size += std::abs(term);
+                  }
+              ASSERT_NEAR(static_cast<double>(sums[place]), want, 8 * 0x1p-24 * size)
+                  << row << ", " << column;
+            }
+        }
+}
+
+// The order of sums tells the units apart: AMX sums a tile's pairs before it adds them to what there is,
+// AVX512-BF16 adds every product to it. 2^24 + 1 is no float.
+TEST_P(Tiles, AddInTheDocumentedOrder) {
+  const bool is_amx = GetParam() == Unit::amx || GetParam() == Unit::emulated_amx;
+  EXPECT_EQ(product(kernels(), pair(1, 1), pair(1, 1), 0x1p24F), is_amx ? 0x1p24F + 2 : 0x1p24F);
+  // The second half of a pair first: -2^24 leaves the 1 exact; after the first half it would be lost.
+  EXPECT_EQ(product(kernels(), pair(1, 0x1p12F), pair(1, -0x1p12F), 0x1p24F), 1);
+}
+
+TEST_P(Tiles, TakeDenormalsForZeroAndKeepInfinityAndNaN) {
+  const float smallest = std::numeric_limits<float>::min(), inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(product(kernels(), pair(smallest / 2, 0), pair(1, 0), 0), 0) << "a denormal factor";
+  EXPECT_EQ(product(kernels(), pair(1, 0), pair(smallest / 4, 0), 1), 1);
+  EXPECT_EQ(product(kernels(), pair(smallest, 0), pair(0.5F, 0), 0), 0) << "a denormal product";
+  EXPECT_EQ(product(kernels(), pair(0, 0), pair(0, 0), smallest / 2), 0) << "a denormal sum";
+  EXPECT_EQ(product(kernels(), pair(smallest, 0), pair(1, 0), 0), smallest);
+  EXPECT_EQ(product(kernels(), pair(inf, 0), pair(1, 0), 1), inf);
+  EXPECT_TRUE(std::isnan(product(kernels(), pair(inf, 0), pair(0, 0), 1)));
+  EXPECT_TRUE(
+      std::isnan(product(kernels(), pair(1, 0), pair(1, 0), std::numeric_limits<float>::quiet_NaN())));
+}
+
+/// A row of an image that lies between other rows and channels.
+struct Image {
+  Image(int samples, int pixels, int channels)
+      : row{.sample_stride = (pixels + 3) * (channels + 5),
+            .pixel_stride = channels + 5,
+            .samples = samples,
+            .pixels = pixels,
+            .channels = channels},
+        bits(random_bits(static_cast<std::size_t>(samples * row.sample_stride), 7)) {
+    row.values = bits.data();
+  }
+  /// Zero beyond the samples and channels.
+  std::uint16_t at(int n, int pixel, int c) const {
+    return n < row.samples && c < row.channels
+               ? bits[static_cast<std::size_t>(n * row.sample_stride + pixel * row.pixel_stride + c)]
+               : std::uint16_t{0};
+  }
+  PixelRow row;
+  Bits bits;
+};
+
+TEST_P(Tiles, PackRowsOfPixels) {
+  for (const int samples : {1, 7, 16, 31, 32})
+    for (const int channels : {1, 3, 16, 17, 31, 32, 33, 48, 64, 70})
+      for (const int pixels : {1, 3}) {
+        SCOPED_TRACE(testing::Message() << samples << " samples, " << channels << " channels");
+        const Image image(samples, pixels, channels);
+        const int blocks = blocks_of(channels), rows = rows_of(samples);
+        const auto all = static_cast<std::size_t>(pixels * blocks * kBlockElements);
+        Bits gathered(all + 1, 0x7fff), transposed(all + 1, 0x7fff), interleaved(all + 1, 0x7fff);
+        kernels().gather(image.row, rows, gathered.data());
+        kernels().transpose(image.row, transposed.data());
+        kernels().interleave(image.row, interleaved.data());
+        for (int pixel = 0; pixel < pixels; ++pixel)
+          for (int c = 0; c < blocks * kBlock; ++c) {
+            const int block = pixel * blocks + c / kBlock, within = c % kBlock;
+            for (int n = 0; n < kBlock; ++n) {
+              const std::uint16_t want = image.at(n, pixel, c);
+              if (n < rows) {
+                ASSERT_EQ(gathered[static_cast<std::size_t>((block * rows + n) * kBlock + within)], want);
+              }
+              ASSERT_EQ(transposed[static_cast<std::size_t>((block * kBlock + within) * kBlock + n)], want);
+              ASSERT_EQ(interleaved[static_cast<std::size_t>(block * kBlockElements) + in_b(n, within)],
+                        want);
+            }
+          }
+        EXPECT_EQ(gathered[static_cast<std::size_t>(pixels * blocks * rows * kBlock)], 0x7fff);
+        EXPECT_EQ(transposed.back(), 0x7fff);
+        EXPECT_EQ(interleaved.back(), 0x7fff);
+      }
+}
+
+TEST_P(Tiles, WritePixelsAndNothingBesideThem) {
+  const Values sums = random_values(kBlockElements, 8), bias = random_values(kBlock, 9);
+  for (const int samples : {1, 17, 32})
+    for (const int channels : {1, 15, 16, 17, 31, 32})
+      for (const bool has_bias : {false, true}) {
+        constexpr int kStride = 45;
+        Values floats(kBlock * kStride, -1);
+        Bits halves(kBlock * kStride, 0x7fff);
+        Pixel pixel{.sums = sums.data(),
+                    .bias = has_bias ? bias.data() : nullptr,
+                    .values = floats.data(),
+                    .sample_stride = kStride,
+                    .samples = samples,
+                    .channels = channels};
+        kernels().write_f32(pixel);
+        pixel.values = halves.data();
+        kernels().write_bf16(pixel);
+        for (int n = 0; n < kBlock; ++n)
+          for (int c = 0; c < kStride; ++c) {
+            const auto at = static_cast<std::size_t>(n * kStride + c);
+            const bool is_written = n < samples && c < channels;
+            const float want = !is_written ? -1
+                                           : sums[static_cast<std::size_t>(n * kBlock + c)] +
+                                                 (has_bias ? bias[static_cast<std::size_t>(c)] : 0);
+            ASSERT_EQ(floats[at], want);
+            ASSERT_EQ(halves[at], is_written ? base::to_bf16(want).bits : 0x7fff);
+          }
+      }
+}
+
+TEST_P(Tiles, AddTheValuesOfARow) {
+  for (const int channels : {1, 16, 33}) {
+    const Image image(5, 7, channels);
+    Values sums(static_cast<std::size_t>(channels) + 1, 2);
+    kernels().add_values(image.row, sums.data());
+    for (int c = 0; c < channels; ++c) {
+      double want = 2;
+      for (int n = 0; n < 5; ++n)
+        for (int pixel = 0; pixel < 7; ++pixel) want += number(image.at(n, pixel, c));
+      EXPECT_NEAR(static_cast<double>(sums[static_cast<std::size_t>(c)]), want, 1e-5);
+    }
+    EXPECT_EQ(sums.back(), 2);
+  }
+}
+
+// ---- the check of a unit
+
+const TileKernels& right() { return kernels_of(Unit::emulated_amx); }
+void multiply_wrong_in_one_place(const Multiply& m) {
+  right().multiply(m);
+  m.sums[7] += 0.5F;
+}
+void multiply_nothing_to_nan(const Multiply& m) {
+  right().multiply(m);
+  m.sums[3] = std::numeric_limits<float>::quiet_NaN();
+}
+void transpose_not_at_all(const PixelRow& row, std::uint16_t* a) { right().gather(row, kBlock, a); }
+
+TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
+  using testing::HasSubstr;
+  for (const Unit unit : kEmulatedUnits) EXPECT_EQ(trouble_with(kernels_of(unit)), std::nullopt);
+  TileKernels broken = right();
+  broken.multiply = multiply_wrong_in_one_place;
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
+  broken.multiply = multiply_nothing_to_nan;
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives nan"));
+  broken = right();
+  broken.transpose = transpose_not_at_all;
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
+}
+
+TEST(TileUnits, AreRefusedWithAReasonAndAlwaysTheSameOne) {
+  for (const Unit unit : kHardwareUnits) {
+    const auto refused = refusal_of(unit);
+    EXPECT_EQ(refusal_of(unit), refused);
+    if (refused) {
+      EXPECT_THAT(*refused,
+                  testing::AnyOf(testing::StartsWith("needs "), testing::StartsWith("computes wrong")));
+    }
+  }
+  for (const Unit unit : kEmulatedUnits) EXPECT_EQ(refusal_of(unit), std::nullopt);
+}
+
+}  // namespace
+}  // namespace paceline::engine::cpu::tiles

@@ -1,0 +1,160 @@
+// The products by bf16 tiles, of every unit, against sums in double: the packing, bands, tails, bias and
+// rounding around a unit are the same code whether it is emulated or the machine's own.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/cpu/choose.h"
+#include "engine/cpu/kernels/tiles.h"
+#include "engine/cpu/methods.h"
+#include "engine/cpu/tile_units.h"
+#include "product_runs.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using tiles::Unit;
+
+class TileProduct : public testing::TestWithParam<Unit> {
+ protected:
+  void SetUp() override {
+    if (const auto refused = tiles::refusal_of(GetParam()))
+      GTEST_SKIP() << tiles::name_of(GetParam()) << " " << *refused;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Units, TileProduct,
+                         testing::Values(Unit::emulated_amx, Unit::emulated_avx512, Unit::amx,
+                                         Unit::avx512_bf16),
+                         [](const auto& unit) {
+                           std::string name(tiles::name_of(unit.param));
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+constexpr Case kCases[] = {
+    // 3x3, stride 1: one pixel, odd sizes, channels around a block, batches around one
+    {32, 32, 1, 1, 3, 1, 1, 1},
+    {16, 24, 5, 7, 3, 1, 1, 7},
+    {32, 64, 4, 4, 3, 1, 1, 16},
+    {33, 31, 3, 5, 3, 1, 1, 17},
+    {64, 40, 6, 3, 3, 1, 1, 32},
+    {40, 65, 5, 5, 3, 1, 1, 33},
+    {3, 16, 9, 9, 3, 1, 1, 7},
+    {1, 1, 2, 2, 3, 1, 1, 65},
+    {16, 32, 6, 6, 3, 1, 0, 7},
+    {24, 16, 5, 4, 3, 1, 2, 3},
+    // several bands, of samples a block and a few
+    {65, 3, 24, 14, 3, 1, 1, 33},
+    {3, 65, 23, 15, 3, 1, 1, 34},
+    // several parts of d_weight
+    {20, 150, 4, 3, 3, 1, 1, 5},
+    // strides, other kernels
+    {16, 32, 9, 9, 3, 2, 1, 16},
+    {40, 24, 8, 8, 3, 2, 1, 7},
+    {24, 40, 7, 7, 1, 2, 0, 33},
+    {33, 20, 6, 5, 1, 1, 0, 16},
+    {20, 12, 6, 5, 5, 1, 2, 2},
+    {3, 24, 15, 14, 7, 2, 3, 17},
+    {8, 8, 10, 10, 2, 3, 0, 4},
+    {8, 40, 8, 9, 1, 3, 1, 5},
+    // dense layers
+    {64, 10, 1, 1, 0, 1, 0, 33},
+    {40, 33, 3, 2, 0, 1, 0, 7},
+    {512, 10, 1, 1, 0, 1, 0, 1},
+};
+
+TEST_P(TileProduct, ComputesLikeSumsInDouble) {
+  for (std::size_t i = 0; i < std::size(kCases); ++i) {
+    const Case& c = kCases[i];
+    const bool has_bias = i % 2 == 0;
+    SCOPED_TRACE(text_of(c) + (has_bias ? " with bias" : ""));
+    ProductShape s = shape_of(c);
+    s.type = s.dst_type = Storage::bf16;
+    s.bias = has_bias;
+    const auto seed = static_cast<std::uint64_t>(c.in * 1000 + c.samples);
+    const Values src = rounded_to_bf16(random_values(s.samples * s.src.elements(), seed));
+    const Values weight = rounded_to_bf16(random_values(s.weights(), seed + 1));
+    const Values d_dst = rounded_to_bf16(random_values(s.samples * s.dst.elements(), seed + 2));
+    const Values bias = random_values(has_bias ? s.dst.channels : 0, seed + 3);
+    const Data data{.src = src, .weight = weight, .d_dst = d_dst, .bias = bias};
+    const Expected want(s, data);
+    const auto run = [&](Direction direction) {
+      return results_of(*make_tile_kernel(s, direction, tiles::kernels_of(GetParam())), s, direction, data);
+    };
+    // Rounding to bf16 is off by at most 2^-8 of a value; sums in float by the root of their length.
+    const double taps = static_cast<double>(s.weights()) / s.src.channels / s.dst.channels;
+    const auto of_sums = [](double length) { return (2 + 0.75 * std::sqrt(length)) * 0x1p-24; };
+    EXPECT_LT(relative_error(run(Direction::forward).values, want.dst),
+              0x1p-8 + of_sums(taps * s.src.channels));
+    EXPECT_LT(relative_error(run(Direction::d_src).values, want.d_src),
+              0x1p-8 + of_sums(taps * s.dst.channels));
+    const double pixels = static_cast<double>(s.samples * s.dst_pixels());
+    const Results gradient = run(Direction::d_weight);
+    EXPECT_LT(relative_error(gradient.values, want.d_weight), of_sums(pixels));
+    // d_bias is small where its terms cancel: its error is that of the terms.
+    for (std::size_t k = 0; k < bias.size(); ++k)
+      EXPECT_NEAR(gradient.d_bias[k], want.d_bias[k], 8 * pixels * 0x1p-24) << k;
+    s.dst_type = Storage::f32;
+    EXPECT_LT(relative_error(run(Direction::forward).values, want.dst), of_sums(taps * s.src.channels));
+  }
+}
+
+TEST_P(TileProduct, ReadsWeightsThatAnotherPieceOfTheBatchPacked) {
+  const Case whole{40, 33, 5, 5, 3, 1, 1, 33};
+  Case rest = whole;
+  rest.samples = 2;
+  const auto bytes = [&](const Case& c, Direction direction) {
+    ProductShape s = shape_of(c);
+    s.type = s.dst_type = Storage::bf16;
+    return make_tile_kernel(s, direction, tiles::kernels_of(GetParam()))->packed_bytes();
+  };
+  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight})
+    EXPECT_EQ(bytes(whole, direction), bytes(rest, direction));
+}
+
+TEST(TileMethods, AreForBf16AndForMachinesWithTheUnit) {
+  ProductShape s = shape_of({64, 64, 8, 8, 3, 1, 1, 32});
+  for (const auto& [method, unit] : {std::pair{Method::amx, Unit::amx},
+                                     {Method::avx512_bf16, Unit::avx512_bf16},
+                                     {Method::emulated_amx, Unit::emulated_amx}}) {
+    EXPECT_EQ(name_of(method), tiles::name_of(unit));
+    s.type = s.dst_type = Storage::f32;
+    s.in_blocks = false;
+    EXPECT_EQ(refusal(method, s), "is for bf16");
+    s.type = s.dst_type = Storage::bf16;
+    EXPECT_EQ(refusal(method, s), tiles::refusal_of(unit));
+    EXPECT_NE(usual_method(s), method) << "only measuring may choose it";
+    s.type = s.dst_type = Storage::f32;
+    s.in_blocks = true;
+    EXPECT_EQ(refusal(method, s),
+              tiles::refusal_of(unit).value_or("multiplies bf16, and this run multiplies float copies"));
+  }
+  EXPECT_EQ(std::ranges::count(kMethods, Method::emulated_amx), 0);
+  EXPECT_EQ(std::ranges::count(kMethods, Method::emulated_avx512), 0);
+  EXPECT_NE(why_not_others(Method::onednn, s, true).find("amx "), std::string::npos);
+}
+
+TEST(TileMethods, TakePiecesOfWholeTilesOfSamples) {
+  for (const int batch : {1, 7, 16, 33, 64, 128, 2000})
+    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+      const int samples =
+          samples_of_piece(Method::emulated_amx, shape_of({64, 64, 16, 16, 3, 1, 1, batch}), direction);
+      EXPECT_TRUE(samples == batch || (samples % tiles::kHalf == 0 && samples < batch))
+          << samples << " of " << batch;
+    }
+}
+
+TEST(TileMethods, CanBeTimedLikeAllOthers) {
+  ProductShape s = shape_of({40, 33, 5, 5, 3, 1, 1, 33});
+  s.type = s.dst_type = Storage::bf16;
+  const OneThread one_thread;
+  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+    const double seconds = seconds_of_method({.shape = s, .direction = direction}, Method::emulated_amx);
+    EXPECT_GT(seconds, 0);
+    EXPECT_LT(seconds, 60);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::engine::cpu
