@@ -13,14 +13,13 @@ The peer's options are those of step_vs_torch.py. Needs nothing but Python.
 """
 import argparse
 import contextlib
-import datetime
-import json
 import os
 import statistics
 import subprocess
 import sys
 
-from step_vs_torch import commit, median_interval, processor, run
+from record import ROOT, header, write
+from step_vs_torch import median_interval, run
 
 
 @contextlib.contextmanager
@@ -56,10 +55,9 @@ def compare(name, command, core, rounds):
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", help="a peer's training script")
-    parser.add_argument("--driver", default=os.path.join(root, "build", "release", "bench", "bench_train_step"))
+    parser.add_argument("--driver", default=os.path.join(ROOT, "build", "release", "bench", "bench_train_step"))
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--core", type=int, default=1, help="the core that the other process keeps busy")
     parser.add_argument("--batch", type=int, default=128)
@@ -73,16 +71,9 @@ def main():
     results = [compare("paceline", [args.driver, "--warmup", "1", *common], args.core, args.rounds)]
     if args.peer:
         results.append(compare("peer", [sys.executable, args.peer, "--workers", "1", *common], args.core, args.rounds))
-    if args.out:
-        record = {"what": "training step of resnet18-cifar, alone and beside a process busy on one core",
-                  "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-                  "commit": commit(root), "processor": processor(), "cores": os.cpu_count(), "core": args.core,
-                  "environment": {k: v for k, v in os.environ.items() if k.startswith(("OMP_", "GOMP_", "KMP_"))},
-                  "batch": args.batch, "threads": args.threads, "steps_per_round": args.steps,
-                  "precision": args.precision, "results": results}
-        with open(args.out, "w") as file:
-            json.dump(record, file, indent=1)
-        print("record:", args.out)
+    write(args.out, {**header("training step of resnet18-cifar, alone and beside a process busy on one core"),
+                     "core": args.core, "batch": args.batch, "threads": args.threads, "steps_per_round": args.steps,
+                     "precision": args.precision, "results": results})
 
 
 if __name__ == "__main__":

@@ -12,14 +12,13 @@ usage: core_efficiency.py [--bench build/release/bench] [--batch 32 128] [--prec
 Needs nothing but Python.
 """
 import argparse
-import datetime
-import json
 import os
 import statistics
 import subprocess
 import sys
 
-from step_vs_torch import commit, last_json_line, median_interval, processor
+from record import ROOT, header, write
+from step_vs_torch import last_json_line, median_interval
 
 
 def run_on(cores, command):
@@ -43,9 +42,8 @@ def efficiency(command, cores, rate, turn):
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bench", default=os.path.join(root, "build", "release", "bench"))
+    parser.add_argument("--bench", default=os.path.join(ROOT, "build", "release", "bench"))
     parser.add_argument("--batch", nargs="+", type=int, default=[32, 128])
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--rounds", type=int, default=5)
@@ -73,14 +71,8 @@ def main():
               f"{coverage:.0%} interval of {len(values)} rounds")
         results.append({"name": name, "efficiency_median": statistics.median(values), "low": low, "high": high,
                         "coverage": coverage, "rounds": found})
-    if args.out:
-        record = {"what": "one-core workers alone and in pairs, no gradients exchanged; the rate kept",
-                  "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-                  "commit": commit(root), "processor": processor(), "cores": os.cpu_count(),
-                  "precision": args.precision, "results": results}
-        with open(args.out, "w") as file:
-            json.dump(record, file, indent=1)
-        print("record:", args.out)
+    write(args.out, {**header("one-core workers alone and in pairs, no gradients exchanged; the rate kept"),
+                     "precision": args.precision, "results": results})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ DIR holds train/ or Training/ with a folder a class. Needs Debian's python3-torc
 itself (num_workers=0, one thread): workers of its own would only add the cost of sending batches between processes.
 """
 import argparse
-import datetime
 import json
 import os
 import statistics
@@ -21,7 +20,8 @@ import subprocess
 import sys
 import time
 
-from step_vs_torch import commit, last_json_line, median_interval, processor
+from record import ROOT, header, write
+from step_vs_torch import last_json_line, median_interval
 
 
 def peer(args):
@@ -60,7 +60,6 @@ def run(command):
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dir")
     parser.add_argument("--size", type=int, default=64)
@@ -68,7 +67,7 @@ def main():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--images", type=int, default=5120)
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--driver", default=os.path.join(root, "build", "release", "bench", "bench_loader"))
+    parser.add_argument("--driver", default=os.path.join(ROOT, "build", "release", "bench", "bench_loader"))
     parser.add_argument("--out", help="where the JSON record goes; default: nowhere")
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -92,9 +91,7 @@ def main():
               flush=True)
     ratios = [r["ratio"] for r in rounds]
     low, high, coverage = median_interval(ratios)
-    record = {"what": "loader: images a second of processor time, against torchvision's ImageFolder and DataLoader",
-              "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-              "commit": commit(root), "processor": processor(), "cores": os.cpu_count(),
+    record = {**header("loader: images a second of processor time, against torchvision's ImageFolder and DataLoader"),
               "size": args.size, "crop_area": args.crop_area, "batch": args.batch,
               "ratio_median": statistics.median(ratios), "ratio_low": low, "ratio_high": high, "coverage": coverage,
               "our_images_per_cpu_s": statistics.median(r["ours"]["images_per_cpu_s"] for r in rounds),
@@ -102,10 +99,7 @@ def main():
               "rounds": rounds}
     print(f"ours / torchvision = {record['ratio_median']:.2f} [{low:.2f}, {high:.2f}] ({coverage:.0%} interval of "
           f"the median, {len(rounds)} rounds)")
-    if args.out:
-        with open(args.out, "w") as file:
-            json.dump(record, file, indent=1)
-        print("record:", args.out)
+    write(args.out, record)
 
 
 if __name__ == "__main__":

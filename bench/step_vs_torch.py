@@ -14,14 +14,14 @@ resnet18-cifar. With --model or --size it must take these too, as torch_peer.py 
 Both get the same environment; warm-up steps (two each) are not timed. Needs nothing but Python.
 """
 import argparse
-import datetime
 import json
 import math
 import os
-import platform
 import statistics
 import subprocess
 import sys
+
+from record import ROOT, header, write
 
 
 def last_json_line(text):
@@ -52,19 +52,6 @@ def median_interval(values, confidence=0.95):
         if best is None or coverage >= confidence:
             best = (values[k - 1], values[n - k], coverage)
     return best if best else (values[0], values[-1], 0.0)
-
-
-def processor():
-    with open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor()
-
-
-def commit(root):
-    done = subprocess.run(["git", "-C", root, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip() or None
 
 
 def compare(args, precision):
@@ -101,10 +88,9 @@ def compare(args, precision):
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", help="the peer's training script")
-    parser.add_argument("--driver", default=os.path.join(root, "build", "release", "bench", "bench_train_step"))
+    parser.add_argument("--driver", default=os.path.join(ROOT, "build", "release", "bench", "bench_train_step"))
     parser.add_argument("--precision", nargs="+", default=["fp32", "bf16"], choices=["fp32", "bf16"])
     parser.add_argument("--model", help="of the zoo; default: resnet18-cifar, which every peer trains")
     parser.add_argument("--size", type=int, help="height and width of the images; default: the model's usual one")
@@ -117,16 +103,10 @@ def main():
     for path in (args.peer, args.driver):
         if not os.path.exists(path):
             sys.exit(f"step_vs_torch: {path} must exist; build the driver with -DPACELINE_BENCH=ON, or name it")
-    record = {"what": f"training step of {args.model or 'resnet18-cifar'}: forward, loss, backward, update",
-              "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-              "commit": commit(root), "processor": processor(), "cores": os.cpu_count(),
-              "environment": {k: v for k, v in os.environ.items() if k.startswith(("OMP_", "GOMP_", "ONEDNN_", "KMP_"))},
+    record = {**header(f"training step of {args.model or 'resnet18-cifar'}: forward, loss, backward, update"),
               "size": args.size, "batch": args.batch, "threads": args.threads, "steps_per_round": args.steps,
               "results": [compare(args, precision) for precision in args.precision]}
-    if args.out:
-        with open(args.out, "w") as file:
-            json.dump(record, file, indent=1)
-        print("record:", args.out)
+    write(args.out, record)
 
 
 if __name__ == "__main__":

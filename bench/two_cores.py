@@ -6,12 +6,12 @@ workers in one process (above 1: the two workers win), their medians over the ro
 Where the time goes is said beside it, and what part of a step waits for data.
 
 usage: two_cores.py [--program build/release/paceline] [--model resnet18-cifar] [--data synthetic] [--batch 128]
-                    [--precision fp32] [--steps 6] [--rounds 5] [--out record.json]
+                    [--precision fp32] [--steps 6] [--rounds 5] [--ways "2 processes of 1 core"]
+                    [--out record.json]
 
 Needs nothing but Python, and mpirun for the processes; without it they are left out, and that is said.
 """
 import argparse
-import datetime
 import json
 import os
 import shutil
@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 
-from step_vs_torch import commit, median_interval, processor
+from record import ROOT, header, write
+from step_vs_torch import median_interval
 
 TWO_WORKERS = "2 workers of 1 core"
 MPIRUN = ["mpirun", "--quiet", "--bind-to", "none", "-np", "2"] + (["--allow-run-as-root"] if os.getuid() == 0 else [])
@@ -47,19 +48,19 @@ def train(args, way):
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", default=os.path.join(root, "build", "release", "paceline"))
+    parser.add_argument("--program", default=os.path.join(ROOT, "build", "release", "paceline"))
     parser.add_argument("--model", default="resnet18-cifar")
     parser.add_argument("--data", default="synthetic")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="two workers are always among them")
     parser.add_argument("--out", help="where the JSON record goes; default: nowhere")
     args = parser.parse_args()
-    ways = list(WAYS)
-    if not shutil.which("mpirun"):
+    ways = [way for way in WAYS if way in args.ways or way == TWO_WORKERS]
+    if "2 processes of 1 core" in ways and not shutil.which("mpirun"):
         ways.remove("2 processes of 1 core")
         print("mpirun is not there: no processes")
     rounds = []
@@ -80,14 +81,8 @@ def main():
         ratios[way] = {"median": statistics.median(values), "low": low, "high": high, "coverage": coverage}
         print(f"{way} / {TWO_WORKERS}: {statistics.median(values):.3f} [{low:.3f}, {high:.3f}], "
               f"{coverage:.0%} interval of {len(values)} rounds")
-    if args.out:
-        record = {"what": f"training steps of {args.model}, global batch {args.batch}, two cores three ways",
-                  "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-                  "commit": commit(root), "processor": processor(), "cores": os.cpu_count(), "data": args.data,
-                  "precision": args.precision, "ratios_to_two_workers": ratios, "rounds": rounds}
-        with open(args.out, "w") as file:
-            json.dump(record, file, indent=1)
-        print("record:", args.out)
+    write(args.out, {**header(f"training steps of {args.model}, global batch {args.batch}, two cores three ways"),
+                     "data": args.data, "precision": args.precision, "ratios_to_two_workers": ratios, "rounds": rounds})
 
 
 if __name__ == "__main__":
