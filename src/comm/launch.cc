@@ -74,6 +74,12 @@ Launch read_launch(const Environment& environment) {
     if (how.meets && !launch.alone()) read_meeting(environment, launch);
     return launch;
   }
+  if (const int others = number(environment, "PMI_SIZE", 1); others > 1)
+    base::fail(
+        base::ErrorKind::comm,
+        "a launcher of another MPI started {} processes (PMI_SIZE), and each of them would train alone; use "
+        "Open MPI's mpirun, srun --mpi=pmix, or paceline launch -n {}",
+        others, others);
   return {};
 }
 

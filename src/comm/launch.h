@@ -26,7 +26,8 @@ using Environment = std::function<const char*(const char*)>;
 /// speaks of tasks that nobody has started), then PMIX_RANK, then RANK and WORLD_SIZE, which need MASTER_ADDR
 /// and MASTER_PORT. Pure function.
 ///
-/// Errors   Error(usage) when a variable is no number, one is missing, or RANK is not below WORLD_SIZE
+/// Errors   Error(usage) when a variable is no number, one is missing, or RANK is not below WORLD_SIZE;
+///          Error(comm) when another MPI's launcher (PMI_SIZE) started several
 [[nodiscard]] Launch read_launch(const Environment& environment);
 
 }  // namespace paceline::comm

@@ -215,7 +215,12 @@ std::string Processes::late(const std::vector<int>& missing, const std::string& 
 
 void Processes::lose(const std::vector<int>& missing, const Name& what) {
   wire_.give_up();
-  if (!failed_) fail(late(missing, what()), base::ErrorKind::comm);
+  if (!failed_) {
+    failed_ = true;
+    watch_->fail({.kind = base::ErrorKind::comm,
+                  .text = late(missing, what()),
+                  .detection_s = std::chrono::duration<double>(deadline_.load()).count()});
+  }
   check();
 }
 
@@ -239,8 +244,11 @@ void Processes::round(Channel channel, const Name& what, std::span<const Send> s
 template <typename Collective>
 void Processes::stage(Staged& staged, const Name& what, const Collective& collective) {
   check();
-  const auto until = base::Clock::now() + deadline_.load();
-  const Staged::KeepWaiting keep_waiting = [&] { return !failed_ && base::Clock::now() < until; };
+  base::TimePoint until{};  // from the first time that it is asked for: most collectives are over before
+  const Staged::KeepWaiting keep_waiting = [&] {
+    if (until == base::TimePoint{}) until = base::Clock::now() + deadline_.load();
+    return !failed_ && base::Clock::now() < until;
+  };
   if (!collective(staged, keep_waiting)) lose(staged.missing(), what);
   count(staged.moved());
 }

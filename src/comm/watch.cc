@@ -1,30 +1,25 @@
 #include "comm/watch.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <random>
 #include <thread>
-#include <utility>
+
+#include "comm/line_socket.h"
 
 // The lines, each ended by '\n':
 //   hello TOKEN PROCESS HOST   the first one of a process
 //   at STEP PHASE              a heartbeat; STEP counts from 1, 0 before the first step
 //   beat                       process 0's own heartbeat
-//   failed KIND TEXT           from a process to 0, and from 0 to all
-//   heard                      process 0 has noted the sender's failure
-//   bye                        the end of the connection is no loss
+//   failed KIND MS TEXT        from a process to 0, and from 0 to all; MS: how long it took to know a loss,
+//   or - heard                      process 0 has noted the sender's failure bye                        the
+//   end of the connection is no loss
 
 namespace paceline::comm {
 namespace {
@@ -32,129 +27,13 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
+std::string line_of(const Failure& failure) {
+  const auto detection = failure.detection_s ? fmt::format("{:.0f}", 1e3 * *failure.detection_s) : "-";
+  return fmt::format("failed {} {} {}", static_cast<int>(failure.kind), detection, failure.text);
+}
+
 /// How long process 0 reads on after its farewell.
 constexpr milliseconds kForTheEnds{500};
-
-std::string host_name() {
-  char name[64] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
-/// A descriptor that closes itself.
-class Socket {
- public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  ~Socket() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  [[nodiscard]] int get() const { return descriptor_; }
-  [[nodiscard]] int release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_;
-};
-
-int new_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
-
-bool wait_for(int socket, short event, milliseconds longest) {
-  pollfd waiting{socket, event, 0};
-  return ::poll(&waiting, 1, static_cast<int>(longest.count())) > 0;
-}
-
-/// A connection to `ipv4`, or -1.
-int connect_to(std::uint32_t ipv4, std::uint16_t port, milliseconds longest) {
-  Socket socket(new_socket());
-  if (socket.get() < 0) return -1;
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = ipv4;
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
-    if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, longest)) return -1;
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return -1;
-  }
-  const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return socket.release();
-}
-
-Address listen_anywhere(int& listener) {
-  Address address;
-  std::random_device random;
-  address.token = (std::uint64_t{random()} << 32) | random();
-  std::strncpy(address.host, host_name().c_str(), sizeof address.host - 1);
-  Socket socket(new_socket());
-  sockaddr_in here{};
-  here.sin_family = AF_INET;
-  here.sin_addr.s_addr = htonl(INADDR_ANY);
-  socklen_t size = sizeof here;
-  if (socket.get() < 0 || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
-    base::fail(base::ErrorKind::comm, "heartbeats: no port could be opened on {}: {}", address.host,
-               std::strerror(errno));
-  address.port = ntohs(here.sin_port);
-  listener = socket.release();
-  ifaddrs* list = nullptr;
-  std::size_t count = 0;
-  if (::getifaddrs(&list) != 0) return address;
-  for (const ifaddrs* one = list; one != nullptr && count < std::size(address.ipv4); one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    const auto ipv4 = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
-    if (ipv4 != htonl(INADDR_LOOPBACK)) address.ipv4[count++] = ipv4;
-  }
-  ::freeifaddrs(list);
-  return address;
-}
-
-/// Sends all of `text`; a few hundred bytes always fit a connection's buffer unless the other side is stuck.
-void write_line(int socket, std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  text += '\n';
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const auto sent = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent <= 0) return;  // full or broken: the reading side finds out
-    rest.remove_prefix(static_cast<std::size_t>(sent));
-  }
-}
-
-/// The first word of `line`, which is cut off it.
-std::string_view word_of(std::string_view& line) {
-  const auto space = line.find(' ');
-  const auto word = line.substr(0, space);
-  line = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
-  return word;
-}
-
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-/// A line that comes within `longest`, or nothing. For the greeting: byte by byte, so nothing behind it is
-/// lost.
-std::optional<std::string> read_line(int socket, milliseconds longest) {
-  std::string line;
-  const auto until = Clock::now() + longest;
-  while (line.size() < 200) {
-    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-    if (left.count() <= 0 || !wait_for(socket, POLLIN, left)) return std::nullopt;
-    char letter = 0;
-    if (::recv(socket, &letter, 1, 0) <= 0) return std::nullopt;
-    if (letter == '\n') return line;
-    line += letter;
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -167,15 +46,7 @@ Watch::Watch(int processes, WatchOptions options)
 Watch::Watch(int process, const Address& address, WatchOptions options)
     : process_(process), options_(options), deadline_(options.deadline), address_(address) {
   const auto host = host_name();
-  std::vector<std::uint32_t> candidates;
-  if (host == address.host) candidates.push_back(htonl(INADDR_LOOPBACK));
-  for (const auto ipv4 : address.ipv4)
-    if (ipv4 != 0) candidates.push_back(ipv4);
-  int socket = -1;
-  for (const auto ipv4 : candidates) {
-    socket = connect_to(ipv4, address.port, milliseconds(3000));
-    if (socket >= 0) break;
-  }
+  const int socket = connect_to(address);
   if (socket < 0)
     base::fail(base::ErrorKind::comm,
                "heartbeats: process {} on {} cannot reach process 0 on {} (port {}); is a firewall between "
@@ -290,12 +161,14 @@ void Watch::read_from(Peer& peer) {
   const auto count = ::recv(peer.socket, bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count <= 0) {
+    double silence_s = 0;
     {
       const std::lock_guard lock(mutex_);
       ::close(peer.socket);
       peer.socket = -1;
+      silence_s = base::seconds_since(peer.heard);
     }
-    if (!peer.left) lose(peer, "its process ended without a word");
+    if (!peer.left) lose(peer, "its process ended without a word", silence_s);
     return;
   }
   peer.incoming.append(bytes, static_cast<std::size_t>(count));
@@ -323,7 +196,9 @@ void Watch::take(Peer& peer, std::string_view line) {
   }
   if (what != "failed") return;
   const auto kind = number_of(word_of(line)).value_or(static_cast<std::uint64_t>(base::ErrorKind::comm));
-  const Failure failure{.kind = static_cast<base::ErrorKind>(kind), .text = std::string(line)};
+  const auto detection_ms = number_of(word_of(line));
+  Failure failure{.kind = static_cast<base::ErrorKind>(kind), .text = std::string(line)};
+  if (detection_ms) failure.detection_s = 1e-3 * static_cast<double>(*detection_ms);
   if (process_ == 0) send(peer, "heard");
   report(failure);
 }
@@ -351,12 +226,14 @@ void Watch::look_for_silence(Peer& peer) {
     const std::lock_guard lock(mutex_);
     peer.left = true;  // said once
   }
-  lose(peer, fmt::format("nothing has been heard of it for {:.0f} s",
-                         std::chrono::duration<double>(deadline_.load()).count()));
+  const double deadline_s = std::chrono::duration<double>(deadline_.load()).count();
+  lose(peer, fmt::format("nothing has been heard of it for {:.0f} s", deadline_s), deadline_s);
 }
 
-void Watch::lose(Peer& peer, const std::string& how) {
-  report({.kind = base::ErrorKind::comm, .text = fmt::format("{} is lost: {}", describe(peer.process), how)});
+void Watch::lose(Peer& peer, const std::string& how, double silence_s) {
+  report({.kind = base::ErrorKind::comm,
+          .text = fmt::format("{} is lost: {}", describe(peer.process), how),
+          .detection_s = silence_s});
 }
 
 void Watch::report(const Failure& failure) {
@@ -365,7 +242,7 @@ void Watch::report(const Failure& failure) {
     if (failure_) return;
     failure_ = failure;
   }
-  if (process_ == 0) send_all(fmt::format("failed {} {}", static_cast<int>(failure.kind), failure.text));
+  if (process_ == 0) send_all(line_of(failure));
   if (callbacks_.on_failure) callbacks_.on_failure(failure);
 }
 
@@ -376,7 +253,7 @@ void Watch::fail(const Failure& failure) {
     failure_ = failure;
     own_ = true;
   }
-  send_all(fmt::format("failed {} {}", static_cast<int>(failure.kind), failure.text));
+  send_all(line_of(failure));
 }
 
 std::optional<Failure> Watch::failure() const {

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "comm/line_socket.h"
 
 namespace paceline::comm {
 
@@ -39,14 +40,8 @@ struct WatchOptions {
 struct Failure {
   base::ErrorKind kind = base::ErrorKind::comm;
   std::string text;
-};
-
-/// Where process 0 is to be found: what it sends to the others before anything else.
-struct Address {
-  std::uint64_t token = 0;  ///< so that nobody else is taken for a process of this run
-  std::uint16_t port = 0;
-  char host[64] = {};
-  std::uint32_t ipv4[8] = {};  ///< of its interfaces, network order; 0: none
+  std::optional<double> detection_s = {};  ///< of a loss: from the last that was heard to its being known
+  base::TimePoint known_at = base::Clock::now();
 };
 
 class Watch {
@@ -106,7 +101,7 @@ class Watch {
   void read_from(Peer& peer);
   void take(Peer& peer, std::string_view line);
   void look_for_silence(Peer& peer);
-  void lose(Peer& peer, const std::string& how);
+  void lose(Peer& peer, const std::string& how, double silence_s);
   void report(const Failure& failure);
   void send(Peer& peer, const std::string& line);
   void send_all(const std::string& line);

@@ -78,6 +78,17 @@ TEST(Launch, ABatchScriptWithoutAStepIsAlone) {
   EXPECT_TRUE(read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "7"}}).alone());
 }
 
+TEST(Launch, ALauncherOfAnotherMpiIsNotTakenForNone) {
+  EXPECT_TRUE(read({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}).alone());
+  try {
+    (void)read({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}});
+    FAIL() << "four processes would each train alone";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::comm);
+    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("4 processes"), HasSubstr("paceline launch -n 4")));
+  }
+}
+
 TEST(Launch, AnswersNonsenseWithASentence) {
   for (const Variables& variables :
        {Variables{{"RANK", "two"}, {"WORLD_SIZE", "4"}}, Variables{{"RANK", "4"}, {"WORLD_SIZE", "4"}},

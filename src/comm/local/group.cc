@@ -25,9 +25,6 @@ void pause() {
 #endif
 }
 
-/// A reduction between processes whose cost is its latency.
-constexpr std::size_t kLeftToWaiter = 4096;  ///< floats
-
 /// The text of an Error(comm), which only Across throws where this is asked; "" for anything else.
 std::string between_processes(const std::exception_ptr& error) {
   try {
@@ -59,6 +56,16 @@ std::string to_string(const Description& what) {
       return "barrier";
   }
   return "?";
+}
+
+void Operation::begin(const Description& description, std::int64_t number) {
+  what = description;
+  sequence = number;
+  std::fill(came.begin(), came.end(), false);
+  arrived = working = finished = 0;
+  left_to_waiter = false;
+  begun_at = done_at = {};
+  done.store(false, std::memory_order_relaxed);
 }
 
 Group::Group(int ranks, std::chrono::milliseconds deadline, Across* across)
@@ -126,11 +133,6 @@ void Group::exchange(int rank, const Description& what, Place place, const Work&
   operation->done.store(true, std::memory_order_release);
   exchanges_.drop_done();
   changed_.notify_all();
-}
-
-void Group::help(Operation& operation) {
-  std::unique_lock lock(mutex_);
-  while (!operation.done && !failed_ && !across_busy_ && !summed_.empty()) do_next_across(lock);
 }
 
 void Group::wait(Operation& operation) {
@@ -240,83 +242,11 @@ void Group::begin_reduction(const OperationRef& operation) {
   queue_across(operation);  // one rank alone has nothing to add up here
 }
 
-void Group::queue_across(const OperationRef& operation) {
-  operation->left_to_waiter =
-      ranks_ == 1 && !across_busy_ && operation->what.count <= kLeftToWaiter &&
-      std::all_of(summed_.begin(), summed_.end(), [](const auto& other) { return other->left_to_waiter; });
-  summed_.push_back(operation);
-  if (operation->left_to_waiter) return;
-  for (const auto& other : summed_) other->left_to_waiter = false;
-  across_wake_.notify_one();
-}
-
 void Group::finish_reduction(Operation& operation) {
   operation.done_at = base::Clock::now();
   operation.done.store(true, std::memory_order_release);
   reductions_.drop_done();
   changed_.notify_all();
-}
-
-void Group::do_next_across(std::unique_lock<std::mutex>& lock) {
-  const OperationRef operation = summed_.front();
-  summed_.pop_front();
-  across_busy_ = true;
-  ++operation->working;
-  if (operation->left_to_waiter) operation->begun_at = base::Clock::now();
-  lock.unlock();
-  std::string failure;
-  try {
-    go_across(*operation);
-  } catch (const std::exception& error) {
-    failure = error.what();
-  }
-  lock.lock();
-  across_busy_ = false;
-  --operation->working;
-  if (failure.empty()) {
-    if (ranks_ == 1) ++traffic_[0].collectives;
-    finish_reduction(*operation);
-    if (!summed_.empty() && !summed_.front()->left_to_waiter) across_wake_.notify_one();
-  } else {
-    if (!failed_) fail(failure);
-    changed_.notify_all();
-  }
-}
-
-void Group::serve_across() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    across_wake_.wait(lock, [&] {
-      const bool has_work = !summed_.empty() && !summed_.front()->left_to_waiter;
-      return across_stop_ || (!failed_ && !across_busy_ && has_work);
-    });
-    if (across_stop_) return;
-    do_next_across(lock);
-  }
-}
-
-void Group::go_across(Operation& operation) const {
-  const std::size_t count = operation.what.count;
-  const bool is_alone = ranks_ == 1;
-  const auto* const source = static_cast<const float*>(operation.places[0].source);
-  const auto target = [&](std::size_t rank) { return static_cast<float*>(operation.places[rank].target); };
-  if (operation.what.kind == Kind::all_reduce) {
-    across_->all_reduce(std::span(is_alone ? source : target(0), count), std::span(target(0), count));
-    for (std::size_t rank = 1; rank < operation.places.size(); ++rank)
-      std::copy_n(target(0), count, target(rank));
-    return;
-  }
-  const std::size_t all = count * static_cast<std::size_t>(world());
-  if (is_alone) {
-    across_->reduce_scatter({source, all}, {target(0), count});
-    return;
-  }
-  const auto sum = operation.sum.as<float>().first(all);
-  const auto ours =
-      sum.subspan(count * static_cast<std::size_t>(first_rank()), count * static_cast<std::size_t>(ranks_));
-  across_->reduce_scatter(sum, ours);
-  for (std::size_t rank = 0; rank < operation.places.size(); ++rank)
-    std::copy_n(ours.data() + rank * count, count, target(rank));
 }
 
 void Group::stop(int rank) noexcept {
@@ -365,9 +295,18 @@ void Group::count(int rank, const Traffic& more) {
 
 void Group::Channel::drop_done() {
   while (!open.empty() && open.front()->done) {
+    spare = std::move(open.front());
     open.pop_front();
     ++first;
   }
+}
+
+/// One that was done is used again when nobody holds it any more: a small message between processes would
+/// spend a tenth of its time on the memory of its own. Of one rank alone only: all others that let go of an
+/// operation do it with the mutex held, and this rank is the one that comes.
+OperationRef Group::new_operation(Channel& channel) const {
+  if (ranks_ == 1 && channel.spare && channel.spare.use_count() == 1) return std::move(channel.spare);
+  return std::make_shared<Operation>(ranks_);
 }
 
 OperationRef Group::arrive(Channel& channel, int rank, const Description& what, Place place) {
@@ -375,7 +314,10 @@ OperationRef Group::arrive(Channel& channel, int rank, const Description& what, 
   const auto me = static_cast<std::size_t>(rank);
   const std::int64_t sequence = channel.next[me]++;
   const auto at = static_cast<std::size_t>(sequence - channel.first);
-  if (at == channel.open.size()) channel.open.push_back(std::make_shared<Operation>(what, sequence, ranks_));
+  if (at == channel.open.size()) {
+    channel.open.push_back(new_operation(channel));
+    channel.open.back()->begin(what, sequence);
+  }
   OperationRef operation = channel.open[at];
   if (operation->what != what) {
     fail(fmt::format(

@@ -63,14 +63,12 @@ struct Place {
 
 /// One collective under way.
 struct Operation {
-  Operation(Description description, std::int64_t sequence_number, int ranks)
-      : what(description),
-        sequence(sequence_number),
-        places(static_cast<std::size_t>(ranks)),
-        came(static_cast<std::size_t>(ranks)) {}
+  explicit Operation(int ranks)
+      : places(static_cast<std::size_t>(ranks)), came(static_cast<std::size_t>(ranks)) {}
+  void begin(const Description& description, std::int64_t number);
 
-  const Description what;
-  const std::int64_t sequence;
+  Description what;
+  std::int64_t sequence = 0;
   std::vector<Place> places;  ///< [rank]; constant once all have come
   base::Buffer sum;           ///< reduce_scatter over several ranks and processes: this process's sum
 
@@ -135,6 +133,7 @@ class Group {
     std::deque<OperationRef> open;   ///< not yet done, oldest first
     std::int64_t first = 0;          ///< sequence number of open.front()
     std::vector<std::int64_t> next;  ///< [rank]: the collective that the rank posts next
+    OperationRef spare;              ///< the last that was done, to be used again
     explicit Channel(int ranks) : next(static_cast<std::size_t>(ranks)) {}
     void drop_done();
   };
@@ -158,6 +157,7 @@ class Group {
 
   // All with the mutex held.
   OperationRef arrive(Channel& channel, int rank, const Description& what, Place place);
+  [[nodiscard]] OperationRef new_operation(Channel& channel) const;
   void fail(std::string text);
   void throw_if_failed() const;
   [[nodiscard]] std::string late(const Operation& operation) const;

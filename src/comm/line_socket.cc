@@ -1,0 +1,146 @@
+#include "comm/line_socket.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <iterator>
+#include <random>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace paceline::comm {
+namespace {
+
+using base::Clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kToConnect{3000};
+
+int new_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+int connect_to(std::uint32_t ipv4, std::uint16_t port) {
+  Socket socket(new_socket());
+  if (socket.get() < 0) return -1;
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = ipv4;
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, kToConnect)) return -1;
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return -1;
+  }
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return socket.release();
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::string host_name() {
+  char name[64] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+bool wait_for(int socket, short event, milliseconds longest) {
+  pollfd waiting{socket, event, 0};
+  return ::poll(&waiting, 1, static_cast<int>(longest.count())) > 0;
+}
+
+int connect_to(const Address& address) {
+  std::vector<std::uint32_t> candidates;
+  if (host_name() == address.host) candidates.push_back(htonl(INADDR_LOOPBACK));
+  for (const auto ipv4 : address.ipv4)
+    if (ipv4 != 0) candidates.push_back(ipv4);
+  for (const auto ipv4 : candidates)
+    if (const int socket = connect_to(ipv4, address.port); socket >= 0) return socket;
+  return -1;
+}
+
+Address listen_anywhere(int& listener) {
+  Address address;
+  std::random_device random;
+  address.token = (std::uint64_t{random()} << 32) | random();
+  std::strncpy(address.host, host_name().c_str(), sizeof address.host - 1);
+  Socket socket(new_socket());
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_ANY);
+  socklen_t size = sizeof here;
+  if (socket.get() < 0 || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
+    base::fail(base::ErrorKind::comm, "heartbeats: no port could be opened on {}: {}", address.host,
+               std::strerror(errno));
+  address.port = ntohs(here.sin_port);
+  listener = socket.release();
+  ifaddrs* list = nullptr;
+  std::size_t count = 0;
+  if (::getifaddrs(&list) != 0) return address;
+  for (const ifaddrs* one = list; one != nullptr && count < std::size(address.ipv4); one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    const auto ipv4 = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
+    if (ipv4 != htonl(INADDR_LOOPBACK)) address.ipv4[count++] = ipv4;
+  }
+  ::freeifaddrs(list);
+  return address;
+}
+
+void write_line(int socket, std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text += '\n';
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const auto sent = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent <= 0) return;  // full or broken: the reading side finds out
+    rest.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+std::string_view word_of(std::string_view& line) {
+  const auto space = line.find(' ');
+  const auto word = line.substr(0, space);
+  line = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
+  return word;
+}
+
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> read_line(int socket, milliseconds longest) {
+  std::string line;
+  const auto until = Clock::now() + longest;
+  while (line.size() < 200) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    if (left.count() <= 0 || !wait_for(socket, POLLIN, left)) return std::nullopt;
+    char letter = 0;
+    if (::recv(socket, &letter, 1, 0) <= 0) return std::nullopt;
+    if (letter == '\n') return line;
+    line += letter;
+  }
+  return std::nullopt;
+}
+
+}  // namespace paceline::comm
