@@ -3,6 +3,7 @@
 #include "cli/doctor.h"
 #include "comm/make.h"
 #include "engine/make.h"
+#include "measure/environment.h"
 
 namespace paceline::cli {
 
@@ -46,6 +47,12 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             emulated.hosts = place.hosts;
             return comm::emulate(comm::make_local(ranks, options), emulated);
           },
+      .loss = [session]() -> std::optional<measure::LossRecord> {
+        const auto failure = session == nullptr ? std::nullopt : session->processes().failure();
+        if (!failure || !failure->detection_s) return std::nullopt;
+        return measure::LossRecord{.known_at_s = measure::unix_now() - base::seconds_since(failure->known_at),
+                                   .detection_s = failure->detection_s};
+      },
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
       .libraries = libraries(),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/restart.h"
 #include "cli/values.h"
 
 namespace paceline::cli {
@@ -60,6 +61,8 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   if (!options.hosts.empty()) line.insert(line.end(), {"--host", options.hosts});
   if (options.oversubscribe) line.insert(line.end(), {"--oversubscribe", "--bind-to", "none"});
   if (options.as_root) line.push_back("--allow-run-as-root");
+  if (!options.lost_at.empty())
+    line.insert(line.end(), {"-x", fmt::format("{}={}", kLostAt, options.lost_at)});
   line.push_back(program);
   line.insert(line.end(), words.begin(), words.end());
   return line;

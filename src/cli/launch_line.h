@@ -18,6 +18,7 @@ struct LaunchOptions {
   bool as_root = false;        ///< mpirun refuses to run as root without being told
   int restarts = 0;            ///< times that a lost run is started again from its last checkpoint
   bool print = false;          ///< the line alone; nothing is started
+  std::string lost_at;         ///< of a restart: when the run before was lost, for all processes to know
 };
 
 /// The words of the mpirun line that runs `program` with `words` ("train", "--model", ...).

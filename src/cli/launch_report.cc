@@ -45,6 +45,7 @@ std::string in_path(const std::string& name) {
 }
 
 void show_what_could_start(std::ostream& out) {
+  const auto odd = odd_about_one_alone([](const char* name) -> const char* { return std::getenv(name); });
   const auto mpirun = in_path("mpirun"), srun = in_path("srun");
   const auto module = comm::module_path(comm::mpi::kModule);
   row(out, "this one", "started alone: no launcher has set its variables");
@@ -58,21 +59,38 @@ void show_what_could_start(std::ostream& out) {
       std::filesystem::exists(gloo)
           ? gloo.string() + " joins processes with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
           : "is not built in (libgloo-dev was not there)");
+  if (!odd.empty()) row(out, "odd", odd);
 }
 
 }  // namespace
+
+std::string odd_about_one_alone(const comm::Environment& environment) {
+  const char* tasks = environment("SLURM_NTASKS");
+  if (environment("SLURM_JOB_ID") == nullptr || environment("SLURM_STEP_ID") != nullptr || tasks == nullptr ||
+      std::string(tasks) == "1")
+    return "";
+  return fmt::format(
+      "this Slurm job has {} tasks and this is one process of it, in no step: nobody has started the others; "
+      "put srun --mpi=pmix before the command, or paceline launch",
+      tasks);
+}
 
 std::vector<std::string> odd_about(const std::vector<Member>& members) {
   struct Host {
     int processes = 0;
     std::set<int> cores;  ///< that any process may use
     int there = 0;
-    std::size_t fewest = 0;
+    std::size_t fewest = 0, most = 0;
+    int poorest = 0;  ///< the process with the fewest
   };
   std::map<std::string, Host> hosts;
   for (const auto& member : members) {
     auto& host = hosts[member.host];
-    host.fewest = host.processes == 0 ? member.cores.size() : std::min(host.fewest, member.cores.size());
+    if (host.processes == 0 || member.cores.size() < host.fewest) {
+      host.fewest = member.cores.size();
+      host.poorest = member.process;
+    }
+    host.most = std::max(host.most, member.cores.size());
     ++host.processes;
     host.cores.insert(member.cores.begin(), member.cores.end());
     host.there = member.cores_of_host;
@@ -90,6 +108,13 @@ std::vector<std::string> odd_about(const std::vector<Member>& members) {
           "mpirun "
           "give --bind-to none or --map-by slot:PE={}, with srun --cpus-per-task={}",
           name, used, host.there, host.fewest, host.there / host.processes, host.there / host.processes));
+    else if (2 * host.fewest <= host.most)
+      odd.push_back(
+          fmt::format("on {} rank {} may use {} core{} and another one {}: the others wait for it; give all "
+                      "as many, with mpirun "
+                      "--map-by slot:PE={}, with srun --cpus-per-task={}",
+                      name, host.poorest, host.fewest, host.fewest == 1 ? "" : "s", host.most,
+                      std::max(1, host.there / host.processes), std::max(1, host.there / host.processes)));
   }
   std::set<int> each;
   for (const auto& [name, host] : hosts) each.insert(host.processes);

@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "cli/session.h"
+#include "comm/launch.h"
 
 namespace paceline::cli {
 
 /// What is odd about the processes of a launch, a sentence each, with what mends it. Pure function.
 [[nodiscard]] std::vector<std::string> odd_about(const std::vector<Member>& members);
+
+/// What is odd about a process that no launcher started, "" for nothing. Pure function.
+[[nodiscard]] std::string odd_about_one_alone(const comm::Environment& environment);
 
 /// The table of processes, the launcher's variables and what is odd; without a session what is there to start
 /// several.

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "cli/arguments.h"
+#include "cli/child.h"
 #include "cli/commands/commands.h"
 #include "cli/launch_line.h"
 #include "cli/session.h"
@@ -56,8 +57,6 @@ constexpr std::array kCommands{
     Entry{"doctor", cli::kDoctor, "this machine: cores, instruction sets, memory, chosen kernels",
           cli::doctor_command},
 };
-
-constexpr int kBugExitCode = 70;  // EX_SOFTWARE: none of the user's doing
 
 std::string overview() {
   std::string text =
@@ -128,8 +127,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
   session = join_processes(entry);
-  if (session)
-    session->meet(measure::version() + ": " + parsed.settings.typed, parsed.settings.train.shared_memory);
+  if (session) session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory);
   parsed.settings.session = session.get();
   const int code = entry.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
@@ -143,7 +141,7 @@ int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::s
   if (mine) std::fprintf(stderr, "paceline: %s\n", text.c_str());
   // A launcher ends all processes when one ends with an error: the first, which says it, is left the time to.
   if (session == nullptr && !mine) std::this_thread::sleep_for(std::chrono::seconds(2));
-  const bool known = session != nullptr && code != kBugExitCode;
+  const bool known = session != nullptr && code != cli::kBugExitCode;
   return known ? static_cast<int>(session->kind_of_failure(kind)) : code;
 }
 
@@ -164,7 +162,7 @@ int main(int count, char** words) {
                "the system refused more memory than was planned; use a smaller batch or fewer workers");
   } catch (const std::exception& error) {
     return end_with(
-        session.get(), base::ErrorKind::comm, kBugExitCode,
+        session.get(), base::ErrorKind::comm, cli::kBugExitCode,
         fmt::format("a bug in paceline, not in what was asked: {}; please report it with the command",
                     error.what()));
   }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,14 +20,14 @@ namespace paceline::cli {
 [[nodiscard]] int exit_code_of_launch(int exit_code);
 
 /// How to begin again in `out`: the words that follow those of the first start, or why not.
-/// A run that ended before its first checkpoint begins anew: what it left is removed.
+/// A run that ended before its first checkpoint begins anew: its record is moved out of the way, to
+/// lost.json.
 [[nodiscard]] std::vector<std::string> restart_words(const std::filesystem::path& out);
 
-/// Runs `line` until it ends, passing SIGTERM and SIGHUP on to it; Ctrl-C reaches it from the terminal.
-/// Returns its exit code, 128 + the signal that ended it.
-///
-/// Errors   Error(comm) that says what to install when the first word cannot be started
-[[nodiscard]] int run_line(const std::vector<std::string>& line);
+/// The variable with which launch tells a restarted run when the one before was lost (UTC, seconds since
+/// 1970), and its value.
+inline constexpr const char* kLostAt = "PACELINE_LOST_AT";
+[[nodiscard]] std::optional<double> read_lost_at();
 
 /// Runs `line` and, while it is lost, at most `restarts` times more the line that `again(attempt)` gives.
 /// Returns the last exit code.

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <set>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -23,9 +27,10 @@ constexpr std::size_t kMaxCores = 8192;
 /// What each process tells the others about itself at the start.
 struct Card {
   std::array<char, 64> host{};
-  std::array<char, 512> fingerprint{};
+  std::array<char, 512> command{};                  ///< its begin
+  std::uint64_t whole_command = 0;                  ///< a hash
   std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< one bit each: may run there
-  std::int32_t cores_of_host = 0;
+  std::int32_t cores_of_host = 0;                   ///< inside a Slurm job: its own
 };
 
 template <std::size_t size>
@@ -33,11 +38,15 @@ void put(std::array<char, size>& place, const std::string& text) {
   std::strncpy(place.data(), text.c_str(), size - 1);
 }
 
-Card my_card(const std::string& fingerprint) {
+Card my_card(const std::string& command) {
   Card card;
   ::gethostname(card.host.data(), card.host.size() - 1);
-  put(card.fingerprint, fingerprint);
+  put(card.command, command);
+  card.whole_command = std::hash<std::string>()(command);
   card.cores_of_host = static_cast<std::int32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (const char* of_job = std::getenv("SLURM_CPUS_ON_NODE"))
+    if (const int cores = std::atoi(of_job); cores > 0)
+      card.cores_of_host = std::min(card.cores_of_host, cores);
   for (const int core : base::current_affinity())
     if (core >= 0 && core < static_cast<int>(kMaxCores))
       card.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
@@ -72,21 +81,39 @@ Session::Session(const comm::Launch& launch) : wire_(comm::open_wire(launch)) {
       [](const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); });
 }
 
-void Session::meet(const std::string& fingerprint, bool shared_memory) {
+void Session::require_one_version(const std::string& version) {
+  struct Label {  // of every version alike: the first that processes tell one another, by messages
+    std::array<char, 64> host{}, version{};
+  } mine;
+  ::gethostname(mine.host.data(), mine.host.size() - 1);
+  put(mine.version, version);
+  std::vector<Label> all(static_cast<std::size_t>(place_.processes));
+  processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  for (std::size_t process = 1; process < all.size(); ++process)
+    if (all[process].version != all[0].version)
+      base::fail(
+          base::ErrorKind::comm,
+          "process {} on {} is Paceline {}, and process 0 on {} is {}: install one version on all hosts, or "
+          "start it from a folder that they share",
+          process, all[process].host.data(), all[process].version.data(), all[0].host.data(),
+          all[0].version.data());
+}
+
+void Session::meet(const std::string& version, const std::string& command, bool shared_memory) {
+  require_one_version(version);
   if (shared_memory) processes_->share_memory();
-  const Card mine = my_card(fingerprint);
+  const Card mine = my_card(command);
   std::vector<Card> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   place_.host = mine.host.data();
   for (int process = 0; process < place_.processes; ++process) {
     const Card& other = all[static_cast<std::size_t>(process)];
-    if (other.fingerprint != all[0].fingerprint)
-      base::fail(
-          base::ErrorKind::comm,
-          "process {} on {} is not the same program with the same command as process 0 on {}: '{}' against "
-          "'{}'",
-          process, other.host.data(), all[0].host.data(), other.fingerprint.data(),
-          all[0].fingerprint.data());
+    const Card& first = all[0];
+    if (other.whole_command != first.whole_command)
+      base::fail(base::ErrorKind::comm,
+                 "process {} on {} was started with another command than process 0 on {}: '{}' against '{}'; "
+                 "give all the same",
+                 process, other.host.data(), first.host.data(), other.command.data(), first.command.data());
     members_.push_back(member_of(other, process));
   }
   place_ = place_among(place_.processes);

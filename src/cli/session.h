@@ -20,7 +20,7 @@ struct Member {
   int process = 0;
   std::string host;
   std::vector<int> cores;  ///< that it may use
-  int cores_of_host = 0;   ///< that there are
+  int cores_of_host = 0;   ///< that there are; inside a Slurm job: that the job has there
 };
 
 /// Threads  made, used and destroyed by the main thread
@@ -31,13 +31,13 @@ class Session {
   /// Errors   Error(comm): MPI is not installed; the launcher's processes do not find one another
   explicit Session(const comm::Launch& launch);
 
-  /// Finds out who shares a host and cores; before anything else. `fingerprint` is what must be the same
-  /// everywhere: the version and the command. `shared_memory`: on one host processes may use it. No part of
+  /// Finds out who shares a host and cores; before anything else. `version` and `command` must be the same
+  /// everywhere. `shared_memory`: on one host processes may use it. No part of
   /// the constructor, because another process may be through with it and have failed since: that failure is
   /// told and ended with as any later one.
   ///
   /// Errors   Error(comm): hosts with different versions or commands; another process's failure
-  void meet(const std::string& fingerprint, bool shared_memory);
+  void meet(const std::string& version, const std::string& command, bool shared_memory);
 
   [[nodiscard]] const train::Place& place() const { return place_; }
   /// This process's place among the first `processes` alone.
@@ -56,6 +56,8 @@ class Session {
   [[nodiscard]] bool silent() const;
 
  private:
+  void require_one_version(const std::string& version);
+
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::Processes> processes_;
   train::Place place_;

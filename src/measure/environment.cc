@@ -103,4 +103,8 @@ std::string utc_now() {
   return text;
 }
 
+double unix_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace paceline::measure

@@ -28,6 +28,8 @@ struct Environment {
 
 /// "2026-01-31T12:00:00Z": now, in ISO 8601, as records say when they were made.
 [[nodiscard]] std::string utc_now();
+/// Seconds since 1970, UTC.
+[[nodiscard]] double unix_now();
 
 /// Of the machine or its cgroup, whichever is smaller.
 [[nodiscard]] std::int64_t machine_memory_bytes();

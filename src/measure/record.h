@@ -85,6 +85,21 @@ struct StepRecord {  ///< kept with --log-steps or for short runs: parity and cu
   double lr = 0;
 };
 
+/// That a rank of a training was lost, as far as the run itself came to know.
+struct LossRecord {
+  double known_at_s = 0;              ///< UTC, seconds since 1970: when it was known
+  std::optional<double> detection_s;  ///< from the last that was heard of the lost rank until then
+};
+
+/// A run of this training that was lost, and what it cost to start again.
+struct RestartRecord {
+  std::string reason;                 ///< how it was lost
+  int workers = 0;                    ///< that it had
+  std::optional<double> detection_s;  ///< as its LossRecord; none: whoever writes the record was lost itself
+  std::optional<double> rebuild_s;    ///< from the loss being known to the next run's first step
+  std::optional<std::int64_t> lost_updates, lost_samples;  ///< done after its last checkpoint, done again
+};
+
 struct Record {
   static constexpr const char* kSchema = "paceline-record-1";
 
@@ -94,9 +109,11 @@ struct Record {
   std::string status = "complete";  ///< or "interrupted", "failed", "skipped" (see `reason`)
   std::string reason;               ///< for a status that is not complete: one sentence
   std::optional<std::int64_t>
-      updates_done;     ///< of a training that failed: some may be behind its last checkpoint
-  std::string created;  ///< ISO 8601, UTC
-  std::string command;  ///< as typed
+      updates_done;                ///< of a training that failed: some may be behind its last checkpoint
+  std::optional<LossRecord> loss;  ///< of a training that lost a rank
+  std::optional<std::vector<RestartRecord>> restarts;  ///< of a training that was lost before, oldest first
+  std::string created;                                 ///< ISO 8601, UTC
+  std::string command;                                 ///< as typed
   /// Every option that can change a figure, by its command-line name, as text: two records may be compared
   /// only where these agree apart from what the comparison is about.
   std::map<std::string, std::string> settings;

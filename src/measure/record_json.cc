@@ -164,12 +164,30 @@ void fields(A& archive, In<A, Record::Communication>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, LossRecord>& value) {
+  archive("known_at_s", value.known_at_s);
+  archive("detection_s", value.detection_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, RestartRecord>& value) {
+  archive("reason", value.reason);
+  archive("workers", value.workers);
+  archive("detection_s", value.detection_s);
+  archive("rebuild_s", value.rebuild_s);
+  archive("lost_updates", value.lost_updates);
+  archive("lost_samples", value.lost_samples);
+}
+
+template <typename A>
 void fields(A& archive, In<A, Record>& value) {
   archive("kind", value.kind);
   archive("id", value.id);
   archive("status", value.status);
   archive("reason", value.reason);
   archive("updates_done", value.updates_done);
+  archive("loss", value.loss);
+  archive("restarts", value.restarts);
   archive("created", value.created);
   archive("command", value.command);
   archive("settings", value.settings);

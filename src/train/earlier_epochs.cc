@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace paceline::train {
 
 using measure::EpochRecord;
+using measure::RestartRecord;
 
 namespace {
 
@@ -20,25 +22,52 @@ EpochRecord joined(const EpochRecord& first, EpochRecord rest) {
   return rest;
 }
 
+/// How `record`'s run was lost; `from`: the update that the next run begins with.
+RestartRecord loss_of(const measure::Record& record, std::int64_t from) {
+  RestartRecord lost{.reason = record.reason, .workers = record.workers};
+  if (record.loss) lost.detection_s = record.loss->detection_s;
+  if (record.updates_done) {
+    lost.lost_updates = std::max<std::int64_t>(0, *record.updates_done - from);
+    lost.lost_samples = *lost.lost_updates * record.global_batch;
+  }
+  return lost;
+}
+
+std::string sentence(const RestartRecord& lost) {
+  auto text = "the run before was lost: " + lost.reason;
+  if (lost.lost_updates.value_or(0) > 0)
+    text += fmt::format("; {} updates ({} samples) after its last checkpoint are done again",
+                        *lost.lost_updates, *lost.lost_samples);
+  return text;
+}
+
 }  // namespace
 
-Earlier read_earlier(const std::optional<ResumePoint>& resume) {
-  if (!resume) return {};
-  const auto path = resume->path.parent_path() / "record.json";
-  if (!std::filesystem::exists(path)) return {};
+Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume) {
+  const bool anew = !resume && options.lost_at_s && !options.out.empty();
+  if (!resume && !anew) return {};
+  Earlier earlier;
+  earlier.lost_at_s = options.lost_at_s;
+  const auto path = resume ? resume->path.parent_path() / "record.json" : options.out / kLostRecord;
+  if (!std::filesystem::exists(path)) {
+    if (options.lost_at_s)
+      earlier.restarts.push_back({.reason = "it ended without a word and without a record"});
+    return earlier;
+  }
   const auto record = measure::read_record(path);
-  Earlier earlier{.epochs = record.epochs, .note = ""};
+  earlier.restarts = record.restarts.value_or(std::vector<RestartRecord>());
+  if (resume) earlier.epochs = record.epochs;
   std::int64_t before = 0;
   for (auto& epoch : earlier.epochs) {
     if (!epoch.steps) epoch.steps = epoch.updates - before;
     before = epoch.updates;
   }
-  if (record.status != "failed") return earlier;
-  earlier.note = "the run before was lost: " + record.reason;
-  const auto again = record.updates_done.value_or(0) - resume->counters.update;
-  if (again > 0)
-    earlier.note += fmt::format("; {} updates ({} samples) after its last checkpoint are done again", again,
-                                again * record.global_batch);
+  const bool without_a_word = record.status == "interrupted" && record.reason == kNoLastWord;
+  if (record.status != "failed" && !without_a_word) return earlier;
+  const auto lost = loss_of(record, resume ? resume->counters.update : 0);
+  earlier.note = sentence(lost);
+  if (record.loss) earlier.lost_at_s = record.loss->known_at_s;
+  if (record.loss || without_a_word || options.lost_at_s) earlier.restarts.push_back(lost);
   return earlier;
 }
 

@@ -13,12 +13,23 @@ namespace paceline::train {
 
 struct Earlier {
   std::vector<measure::EpochRecord> epochs;
+  /// The runs that were lost, this one's predecessor last: its `rebuild_s` counts from `lost_at_s`.
+  std::vector<measure::RestartRecord> restarts;
+  std::optional<double>
+      lost_at_s;     ///< UTC, seconds since 1970; none: the run before was not lost, or unknown
   std::string note;  ///< how the run before was lost, and what of it is done again; "" when it was not
 };
 
-/// What the resumed training had already behind it, from the record beside its checkpoint.
+/// What a training that still goes on says of itself: it stays when the run ends without a word.
+inline constexpr const char* kNoLastWord = "the run ended without a word after this epoch";
+
+/// The record of a run that was lost before its first checkpoint, out of the way of the next one's.
+inline constexpr const char* kLostRecord = "lost.json";
+
+/// What the training had already behind it, from the record beside its checkpoint, or from kLostRecord in
+/// options.out after a restart that found no checkpoint.
 /// Errors   Error(data) when that record cannot be read
-[[nodiscard]] Earlier read_earlier(const std::optional<ResumePoint>& resume);
+[[nodiscard]] Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume);
 
 /// What a resumed training had behind it, then what this run did. The epoch that the resume cut is one again
 /// where its first part is known; otherwise it stays a part, as its `steps` say.

@@ -104,6 +104,7 @@ struct Options {
   std::string command;           ///< as typed, for the record
   base::TimePoint
       started{};  ///< when the command, or the cell of a study, began; default: when run() was called
+  std::optional<double> lost_at_s;  ///< a restart: when the run before was lost (UTC, seconds since 1970)
 };
 
 /// The options as the record keeps them: command-line names and texts, only what can change a figure.

@@ -34,6 +34,15 @@ void keep_timeline(const Options& options, const WorkerResult& first) {
   base::write_file(options.timeline, std::string_view(measure::chrome_trace(first.timelines, bytes)));
 }
 
+/// The first step's time, and with it that of the restart that led to it.
+void note_first_step(Record& record, const Options& options, const Earlier& earlier, double first_step_s) {
+  if (first_step_s == 0) return;
+  record.first_step_s = first_step_s;
+  if (!record.restarts || !earlier.lost_at_s) return;
+  const double began = measure::unix_now() - base::seconds_since(options.started);
+  record.restarts->back().rebuild_s = began + first_step_s - *earlier.lost_at_s;
+}
+
 data::Source open_data(const Options& options) {
   return data::open(options.data, {.validation_split = options.validation_split,
                                    .skip_bad_images = options.skip_bad_images,
@@ -100,10 +109,12 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
 
   Record record = begin_record(options, resolved, graph, source, plan, backend);
   if (!found.empty()) record.notes.push_back(found);
-  const auto earlier = read_earlier(resume);
+  const auto earlier = read_earlier(options, resume);
   if (!earlier.note.empty()) record.notes.push_back(earlier.note);
+  if (!earlier.restarts.empty()) record.restarts = earlier.restarts;
   if (resume) record.notes.insert(record.notes.end(), resume->notes.begin(), resume->notes.end());
   std::atomic<std::int64_t> updates_done{0};
+  std::atomic<double> first_step_s{0};
   data::Crew crew;
   Job job{.options = options,
           .resolved = resolved,
@@ -116,6 +127,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .cores = {},
           .started = options.started,
           .updates_done = updates_done,
+          .first_step_s = first_step_s,
           .crew = crew,
           .keep = {}};
   if (options.pin) {
@@ -140,7 +152,8 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     job.keep = [&](const std::vector<EpochRecord>& epochs) {
       Record partial = record;
       partial.status = "interrupted";
-      partial.reason = "the run ended without a word after this epoch";
+      partial.reason = kNoLastWord;
+      note_first_step(partial, options, earlier, first_step_s);
       partial.epochs = so_far = joined(earlier.epochs, epochs);
       keep_record(options, partial);
     };
@@ -158,11 +171,14 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     remember_run();
     if (place.is_first() && !options.timeline.empty()) keep_timeline(options, results.front());
+    note_first_step(record, options, earlier, first_step_s);
     complete_record(record, results, *communicators.front());
   } catch (const std::exception& error) {
     record.status = "failed";
     record.reason = error.what();
     if (updates_done > 0) record.updates_done = updates_done;
+    if (backend.loss) record.loss = backend.loss();
+    note_first_step(record, options, earlier, first_step_s);
     record.epochs = so_far;
     try {
       keep_record(options, record);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct Backend {
   /// The communicators of this process's `ranks` workers.
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;
+  /// Whether a rank of another process was lost, and when that was known.
+  std::function<std::optional<measure::LossRecord>()> loss;
   Place place = {};
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record

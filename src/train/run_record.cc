@@ -111,7 +111,6 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   record.window.steps = root.window_steps;
   record.window.samples = root.window_steps * record.global_batch;
   record.window.others_cores = root.others_cores;
-  record.first_step_s = root.first_step_s;
   record.epochs = std::move(root.epochs);
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);

@@ -253,7 +253,7 @@ class Worker {
     communicator_.at(update + 1, "waiting for data");
     const data::Batch& batch = loader_->next();
     ledger_.enter(Phase::other);
-    if (is_root() && !result_.first_step_s) result_.first_step_s = base::seconds_since(job_.started);
+    if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
     const double lr = learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     const StepResult outcome = stepper_->run(batch, update, lr, is_long_enough(update));
     look_ahead(update + 1);

@@ -21,7 +21,6 @@ struct WorkerResult {
   std::vector<measure::EpochRecord> epochs;
   std::vector<measure::StepRecord> steps;
   std::int64_t window_steps = 0;
-  std::optional<double> first_step_s;
   comm::Traffic traffic;  ///< of the window
   std::int64_t gradient_bytes = 0;
   std::vector<measure::RankTimeline> timelines;  ///< --timeline: of all ranks; rank 0

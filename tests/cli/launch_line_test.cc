@@ -41,6 +41,8 @@ TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
   EXPECT_EQ(on_hosts_left({.processes = 4}, answers).processes, 4);  // here: nobody to ask
   EXPECT_THROW((void)on_hosts_left({.hosts = "b:4"}, answers), base::Error);
   EXPECT_THAT(shell_line(reach_line({.hosts = "a:2,b"}, "b")), HasSubstr("--host b"));
+  const auto again = shell_line(mpirun_line({.processes = 2, .lost_at = "12.5"}, "p", kTrainWords));
+  EXPECT_THAT(again, HasSubstr(" -x PACELINE_LOST_AT=12.5 p train"));
 }
 
 TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {

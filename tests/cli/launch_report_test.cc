@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <sstream>
+#include <string>
 
 namespace paceline::cli {
 namespace {
@@ -34,6 +36,25 @@ TEST(OddAbout, MoreProcessesThanCores) {
 TEST(OddAbout, HostsThatAreUnevenlyFull) {
   EXPECT_THAT(odd_about({{0, "a", {0}, 2}, {1, "a", {1}, 2}, {2, "b", {0, 1}, 2}}),
               ElementsAre(HasSubstr("between 1 and 2 processes")));
+}
+
+TEST(OddAbout, AProcessWithOneCoreBesideOneWithSeven) {
+  EXPECT_THAT(odd_about({{0, "a", {0}, 8}, {1, "a", {1, 2, 3, 4, 5, 6, 7}, 8}}),
+              ElementsAre(AllOf(HasSubstr("rank 0 may use 1 core"), HasSubstr("PE=4"))));
+}
+
+TEST(OddAbout, AJobOfSeveralTasksOfWhichNobodyStartedMoreThanOne) {
+  std::map<std::string, std::string> variables{{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}};
+  const auto odd = [&] {
+    return odd_about_one_alone([&](const char* name) -> const char* {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    });
+  };
+  EXPECT_THAT(odd(), AllOf(HasSubstr("4 tasks"), HasSubstr("srun --mpi=pmix")));
+  variables["SLURM_STEP_ID"] = "0";
+  EXPECT_EQ(odd(), "");
+  EXPECT_EQ(odd_about_one_alone([](const char*) -> const char* { return nullptr; }), "");
 }
 
 TEST(ShowLaunch, SaysWhatWouldStartSeveralProcessesWhereNobodyDid) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/child.h"
 #include "program.h"
 
 namespace paceline::cli {
@@ -31,6 +32,7 @@ TEST(Restart, GoesOnFromACheckpointAndElseBeginsAnew) {
   base::write_file(out / "record.json", std::string_view("{}"));
   EXPECT_TRUE(restart_words(out).empty());
   EXPECT_FALSE(std::filesystem::exists(out / "record.json"));  // train refuses a directory that holds one
+  EXPECT_TRUE(std::filesystem::exists(out / "lost.json"));     // and reads there how it was lost
   base::write_file(out / "checkpoint-00000012.safetensors", std::string_view(""));
   EXPECT_THAT(restart_words(out), ElementsAre("--resume", out.string()));
 }

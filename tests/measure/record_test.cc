@@ -65,6 +65,13 @@ Record filled() {
               .available_bytes = 12};
   r.window = {.unit = "steps", .warmup_steps = 2, .steps = 3, .samples = 384, .wall_s = 1.0 / 3};
   r.first_step_s = 0.7;
+  r.loss = LossRecord{.known_at_s = 1.8e9, .detection_s = 0.9};
+  r.restarts = std::vector<RestartRecord>{{.reason = "rank 1 is lost",
+                                           .workers = 4,
+                                           .detection_s = 5.5,
+                                           .rebuild_s = 12.5,
+                                           .lost_updates = 3,
+                                           .lost_samples = 384}};
   for (int rank = 0; rank < 2; ++rank) {
     RankRecord one{.rank = rank,
                    .cores = {rank, rank + 2},

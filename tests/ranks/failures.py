@@ -42,6 +42,7 @@ def lost(args, folder):
                   and "of step" in said[0], f"rank {victim} killed, and it was said: {text}")
             record = json.loads((out / "record.json").read_text())
             check(record["status"] == "failed" and f"rank {victim}" in record["reason"], record["reason"])
+            check(0 <= record["loss"]["detection_s"] < 5, f"detection: {record['loss']}")
         until = time.monotonic() + 5
         while (left := [process for process in processes if runs(process)]) and time.monotonic() < until:
             time.sleep(0.1)
@@ -183,6 +184,13 @@ def restarts(args, folder):
     check(job.returncode == 0, f"exit {job.returncode}\n{text}{err}")
     check(err.count("paceline: restart") == len(killed) > 0, f"ranks {killed} were killed, and it was said: {err}")
     check(result(whole)[1] == result(out)[1], f"ranks {killed} were killed, and the last checkpoint has other bytes")
+    lost = result(out)[0]["restarts"]
+    check(len(lost) == len(killed), f"ranks {killed} were killed, and the record has {lost}")
+    for victim, one in zip(killed, lost):
+        check(0 < one["rebuild_s"] < 60, f"rank {victim}: {one}")
+        if victim > 0:  # else who writes the record was lost itself
+            check(f"rank {victim}" in one["reason"] and 0 <= one["detection_s"] < 5, f"rank {victim}: {one}")
+            check(one["lost_samples"] == 48 * one["lost_updates"] >= 0, f"rank {victim}: {one}")
     print(f"ranks {killed} killed one after the other: the weights of the undisturbed run")
 
 

@@ -47,7 +47,7 @@ class TwoHosts:
                 sudo("ip", "-n", name, "addr", "add", f"{NET}.{number}/24", "dev", end)
                 sudo("ip", "-n", name, "link", "set", "lo", "up")
                 sudo("ip", "-n", name, "link", "set", end, "up")
-            self.limited = ends[0]
+            self.limited, self.other = ends
             sudo("ip", "netns", "exec", a, "unshare", "--uts", "hostname", a)
             return self
         except (NotAllowed, FileNotFoundError):

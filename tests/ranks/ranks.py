@@ -264,13 +264,35 @@ def studies(args, folder):
 
 
 def doctor(args, folder):
-    """One table of the processes, from the first of them."""
+    """One table of the processes, from the first of them; and what is odd about a launch, in words."""
     code, out, err = run([args.program, "launch", "-n", args.processes, "--", "doctor", "--no-measure"])
     check(code == 0 and out.count("\nprocesses\n") == 1, f"exit {code}\n{out}{err}")
     for rank in range(args.processes):
         check(len(re.findall(rf"^  rank {rank} .*cores", out, re.M)) == 1, f"rank {rank} is not in the table once:\n{out}")
     check(f"{args.processes} processes, joined by Open MPI" in out, out)
     print("\n".join(line for line in out.splitlines() if re.match(r"  (launcher|rank|odd)", line)))
+
+    # Another version in one process: the same program with one letter of its version changed.
+    version = run([args.program, "--version"])[1].split(" ", 1)[1].strip()
+    other = folder / "paceline"
+    stamp = version.encode()[:12]  # a compiler may keep the rest apart
+    data = args.program.read_bytes()
+    check(data.count(stamp) >= 1, f"the program does not hold its version {version}")
+    other.write_bytes(data.replace(stamp, stamp.replace(b"0.", b"9.", 1)))
+    other.chmod(0o755)
+    (folder / "paceline_mpi.so").symlink_to(args.program.parent / "paceline_mpi.so")
+    words = ["doctor", "--no-measure"]
+    code, out, err = run([*mpirun(1), args.program, *words, ":", "-np", "1", other, *words])
+    check(code == 5 and err.count("paceline:") == 1 and "install one version on all hosts" in err, f"versions: exit {code}: {err}")
+    code, out, err = run([*mpirun(1), args.program, *words, ":", "-np", "1", args.program, "doctor"])
+    check(code == 5 and err.count("paceline:") == 1 and "another command" in err, f"commands: exit {code}: {err}")
+
+    # Processes of which each believes to be alone.
+    code, out, err = run([args.program, *words], env={**os.environ, "PMI_SIZE": "4", "PMI_RANK": "1"})
+    check(code == 5 and "paceline launch -n 4" in err, f"another MPI: exit {code}: {err}")
+    code, out, err = run([args.program, *words], env={**os.environ, "SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"})
+    check(code == 0 and "put srun --mpi=pmix before the command" in out, f"no step: exit {code}\n{out}{err}")
+    print("other versions, other commands, another MPI and a job without a step are said in words")
 
 
 def comm(args, folder):

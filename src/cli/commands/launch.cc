@@ -8,9 +8,11 @@
 
 #include "base/error.h"
 #include "base/topology.h"
+#include "cli/child.h"
 #include "cli/commands/commands.h"
 #include "cli/restart.h"
 #include "cli/values.h"
+#include "measure/environment.h"
 
 namespace paceline::cli {
 
@@ -33,8 +35,10 @@ int launch_command(const Settings& settings) {
   std::fflush(stdout);
   if (options.print) return 0;
   return exit_code_of_launch(run_with_restarts(line, options.restarts, [&](int attempt) {
-    const LaunchOptions left = on_hosts_left(
+    const auto lost_at = fmt::format("{:.3f}", measure::unix_now());
+    LaunchOptions left = on_hosts_left(
         options, [&](const std::string& host) { return run_line(reach_line(options, host)) == 0; });
+    left.lost_at = lost_at;
     if (left.hosts != options.hosts)
       std::fprintf(stderr, "paceline: of the hosts %s, %s answer: fewer processes go on\n",
                    options.hosts.c_str(), left.hosts.c_str());

@@ -10,6 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
 #include "cli/reports.h"
+#include "cli/restart.h"
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "measure/record.h"
@@ -66,6 +67,7 @@ int follow(const train::Options& options, Session& session) {
 
 int train_command(const Settings& settings) {
   train::Options options = settings.train;
+  options.lost_at_s = read_lost_at();
   Session* const session = settings.session;
   if (session != nullptr && !settings.is_given("workers")) options.workers = session->place().processes;
   const auto emulation = emulation_of(options);

@@ -1,0 +1,161 @@
+#include "cli/child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace paceline::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kNoConnection = 255;  ///< ssh's
+
+// A signal handler has no argument of ours.
+std::atomic<pid_t> child{0};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+extern "C" void pass_on(int signal) {
+  const int saved = errno;
+  if (child > 0) ::kill(child, signal);
+  errno = saved;
+}
+
+/// While one lives, signals that ask this process to end go to its child, which ends first.
+class PassOn {
+ public:
+  PassOn() {
+    struct sigaction action {};
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    action.sa_handler = pass_on;
+    ::sigaction(SIGTERM, &action, &term_);
+    ::sigaction(SIGHUP, &action, &hup_);
+    action.sa_handler = SIG_IGN;  // the terminal has sent it to the child as well
+    ::sigaction(SIGINT, &action, &int_);
+  }
+  ~PassOn() {
+    ::sigaction(SIGTERM, &term_, nullptr);
+    ::sigaction(SIGHUP, &hup_, nullptr);
+    ::sigaction(SIGINT, &int_, nullptr);
+  }
+  PassOn(const PassOn&) = delete;
+  PassOn& operator=(const PassOn&) = delete;
+
+  /// What signals did before: for the child, which handles its own.
+  void restore_in_child() const {
+    ::sigaction(SIGTERM, &term_, nullptr);
+    ::sigaction(SIGHUP, &hup_, nullptr);
+    ::sigaction(SIGINT, &int_, nullptr);
+  }
+
+ private:
+  struct sigaction term_ {
+  }, hup_{}, int_{};
+};
+
+[[noreturn]] void fail_to_start(const std::string& program, int error) {
+  base::fail(base::ErrorKind::comm,
+             "launch: {} cannot be started: {}; install it (Debian: apt-get install openmpi-bin)", program,
+             std::strerror(error));
+}
+
+std::string program_of(const std::string& process) {
+  std::error_code gone;
+  return std::filesystem::read_symlink("/proc/" + process + "/exe", gone).string();
+}
+
+/// Whether `launcher` has a child that runs this very program.
+bool has_workers(pid_t launcher) {
+  const auto ours = program_of("self");
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", launcher), gone)) {
+    std::ifstream children(thread.path() / "children");
+    for (std::string id; children >> id;)
+      if (program_of(id) == ours) return true;
+  }
+  return false;
+}
+
+/// What mpirun itself ends with when a daemon of its own is lost: none of our exit codes, and no signal.
+bool is_of_launcher(int code) {
+  return code != 0 && code < 128 && (code < 2 || code > 5) && code != kBugExitCode;
+}
+
+/// Its exit code, as a shell gives it. Where it outlives its workers here by kWithoutWorkers it is ended, and
+/// a process is lost.
+int wait_for_end(pid_t launcher, const std::string& name) {
+  constexpr auto kNextLook = std::chrono::seconds(1);
+  bool had_workers = false, asked = false;
+  auto last_seen = base::Clock::now(), looked = last_seen;
+  for (int status = 0;;) {
+    if (const pid_t ended = ::waitpid(launcher, &status, WNOHANG); ended == launcher) {
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      const bool lost = asked || (had_workers && (is_of_launcher(code) || code == kNoConnection));
+      return lost ? static_cast<int>(base::ErrorKind::comm) : code;
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+    const auto now = base::Clock::now();
+    if (now - looked < kNextLook) continue;
+    looked = now;
+    const bool has = has_workers(launcher);
+    had_workers = had_workers || has;
+    if (has || !had_workers) last_seen = now;
+    if (now - last_seen < kWithoutWorkers) continue;
+    if (!asked)
+      std::fprintf(
+          stderr,
+          "paceline: %s still waits %d s after the last process on this host has ended, most likely for a "
+          "host that does not answer; it is ended\n",
+          name.c_str(), static_cast<int>(kWithoutWorkers.count()));
+    ::kill(launcher, asked ? SIGKILL : SIGTERM);
+    asked = true;
+    last_seen = now - kWithoutWorkers + kToEnd;  // it has so long to go by itself
+  }
+}
+
+}  // namespace
+
+int run_line(const std::vector<std::string>& line) {
+  std::vector<char*> words;
+  for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  int ends[2];  // closed by a successful exec; else it brings the reason
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_start(line.front(), errno);
+  const PassOn signals;
+  const pid_t started = ::fork();
+  if (started == 0) {
+    signals.restore_in_child();
+    ::execvp(words[0], words.data());
+    const int reason = errno;
+    [[maybe_unused]] const auto written = ::write(ends[1], &reason, sizeof reason);
+    ::_exit(127);
+  }
+  const int fork_error = errno;
+  ::close(ends[1]);
+  int reason = started < 0 ? fork_error : 0;
+  child = started;
+  while (started > 0 && ::read(ends[0], &reason, sizeof reason) < 0 && errno == EINTR) {
+  }
+  ::close(ends[0]);
+  const int code = started > 0 ? wait_for_end(started, line.front()) : 0;
+  child = 0;
+  if (reason != 0) fail_to_start(line.front(), reason);
+  return code;
+}
+
+}  // namespace paceline::cli
