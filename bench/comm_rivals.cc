@@ -1,11 +1,11 @@
 /// The all-reduce between processes beside its rivals: MPI_Allreduce of the same MPI library and gloo's ring,
-/// in one run, taking turns, each result checked.
+/// in one run, taking turns in random order, each result checked.
 ///
 ///     mpirun -np P [--bind-to core] comm_rivals FOLDER_OF_THE_MODULES [repeats, default 41] [FILE.json]
 ///     [block bytes]
 ///
 /// A sample is the slowest process's time after a barrier; of small messages, that of ten calls one after the
-/// other, divided by ten. `FILE.json` keeps all samples.
+/// other, divided by ten, after ten that are not timed. `FILE.json` keeps all samples.
 
 #include <fmt/core.h>
 #include <gloo/allreduce.h>
@@ -23,6 +23,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -61,7 +63,14 @@ bool holds(std::span<const float> values, int processes, int calls) {
 }
 
 double time_one(Rival& rival, std::span<float> values, int rank, int processes, int calls) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(i, rank);
+  const auto fill = [&] {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(i, rank);
+  };
+  fill();
+  // A small message is over before the caches have forgotten who ran before: gloo takes a thousand times as
+  // long, and whoever came next would pay for it.
+  for (int call = 0; calls > 1 && call < calls; ++call) rival.all_reduce(values);
+  fill();
   MPI_Barrier(MPI_COMM_WORLD);
   const auto begin = base::Clock::now();
   for (int call = 0; call < calls; ++call) rival.all_reduce(values);
@@ -133,16 +142,21 @@ int main(int argc, char** argv) {
         processes, environment.cpu, environment.version, wire->library(), measure::utc_now());
   }
   bool correct = true, first = true;
+  std::vector<std::size_t> order(rivals.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 chance(1);  // the same in every process
   for (const std::size_t bytes : {std::size_t{1} << 10, std::size_t{1} << 20, std::size_t{64} << 20}) {
     base::Buffer buffer(bytes);
     const int calls = bytes <= 65536 ? 10 : 1;
     for (auto& rival : rivals) rival.seconds.clear();
-    for (int i = 0; i < 3 + repeats; ++i)
-      for (std::size_t turn = 0; turn < rivals.size(); ++turn) {
-        auto& rival = rivals[(turn + static_cast<std::size_t>(i)) % rivals.size()];
+    for (int i = 0; i < 3 + repeats; ++i) {
+      std::shuffle(order.begin(), order.end(), chance);
+      for (const std::size_t turn : order) {
+        auto& rival = rivals[turn];
         const double seconds = time_one(rival, buffer.as<float>(), rank, processes, calls);
         if (i >= 3) rival.seconds.push_back(seconds);
       }
+    }
     for (const auto& rival : rivals) {
       correct = correct && rival.correct;
       if (rank != 0) continue;

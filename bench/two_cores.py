@@ -6,19 +6,21 @@ workers in one process (above 1: the two workers win), their medians over the ro
 Where the time goes is said beside it, and what part of a step waits for data.
 
 usage: two_cores.py [--program build/release/paceline] [--model resnet18-cifar] [--data synthetic] [--batch 128]
-                    [--precision fp32] [--steps 6] [--rounds 5] [--ways "2 processes of 1 core"]
+                    [--precision fp32] [--steps 6] [--rounds 5] [--seconds 150] [--ways "2 processes of 1 core"]
                     [--out record.json]
 
 Needs nothing but Python, and mpirun for the processes; without it they are left out, and that is said.
 """
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from record import ROOT, header, write
 from step_vs_torch import median_interval
@@ -56,6 +58,7 @@ def main():
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no round begins later")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="two workers are always among them")
     parser.add_argument("--out", help="where the JSON record goes; default: nowhere")
     args = parser.parse_args()
@@ -64,7 +67,10 @@ def main():
         ways.remove("2 processes of 1 core")
         print("mpirun is not there: no processes")
     rounds = []
+    begin = time.monotonic()
     for turn in range(args.rounds):
+        if rounds and time.monotonic() - begin > args.seconds:
+            break
         found = {way: train(args, way) for way in ways[turn % len(ways):] + ways[:turn % len(ways)]}  # another goes first
         rounds.append(found)
         print(f"round {turn + 1}/{args.rounds}: " + ", ".join(f"{way} {found[way]['step_ms']:.0f} ms" for way in ways),

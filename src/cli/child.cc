@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -78,17 +79,23 @@ std::string program_of(const std::string& process) {
   return std::filesystem::read_symlink("/proc/" + process + "/exe", gone).string();
 }
 
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> found;
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    std::ifstream children(thread.path() / "children");
+    for (pid_t child = 0; children >> child;) found.push_back(child);
+  }
+  return found;
+}
+
 /// Whether `launcher` has a child that runs this very program.
 bool has_workers(pid_t launcher) {
   const auto ours = program_of("self");
-  std::error_code gone;
-  for (const auto& thread :
-       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", launcher), gone)) {
-    std::ifstream children(thread.path() / "children");
-    for (std::string id; children >> id;)
-      if (program_of(id) == ours) return true;
-  }
-  return false;
+  const auto all = children_of(launcher);
+  return std::any_of(all.begin(), all.end(),
+                     [&](pid_t one) { return program_of(std::to_string(one)) == ours; });
 }
 
 /// What mpirun itself ends with when a daemon of its own is lost: none of our exit codes, and no signal.
@@ -122,6 +129,8 @@ int wait_for_end(pid_t launcher, const std::string& name) {
           "paceline: %s still waits %d s after the last process on this host has ended, most likely for a "
           "host that does not answer; it is ended\n",
           name.c_str(), static_cast<int>(kWithoutWorkers.count()));
+    for (const pid_t one : children_of(launcher))
+      ::kill(one, SIGTERM);  // ssh, to the host that does not answer
     ::kill(launcher, asked ? SIGKILL : SIGTERM);
     asked = true;
     last_seen = now - kWithoutWorkers + kToEnd;  // it has so long to go by itself

@@ -77,7 +77,7 @@ def lose_a_host(hosts, program, folder, unnoticed):
     agent.write_text(AGENT % (folder, folder, folder))
     agent.chmod(0o755)
     os.environ["PACELINE_CACHE"] = str(folder)
-    options = train_options(folder, "--steps", "3000", "--evaluate-every", "0", "--shard", "6")
+    options = train_options(folder, "--steps", "1200", "--evaluate-every", "0", "--shard", "6")
     whole, out = folder / "whole", folder / "out"
     code, text, err = run([program, *options, "--out", whole])
     check(code == 0, f"one process: exit {code}\n{text}{err}")
