@@ -136,6 +136,7 @@ def kills(args, folder):
             check(job.returncode == 0, f"rank {victim} killed: exit {job.returncode}\n{text}{err}")
             check(result(whole)[1] == result(out)[1], f"rank {victim} killed, and the last checkpoint has other bytes")
             restarts.append(seconds)
+            print(f"rank {victim} killed: restarted and finished after {seconds:.1f} s", flush=True)
         else:
             check(job.returncode == 5, f"rank {victim} killed: exit {job.returncode}\n{text}{err}")
             # mpirun itself waits for longer when the first process dies: for the time that launch lets it have to write.
@@ -144,6 +145,7 @@ def kills(args, folder):
             check(victim == 0 or (len(said) == 1 and f"rank {victim} on host" in said[0] and "is lost" in said[0]),
                   f"rank {victim} killed, and it was said: {err}")
             ends.append(gone)
+            print(f"rank {victim} killed: ended after {gone:.1f} s, mpirun after {seconds:.1f} s", flush=True)
         left = [process for process in ranks if runs(process)]
         check(not left, f"processes {left} are left behind")
     for name, seconds in (("ended", ends), ("restarted and finished with the undisturbed bytes", restarts)):
