@@ -193,7 +193,6 @@ def timeline(args, folder):
         begun, ended = max(one[0] for one in step), min(one[1] for one in step)
         check(begun <= ended + 2 * error, f"a sum was there {begun - ended} us before the last rank gave its part: {step}")
     print(f"{args.processes} ranks on one time axis, clocks within {error:.0f} us")
-    print(f"{overlapped:.0f} of {total:.0f} buckets were summed up while their rank went backward")
 
 
 def bf16(args, folder):
