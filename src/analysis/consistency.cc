@@ -149,10 +149,13 @@ std::optional<Finding> busy(std::span<const Record> records) {
     if (worst == nullptr || *record.window.others_cores > *worst->window.others_cores) worst = &record;
   }
   if (worst == nullptr) return std::nullopt;
+  const double others = *worst->window.others_cores;
+  const int cores = worst->environment.cores;  // of a process that was bound: fewer than the machine has
   return Finding{
-      false, fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f} of "
-                         "{} cores, {}): times are too long and intervals too wide",
-                         disturbed, known, *worst->window.others_cores, worst->environment.cores, worst->id)};
+      false,
+      fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f}{} cores, "
+                  "{}): times are too long and intervals too wide",
+                  disturbed, known, others, others <= cores ? fmt::format(" of {}", cores) : "", worst->id)};
 }
 
 }  // namespace paceline::analysis
