@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "comm/make.h"
 #include "engine/make.h"
@@ -61,6 +62,23 @@ class TrainingTest : public testing::Test {
   static measure::Record train(const Options& options, std::stop_token stop = {},
                                const Progress& progress = {}) {
     return run(options, backend_of(options.device), stop, progress);
+  }
+
+  /// The bytes of the last checkpoint that a training of `options` leaves.
+  std::string checkpoint_of(Options options, const std::string& out) {
+    options.out = directory_ / out;
+    (void)train(options);
+    return base::read_file(options.out / "checkpoint-00000010.safetensors");
+  }
+
+  /// What a training of `options` is refused with, or "accepted".
+  static std::string refusal(const Options& options) {
+    try {
+      (void)train(options);
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+    return "accepted";
   }
 
   std::filesystem::path directory_;

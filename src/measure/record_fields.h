@@ -1,0 +1,214 @@
+#pragma once
+
+#include <type_traits>
+
+#include "measure/record.h"
+
+// The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)`
+// names every key once, with the member it belongs to. The Writer of record_json.cc turns members into JSON,
+// its Reader JSON into members; so what is written can be read, and a key cannot be spelled in two ways.
+
+namespace paceline::measure {
+
+/// `value` as its own type, const when the archive only looks.
+template <typename Archive, typename T>
+using In = std::conditional_t<Archive::kWrites, const T, T>;
+
+template <typename A>
+void fields(A& archive, In<A, Environment>& value) {
+  archive("host", value.host);
+  archive("cpu", value.cpu);
+  archive("cores", value.cores);
+  archive("memory_bytes", value.memory_bytes);
+  archive("instructions", value.instructions);
+  archive("os", value.os);
+  archive("compiler", value.compiler);
+  archive("build", value.build);
+  archive("version", value.version);
+  archive("libraries", value.libraries);
+  archive("load_before", value.load_before);
+}
+
+template <typename A>
+void fields(A& archive, In<A, RankRecord>& value) {
+  archive("rank", value.rank);
+  archive("host", value.host);
+  archive("cores", value.cores);
+  archive("wall_s", value.wall_s);
+  archive("phases_s", value.phases);
+  archive("communication_s", value.communication_s);
+  archive("transfer_s", value.transfer_s);
+  archive("late_peer_s", value.late_peer_s);
+  archive("loader_prepare_s", value.loader_prepare_s);
+  archive("loader_threads", value.loader_threads);
+  archive("loader_processor_s", value.loader_processor_s);
+  archive("loader_waits", value.loader_waits);
+  archive("loader_ready", value.loader_ready);
+  archive("loader_queue", value.loader_queue);
+  archive("step_s", value.step_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, BucketRecord>& value) {
+  archive("bytes", value.bytes);
+  archive("transfer_s", value.transfer_s);
+  archive("duration_s", value.duration_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, EpochRecord>& value) {
+  archive("epoch", value.epoch);
+  archive("updates", value.updates);
+  archive("steps", value.steps);
+  archive("seconds", value.seconds);
+  archive("lr", value.lr);
+  archive("train_loss", value.train_loss);
+  archive("train_accuracy", value.train_accuracy);
+  archive("test_loss", value.test_loss);
+  archive("test_accuracy", value.test_accuracy);
+  archive("validation_loss", value.validation_loss);
+  archive("validation_accuracy", value.validation_accuracy);
+}
+
+template <typename A>
+void fields(A& archive, In<A, CollectiveRecord>& value) {
+  archive("collective", value.collective);
+  archive("in_place", value.in_place);
+  archive("bytes", value.bytes);
+  archive("correct", value.correct);
+  archive("seconds", value.seconds);
+}
+
+template <typename A>
+void fields(A& archive, In<A, LinkFitRecord>& value) {
+  archive("collective", value.collective);
+  archive("in_place", value.in_place);
+  archive("alpha_s", value.alpha_s);
+  archive("bytes_per_s", value.bytes_per_s);
+  archive("residual", value.residual);
+}
+
+template <typename A>
+void fields(A& archive, In<A, StepRecord>& value) {
+  archive("update", value.update);
+  archive("loss", value.loss);
+  archive("lr", value.lr);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Model>& value) {
+  archive("name", value.name);
+  archive("parameters", value.parameters);
+  archive("training_flops", value.training_flops);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Data>& value) {
+  archive("spec", value.spec);
+  archive("name", value.name);
+  archive("description", value.description);
+  archive("synthetic", value.synthetic);
+  archive("train_samples", value.train_samples);
+  archive("test_samples", value.test_samples);
+  archive("validation_samples", value.validation_samples);
+  archive("dropped_per_epoch", value.dropped_per_epoch);
+  archive("steps_per_epoch", value.steps_per_epoch);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::LearningRate>& value) {
+  archive("base", value.base);
+  archive("factor", value.factor);
+  archive("peak", value.peak);
+  archive("rule", value.rule);
+  archive("reference_batch", value.reference_batch);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Memory>& value) {
+  archive("plan_bytes", value.plan_bytes);
+  archive("plan_lines", value.plan_lines);
+  archive("peak_bytes", value.peak_bytes);
+  archive("available_bytes", value.available_bytes);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Window>& value) {
+  archive("unit", value.unit);
+  archive("warmup_steps", value.warmup_steps);
+  archive("steps", value.steps);
+  archive("samples", value.samples);
+  archive("wall_s", value.wall_s);
+  archive("others_cores", value.others_cores);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record::Communication>& value) {
+  archive("communicator", value.communicator);
+  archive("processes", value.processes);
+  archive("launcher", value.launcher);
+  archive("library", value.library);
+  archive("algorithm", value.algorithm);
+  archive("gradient_bytes", value.gradient_bytes);
+  archive("bytes_sent", value.bytes_sent);
+  archive("collectives", value.collectives);
+  archive("memory_ceiling_gb_per_s", value.memory_ceiling_gb_per_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, LossRecord>& value) {
+  archive("known_at_s", value.known_at_s);
+  archive("detection_s", value.detection_s);
+}
+
+template <typename A>
+void fields(A& archive, In<A, RestartRecord>& value) {
+  archive("reason", value.reason);
+  archive("workers", value.workers);
+  archive("detection_s", value.detection_s);
+  archive("rebuild_s", value.rebuild_s);
+  archive("lost_updates", value.lost_updates);
+  archive("lost_samples", value.lost_samples);
+}
+
+template <typename A>
+void fields(A& archive, In<A, Record>& value) {
+  archive("kind", value.kind);
+  archive("id", value.id);
+  archive("status", value.status);
+  archive("reason", value.reason);
+  archive("updates_done", value.updates_done);
+  archive("loss", value.loss);
+  archive("restarts", value.restarts);
+  archive("created", value.created);
+  archive("command", value.command);
+  archive("settings", value.settings);
+  archive("environment", value.environment);
+  archive("model", value.model);
+  archive("data", value.data);
+  archive("workers", value.workers);
+  archive("threads_per_worker", value.threads_per_worker);
+  archive("oversubscribed", value.oversubscribed);
+  archive("local_batch", value.local_batch);
+  archive("global_batch", value.global_batch);
+  archive("batch_given_as", value.batch_given_as);
+  archive("precision", value.precision);
+  archive("device", value.device);
+  archive("scaling", value.scaling);
+  archive("variant", value.variant);
+  archive("repeat", value.repeat);
+  archive("learning_rate", value.learning_rate);
+  archive("memory", value.memory);
+  archive("window", value.window);
+  archive("first_step_s", value.first_step_s);
+  archive("communication", value.communication);
+  archive("ranks", value.ranks);
+  archive("buckets", value.buckets);
+  archive("epochs", value.epochs);
+  archive("steps", value.steps);
+  archive("collectives", value.collectives);
+  archive("link_fits", value.link_fits);
+  archive("notes", value.notes);
+}
+
+}  // namespace paceline::measure

@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "fixture.h"
+
+namespace paceline::train {
+namespace {
+
+/// What a training computes does not depend on who computes it.
+class Bits : public TrainingTest {};
+
+TEST_F(Bits, TwiceGivesTheSameBits) {
+  for (const int workers : {1, 2}) {
+    Options options = small();
+    options.workers = workers;
+    const std::string out = std::to_string(workers);
+    EXPECT_EQ(checkpoint_of(options, out + "a"), checkpoint_of(options, out + "b")) << workers << " workers";
+  }
+}
+
+TEST_F(Bits, WithShardsGivesTheSameBitsForAnyNumberOfWorkersAndThreads) {
+  Options options = small();
+  options.shard = 4;
+  options.threads = 1;
+  const std::string one = checkpoint_of(options, "one");
+  for (const int workers : {1, 2, 4})
+    for (const int threads : {1, 2}) {
+      options.workers = workers;
+      options.threads = threads;
+      EXPECT_EQ(checkpoint_of(options, fmt::format("{}-{}", workers, threads)), one)
+          << workers << " workers, " << threads << " threads each";
+    }
+}
+
+TEST_F(Bits, WithShardsAndSharedStatisticsGivesTheSameBitsForAnyNumberOfWorkersAndThreads) {
+  Options options = small();
+  options.shard = 4;
+  options.threads = 1;
+  const std::string alone = checkpoint_of(options, "alone");
+  options.batch_norm = engine::BatchNormMode::synchronised;
+  const std::string one = checkpoint_of(options, "one");
+  EXPECT_NE(one, alone);  // statistics of 16 samples are others than those of 4
+  for (const int workers : {1, 2, 4})
+    for (const int threads : {1, 2}) {
+      options.workers = workers;
+      options.threads = threads;
+      EXPECT_EQ(checkpoint_of(options, fmt::format("{}-{}", workers, threads)), one)
+          << workers << " workers, " << threads << " threads each";
+    }
+}
+
+/// A whitened, frozen first layer, rates, reflected crops, alternating flips, views: as in cifar10-speedrun.
+Options speedrun(Options options, const std::filesystem::path& directory) {
+  const auto model = directory / "white.toml";
+  base::write_file(model, std::string_view(R"(
+[[layer]]
+op = "conv2d"
+name = "white"
+channels = 24
+kernel = 2
+init = "whiten"
+weight_rate = 0
+[[layer]]
+op = "gelu"
+[[layer]]
+op = "conv2d"
+name = "conv"
+channels = 16
+stride = 3
+init = "dirac"
+[[layer]]
+op = "batch_norm"
+name = "norm"
+weight_rate = 0
+bias_rate = 8
+[[layer]]
+op = "gelu"
+[[layer]]
+op = "max_pool"
+kernel = 3
+[[layer]]
+op = "dense"
+name = "head"
+features = "classes"
+init = "zero"
+)"));
+  options.model = model.string();
+  options.shard = 4;
+  options.threads = 1;
+  options.crop_padding = 2;
+  options.crop_fill = data::CropFill::reflect;
+  options.flip = data::Flip::alternating;
+  options.test_views = 2;
+  return options;
+}
+
+TEST_F(Bits, SpeedrunGivesTheSameBitsForAnyNumberOfWorkersAndResumed) {
+  Options options = speedrun(small(), directory_);
+  const std::string one = checkpoint_of(options, "one");
+  const auto loss = train(options).epochs.back().test_loss.value();
+  for (const int workers : {2, 4}) {
+    options.workers = workers;
+    EXPECT_EQ(checkpoint_of(options, std::to_string(workers)), one) << workers << " workers";
+    EXPECT_EQ(train(options).epochs.back().test_loss.value(), loss) << workers << " workers";
+  }
+  options.out = directory_ / "parts";
+  options.steps = 4;
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 10;
+  EXPECT_EQ(checkpoint_of(options, "parts"), one);
+}
+
+TEST_F(Bits, EveryAugmentationOptionChangesTheTraining) {
+  const Options plain = small();
+  const std::string usual = checkpoint_of(plain, "usual");
+  const auto with = [&](const std::string& out, const auto& change) {
+    Options options = plain;
+    change(options);
+    return checkpoint_of(options, out);
+  };
+  EXPECT_NE(with("crop", [](Options& o) { o.crop_padding = 1; }), usual);
+  EXPECT_NE(with("fill", [](Options& o) { o.crop_fill = data::CropFill::reflect; }), usual);
+  EXPECT_NE(with("flip", [](Options& o) { o.flip = data::Flip::alternating; }), usual);
+  EXPECT_EQ(with("same", [](Options& o) { o.crop_padding = 4, o.flip = data::Flip::random; }), usual);
+  EXPECT_EQ(with("views", [](Options& o) { o.test_views = 6; }), usual);
+}
+
+TEST_F(Bits, GivesTheSameBitsForAnyNumberOfThreads) {
+  Options options = small();
+  options.threads = 1;
+  const std::string one = checkpoint_of(options, "one");
+  for (const int threads : {2, 3}) {
+    options.threads = threads;
+    EXPECT_EQ(checkpoint_of(options, std::to_string(threads)), one) << threads << " threads";
+  }
+}
+
+TEST_F(Bits, WithoutBatchNormGivesTheSameLossesForAnyNumberOfWorkersUpToRounding) {
+  Options options = small();
+  options.batch_norm = engine::BatchNormMode::synchronised;  // local statistics would differ by design
+  options.log_steps = true;
+  const auto one = train(options);
+  options.workers = 4;
+  const auto four = train(options);
+  ASSERT_EQ(one.steps.size(), four.steps.size());
+  for (std::size_t i = 0; i < one.steps.size(); ++i)
+    EXPECT_NEAR(four.steps[i].loss, one.steps[i].loss, 1e-3 * one.steps[i].loss) << "step " << i + 1;
+}
+
+TEST_F(Bits, EvaluatesEveryTestSampleOnceForAnyNumberOfWorkers) {
+  Options options = small();
+  options.lr = 0;  // the first weights stay: every width evaluates the same model, but for running statistics
+  options.shard = 4;
+  std::vector<double> losses;
+  for (const int workers : {1, 2, 4}) {
+    options.workers = workers;
+    losses.push_back(train(options).epochs.back().test_loss.value());
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(losses[0], losses[2]);
+}
+
+}  // namespace
+}  // namespace paceline::train

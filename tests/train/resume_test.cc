@@ -1,0 +1,187 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "fixture.h"
+#include "train/checkpoint.h"
+
+namespace paceline::train {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Stopping, keeping, going on.
+class Resume : public TrainingTest {};
+
+// Stopped between two looks: the slow weights are others than the trained ones then, and must come back.
+TEST_F(Resume, WithLookaheadResumedGivesTheBitsOfTheUninterruptedRun) {
+  Options options = small();
+  const std::string without = checkpoint_of(options, "without");
+  options.lookahead = {.steps = 3, .keep = 0.7, .power = 1};
+  options.shard = 4;
+  const std::string whole = checkpoint_of(options, "whole");
+  EXPECT_NE(whole, without);
+  options.workers = 2;
+  options.out = directory_ / "parts";
+  std::stop_source stop;
+  Progress progress;
+  progress.step = [&](std::int64_t step, std::int64_t, double, double) {
+    if (step == 4) stop.request_stop();
+  };
+  const auto part = train(options, stop.get_token(), progress);
+  EXPECT_EQ(part.status, "interrupted");
+  EXPECT_NE(part.epochs.back().updates % 3, 0);
+  options.resume = options.out;
+  EXPECT_EQ(checkpoint_of(options, "parts"), whole);
+  EXPECT_THAT(whole, HasSubstr("lookahead.bn1.running_mean"));
+}
+
+TEST_F(Resume, ResumedGivesTheBitsOfTheUninterruptedRun) {
+  Options options = small();
+  const std::string whole = checkpoint_of(options, "whole");
+  options.out = directory_ / "parts";
+  options.steps = 4;  // inside the first epoch of 6 steps
+  (void)train(options);
+  options.resume = options.out;
+  EXPECT_EQ(checkpoint_of(
+                [&] {
+                  Options rest = options;
+                  rest.steps = 10;
+                  return rest;
+                }(),
+                "parts"),
+            whole);
+}
+
+TEST_F(Resume, AResumedEpochIsOneWholeEpochOfBothParts) {
+  Options options = small("whole");
+  options.steps = 12;
+  const auto whole = train(options);
+  options.out = directory_ / "parts";
+  options.steps = 4;  // of the first epoch's 6
+  const auto part = train(options);
+  EXPECT_EQ(part.epochs.at(0).steps, 4);
+  options.resume = options.out;
+  options.steps = 12;
+  const auto rest = train(options);
+  ASSERT_EQ(rest.epochs.size(), 2u);
+  EXPECT_EQ(rest.epochs[0].steps, 6);
+  EXPECT_EQ(rest.epochs[0].updates, 6);
+  EXPECT_GT(rest.epochs[0].seconds, part.epochs[0].seconds);
+  EXPECT_NEAR(rest.epochs[0].train_loss, whole.epochs[0].train_loss, 1e-9);
+  EXPECT_NEAR(rest.epochs[0].train_accuracy, whole.epochs[0].train_accuracy, 1e-9);
+  EXPECT_EQ(rest.epochs[0].test_loss, whole.epochs[0].test_loss);
+}
+
+TEST_F(Resume, AResumedEpochStaysAPartWhereTheFirstPartIsNotKnown) {
+  Options options = small("parts");
+  options.steps = 4;
+  (void)train(options);
+  std::filesystem::remove(options.out / "record.json");
+  options.resume = options.out;
+  options.steps = 12;
+  const auto rest = train(options);
+  ASSERT_EQ(rest.epochs.size(), 2u);
+  EXPECT_EQ(rest.epochs[0].updates, 6);
+  EXPECT_EQ(rest.epochs[0].steps, 2);
+  EXPECT_EQ(rest.epochs[1].steps, 6);
+}
+
+TEST_F(Resume, AFailedResumeKeepsTheEpochsBeforeIt) {
+  Options options = small("o");
+  options.steps = 12;
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 24;
+  options.lr = 1e30;
+  EXPECT_THROW((void)train(options), base::Error);
+  const auto kept = measure::read_record(options.out / "record.json");
+  EXPECT_EQ(kept.status, "failed");
+  ASSERT_EQ(kept.epochs.size(), 2u);
+  EXPECT_EQ(kept.epochs[1].updates, 12);
+}
+
+TEST_F(Resume, RefusesADirectoryThatHoldsAnotherRun) {
+  Options options = small("o");
+  (void)train(options);
+  const auto before = checkpoints_in(options.out);
+  EXPECT_THAT(refusal(options), AllOf(HasSubstr("holds another run (checkpoint-00000010.safetensors)"),
+                                      HasSubstr("--resume " + options.out.string())));
+  EXPECT_EQ(checkpoints_in(options.out), before);
+  for (const auto& path : before) std::filesystem::remove(path);
+  EXPECT_THAT(refusal(options), HasSubstr("no checkpoint to go on from; give another --out"));
+}
+
+TEST_F(Resume, ResumedRemovesOnlyItsOwnCheckpoints) {
+  Options options = small("o");
+  options.steps = 12;
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 30;
+  (void)train(options);
+  const auto path = [out = options.out](int update) { return checkpoint_path(out, update); };
+  EXPECT_THAT(checkpoints_in(options.out), ElementsAre(path(30), path(24), path(6)));
+  // From one that is not the newest there, what is newer would be taken for this run's.
+  options.resume = path(24);
+  options.steps = 36;
+  EXPECT_THAT(refusal(options), HasSubstr("holds checkpoint-00000030.safetensors, newer than"));
+  options.out = directory_ / "elsewhere";
+  EXPECT_EQ(train(options).epochs.back().updates, 36);
+  EXPECT_TRUE(std::filesystem::exists(path(24)));
+}
+
+TEST_F(Resume, RefusesToResumeWhatIsDoneOrWasAnotherTraining) {
+  Options options = small("o");
+  (void)train(options);
+  const auto record = base::read_file(options.out / "record.json");
+  options.resume = options.out;
+  EXPECT_THAT(refusal(options), HasSubstr("is already at update 10 of 10; give more --epochs or --steps"));
+  options.steps = 20;
+  Options other = options;
+  other.seed = 7;
+  EXPECT_THAT(refusal(other), HasSubstr("--seed was 0 in its run and is 7 in this one"));
+  other = options;
+  other.global_batch = 8;
+  EXPECT_THAT(refusal(other), HasSubstr("the global batch was 16 in its run and is 8 in this one"));
+  other = options;
+  other.data = "synthetic,train=112,test=40";
+  EXPECT_THAT(refusal(other), HasSubstr("the number of training samples was 96 in its run and is 112"));
+  other = options;
+  other.rule.kind = engine::UpdateKind::adam;
+  EXPECT_THAT(refusal(other), HasSubstr("--optimizer was sgd in its run and is adam"));
+  EXPECT_EQ(base::read_file(options.out / "record.json"), record) << "a refused run has written a record";
+}
+
+TEST_F(Resume, SaysThatAResumedTrainingHasAnotherLearningRate) {
+  Options options = small("o");
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 12;
+  options.lr = 0.025;
+  EXPECT_THAT(train(options).notes,
+              Contains("the learning rate's peak is 0.025 from here on; it was 0.05 up to update 10"));
+}
+
+TEST_F(Resume, KeepsRecordAndCheckpointWhenItIsStopped) {
+  Options options = small("stopped");
+  options.workers = 2;
+  options.steps = 100000;
+  std::stop_source stop;
+  Progress progress;
+  progress.step = [&](std::int64_t step, std::int64_t, double, double) {
+    if (step == 8) stop.request_stop();
+  };
+  const auto record = train(options, stop.get_token(), progress);
+  EXPECT_EQ(record.status, "interrupted");
+  const auto kept = measure::read_record(options.out / "record.json");
+  EXPECT_EQ(kept.status, "interrupted");
+  EXPECT_EQ(kept.epochs.size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(options.out / "checkpoint-00000009.safetensors") ||
+              std::filesystem::exists(options.out / "checkpoint-00000008.safetensors"));
+}
+
+}  // namespace
+}  // namespace paceline::train
