@@ -12,6 +12,7 @@ Cases:
   uneven        data that does not divide, a slow rank, a rank without work
   resume        a training stopped and gone on with ends with the bytes of one that was not
   timeline      --timeline: all ranks on one time axis
+  overlap       --timeline: buckets are summed while the backward pass goes on, which waits for nobody
   lost          a process killed while it trains: all end at once, and one sentence names it
   stopped       a process that is stopped (SIGSTOP): said after 5 s, given up at the deadline
   kills         kill -9 of a random process at a random time, --times often
@@ -39,6 +40,7 @@ from pathlib import Path
 from failures import failed, kills, lost, restarts, stopped
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
+from spans import overlap, timeline
 
 
 def collectives(args, folder):
@@ -176,25 +178,6 @@ def resume(args, folder):
     print("a resumed run ends with the same bytes")
 
 
-def timeline(args, folder):
-    """One file of all ranks' spans; clocks are one here, so no collective may end before it has begun everywhere."""
-    file = folder / "timeline.json"
-    code, out, err = run(mpirun(args.processes) + [args.program, *train_options(folder, "--steps", "12"), "--timeline", file,
-                                                   "--out", folder / "out"])
-    check(code == 0, f"exit {code}\n{out}{err}")
-    trace = json.loads(file.read_text())
-    error = max(trace["otherData"]["clock_error_us"])
-    spans = {}
-    for event in trace["traceEvents"]:
-        if event["name"] == "bucket 0":
-            spans.setdefault(event["pid"], []).append((event["ts"], event["ts"] + event["dur"]))
-    check(sorted(spans) == list(range(args.processes)) and all(len(one) == 12 for one in spans.values()), f"{spans}")
-    for step in zip(*spans.values()):
-        begun, ended = max(one[0] for one in step), min(one[1] for one in step)
-        check(begun <= ended + 2 * error, f"a sum was there {begun - ended} us before the last rank gave its part: {step}")
-    print(f"{args.processes} ranks on one time axis, clocks within {error:.0f} us")
-
-
 def bf16(args, folder):
     """--gradients-as bf16: half the bytes, the same bits on all ranks, nearly the losses of fp32."""
     options = ["train", "--model", "mnist-cnn", *COMMON, "--steps", "12"]  # small buckets would travel as fp32
@@ -310,7 +293,7 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, comm, bf16, studies,
+CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
                                           doctor, lost, stopped, kills, restarts, failed)}
 
 
