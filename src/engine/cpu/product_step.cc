@@ -6,60 +6,21 @@
 // are summed over a few sections of the batch, each into an array of its own, and these as a tree: the same
 // bits for any number of threads. Backward's two products are tasks of one loop.
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <array>
 #include <cstring>
 
-#include "engine/cpu/choose.h"
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/parallel.h"
-#include "engine/cpu/pieces.h"
+#include "engine/cpu/product_kernels.h"
 #include "engine/cpu/steps.h"
-#include "graph/ops/rules.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
-ProductShape product_shape(const Site& site, const Value& src, const Value& dst, bool direct) {
-  ProductShape shape{.samples = site.options.shard > 0 ? site.options.shard : site.options.batch,
-                     .src = src.shape,
-                     .dst = dst.shape,
-                     .training = site.options.training,
-                     .in_blocks = !direct,
-                     .type = direct ? src.storage : Storage::f32,
-                     .dst_type = direct ? dst.storage : Storage::f32};
-  if (const auto* conv = site.op().as<graph::Conv2d>()) {
-    shape.kernel = conv->kernel;
-    shape.stride = conv->stride;
-    shape.padding = conv->padding;
-    shape.bias = conv->bias;
-  } else {
-    shape.is_dense = true;
-    shape.bias = site.op().as<graph::Dense>()->bias;
-  }
-  return shape;
-}
-
-/// Shards of a whole engine's batch are pieces: then nothing but their tree is left to join them.
-int whole_or_shard(const Site& site, int samples) {
-  return site.options.shard > 0 ? site.options.shard : samples;
-}
-
-/// Blocks of nearly equal size, of at most `block_bytes` of float copies.
-int samples_of_block(const Site& site, const Value& src, const Value& dst) {
-  const std::int64_t batch = site.options.batch;
-  const std::int64_t bytes = 4 * (src.shape.elements() + dst.shape.elements());
-  const std::int64_t fitting = std::clamp<std::int64_t>(site.tuning.block_bytes / bytes, 1, batch);
-  const std::int64_t blocks = (batch + fitting - 1) / fitting;
-  return static_cast<int>((batch + blocks - 1) / blocks);
-}
-
 class ProductStep final : public Step {
  public:
   ProductStep(const Site& site, const Value& src, const Value& dst, bool relu, BufferId d_src)
-      : name_(site.op().name),
+      : kernels_(site, src, dst, static_cast<bool>(d_src)),
         src_(src),
         dst_(dst),
         relu_(relu),
@@ -68,21 +29,7 @@ class ProductStep final : public Step {
         weight_at_(site.parameter(0)),
         bias_at_(site.parameter(1)),
         weight_elements_(
-            site.graph.parameters[static_cast<std::size_t>(site.op().parameters.front())].elements()),
-        direct_(src.storage == Storage::f32 || site.tuning.bf16_products.value_or(false)),
-        shape_(product_shape(site, src, dst, direct_)),
-        block_(whole_or_shard(site, samples_of_block(site, src, dst))),
-        forward_(pieces(site, Direction::forward)) {
-    if (d_src_) backward_.emplace(pieces(site, Direction::d_src));
-    if (site.options.training && graph::learns(site.graph, site.node)) {
-      gradient_.emplace(pieces(site, Direction::d_weight));
-      // In blocks, a section of the batch is several of them.
-      sections_ =
-          direct_ || site.options.shard > 0
-              ? gradient_->count()
-              : std::min(gradient_->count(), (batch_ + samples_of_piece(shape_, Direction::d_weight) - 1) /
-                                                 samples_of_piece(shape_, Direction::d_weight));
-    }
+            site.graph.parameters[static_cast<std::size_t>(site.op().parameters.front())].elements()) {
     packed_forward_ = site.memory.kept(forward_.any().packed_bytes());
     if (backward_)
       packed_backward_ =
@@ -169,93 +116,14 @@ class ProductStep final : public Step {
     if (gradient_) join_sections(run);
   }
 
-  void list_products(std::vector<Product>& products) const override {
-    products.push_back(product(Direction::forward));
-    if (backward_) products.push_back(product(Direction::d_src));
-    if (gradient_) products.push_back(product(Direction::d_weight));
-  }
-
-  void describe(const Run&, std::vector<KernelChoice>& choices) const override {
-    const auto add = [&](Direction direction, const Pieces& pieces) {
-      std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)], shape_, measured_);
-      if (!direct_)
-        reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
-                  " samples, for want of bf16 units";
-      choices.push_back({name_ + " " + name_of(direction), pieces.any().name(), reason});
-    };
-    add(Direction::forward, forward_);
-    if (backward_) add(Direction::d_src, *backward_);
-    if (gradient_) add(Direction::d_weight, *gradient_);
-  }
-
+  void list_products(std::vector<Product>& products) const override { kernels_.list(products); }
+  void describe(const Run&, std::vector<KernelChoice>& choices) const override { kernels_.describe(choices); }
   void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices) override {
-    const std::size_t first = choices.size();
-    describe(run, choices);
-    const auto flops = 2.0 * static_cast<double>(shape_.products() * batch_);
-    const auto rate = [&](double seconds) { return fmt::format("{:.0f} GFLOP/s", flops / seconds / 1e9); };
-    const auto megabytes = [](std::int64_t bytes) {
-      return fmt::format(" ({:.1f} MB)", static_cast<double>(bytes) / 1e6);
-    };
-    if (!direct_) {  // blocks have one way, whose conversions belong to it
-      choices[first].rate = rate(seconds_of([&] { forward(run); })) + megabytes(traffic.forward);
-      for (std::size_t row = first + 1; row < choices.size(); ++row)
-        choices[row].rate =
-            rate(seconds_of([&] { backward(run); }) / static_cast<double>(choices.size() - first - 1)) +
-            " (mean of backward's)" +
-            megabytes(row + 1 < choices.size() ? traffic.backward : traffic.d_weight);
-      return;
-    }
-    std::size_t row = first;
-    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
-      if (direction == Direction::d_src && !backward_) continue;
-      if (direction == Direction::d_weight && !gradient_) continue;
-      KernelChoice& choice = choices[row++];
-      choice.reason.clear();
-      for (const Method method : kMethods) {
-        const bool is_chosen = method == methods_[static_cast<std::size_t>(direction)];
-        const auto refused = refusal(method, shape_);
-        const std::string found =
-            refused ? *refused : rate(seconds_of_method(product(direction), method)) + " a thread";
-        if (is_chosen)
-          choice.rate = found + megabytes(direction == Direction::forward ? traffic.forward
-                                          : direction == Direction::d_src ? traffic.backward
-                                                                          : traffic.d_weight);
-        else
-          choice.reason += fmt::format("{}{} {}", choice.reason.empty() ? "" : "; ", name_of(method), found);
-      }
-    }
+    kernels_.measure(
+        traffic, [&] { forward(run); }, [&] { backward(run); }, choices);
   }
 
  private:
-  /// What the methods are chosen for.
-  [[nodiscard]] Product product(Direction direction) const {
-    Product product{.shape = shape_, .direction = direction};
-    if (!direct_) product.shape.samples = block_;
-    return product;
-  }
-
-  Method choose(const Site& site, const Product& product) {
-    const auto wanted = site.tuning.method;
-    if (wanted && !refusal(*wanted, product.shape)) return *wanted;
-    const auto measured = site.tuning.choices ? site.tuning.choices->find(product) : std::nullopt;
-    measured_ = measured_ || measured;
-    return measured.value_or(usual_method(product.shape));
-  }
-
-  Pieces pieces(const Site& site, Direction direction) {
-    ProductShape batch = shape_;
-    batch.samples = batch_;
-    const Method method = choose(site, product(direction));
-    methods_[static_cast<std::size_t>(direction)] = method;
-    const int samples =
-        !direct_ ? block_
-                 : whole_or_shard(
-                       site, site.tuning.piece_samples.value_or(samples_of_piece(method, shape_, direction)));
-    return {batch, samples, [=](const ProductShape& piece, const ProductKernel* like) {
-              return make_kernel(method, piece, direction, like);
-            }};
-  }
-
   /// Scratch: [sections][d_weight | d_bias], then for each thread [float copies | a block's d_weight | d_bias
   /// | scratchpad].
   void plan_scratch(const Site& site) {
@@ -447,22 +315,19 @@ class ProductStep final : public Step {
                   sizeof(float) * static_cast<std::size_t>(dst_.shape.channels));
   }
 
-  const std::string name_;
+  const ProductKernels kernels_;
   const Value& src_;
   const Value& dst_;
   const bool relu_;
   const BufferId d_src_;
   const int batch_;
   const std::int64_t weight_at_, bias_at_, weight_elements_;
-  const bool direct_;
-  const ProductShape shape_;
-  const int block_;                     ///< samples of float copies
-  std::array<Method, 3> methods_ = {};  ///< by direction
-  bool measured_ = false;               ///< ... as this machine's times said
-  Pieces forward_;
-  std::optional<Pieces> backward_, gradient_;
+  const bool direct_ = kernels_.are_direct();
+  const int block_ = kernels_.block();
+  const Pieces& forward_ = kernels_.forward();
+  const std::optional<Pieces>&backward_ = kernels_.backward(), &gradient_ = kernels_.gradient();
+  const int sections_ = kernels_.sections();
   const RowSums *dst_sums_ = nullptr, *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
-  int sections_ = 0;
   BufferId packed_forward_, packed_backward_;
   std::int64_t section_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
   std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;
