@@ -109,7 +109,9 @@ std::vector<Option> training_rows() {
        kTrain | kSweep | kComm, [](S& s, Text t) { s.train.workers = small(t, 1, kManyWorkers); },
        [](const S& s) { return whole(s.train.workers); }},
       {"workers", "N|LIST", kWho,
-       "workers that share the large batch; with --compare workers the numbers to compare, such as 1,2,4",
+       "workers that share the large batch (default: one in each process); with --compare workers the "
+       "numbers to "
+       "compare, such as 1,2,4",
        kConverge,
        [](S& s, Text t) {
          choose_worker_list(s, t);

@@ -31,6 +31,7 @@ struct Card {
   std::uint64_t whole_command = 0;                  ///< a hash
   std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< one bit each: may run there
   std::int32_t cores_of_host = 0;                   ///< inside a Slurm job: its own
+  std::int32_t usable = 0;
 };
 
 template <std::size_t size>
@@ -47,6 +48,7 @@ Card my_card(const std::string& command) {
   if (const char* of_job = std::getenv("SLURM_CPUS_ON_NODE"))
     if (const int cores = std::atoi(of_job); cores > 0)
       card.cores_of_host = std::min(card.cores_of_host, cores);
+  card.usable = base::usable_cores();
   for (const int core : base::current_affinity())
     if (core >= 0 && core < static_cast<int>(kMaxCores))
       card.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
@@ -54,8 +56,11 @@ Card my_card(const std::string& command) {
 }
 
 Member member_of(const Card& card, int process) {
-  Member member{
-      .process = process, .host = card.host.data(), .cores = {}, .cores_of_host = card.cores_of_host};
+  Member member{.process = process,
+                .host = card.host.data(),
+                .cores = {},
+                .cores_of_host = card.cores_of_host,
+                .usable = card.usable};
   for (int core = 0; core < static_cast<int>(kMaxCores); ++core)
     if (card.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) member.cores.push_back(core);
   return member;

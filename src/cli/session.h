@@ -21,6 +21,7 @@ struct Member {
   std::string host;
   std::vector<int> cores;  ///< that it may use
   int cores_of_host = 0;   ///< that there are; inside a Slurm job: that the job has there
+  int usable = 0;          ///< of its cores, those that it can keep busy: fewer under a cgroup's quota
 };
 
 /// Threads  made, used and destroyed by the main thread

@@ -36,12 +36,13 @@ Cell scale_cell(const train::Options& base, const std::string& scaling, int work
 /// The same threads for a worker in every cell, whatever the number of workers: else one worker would have
 /// all cores, N workers the same cores in parts, and the ideal would not be N. More workers than cores have
 /// one each.
-int threads_for_all(const std::vector<int>& workers) {
-  const int cores = base::usable_cores();
-  int most = 1;
-  for (const int count : workers)
-    if (count <= cores) most = std::max(most, count);
-  return std::max(1, cores / most);
+int threads_for_all(const std::vector<int>& workers, const CoresEach& cores_each) {
+  int least = 0;
+  for (const int count : workers) {
+    const int each = cores_each ? cores_each(count) : base::usable_cores() / count;
+    if (each > 0) least = least == 0 ? each : std::min(least, each);
+  }
+  return std::max(1, least);
 }
 
 /// One remedy more in each variant, all of them in the last; the words are those of the tables.
@@ -96,7 +97,7 @@ std::vector<Cell> worker_cells(const train::Options& asked, const ConvergeAxes& 
   train::Options base = asked;
   base.local_batch = 0;
   base.lr_batch = axes.workers.front() * axes.baseline_batch;
-  if (base.threads == 0) base.threads = threads_for_all(axes.workers);
+  if (base.threads == 0) base.threads = threads_for_all(axes.workers, axes.cores_each);
   std::vector<Cell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat)
     for (const int workers : axes.workers)
@@ -128,7 +129,7 @@ std::vector<std::string> converge_variants() { return kVariants; }
 std::vector<Cell> scale_cells(const train::Options& asked, const Axes& axes) {
   require_mode(axes.mode);
   train::Options base = asked;
-  if (base.threads == 0) base.threads = threads_for_all(axes.workers);
+  if (base.threads == 0) base.threads = threads_for_all(axes.workers, axes.cores_each);
   std::vector<Cell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat)
     for (const std::string scaling : {"weak", "strong"}) {

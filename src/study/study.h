@@ -18,6 +18,9 @@
 
 namespace paceline::study {
 
+/// Cores that every worker of a cell of so many has for itself; 0: there are more workers than cores.
+using CoresEach = std::function<int(int workers)>;
+
 /// What is varied. Each list is in the order of the tables; repeats are interleaved (all cells once, then
 /// again).
 struct Axes {
@@ -27,6 +30,7 @@ struct Axes {
   int batch_factor = 2;
   std::string mode = "weak";  ///< "weak", "strong" or "both"
   int repeats = 3;
+  CoresEach cores_each = {};  ///< empty: this process's cores, shared out
 };
 
 /// Convergence: one large batch and its remedies, or (where `workers` is not empty) numbers of workers.
@@ -40,6 +44,7 @@ struct ConvergeAxes {
   /// Not empty: instead of the remedies, a training of each number of workers whose global batch grows with
   /// them, with the learning rate of the first and with one scaled linearly.
   std::vector<int> workers = {};
+  CoresEach cores_each = {};  ///< empty: this process's cores, shared out
 };
 [[nodiscard]] std::vector<std::string> converge_variants();
 

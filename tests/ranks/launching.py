@@ -37,8 +37,8 @@ COMMON = ["--data", "synthetic,train=192,test=50", "--precision", "fp32", "--thr
           "--lr", "0.05", "--log-steps", "--no-pin"]
 
 
-def mpirun(processes):
-    line = ["mpirun", "--quiet", "--oversubscribe", "--bind-to", "none", "-np", str(processes)]
+def mpirun(processes, bind_to="none"):
+    line = ["mpirun", "--quiet", "--oversubscribe", "--bind-to", bind_to, "-np", str(processes)]
     return line + (["--allow-run-as-root"] if os.getuid() == 0 else [])
 
 

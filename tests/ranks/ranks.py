@@ -227,6 +227,18 @@ def studies(args, folder):
                                                    args.processes, "--out", folder / "converge"])
     check(code == 0 and len(list((folder / "converge/records").glob("*.json"))) == 7, f"converge: exit {code}\n{out}{err}")
 
+    # Of the cores that any process has: each bound to one of its own, where there are as many.
+    cores = len(os.sched_getaffinity(0))
+    bound = mpirun(args.processes, "core" if cores >= args.processes else "none")
+    code, out, err = run(bound + [args.program, "study", *common, "--repeats", "1", "--window-steps", "2", "--batches", "12",
+                                  "--workers", "1,2", "--epochs", "1", "--baseline-batch", "12", "--large-batch", "48", "--out",
+                                  folder / "study"])
+    check(code == 0, f"study: exit {code}\n{out}{err}")
+    record = json.loads((folder / "study/records/converge-sync-bn-r0.json").read_text())
+    if cores >= 2:
+        check(record["status"] == "complete" and record["workers"] == 2, f"{record['workers']} workers: {record['reason']}")
+        check(record["communication"]["processes"] == 2, f"{record['communication']['processes']} processes")
+
     # A process without work uses next to no processor time.
     words = mpirun(args.processes) + [args.program, "sweep", *common, "--repeats", "1", "--batches", "64", "--window-steps",
                                       "100000", "--window-seconds", "5", "--out", folder / "long"]

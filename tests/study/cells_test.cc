@@ -27,6 +27,14 @@ TEST(ScaleCells, FixTheLocalBatchForWeakAndTheGlobalOneForStrong) {
   }
 }
 
+TEST(ScaleCells, GiveEveryWorkerTheCoresThatTheOneWithTheFewestHas) {
+  Axes axes{.workers = {1, 2, 8}, .batches = {32}, .mode = "weak", .repeats = 1};
+  axes.cores_each = [](int workers) { return workers == 8 ? 0 : 6 / workers; };  // eight would share cores
+  for (const auto& cell : scale_cells({}, axes)) EXPECT_EQ(cell.options.threads, 3) << cell.id;
+  axes.workers = {8};
+  EXPECT_EQ(scale_cells({}, axes)[0].options.threads, 1) << "more workers than cores have one each";
+}
+
 TEST(ScaleCells, InterleaveRepeatsAndNeverShareAnId) {
   const auto cells = scale_cells({}, {.workers = {1, 2}, .batches = {32, 64}, .mode = "weak", .repeats = 3});
   ASSERT_EQ(cells.size(), 12u);

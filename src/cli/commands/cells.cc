@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/commands/followers.h"
+#include "cli/commands/share_out.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/reports.h"

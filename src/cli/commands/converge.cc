@@ -1,10 +1,12 @@
 #include "cli/backend.h"
 #include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/share_out.h"
 
 namespace paceline::cli {
 
-int converge_command(const Settings& settings) {
+int converge_command(const Settings& given) {
+  const Settings settings = for_processes(given);
   return run_cells(settings, make_backend(settings.train.device),
                    study::converge_cells(settings.train, settings.study.converge));
 }

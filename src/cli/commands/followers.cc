@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/backend.h"
+#include "cli/commands/share_out.h"
 #include "cli/interrupt.h"
 
 namespace paceline::cli {
@@ -43,18 +44,6 @@ void require_same_cells(const Session& session, const std::vector<study::Cell>& 
 }
 
 }  // namespace
-
-int processes_for(int workers, int processes) {
-  if (workers <= processes) return workers;
-  return workers % processes == 0 ? processes : 0;
-}
-
-std::vector<study::Cell> shared_out(std::vector<study::Cell> cells, int processes) {
-  for (auto& cell : cells)
-    if (cell.skip.empty() && processes_for(cell.options.workers, processes) == 0)
-      cell.skip = fmt::format("{} workers do not divide by {} processes", cell.options.workers, processes);
-  return cells;
-}
 
 train::Backend backend_for(const Settings& settings, const train::Options& options) {
   Session* const session = settings.session;

@@ -1,10 +1,7 @@
 #pragma once
 
 /// The cells of a study in several processes: the first one leads, the others follow.
-///
-/// A cell of N workers is run by the first N processes, one worker each, and by all of them with several
-/// workers each where N is a multiple of their number. A process without work waits for the next cell's word,
-/// without turning.
+/// A process without work waits for the next cell's word, without turning.
 
 #include <string>
 #include <vector>
@@ -15,11 +12,6 @@
 #include "train/run.h"
 
 namespace paceline::cli {
-
-/// How many processes of `processes` run a cell of `workers`; 0: there is no way, see refusal.
-[[nodiscard]] int processes_for(int workers, int processes);
-/// Cells that cannot be shared out are to be skipped, and say why.
-[[nodiscard]] std::vector<study::Cell> shared_out(std::vector<study::Cell> cells, int processes);
 
 /// What a cell of `options` is run with in this process, or would be.
 [[nodiscard]] train::Backend backend_for(const Settings& settings, const train::Options& options);
