@@ -1,14 +1,12 @@
 /// Running cells in order, reusing what an earlier, stopped study has already measured.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <map>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "study/kept.h"
 #include "study/study.h"
 #include "train/memory.h"
 
@@ -16,86 +14,6 @@ namespace paceline::study {
 namespace {
 
 using measure::Record;
-
-std::filesystem::path record_path(const Runner& runner, const Cell& cell) {
-  return runner.directory / "records" / (cell.id + ".json");
-}
-
-train::Backend backend_for(const Runner& runner, const train::Options& options) {
-  return runner.together ? runner.together->backend(options) : runner.backend;
-}
-
-/// The complete record that stands under the cell's name, if there is one. A damaged one is measured anew.
-std::optional<Record> complete_record(const Runner& runner, const Cell& cell) {
-  const auto path = record_path(runner, cell);
-  if (runner.directory.empty() || !std::filesystem::exists(path)) return std::nullopt;
-  try {
-    Record record = measure::read_record(path);
-    if (record.status == "complete") return record;
-  } catch (const base::Error&) {
-    // damaged or of another version
-  }
-  return std::nullopt;
-}
-
-/// Records of other settings answer another question, and hours of somebody's measuring: never overwritten.
-void require_same_settings(const Runner& runner, const Cell& cell, const Record& record) {
-  const auto wanted = train::settings(cell.options);
-  for (const auto& [name, value] : wanted) {
-    const auto there = record.settings.find(name);
-    if (there != record.settings.end() && there->second == value) continue;
-    base::fail(
-        base::ErrorKind::usage,
-        "{} was measured with --{} {}, and here it is {}: give another --out, or remove that directory",
-        record_path(runner, cell).string(), name, there == record.settings.end() ? "unknown" : there->second,
-        value);
-  }
-}
-
-/// Whether a record of the same settings is of this program, this machine and the same model and data: only
-/// then may its figures stand beside new ones.
-bool is_of_here(const Record& record, const measure::Environment& here, const train::Setup& setup) {
-  const auto& there = record.environment;
-  return there.host == here.host && there.cpu == here.cpu && there.cores == here.cores &&
-         there.build == here.build && there.version == here.version && there.libraries == here.libraries &&
-         record.model.parameters == setup.model.parameters &&
-         record.model.training_flops == setup.model.training_flops &&
-         record.data.train_samples == setup.data.train_samples &&
-         record.data.test_samples == setup.data.test_samples;
-}
-
-/// What an earlier, stopped study has already measured, by the cells' ids.
-class Kept {
- public:
-  Kept(const std::vector<Cell>& cells, const Runner& runner) {
-    const auto here = measure::environment(runner.backend.libraries);
-    for (const Cell& cell : cells) {
-      auto record = complete_record(runner, cell);
-      if (!record) continue;
-      require_same_settings(runner, cell, *record);
-      if (is_of_here(*record, here, train::inspect(cell.options, backend_for(runner, cell.options))))
-        records_.emplace(cell.id, std::move(*record));
-      else
-        foreign_.push_back(record_path(runner, cell));
-    }
-    if (foreign_.empty()) return;
-    const auto earlier = runner.directory / "earlier";
-    std::filesystem::create_directories(earlier);
-    for (const auto& path : foreign_)
-      std::filesystem::rename(
-          path, earlier / fmt::format("{}-{}", measure::read_record(path).created, path.filename().string()));
-  }
-
-  /// The record, once; it is moved out.
-  std::optional<Record> take(const std::string& id) {
-    auto node = records_.extract(id);
-    return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
-  }
-
- private:
-  std::map<std::string, Record> records_;
-  std::vector<std::filesystem::path> foreign_;
-};
 
 void label(Record& record, const Cell& cell) {
   record.id = cell.id;
@@ -160,18 +78,22 @@ void require_possible(const train::Options& options, const train::Backend& backe
                static_cast<double>(setup.usable_bytes) / 1e9);
 }
 
-Record run_cell(const Runner& runner, const Cell& cell, int index) {
-  const train::Options options = as_run(cell, runner.command);
+/// `resumed`: its training goes on from the checkpoint that an earlier, stopped study left.
+Record run_cell(const Runner& runner, const Cell& cell, int index, bool resumed) {
+  train::Options options = as_run(cell, runner.command);
+  options.out = training_directory(runner, cell);
+  if (resumed) options.resume = options.out;
   bool begun = false;
   try {
     const auto backend = backend_for(runner, options);
     if (runner.together) {
       require_possible(options, backend);
       begun = true;
-      runner.together->begin(index);
+      runner.together->begin(index, resumed);
     }
     Record record = train::run(options, backend, runner.stop, runner.progress);
     label(record, cell);
+    if (record.status == "complete" && !options.out.empty()) std::filesystem::remove_all(options.out);
     return record;
   } catch (const base::Error& error) {
     if (begun) throw;  // the others may be in the middle of it
@@ -192,7 +114,7 @@ train::Options as_run(const Cell& cell, const std::string& command) {
   train::Options options = cell.options;
   options.command = command;
   options.started = base::Clock::now();  // the first step is counted from the cell, not from the study
-  options.out.clear();                   // the study keeps the cell's record, under the cell's name
+  options.out.clear();                   // where a cell writes is the study's to say
   return options;
 }
 
@@ -202,11 +124,15 @@ std::vector<Record> run_cells(const std::vector<Cell>& cells, const Runner& runn
   for (std::size_t i = 0; i < cells.size() && !runner.stop.stop_requested(); ++i) {
     const Cell& cell = cells[i];
     auto kept = kept_records.take(cell.id);
-    if (runner.cell)
-      runner.cell(static_cast<int>(i), static_cast<int>(cells.size()), cell.id, kept.has_value());
     const bool fresh = !kept.has_value();
+    const bool resumed = fresh && cell.skip.empty() && can_go_on(runner, cell);
+    if (runner.cell)
+      runner.cell(static_cast<int>(i), static_cast<int>(cells.size()), cell.id,
+                  resumed ? Begin::resumed
+                  : fresh ? Begin::anew
+                          : Begin::kept);
     Record record = kept                ? std::move(*kept)
-                    : cell.skip.empty() ? run_cell(runner, cell, static_cast<int>(i))
+                    : cell.skip.empty() ? run_cell(runner, cell, static_cast<int>(i), resumed)
                                         : skipped(runner, cell);
     if (record.status == "interrupted" && !runner.directory.empty() && cell.kind != "converge")
       break;  // half a window is no measurement: the cell is run again when the study goes on

@@ -2,7 +2,8 @@
 
 /// Which cells to run, in which order, and when to stop. A cell is one configuration that is measured: it is
 /// run by train::run and leaves one record. A study that was stopped goes on where it was: a record of the
-/// same id and settings that is complete is read back, not run again.
+/// same id and settings that is complete is read back, not run again, and a training goes on from its last
+/// checkpoint.
 
 #include <cstdint>
 #include <filesystem>
@@ -48,6 +49,9 @@ struct ConvergeAxes {
 };
 [[nodiscard]] std::vector<std::string> converge_variants();
 
+/// How a cell begins: it is run, its training goes on from a checkpoint, or its record is read back.
+enum class Begin { anew, resumed, kept };
+
 /// How cells are run and where their records go.
 struct Runner {
   train::Backend backend;
@@ -57,15 +61,16 @@ struct Runner {
   struct Together {
     std::function<train::Backend(const train::Options&)>
         backend;  ///< of the processes that run these options
-    std::function<void(int index)> begin;
+    std::function<void(int index, bool resumed)> begin;
   };
   std::optional<Together> together = {};
   std::stop_token stop;
   train::Progress progress;
-  std::filesystem::path directory;  ///< records/<id>.json in it; empty: nothing is kept, nothing is resumed
-  std::string command;              ///< for the records
-  std::function<void(int index, int cells, const std::string& id, bool reused)> cell;  ///< before each cell
-  std::function<void(const measure::Record&)> done;                                    ///< after each cell
+  /// records/<id>.json and, while it lasts, trainings/<id> in it; empty: nothing is kept, nothing is resumed
+  std::filesystem::path directory;
+  std::string command;                                                               ///< for the records
+  std::function<void(int index, int cells, const std::string& id, Begin how)> cell;  ///< before each cell
+  std::function<void(const measure::Record&)> done;                                  ///< after each cell
 };
 
 /// One configuration to measure.
@@ -107,8 +112,8 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
 /// runs "failed", each with the sentence. With several processes that is so for what the options and the plan
 /// tell; what goes wrong once a cell has begun ends it for all. Stops early when asked to. Errors
 /// Error(usage) before anything runs when the directory holds complete records of the same cells under other
-/// settings: they answer another question and are not overwritten. Records of the same settings from another
-/// program or machine are moved to directory/earlier and measured anew.
+/// settings: they answer another question and are not overwritten. Records and trainings of the same settings
+/// from another program or machine are moved to directory/earlier and done anew.
 [[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<Cell>& cells, const Runner& runner);
 
 }  // namespace paceline::study

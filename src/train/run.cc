@@ -73,6 +73,7 @@ Setup inspect(const Options& options, const Backend& backend) {
   const std::int64_t usable = usable_memory_bytes(backend.place);
   return {.plan = plan_run(options, resolved, graph, source, backend),
           .usable_bytes = usable,
+          .updates = resolved.length.updates,
           .model = describe(options.model, graph),
           .data = describe(source)};
 }

@@ -62,6 +62,7 @@ struct Setup {
   graph::MemoryPlan
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
   std::int64_t usable_bytes = 0;
+  std::int64_t updates = 0;  ///< of the whole run
   measure::Record::Model model;
   measure::Record::Data data;
 };

@@ -35,7 +35,10 @@ class StudyDirectory : public testing::Test {
         .has_bf16_units = false};
     runner_.backend.libraries = {"made up 1.0"};
     runner_.directory = directory_;
-    runner_.cell = [this](int, int, const std::string&, bool reused) { reused_ += reused ? 1 : 0; };
+    runner_.cell = [this](int, int, const std::string&, Begin how) {
+      reused_ += how == Begin::kept ? 1 : 0;
+      resumed_ += how == Begin::resumed ? 1 : 0;
+    };
   }
   void TearDown() override { fs::remove_all(directory_); }
 
@@ -48,7 +51,7 @@ class StudyDirectory : public testing::Test {
   fs::path directory_ = fs::temp_directory_path() / ("paceline-study-" + std::to_string(::getpid()));
   train::Options base_;
   Runner runner_;
-  int reused_ = 0;
+  int reused_ = 0, resumed_ = 0;
 };
 
 TEST_F(StudyDirectory, KeepsWhatTheSameProgramMeasured) {
@@ -111,6 +114,82 @@ TEST_F(StudyDirectory, WhatGoesWrongWhileItRunsHasFailed) {
   const auto records = scale({4});
   EXPECT_EQ(records.front().status, "failed");
   EXPECT_THAT(records.front().reason, HasSubstr("a worker is lost"));
+}
+
+/// One training of four epochs of four updates.
+class TrainingOfAStudy : public StudyDirectory {
+ protected:
+  void SetUp() override {
+    StudyDirectory::SetUp();
+    base_.window_steps = 0;
+    base_.epochs = 4;
+    base_.evaluate_every = 1;
+  }
+  /// Stopped in step `stop_in` (from 1), where that is given.
+  measure::Record converge(int stop_in = 0) {
+    resumed_ = 0;
+    steps_ = 0;
+    std::stop_source stop;
+    runner_.stop = stop.get_token();
+    runner_.progress.step = [&, stop_in](std::int64_t, std::int64_t, double, double) {
+      if (++steps_ == stop_in) stop.request_stop();
+    };
+    const auto records = run_cells(
+        converge_cells(base_, {.baseline_batch = 16, .large_batch = 32, .variants = {"baseline"}}), runner_);
+    return records.at(0);
+  }
+  int steps_ = 0;
+};
+
+TEST_F(TrainingOfAStudy, GoesOnFromItsLastCheckpointAsIfItHadNotBeenStopped) {
+  const auto directory = runner_.directory;
+  runner_.directory = directory / "whole";
+  const auto whole = converge();
+  runner_.directory = directory / "parts";
+  EXPECT_EQ(converge(2).status, "interrupted");  // in the first epoch
+  EXPECT_EQ(converge(8).status, "interrupted");
+  EXPECT_EQ(resumed_, 1);
+  const auto training = runner_.directory / "trainings" / whole.id;
+  EXPECT_TRUE(fs::exists(training / "record.json"));
+  const auto rest = converge();
+  EXPECT_EQ(resumed_, 1);
+  EXPECT_LT(steps_, 16 - 8);  // what was done is not done again
+  EXPECT_EQ(rest.status, "complete");
+  ASSERT_EQ(rest.epochs.size(), 4u);
+  EXPECT_EQ(rest.epochs[3].test_loss, whole.epochs[3].test_loss);
+  EXPECT_NEAR(rest.epochs[2].train_loss, whole.epochs[2].train_loss, 1e-9);
+  EXPECT_FALSE(fs::exists(training));
+}
+
+TEST_F(TrainingOfAStudy, DoesItsLastEpochAgainWhereOnlyItsRecordIsMissing) {
+  const auto whole = converge();
+  const auto training = directory_ / "trainings" / whole.id;
+  const auto record = directory_ / "records" / (whole.id + ".json");
+  (void)converge();  // kept: nothing to do
+  EXPECT_EQ(steps_, 0);
+  // As a kill leaves it after the last checkpoint: the training is there with all its epochs, its record is
+  // not.
+  fs::remove(record);
+  (void)converge(13);
+  auto begun = measure::read_record(training / "record.json");
+  begun.epochs = whole.epochs;
+  measure::write_record(training / "record.json", begun);
+  const auto again = converge();
+  EXPECT_EQ(resumed_, 1);
+  EXPECT_EQ(again.status, "complete");
+  EXPECT_EQ(again.epochs.back().test_loss, whole.epochs.back().test_loss);
+}
+
+TEST_F(TrainingOfAStudy, IsNotGoneOnWithByOtherSettingsOrAnotherProgram) {
+  const auto id = converge(10).id;
+  base_.lr = 0.7;
+  EXPECT_THROW((void)converge(), base::Error);
+  base_.lr = train::Options{}.lr;
+  runner_.backend.libraries = {"made up 2.0"};
+  EXPECT_EQ(converge().status, "complete");
+  EXPECT_EQ(resumed_, 0);
+  EXPECT_EQ(steps_, 16);
+  EXPECT_FALSE(fs::is_empty(directory_ / "earlier"));
 }
 
 TEST_F(StudyDirectory, SweepTakesUnitsOfShardsAndSaysWhichBatchBreaksThem) {

@@ -51,7 +51,7 @@ double samples_of(const study::Cell& cell, double epoch_samples) {
 class TimeLeft {
  public:
   explicit TimeLeft(const std::vector<study::Cell>& cells) : cells_(cells) {}
-  void begin(bool reused) { running_ = !reused, began_ = base::Clock::now(); }
+  void begin(study::Begin how) { running_ = how == study::Begin::anew, began_ = base::Clock::now(); }
   void end(const study::Cell& cell, std::int64_t train_samples) {
     if (train_samples > 0) epoch_samples_ = static_cast<double>(train_samples);
     if (!running_) return;
@@ -133,12 +133,14 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.directory = directory;
   runner.command = settings.typed;
   runner.progress.step = screen.progress().step;
-  runner.cell = [&](int index, int count, const std::string& id, bool reused) {
+  runner.cell = [&](int index, int count, const std::string& id, study::Begin how) {
     screen.say(fmt::format("[{}/{}] {}{}", index + 1, count, id,
-                           reused ? "  (kept from before)" : left.text(static_cast<std::size_t>(index))));
+                           how == study::Begin::kept      ? "  (kept from before)"
+                           : how == study::Begin::resumed ? "  (goes on from its last checkpoint)"
+                                                          : left.text(static_cast<std::size_t>(index))));
     screen.label(fmt::format("[{}/{}]", index + 1, count));
     current = static_cast<std::size_t>(index);
-    left.begin(reused);
+    left.begin(how);
   };
   runner.done = [&](const measure::Record& record) {
     left.end(cells[current], record.data.train_samples);

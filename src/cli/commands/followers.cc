@@ -20,6 +20,7 @@ struct Order {
   std::int32_t index = kNoMore;
   std::int32_t members = 1;
   std::int32_t threads = 0;  ///< as the first process shares out the cores of its host
+  std::int32_t resumed = 0;  ///< 1: from a checkpoint, which the first process reads for all
 };
 
 void send(Session& session, Order& order) {
@@ -57,11 +58,12 @@ study::Runner::Together lead(const Settings& settings, const std::vector<study::
   require_same_cells(session, cells);
   return {.backend = [&settings](const train::Options& options) { return backend_for(settings, options); },
           .begin =
-              [&session, &cells](int index) {
+              [&session, &cells](int index, bool resumed) {
                 const auto& options = cells[static_cast<std::size_t>(index)].options;
                 Order order{.index = index,
                             .members = processes_for(options.workers, session.place().processes),
-                            .threads = options.threads};
+                            .threads = options.threads,
+                            .resumed = resumed ? 1 : 0};
                 send(session, order);
               }};
 }
@@ -82,6 +84,7 @@ int follow(const Settings& settings, const std::vector<study::Cell>& cells) {
     if (session.place().process >= order.members) continue;
     auto options = study::as_run(cells[static_cast<std::size_t>(order.index)], settings.typed);
     options.threads = order.threads;
+    if (order.resumed != 0) options.resume = "the first process's";
     (void)train::run(options, backend_for(settings, options), interrupt.token(), train::Progress{});
   }
 }

@@ -1,0 +1,117 @@
+#include "study/kept.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "train/checkpoint.h"
+
+namespace paceline::study {
+namespace {
+
+namespace fs = std::filesystem;
+using measure::Record;
+
+/// The record in `path`; none where there is no file, or one that is damaged or of another version.
+std::optional<Record> readable(const fs::path& path) {
+  if (!fs::exists(path)) return std::nullopt;
+  try {
+    return measure::read_record(path);
+  } catch (const base::Error&) {
+    return std::nullopt;
+  }
+}
+
+void require_same_settings(const fs::path& path, const Cell& cell, const Record& record) {
+  const auto wanted = train::settings(cell.options);
+  for (const auto& [name, value] : wanted) {
+    const auto there = record.settings.find(name);
+    if (there != record.settings.end() && there->second == value) continue;
+    base::fail(
+        base::ErrorKind::usage,
+        "{} was measured with --{} {}, and here it is {}: give another --out, or remove that directory",
+        path.string(), name, there == record.settings.end() ? "unknown" : there->second, value);
+  }
+}
+
+/// Whether a record of the same settings is of this program, this machine and the same model and data: only
+/// then may its figures stand beside new ones.
+bool is_of_here(const Record& record, const measure::Environment& here, const train::Setup& setup) {
+  const auto& there = record.environment;
+  return there.host == here.host && there.cpu == here.cpu && there.cores == here.cores &&
+         there.build == here.build && there.version == here.version && there.libraries == here.libraries &&
+         record.model.parameters == setup.model.parameters &&
+         record.model.training_flops == setup.model.training_flops &&
+         record.data.train_samples == setup.data.train_samples &&
+         record.data.test_samples == setup.data.test_samples;
+}
+
+}  // namespace
+
+fs::path record_path(const Runner& runner, const Cell& cell) {
+  return runner.directory / "records" / (cell.id + ".json");
+}
+
+train::Backend backend_for(const Runner& runner, const train::Options& options) {
+  return runner.together ? runner.together->backend(options) : runner.backend;
+}
+
+fs::path training_directory(const Runner& runner, const Cell& cell) {
+  if (runner.directory.empty() || cell.kind != "converge") return {};
+  return runner.directory / "trainings" / cell.id;
+}
+
+Kept::Kept(const std::vector<Cell>& cells, const Runner& runner) {
+  if (runner.directory.empty()) return;
+  const auto here = measure::environment(runner.backend.libraries);
+  struct Foreign {
+    fs::path path;
+    std::string created;
+  };
+  std::vector<Foreign> foreign;
+  const auto is_foreign = [&](const fs::path& path, const Cell& cell, const Record& record) {
+    require_same_settings(path, cell, record);
+    return !is_of_here(record, here, train::inspect(cell.options, backend_for(runner, cell.options)));
+  };
+  for (const Cell& cell : cells) {
+    if (auto record = readable(record_path(runner, cell)); record && record->status == "complete") {
+      if (is_foreign(record_path(runner, cell), cell, *record))
+        foreign.push_back({record_path(runner, cell), record->created});
+      else
+        records_.emplace(cell.id, std::move(*record));
+    }
+    const auto training = training_directory(runner, cell);
+    if (training.empty() || train::checkpoints_in(training).empty()) continue;
+    if (const auto begun = readable(training / "record.json"); begun && is_foreign(training, cell, *begun))
+      foreign.push_back({training, begun->created});
+  }
+  if (foreign.empty()) return;
+  const auto earlier = runner.directory / "earlier";
+  fs::create_directories(earlier);
+  for (const auto& [path, created] : foreign)
+    fs::rename(path, earlier / fmt::format("{}-{}", created, path.filename().string()));
+}
+
+std::optional<Record> Kept::take(const std::string& id) {
+  auto node = records_.extract(id);
+  return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
+}
+
+bool can_go_on(const Runner& runner, const Cell& cell) {
+  const auto training = training_directory(runner, cell);
+  if (training.empty()) return false;
+  const auto record = readable(training / "record.json");
+  auto checkpoints = train::checkpoints_in(training);
+  // Killed between its last checkpoint and its record: the last epoch is done again.
+  const bool at_end = record && !record->epochs.empty() &&
+                      record->epochs.back().updates >=
+                          train::inspect(cell.options, backend_for(runner, cell.options)).updates;
+  if (at_end && !checkpoints.empty()) {
+    fs::remove(checkpoints.front());
+    checkpoints.erase(checkpoints.begin());
+  }
+  if (record && !checkpoints.empty()) return true;
+  fs::remove_all(training);
+  return false;
+}
+
+}  // namespace paceline::study
