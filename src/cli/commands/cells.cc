@@ -176,9 +176,13 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   for (const auto& line : write_reports(document, where)) screen.say(line);
 
   const int stopped = interrupt.exit_code();
-  if (stopped != 0)
-    screen.say(fmt::format("stopped: {} of {} cells done and kept; the same command goes on", records.size(),
-                           cells.size()));
+  if (stopped != 0) {
+    const auto begun = std::count_if(records.begin(), records.end(),
+                                     [](const auto& record) { return record.status == "interrupted"; });
+    screen.say(fmt::format("stopped: {} of {} cells done and kept{}; the same command goes on",
+                           static_cast<std::ptrdiff_t>(records.size()) - begun, cells.size(),
+                           begun > 0 ? ", one begun" : ""));
+  }
   if (stopped == 0) require_a_figure(records);
   return stopped;
 }
