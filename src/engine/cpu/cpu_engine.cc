@@ -58,6 +58,8 @@ class CpuEngine final : public Engine {
       for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
     for (auto& entry : program_.steps())
       for (int task = 0; task < entry.step->pack_tasks(); ++task) packs_.push_back({entry.step.get(), task});
+    // The longer tasks first, so that the loop ends evenly.
+    std::ranges::stable_sort(packs_, std::ranges::greater{}, &Pack::traffic);
   }
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
@@ -184,7 +186,7 @@ class CpuEngine final : public Engine {
     add(kUpdate, (3 + 2 * static_cast<std::int64_t>(state_.size())) * flat_bytes(),
         [&] { apply_update(graph(), layout(), run_.kernels, pool_, run_.options.rule, 0, 1, arrays); });
     std::int64_t packed = 0;
-    for (const auto& entry : program_.steps()) packed += entry.step->pack_traffic();
+    for (const Pack& pack : packs_) packed += pack.traffic();
     add(kPacking, packed, [&] { weights_changed(); });
   }
 
@@ -226,6 +228,7 @@ class CpuEngine final : public Engine {
   struct Pack {
     Step* step;
     int task;
+    [[nodiscard]] std::int64_t traffic() const { return step->pack_traffic(task); }
   };
   std::vector<Pack> packs_;
   std::vector<bool> slot_done_;

@@ -47,10 +47,8 @@ class ProductStep final : public Step {
     run.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
   }
 
-  [[nodiscard]] std::int64_t pack_traffic() const override {
-    const std::int64_t weights = 4 * weight_elements_;
-    return weights + forward_.any().packed_bytes() +
-           (pack_tasks() > 1 ? weights + backward_->any().packed_bytes() : 0);
+  [[nodiscard]] std::int64_t pack_traffic(int task) const override {
+    return 4 * weight_elements_ + (task == 0 ? forward_ : *backward_).any().packed_bytes();
   }
 
   bool take_row_sums(RowSums& sums, Pass pass, int moment, MemoryRequests& memory) override {

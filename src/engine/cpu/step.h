@@ -77,8 +77,8 @@ class Step {
   /// thread.
   [[nodiscard]] virtual int pack_tasks() const { return 0; }
   virtual void pack(Run& run, int task) { (void)run, (void)task; }
-  /// Bytes that all pack tasks together read and write.
-  [[nodiscard]] virtual std::int64_t pack_traffic() const { return 0; }
+  /// Bytes that a pack task reads and writes.
+  [[nodiscard]] virtual std::int64_t pack_traffic(int task) const { return (void)task, 0; }
   /// In training form or, with run.training off, in evaluation form.
   virtual void forward(Run& run) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.

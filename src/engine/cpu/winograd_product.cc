@@ -15,6 +15,7 @@
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/kernels/multiply.h"
+#include "engine/cpu/kernels/transpose.h"
 #include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/memory.h"
 #include "engine/cpu/product.h"
@@ -64,15 +65,23 @@ class WinogradKernel final : public ProductKernel {
     // A filter's taps: of output channel k and input channel c at (k * C + c) * 9.
     const std::int64_t of_in = rotates ? std::int64_t{9} * s_.src.channels : 9;
     const std::int64_t of_out = rotates ? 9 : std::int64_t{9} * s_.src.channels;
-    for (int out = 0; out < panels() * kPanel; out += kLanes)
-      for (int in = 0; in < from_.channels; ++in) {
-        float* at = u + (std::int64_t{1} * (out / kPanel) * from_.channels + in) * kPanel + out % kPanel;
-        if (out < to_.channels) {
-          transform_filters(weights + out * of_out + in * of_in, of_out, rotates, at, u_stride());
-        } else {
-          for (int p = 0; p < kPositions; ++p) std::fill_n(at + p * u_stride(), kLanes, 0.0f);
-        }
+    const auto pack_lanes = [&](int out, int in) {
+      float* at = u + (std::int64_t{1} * (out / kPanel) * from_.channels + in) * kPanel + out % kPanel;
+      if (out < to_.channels) {
+        transform_filters(weights + out * of_out + in * of_in, of_out, rotates, at, u_stride());
+      } else {
+        for (int p = 0; p < kPositions; ++p) std::fill_n(at + p * u_stride(), kLanes, 0.0f);
       }
+    };
+    // The weights in the order in which they lie: what is read is fetched ahead, what is written needs no
+    // such help.
+    if (rotates) {
+      for (int in = 0; in < from_.channels; ++in)
+        for (int out = 0; out < panels() * kPanel; out += kLanes) pack_lanes(out, in);
+    } else {
+      for (int out = 0; out < panels() * kPanel; out += kLanes)
+        for (int in = 0; in < from_.channels; ++in) pack_lanes(out, in);
+    }
     end_streams();
   }
 

@@ -19,6 +19,8 @@ namespace {
 using V = __m512;
 constexpr int kLanes = 16;
 
+#include "engine/cpu/kernels/transpose.inc"
+
 PACELINE_INLINE int smaller(int a, int b) { return a < b ? a : b; }
 PACELINE_INLINE V load(const float* p) { return _mm512_loadu_ps(p); }
 PACELINE_INLINE void store(float* p, V v) { _mm512_storeu_ps(p, v); }
@@ -74,13 +76,12 @@ PACELINE_INLINE void gradient_row(const V y[kOut], V z[kTile]) {
 
 /// 3 taps -> 6 positions.
 PACELINE_INLINE void filter_row(const V g[3], V u[kTile]) {
-  const V even_a = mul(1 / na, mad(a2, g[2], g[0])), odd_a = mul(a1 / na, g[1]);
-  const V even_b = mul(1 / nb, mad(b2, g[2], g[0])), odd_b = mul(b1 / nb, g[1]);
+  const V even_a = mul(1 / na, mad(a2, g[2], g[0])), even_b = mul(1 / nb, mad(b2, g[2], g[0]));
   u[0] = mul(1 / n0, g[0]);
-  u[1] = add(even_a, odd_a);
-  u[2] = sub(even_a, odd_a);
-  u[3] = add(even_b, odd_b);
-  u[4] = sub(even_b, odd_b);
+  u[1] = mad(a1 / na, g[1], even_a);
+  u[2] = mad(-a1 / na, g[1], even_a);
+  u[3] = mad(b1 / nb, g[1], even_b);
+  u[4] = mad(-b1 / nb, g[1], even_b);
   u[5] = g[2];
 }
 
@@ -304,28 +305,38 @@ void transform_gradient(const float* d_dst, const Image& image, int first, int c
   }
 }
 
-void transform_filters(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
-                       std::int64_t stride) {
-  const __m512i lanes =
-      _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-                         _mm512_set1_epi32(static_cast<int>(lane_stride)));
-  const auto tap = [&](int t) __attribute__((always_inline)) {
-    return _mm512_mask_i32gather_ps(V{}, 0xffff, lanes, taps + (rotated ? 8 - t : t), 4);
-  };
+namespace {
+
+template <bool rotated>
+PACELINE_INLINE void transform_filters_to(const float* taps, std::int64_t lane_stride, float* u,
+                                          std::int64_t stride) {
+  constexpr __mmask16 kTaps = 0x1ff;  // of the 16 floats from a filter's first on
+  V g[kLanes];
+#pragma GCC unroll 16
+  for (int lane = 0; lane < kLanes; ++lane) g[lane] = _mm512_maskz_loadu_ps(kTaps, taps + lane * lane_stride);
+  transpose(g);
+  const auto tap = [&](int t) __attribute__((always_inline)) { return g[rotated ? 8 - t : t]; };
   V t[3][kTile];
+#pragma GCC unroll 3
   for (int i = 0; i < 3; ++i) {
-    const V g[3] = {tap(3 * i), tap(3 * i + 1), tap(3 * i + 2)};
-    filter_row(g, t[i]);
+    const V row[3] = {tap(3 * i), tap(3 * i + 1), tap(3 * i + 2)};
+    filter_row(row, t[i]);
   }
   for (int j = 0; j < kTile; ++j) {
-    const V g[3] = {t[0][j], t[1][j], t[2][j]};
+    const V column[3] = {t[0][j], t[1][j], t[2][j]};
     V out[kTile];
-    filter_row(g, out);
+    filter_row(column, out);
     for (int i = 0; i < kTile; ++i) stream(u + (i * kTile + j) * stride, out[i]);
   }
 }
 
-void end_streams() { _mm_sfence(); }
+}  // namespace
+
+void transform_filters(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
+                       std::int64_t stride) {
+  rotated ? transform_filters_to<true>(taps, lane_stride, u, stride)
+          : transform_filters_to<false>(taps, lane_stride, u, stride);
+}
 
 void transform_filter_gradients(const float* m, std::int64_t stride, float* taps, std::int64_t tap_stride) {
   V t[3][kTile];

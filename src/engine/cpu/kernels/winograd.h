@@ -44,7 +44,6 @@ void transform_gradient(const float* d_dst, const Image& image, int first, int c
 /// 64 bytes; it is written past the caches: end_streams() before another thread may read it.
 void transform_filters(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
                        std::int64_t stride);
-void end_streams();
 /// Positions at m + p * stride of 16 filters' gradients, to tap t at taps + t * tap_stride: the transpose of
 /// transform_filters.
 void transform_filter_gradients(const float* m, std::int64_t stride, float* taps, std::int64_t tap_stride);
