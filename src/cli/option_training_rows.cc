@@ -96,10 +96,10 @@ std::vector<Option> training_rows() {
        kRuns, [](S& s, Text t) { s.train.validation_split = decimal(t, {.least = 0, .most = 0.9}); },
        [](const S& s) { return as_text(s.train.validation_split); }},
       {"bad-images", "error|skip", kWhat,
-       "folder: stop at an image that cannot be decoded, or decode all of them before the first step and "
-       "leave "
-       "such ones out, named and counted",
-       kRuns, [](S& s, Text t) { s.train.skip_bad_images = one_of(t, kBadImages) == 1; },
+       "folder: stop at an image that cannot be decoded, or decode all of them before the first step (data "
+       "pack: "
+       "before packing) and leave such ones out, named and counted",
+       kRuns | kData, [](S& s, Text t) { s.train.skip_bad_images = one_of(t, kBadImages) == 1; },
        [](const S& s) { return kBadImages[s.train.skip_bad_images ? 1 : 0]; }},
       {"label-smoothing", "X", kWhat, "part of the target spread evenly over all classes", kRuns,
        [](S& s, Text t) { s.train.label_smoothing = decimal(t, {.least = 0, .most = 0.999}); },

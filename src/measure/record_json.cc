@@ -162,12 +162,15 @@ class Reader {
   std::string path_;
 };
 
+/// File names may hold any bytes and JSON only UTF-8: what is none becomes U+FFFD.
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 /// Objects and lists of objects over several lines, lists of plain values in one: a record is made to be
 /// looked at, and it may hold thousands of step times.
 void print(const Json& json, int depth, std::string& text) {
   const bool open = json.is_object() || (json.is_array() && !json.empty() && json[0].is_structured());
   if (!open || json.empty()) {
-    text += json.dump();
+    text += dump(json);
     return;
   }
   const auto line = [&](int level) { text += '\n' + std::string(static_cast<std::size_t>(2 * level), ' '); };
@@ -177,7 +180,7 @@ void print(const Json& json, int depth, std::string& text) {
     if (!first) text += ',';
     first = false;
     line(depth + 1);
-    if (json.is_object()) text += Json(item.key()).dump() + ": ";
+    if (json.is_object()) text += dump(Json(item.key())) + ": ";
     print(item.value(), depth + 1, text);
   }
   line(depth);

@@ -81,6 +81,18 @@ TEST_F(Images, OneBrokenIsAnErrorOrLeftOut) {
   EXPECT_THAT(record("skipped").notes, Contains(HasSubstr("1 of 33 training images are broken")));
 }
 
+TEST_F(Images, ArePackedWithoutTheBrokenWhereThatIsAsked) {
+  folder_.write("images/train/a/cut.jpg", "\xff\xd8\xff\xe0 no more than this");
+  const auto refused = run({"data", "pack", "folder:images", "packed.tar"});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("images/train/a/cut.jpg"), HasSubstr("--bad-images skip")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "packed.tar"));
+  const auto packed = run({"data", "pack", "folder:images", "packed.tar", "--bad-images", "skip"});
+  EXPECT_EQ(packed.code, 0) << packed.err;
+  EXPECT_THAT(packed.out, AllOf(HasSubstr("1 of 33 training images are broken"), HasSubstr("64 images")));
+  EXPECT_THAT(run({"data", "verify", "folder:packed.tar"}).out, HasSubstr("all 64 images decode"));
+}
+
 TEST_F(Images, PackedGiveTheSameTraining) {
   ASSERT_EQ(run({"data", "pack", "folder:images", "packed.tar"}).code, 0);
   ASSERT_EQ(run({"data", "pack", "folder:images", "pixels.tar", "--decoded"}).code, 0);

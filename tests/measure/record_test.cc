@@ -209,6 +209,17 @@ TEST(Record, EveryErrorNamesTheFileTheKeyAndWhatWasFound) {
   }
 }
 
+// A picture called "caf\xe9.jpg" (Latin-1) was broken; its name in the notes ended the run as "a bug".
+TEST(Record, TakesNamesThatAreNoUtf8) {
+  Record record;
+  record.kind = "train";
+  record.notes = {"broken: caf\xe9.jpg"};
+  record.settings = {{"data", "folder:\xff"}};
+  const Record back = record_from_json(to_json(record), "f");
+  EXPECT_EQ(back.notes.at(0), "broken: caf\xef\xbf\xbd.jpg");
+  EXPECT_EQ(back.settings.at("data"), "folder:\xef\xbf\xbd");
+}
+
 TEST(Record, IsWrittenToAFileAndReadBack) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / "paceline_record_test";
   const auto path = folder / "deeper" / "record.json";

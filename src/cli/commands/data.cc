@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/topology.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/data_get.h"
 #include "cli/commands/data_images.h"
@@ -73,7 +74,9 @@ int data_command(const Settings& settings) {
   if (settings.data.action == "get") return get_data(settings);
   const auto started = base::Clock::now();
   if (settings.data.action == "manifest") return write_image_manifest(settings.data.spec);
-  const auto source = data::open(settings.data.spec);
+  const bool skips = settings.data.action == "pack" && settings.train.skip_bad_images;
+  const auto source =
+      data::open(settings.data.spec, {.skip_bad_images = skips, .threads = base::usable_cores()});
   const auto format = source.train->format();
   fmt::print("{}: {}\n", source.spec, source.description);
   fmt::print("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",

@@ -155,6 +155,7 @@ int write_image_manifest(const std::string& text) {
 int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
                 const std::filesystem::path& path, bool decoded) {
   const auto started = base::Clock::now();
+  for (const auto& note : source.notes) fmt::print("{}\n", note);
   data::TarWriter tar(path);
   data::RgbImage image;
   std::vector<std::uint8_t> buffer;
@@ -176,9 +177,11 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
           ending = "ppm";
         }
       } catch (const data::BrokenImage& broken) {
-        base::fail(base::ErrorKind::data,
-                   "{}: the image cannot be decoded: {}; replace or remove it, then pack again",
-                   part.set->name(i), broken.what());
+        base::fail(
+            base::ErrorKind::data,
+            "{}: the image cannot be decoded: {}; replace it, or pack without such images: --bad-images "
+            "skip",
+            part.set->name(i), broken.what());
       }
       const auto label = static_cast<std::size_t>(part.set->label(i));
       // Numbers as names keep the order, and so the training, that the folder gives.

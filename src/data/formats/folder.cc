@@ -33,9 +33,12 @@ class FolderStore final : public ImageStore {
   [[nodiscard]] std::span<const std::uint8_t> bytes(std::int64_t index,
                                                     std::vector<std::uint8_t>& buffer) const override {
     const fs::path file = path(index);
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    // Without waiting: a pipe that is named as an image would never answer.
+    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status {};
     bool good = descriptor >= 0 && ::fstat(descriptor, &status) == 0;
+    const bool is_file = good && S_ISREG(status.st_mode);
+    good = is_file;
     std::size_t got = 0;
     if (good) {
       const auto bytes = static_cast<std::size_t>(status.st_size);
@@ -49,6 +52,8 @@ class FolderStore final : public ImageStore {
     }
     const int error = errno;
     if (descriptor >= 0) ::close(descriptor);
+    if (descriptor >= 0 && !is_file)
+      base::fail(ErrorKind::data, "{}: is no regular file; remove it", file.string());
     if (!good)
       base::fail(ErrorKind::data, "{}: cannot be read: {}; was it moved since it was listed?", file.string(),
                  std::strerror(error));

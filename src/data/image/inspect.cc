@@ -58,6 +58,13 @@ std::uint64_t hash_of(std::span<const std::uint8_t> bytes) {
   return hash;
 }
 
+/// What a store says of a file that it cannot read begins with the file's name, which stands beside it
+/// already.
+std::string without_name(std::string said, const std::string& name) {
+  if (said.starts_with(name + ": ")) said.erase(0, name.size() + 2);
+  return said;
+}
+
 }  // namespace
 
 std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const std::uint32_t> images,
@@ -75,7 +82,7 @@ std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const st
     } catch (const BrokenImage& error) {
       found(i, error.what());
     } catch (const base::Error& error) {  // a file that cannot be opened
-      found(i, error.what());
+      found(i, without_name(error.what(), store.name(images[i])));
     }
   });
   std::sort(broken.begin(), broken.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
@@ -102,7 +109,7 @@ PartReport inspect(const ImageDataset& set, int classes, bool decode, int thread
     } catch (const BrokenImage& error) {
       at.broken = error.what();
     } catch (const base::Error& error) {
-      at.broken = error.what();
+      at.broken = without_name(error.what(), set.name(static_cast<std::int64_t>(i)));
     }
   });
   PartReport report{.images = set.size(),

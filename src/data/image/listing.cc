@@ -68,6 +68,7 @@ class Folders {
   [[nodiscard]] std::vector<Place> places(ClassDepth depth, std::vector<std::string>& notes) {
     // A folder "train" alone is the whole set.
     if (!has_parts() && share_first() && split_of(first_part(paths_[used()]))) strip();
+    if (!has_parts()) refuse_lone_part();
     std::map<std::string, std::int64_t, std::less<>> left_out;
     std::vector<Place> result(paths_.size());
     for (std::size_t d = 0; d < paths_.size(); ++d) {
@@ -121,14 +122,33 @@ class Folders {
                  spec_, names_[split], name);
   }
 
+  /// "train" beside "tests": a part whose counterpart is misspelt would be read as classes, train/cat and
+  /// tests/cat. A folder "train" that holds images itself is a class (of vehicles).
+  void refuse_lone_part() const {
+    std::string_view part, other;
+    for (std::size_t d = 0; d < paths_.size(); ++d) {
+      if (counts_[d] == 0) continue;
+      const auto first = first_part(paths_[d]);
+      if (part.empty() && split_of(first) && !after_first(paths_[d]).empty()) part = first;
+    }
+    if (part.empty()) return;
+    for (std::size_t d = 0; d < paths_.size(); ++d)
+      if (counts_[d] > 0 && first_part(paths_[d]) != part) other = first_part(paths_[d]);
+    if (other.empty()) return;
+    base::fail(
+        ErrorKind::data,
+        "data '{}': the folder '{}' is named as a part of the set, beside it stands '{}', and there is "
+        "no {} folder: its classes would be taken for others; name the parts train, val and test",
+        spec_, part, other, has(kTrain) ? "validation or test" : "training");
+  }
+
   [[noreturn]] void fail_without_class(std::size_t directory) const {
     std::size_t image = 0;
     while (listing_.directory(image) != directory) ++image;
-    base::fail(
-        ErrorKind::data,
-        "data '{}': {} lies in no class folder (as do {} images in all); the folder that an image lies in "
-        "names its class: DIR/train/CLASS/IMAGE.jpg or DIR/CLASS/IMAGE.jpg",
-        spec_, listing_.path(image), counts_[directory]);
+    base::fail(ErrorKind::data,
+               "data '{}': {} lies in no class folder ({} in all); the folder that an image lies in "
+               "names its class: DIR/train/CLASS/IMAGE.jpg or DIR/CLASS/IMAGE.jpg",
+               spec_, listing_.path(image), counts_[directory]);
   }
 
   const std::string& spec_;

@@ -1,6 +1,7 @@
 #include "data/image/open.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -71,6 +72,19 @@ void leave_out_broken(const ImageStore& store, const char* name, int threads, Ar
   part = std::move(whole);
 }
 
+/// Says which classes have no training image (any more), of which nothing can be learned.
+void name_empty_classes(const ArrangedPart& train, const std::vector<std::string>& names,
+                        std::vector<std::string>& notes) {
+  std::vector<bool> has_some(names.size());
+  for (const auto label : train.labels) has_some[static_cast<std::size_t>(label)] = true;
+  std::vector<std::string> empty;
+  for (std::size_t c = 0; c < names.size(); ++c)
+    if (!has_some[c]) empty.push_back(names[c]);
+  if (empty.empty()) return;
+  notes.push_back(fmt::format("no training image is left of {} class{}: {}", empty.size(),
+                              empty.size() == 1 ? "" : "es", fmt::join(empty, ", ")));
+}
+
 }  // namespace
 
 Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, const ImageListing& listing) {
@@ -90,6 +104,7 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
     if (!arranged.validation.images.empty())
       leave_out_broken(*store, "validation", spec.how.threads, arranged.validation, source.notes);
     leave_out_broken(*store, "test", spec.how.threads, arranged.test, source.notes);
+    name_empty_classes(arranged.train, source.class_names, source.notes);
   }
   source.resident_bytes = listing.bytes();
   const auto dataset = [&](ArrangedPart& part) {

@@ -59,6 +59,7 @@ TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map
   struct Found {
     std::string directory, name;
     Member member;
+    bool is_replaced = false;
   };
   std::vector<Found> found;
   const std::unique_ptr<archive, ReadCloser> handle(archive_read_new());
@@ -82,13 +83,18 @@ TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map
     }
     if (member.begin > whole.size() || member.bytes > whole.size() - member.begin)
       fail_reading(path_, handle.get());
-    found.push_back({std::move(directory), std::move(file), member});
+    found.push_back({.directory = std::move(directory), .name = std::move(file), .member = member});
   }
   if (status != ARCHIVE_EOF) fail_reading(path_, handle.get());
 
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     return a.directory == b.directory ? a.name < b.name : walked_before(a.directory, b.directory);
   });
+  // A name that was appended again replaces what came before it, as it does when the archive is unpacked.
+  for (std::size_t i = 1; i < found.size(); ++i)
+    found[i - 1].is_replaced =
+        found[i].directory == found[i - 1].directory && found[i].name == found[i - 1].name;
+  std::erase_if(found, [](const Found& one) { return one.is_replaced; });
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (i == 0 || found[i].directory != found[i - 1].directory) listing_.add_directory(found[i].directory);
     listing_.add_image(static_cast<std::uint32_t>(listing_.directories().size() - 1), found[i].name);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <optional>
 #include <set>
 
@@ -138,6 +140,22 @@ TEST_F(Folder, SaysWhatIsWrongWithItsFolders) {
   EXPECT_THAT(refused().text, HasSubstr("both"));
 }
 
+// Found by an audit: train/ beside tests/ trained on twice as many classes, "train/a" and "tests/a".
+TEST_F(Folder, RefusesAPartWhoseCounterpartIsMisspelt) {
+  for (const char* folder : {"train/a", "train/b", "tests/a", "tests/b"}) fill(folder, 4);
+  EXPECT_EQ(refused().kind, ErrorKind::data);
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("'train' is named as a part"), HasSubstr("'tests'"),
+                                    HasSubstr("no validation or test folder")));
+  std::filesystem::rename(path() / "train", path() / "val");
+  std::filesystem::rename(path() / "tests", path() / "test");
+  EXPECT_THAT(refused().text, HasSubstr("no training folder"));
+}
+
+TEST_F(Folder, TakesAClassThatIsCalledTrain) {
+  for (const char* folder : {"train", "plane", "ship"}) fill(folder, 4);
+  EXPECT_THAT(open_here().class_names, ElementsAre("plane", "ship", "train"));
+}
+
 TEST_F(Folder, RefusesOptionsOutOfRange) {
   fill("a", 4);
   fill("b", 4);
@@ -189,6 +207,27 @@ TEST_F(Folder, NamesAnImageThatIsBroken) {
         AllOf(Contains(AllOf(HasSubstr("1 of 13 training images are broken"), HasSubstr("broken.jpg"))),
               Contains(AllOf(HasSubstr("1 of 13 test images"), HasSubstr("empty.png")))));
   }
+}
+
+// Found by an audit: verify and training waited for ever for a pipe's first byte.
+TEST_F(Folder, DoesNotWaitForAPipeNamedAsAnImage) {
+  for (const char* folder : {"train/a", "train/b", "test/a", "test/b"}) fill(folder, 2);
+  ASSERT_EQ(::mkfifo((path() / "train/a/pipe.jpg").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/nowhere/at/all.jpg", path() / "train/b/gone.jpg");
+  const Source source = open_here("", {.skip_bad_images = true});
+  EXPECT_EQ(source.train->size(), 4);
+  const auto named = [](const std::string& file, const std::string& reason) {
+    return Contains(AllOf(HasSubstr(file + ": " + reason)));
+  };
+  EXPECT_THAT(source.notes, AllOf(named("pipe.jpg", "is no regular file"),
+                                  named("gone.jpg", "cannot be read: No such file")));
+}
+
+TEST_F(Folder, SaysWhichClassesLoseAllTheirImages) {
+  for (const char* folder : {"train/a", "train/b", "test/a", "test/b"}) fill(folder, 2);
+  for (const char* name : {"0.jpg", "1.jpg"}) write_bytes(path() / "train/b" / name, {});
+  EXPECT_THAT(open_here("", {.skip_bad_images = true}).notes,
+              Contains(HasSubstr("no training image is left of 1 class: b")));
 }
 
 TEST_F(Folder, FindsDuplicatesAndCountsKinds) {

@@ -58,6 +58,17 @@ TEST_F(Tar, IsReadAsTheFolderItWasMadeFrom) {
   expect_equal(here((path() / "set").string()), here(packed("--format=ustar", "images.tar").string()));
 }
 
+// Found by an audit: 'tar -r' of the same folder made every image count twice.
+TEST_F(Tar, TakesTheLaterOfTwoMembersOfOneName) {
+  const auto file = packed("", "images.tar");
+  const Bytes later = jpeg(picture(25, 25, 99));
+  write_bytes(path() / "set/train/a/0.jpg", later);
+  const auto command = "tar -C '" + path().string() + "' -rf '" + file.string() + "' set/train";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  expect_equal(open("folder:" + (path() / "set").string() + ",size=16"),
+               open("folder:" + file.string() + ",size=16"));
+}
+
 TEST_F(Tar, IsRefusedWhenCompressedOrCutShort) {
   const auto whole = packed("", "images.tar");
   const auto refused = [](const std::filesystem::path& file) {
