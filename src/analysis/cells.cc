@@ -107,6 +107,24 @@ std::optional<double> window_as_epoch(const Record& record) {
   return record.window.wall_s - outside;
 }
 
+/// Cells that only a setting tells apart have it in their labels: else two rows of a table would be called
+/// the same.
+void tell_apart(std::vector<Cell>& cells) {
+  static const std::set<std::string> kInLabel{"workers", "local-batch", "global-batch"};
+  std::map<std::string, std::vector<Cell*>> alike;
+  for (Cell& cell : cells)
+    alike[fmt::format("{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.label)].push_back(&cell);
+  for (const auto& [label, group] : alike) {
+    std::map<std::string, std::set<std::string>> values;
+    for (const Cell* cell : group)
+      for (const auto& [name, value] : cell->record().settings) values[name].insert(value);
+    for (Cell* cell : group)
+      for (const auto& [name, value] : cell->record().settings)
+        if (values[name].size() > 1 && !kInLabel.contains(name) && !is_of_window(name))
+          cell->label += fmt::format(", {} {}", name, value);
+  }
+}
+
 }  // namespace
 
 bool is_of_window(std::string_view setting) {
@@ -189,6 +207,7 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
       cell.records.push_back(&record);
   }
   for (Cell& cell : cells) finish(cell);
+  tell_apart(cells);
   // Cells that were not run stand where their records did.
   std::stable_sort(cells.begin(), cells.end(),
                    [](const Cell& a, const Cell& b) { return a.records.front() < b.records.front(); });

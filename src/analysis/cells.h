@@ -22,7 +22,8 @@ namespace paceline::analysis {
 struct Cell {
   std::string kind, scaling, variant;  ///< as in the record
   std::string label;  ///< "b 128, N 2": local batch and workers, for tables and plots; "B 32, N 3" where the
-                      ///< workers do not divide the global batch
+                      ///< workers do not divide the global batch; and the settings that alone tell it from
+                      ///< another: "b 128, N 2, lr 0.2"
   int workers = 1;
   int threads_per_worker = 1;
   std::int64_t local_batch = 0, global_batch = 0;

@@ -59,6 +59,7 @@ Effect effect(std::string_view name, Topic topic) {
     case Topic::scaling:
       return effect_on_time(name);
     case Topic::same_cores:
+    case Topic::tables:
       return name == "threads" ? Effect::none : effect_on_time(name);
     case Topic::sweep:
       return name == "workers" ? Effect::refuse : effect_on_time(name);
@@ -93,8 +94,9 @@ void refuse_if(Verdict& verdict, bool differs, std::string sentence) {
   if (differs) verdict.refusals.push_back(std::move(sentence));
 }
 
-void compare_subject(const Record& a, const Record& b, Verdict& verdict) {
-  refuse_if(verdict, !a.scaling.empty() && !b.scaling.empty() && a.scaling != b.scaling,
+void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& verdict) {
+  refuse_if(verdict,
+            topic != Topic::tables && !a.scaling.empty() && !b.scaling.empty() && a.scaling != b.scaling,
             fmt::format("{} scaling is never compared with {} scaling", a.scaling, b.scaling));
   refuse_if(verdict, a.model.name != b.model.name,
             fmt::format("the baseline's model is {}, here it is {}", a.model.name, b.model.name));
@@ -148,11 +150,14 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.data.test_samples != b.data.test_samples,
             fmt::format("the baseline was tested on {} images, this on {}", a.data.test_samples,
                         b.data.test_samples));
-  if (!a.epochs.empty() && !b.epochs.empty() && a.epochs.back().updates != b.epochs.back().updates)
+  const bool equal_epochs = !a.epochs.empty() && a.epochs.size() == b.epochs.size();
+  if (equal_epochs && a.epochs.back().updates != b.epochs.back().updates)
     verdict.remarks.push_back(
-        fmt::format("{} updates against the baseline's {} at equal epochs: fewer updates, not "
-                    "only the larger batch, can cost accuracy",
-                    b.epochs.back().updates, a.epochs.back().updates));
+        fmt::format("{} updates against the baseline's {} at equal epochs: {}", b.epochs.back().updates,
+                    a.epochs.back().updates,
+                    b.epochs.back().updates < a.epochs.back().updates
+                        ? "fewer updates, not only the larger batch, can cost accuracy"
+                        : "more updates, not only the smaller batch, can gain accuracy"));
   if (a.global_batch > 0 && b.global_batch > a.global_batch && b.learning_rate.peak == a.learning_rate.peak)
     verdict.remarks.push_back(kept_rate(
         a.learning_rate.peak, static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch)));
@@ -165,12 +170,12 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
 
 Verdict compare(const Record& baseline, const Record& other, Topic topic) {
   Verdict verdict;
-  compare_subject(baseline, other, verdict);
+  compare_subject(baseline, other, topic, verdict);
   if (topic == Topic::convergence) {
     compare_convergence(baseline, other, verdict);
   } else {
     compare_machine(baseline, other, verdict);
-    if (topic != Topic::same_cores) compare_threads(baseline, other, verdict);
+    if (topic != Topic::same_cores && topic != Topic::tables) compare_threads(baseline, other, verdict);
   }
   compare_settings(baseline, other, topic, verdict);
   return verdict;

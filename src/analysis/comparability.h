@@ -18,6 +18,7 @@ enum class Topic {
   scaling,      ///< times; workers and batches differ
   same_cores,   ///< times at one global batch; workers and their threads differ
   sweep,        ///< times on the same workers; batches differ
+  tables,       ///< times of two tables of one report: sweep, weak, strong; sizes and threads differ
   convergence,  ///< accuracies at equal epochs; batches and the rule of training differ
 };
 
@@ -29,8 +30,8 @@ struct Verdict {
   [[nodiscard]] bool comparable() const { return refusals.empty(); }
 };
 
-/// `baseline` against `other`. Weak and strong cells, and one with a debug build and another without, are
-/// refused whatever the topic.
+/// `baseline` against `other`. Weak and strong cells (but as tables), and one with a debug build and another
+/// without, are refused whatever the topic.
 [[nodiscard]] Verdict compare(const measure::Record& baseline, const measure::Record& other, Topic topic);
 
 }  // namespace paceline::analysis

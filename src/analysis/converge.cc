@@ -49,7 +49,8 @@ std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
       const auto there = other->record().settings.find(setting);
       return there == other->record().settings.end() || there->second != value;
     });
-    if (differs) name += fmt::format(", {} {}", setting, value);
+    const bool is_said = cell.label.find(fmt::format(", {} {}", setting, value)) != std::string::npos;
+    if (differs && !is_said) name += fmt::format(", {} {}", setting, value);
   }
   return name;
 }

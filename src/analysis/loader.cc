@@ -11,7 +11,7 @@ using measure::Record;
 
 /// Sums over all ranks of all repeats; a figure that one of them lacks is not known.
 struct Sums {
-  double processor_s = 0, samples = 0, ready = 0, queue = 0, waits = 0, steps = 0;
+  double prepare_s = 0, processor_s = 0, samples = 0, ready = 0, queue = 0, waits = 0, steps = 0;
   bool known = true;
 };
 
@@ -21,6 +21,7 @@ void add(Sums& sums, const RankRecord& rank) {
     return;
   }
   const auto steps = static_cast<double>(rank.step_s.size());
+  sums.prepare_s += rank.loader_prepare_s;
   sums.processor_s += *rank.loader_processor_s;
   sums.ready += steps * *rank.loader_ready;
   sums.queue += steps * static_cast<double>(*rank.loader_queue);
@@ -53,6 +54,7 @@ LoaderUse loader_use(const Breakdown& breakdown) {
   }
   if (!sums.known || sums.steps <= 0) return use;
   if (sums.processor_s > 0) use.images_per_s_a_core = sums.samples / sums.processor_s;
+  if (sums.prepare_s > 0) use.computing_share = sums.processor_s / sums.prepare_s;
   use.ready = sums.ready / sums.steps;
   use.queue = sums.queue / sums.steps;
   use.waited_share = sums.waits / sums.steps;

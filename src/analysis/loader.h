@@ -15,6 +15,9 @@ struct LoaderUse {
   /// Images that a core prepares in a second: of processor time, so that others on the cores change it
   /// little.
   std::optional<double> images_per_s_a_core;
+  /// Of the time that loader threads spent preparing, the part in which they computed; in the rest they
+  /// waited for files, or for a core.
+  std::optional<double> computing_share;
   std::optional<double> ready;         ///< batches that stood ready when a step asked, mean over ranks
   std::optional<double> queue;         ///< the most of them that there can be
   std::optional<double> waited_share;  ///< steps that found no batch ready, of all

@@ -102,6 +102,39 @@ void add_facts(Document& document, std::span<const Record> records) {
   }
 }
 
+/// A cell of each table of times, and what the table is called.
+std::vector<std::pair<const char*, const analysis::Cell*>> tables_of_times(const Conclusions& conclusions) {
+  std::vector<std::pair<const char*, const analysis::Cell*>> tables;
+  if (conclusions.sweep)
+    for (const auto& point : conclusions.sweep->points)
+      if (point.cell->is_measured()) {
+        tables.emplace_back("the batch sweep", point.cell);
+        break;
+      }
+  for (const auto& [called, groups] :
+       {std::pair{"weak scaling", &conclusions.weak}, std::pair{"strong scaling", &conclusions.strong}})
+    for (const auto& group : *groups)
+      if (group.baseline != nullptr) {
+        tables.emplace_back(called, group.baseline);
+        break;
+      }
+  return tables;
+}
+
+/// Cells of one table are compared by their verdicts; readers also compare tables (a baseline of 15.5 s in
+/// one and of 25.9 s in the other, for other loader settings).
+void warn_of_tables_with_other_settings(Document& document, const Conclusions& conclusions) {
+  const auto tables = tables_of_times(conclusions);
+  for (std::size_t i = 1; i < tables.size(); ++i) {
+    const auto verdict =
+        analysis::compare(tables[0].second->record(), tables[i].second->record(), analysis::Topic::tables);
+    if (!verdict.comparable())
+      document.warnings.push_back(
+          fmt::format("The times of {} (here) must not be compared with those of {} (the baseline): {}.",
+                      tables[i].first, tables[0].first, joined(verdict.refusals)));
+  }
+}
+
 void add_warnings(Document& document, const Conclusions& conclusions) {
   auto& warnings = document.warnings;
   const auto number_of = [&](auto claim) {
@@ -126,6 +159,7 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
     warnings.push_back(
         "More workers shared the same cores (marked †): a worker had fewer threads than the baseline's, so "
         "the ideal is not the number of workers.");
+  warn_of_tables_with_other_settings(document, conclusions);
   const auto versions = distinct(conclusions.records, [](const Record& r) { return r.environment.version; });
   if (versions.size() > 1)
     warnings.push_back(fmt::format(

@@ -35,6 +35,18 @@ TEST(Cells, KeepApartWhatDiffersInAnySettingButTheSeed) {
   EXPECT_EQ(cells[0].records.size(), 2U);
 }
 
+// An audit: two rows "b 64, N 4" and a remark on one of them, nobody could say which.
+TEST(Cells, HaveInTheirLabelsWhatAloneTellsThemApart) {
+  auto other = make_record({});
+  other.settings["lr"] = "0.2";
+  const std::vector<Record> records{make_record({}), other, make_record({.workers = 2})};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 3U);
+  EXPECT_EQ(cells[0].label, "b 128, N 1, lr 0.1");
+  EXPECT_EQ(cells[1].label, "b 128, N 1, lr 0.2");
+  EXPECT_EQ(cells[2].label, "b 128, N 2");
+}
+
 TEST(Cells, KeepApartMachinesAndBuilds) {
   auto debug = make_record({.repeat = 1});
   debug.environment.build = "Debug";

@@ -96,5 +96,14 @@ TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {
   EXPECT_FALSE(compare(make_training({}), other, Topic::convergence).comparable());
 }
 
+// An audit: 64 updates of two epochs beside 32 of one were "fewer updates at equal epochs".
+TEST(Comparability, SpeaksOfEqualEpochsOnlyWhereTheyAre) {
+  const auto one = golden::make_training({.accuracies = {0.5}});
+  const auto two = golden::make_training({.accuracies = {0.5, 0.6}});
+  EXPECT_THAT(compare(one, two, Topic::convergence).remarks, testing::Not(Contains(HasSubstr("at equal epochs"))));
+  const auto half = golden::make_training({.global_batch = 64, .accuracies = {0.5}});
+  EXPECT_THAT(compare(one, half, Topic::convergence).remarks, Contains(HasSubstr("more updates")));
+}
+
 }  // namespace
 }  // namespace paceline::analysis

@@ -42,6 +42,7 @@ TEST(LoaderUse, SaysHowManyThreadsAWorkerWouldDo) {
     EXPECT_NEAR(use.ceiling_images_per_s, 320 * workers, 1e-6);
     EXPECT_EQ(use.threads_wanted, 3);
     EXPECT_NEAR(*use.images_per_s_a_core, 320, 1e-6);
+    EXPECT_NEAR(*use.computing_share, 1, 1e-6);
     EXPECT_TRUE(is_data_bound(breakdown(cells[0])));
   }
   const auto record = with_loader(make_record(waiting(0)), 320, 4);

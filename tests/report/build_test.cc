@@ -278,6 +278,48 @@ TEST(Summary, SaysThatTheLoaderIsTheLimitAndWhatToDo) {
                               "is 1) where cores are idle"));
 }
 
+TEST(Summary, SaysWhatHelpsALoaderThatNeedsMoreCoresThanThereAre) {
+  golden::Run run{
+      .forward = 0.0025, .backward = 0.0025, .update = 0, .data_wait = 0.025, .copy = 0, .other = 0};
+  auto record = make_record(run);
+  record.data.name = "folder";
+  // 25,536 images/s are wanted, and a core prepares 4,840.
+  EXPECT_THAT(
+      text_of({record}),
+      HasSubstr("A core prepares 4,840 images/s, so it would take 5.28 cores, and there are 2: images "
+                "packed as pixels (paceline data pack --decoded) or a smaller size make it faster"));
+  for (auto& rank : record.ranks) rank.loader_processor_s = 0.01 * rank.loader_prepare_s;
+  EXPECT_THAT(text_of({record}),
+              HasSubstr("Its threads computed for 1.0 % of that time and waited for the disk"));
+}
+
+// The summary spoke of the loader only where the cell of its other answers waited.
+TEST(Summary, NamesALoaderThatIsTheLimitOfAnotherCell) {
+  golden::Run run{.local_batch = 32,
+                  .forward = 0.001,
+                  .backward = 0.001,
+                  .update = 0,
+                  .data_wait = 0.006,
+                  .copy = 0,
+                  .other = 0};
+  const std::vector<Record> records{make_record({}), make_record({.workers = 2}), make_record(run)};
+  EXPECT_THAT(text_of(records),
+              HasSubstr("The loader is a limit in 1 of 3 cells; at scale weak b 32, N 1: "));
+}
+
+// Mistake 4 again: the speedup of a loader is no speedup of workers.
+TEST(Scaling, SaysWhereTheLoaderIsMeasuredAndNotTheWorkers) {
+  golden::Run run{
+      .forward = 0.008, .backward = 0.011, .update = 0.001, .data_wait = 0.02, .copy = 0, .other = 0};
+  const auto one = make_record(run);
+  run.workers = 2;
+  const std::string text = text_of({one, make_record(run)});
+  EXPECT_THAT(text,
+              HasSubstr("b 128, N 2: 50.0 % of the step waits for data: the loader is measured, not the "
+                        "workers."));
+  EXPECT_THAT(text, HasSubstr("the loader is the limit, 50.0 % of the step waits for data"));
+}
+
 // Mistake 4: a loader of 4,400 images/s feeds steps that could take 6,400, whatever the number of workers.
 TEST(Residual, OfABaselineThatWaitsForDataIsDeniedTheWordCommunication) {
   const double wait = 128 / 4400.0 - 0.020;
@@ -292,6 +334,18 @@ TEST(Residual, OfABaselineThatWaitsForDataIsDeniedTheWordCommunication) {
                               "loader could give 4,400 images/s; the residual must not be called "
                               "communication."));
   EXPECT_THAT(text, HasSubstr("| the limit"));
+}
+
+// Mistake 7: 15.5 s in the table of the batch sweep, 25.9 s for the same batch in that of scaling.
+TEST(Build, SaysThatTwoTablesHaveOtherLoaderSettings) {
+  auto sweep = make_record({.kind = "sweep", .scaling = ""});
+  const std::vector<Record> alike{sweep, make_record({}), make_record({.scaling = "strong"})};
+  EXPECT_THAT(text_of(alike), Not(HasSubstr("must not be compared")));
+  sweep.settings["loader-threads"] = "4";
+  EXPECT_THAT(
+      text_of({sweep, make_record({})}),
+      HasSubstr("The times of weak scaling (here) must not be compared with those of the batch sweep (the "
+                "baseline): --loader-threads is 4 in the baseline and 1 here"));
 }
 
 // Mistake 14: four GPUs were slower than several before, and nobody said so.

@@ -40,7 +40,76 @@ std::string verdict(const analysis::Breakdown& ledger) {
   return analysis::waits_for_scheduling(ledger) ? "fast enough, scheduled late" : "fast enough";
 }
 
+/// The cells whose loader is the limit.
+struct DataBound {
+  int cells = 0, of = 0;  ///< and all that were measured
+  std::optional<analysis::Breakdown>
+      ledger;  ///< the cell of the summary's answers, else the one that waits most
+};
+
+DataBound find_data_bound(const Conclusions& conclusions) {
+  const analysis::ScalingRow* const row = headline(conclusions);
+  const auto rank = [&](const analysis::Breakdown& one) {
+    return row != nullptr && row->cell == one.cell ? 1 : one.mean.data_wait / one.mean.total();
+  };
+  DataBound bound;
+  for (const auto& cell : conclusions.cells) {
+    if (!cell.is_measured()) continue;
+    ++bound.of;
+    auto ledger = analysis::breakdown(cell);
+    if (!analysis::is_data_bound(ledger)) continue;
+    ++bound.cells;
+    if (!bound.ledger || rank(ledger) > rank(*bound.ledger)) bound.ledger = std::move(ledger);
+  }
+  return bound;
+}
+
+/// What makes such a loader faster, by what holds it up.
+std::string advice(const analysis::LoaderUse& loader, const measure::Record& record) {
+  constexpr double kMostlyWaiting = 0.25;  // computing for less than this part of the time
+  const bool has_files = record.data.name == "folder";
+  const std::string threads =
+      loader.threads_wanted > 0
+          ? fmt::format("--loader-threads {} (it is {})", loader.threads_wanted, loader.threads_per_worker)
+          : "More --loader-threads";
+  if (loader.computing_share && *loader.computing_share < kMostlyWaiting)
+    return fmt::format(
+        "Its threads computed for {} of that time and waited for the disk (or for a core) in the "
+        "rest: {}{} or a faster disk make it faster.",
+        percent(*loader.computing_share), threads,
+        has_files ? ", one file instead of many (paceline data pack)" : "");
+  const char* const smaller = has_files
+                                  ? "images packed as pixels (paceline data pack --decoded) or a smaller size"
+                                  : "smaller images";
+  const double cores =
+      loader.images_per_s_a_core ? loader.wanted_images_per_s / *loader.images_per_s_a_core : 0;
+  if (cores > record.environment.cores && record.environment.cores > 0)
+    return fmt::format(
+        "A core prepares {} images/s, so it would take {} cores, and there {}: {} make it faster; "
+        "more --loader-threads do so only up to the cores that are idle.",
+        number(*loader.images_per_s_a_core), number(cores),
+        record.environment.cores == 1 ? "is 1" : fmt::format("are {}", record.environment.cores), smaller);
+  return fmt::format("{} where cores are idle, {} make it faster.", threads, smaller);
+}
+
 }  // namespace
+
+std::optional<Paragraph> loader_warning(const Conclusions& conclusions) {
+  const DataBound bound = find_data_bound(conclusions);
+  if (!bound.ledger) return std::nullopt;
+  const auto& ledger = *bound.ledger;
+  const auto& cell = *ledger.cell;
+  const auto loader = analysis::loader_use(ledger);
+  const std::string where =
+      bound.of == 1 ? "" : fmt::format(" in {} of {} cells; at {}", bound.cells, bound.of, name_of(cell));
+  return warning(fmt::format(
+      "The loader is a limit{}: steps wait for data {} of their time; the loaders could give {} images/s, "
+      "the "
+      "steps would take {}. {}",
+      where, percent(ledger.mean.data_wait / ledger.mean.total()),
+      ledger.loader_images_per_s > 0 ? number(ledger.loader_images_per_s) : "an unknown number of",
+      number(loader.wanted_images_per_s), advice(loader, cell.record())));
+}
 
 std::optional<Table> loader_table(const Conclusions& conclusions) {
   Table table{.id = "loader", .title = "The loader", .definition = kDefinition, .columns = columns()};

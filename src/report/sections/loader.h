@@ -9,6 +9,9 @@
 
 namespace paceline::report {
 
+/// Whether steps wait for data, where and how long, and what would help; nothing where none does.
+[[nodiscard]] std::optional<Paragraph> loader_warning(const Conclusions& conclusions);
+
 /// Nothing where no record knows enough of its loaders.
 [[nodiscard]] std::optional<Table> loader_table(const Conclusions& conclusions);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/breakdown.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -99,6 +100,11 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
       if (cell.is_measured() && cell.step_s.n == 1)
         footnotes.add(fmt::format("{}: a single step was timed; no interval.", cell.label));
       footnotes.explain(row);
+      if (!cell.is_measured()) continue;
+      if (const auto ledger = analysis::breakdown(cell); analysis::is_data_bound(ledger))
+        footnotes.add(
+            fmt::format("{}: {} of the step waits for data: the loader is measured, not the workers.",
+                        cell.label, percent(ledger.mean.data_wait / ledger.mean.total())));
     }
   }
   std::vector<const analysis::Cell*> cells;

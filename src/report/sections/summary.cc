@@ -8,7 +8,7 @@
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
 #include "analysis/cells.h"
-#include "analysis/loader.h"
+#include "report/sections/loader.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -28,6 +28,9 @@ using analysis::ScalingRow;
 /// What makes a speedup doubtful, all of it.
 std::string caveats(const ScalingRow& row) {
   std::vector<std::string> all;
+  if (const auto ledger = analysis::breakdown(*row.cell); analysis::is_data_bound(ledger))
+    all.push_back(fmt::format("the loader is the limit, {} of the step waits for data",
+                              percent(ledger.mean.data_wait / ledger.mean.total())));
   if (analysis::has_interval(row.speedup) && row.speedup.low <= 1 && row.speedup.high >= 1)
     all.emplace_back("the interval holds 1: no clear gain");
   if (row.cell->oversubscribed) all.emplace_back("more worker threads than cores");
@@ -177,18 +180,6 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
         "images/s, {} were used.",
         duration(mean.data_wait), number(ledger.loader_images_per_s),
         number(static_cast<double>(cell->global_batch) / total))));
-  if (!analysis::is_data_bound(ledger)) return;
-  const auto loader = analysis::loader_use(ledger);
-  blocks.push_back(warning(fmt::format(
-      "The loader is a limit: steps wait for data {} of their time; the loaders could give {} images/s, the "
-      "steps would take {}. {} where cores are idle, images packed as pixels (paceline data pack "
-      "--decoded), or a smaller size make it faster.",
-      percent(mean.data_wait / total),
-      ledger.loader_images_per_s > 0 ? number(ledger.loader_images_per_s) : "an unknown number of",
-      number(loader.wanted_images_per_s),
-      loader.threads_wanted > 0
-          ? fmt::format("--loader-threads {} (it is {})", loader.threads_wanted, loader.threads_per_worker)
-          : "More --loader-threads")));
 }
 
 void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) {
@@ -251,6 +242,7 @@ Section summary_section(const Conclusions& conclusions) {
   answer_batch(section.blocks, conclusions);
   answer_workers(section.blocks, conclusions);
   answer_time(section.blocks, conclusions);
+  if (auto warned = loader_warning(conclusions)) section.blocks.push_back(std::move(*warned));
   answer_network(section.blocks, conclusions);
   answer_accuracy(section.blocks, conclusions);
   return section;
