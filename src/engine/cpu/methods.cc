@@ -152,7 +152,13 @@ int samples_of_piece(Method method, const ProductShape& batch, Direction directi
   // it.
   const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;
   const std::int64_t samples = (tiles + winograd_tiles(batch) - 1) / winograd_tiles(batch);
-  return static_cast<int>(std::clamp<std::int64_t>(samples, usual, batch.samples));
+  // Nearly equal, and even in number where they are few: of an odd number the last one is one thread's, while
+  // another one waits.
+  constexpr std::int64_t kFew = 8;
+  const std::int64_t most = std::clamp<std::int64_t>(samples, usual, batch.samples);
+  std::int64_t pieces = (batch.samples + most - 1) / most;
+  if (pieces > 1 && pieces < kFew) pieces += pieces % 2;
+  return static_cast<int>((batch.samples + pieces - 1) / pieces);
 }
 
 std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& piece, Direction direction,

@@ -86,5 +86,18 @@ TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
   EXPECT_EQ(usual({3, 64, 32, 32, 3, 1, 1, 128}), Method::onednn);
 }
 
+TEST(ProductKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
+  const auto samples = [](int batch, Direction direction) {
+    return samples_of_piece(Method::winograd, shape_of({256, 256, 8, 8, 3, 1, 1, batch}), direction);
+  };
+  // At most 24 samples, 96 tiles, read the weights together.
+  for (const auto& [batch, want] :
+       {std::pair{16, 16}, {24, 24}, {25, 13}, {32, 16}, {64, 16}, {65, 17}, {128, 22}, {129, 22}}) {
+    EXPECT_EQ(samples(batch, Direction::forward), want) << batch;
+    EXPECT_EQ(samples(batch, Direction::d_src), want) << batch;
+  }
+  EXPECT_EQ(samples(128, Direction::d_weight), 32);  // whose pieces each sum up a copy of the weights
+}
+
 }  // namespace
 }  // namespace paceline::engine::cpu
