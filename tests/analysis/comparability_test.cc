@@ -100,7 +100,8 @@ TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {
 TEST(Comparability, SpeaksOfEqualEpochsOnlyWhereTheyAre) {
   const auto one = golden::make_training({.accuracies = {0.5}});
   const auto two = golden::make_training({.accuracies = {0.5, 0.6}});
-  EXPECT_THAT(compare(one, two, Topic::convergence).remarks, testing::Not(Contains(HasSubstr("at equal epochs"))));
+  EXPECT_THAT(compare(one, two, Topic::convergence).remarks,
+              testing::Not(Contains(HasSubstr("at equal epochs"))));
   const auto half = golden::make_training({.global_batch = 64, .accuracies = {0.5}});
   EXPECT_THAT(compare(one, half, Topic::convergence).remarks, Contains(HasSubstr("more updates")));
 }

@@ -163,6 +163,7 @@ TEST_F(Images, TooLargeForTheStepsAreCalledTheLimit) {
       run({"train", "--model", "one-layer.toml", "--data", "folder:large,size=8", "--local-batch", "6",
            "--steps", "12", "--threads", "1", "--no-pin", "--evaluate-every", "0", "--out", "slow"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("The loader is a limit: steps wait for data"));
   const auto rank = record("slow").ranks.at(0);
   EXPECT_GT(rank.loader_waits.value_or(0), 6);
   EXPECT_LT(rank.loader_ready.value_or(2), 1);

@@ -14,6 +14,7 @@
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "measure/record.h"
+#include "report/sections/loader.h"
 
 namespace paceline::cli {
 namespace {
@@ -96,7 +97,11 @@ int train_command(const Settings& settings) {
     measure::write_record(path, record);
   }
 
-  if (!record.ranks.empty() && record.window.wall_s > 0) screen.say(ledger_line(record.ranks.front()));
+  if (!record.ranks.empty() && record.window.wall_s > 0) {
+    screen.say(ledger_line(record.ranks.front()));
+    if (const auto warning = report::loader_warning(report::conclude({&record, 1})))
+      screen.say(warning->text);
+  }
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
   if (record.status != "complete") screen.say(fmt::format("{}: {}", record.status, record.reason));
   screen.say(
