@@ -81,6 +81,22 @@ TEST_F(Images, OneBrokenIsAnErrorOrLeftOut) {
   EXPECT_THAT(record("skipped").notes, Contains(HasSubstr("1 of 33 training images are broken")));
 }
 
+TEST_F(Images, OfOtherFormatsAreSearchedForDuplicatesToo) {
+  EXPECT_THAT(run({"data", "verify", "synthetic,train=40,test=20"}).out,
+              AllOf(HasSubstr("inside train: none"), HasSubstr("in both train and test: none")));
+  // Four images, five times over; one of them again in the test set, with another label.
+  std::string batch;
+  for (int i = 0; i < 4; ++i) batch += static_cast<char>(i) + std::string(3072, static_cast<char>(i));
+  std::filesystem::create_directories(folder_.path() / "cifar");
+  for (int i = 1; i <= 5; ++i) folder_.write("cifar/data_batch_" + std::to_string(i) + ".bin", batch);
+  folder_.write("cifar/test_batch.bin",
+                std::string(1, 9) + std::string(3072, 2) + std::string(1, 9) + std::string(3072, 77));
+  EXPECT_THAT(run({"data", "verify", "cifar10:cifar"}).out,
+              AllOf(HasSubstr("inside train: 16, of them 0 under another label"),
+                    HasSubstr("in both train and test: 1, of them 1 under another label"),
+                    HasSubstr("inside test: none")));
+}
+
 TEST_F(Images, ArePackedWithoutTheBrokenWhereThatIsAsked) {
   folder_.write("images/train/a/cut.jpg", "\xff\xd8\xff\xe0 no more than this");
   const auto refused = run({"data", "pack", "folder:images", "packed.tar"});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -12,6 +14,7 @@
 #include "cli/commands/data_get.h"
 #include "cli/commands/data_images.h"
 #include "data/dataset.h"
+#include "data/twins.h"
 
 namespace paceline::cli {
 namespace {
@@ -19,22 +22,30 @@ namespace {
 /// What reading every sample of one set tells.
 struct Census {
   std::vector<std::int64_t> per_class;
-  std::vector<double> mean, stddev;  ///< per channel, of pixels / 255
+  std::vector<double> mean, stddev;   ///< per channel, of pixels / 255
+  std::vector<std::uint64_t> hashes;  ///< of each sample's pixels
 };
+
+std::string_view as_text(const std::vector<std::uint8_t>& pixels) {
+  return {reinterpret_cast<const char*>(pixels.data()), pixels.size()};
+}
 
 Census take_census(const data::Dataset& set, int classes, const char* name) {
   const auto format = set.format();
   const auto channels = static_cast<std::size_t>(format.channels);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format.bytes()));
   std::vector<std::uint64_t> sum(channels), squares(channels);
-  Census census{
-      .per_class = std::vector<std::int64_t>(static_cast<std::size_t>(classes)), .mean = {}, .stddev = {}};
+  Census census{.per_class = std::vector<std::int64_t>(static_cast<std::size_t>(classes)),
+                .mean = {},
+                .stddev = {},
+                .hashes = {}};
   for (std::int64_t index = 0; index < set.size(); ++index) {
     const auto label = set.read(index, pixels);
     if (label < 0 || label >= classes)
       base::fail(base::ErrorKind::data, "{} set: sample {} has label {}, and labels go from 0 to {}", name,
                  index, label, classes - 1);
     ++census.per_class[static_cast<std::size_t>(label)];
+    census.hashes.push_back(std::hash<std::string_view>{}(as_text(pixels)));
     for (std::size_t i = 0; i < pixels.size(); ++i) {
       sum[i % channels] += pixels[i];
       squares[i % channels] += std::uint64_t{pixels[i]} * pixels[i];
@@ -48,6 +59,27 @@ Census take_census(const data::Dataset& set, int classes, const char* name) {
         std::sqrt(std::max(0.0, static_cast<double>(squares[c]) / (count * 255) - mean * mean)));
   }
   return census;
+}
+
+void print_duplicates(const char* where, const data::Dataset& first, const Census& first_census,
+                      const data::Dataset& second, const Census& second_census) {
+  std::vector<std::uint8_t> one(static_cast<std::size_t>(first.format().bytes())), other(one.size());
+  const auto equal = [&](const data::Dataset& a, const data::Dataset& b) {
+    return [&](std::int64_t i, std::int64_t j) {
+      a.read(i, one);
+      b.read(j, other);
+      return one == other;
+    };
+  };
+  const auto twins = &first == &second ? data::find_twins(first_census.hashes, equal(first, first))
+                                       : data::find_twins(first_census.hashes, equal(first, first),
+                                                          second_census.hashes, equal(first, second));
+  const auto contradicting = std::count_if(twins.begin(), twins.end(), [&](const data::Twin& twin) {
+    return first.label(twin.first) != second.label(twin.second);
+  });
+  fmt::print("duplicates {}: {}\n", where,
+             twins.empty() ? "none"
+                           : fmt::format("{}, of them {} under another label", twins.size(), contradicting));
 }
 
 template <typename Number>
@@ -97,6 +129,9 @@ int data_command(const Settings& settings) {
                source.train->size() + source.test->size(),
                static_cast<double>(format.bytes() * (source.train->size() + source.test->size())) / 1e6,
                base::seconds_since(started));
+    print_duplicates("inside train", *source.train, train, *source.train, train);
+    print_duplicates("in both train and test", *source.train, train, *source.test, test);
+    print_duplicates("inside test", *source.test, test, *source.test, test);
     return 0;
   }
   fmt::print("normalisation used       mean {}   deviation {}\n", listed(source.mean), listed(source.stddev));

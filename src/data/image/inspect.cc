@@ -8,11 +8,11 @@
 #include <functional>
 #include <mutex>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "data/image/decode.h"
+#include "data/twins.h"
 
 namespace paceline::data {
 namespace {
@@ -131,25 +131,24 @@ PartReport inspect(const ImageDataset& set, int classes, bool decode, int thread
 
 std::vector<Duplicate> find_duplicates(const ImageDataset& first, const PartReport& first_report,
                                        const ImageDataset& second, const PartReport& second_report) {
-  std::unordered_multimap<std::uint64_t, std::int64_t> by_hash;
-  for (std::size_t i = 0; i < first_report.hashes.size(); ++i)
-    by_hash.emplace(first_report.hashes[i], static_cast<std::int64_t>(i));
-  std::vector<Duplicate> duplicates;
   std::vector<std::uint8_t> one, other;
-  const bool same_set = &first == &second;
-  for (std::size_t i = 0; i < second_report.hashes.size(); ++i) {
-    const auto index = static_cast<std::int64_t>(i);
-    const auto [begin, end] = by_hash.equal_range(second_report.hashes[i]);
-    std::int64_t twin = -1;  // the first in order
-    for (auto it = begin; it != end; ++it) {
-      if (same_set && it->second >= index) continue;
-      const auto a = first.encoded(it->second, one), b = second.encoded(index, other);
-      if (std::equal(a.begin(), a.end(), b.begin(), b.end()) && (twin < 0 || it->second < twin))
-        twin = it->second;
-    }
-    if (twin >= 0)
-      duplicates.push_back({first.name(twin), second.name(index), first.label(twin) == second.label(index)});
-  }
+  const auto equal = [&](const ImageDataset& a, const ImageDataset& b) {
+    return [&](std::int64_t i, std::int64_t j) {
+      try {
+        const auto x = a.encoded(i, one), y = b.encoded(j, other);
+        return std::equal(x.begin(), x.end(), y.begin(), y.end());
+      } catch (const base::Error&) {
+        return false;  // cannot be read: among the broken
+      }
+    };
+  };
+  const auto twins = &first == &second ? find_twins(first_report.hashes, equal(first, first))
+                                       : find_twins(first_report.hashes, equal(first, first),
+                                                    second_report.hashes, equal(first, second));
+  std::vector<Duplicate> duplicates;
+  for (const auto& twin : twins)
+    duplicates.push_back({first.name(twin.first), second.name(twin.second),
+                          first.label(twin.first) == second.label(twin.second)});
   return duplicates;
 }
 

@@ -214,6 +214,14 @@ TEST_F(Folder, DoesNotWaitForAPipeNamedAsAnImage) {
   for (const char* folder : {"train/a", "train/b", "test/a", "test/b"}) fill(folder, 2);
   ASSERT_EQ(::mkfifo((path() / "train/a/pipe.jpg").c_str(), 0600), 0);
   std::filesystem::create_symlink("/nowhere/at/all.jpg", path() / "train/b/gone.jpg");
+  std::filesystem::create_symlink("/nowhere/at/all.jpg", path() / "train/b/gone too.jpg");
+  {  // what cannot be read is no duplicate of its like
+    const Source all = open_here();
+    const auto& train = dynamic_cast<const ImageDataset&>(*all.train);
+    const auto report = inspect(train, 2, true, 1);
+    EXPECT_EQ(report.broken.size(), 3u);
+    EXPECT_EQ(find_duplicates(train, report, train, report).size(), 2u);  // fill() gave both classes the same
+  }
   const Source source = open_here("", {.skip_bad_images = true});
   EXPECT_EQ(source.train->size(), 4);
   const auto named = [](const std::string& file, const std::string& reason) {
