@@ -25,6 +25,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .prepare =
           [device, session, place](const graph::Graph& graph, const engine::CompileOptions& how) {
             // The first process of each host measures, undisturbed; the others then find what it kept.
+            if (session != nullptr) session->processes().at(0, "the measuring of kernels");
             const bool waits = session != nullptr && !place.is_first_of_host;
             std::string found;
             if (!waits) found = engine::prepare(device, graph, how);
@@ -47,11 +48,13 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             emulated.hosts = place.hosts;
             return comm::emulate(comm::make_local(ranks, options), emulated);
           },
-      .loss = [session]() -> std::optional<measure::LossRecord> {
+      .loss = [session]() -> std::optional<train::Loss> {
         const auto failure = session == nullptr ? std::nullopt : session->processes().failure();
         if (!failure || !failure->detection_s) return std::nullopt;
-        return measure::LossRecord{.known_at_s = measure::unix_now() - base::seconds_since(failure->known_at),
-                                   .detection_s = failure->detection_s};
+        return train::Loss{
+            .record = {.known_at_s = measure::unix_now() - base::seconds_since(failure->known_at),
+                       .detection_s = failure->detection_s},
+            .of_first = failure->of_first};
       },
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),

@@ -103,26 +103,36 @@ bool is_of_launcher(int code) {
   return code != 0 && code < 128 && (code < 2 || code > 5) && code != kBugExitCode;
 }
 
-/// Its exit code, as a shell gives it. Where it outlives its workers here by kWithoutWorkers it is ended, and
-/// a process is lost.
-int wait_for_end(pid_t launcher, const std::string& name) {
-  constexpr auto kNextLook = std::chrono::seconds(1);
-  bool had_workers = false, asked = false;
-  auto last_seen = base::Clock::now(), looked = last_seen;
+/// How it ended; the code as a shell gives it. Where it outlives its workers here by kWithoutWorkers it is
+/// ended, and a process is lost.
+Ended wait_for_end(pid_t launcher, const std::string& name) {
+  constexpr auto kNextLook = milliseconds(500);
+  // The last look that saw a worker, and the first after it that saw none; {}: there was no such look.
+  base::TimePoint seen{}, gone{};
+  const auto was = [](base::TimePoint look) { return look != base::TimePoint{}; };
+  bool asked = false;
+  auto looked = base::Clock::now(), ask = looked;
   for (int status = 0;;) {
+    const auto now = base::Clock::now();
     if (const pid_t ended = ::waitpid(launcher, &status, WNOHANG); ended == launcher) {
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      const bool lost = asked || (had_workers && (is_of_launcher(code) || code == kNoConnection));
-      return lost ? static_cast<int>(base::ErrorKind::comm) : code;
+      const bool lost = asked || (was(seen) && (is_of_launcher(code) || code == kNoConnection));
+      const auto known = was(gone) ? gone : now;
+      return {.code = lost ? static_cast<int>(base::ErrorKind::comm) : code,
+              .detection_s = was(seen) ? std::optional(base::seconds(known - seen)) : std::nullopt,
+              .known_ago_s = base::seconds(now - known)};
     }
     std::this_thread::sleep_for(milliseconds(20));
-    const auto now = base::Clock::now();
     if (now - looked < kNextLook) continue;
     looked = now;
-    const bool has = has_workers(launcher);
-    had_workers = had_workers || has;
-    if (has || !had_workers) last_seen = now;
-    if (now - last_seen < kWithoutWorkers) continue;
+    if (has_workers(launcher)) {
+      seen = now;
+      gone = {};
+    } else if (was(seen) && !was(gone)) {
+      gone = now;
+      ask = now + kWithoutWorkers;
+    }
+    if (!was(gone) || now < ask) continue;
     if (!asked)
       std::fprintf(
           stderr,
@@ -133,13 +143,13 @@ int wait_for_end(pid_t launcher, const std::string& name) {
       ::kill(one, SIGTERM);  // ssh, to the host that does not answer
     ::kill(launcher, asked ? SIGKILL : SIGTERM);
     asked = true;
-    last_seen = now - kWithoutWorkers + kToEnd;  // it has so long to go by itself
+    ask = now + kToEnd;
   }
 }
 
 }  // namespace
 
-int run_line(const std::vector<std::string>& line) {
+Ended run_line(const std::vector<std::string>& line) {
   std::vector<char*> words;
   for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -161,10 +171,10 @@ int run_line(const std::vector<std::string>& line) {
   while (started > 0 && ::read(ends[0], &reason, sizeof reason) < 0 && errno == EINTR) {
   }
   ::close(ends[0]);
-  const int code = started > 0 ? wait_for_end(started, line.front()) : 0;
+  const auto ended = started > 0 ? wait_for_end(started, line.front()) : Ended{};
   child = 0;
   if (reason != 0) fail_to_start(line.front(), reason);
-  return code;
+  return ended;
 }
 
 }  // namespace paceline::cli

@@ -3,6 +3,7 @@
 /// A launcher (mpirun) as a child of this process: started, given our signals, and waited for.
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,21 @@ inline constexpr std::chrono::seconds kWithoutWorkers{15};
 /// How long it is left to go by itself once it has been asked to.
 inline constexpr std::chrono::seconds kToEnd{5};
 
+/// How a line ended.
+struct Ended {
+  int code = 0;
+  /// From the last look that saw a worker of it on this host to the first that saw none; none: no look saw
+  /// one.
+  std::optional<double> detection_s;
+  double known_ago_s = 0;  ///< since that look
+};
+
 /// Runs `line` until it ends, passing SIGTERM and SIGHUP on to it; Ctrl-C reaches it from the terminal.
-/// Returns its exit code, 128 + the signal that ended it; 5 (communication) where it was running and gave up
-/// with a code of its own, as mpirun does when it has lost a host. A launcher without processes on this host
-/// is waited for as long as it takes.
+/// Its code is its exit code, 128 + the signal that ended it; 5 (communication) where it was running and gave
+/// up with a code of its own, as mpirun does when it has lost a host. A launcher without processes on this
+/// host is waited for as long as it takes.
 ///
 /// Errors   Error(comm) that says what to install when the first word cannot be started
-[[nodiscard]] int run_line(const std::vector<std::string>& line);
+[[nodiscard]] Ended run_line(const std::vector<std::string>& line);
 
 }  // namespace paceline::cli

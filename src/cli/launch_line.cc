@@ -61,8 +61,7 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   if (!options.hosts.empty()) line.insert(line.end(), {"--host", options.hosts});
   if (options.oversubscribe) line.insert(line.end(), {"--oversubscribe", "--bind-to", "none"});
   if (options.as_root) line.push_back("--allow-run-as-root");
-  if (!options.lost_at.empty())
-    line.insert(line.end(), {"-x", fmt::format("{}={}", kLostAt, options.lost_at)});
+  if (!options.lost.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kLost, options.lost)});
   line.push_back(program);
   line.insert(line.end(), words.begin(), words.end());
   return line;
@@ -111,9 +110,18 @@ std::string batch_script(const BatchOptions& options, const std::string& program
       "out={}\n"
       "resume=()\n"
       "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then resume=(--resume \"$out\"); fi\n"
-      "exec srun --mpi=pmix {} {} --out \"$out\" \"${{resume[@]}}\"\n",
+      "srun --mpi=pmix {} {} --out \"$out\" \"${{resume[@]}}\"\n"
+      "code=$?\n",
       shell_line({out.string()}), shell_line({program}), shell_line(words));
-  return text;
+  if (options.requeue)
+    text += fmt::format(
+        "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal "
+        "that\n"
+        "# ended it. A signal that asks to stop (129, 130, 143) is none.\n"
+        "lost=$((code == 5 || (code > 128 && code != 129 && code != 130 && code != 143)))\n"
+        "if ((lost && ${{SLURM_RESTART_COUNT:-0}} < {})); then scontrol requeue \"$SLURM_JOB_ID\"; fi\n",
+        kMostRequeues);
+  return text + "exit $code\n";
 }
 
 }  // namespace paceline::cli

@@ -18,7 +18,7 @@ struct LaunchOptions {
   bool as_root = false;        ///< mpirun refuses to run as root without being told
   int restarts = 0;            ///< times that a lost run is started again from its last checkpoint
   bool print = false;          ///< the line alone; nothing is started
-  std::string lost_at;         ///< of a restart: when the run before was lost, for all processes to know
+  std::string lost;            ///< of a restart: how the run before was lost, see lost_text()
 };
 
 /// The words of the mpirun line that runs `program` with `words` ("train", "--model", ...).
@@ -38,6 +38,9 @@ struct LaunchOptions {
 [[nodiscard]] LaunchOptions on_hosts_left(LaunchOptions options,
                                           const std::function<bool(const std::string& host)>& answers);
 
+/// Times that a job asks to be requeued after a process of it was lost: one that dies each time is to end.
+inline constexpr int kMostRequeues = 5;
+
 struct BatchOptions {
   int nodes = 1;
   int workers_per_node = 1;  ///< processes of one worker each
@@ -46,7 +49,7 @@ struct BatchOptions {
   std::string time = "01:00:00";
   std::string partition;  ///< empty: Slurm's default
   std::string name = "paceline";
-  bool requeue = true;  ///< after a lost node the job begins again, from the last checkpoint
+  bool requeue = true;  ///< after a lost host or process the job begins again, from the last checkpoint
   std::filesystem::path script = "paceline.sbatch";
   bool submit = false;
 };

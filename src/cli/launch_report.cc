@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -43,6 +44,26 @@ std::string in_path(const std::string& name) {
       return file.string();
   return "";
 }
+
+/// What launchers tell a process: what was asked for, and what it got. The cores that it really may use are
+/// in the table.
+constexpr std::array kTold{"OMPI_COMM_WORLD_SIZE",
+                           "OMPI_COMM_WORLD_LOCAL_SIZE",
+                           "OMPI_MCA_hwloc_base_binding_policy",
+                           "SLURM_JOB_ID",
+                           "SLURM_JOB_NODELIST",
+                           "SLURM_NTASKS",
+                           "SLURM_STEP_NUM_TASKS",
+                           "SLURM_CPUS_PER_TASK",
+                           "SLURM_CPUS_ON_NODE",
+                           "SLURM_GPUS_ON_NODE",
+                           "PMIX_RANK",
+                           "RANK",
+                           "WORLD_SIZE",
+                           "LOCAL_RANK",
+                           "MASTER_ADDR",
+                           "MASTER_PORT",
+                           "CUDA_VISIBLE_DEVICES"};
 
 void show_what_could_start(std::ostream& out) {
   const auto odd = odd_about_one_alone([](const char* name) -> const char* { return std::getenv(name); });
@@ -124,19 +145,33 @@ std::vector<std::string> odd_about(const std::vector<Member>& members) {
   return odd;
 }
 
+void show_members(const std::vector<Member>& members, std::ostream& out) {
+  std::size_t host = 4, cores = 5;  // widths
+  const auto cores_of = [](const Member& member) {
+    return fmt::format("{} ({} of {})", ranges(member.cores), member.cores.size(), member.cores_of_host);
+  };
+  for (const auto& member : members) {
+    host = std::max(host, member.host.size());
+    cores = std::max(cores, cores_of(member).size());
+  }
+  const auto line = [&](auto rank, const std::string& name, auto local, const std::string& used,
+                        const std::string& gpus) {
+    out << fmt::format("  {:<5} {:<{}}  {:<10}  {:<{}}  {}\n", rank, name, host, local, used, cores, gpus);
+  };
+  line("rank", "host", "local rank", "cores", "GPU");
+  for (const auto& member : members)
+    line(member.process, member.host, member.local, cores_of(member), member.gpus);
+}
+
 void show_launch(const Session* session, std::ostream& out) {
   out << "\nprocesses\n";
   if (session == nullptr) return show_what_could_start(out);
   const auto& place = session->place();
   row(out, "launcher",
       fmt::format("{}: {} processes, joined by {}", place.launcher, place.processes, place.library));
-  for (const auto& member : session->members())
-    row(out, fmt::format("rank {}", member.process),
-        fmt::format("{}, cores {} ({} of {})", member.host, ranges(member.cores), member.cores.size(),
-                    member.cores_of_host));
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_JOB_ID",
-                           "SLURM_STEP_NUM_TASKS", "SLURM_CPUS_PER_TASK", "PMIX_RANK", "RANK", "WORLD_SIZE"})
-    if (const char* value = std::getenv(name)) row(out, name, value);
+  show_members(session->members(), out);
+  for (const char* name : kTold)
+    if (const char* value = std::getenv(name)) out << fmt::format("  {:<30} {}\n", name, value);
   const auto odd = odd_about(session->members());
   for (const auto& sentence : odd) row(out, "odd", sentence);
   if (odd.empty()) row(out, "", "every process has cores of its own, and as many as it can get");

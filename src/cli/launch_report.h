@@ -18,6 +18,9 @@ namespace paceline::cli {
 /// What is odd about a process that no launcher started, "" for nothing. Pure function.
 [[nodiscard]] std::string odd_about_one_alone(const comm::Environment& environment);
 
+/// The processes of a launch, a line each: rank, host, local rank, cores, GPUs.
+void show_members(const std::vector<Member>& members, std::ostream& out);
+
 /// The table of processes, the launcher's variables and what is odd; without a session what is there to start
 /// several.
 void show_launch(const Session* session, std::ostream& out);

@@ -1,11 +1,12 @@
 #include "cli/restart.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 
-#include <cstdlib>
+#include <cstdio>
+#include <cstring>
 
 #include "base/error.h"
-#include "cli/child.h"
 #include "train/checkpoint.h"
 #include "train/earlier_epochs.h"
 
@@ -28,21 +29,35 @@ std::vector<std::string> restart_words(const std::filesystem::path& out) {
   return {};
 }
 
-std::optional<double> read_lost_at() {
-  const char* text = std::getenv(kLostAt);
-  if (text == nullptr) return std::nullopt;
-  char* end = nullptr;
-  const double value = std::strtod(text, &end);
-  return *text != '\0' && *end == '\0' ? std::optional(value) : std::nullopt;
+std::string lost_text(double ended_at_s, const Ended& ended) {
+  return fmt::format("at={:.3f},code={},after={:.3f}", ended_at_s - ended.known_ago_s, ended.code,
+                     ended.detection_s.value_or(-1));
+}
+
+std::optional<train::LostBefore> read_lost(const char* text) {
+  double at_s = 0, after_s = 0;
+  int code = 0;
+  if (text == nullptr || std::sscanf(text, "at=%lf,code=%d,after=%lf", &at_s, &code, &after_s) != 3)
+    return std::nullopt;
+  return train::LostBefore{
+      .how = sentence_of_end(code) + ", and nobody was left to say more",
+      .loss = {.known_at_s = at_s, .detection_s = after_s < 0 ? std::nullopt : std::optional(after_s)}};
+}
+
+std::string sentence_of_end(int code) {
+  if (code <= 128) return fmt::format("mpirun ended with {}", code);
+  return fmt::format("mpirun ended with {} (signal {}, {})", code, code - 128, ::strsignal(code - 128));
 }
 
 int run_with_restarts(const std::vector<std::string>& line, int restarts,
-                      const std::function<std::vector<std::string>(int attempt)>& again) {
-  int code = run_line(line);
-  for (int attempt = 1; attempt <= restarts && is_worth_a_restart(code); ++attempt) {
-    code = run_line(again(attempt));
+                      const std::function<std::vector<std::string>(int attempt, const Ended&)>& again) {
+  auto ended = run_line(line);
+  for (int attempt = 1; is_worth_a_restart(ended.code); ++attempt) {
+    if (ended.code > 128) std::fprintf(stderr, "paceline: %s\n", sentence_of_end(ended.code).c_str());
+    if (attempt > restarts) break;
+    ended = run_line(again(attempt, ended));
   }
-  return code;
+  return ended.code;
 }
 
 }  // namespace paceline::cli

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/child.h"
+#include "train/options.h"
+
 namespace paceline::cli {
 
 /// Whether a run that ended so may end better a second time: a lost process (5, or the signal that ended it).
@@ -24,14 +27,19 @@ namespace paceline::cli {
 /// lost.json.
 [[nodiscard]] std::vector<std::string> restart_words(const std::filesystem::path& out);
 
-/// The variable with which launch tells a restarted run when the one before was lost (UTC, seconds since
-/// 1970), and its value.
-inline constexpr const char* kLostAt = "PACELINE_LOST_AT";
-[[nodiscard]] std::optional<double> read_lost_at();
+/// The variable with which launch tells a restarted run how the one before was lost, as far as it has seen
+/// it; nothing where it is not set.
+inline constexpr const char* kLost = "PACELINE_LOST";
+[[nodiscard]] std::string lost_text(double ended_at_s, const Ended& ended);  ///< UTC, since 1970
+[[nodiscard]] std::optional<train::LostBefore> read_lost(const char* text);
 
-/// Runs `line` and, while it is lost, at most `restarts` times more the line that `again(attempt)` gives.
-/// Returns the last exit code.
-[[nodiscard]] int run_with_restarts(const std::vector<std::string>& line, int restarts,
-                                    const std::function<std::vector<std::string>(int attempt)>& again);
+/// "mpirun ended with 137 (signal 9, Killed)"
+[[nodiscard]] std::string sentence_of_end(int code);
+
+/// Runs `line` and, while it is lost, at most `restarts` times more the line that `again` gives. Says of each
+/// that a signal ended which one. Returns the last exit code.
+[[nodiscard]] int run_with_restarts(
+    const std::vector<std::string>& line, int restarts,
+    const std::function<std::vector<std::string>(int attempt, const Ended&)>& again);
 
 }  // namespace paceline::cli

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <mutex>
 #include <set>
 #include <span>
 #include <thread>
@@ -24,6 +27,9 @@ namespace {
 
 constexpr std::size_t kMaxCores = 8192;
 
+/// From a run's failure to its process's end: what a record on a slow disk may take.
+constexpr std::chrono::seconds kToEnd{20};
+
 /// What each process tells the others about itself at the start.
 struct Card {
   std::array<char, 64> host{};
@@ -32,11 +38,28 @@ struct Card {
   std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< one bit each: may run there
   std::int32_t cores_of_host = 0;                   ///< inside a Slurm job: its own
   std::int32_t usable = 0;
+  std::array<char, 64> gpus{};
 };
 
 template <std::size_t size>
 void put(std::array<char, size>& place, const std::string& text) {
   std::strncpy(place.data(), text.c_str(), size - 1);
+}
+
+/// By the driver's device files and the variable that hides some of them.
+std::string my_gpus() {
+  int there = 0;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", none)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with("nvidia") && name.find_first_not_of("0123456789", 6) == std::string::npos &&
+        name.size() > 6)
+      ++there;
+  }
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (there == 0) return "none";
+  if (visible == nullptr) return fmt::format("all {}", there);
+  return fmt::format("{} of {}", *visible == '\0' ? "none" : visible, there);
 }
 
 Card my_card(const std::string& command) {
@@ -49,6 +72,7 @@ Card my_card(const std::string& command) {
     if (const int cores = std::atoi(of_job); cores > 0)
       card.cores_of_host = std::min(card.cores_of_host, cores);
   card.usable = base::usable_cores();
+  put(card.gpus, my_gpus());
   for (const int core : base::current_affinity())
     if (core >= 0 && core < static_cast<int>(kMaxCores))
       card.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
@@ -60,6 +84,7 @@ Member member_of(const Card& card, int process) {
                 .host = card.host.data(),
                 .cores = {},
                 .cores_of_host = card.cores_of_host,
+                .gpus = card.gpus.data(),
                 .usable = card.usable};
   for (int core = 0; core < static_cast<int>(kMaxCores); ++core)
     if (card.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) member.cores.push_back(core);
@@ -84,6 +109,26 @@ Session::Session(const comm::Launch& launch) : wire_(comm::open_wire(launch)) {
   processes_ = std::make_unique<comm::Processes>(
       *wire_, comm::ProcessesOptions{.shared_memory = false},  // see meet()
       [](const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); });
+  overdue_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
+}
+
+void Session::end_if_overdue(const std::stop_token& stop) const {
+  constexpr auto kLook = std::chrono::milliseconds(500);
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mutex);
+  while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
+    const auto failure = processes_->failure();
+    if (!failure || base::Clock::now() - failure->known_at < kToEnd) continue;
+    std::fprintf(
+        stderr,
+        "paceline: process %d on host %s does not come to its end %d s after the run has failed, most "
+        "likely in a read or write that hangs; it is ended\n",
+        processes_->process(), host, static_cast<int>(kToEnd.count()));
+    std::_Exit(static_cast<int>(failure->kind));
+  }
 }
 
 void Session::require_one_version(const std::string& version) {
@@ -119,7 +164,10 @@ void Session::meet(const std::string& version, const std::string& command, bool 
                  "process {} on {} was started with another command than process 0 on {}: '{}' against '{}'; "
                  "give all the same",
                  process, other.host.data(), first.host.data(), other.command.data(), first.command.data());
-    members_.push_back(member_of(other, process));
+    Member member = member_of(other, process);
+    member.local = static_cast<int>(std::count_if(
+        members_.begin(), members_.end(), [&](const Member& one) { return one.host == member.host; }));
+    members_.push_back(std::move(member));
   }
   place_ = place_among(place_.processes);
 }
@@ -153,6 +201,8 @@ bool Session::fail(base::ErrorKind kind, const std::string& text) {
       kind);  // the first failure counts: a worker may have told it already
   const bool own = processes_->failure_is_own();
   const bool heard = processes_->farewell();
+  const auto failure = processes_->failure();
+  if (failure && failure->of_first) return own && place_.process == comm::speaker_of(*failure);
   return own && (is_first() || !heard);
 }
 

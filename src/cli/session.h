@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/launch.h"
@@ -21,6 +22,8 @@ struct Member {
   std::string host;
   std::vector<int> cores;  ///< that it may use
   int cores_of_host = 0;   ///< that there are; inside a Slurm job: that the job has there
+  int local = 0;           ///< its number among the processes of its host
+  std::string gpus = {};   ///< that it sees: "none", "all 4", "0,1 of 4"
   int usable = 0;          ///< of its cores, those that it can keep busy: fewer under a cgroup's quota
 };
 
@@ -58,11 +61,15 @@ class Session {
 
  private:
   void require_one_version(const std::string& version);
+  /// A thread that hangs in a read of a dead disk cannot be joined: a run that has failed and does not come
+  /// to its end is ended from here.
+  void end_if_overdue(const std::stop_token& stop) const;
 
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::Processes> processes_;
   train::Place place_;
   std::vector<Member> members_;  ///< in the order of processes
+  std::jthread overdue_;         ///< last: it looks at processes_
 };
 
 }  // namespace paceline::cli

@@ -178,7 +178,7 @@ std::string Processes::ranks_of(int process) const {
 
 void Processes::take_failure(const Failure& failure) {
   failed_ = true;
-  if (process() == 0 && say_) say_(failure.text);
+  if (say_ && process() == speaker_of(failure)) say_(failure.text);
   const std::lock_guard lock(mutex_);
   if (on_failure_) on_failure_(failure.text);
 }
@@ -219,18 +219,44 @@ void Processes::lose(const std::vector<int>& missing, const Name& what) {
     failed_ = true;
     watch_->fail({.kind = base::ErrorKind::comm,
                   .text = late(missing, what()),
-                  .detection_s = std::chrono::duration<double>(deadline_.load()).count()});
+                  .detection_s = std::chrono::duration<double>(deadline_.load()).count(),
+                  .of_first = std::find(missing.begin(), missing.end(), 0) != missing.end()});
   }
   check();
 }
+
+/// While one lives a collective is under way; that it waits is told to the watch where anybody looks for
+/// longer.
+class Processes::Wait {
+ public:
+  Wait(Watch& watch, Channel channel) : watch_(watch), which_(static_cast<int>(channel)) {}
+  ~Wait() {
+    if (told_) watch_.waits(which_, false);
+  }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+  void goes_on() {
+    if (!told_) watch_.waits(which_, true);
+    told_ = true;
+  }
+
+ private:
+  Watch& watch_;
+  const int which_;
+  bool told_ = false;
+};
 
 void Processes::round(Channel channel, const Name& what, std::span<const Send> sends,
                       std::span<const Receive> receives) {
   check();
   const auto until = base::Clock::now() + deadline_.load();
   std::vector<int> missing;
+  Wait wait(*watch_, channel);
   try {
-    missing = wire_.swap(channel, sends, receives, [&] { return !failed_ && base::Clock::now() < until; });
+    missing = wire_.swap(channel, sends, receives, [&] {
+      wait.goes_on();
+      return !failed_ && base::Clock::now() < until;
+    });
   } catch (const base::Error&) {
     for (auto waited = milliseconds(0); waited < kForTheName && !failed_; waited += milliseconds(10))
       std::this_thread::sleep_for(milliseconds(10));
@@ -244,8 +270,10 @@ void Processes::round(Channel channel, const Name& what, std::span<const Send> s
 template <typename Collective>
 void Processes::stage(Staged& staged, const Name& what, const Collective& collective) {
   check();
+  Wait wait(*watch_, &staged == &*reductions_ ? Channel::reductions : Channel::exchanges);
   base::TimePoint until{};  // from the first time that it is asked for: most collectives are over before
   const Staged::KeepWaiting keep_waiting = [&] {
+    wait.goes_on();
     if (until == base::TimePoint{}) until = base::Clock::now() + deadline_.load();
     return !failed_ && base::Clock::now() < until;
   };

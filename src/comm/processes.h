@@ -29,11 +29,14 @@ struct ProcessesOptions {
   WatchOptions watch;
 };
 
+/// Which process says it: the first, and where that is the lost one the second.
+[[nodiscard]] inline int speaker_of(const Failure& failure) { return failure.of_first ? 1 : 0; }
+
 /// Threads  as Across; made and destroyed by one thread
 class Processes final : public Across {
  public:
-  /// Connects the watch. `say(text)` is called, at process 0 and from another thread, with what is worth
-  /// saying.
+  /// Connects the watch. `say(text)` is called, at the process that speaks for all and from another thread,
+  /// with what is worth saying.
   ///
   /// Lifetime `wire` outlives it
   /// Errors   Error(comm) when the others cannot be reached; the wire has then been given up
@@ -84,6 +87,7 @@ class Processes final : public Across {
  private:
   /// What a collective is called in sentences; asked for only when one is said.
   using Name = std::function<std::string()>;
+  class Wait;
 
   void connect(const WatchOptions& options);
   void make_streams();

@@ -15,11 +15,10 @@
 
 // The lines, each ended by '\n':
 //   hello TOKEN PROCESS HOST   the first one of a process
-//   at STEP PHASE              a heartbeat; STEP counts from 1, 0 before the first step
-//   beat                       process 0's own heartbeat
-//   failed KIND MS TEXT        from a process to 0, and from 0 to all; MS: how long it took to know a loss,
-//   or - heard                      process 0 has noted the sender's failure bye                        the
-//   end of the connection is no loss
+//   at STEP MS PHASE           a heartbeat; STEP counts from 1, 0 before the first step; MS: waited for
+//   others failed KIND MS TEXT        from a process to 0, and from 0 to all; MS: how long a loss took to be
+//   known, or - heard                      process 0 has noted the sender's failure bye the end of the
+//   connection is no loss
 
 namespace paceline::comm {
 namespace {
@@ -35,11 +34,19 @@ std::string line_of(const Failure& failure) {
 /// How long process 0 reads on after its farewell.
 constexpr milliseconds kForTheEnds{500};
 
+/// Between two looks at who is silent, in which a second may pass unnoticed less than a beat.
+constexpr milliseconds kLook{250};
+
+std::string place_of(std::string_view step, std::string_view phase) {
+  return step == "0" ? std::string(phase) : fmt::format("{} of step {}", phase, step);
+}
+
 }  // namespace
 
 Watch::Watch(int processes, WatchOptions options)
     : process_(0), options_(options), deadline_(options.deadline) {
   address_ = listen_anywhere(listener_);
+  self_.host = host_name();
   for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
 }
 
@@ -129,30 +136,53 @@ void Watch::at(std::int64_t step, const char* phase) {
   phase_.store(phase, std::memory_order_relaxed);
 }
 
+void Watch::waits(int which, bool begins) {
+  waiting_since_[which].store(begins ? Clock::now() : base::TimePoint{}, std::memory_order_relaxed);
+}
+
+milliseconds Watch::waited() const {
+  milliseconds longest{0};
+  for (const auto& one : waiting_since_)
+    if (const auto since = one.load(std::memory_order_relaxed); since != base::TimePoint{})
+      longest = std::max(longest, std::chrono::duration_cast<milliseconds>(Clock::now() - since));
+  return longest;
+}
+
 std::string Watch::heartbeat() const {
-  if (process_ == 0) return "beat";
   const char* phase = phase_.load(std::memory_order_relaxed);
-  if (phase == nullptr) return "at 0 the start";
-  return fmt::format("at {} {}", step_.load(std::memory_order_relaxed), phase);
+  if (phase == nullptr) return fmt::format("at 0 {} the start", waited().count());
+  return fmt::format("at {} {} {}", step_.load(std::memory_order_relaxed), waited().count(), phase);
+}
+
+void Watch::move(Peer& peer, std::string place, bool began) {
+  if (place == peer.place) return;
+  peer.place = std::move(place);
+  peer.began = began;
+  peer.moved = Clock::now();
 }
 
 void Watch::serve() {
-  auto next_beat = Clock::now();
+  auto next_beat = Clock::now(), next_look = next_beat;
   while (true) {
     std::vector<pollfd> waiting{{wake_[0], POLLIN, 0}};
     {
       const std::lock_guard lock(mutex_);
       for (const auto& peer : peers_) waiting.push_back({peer.socket, POLLIN, 0});  // poll() ignores -1
     }
-    const auto left = std::chrono::duration_cast<milliseconds>(next_beat - Clock::now());
+    const auto next = std::min(next_beat, next_look);
+    const auto left = std::chrono::duration_cast<milliseconds>(next - Clock::now());
     ::poll(waiting.data(), waiting.size(), std::max(0, static_cast<int>(left.count()) + 1));
     if (waiting[0].revents != 0) return;
     for (std::size_t i = 0; i < peers_.size(); ++i)
       if (waiting[i + 1].revents != 0) read_from(peers_[i]);
-    if (Clock::now() < next_beat) continue;
-    next_beat = Clock::now() + options_.beat;
-    send_all(heartbeat());
+    if (Clock::now() >= next_beat) {
+      next_beat = Clock::now() + options_.beat;
+      send_all(heartbeat());
+    }
+    if (Clock::now() < next_look) continue;
+    next_look = Clock::now() + std::min(kLook, options_.beat);
     for (auto& peer : peers_) look_for_silence(peer);
+    if (process_ == 0) look_for_who_holds_up();
   }
 }
 
@@ -191,7 +221,8 @@ void Watch::take(Peer& peer, std::string_view line) {
     if (what == "heard" || (what == "failed" && process_ != 0)) heard_ = true;
     if (what == "at") {
       const auto step = word_of(line);
-      peer.place = step == "0" ? std::string(line) : fmt::format("{} of step {}", line, step);
+      peer.waited = milliseconds(number_of(word_of(line)).value_or(0));
+      move(peer, place_of(step, line), step != "0");
     }
   }
   if (what != "failed") return;
@@ -230,10 +261,42 @@ void Watch::look_for_silence(Peer& peer) {
   lose(peer, fmt::format("nothing has been heard of it for {:.0f} s", deadline_s), deadline_s);
 }
 
+void Watch::look_for_who_holds_up() {
+  std::vector<std::string> texts;
+  {
+    const std::lock_guard lock(mutex_);
+    self_.waited = waited();
+    const auto step = step_.load(std::memory_order_relaxed);
+    if (const char* phase = phase_.load(std::memory_order_relaxed); phase != nullptr)
+      move(self_, place_of(std::to_string(step), phase), step > 0);
+    std::vector<Peer*> all{&self_};
+    for (auto& peer : peers_) all.push_back(&peer);
+    milliseconds longest{0};
+    for (const Peer* one : all) longest = std::max(longest, one->waited);
+    if (failure_ || longest < options_.held_up) return;
+    const auto now = Clock::now();
+    for (Peer* one : all) {
+      // One that is silent is another matter, and before its first step everybody prepares for as long as it
+      // takes.
+      if (one->waited.count() > 0 || one->left || one->warned || !one->began) continue;
+      if (now - one->moved < options_.held_up ||
+          (one->said != base::TimePoint{} && now - one->said < options_.said_again))
+        continue;
+      one->said = now;
+      texts.push_back(fmt::format("the others have waited {:.0f} s for {}; it is given up after {:.0f} s",
+                                  base::seconds(longest), sentence_of(*one),
+                                  std::chrono::duration<double>(deadline_.load()).count()));
+    }
+  }
+  if (callbacks_.warn)
+    for (const auto& text : texts) callbacks_.warn(text);
+}
+
 void Watch::lose(Peer& peer, const std::string& how, double silence_s) {
   report({.kind = base::ErrorKind::comm,
           .text = fmt::format("{} is lost: {}", describe(peer.process), how),
-          .detection_s = silence_s});
+          .detection_s = silence_s,
+          .of_first = peer.process == 0});
 }
 
 void Watch::report(const Failure& failure) {
@@ -285,13 +348,16 @@ std::string Watch::describe(int process) const {
 }
 
 std::string Watch::describe_locked(int process) const {
-  const auto who = callbacks_.ranks_of ? callbacks_.ranks_of(process) : fmt::format("process {}", process);
-  for (const auto& peer : peers_) {
-    if (peer.process != process) continue;
-    return fmt::format("{} on host {} (last in {})", who, peer.host,
-                       peer.place.empty() ? "the start" : peer.place);
-  }
-  return who;
+  for (const auto& peer : peers_)
+    if (peer.process == process) return sentence_of(peer);
+  return callbacks_.ranks_of ? callbacks_.ranks_of(process) : fmt::format("process {}", process);
+}
+
+std::string Watch::sentence_of(const Peer& peer) const {
+  const auto who =
+      callbacks_.ranks_of ? callbacks_.ranks_of(peer.process) : fmt::format("process {}", peer.process);
+  return fmt::format("{} on host {} (last in {})", who, peer.host,
+                     peer.place.empty() ? "the start" : peer.place);
 }
 
 void Watch::send(Peer& peer, const std::string& line) {

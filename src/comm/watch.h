@@ -4,9 +4,10 @@
 /// collectives, which say nothing about a process that sends none.
 ///
 /// A TCP connection a process, held by a thread that sends a heartbeat each second: the step and the phase in
-/// which the process's first rank is. A process that dies is noticed at once (its connection ends without a
-/// farewell), one that was stopped when its heartbeats fail to come. Process 0 finds out, tells all others,
-/// and says it.
+/// which the process's first rank is, and for how long it has waited in a collective. A process that dies is
+/// noticed at once (its connection ends without a farewell), one that was stopped when its heartbeats fail to
+/// come, one that hangs when others wait and it does not, and stays where it is. Process 0 finds out, tells
+/// all others, and says it.
 ///
 /// Threads  any
 /// Lifetime made by all processes together; destroying it says farewell
@@ -31,7 +32,9 @@ namespace paceline::comm {
 
 struct WatchOptions {
   std::chrono::milliseconds beat{1000};
-  std::chrono::milliseconds silent{5000};     ///< without a heartbeat: said
+  std::chrono::milliseconds silent{4000};   ///< without a heartbeat: said; with `beat`, within 5 s
+  std::chrono::milliseconds held_up{3000};  ///< others wait so long for one that stays where it is: said
+  std::chrono::milliseconds said_again{60000};
   std::chrono::milliseconds deadline{60000};  ///< without a heartbeat: lost
   std::chrono::milliseconds connecting{20000};
 };
@@ -41,6 +44,7 @@ struct Failure {
   base::ErrorKind kind = base::ErrorKind::comm;
   std::string text;
   std::optional<double> detection_s = {};  ///< of a loss: from the last that was heard to its being known
+  bool of_first = false;  ///< of a loss: process 0 itself is lost, which else speaks and writes for all
   base::TimePoint known_at = base::Clock::now();
 };
 
@@ -69,6 +73,8 @@ class Watch {
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   /// What the next heartbeats carry.
   void at(std::int64_t step, const char* phase);
+  /// That this process waits for others, from now on or no more: in either of two collectives at once.
+  void waits(int which, bool begins);
   /// This process has failed: tells the others.
   void fail(const Failure& failure);
   /// The first failure that this process knows of, its own or another's; and which of the two.
@@ -89,8 +95,12 @@ class Watch {
     std::string incoming;  ///< the begin of a line
     std::string place;     ///< "backward of step 97"; empty before the first heartbeat
     base::TimePoint heard{};
-    bool left = false;    ///< said farewell
-    bool warned = false;  ///< that nothing is heard of it
+    bool left = false;        ///< said farewell
+    bool warned = false;      ///< that nothing is heard of it
+    bool began = false;       ///< its first step
+    base::TimePoint moved{};  ///< when its place was another one last
+    std::chrono::milliseconds waited{0};
+    base::TimePoint said{};  ///< that it holds up the others
   };
 
   void accept_all();
@@ -101,11 +111,15 @@ class Watch {
   void read_from(Peer& peer);
   void take(Peer& peer, std::string_view line);
   void look_for_silence(Peer& peer);
+  void look_for_who_holds_up();
+  static void move(Peer& peer, std::string place, bool began);
+  [[nodiscard]] std::chrono::milliseconds waited() const;
   void lose(Peer& peer, const std::string& how, double silence_s);
   void report(const Failure& failure);
   void send(Peer& peer, const std::string& line);
   void send_all(const std::string& line);
   [[nodiscard]] std::string describe_locked(int process) const;
+  [[nodiscard]] std::string sentence_of(const Peer& peer) const;  ///< mutex_ held
   [[nodiscard]] std::string heartbeat() const;
 
   const int process_;
@@ -117,9 +131,11 @@ class Watch {
   int wake_[2] = {-1, -1};  ///< a byte in it ends the thread
   std::atomic<std::int64_t> step_{-1};
   std::atomic<const char*> phase_{nullptr};
+  std::atomic<base::TimePoint> waiting_since_[2] = {};  ///< {}: it does not wait
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<Peer> peers_;   ///< process 0: all others; others: process 0
+  Peer self_;                 ///< process 0 may be the one that holds up
   std::optional<Failure> failure_;
   bool own_ = false;    ///< failure_ was found here, not told
   bool heard_ = false;  ///< process 0 knows of it, or of another one

@@ -33,6 +33,10 @@ RestartRecord loss_of(const measure::Record& record, std::int64_t from) {
   return lost;
 }
 
+std::optional<measure::Record> read_if_there(const std::filesystem::path& path) {
+  return std::filesystem::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
+}
+
 std::string sentence(const RestartRecord& lost) {
   auto text = "the run before was lost: " + lost.reason;
   if (lost.lost_updates.value_or(0) > 0)
@@ -43,31 +47,48 @@ std::string sentence(const RestartRecord& lost) {
 
 }  // namespace
 
+void leave_last_words(const std::filesystem::path& out, const measure::Record& record) {
+  if (!out.empty() && std::filesystem::is_directory(out)) measure::write_record(out / kLastWords, record);
+}
+
+void forget_last_words(const std::filesystem::path& out) {
+  std::error_code not_there;
+  if (!out.empty()) std::filesystem::remove(out / kLastWords, not_there);
+}
+
 Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume) {
-  const bool anew = !resume && options.lost_at_s && !options.out.empty();
+  const bool anew = !resume && options.lost && !options.out.empty();
   if (!resume && !anew) return {};
+  const auto folder = resume ? resume->path.parent_path() : options.out;
+  const auto record = read_if_there(folder / (resume ? "record.json" : kLostRecord));
   Earlier earlier;
-  earlier.lost_at_s = options.lost_at_s;
-  const auto path = resume ? resume->path.parent_path() / "record.json" : options.out / kLostRecord;
-  if (!std::filesystem::exists(path)) {
-    if (options.lost_at_s)
-      earlier.restarts.push_back({.reason = "it ended without a word and without a record"});
-    return earlier;
-  }
-  const auto record = measure::read_record(path);
-  earlier.restarts = record.restarts.value_or(std::vector<RestartRecord>());
-  if (resume) earlier.epochs = record.epochs;
+  if (record) earlier.restarts = record->restarts.value_or(std::vector<RestartRecord>());
+  if (record && resume) earlier.epochs = record->epochs;
   std::int64_t before = 0;
   for (auto& epoch : earlier.epochs) {
     if (!epoch.steps) epoch.steps = epoch.updates - before;
     before = epoch.updates;
   }
-  const bool without_a_word = record.status == "interrupted" && record.reason == kNoLastWord;
-  if (record.status != "failed" && !without_a_word) return earlier;
-  const auto lost = loss_of(record, resume ? resume->counters.update : 0);
+  const bool told = record && record->status == "failed";
+  const bool ended = record && !told && !(record->status == "interrupted" && record->reason == kNoLastWord);
+  if (ended) return earlier;
+  const auto last_words = told ? record : read_if_there(folder / kLastWords);
+  RestartRecord lost;
+  if (last_words)
+    lost = loss_of(*last_words, resume ? resume->counters.update : 0);
+  else if (options.lost)
+    lost = {.reason = options.lost->how, .detection_s = options.lost->loss.detection_s};
+  else if (record)
+    lost = {.reason = record->reason};
+  else
+    return earlier;
+  if (record && !last_words) lost.workers = record->workers;
   earlier.note = sentence(lost);
-  if (record.loss) earlier.lost_at_s = record.loss->known_at_s;
-  if (record.loss || without_a_word || options.lost_at_s) earlier.restarts.push_back(lost);
+  if (last_words && last_words->loss)
+    earlier.lost_at_s = last_words->loss->known_at_s;
+  else if (options.lost)
+    earlier.lost_at_s = options.lost->loss.known_at_s;
+  if (earlier.lost_at_s || !told) earlier.restarts.push_back(lost);
   return earlier;
 }
 

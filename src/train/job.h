@@ -31,7 +31,7 @@ struct Job {
   std::optional<ResumePoint> resume;        ///< what rank 0 reads where options.resume is given
   std::vector<std::vector<int>> cores;      ///< [worker of this process]: to bind to; empty: nobody is bound
   base::TimePoint started;                  ///< of the command
-  std::atomic<std::int64_t>& updates_done;  ///< written by rank 0
+  std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process
   std::atomic<double>& first_step_s;        ///< by rank 0: Record::first_step_s; 0: not yet
   data::Crew& crew;                         ///< the threads that prepare batches, of all workers here
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them

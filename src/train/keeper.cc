@@ -1,5 +1,6 @@
 #include "train/keeper.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <span>
@@ -9,6 +10,9 @@ namespace paceline::train {
 namespace {
 
 constexpr std::size_t kKeptCheckpoints = 2;
+
+/// Nobody is to be said to hold up the others (comm/watch.h) because its disk is slow.
+constexpr std::chrono::milliseconds kMeeting{1500};
 
 }  // namespace
 
@@ -30,7 +34,8 @@ void Keeper::keep(const std::vector<measure::EpochRecord>& epochs, const Counter
     });
   // A slow disk is no lost rank: while it writes they meet again and again, well before a collective's
   // deadline.
-  const auto between_meetings = std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4);
+  const auto between_meetings =
+      std::min(std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4), kMeeting);
   double busy = 1;
   while (busy > 0) {
     busy = is_root && kept.wait_for(between_meetings) != std::future_status::ready ? 1 : 0;

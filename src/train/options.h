@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "data/dataset.h"
 #include "engine/engine.h"
+#include "measure/record.h"
 
 namespace paceline::train {
 
@@ -33,6 +34,12 @@ struct LookaheadOptions {
   std::int64_t steps = 0;  ///< updates between two looks; 0: none
   double keep = 0.5;       ///< part of the slow weights that stays
   double power = 0;        ///< > 0: that part grows with this power of the training's progress
+};
+
+/// What a restarted run is told of the one before by who started both.
+struct LostBefore {
+  std::string how;  ///< a sentence
+  measure::LossRecord loss;
 };
 
 struct Options {
@@ -104,7 +111,7 @@ struct Options {
   std::string command;           ///< as typed, for the record
   base::TimePoint
       started{};  ///< when the command, or the cell of a study, began; default: when run() was called
-  std::optional<double> lost_at_s;  ///< a restart: when the run before was lost (UTC, seconds since 1970)
+  std::optional<LostBefore> lost;  ///< this run is started again after one that was lost
 };
 
 /// The options as the record keeps them: command-line names and texts, only what can change a figure.

@@ -160,6 +160,10 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     };
   }
 
+  // On disk before this run can be lost too: what is known of those before it.
+  if (job.keep && (resume || record.restarts)) job.keep({});
+  forget_last_words(options.out);
+
   const bool peak_is_ours = measure::reset_peak_memory();
   if (!peak_is_ours)
     record.notes.push_back(
@@ -178,11 +182,13 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     record.status = "failed";
     record.reason = error.what();
     if (updates_done > 0) record.updates_done = updates_done;
-    if (backend.loss) record.loss = backend.loss();
+    const auto loss = backend.loss ? backend.loss() : std::nullopt;
+    if (loss) record.loss = loss->record;
     note_first_step(record, options, earlier, first_step_s);
     record.epochs = so_far;
     try {
       keep_record(options, record);
+      if (loss && loss->of_first && !place.is_first()) leave_last_words(asked.out, record);
     } catch (const base::Error&) {
       // A full disk, most likely the one that ended the run: its first error is the one to tell.
     }

@@ -34,6 +34,12 @@ struct Place {
   [[nodiscard]] bool is_first() const { return process == 0; }
 };
 
+/// That a rank of another process was lost.
+struct Loss {
+  measure::LossRecord record;
+  bool of_first = false;  ///< process 0, which else writes for all, is the lost one
+};
+
 /// The concrete backends, handed in by cli: train itself names none.
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
@@ -42,8 +48,7 @@ struct Backend {
   /// The communicators of this process's `ranks` workers.
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;
-  /// Whether a rank of another process was lost, and when that was known.
-  std::function<std::optional<measure::LossRecord>()> loss;
+  std::function<std::optional<Loss>()> loss;
   Place place = {};
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record

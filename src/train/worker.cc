@@ -265,7 +265,7 @@ class Worker {
     epoch_sums_ += outcome.local;
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
-    if (is_root()) job_.updates_done.store(update + 1, std::memory_order_relaxed);
+    if (local_rank() == 0) job_.updates_done.store(update + 1, std::memory_order_relaxed);
     last_lr_ = lr;
     log_step(update, lr, outcome.local);
     const double seconds = base::seconds_since(begin);

@@ -41,8 +41,8 @@ TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
   EXPECT_EQ(on_hosts_left({.processes = 4}, answers).processes, 4);  // here: nobody to ask
   EXPECT_THROW((void)on_hosts_left({.hosts = "b:4"}, answers), base::Error);
   EXPECT_THAT(shell_line(reach_line({.hosts = "a:2,b"}, "b")), HasSubstr("--host b"));
-  const auto again = shell_line(mpirun_line({.processes = 2, .lost_at = "12.5"}, "p", kTrainWords));
-  EXPECT_THAT(again, HasSubstr(" -x PACELINE_LOST_AT=12.5 p train"));
+  const auto again = shell_line(mpirun_line({.processes = 2, .lost = "at=12.5"}, "p", kTrainWords));
+  EXPECT_THAT(again, HasSubstr(" -x PACELINE_LOST=at=12.5 p train"));
 }
 
 TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
@@ -54,9 +54,11 @@ TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
                     HasSubstr("#SBATCH --ntasks-per-node=4\n"), HasSubstr("#SBATCH --cpus-per-task=8\n"),
                     HasSubstr("#SBATCH --time=02:00:00\n"), HasSubstr("#SBATCH --requeue\n"),
                     Not(HasSubstr("gpus")), HasSubstr("out='out dir'\n"), HasSubstr("--resume \"$out\""),
-                    HasSubstr("srun --mpi=pmix /opt/paceline train --model mnist-cnn --out \"$out\"")));
-  EXPECT_THAT(batch_script({.gpus_per_node = 2, .requeue = false}, "p", kTrainWords, "o"),
-              AllOf(HasSubstr("--gpus-per-node=2\n"), HasSubstr("--no-requeue\n")));
+                    HasSubstr("srun --mpi=pmix /opt/paceline train --model mnist-cnn --out \"$out\""),
+                    HasSubstr("scontrol requeue"), HasSubstr("exit $code\n")));
+  EXPECT_THAT(
+      batch_script({.gpus_per_node = 2, .requeue = false}, "p", kTrainWords, "o"),
+      AllOf(HasSubstr("--gpus-per-node=2\n"), HasSubstr("--no-requeue\n"), Not(HasSubstr("scontrol"))));
 }
 
 TEST(LaunchCommand, PrintsTheLineAndRefusesAWrongCommandBeforeAnythingIsStarted) {

@@ -57,6 +57,18 @@ TEST(OddAbout, AJobOfSeveralTasksOfWhichNobodyStartedMoreThanOne) {
   EXPECT_EQ(odd_about_one_alone([](const char*) -> const char* { return nullptr; }), "");
 }
 
+TEST(ShowMembers, IsOneTableOfRankHostLocalRankCoresAndGpu) {
+  std::ostringstream out;
+  show_members(
+      {{.process = 0, .host = "a", .cores = {0, 1, 2, 5}, .cores_of_host = 8, .gpus = "none"},
+       {.process = 11, .host = "node17", .cores = {3}, .cores_of_host = 4, .local = 3, .gpus = "0,1 of 4"}},
+      out);
+  EXPECT_EQ(out.str(),
+            "  rank  host    local rank  cores           GPU\n"
+            "  0     a       0           0-2,5 (4 of 8)  none\n"
+            "  11    node17  3           3 (1 of 4)      0,1 of 4\n");
+}
+
 TEST(ShowLaunch, SaysWhatWouldStartSeveralProcessesWhereNobodyDid) {
   std::ostringstream out;
   show_launch(nullptr, out);

@@ -41,7 +41,9 @@ TEST(Restart, RunsAgainAsOftenAsAllowedAndGivesTheLastExitCode) {
   std::vector<int> attempts;
   const auto run = [&](const std::string& script, int restarts) {
     attempts.clear();
-    return run_with_restarts({"sh", "-c", script}, restarts, [&](int attempt) {
+    return run_with_restarts({"sh", "-c", script}, restarts, [&](int attempt, const Ended& ended) {
+      EXPECT_TRUE(is_worth_a_restart(ended.code));
+      EXPECT_FALSE(ended.detection_s.has_value()) << "a shell is no worker";
       attempts.push_back(attempt);
       return std::vector<std::string>{"sh", "-c", script, "again"};  // the last becomes $0 of the script
     });
@@ -52,6 +54,20 @@ TEST(Restart, RunsAgainAsOftenAsAllowedAndGivesTheLastExitCode) {
   EXPECT_THAT(attempts, ElementsAre(1));
   EXPECT_EQ(run("exit 2", 3), 2);
   EXPECT_TRUE(attempts.empty());
+}
+
+TEST(Restart, TellsTheNextRunWhatLaunchHasSeenOfTheLoss) {
+  const auto killed =
+      read_lost(lost_text(1700000006.125, {.code = 128 + 9, .detection_s = 0.75, .known_ago_s = 6}).c_str());
+  ASSERT_TRUE(killed.has_value());
+  EXPECT_DOUBLE_EQ(killed->loss.known_at_s, 1700000000.125);
+  EXPECT_EQ(killed->loss.detection_s, 0.75);
+  EXPECT_THAT(killed->how, HasSubstr("mpirun ended with 137 (signal 9, Killed)"));
+  const auto elsewhere = read_lost(lost_text(1, {.code = 5}).c_str());
+  ASSERT_TRUE(elsewhere.has_value());
+  EXPECT_FALSE(elsewhere->loss.detection_s.has_value()) << "all its processes were on other hosts";
+  for (const char* none : {static_cast<const char*>(nullptr), "", "yesterday"})
+    EXPECT_FALSE(read_lost(none).has_value());
 }
 
 TEST(Restart, SaysWhatToInstallWhenTheLauncherIsNotThere) {

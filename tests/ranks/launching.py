@@ -76,15 +76,19 @@ def run_once(words, seconds, **more):
     return job.returncode, out, err
 
 
-def plain(processes, words, seconds=120, **more):
-    """Processes with nothing but the environment's word about one another. The codes, and all that was said."""
+def places(processes):
+    """The environments of processes that no launcher starts."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    return [{**os.environ, "RANK": str(rank), "WORLD_SIZE": str(processes), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+             "MASTER_PORT": str(port)} for rank in range(processes)]
+
+
+def plain(processes, words, seconds=120, **more):
+    """Processes with nothing but the environment's word about one another. The codes, and all that was said."""
     jobs = [subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(processes), "LOCAL_RANK": str(rank),
-                                  "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}, **more)
-            for rank in range(processes)]
+                             env=place, **more) for place in places(processes)]
     try:
         said = [job.communicate(timeout=seconds) for job in jobs]
     finally:

@@ -14,7 +14,8 @@ Cases:
   timeline      --timeline: all ranks on one time axis
   overlap       --timeline: buckets are summed while the backward pass goes on, which waits for nobody
   lost          a process killed while it trains: all end at once, and one sentence names it
-  stopped       a process that is stopped (SIGSTOP): said after 5 s, given up at the deadline
+  stopped       a process that is stopped (SIGSTOP): said within 5 s, given up at the deadline
+  hung          a process whose reader hangs while its heartbeats go on: said within 5 s, given up at the deadline
   kills         kill -9 of a random process at a random time, --times often
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
@@ -37,7 +38,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from failures import failed, kills, lost, restarts, stopped
+from failures import failed, hung, kills, lost, restarts, stopped
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from spans import overlap, timeline
@@ -263,9 +264,10 @@ def doctor(args, folder):
     code, out, err = run([args.program, "launch", "-n", args.processes, "--", "doctor", "--no-measure"])
     check(code == 0 and out.count("\nprocesses\n") == 1, f"exit {code}\n{out}{err}")
     for rank in range(args.processes):
-        check(len(re.findall(rf"^  rank {rank} .*cores", out, re.M)) == 1, f"rank {rank} is not in the table once:\n{out}")
+        line = rf"^  {rank} +\S+ +{rank} +\S+ \(\d+ of \d+\) +\S"  # rank, host, local rank, cores, GPU
+        check(len(re.findall(line, out, re.M)) == 1, f"rank {rank} is not in the table once:\n{out}")
     check(f"{args.processes} processes, joined by Open MPI" in out, out)
-    print("\n".join(line for line in out.splitlines() if re.match(r"  (launcher|rank|odd)", line)))
+    print("\n".join(line for line in out.splitlines() if re.match(r"  (launcher|rank|\d|odd)", line)))
 
     # Another version in one process: the same program with one letter of its version changed.
     version = run([args.program, "--version"])[1].split(" ", 1)[1].strip()
@@ -306,7 +308,7 @@ def comm(args, folder):
 
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
-                                          doctor, lost, stopped, kills, restarts, failed)}
+                                          doctor, lost, stopped, hung, kills, restarts, failed)}
 
 
 def main():

@@ -162,6 +162,21 @@ def restarts_of(cluster, job):
     return int(re.search(r"Restarts=(\d+)", cluster.ask("scontrol", "show", "job", job)).group(1))
 
 
+def ranks_of(cluster):
+    """Process ids of the job's tasks by rank: of this cluster, whose configuration is in their environment."""
+    ranks = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            if not entry.name.isdigit() or not (entry / "exe").resolve().name == "paceline":
+                continue
+            environment = dict(word.partition("=")[::2] for word in (entry / "environ").read_text().split("\0"))
+        except OSError:
+            continue
+        if str(cluster.folder) in environment.get("SLURM_CONF", "") and "SLURM_PROCID" in environment:
+            ranks[int(environment["SLURM_PROCID"])] = int(entry.name)
+    return ranks
+
+
 def requeued(args, cluster):
     folder = cluster.folder
     out, alone = folder / "out", folder / "alone"
@@ -171,20 +186,30 @@ def requeued(args, cluster):
     log = folder / f"twice-{job}.log"
     cluster.wait_for(lambda: list(out.glob("checkpoint-*.safetensors")) or "FAILED" in state_of(cluster, job), "a checkpoint")
     check(state_of(cluster, job) == "RUNNING", f"{state_of(cluster, job)}:\n{log.read_text()}")
+    # A process is killed: the script has the job requeued. Then Slurm itself is asked to, as after a lost host.
+    ranks = ranks_of(cluster)
+    check(sorted(ranks) == [0, 1], f"tasks of the job: {ranks}")
+    os.kill(ranks[1], signal.SIGKILL)
+    cluster.wait_for(lambda: restarts_of(cluster, job) == 1 and state_of(cluster, job) == "RUNNING", "the second run", 90)
+    check("rank 1 on host" in log.read_text() and "is lost" in log.read_text(), f"the loss was not said:\n{log.read_text()}")
+    before = set(out.glob("checkpoint-*.safetensors"))
+    cluster.wait_for(lambda: set(out.glob("checkpoint-*.safetensors")) - before, "a checkpoint of the second run")
     cluster.ask("scontrol", "requeue", job)
-    cluster.wait_for(lambda: restarts_of(cluster, job) == 1 and state_of(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING"),
-                     "the end of the second run", 120)
+    cluster.wait_for(lambda: restarts_of(cluster, job) == 2 and state_of(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING"),
+                     "the end of the third run", 120)
     said = log.read_text()
     check(state_of(cluster, job) == "COMPLETED", f"{state_of(cluster, job)}:\n{said}")
     record = json.loads((out / "record.json").read_text())
     resumed = next((note for note in record["notes"] if note.startswith("resumed from")), None)
-    check(resumed, f"the second run began anew:\n{said}")
+    check(resumed, f"the third run began anew:\n{said}")
+    lost = [one["reason"] for one in record["restarts"]]
+    check(len(lost) >= 1 and "rank 1 on host" in lost[0], f"what the record has of the lost process: {lost}")
     check(record["communication"]["processes"] == 2 and "srun" in record["communication"]["launcher"], record["communication"])
     check(len(record["epochs"]) == 20, f"{len(record['epochs'])} epochs of 20")
     cluster.ask(args.program, *TRAIN, "--workers", 2, "--out", alone)
     newest = [sorted(path.glob("checkpoint-*.safetensors"))[-1] for path in (out, alone)]
     check(newest[0].read_bytes() == newest[1].read_bytes(), f"{newest} differ")
-    print(f"two nodes, requeued once, {resumed}: the bytes of 2 workers in one undisturbed process")
+    print(f"two nodes, a process killed, requeued twice, {resumed}: the bytes of 2 workers in one undisturbed process")
 
 
 def main():

@@ -34,11 +34,11 @@ int launch_command(const Settings& settings) {
   std::printf("%s\n", shell_line(line).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
-  return exit_code_of_launch(run_with_restarts(line, options.restarts, [&](int attempt) {
-    const auto lost_at = fmt::format("{:.3f}", measure::unix_now());
+  return exit_code_of_launch(run_with_restarts(line, options.restarts, [&](int attempt, const Ended& ended) {
+    const auto lost = lost_text(measure::unix_now(), ended);
     LaunchOptions left = on_hosts_left(
-        options, [&](const std::string& host) { return run_line(reach_line(options, host)) == 0; });
-    left.lost_at = lost_at;
+        options, [&](const std::string& host) { return run_line(reach_line(options, host)).code == 0; });
+    left.lost = lost;
     if (left.hosts != options.hosts)
       std::fprintf(stderr, "paceline: of the hosts %s, %s answer: fewer processes go on\n",
                    options.hosts.c_str(), left.hosts.c_str());

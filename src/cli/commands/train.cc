@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "base/error.h"
@@ -68,7 +69,7 @@ int follow(const train::Options& options, Session& session) {
 
 int train_command(const Settings& settings) {
   train::Options options = settings.train;
-  options.lost_at_s = read_lost_at();
+  options.lost = read_lost(std::getenv(kLost));
   Session* const session = settings.session;
   if (session != nullptr && !settings.is_given("workers")) options.workers = session->place().processes;
   const auto emulation = emulation_of(options);
