@@ -15,7 +15,7 @@ Cases:
   overlap       --timeline: buckets are summed while the backward pass goes on, which waits for nobody
   lost          a process killed while it trains: all end at once, and one sentence names it
   stopped       a process that is stopped (SIGSTOP): said within 5 s, given up at the deadline
-  hung          a process whose reader hangs while its heartbeats go on: said within 5 s, given up at the deadline
+  hung          a process with a thread that hangs while its heartbeats go on: said within 5 s, given up at the deadline
   kills         kill -9 of a random process at a random time, --times often
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
