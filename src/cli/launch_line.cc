@@ -109,7 +109,11 @@ std::string batch_script(const BatchOptions& options, const std::string& program
       "\n# Written by: paceline sbatch. A job that was requeued goes on from its last checkpoint.\n"
       "out={}\n"
       "resume=()\n"
-      "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then resume=(--resume \"$out\"); fi\n"
+      "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then\n"
+      "  resume=(--resume \"$out\")\n"
+      "elif ((${{SLURM_RESTART_COUNT:-0}})) && [[ -e $out/record.json ]]; then\n"
+      "  mv \"$out/record.json\" \"$out/lost.json\"  # lost before its first checkpoint: from the beginning\n"
+      "fi\n"
       "srun --mpi=pmix {} {} --out \"$out\" \"${{resume[@]}}\"\n"
       "code=$?\n",
       shell_line({out.string()}), shell_line({program}), shell_line(words));

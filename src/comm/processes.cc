@@ -149,6 +149,7 @@ void Processes::meet_all() {
 void Processes::regroup(int members) {
   base::expects(members >= 1 && members <= wire_.processes(), "1 <= members <= all processes");
   if (wire_.processes() == 1) return;
+  watch_->at(0, "the start");
   meet_all();  // nobody uses the streams any more
   members_ = members;
   reductions_.reset();

@@ -55,7 +55,7 @@ TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
                     HasSubstr("#SBATCH --time=02:00:00\n"), HasSubstr("#SBATCH --requeue\n"),
                     Not(HasSubstr("gpus")), HasSubstr("out='out dir'\n"), HasSubstr("--resume \"$out\""),
                     HasSubstr("srun --mpi=pmix /opt/paceline train --model mnist-cnn --out \"$out\""),
-                    HasSubstr("scontrol requeue"), HasSubstr("exit $code\n")));
+                    HasSubstr("scontrol requeue"), HasSubstr("lost.json"), HasSubstr("exit $code\n")));
   EXPECT_THAT(
       batch_script({.gpus_per_node = 2, .requeue = false}, "p", kTrainWords, "o"),
       AllOf(HasSubstr("--gpus-per-node=2\n"), HasSubstr("--no-requeue\n"), Not(HasSubstr("scontrol"))));
