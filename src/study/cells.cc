@@ -124,6 +124,12 @@ std::vector<Cell> worker_cells(const train::Options& asked, const ConvergeAxes& 
 
 }  // namespace
 
+std::string agreed_on(const std::vector<Cell>& cells) {
+  std::string text;
+  for (const auto& cell : cells) text += (cell.fits ? "largest" : cell.id) + "\n";
+  return text;
+}
+
 std::vector<std::string> converge_variants() { return kVariants; }
 
 std::vector<Cell> scale_cells(const train::Options& asked, const Axes& axes) {

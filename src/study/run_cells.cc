@@ -1,5 +1,6 @@
 /// Running cells in order, reusing what an earlier, stopped study has already measured.
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -57,6 +58,9 @@ Record skipped(const Runner& runner, const Cell& cell) {
     const auto setup = train::inspect(cell.options, backend_for(runner, cell.options));
     record.memory.plan_bytes = setup.plan.total_bytes();
     record.memory.available_bytes = setup.usable_bytes;
+    // It was found to fit a moment ago; a few pages less now are no end of memory.
+    if (cell.fits)
+      record.memory.available_bytes = std::max(record.memory.available_bytes, record.memory.plan_bytes);
     record.model = setup.model;
     record.data = setup.data;
   } catch (const base::Error&) {

@@ -81,8 +81,13 @@ struct Cell {
   std::string variant;
   int repeat = 0;
   train::Options options;
-  std::string skip;  ///< not empty: not run, and why; its record has status "skipped"
+  std::string skip;   ///< not empty: not run, and why; its record has status "skipped"
+  bool fits = false;  ///< skipped, but by its plan it fits: the largest such batch, of which no more is asked
 };
+
+/// What of a list of cells several processes must agree on. Not the size of the largest batch that fits: what
+/// memory is free changes between two processes' looks at it.
+[[nodiscard]] std::string agreed_on(const std::vector<Cell>& cells);
 
 // The lists of cells: pure functions of what is asked (sweep also asks the plan), so that a study can be
 // shown before it is run.

@@ -63,6 +63,7 @@ void add_largest(std::vector<Cell>& cells, const train::Options& base, const tra
   if (largest == 0 || std::any_of(cells.begin(), cells.end(), same)) return;
   Cell cell = sweep_cell(base, largest, 0);
   cell.skip = "the largest batch that memory and data set allow, by the plan; not timed";
+  cell.fits = true;
   const auto after = std::find_if(cells.begin(), cells.end(),
                                   [&](const Cell& other) { return other.options.local_batch > largest; });
   cells.insert(after, std::move(cell));

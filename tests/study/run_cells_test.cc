@@ -94,6 +94,26 @@ TEST_F(StudyDirectory, SweepEndsWithTheData) {
   EXPECT_EQ(records.front().status, "skipped");
 }
 
+// The largest batch was found to fit, some pages were used meanwhile, and the report said that memory ends
+// there and that the largest that fits is the smallest of the sweep; two processes found two sizes and
+// refused to go on together.
+TEST_F(StudyDirectory, TheLargestBatchThatFitsStaysThatWhenMemoryIsUsed) {
+  base_.data = "synthetic,train=3000000,test=16";
+  const auto cells = sweep_cells(base_, {.batches = {4}, .repeats = 1}, runner_.backend);
+  ASSERT_EQ(cells.size(), 2u);
+  EXPECT_TRUE(cells[1].fits);
+  auto larger = cells;
+  larger[1].options.local_batch += 1'000'000;  // as if a gigabyte had gone
+  larger[1].id = "sweep-b1-r0";
+  EXPECT_EQ(agreed_on(larger), agreed_on(cells));
+  const auto records = run_cells(larger, runner_);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].status, "skipped");
+  EXPECT_GE(records[1].memory.available_bytes, records[1].memory.plan_bytes);
+  larger[0].id += "0";
+  EXPECT_NE(agreed_on(larger), agreed_on(cells));
+}
+
 TEST_F(StudyDirectory, ScalingSkipsWhatASweepSkips) {
   const auto records = scale({4, 128});
   ASSERT_EQ(records.size(), 2u);

@@ -30,9 +30,7 @@ void send(Session& session, Order& order) {
 
 /// Every process makes the list of cells itself; what it depends on (the memory of a host) may differ.
 void require_same_cells(const Session& session, const std::vector<study::Cell>& cells) {
-  std::string ids;
-  for (const auto& cell : cells) ids += cell.id + "\n";
-  const std::uint64_t mine = std::hash<std::string>()(ids);
+  const std::uint64_t mine = std::hash<std::string>()(study::agreed_on(cells));
   std::vector<std::uint64_t> all(static_cast<std::size_t>(session.place().processes));
   session.processes().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   for (std::size_t process = 0; process < all.size(); ++process)
