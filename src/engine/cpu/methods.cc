@@ -22,12 +22,12 @@ std::int64_t winograd_tiles(const ProductShape& s) {
   return std::int64_t{1} * ((s.dst.height + 3) / 4) * ((s.dst.width + 3) / 4);
 }
 
-/// Where a quarter of the multiplications pays for the transforms: enough channels, and no more weights than
-/// their fourfold form can be read again for every block of tiles.
+/// Where a quarter of the multiplications pays for the transforms: enough channels, whole tiles, and enough
+/// of them to be worth reading the weights' fourfold form.
 bool wants_winograd(const ProductShape& s) {
-  constexpr int kLeastChannels = 32, kMostChannels = 256, kTiles = 48;
+  constexpr int kLeastChannels = 32, kMostChannels = 512, kPixels = 16, kTiles = 32;
   return std::min(s.src.channels, s.dst.channels) >= kLeastChannels &&
-         std::max(s.src.channels, s.dst.channels) <= kMostChannels && s.dst_pixels() > 16 &&
+         std::max(s.src.channels, s.dst.channels) <= kMostChannels && s.dst_pixels() >= kPixels &&
          s.samples * winograd_tiles(s) >= kTiles;
 }
 
@@ -133,7 +133,7 @@ std::string why_not_others(Method chosen, const ProductShape& batch, bool measur
     } else if (tile_unit(method)) {
       text += "is taken only where it was measured";
     } else if (method == Method::winograd) {
-      text += "wants 32 to 256 channels and images above 4x4";
+      text += "wants 32 to 512 channels, images of 4x4 or more, and 32 tiles of that size";
     } else if (method == Method::taps) {
       text += "wants many channels and samples, and few pixels";
     } else {
@@ -152,12 +152,12 @@ int samples_of_piece(Method method, const ProductShape& batch, Direction directi
   // it.
   const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;
   const std::int64_t samples = (tiles + winograd_tiles(batch) - 1) / winograd_tiles(batch);
-  // Nearly equal, and even in number where they are few: of an odd number the last one is one thread's, while
-  // another one waits.
+  // Nearly equal, and even in number where they are few: of an odd number, or of one, the last is one
+  // thread's, while another one waits.
   constexpr std::int64_t kFew = 8;
   const std::int64_t most = std::clamp<std::int64_t>(samples, usual, batch.samples);
   std::int64_t pieces = (batch.samples + most - 1) / most;
-  if (pieces > 1 && pieces < kFew) pieces += pieces % 2;
+  if (pieces < kFew) pieces += pieces % 2;
   return static_cast<int>((batch.samples + pieces - 1) / pieces);
 }
 

@@ -20,7 +20,8 @@ constexpr Case kCases[] = {
     {16, 32, 9, 9, 3, 2, 1, 4},    {24, 40, 7, 7, 1, 2, 0, 3},  {20, 12, 6, 5, 5, 1, 2, 2},
     {32, 48, 8, 8, 3, 2, 1, 5},    {64, 16, 7, 6, 1, 2, 0, 3},  {48, 32, 5, 5, 1, 1, 0, 33},
     {16, 32, 11, 10, 7, 2, 3, 2},  {16, 16, 2, 2, 3, 2, 1, 16}, {256, 288, 4, 4, 3, 2, 1, 9},
-    {16, 16, 7, 7, 2, 3, 0, 7},    {32, 16, 9, 8, 3, 3, 1, 2},
+    {16, 16, 7, 7, 2, 3, 0, 7},    {32, 16, 9, 8, 3, 3, 1, 2},  {512, 32, 4, 4, 3, 1, 1, 33},
+    {32, 512, 4, 4, 3, 1, 1, 7},
 };
 
 TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
@@ -52,7 +53,7 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
       EXPECT_LT(relative_error(run(Direction::d_weight), want.d_weight), limit(s.samples * s.dst_pixels()));
     }
   }
-  EXPECT_EQ(by_winograd, has_avx512_products() ? 11 : 0);
+  EXPECT_EQ(by_winograd, has_avx512_products() ? 13 : 0);
 }
 
 TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
@@ -79,8 +80,12 @@ TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
   if (has_avx512_products()) {
     EXPECT_EQ(usual({64, 64, 32, 32, 3, 1, 1, 128}), Method::winograd);
     EXPECT_EQ(usual({256, 256, 8, 8, 3, 1, 1, 128}), Method::winograd);
+    EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 32}), Method::winograd);
+  } else {
+    EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 32}), Method::taps);
   }
-  EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 128}), Method::taps);
+  EXPECT_EQ(usual({512, 512, 3, 3, 3, 1, 1, 128}), Method::taps);
+  EXPECT_EQ(usual({256, 512, 8, 8, 3, 2, 1, 128}), Method::taps);
   EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 8}), Method::onednn);
   EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), Method::onednn);
   EXPECT_EQ(usual({3, 64, 32, 32, 3, 1, 1, 128}), Method::onednn);
@@ -92,7 +97,7 @@ TEST(ProductKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
   };
   // At most 24 samples, 96 tiles, read the weights together.
   for (const auto& [batch, want] :
-       {std::pair{16, 16}, {24, 24}, {25, 13}, {32, 16}, {64, 16}, {65, 17}, {128, 22}, {129, 22}}) {
+       {std::pair{1, 1}, {16, 8}, {24, 12}, {25, 13}, {32, 16}, {64, 16}, {65, 17}, {128, 22}, {129, 22}}) {
     EXPECT_EQ(samples(batch, Direction::forward), want) << batch;
     EXPECT_EQ(samples(batch, Direction::d_src), want) << batch;
   }
