@@ -1,18 +1,11 @@
-// AVX-512 only: the block of sums is made for its 32 registers. Like the other kernels of one instruction
-// set, nothing that other files share is compiled behind the pragma.
+// AVX-512 only: the block of sums is made for its 32 registers.
 
 #include "engine/cpu/kernels/multiply.h"
 
 #include <utility>
 
 #if defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
-#include <immintrin.h>
-#if defined(__clang__)  // knows no GCC target; the fuzz targets are built with it
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), \
-                             apply_to = function)
-#endif
+#include "engine/cpu/kernels/avx512_begin.inc"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -76,10 +69,7 @@ void multiply(const Multiply& m) {
 }
 
 }  // namespace paceline::engine::cpu
-#if defined(__clang__)
-#pragma clang attribute pop
-#endif
-#pragma GCC pop_options
+#include "engine/cpu/kernels/avx512_end.inc"
 
 namespace paceline::engine::cpu {
 bool has_avx512_products() {

@@ -1,16 +1,9 @@
-// AVX-512 only. Like the other kernels of one instruction set, nothing that other files share is compiled
-// behind the pragma.
+// AVX-512 only.
 
 #include "engine/cpu/kernels/transpose.h"
 
 #if defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
-#include <immintrin.h>
-#if defined(__clang__)  // knows no GCC target; the fuzz targets are built with it
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), \
-                             apply_to = function)
-#endif
+#include "engine/cpu/kernels/avx512_begin.inc"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -33,8 +26,5 @@ void transpose_tile(const float* const from[16], float* const to[16]) {
 void end_streams() { _mm_sfence(); }
 
 }  // namespace paceline::engine::cpu
-#if defined(__clang__)
-#pragma clang attribute pop
-#endif
-#pragma GCC pop_options
+#include "engine/cpu/kernels/avx512_end.inc"
 #endif
