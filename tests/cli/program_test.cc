@@ -170,13 +170,21 @@ TEST(Program, AFullDiskLeavesTheOldFilesWhole) {
   const auto outcome = run_program(training({"--epochs", "2", "--seed", "1", "--resume", "o", "--out", "o"}),
                                    {.directory = folder.path(), .largest_file = 512, .out_path = ""});
   EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
-  // Neither the checkpoint nor, after it, the record of the failure could be written: the first is said.
-  EXPECT_THAT(outcome.err, HasSubstr("o/checkpoint-00000008.safetensors: cannot be written"));
+  // A resumed run keeps its record before it trains: on a full disk it ends there, before the hours.
+  EXPECT_THAT(outcome.err, HasSubstr("o/record.json: cannot be written"));
   EXPECT_EQ(base::read_file(record_path), before);
   std::vector<std::filesystem::path> files_after;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "o"))
     files_after.push_back(entry.path());
   EXPECT_THAT(files_after, testing::UnorderedElementsAreArray(files_before)) << "a temporary file was left";
+
+  // A new one meets it at its first checkpoint; neither that nor, after it, the record of the failure could
+  // be written: the first is said.
+  const auto anew = run_program(training({"--epochs", "1", "--seed", "1", "--out", "n"}),
+                                {.directory = folder.path(), .largest_file = 512, .out_path = ""});
+  EXPECT_EQ(anew.code, 3) << anew.out << anew.err;
+  EXPECT_THAT(anew.err, HasSubstr("n/checkpoint-00000004.safetensors: cannot be written"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "n")) << "a temporary file was left, or its folder";
 }
 
 TEST(Program, OneCellIsOneCell) {
