@@ -21,6 +21,8 @@ using std::chrono::milliseconds;
 /// A process that dies breaks its messages and its watch at the same time: how long the watch, which knows
 /// its name and place, is waited for before the broken message is told instead.
 constexpr milliseconds kForTheName{1500};
+/// How long the other processes wait at a deadline for the first one to say who is missing.
+constexpr milliseconds kForTheFirst{1500};
 constexpr milliseconds kForTheRecord{5000};
 
 constexpr std::size_t kExchangesBlock = std::size_t{16} << 10;
@@ -216,12 +218,17 @@ std::string Processes::late(const std::vector<int>& missing, const std::string& 
 
 void Processes::lose(const std::vector<int>& missing, const Name& what) {
   wire_.give_up();
+  const bool of_first = std::find(missing.begin(), missing.end(), 0) != missing.end();
+  // The first process meets the same deadline about now, and it alone knows everybody's host and last place.
+  const auto until = base::Clock::now() + kForTheFirst;
+  while (process() != 0 && !of_first && !failed_ && base::Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (!failed_) {
     failed_ = true;
     watch_->fail({.kind = base::ErrorKind::comm,
                   .text = late(missing, what()),
                   .detection_s = std::chrono::duration<double>(deadline_.load()).count(),
-                  .of_first = std::find(missing.begin(), missing.end(), 0) != missing.end()});
+                  .of_first = of_first});
   }
   check();
 }
