@@ -22,7 +22,8 @@ std::string usage_line(Command command) {
            "paceline data get NAME                 NAME: cifar10, mnist, fashion-mnist, from their "
            "publishers";
   if (command & (kLaunch | kSbatch))
-    return fmt::format("paceline {} [options] -- {} ...", name, command == kLaunch ? "train|scale|comm" : "train");
+    return fmt::format("paceline {} [options] -- {} ...", name,
+                       command == kLaunch ? "train|scale|comm" : "train");
   return fmt::format("paceline {} [options]", name);
 }
 
