@@ -24,8 +24,9 @@ struct Options {
   std::string device = "cpu";
   std::string precision = "fp32";
   int batch = 128, threads = 1, steps = 5, warmup = 2;
-  int size = 0;        ///< height and width of the images; 0: the model's usual one
-  bool by_op = false;  ///< also the processor time of each op, a step
+  int size = 0;          ///< height and width of the images; 0: the model's usual one
+  bool by_op = false;    ///< also the processor time of each op, a step
+  bool measured = true;  ///< kernels by measurement, as `train` takes them; false: by their shape alone
 };
 
 /// Processor time of all threads of this process: what a step costs where others share the cores.
@@ -57,11 +58,13 @@ Options parse(int argc, char** argv) {
       options.warmup = std::stoi(value);
     else if (name == "--by-op")
       options.by_op = value == "1";
+    else if (name == "--measured-kernels")
+      options.measured = value == "1";
     else {
       fmt::print(
           stderr,
           "bench_train_step: unknown option {}; known are --model --size --device --precision fp32|bf16 "
-          "--batch --threads --steps --warmup --by-op 0|1\n",
+          "--batch --threads --steps --warmup --by-op 0|1 --measured-kernels 0|1\n",
           name);
       std::exit(2);
     }
@@ -79,13 +82,16 @@ int main(int argc, char** argv) {
   if (options.size > 0) shape.height = shape.width = options.size;
   const graph::Graph graph = graph::make_model(options.model, shape, 10, 0);
   const engine::UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};
+  const engine::CompileOptions how{
+      .batch = options.batch,
+      .precision = options.precision == "bf16" ? engine::Precision::bf16 : engine::Precision::f32,
+      .threads = options.threads,
+      .rule = rule,
+      .measured_kernels = options.measured};
+  const std::string kernels = engine::prepare(options.device, graph, how);
+  if (!kernels.empty()) fmt::print(stderr, "{}\n", kernels);
   const auto started = base::Clock::now();
-  const auto engine = engine::compile(
-      options.device, graph,
-      {.batch = options.batch,
-       .precision = options.precision == "bf16" ? engine::Precision::bf16 : engine::Precision::f32,
-       .threads = options.threads,
-       .rule = rule});
+  const auto engine = engine::compile(options.device, graph, how);
   graph::initialise(graph, engine->layout(), 0, engine->weights());
   engine->weights_changed();
   const double compile_s = base::seconds_since(started);
@@ -149,11 +155,12 @@ int main(int argc, char** argv) {
   const double step_s = median(seconds);
   fmt::print(
       "{{\"engine\": \"{}\", \"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"threads\": {}, "
+      "\"measured_kernels\": {}, "
       "\"images_per_s\": {:.2f}, \"step_ms\": {:.2f}, \"forward_ms\": {:.2f}, \"backward_ms\": {:.2f}, "
       "\"update_ms\": {:.2f}, \"cpu_ms\": {:.2f}, \"compile_ms\": {:.1f}, \"planned_mb\": {:.1f}, \"loss\": "
       "{}, \"steps_s\": "
       "[{}]}}\n",
-      engine->name(), options.model, options.precision, options.batch, options.threads,
+      engine->name(), options.model, options.precision, options.batch, options.threads, options.measured,
       options.batch / step_s, step_s * 1e3, median(forward_s) * 1e3, median(backward_s) * 1e3,
       median(update_s) * 1e3, median(cpu_s) * 1e3, compile_s * 1e3,
       static_cast<double>(engine->plan().total_bytes()) / 1e6,
