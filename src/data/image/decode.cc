@@ -40,10 +40,18 @@ struct JpegCloser {
 using JpegHandle = std::unique_ptr<void, JpegCloser>;
 
 /// A decompressor for each thread: to make one costs as much as to decode a small image.
-void* jpeg_handle() {
-  static thread_local const JpegHandle handle(tjInitDecompress());
+JpegHandle& jpeg_handle() {
+  static thread_local JpegHandle handle;
+  if (!handle) handle.reset(tjInitDecompress());
   base::expects(handle != nullptr, "libjpeg-turbo has the memory for a decompressor");
-  return handle.get();
+  return handle;
+}
+
+/// One that failed is not used again: it may stand in the middle of the broken file and take the next one for
+/// its rest, which would then be broken too.
+[[noreturn]] void fail_jpeg(JpegHandle& handle, const std::string& said) {
+  handle.reset();
+  throw BrokenImage("JPEG: " + said);
 }
 
 /// Stray bytes between two segments change no pixel, and cameras write them.
@@ -51,20 +59,21 @@ bool is_harmless(std::string_view warning) {
   return warning.find("extraneous bytes") != std::string_view::npos;
 }
 
-void check_jpeg(int status, void* handle) {
+void check_jpeg(int status, JpegHandle& handle) {
   if (status == 0) return;
-  const std::string said = tjGetErrorStr2(handle);
-  if (tjGetErrorCode(handle) == TJERR_WARNING && is_harmless(said)) return;
-  throw BrokenImage("JPEG: " + said);
+  const std::string said = tjGetErrorStr2(handle.get());
+  if (tjGetErrorCode(handle.get()) == TJERR_WARNING && is_harmless(said)) return;
+  fail_jpeg(handle, said);
 }
 
 ImageHeader jpeg_header(std::span<const std::uint8_t> bytes) {
-  void* const handle = jpeg_handle();
+  JpegHandle& handle = jpeg_handle();
   ImageHeader header{.kind = ImageKind::jpeg};
   int subsampling = 0, colour = 0;
-  check_jpeg(tjDecompressHeader3(handle, bytes.data(), bytes.size(), &header.width, &header.height,
+  check_jpeg(tjDecompressHeader3(handle.get(), bytes.data(), bytes.size(), &header.width, &header.height,
                                  &subsampling, &colour),
              handle);
+  if (header.width == 0) fail_jpeg(handle, "it has tables and no image");
   header.colour = colour == TJCS_GRAY ? "grey" : colour == TJCS_CMYK || colour == TJCS_YCCK ? "CMYK" : "RGB";
   return header;
 }
@@ -88,9 +97,9 @@ void decode_jpeg(std::span<const std::uint8_t> bytes, const ImageHeader& header,
   dst.width = TJSCALED(header.width, factor);
   const auto pixels = static_cast<std::size_t>(dst.height) * static_cast<std::size_t>(dst.width);
   dst.pixels.resize(pixels * 3);
-  void* const handle = jpeg_handle();
+  JpegHandle& handle = jpeg_handle();
   const auto decode_to = [&](std::uint8_t* to, int format) {
-    check_jpeg(tjDecompress2(handle, bytes.data(), bytes.size(), to, dst.width, 0, dst.height, format,
+    check_jpeg(tjDecompress2(handle.get(), bytes.data(), bytes.size(), to, dst.width, 0, dst.height, format,
                              TJFLAG_LIMITSCANS),
                handle);
   };

@@ -114,6 +114,18 @@ TEST(Decode, RefusesWhatEndsEarly) {
   }
 }
 
+// After a file that ended in its header the next one was called broken too, whichever the thread came to.
+TEST(Decode, IsNotSpoiltByABrokenImageBefore) {
+  const Bytes whole = jpeg(picture(33, 40, 3));
+  RgbImage image;
+  for (std::size_t length = 3; length < whole.size(); ++length) {
+    const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    EXPECT_THROW(decode_image(cut, read_image_header(cut), 1, image), BrokenImage) << length;
+    ASSERT_NO_THROW(decode_image(whole, read_image_header(whole), 1, image))
+        << "after " << length << " bytes";
+  }
+}
+
 TEST(Decode, SaysWhatIsWrong) {
   EXPECT_EQ(reason_of({}), "the file is empty");
   EXPECT_THAT(reason_of({'G', 'I', 'F', '8', '9', 'a'}), HasSubstr("neither a JPEG, a PNG nor a PPM"));
