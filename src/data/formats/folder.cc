@@ -86,6 +86,11 @@ Source open_folder(const Spec& spec) {
     Source source = open_images(spec, store, store->listing());
     source.name = "folder";
     note_passed_over(store->passed_over(), source);
+    if (store->lost_links() > 0)
+      source.notes.push_back(fmt::format(
+          "left out: {} links that lead to no file of the archive, the first {}; tar --dereference "
+          "packs what links lead to",
+          store->lost_links(), store->first_lost_link()));
     return source;
   }
   if (std::error_code unknown; !fs::is_directory(top, unknown))

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -44,6 +45,18 @@ std::pair<std::string, std::string> parts_of(std::string_view path) {
   return {std::string(path.substr(0, slash)), std::string(path.substr(slash + 1))};
 }
 
+/// The path to which a member that is a link leads; empty: it is none. A hard link names a path of the
+/// archive, a symbolic one a path from its own folder on.
+std::string target_of(archive_entry* entry, const std::string& directory) {
+  const char* const hard = archive_entry_hardlink(entry);
+  const char* const symbolic = archive_entry_symlink(entry);
+  if (hard == nullptr && symbolic == nullptr) return "";
+  const fs::path target = hard != nullptr ? fs::path(hard) : fs::path(directory) / symbolic;
+  const auto [folder, name] = parts_of(target.lexically_normal().string());
+  if (hard == nullptr && fs::path(symbolic).is_absolute()) return "/";  // nothing of the archive is called so
+  return folder.empty() ? name : folder + "/" + name;
+}
+
 /// Folders in the order of a walk, which enters a folder before its later sisters: '/' comes before all
 /// letters.
 bool walked_before(const std::string& a, const std::string& b) {
@@ -55,12 +68,39 @@ bool walked_before(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+/// A file of the archive, or a link until it is known to which.
+struct TarStore::Found {
+  std::string directory, name;
+  Member member;
+  std::string leads_to = {};  ///< a link: the path of its file
+  bool is_left_out = false;
+
+  [[nodiscard]] std::string path() const { return directory.empty() ? name : directory + "/" + name; }
+};
+
 TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map(path_)) {
-  struct Found {
-    std::string directory, name;
-    Member member;
-    bool is_replaced = false;
-  };
+  auto found = read_headers();
+  resolve_links(found);
+  std::erase_if(found, [](const Found& one) { return one.is_left_out; });
+  passed_over_ += static_cast<std::int64_t>(
+      std::erase_if(found, [](const Found& one) { return !is_image_name(one.name); }));
+
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return a.directory == b.directory ? a.name < b.name : walked_before(a.directory, b.directory);
+  });
+  // A name that was appended again replaces what came before it, as it does when the archive is unpacked.
+  for (std::size_t i = 1; i < found.size(); ++i)
+    found[i - 1].is_left_out =
+        found[i].directory == found[i - 1].directory && found[i].name == found[i - 1].name;
+  std::erase_if(found, [](const Found& one) { return one.is_left_out; });
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (i == 0 || found[i].directory != found[i - 1].directory) listing_.add_directory(found[i].directory);
+    listing_.add_image(static_cast<std::uint32_t>(listing_.directories().size() - 1), found[i].name);
+    members_.push_back(found[i].member);
+  }
+}
+
+std::vector<TarStore::Found> TarStore::read_headers() {
   std::vector<Found> found;
   const std::unique_ptr<archive, ReadCloser> handle(archive_read_new());
   base::expects(handle != nullptr, "libarchive has the memory for a reader");
@@ -71,34 +111,44 @@ TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map
   archive_entry* entry = nullptr;
   int status = ARCHIVE_OK;
   while ((status = archive_read_next_header(handle.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
-    if (archive_entry_filetype(entry) != AE_IFREG) continue;
     const char* name = archive_entry_pathname(entry);
     auto [directory, file] = parts_of(name ? name : "");
     // The member's data begins behind what was read up to here: the header and nothing of the data.
     const Member member{static_cast<std::uint64_t>(archive_filter_bytes(handle.get(), 0)),
                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, archive_entry_size(entry)))};
-    if (!is_image_name(file) || archive_entry_sparse_count(entry) > 0) {
+    Found one{.directory = std::move(directory), .name = std::move(file), .member = member};
+    if (member.bytes == 0) one.leads_to = target_of(entry, one.directory);
+    if (one.leads_to.empty() && archive_entry_filetype(entry) != AE_IFREG) continue;
+    if (archive_entry_sparse_count(entry) > 0) {
       ++passed_over_;
       continue;
     }
     if (member.begin > whole.size() || member.bytes > whole.size() - member.begin)
       fail_reading(path_, handle.get());
-    found.push_back({.directory = std::move(directory), .name = std::move(file), .member = member});
+    found.push_back(std::move(one));
   }
   if (status != ARCHIVE_EOF) fail_reading(path_, handle.get());
+  return found;
+}
 
-  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-    return a.directory == b.directory ? a.name < b.name : walked_before(a.directory, b.directory);
-  });
-  // A name that was appended again replaces what came before it, as it does when the archive is unpacked.
-  for (std::size_t i = 1; i < found.size(); ++i)
-    found[i - 1].is_replaced =
-        found[i].directory == found[i - 1].directory && found[i].name == found[i - 1].name;
-  std::erase_if(found, [](const Found& one) { return one.is_replaced; });
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (i == 0 || found[i].directory != found[i - 1].directory) listing_.add_directory(found[i].directory);
-    listing_.add_image(static_cast<std::uint32_t>(listing_.directories().size() - 1), found[i].name);
-    members_.push_back(found[i].member);
+void TarStore::resolve_links(std::vector<Found>& found) {
+  constexpr int kLongestChain = 16;
+  std::map<std::string, const Found*> by_path;
+  for (const auto& one : found) by_path[one.path()] = &one;
+  for (auto& one : found) {
+    const Found* at = &one;
+    for (int links = 0; at != nullptr && !at->leads_to.empty(); ++links) {
+      const auto next = by_path.find(at->leads_to);
+      at = next == by_path.end() || links == kLongestChain ? nullptr : next->second;
+    }
+    if (at == &one) continue;
+    if (at != nullptr) {
+      one.member = at->member;
+      one.leads_to.clear();
+      continue;
+    }
+    if (lost_links_++ == 0) first_lost_link_ = one.path();
+    one.is_left_out = true;
   }
 }
 

@@ -16,7 +16,8 @@
 namespace paceline::data {
 
 /// The images of an uncompressed tar archive, which is mapped: nothing is copied, and all workers and
-/// processes of a host share its pages. Members in the order of their paths, as a folder's files.
+/// processes of a host share its pages. Members in the order of their paths, as a folder's files; links are
+/// the files of the archive that they lead to.
 class TarStore final : public ImageStore {
  public:
   /// Errors   Error(data): not a tar archive (or a compressed one), cut short
@@ -29,16 +30,24 @@ class TarStore final : public ImageStore {
 
   [[nodiscard]] const ImageListing& listing() const { return listing_; }
   [[nodiscard]] std::int64_t passed_over() const { return passed_over_; }
+  /// Links that lead to no file of the archive, and the first of them.
+  [[nodiscard]] std::int64_t lost_links() const { return lost_links_; }
+  [[nodiscard]] const std::string& first_lost_link() const { return first_lost_link_; }
 
  private:
   struct Member {
     std::uint64_t begin, bytes;
   };
+  struct Found;
+  [[nodiscard]] std::vector<Found> read_headers();
+  void resolve_links(std::vector<Found>& found);
+
   std::filesystem::path path_;
   FileBytes file_;
   ImageListing listing_;
   std::vector<Member> members_;
-  std::int64_t passed_over_ = 0;
+  std::int64_t passed_over_ = 0, lost_links_ = 0;
+  std::string first_lost_link_;
 };
 
 /// Writes an uncompressed tar archive, whole or not at all: to a temporary file beside `path` that finish()

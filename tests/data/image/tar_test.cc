@@ -69,6 +69,30 @@ TEST_F(Tar, TakesTheLaterOfTwoMembersOfOneName) {
                open("folder:" + file.string() + ",size=16"));
 }
 
+// Parts of links to one pool of images, as subsets are often made: the links were silently no images.
+TEST_F(Tar, TakesALinkForTheFileThatItLeadsTo) {
+  const auto set = path() / "set";
+  std::filesystem::create_directories(set / "pool");
+  std::filesystem::create_directories(set / "test/a-b");
+  write_bytes(set / "pool/no ending", jpeg(picture(21, 22, 50)));
+  std::filesystem::create_hard_link(set / "train/a/0.jpg", set / "test/a/linked.jpg");
+  std::filesystem::create_symlink("../../train/a-b/1.jpg", set / "test/a-b/linked.jpg");
+  std::filesystem::create_symlink("linked.jpg", set / "test/a-b/twice.jpg");
+  std::filesystem::create_symlink("../../pool/no ending", set / "test/a-b/pool.jpg");
+  for (const char* format : {"--format=gnu", "--format=pax"}) {
+    const Source tar = open("folder:" + packed(format, "images.tar").string() + ",size=16");
+    EXPECT_EQ(tar.test->size(), 8 + 4);
+    expect_equal(open("folder:" + set.string() + ",size=16"), tar);
+    EXPECT_THAT(tar.notes, testing::Not(testing::Contains(HasSubstr("links"))));
+  }
+  std::filesystem::create_symlink("/nowhere/1.jpg", set / "test/a/out.jpg");
+  std::filesystem::create_symlink("round.jpg", set / "test/a/round.jpg");
+  const Source tar = open("folder:" + packed("", "images.tar").string() + ",size=16");
+  EXPECT_EQ(tar.test->size(), 8 + 4);
+  EXPECT_THAT(tar.notes,
+              testing::Contains(HasSubstr("left out: 2 links that lead to no file of the archive")));
+}
+
 TEST_F(Tar, IsRefusedWhenCompressedOrCutShort) {
   const auto whole = packed("", "images.tar");
   const auto refused = [](const std::filesystem::path& file) {
