@@ -89,6 +89,28 @@ std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const st
   return broken;
 }
 
+std::vector<BrokenEntry> find_broken_once(const ImageStore& store, std::span<const std::uint32_t> images,
+                                          int threads) {
+  std::uint64_t key = images.size();
+  for (const auto image : images) {
+    const std::string name = store.name(image);
+    key = (key ^ hash_of({reinterpret_cast<const std::uint8_t*>(name.data()), name.size()})) * 1099511628211u;
+  }
+  static std::mutex mutex;
+  static std::map<std::uint64_t, std::vector<BrokenEntry>> known;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = known.try_emplace(key);
+  if (is_new) {
+    try {
+      found->second = find_broken(store, images, threads);
+    } catch (...) {
+      known.erase(found);
+      throw;
+    }
+  }
+  return found->second;
+}
+
 PartReport inspect(const ImageDataset& set, int classes, bool decode, int threads) {
   const auto count = static_cast<std::size_t>(set.size());
   struct Seen {

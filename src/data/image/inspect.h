@@ -23,6 +23,13 @@ struct BrokenEntry {
 [[nodiscard]] std::vector<BrokenEntry> find_broken(const ImageStore& store,
                                                    std::span<const std::uint32_t> images, int threads);
 
+/// find_broken, once for the same names in the life of this process: every cell of a study opens its folder,
+/// several times, and would decode all of it each time. What breaks in between is found when it is read.
+///
+/// Threads  any
+[[nodiscard]] std::vector<BrokenEntry> find_broken_once(const ImageStore& store,
+                                                        std::span<const std::uint32_t> images, int threads);
+
 /// What one part of a data set holds.
 struct PartReport {
   std::int64_t images = 0;

@@ -48,7 +48,7 @@ ClassDepth depth_of(const Spec& spec) {
 void leave_out_broken(const ImageStore& store, const char* name, int threads, ArrangedPart& part,
                       std::vector<std::string>& notes) {
   constexpr std::size_t kNamed = 5;
-  const auto broken = find_broken(store, part.images, threads);
+  const auto broken = find_broken_once(store, part.images, threads);
   if (broken.empty()) return;
   std::string named;
   for (std::size_t i = 0; i < std::min(kNamed, broken.size()); ++i)

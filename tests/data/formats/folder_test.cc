@@ -197,16 +197,13 @@ TEST_F(Folder, NamesAnImageThatIsBroken) {
   EXPECT_EQ(error.kind, ErrorKind::data);
   EXPECT_THAT(error.text, AllOf(HasSubstr("train/a/broken.jpg"), HasSubstr("--bad-images skip")));
 
-  for (const int threads : {1, 3}) {
-    const Source whole = open_here("", {.skip_bad_images = true, .threads = threads});
-    EXPECT_EQ(whole.train->size(), 12);
-    EXPECT_EQ(whole.test->size(), 12);
-    for (std::int64_t i = 0; i < 12; ++i) whole.train->read(i, pixels);
-    EXPECT_THAT(
-        whole.notes,
-        AllOf(Contains(AllOf(HasSubstr("1 of 13 training images are broken"), HasSubstr("broken.jpg"))),
-              Contains(AllOf(HasSubstr("1 of 13 test images"), HasSubstr("empty.png")))));
-  }
+  const Source whole = open_here("", {.skip_bad_images = true, .threads = 2});
+  EXPECT_EQ(whole.train->size(), 12);
+  EXPECT_EQ(whole.test->size(), 12);
+  for (std::int64_t i = 0; i < 12; ++i) whole.train->read(i, pixels);
+  EXPECT_THAT(whole.notes,
+              AllOf(Contains(AllOf(HasSubstr("1 of 13 training images are broken"), HasSubstr("broken.jpg"))),
+                    Contains(AllOf(HasSubstr("1 of 13 test images"), HasSubstr("empty.png")))));
 }
 
 // Found by an audit: verify and training waited for ever for a pipe's first byte.
