@@ -84,8 +84,9 @@ struct Transfer {
   const DownloadOptions& options;
   Part& part;
   std::int64_t have = 0;
-  int write_error = 0;    ///< errno of a write that failed
-  bool too_long = false;  ///< more came than the file has
+  bool in_pieces = false;  ///< what is there came by several requests, perhaps of several files
+  int write_error = 0;     ///< errno of a write that failed
+  bool too_long = false;   ///< more came than the file has
   base::TimePoint told{};
 };
 
@@ -127,6 +128,7 @@ Attempt request(const std::string& url, Transfer& transfer) {
   CURL* const curl = handle.get();
   char said[CURL_ERROR_SIZE] = "";
   transfer.have = transfer.part.bytes();
+  transfer.in_pieces = transfer.have > 0;
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
@@ -226,13 +228,14 @@ void download(const RemoteFile& file, const fs::path& path, const DownloadOption
   Transfer transfer{.file = file, .options = options, .part = part};
   std::vector<std::string> failures;
   for (const auto& url : file.urls) {
-    // What lay there from before may be of another file: then the same address once more, from the begin.
-    for (bool from_before = part.bytes() > 0, once_more = true; once_more; from_before = false) {
-      once_more = false;
+    // Pieces may be of two files, the one before and the one after a change of the server's, or of what lay
+    // there from before: then the same address once more, from the begin.
+    for (int rounds = 2; rounds > 0; --rounds) {
+      transfer.in_pieces = part.bytes() > 0;
       const std::string reason = fetch(url, transfer, path);
       if (!reason.empty()) {
         failures.push_back(fmt::format("{}: {}", url, reason));
-        continue;
+        break;
       }
       const std::string sum = sha256_of(path.string() + ".part");
       if (sum == file.sha256) {
@@ -241,11 +244,11 @@ void download(const RemoteFile& file, const fs::path& path, const DownloadOption
         return;
       }
       part.clear();
-      once_more = from_before;
-      if (!once_more)
-        failures.push_back(
-            fmt::format("{}: its SHA-256 is {}, the publisher's file has {}: another file, thrown away", url,
-                        sum, file.sha256));
+      if (transfer.in_pieces && rounds > 1) continue;
+      failures.push_back(
+          fmt::format("{}: its SHA-256 is {}, the publisher's file has {}: another file, thrown away", url,
+                      sum, file.sha256));
+      break;
     }
   }
   base::fail(

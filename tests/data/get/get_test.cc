@@ -112,6 +112,16 @@ TEST_F(Download, BeginsAnewWhereWhatLayThereWasOfAnotherFile) {
   EXPECT_THAT(server_.requests(), ElementsAre("/f from 1000", "/f from 0"));
 }
 
+// The server's file changes between two tries: half of the one and half of the other is neither.
+TEST_F(Download, BeginsAnewWhereTheFileChangedMeanwhile) {
+  std::string before = body_;
+  before[1000] ^= 1;
+  server_.give("f", before, {{.break_after = 100000, .before = [&] { server_.give("f", body_); }}});
+  run(file(body_));
+  EXPECT_EQ(base::read_file(path_), body_);
+  EXPECT_THAT(server_.requests(), ElementsAre("/f from 0", "/f from 100000", "/f from 0"));
+}
+
 TEST_F(Download, ThrowsAnotherContentAway) {
   std::string other = body_;
   other[200000] ^= 1;
