@@ -178,7 +178,7 @@ TEST(Crew, AWaitingReaderGoesBeforeRoomAtHome) {
   const auto until_it_waits = [&] {
     EXPECT_TRUE(comes_true([&] { return shared.load() != nullptr && shared.load()->is_waiting(); }));
   };
-  std::atomic<bool> helped = false;
+  std::atomic<bool> helped = false, is_at_home = false;
   std::atomic<int> more_at_home = 0;
   auto slow = numbered(32, 1, 1);
   slow.crew = &crew;
@@ -198,11 +198,15 @@ TEST(Crew, AWaitingReaderGoesBeforeRoomAtHome) {
   busy.crew = &crew;
   busy.samples = [](std::int64_t) { return 16; };
   busy.prepare = [&](std::int64_t number, std::int64_t i, auto, auto) {
-    if (number == 0 && i == 0) until_it_waits();
+    if (number == 0 && i == 0) {
+      is_at_home = true;
+      until_it_waits();
+    }
     if (number > 0) ++more_at_home;
     return 0;
   };
   const Prefetch home(busy);
+  EXPECT_TRUE(comes_true([&] { return is_at_home.load(); }));  // a thread may be slow to begin
   Prefetch held(slow);
   shared = &held;
   EXPECT_EQ(held.next().number, 0);
