@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "cli/commands/followers.h"
 #include "cli/commands/share_out.h"
+#include "cli/commands/time_left.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/reports.h"
@@ -33,47 +33,6 @@ std::string result_line(const measure::Record& record) {
                      1e3 * step.low, 1e3 * step.high,
                      static_cast<double>(record.window.samples) / record.window.wall_s);
 }
-
-/// Samples that a cell computes, relative to those of an epoch where it trains or times whole epochs: cells
-/// differ by a factor of a hundred, so the time left goes by samples.
-double samples_of(const study::Cell& cell, double epoch_samples) {
-  const auto& options = cell.options;
-  const double batch = static_cast<double>(options.global_batch > 0 ? options.global_batch
-                                                                    : options.local_batch * options.workers);
-  if (!cell.skip.empty()) return 0;
-  if (options.window_steps > 0)
-    return static_cast<double>(options.window_steps + options.warmup_steps) * batch;
-  if (options.steps > 0) return static_cast<double>(options.steps) * batch;
-  return std::max(1.0, options.epochs) * epoch_samples;
-}
-
-/// Says about how long the rest takes, from the cells run so far.
-class TimeLeft {
- public:
-  explicit TimeLeft(const std::vector<study::Cell>& cells) : cells_(cells) {}
-  void begin(study::Begin how) { running_ = how == study::Begin::anew, began_ = base::Clock::now(); }
-  void end(const study::Cell& cell, std::int64_t train_samples) {
-    if (train_samples > 0) epoch_samples_ = static_cast<double>(train_samples);
-    if (!running_) return;
-    seconds_ += base::seconds_since(began_);
-    samples_ += samples_of(cell, epoch_samples_);
-  }
-  /// "" before the first cell that was measured.
-  [[nodiscard]] std::string text(std::size_t next) const {
-    if (samples_ <= 0) return "";
-    double samples = 0;
-    for (std::size_t i = next; i < cells_.size(); ++i) samples += samples_of(cells_[i], epoch_samples_);
-    const double seconds = seconds_ / samples_ * samples;
-    return seconds < 90 ? fmt::format(", about {:.0f} s left", seconds)
-                        : fmt::format(", about {:.0f} min left", seconds / 60);
-  }
-
- private:
-  const std::vector<study::Cell>& cells_;
-  bool running_ = false;
-  base::TimePoint began_{};
-  double seconds_ = 0, samples_ = 0, epoch_samples_ = 0;
-};
 
 void print_records(const std::vector<measure::Record>& records) {
   std::printf("[");
@@ -143,7 +102,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     left.begin(how);
   };
   runner.done = [&](const measure::Record& record) {
-    left.end(cells[current], record.data.train_samples);
+    left.end(cells[current], record);
     screen.say(result_line(record));
     if (settings.recipe.empty() || says_recipe(record, settings.recipe)) return;
     auto with_recipe = record;
