@@ -110,18 +110,13 @@ std::optional<double> window_as_epoch(const Record& record) {
 /// Cells that only a setting tells apart have it in their labels: else two rows of a table would be called
 /// the same.
 void tell_apart(std::vector<Cell>& cells) {
-  static const std::set<std::string> kInLabel{"workers", "local-batch", "global-batch"};
   std::map<std::string, std::vector<Cell*>> alike;
   for (Cell& cell : cells)
     alike[fmt::format("{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.label)].push_back(&cell);
   for (const auto& [label, group] : alike) {
-    std::map<std::string, std::set<std::string>> values;
-    for (const Cell* cell : group)
-      for (const auto& [name, value] : cell->record().settings) values[name].insert(value);
-    for (Cell* cell : group)
-      for (const auto& [name, value] : cell->record().settings)
-        if (values[name].size() > 1 && !kInLabel.contains(name) && !is_of_window(name))
-          cell->label += fmt::format(", {} {}", name, value);
+    const auto apart = differences({group.begin(), group.end()});
+    for (std::size_t i = 0; i < group.size(); ++i)
+      if (!apart[i].empty()) group[i]->label += ", " + apart[i];
   }
 }
 
@@ -130,6 +125,31 @@ void tell_apart(std::vector<Cell>& cells) {
 bool is_of_window(std::string_view setting) {
   return setting == "seed" || setting == "window-steps" || setting == "window-seconds" ||
          setting == "warmup-steps";
+}
+
+std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
+  static const std::set<std::string> kSaid{"workers", "local-batch", "global-batch", "precision"};
+  std::vector<std::map<std::string, std::string>> circumstances;
+  std::map<std::string, std::set<std::string>> values;
+  for (const Cell* cell : cells) {
+    const Record& record = cell->record();
+    auto& here = circumstances.emplace_back();
+    for (const auto& [name, value] : record.settings)
+      if (!kSaid.contains(name) && !is_of_window(name)) here[name] = value;
+    here["precision"] = record.precision;  // "auto" has come to one; of a cell that was not run none is known
+    here["version"] = record.environment.version;
+    here["host"] = record.environment.host;
+    std::erase_if(here, [](const auto& one) { return one.second.empty(); });
+    for (const auto& [name, value] : here) values[name].insert(value);
+  }
+  std::vector<std::string> texts;
+  for (const auto& here : circumstances) {
+    std::vector<std::string> own;
+    for (const auto& [name, value] : here)
+      if (values[name].size() > 1) own.push_back(fmt::format("{} {}", name, value));
+    texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
+  }
+  return texts;
 }
 
 double Cell::full_steps() const {
@@ -160,6 +180,11 @@ std::vector<double> epoch_seconds(const Record& record) {
   if (record.epochs.empty())
     if (const auto window = window_as_epoch(record)) seconds.push_back(*window);
   return seconds;
+}
+
+double epochs_done(const Record& record, const measure::EpochRecord& epoch) {
+  if (record.data.steps_per_epoch <= 0) return static_cast<double>(epoch.epoch);
+  return static_cast<double>(epoch.updates) / static_cast<double>(record.data.steps_per_epoch);
 }
 
 int cores_used(const Record& record) {

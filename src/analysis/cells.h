@@ -70,6 +70,14 @@ struct Cell {
 /// part was timed is not among them.
 [[nodiscard]] std::vector<double> epoch_seconds(const measure::Record& record);
 
+/// Epochs of training behind the end of `epoch`: half of one is 0.5, though its entry is the first.
+[[nodiscard]] double epochs_done(const measure::Record& record, const measure::EpochRecord& epoch);
+
+/// What tells each of the cells from the others beyond its sizes and the length of its window: "lr 0.2",
+/// "version
+/// ...". Empty texts where they are all alike.
+[[nodiscard]] std::vector<std::string> differences(const std::vector<const Cell*>& cells);
+
 /// Settings that say only how long was measured and which sample was drawn: a time of a step has the same
 /// distribution with any of them.
 [[nodiscard]] bool is_of_window(std::string_view setting);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 
 namespace paceline::analysis {
@@ -68,13 +67,14 @@ std::optional<Variant> make_variant(const Cell& cell) {
   if (last == nullptr || last->data.test_samples <= 0) return std::nullopt;
   Variant variant;
   variant.cell = &cell;
-  variant.epochs = static_cast<std::int64_t>(last->epochs.size());
+  variant.epochs = epochs_done(*last, last->epochs.back());
   variant.updates = last->epochs.back().updates;
   variant.seeds = static_cast<int>(accuracies.size());
-  std::vector<double> seconds;
-  for (const auto& epoch : last->epochs) seconds.push_back(epoch.seconds);
-  variant.training_s = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  variant.epoch_s = measure::estimate(seconds).median;
+  for (const auto& epoch : last->epochs) variant.training_s += epoch.seconds;
+  const auto whole = epoch_seconds(*last);
+  variant.epoch_measured = !whole.empty();
+  variant.epoch_s =
+      variant.epoch_measured ? measure::estimate(whole).median : variant.training_s / variant.epochs;
   variant.accuracy = measure::mean(accuracies);
   variant.standard_error =
       measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));

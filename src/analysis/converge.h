@@ -33,14 +33,16 @@ struct Difference {
 struct Variant {
   const Cell* cell = nullptr;
   std::string name;
-  std::int64_t epochs = 0, updates = 0;
+  double epochs = 0;  ///< of half an epoch 0.5
+  std::int64_t updates = 0;
   int seeds = 0;
   double accuracy = 0;  ///< mean over seeds, last epoch
   double standard_error = 0;
   double lowest = 0, highest = 0;  ///< over seeds
   std::optional<double> test_loss;
-  double training_s = 0;  ///< of the last seed, without evaluation
-  double epoch_s = 0;     ///< median over its epochs
+  double training_s = 0;       ///< of the last seed, without evaluation
+  double epoch_s = 0;          ///< median over its whole epochs
+  bool epoch_measured = true;  ///< else there was none: of the part that was trained, over that part
   double peak_lr = 0;
   Verdict verdict;                        ///< against the baseline
   std::optional<Difference> to_baseline;  ///< nothing for the baseline itself and where not comparable

@@ -22,7 +22,9 @@ using analysis::ScalingRow;
 
 constexpr const char* kLedgerDefinition =
     "Milliseconds of one training step, mean over ranks and over all measured steps (means add up, medians "
-    "do not). Compute = forward + backward + update. Communication total: from posting to completion of "
+    "do not). Compute = forward + backward + update; in use: its part of the step, which is what utilisation "
+    "of "
+    "the device is meant to be. Communication total: from posting to completion of "
     "the all-reduces; exposed = transfer + wait: what the step could not hide; overlapped = total - "
     "exposed, at least 0 (a rank that is woken late, ‡, is exposed for longer than its communication took). "
     "Transfer is the shortest duration over ranks of the same collective, the rest is "
@@ -77,6 +79,7 @@ std::vector<Column> ledger_columns(const std::string& batch_label) {
           {.key = "workers", .label = "workers", .format = Format::integer},
           time("step", "step"),
           time("compute", "compute"),
+          {.key = "in_use", .label = "in use", .format = Format::percent1},
           time("communication", "comm. total"),
           time("exposed_transfer", "exposed transfer"),
           time("wait_for_rank", "wait for a rank"),
@@ -100,6 +103,7 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
                           value(line.cell->workers),
                           part(ledger, [](const Parts& p) { return p.total(); }),
                           part(ledger, [](const Parts& p) { return p.compute(); }),
+                          value(mean.compute() / mean.total()),
                           communication_part(ledger),
                           part(ledger, [](const Parts& p) { return p.exposed_transfer; }),
                           part(ledger, [](const Parts& p) { return p.exposed_wait; }),
@@ -109,7 +113,7 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
                           value(ledger.imbalance),
                           value(ledger.closure)};
     if (line.cell->workers > 1)
-      row[10].note = fmt::format("rank {} works {} a step, the mean is {}", ledger.slowest_rank,
+      row[11].note = fmt::format("rank {} works {} a step, the mean is {}", ledger.slowest_rank,
                                  duration(ledger.slowest.total() - ledger.slowest.exposed()),
                                  duration(mean.total() - mean.exposed()));
     row[1] = with_mark(std::move(row[1]), line.row != nullptr ? marks_of(*line.row) : marks_of(*line.cell));
@@ -119,7 +123,7 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
     else
       footnotes.explain(*line.cell);
     if (ledger.woken_late > 0) {
-      table.rows.back()[4] = with_mark(std::move(table.rows.back()[4]), "‡");
+      table.rows.back()[5] = with_mark(std::move(table.rows.back()[5]), "‡");
       late = {std::min(late.first, ledger.woken_late), std::max(late.second, ledger.woken_late)};
     }
     if (ledger.outside_steps > 0)
@@ -131,6 +135,9 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
         "‡ exposed transfer and wait exceed the communication's own time, by {}{} a step: it was complete, "
         "but the rank was not running.",
         late.first < late.second ? duration(late.first) + " to " : "", duration(late.second)));
+  std::vector<const analysis::Cell*> cells;
+  for (const Line& line : lines) cells.push_back(line.cell);
+  add_settings_column(table, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -273,8 +280,8 @@ std::optional<Section> breakdown_section(const Conclusions& conclusions) {
     section.blocks.push_back(ledger_table("ledger", "The ledger of a step", "local batch", singles));
     section.blocks.push_back(ledger_plot("ledger-plot", "The ledger of a step", singles));
   }
-  if (section.blocks.empty()) return std::nullopt;
   if (auto table = loader_table(conclusions)) section.blocks.push_back(std::move(*table));
+  if (section.blocks.empty()) return std::nullopt;
   return section;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "report/sections/parts.h"
@@ -60,12 +61,12 @@ std::vector<Cell> table_row(const Convergence& result, std::size_t i) {
   return {words(variant.name),
           value(static_cast<double>(variant.cell->global_batch)),
           value(variant.cell->workers),
-          value(static_cast<double>(variant.epochs)),
+          value(variant.epochs),
           value(static_cast<double>(variant.updates)),
           words(fmt::format("{:.4g}", variant.peak_lr)),
           value(variant.seeds),
           value(variant.training_s),
-          value(variant.epoch_s),
+          with_mark(value(variant.epoch_s), variant.epoch_measured ? "" : "est."),
           variant.test_loss ? value(*variant.test_loss) : missing("not measured"),
           accuracy_cell(variant),
           difference_cell(variant.to_baseline, reason),
@@ -113,6 +114,11 @@ Table table(const Convergence& result) {
           {.key = "verdict", .label = "verdict"},
           {.key = "given_back", .label = "given back", .format = Format::percent1}}};
   Footnotes footnotes;
+  for (const Variant& variant : result.variants) {
+    if (variant.epochs != std::round(variant.epochs)) table.columns[3].format = Format::fixed2;
+    if (!variant.epoch_measured)
+      footnotes.add("est.: no whole epoch was trained: of the part that was, over that part.");
+  }
   footnotes.add("Intervals here are one standard error to either side.");
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     const Variant& variant = result.variants[i];
@@ -140,8 +146,8 @@ Series curve(const Variant& variant, bool over_updates) {
   for (const auto* record : variant.cell->records)
     for (const auto& epoch : record->epochs)
       if (epoch.test_accuracy)
-        by_x[static_cast<double>(over_updates ? epoch.updates : epoch.epoch)].push_back(100 *
-                                                                                        *epoch.test_accuracy);
+        by_x[over_updates ? static_cast<double>(epoch.updates) : analysis::epochs_done(*record, epoch)]
+            .push_back(100 * *epoch.test_accuracy);
   Series series{.name = variant.name};
   for (const auto& [x, accuracies] : by_x) {
     Point point{.x = x, .y = measure::mean(accuracies)};

@@ -93,6 +93,14 @@ std::string said_of_single_repeats(const std::vector<const analysis::Cell*>& cel
       fmt::join(labels, "; "));
 }
 
+void add_settings_column(Table& table, const std::vector<const analysis::Cell*>& cells) {
+  const auto differences = analysis::differences(cells);
+  if (std::all_of(differences.begin(), differences.end(), [](const auto& text) { return text.empty(); }))
+    return;
+  table.columns.push_back({.key = "settings", .label = "differs in"});
+  for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(words(differences[i]));
+}
+
 void Footnotes::add(const std::string& note) {
   if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
 }

@@ -43,6 +43,10 @@ void mark_row(std::vector<Cell>& row, std::size_t first, const std::string& mark
 /// "2 workers (2 cores)": the cores that the cell could use, since one worker may have one thread or many.
 [[nodiscard]] std::string workers_on_cores(const analysis::Cell& cell);
 
+/// Rows of a table are compared by eye whatever its ratios refuse. Where the cells of its rows differ in more
+/// than their sizes, a last column says in what; where they do not, there is none.
+void add_settings_column(Table& table, const std::vector<const analysis::Cell*>& cells);
+
 /// Each footnote once, in the order added. Duplicates are dropped.
 class Footnotes {
  public:

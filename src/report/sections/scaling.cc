@@ -111,6 +111,7 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows) cells.push_back(row.cell);
   footnotes.add(said_of_single_repeats(cells));
+  add_settings_column(table, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -165,7 +166,7 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
     for (const ScalingRow& row : group.rows) {
       if (!row.cell->is_measured()) continue;
       Series& series = by_workers[row.cell->workers];
-      series.name = count(row.cell->workers, "worker");
+      if (series.points.empty()) series.name = workers_on_cores(*row.cell);
       Point point{.x = static_cast<double>(group.batch),
                   .y = row.cell->epoch_s.median,
                   .mark = point_mark(*row.cell)};

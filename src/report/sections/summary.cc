@@ -33,6 +33,9 @@ std::string caveats(const ScalingRow& row) {
                               percent(ledger.mean.data_wait / ledger.mean.total())));
   if (analysis::has_interval(row.speedup) && row.speedup.low <= 1 && row.speedup.high >= 1)
     all.emplace_back("the interval holds 1: no clear gain");
+  if (analysis::has_interval(row.efficiency) && row.efficiency.low > 1)
+    all.emplace_back(
+        "above the ideal: the baseline was measured in a slower moment, or a worker's share fits a cache");
   if (row.cell->oversubscribed) all.emplace_back("more worker threads than cores");
   if (row.verdict.shares_cores) all.emplace_back("on the baseline's cores, shared out");
   return all.empty() ? "" : fmt::format(" ({})", fmt::join(all, "; "));
@@ -218,9 +221,9 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   std::string text = fmt::format(
       "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
       "points with a standard error of {:.1f} ({}); {} updates instead of {}.",
-      count(large.epochs, "epoch"), large.cell->global_batch, baseline.cell->global_batch,
-      percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error,
-      loss.word(), integer(static_cast<double>(large.updates)),
+      fmt::format("{:.3g} epoch{}", large.epochs, large.epochs == 1 ? "" : "s"), large.cell->global_batch,
+      baseline.cell->global_batch, percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value,
+      100 * loss.standard_error, loss.word(), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
   const analysis::Variant* best = nullptr;
   for (const auto& variant : result->variants)

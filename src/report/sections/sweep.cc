@@ -105,6 +105,7 @@ Table table(const Sweep& sweep) {
     for (const auto& remark : point.verdict.remarks)
       footnotes.add(fmt::format("batch {}: {}.", point.cell->local_batch, remark));
   }
+  add_settings_column(table, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -119,10 +120,11 @@ Point point_of(double x, const analysis::Estimate& y, std::string mark) {
 }
 
 void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
-  Series rate{.name = count(sweep.workers, "worker")}, epoch = rate;
+  Series rate, epoch;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     if (!sweep.points[i].on_curve) continue;
     const auto& cell = *sweep.points[i].cell;
+    if (rate.points.empty()) rate.name = epoch.name = workers_on_cores(cell);
     std::string mark = point_mark(cell);
     if (mark.empty() && sweep.knee == i) mark = sweep.undecided.empty() ? "knee" : "knee, not decided";
     const auto batch = static_cast<double>(cell.local_batch);

@@ -78,7 +78,7 @@ Plot accuracy_plot(const Record& record, const std::string& id) {
             .y = {.label = "accuracy", .unit = "%"}};
   Series train{.name = "train"}, test{.name = "test"}, validation{.name = "validation"};
   for (const auto& epoch : record.epochs) {
-    const auto x = static_cast<double>(epoch.epoch);
+    const double x = analysis::epochs_done(record, epoch);
     train.points.push_back({.x = x, .y = 100 * epoch.train_accuracy});
     if (epoch.validation_accuracy)
       validation.points.push_back({.x = x, .y = 100 * *epoch.validation_accuracy});
