@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -59,6 +60,50 @@ TEST(Recipes, SayWhatTheyRepeatAndWhatCameOut) {
     const auto header = text.substr(0, text.find("\nmodel = "));
     EXPECT_THAT(header, testing::ContainsRegex("Repeats (no|a|the|two|three) "));
     EXPECT_THAT(header, testing::HasSubstr("came out"));
+  }
+}
+
+// What was reported stands in the head, all of it, with its conditions: nobody has to look it up to compare.
+TEST(Recipes, HoldTheReportedFigures) {
+  const std::map<std::string, std::vector<std::string>> reported{
+      {"cifar10-batch-sweep",
+       {"24 GB", "on one GPU and on two", "32, 64, 128, 256", "warm-up epoch", "torchvision's ResNet-18",
+        "15.51 at 32", "5.99 at 128", "5.82 at 512", "5.81 at 2,048", "6.19 at 8,192", "9.00 at 32,768",
+        "13.14 at 131,072", "8.8e12"}},
+      {"cifar10-scaling",
+       {"11,173,962",
+        "269.804, 228.871, 211.488",
+        "271.984, 229.739, 211.854",
+        "153.240, 125.222, 116.669",
+        "1.775, 1.835, 1.816",
+        "79.637, 63.705, 58.438",
+        "3.415, 3.606, 3.625",
+        "274.355 s on two",
+        "241.768 on four",
+        "152.249 / 17.347",
+        "124.729 / 10.294",
+        "116.121 / 10.377",
+        "78.910 / 11.459",
+        "63.170 / 5.952",
+        "57.686 / 4.814",
+        "2.577, 4.342, 4.307",
+        "5.851, 11.262, 13.927",
+        "25.86, 36.93, 27.25",
+        "14.73, 17.59, 14.82",
+        "11.43, 12.41, 11.78",
+        "1.40, 3.80; 1.67, 3.97; 1.84, 3.88",
+        "0.0018 to 0.0073"}},
+      {"cifar10-large-batch", {"0.685", "79.55 %", "0.6444", "27.50 %", "5 epochs", "warm-up"}},
+      {"mnist-keras-cnn",
+       {"Horovod", "Slurm", "0.9854, 0.9922, 0.992,", "0.9827, 0.9862, 0.9903", "456.147, 379.691, 203.634",
+        "18,750 steps", "152.02 s", "3,120 steps", "0.9906", "2, 6, 8 GPUs 0.9902, 0.9905, 0.9879",
+        "0.001 times the workers", "15.59", "20 % at batch 128 and 54 % at 1,024"}},
+      {"fruits", {"9:41", "56 s an epoch", "0.0005", "1:03", "5 s an epoch", "0.1:", "1:14", "0.9869"}},
+      {"caltech256", {"validation split", "Slurm", "queue"}}};
+  for (const auto& [name, figures] : reported) {
+    auto text = base::read_file(fs::path(PACELINE_SOURCE_DIR) / "recipes" / (name + ".toml"));
+    text = std::regex_replace(text.substr(0, text.find("\nmodel = ")), std::regex("\n# "), " ");
+    for (const auto& figure : figures) EXPECT_THAT(text, testing::HasSubstr(figure)) << name;
   }
 }
 
@@ -162,6 +207,7 @@ TEST(Recipes, TheScalingRecipeAsksForTheTablesOfTheIssue) {
   const auto settings = parse(kScale, {file.string()}).settings;
   EXPECT_THAT(settings.study.scale.workers, testing::ElementsAre(1, 2, 4));
   EXPECT_THAT(settings.study.scale.batches, testing::ElementsAre(32, 128, 512));
+  EXPECT_EQ(settings.study.scale.mode, "both");
 }
 
 }  // namespace
