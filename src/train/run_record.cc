@@ -81,7 +81,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
     record.communication.launcher = place.launcher;
     record.communication.library = place.library;
     record.notes.push_back(fmt::format(
-        "{} processes of {} worker{} each, started by {}, joined by {}; memory is that of one of them",
+        "{} processes of {} worker{} each, started by {}, joined by {}; each decodes the images of its own "
+        "workers; memory is that of one of them",
         place.processes, resolved.local_workers, resolved.local_workers == 1 ? "" : "s", place.launcher,
         place.library));
   }
