@@ -362,6 +362,34 @@ TEST(Loader, StandsInEveryReport) {
   }
 }
 
+// A plot's caption called what a slow loader costs communication.
+TEST(Scaling, APlotOfDataBoundCellsDoesNotSpeakOfCommunication) {
+  golden::Run run{
+      .forward = 0.008, .backward = 0.011, .update = 0.001, .data_wait = 0.01, .jitter = {1, 1, 1}};
+  const auto caption = [](const std::vector<Record>& records) {
+    return find<Plot>(build(records), "weak-speedup")->caption;
+  };
+  auto two = run;
+  two.workers = 2;
+  EXPECT_THAT(caption({make_record(run), make_record(two)}), HasSubstr("must not be called communication"));
+  run.data_wait = two.data_wait = 0;
+  EXPECT_THAT(caption({make_record(run), make_record(two)}), HasSubstr("is lost to communication"));
+}
+
+TEST(Scaling, ALineOfEpochsIsOfOneSetOfSettings) {
+  std::vector<Record> records;
+  for (const std::int64_t batch : {32, 64, 128})
+    for (const char* threads : {"1", "4"}) {
+      records.push_back(make_record({.local_batch = batch}));
+      records.back().settings["loader-threads"] = batch == 128 ? "4" : threads;
+    }
+  const Document document = build(records);
+  const auto* plot = find<Plot>(document, "weak-epoch");
+  ASSERT_NE(plot, nullptr);
+  ASSERT_EQ(plot->series.size(), 1u);
+  EXPECT_EQ(plot->series[0].points.size(), 2u) << "32 and 64 with one loader thread";
+}
+
 // Mistake 7: 15.5 s in the table of the batch sweep, 25.9 s for the same batch in that of scaling.
 TEST(Build, SaysThatTwoTablesHaveOtherLoaderSettings) {
   auto sweep = make_record({.kind = "sweep", .scaling = ""});

@@ -73,17 +73,20 @@ std::optional<Table> table(const std::vector<analysis::ScalingGroup>& groups, an
               .definition = kDefinition,
               .columns = columns(mode == analysis::Mode::weak ? "local batch" : "global batch")};
   Footnotes footnotes;
+  std::vector<const analysis::Cell*> cells;
   for (const auto& group : groups) {
     for (const auto& row : group.rows) {
       const auto one = analysis::bandwidth(*row.cell);
       if (!one) continue;
       table.rows.push_back(table_row(group.batch, *one));
+      cells.push_back(row.cell);
       table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks_of(row));
       footnotes.explain(*row.cell);
       explain(footnotes, *one);
     }
   }
   if (table.rows.empty()) return std::nullopt;
+  add_settings_column(table, cells);
   table.footnotes = footnotes.take();
   return table;
 }

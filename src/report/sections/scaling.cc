@@ -116,14 +116,25 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
   return table;
 }
 
+/// What lies below the ideal, in one sentence. Where the loader is the limit it is not to be called
+/// communication.
+std::string said_of_the_loss(const std::vector<ScalingGroup>& groups) {
+  for (const ScalingGroup& group : groups)
+    for (const ScalingRow& row : group.rows)
+      if (row.has_ratios && analysis::is_data_bound(analysis::breakdown(*row.cell)))
+        return "The dashed line is the ideal. The loader is the limit in some of these cells: their lines "
+               "are the "
+               "loader's, and what lies below the ideal must not be called communication.";
+  return "The dashed line is the ideal; what lies below it is lost to communication, waiting and slower "
+         "kernels.";
+}
+
 Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   const bool weak = mode == Mode::weak;
   Plot plot{.id = fmt::format("{}-speedup", name(mode)),
             .kind = PlotKind::line,
             .title = weak ? "Scaled speedup N E against workers" : "Speedup S against workers",
-            .caption =
-                "The dashed line is the ideal; what lies below it is lost to communication, waiting and "
-                "slower kernels.",
+            .caption = said_of_the_loss(groups),
             .x = {.label = "workers"},
             .y = {.label = weak ? "scaled speedup" : "speedup"}};
   double most = 1, fewest = 0;
@@ -162,9 +173,12 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
                   .log = true},
             .y = {.label = "epoch", .unit = "s"}};
   std::map<int, Series> by_workers;
+  const measure::Record* first = nullptr;  // one line is of one set of settings
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows) {
-      if (!row.cell->is_measured()) continue;
+      if (!row.has_ratios) continue;
+      if (first == nullptr) first = &row.cell->record();
+      if (!analysis::compare(*first, row.cell->record(), analysis::Topic::tables).comparable()) continue;
       Series& series = by_workers[row.cell->workers];
       if (series.points.empty()) series.name = workers_on_cores(*row.cell);
       Point point{.x = static_cast<double>(group.batch),
