@@ -52,6 +52,8 @@ TEST(DataGet, ThrowsAwayWhatHasTheRightLengthAndTheWrongSum) {
   give_lookalikes(server, {{.break_after = 1000}, {}});  // and the transfer breaks, once
   const auto outcome = get_fashion(server, {.directory = folder.path()});
   EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("train-images-idx3-ubyte.gz: "));
+  EXPECT_THAT(outcome.err, HasSubstr("; again in 1 s"));
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("of 26.4 MB"), HasSubstr("its SHA-256 is "),
                                  HasSubstr("the publisher's file has 3aede38d"), HasSubstr("thrown away"),
                                  HasSubstr("login page")));

@@ -54,6 +54,10 @@ class Bar {
                megabytes, static_cast<double>(file.bytes) / 1e6, rate, live_ && !whole ? "" : "\n");
     std::fflush(stderr);
   }
+  void say(const std::string& sentence) const {
+    fmt::print(stderr, "{}{}\n", live_ ? "\r\x1b[K" : "", sentence);
+    std::fflush(stderr);
+  }
 
  private:
   const bool live_ = ::isatty(STDERR_FILENO) == 1;
@@ -70,7 +74,9 @@ int get_data(const Settings& settings) {
   const auto cache = settings.data.cache.empty() ? base::cache_directory() : settings.data.cache;
   const Interrupt interrupt;
   Bar bar;
-  data::DownloadOptions options{.stop = interrupt.token(), .progress = std::ref(bar)};
+  data::DownloadOptions options{.stop = interrupt.token(),
+                                .progress = std::ref(bar),
+                                .say = [&](const std::string& why) { bar.say(why); }};
   data::Got got;
   try {
     got = data::get(package, cache, options);

@@ -211,6 +211,8 @@ std::string fetch(const std::string& url, Transfer& transfer, const fs::path& pa
     } else {
       --left;
     }
+    if (left > 0 && transfer.options.say)
+      transfer.options.say(fmt::format("{}: {}; again in {:g} s", url, reason, wait));
     if (left > 0) pause(wait, transfer.options.stop);
     require_going_on(transfer.options, path);
     wait *= 2;

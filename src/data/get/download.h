@@ -27,6 +27,8 @@ struct DownloadOptions {
   std::stop_token stop = {};  ///< ends the transfer; what has come is kept for the next time
   /// Told a few times a second how much of the file is there.
   std::function<void(const RemoteFile& file, std::int64_t have)> progress = {};
+  /// Told why a try failed and when the next one is, since several silent ones take minutes.
+  std::function<void(const std::string& sentence)> say = {};
 };
 
 /// Brings `file` to `path`. What came of it before, in `path` + ".part", is not asked for again (HTTP Range),

@@ -140,8 +140,10 @@ TEST_F(Download, RefusesAFileThatIsTooLongOrTooShort) {
 
 TEST_F(Download, TriesAgainWhereTheServerIsBusyAndNotWhereTheFileIsMissing) {
   server_.give("f", body_, {{.status = 503}, {}});
-  run(file(body_));
+  std::vector<std::string> said;
+  run(file(body_), {.pause_s = 0.01, .say = [&](const std::string& why) { said.push_back(why); }});
   EXPECT_EQ(server_.requests().size(), 2u);
+  EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("/f: "), HasSubstr("503"), HasSubstr("; again in 0.01 s"))));
   fs::remove(path_);
   auto missing = file(body_);
   missing.urls = {server_.address() + "/none"};
