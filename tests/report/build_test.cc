@@ -524,6 +524,24 @@ TEST(Build, SaysWhichIntervalsAreOfOneRun) {
   EXPECT_THAT(text_of(study()), Not(HasSubstr("within one run")));
 }
 
+// It stood last of all notes, under how it was measured.
+TEST(Training, BeginsWithTheEpochThatTheValidationSetChose) {
+  auto record = make_training({.accuracies = {0.2, 0.3, 0.25}});
+  record.kind = "train";
+  record.variant.clear();
+  record.notes = {"kernels: measured",
+                  "best epoch by validation accuracy: 2 of 3 (31.00 % of 100 images); its test "
+                  "accuracy is 30.00 %"};
+  const Document document = build({&record, 1});
+  const auto training = std::find_if(document.sections.begin(), document.sections.end(),
+                                     [](const Section& section) { return section.id == "training"; });
+  ASSERT_NE(training, document.sections.end());
+  const auto* first = std::get_if<Paragraph>(&training->blocks.front());
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->tone, Paragraph::Tone::finding);
+  EXPECT_THAT(first->text, HasSubstr("Best epoch by validation accuracy: 2 of 3"));
+}
+
 // A quick form trained half an epoch, and its report said "after 1 epoch" and called its seconds an epoch's.
 TEST(Converge, CallsHalfAnEpochAHalf) {
   auto one = make_training({.accuracies = {0.4}});

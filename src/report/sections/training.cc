@@ -51,6 +51,13 @@ Table table(const Record& record, const std::string& id) {
   return table;
 }
 
+/// The run's own word on the epoch that its validation set chose: an answer, not a circumstance.
+std::optional<Paragraph> chosen_epoch(const Record& record) {
+  for (const std::string& note : record.notes)
+    if (note.starts_with("best epoch by validation accuracy")) return finding("B" + note.substr(1) + ".");
+  return std::nullopt;
+}
+
 Plot loss_plot(const Record& record, const std::string& id) {
   Plot plot{.id = id + "-loss",
             .title = "Loss over updates",
@@ -97,6 +104,7 @@ std::optional<Section> training_section(const Conclusions& conclusions) {
     if (record.kind != "train" || (record.epochs.empty() && record.steps.empty())) continue;
     const std::string id =
         section.blocks.empty() ? "training" : fmt::format("training-{}", section.blocks.size());
+    if (auto chosen = chosen_epoch(record)) section.blocks.push_back(std::move(*chosen));
     if (!record.epochs.empty()) section.blocks.push_back(table(record, id));
     section.blocks.push_back(loss_plot(record, id));
     if (!record.epochs.empty()) section.blocks.push_back(accuracy_plot(record, id));
