@@ -73,7 +73,7 @@ ImageHeader jpeg_header(std::span<const std::uint8_t> bytes) {
   check_jpeg(tjDecompressHeader3(handle.get(), bytes.data(), bytes.size(), &header.width, &header.height,
                                  &subsampling, &colour),
              handle);
-  if (header.width == 0) fail_jpeg(handle, "it has tables and no image");
+  if (header.width == 0) fail_jpeg(handle, "it ends before its image begins");
   header.colour = colour == TJCS_GRAY ? "grey" : colour == TJCS_CMYK || colour == TJCS_YCCK ? "CMYK" : "RGB";
   return header;
 }
