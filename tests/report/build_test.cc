@@ -451,6 +451,17 @@ TEST(Scaling, DoesNotCallAsManyWorkersSlower) {
   EXPECT_THAT(text_of(records), Not(HasSubstr("are slower than")));
 }
 
+// Cells of one worker in part from weak and in part from strong scaling: the fastest was left off the curve,
+// and the second best called the best of all.
+TEST(Summary, CallsNoBatchTheBestOfAllThatIsNot) {
+  const auto slow = make_record({.scaling = "strong", .local_batch = 32, .forward = 0.5, .backward = 0.5});
+  auto fast = make_record({.scaling = "weak", .local_batch = 512, .forward = 0.5, .backward = 0.5});
+  EXPECT_THAT(text_of({slow, fast}), HasSubstr("Which batch size? 512 on 1 worker"));
+  fast.settings["loader-threads"] = "4";
+  EXPECT_THAT(text_of({slow, fast}), AllOf(HasSubstr("Which batch size? 32 on 1 worker"),
+                                           HasSubstr("the best of those that can be compared")));
+}
+
 TEST(Summary, SaysThatAKneeIsNotDecided) {
   std::vector<Record> records;
   for (const double slow : {0.5, 1.0, 2.0})

@@ -51,8 +51,12 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& best = *sweep.points[*sweep.best].cell;
   std::string text = fmt::format("Which batch size? {} on {}: {} images/s", knee.local_batch,
                                  workers_on_cores(knee), with_interval(knee.images_per_s, Format::rate));
+  const bool all_compared = std::all_of(
+      sweep.points.begin(), sweep.points.end(),
+      [](const analysis::SweepPoint& point) { return point.on_curve || !point.cell->is_measured(); });
   if (sweep.knee == sweep.best)
-    text += ", the best of all that were measured.";
+    text +=
+        all_compared ? ", the best of all that were measured." : ", the best of those that can be compared.";
   else
     text += fmt::format(", the smallest within 5 % of the best ({} images/s at {}).",
                         number(best.images_per_s.median), best.local_batch);
