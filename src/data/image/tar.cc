@@ -133,6 +133,8 @@ std::vector<TarStore::Found> TarStore::read_headers() {
 
 void TarStore::resolve_links(std::vector<Found>& found) {
   constexpr int kLongestChain = 16;
+  const auto is_link = [](const Found& one) { return !one.leads_to.empty(); };
+  if (std::none_of(found.begin(), found.end(), is_link)) return;
   std::map<std::string, const Found*> by_path;
   for (const auto& one : found) by_path[one.path()] = &one;
   for (auto& one : found) {
