@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -166,7 +167,8 @@ double number(std::string_view text, const std::array<Unit, count>& units) {
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   const auto found =
       std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
-  if (error == std::errc() && value >= 0 && found != units.end()) return value * found->factor;
+  if (error == std::errc() && value >= 0 && std::isfinite(value) && found != units.end())
+    return value * found->factor;
   std::string known;
   for (const auto& one : units)
     if (!one.name.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
@@ -201,6 +203,9 @@ EmulatedLink parse_link(std::string_view text) {
   if (link.latency_s == 0 && link.bytes_per_s == 0)
     base::fail(ErrorKind::usage,
                "must give a latency or a bandwidth above 0, such as latency=50us,bandwidth=1GB/s");
+  constexpr double kLongest_s = 60;
+  if (link.latency_s > kLongest_s)
+    base::fail(ErrorKind::usage, "must give a latency of at most {:g} s, got '{}'", kLongest_s, text);
   return link;
 }
 
@@ -208,7 +213,10 @@ EmulatedStraggler parse_straggler(std::string_view text) {
   constexpr std::string_view kExample = "rank=3,slower=1.3x";
   EmulatedStraggler straggler{.rank = -1, .slower = 0};
   each_part(text, kExample, [&](std::string_view key, std::string_view value) {
-    if (key == "rank") straggler.rank = static_cast<int>(std::min(1e6, number(value, kWhole)));
+    if (key == "rank") {
+      const double rank = number(value, kWhole);
+      straggler.rank = rank == std::floor(rank) ? static_cast<int>(std::min(1e6, rank)) : -1;
+    }
     if (key == "slower") straggler.slower = number(value, kTimes);
     return key == "rank" || key == "slower";
   });
