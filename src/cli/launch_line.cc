@@ -59,7 +59,10 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   std::vector<std::string> line{
       "mpirun", "--quiet", "--mca", "odls_base_sigkill_timeout", "4", "-np", std::to_string(processes)};
   if (!options.hosts.empty()) line.insert(line.end(), {"--host", options.hosts});
-  if (options.oversubscribe) line.insert(line.end(), {"--oversubscribe", "--bind-to", "none"});
+  // mpirun would bind each of two processes to one core, on a host of eight too; which cores a worker takes
+  // is the program's own care.
+  line.insert(line.end(), {"--bind-to", "none"});
+  if (options.oversubscribe) line.push_back("--oversubscribe");
   if (options.as_root) line.push_back("--allow-run-as-root");
   if (!options.lost.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kLost, options.lost)});
   line.push_back(program);
@@ -91,8 +94,10 @@ LaunchOptions on_hosts_left(LaunchOptions options,
 
 std::string batch_script(const BatchOptions& options, const std::string& program,
                          const std::vector<std::string>& words, const std::filesystem::path& out) {
-  std::string text = "#!/bin/bash\n";
+  std::string text = "#!/bin/bash\n", step = "srun --mpi=pmix --kill-on-bad-exit=1";
   const auto ask = [&](const std::string& what) { text += "#SBATCH --" + what + "\n"; };
+  // Since Slurm 22.05 a step does not inherit the job's cores for each task.
+  if (options.cores_per_worker > 0) step += fmt::format(" --cpus-per-task={}", options.cores_per_worker);
   ask("job-name=" + options.name);
   ask(fmt::format("nodes={}", options.nodes));
   ask(fmt::format("ntasks-per-node={}", options.workers_per_node));
@@ -114,15 +119,16 @@ std::string batch_script(const BatchOptions& options, const std::string& program
       "elif ((${{SLURM_RESTART_COUNT:-0}})) && [[ -e $out/record.json ]]; then\n"
       "  mv \"$out/record.json\" \"$out/lost.json\"  # lost before its first checkpoint: from the beginning\n"
       "fi\n"
-      "srun --mpi=pmix {} {} --out \"$out\" \"${{resume[@]}}\"\n"
+      "{} {} {} --out \"$out\" \"${{resume[@]}}\"\n"
       "code=$?\n",
-      shell_line({out.string()}), shell_line({program}), shell_line(words));
+      shell_line({out.string()}), step, shell_line({program}), shell_line(words));
   if (options.requeue)
     text += fmt::format(
         "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal "
         "that\n"
         "# ended it. A signal that asks to stop (129, 130, 143) is none.\n"
         "lost=$((code == 5 || (code > 128 && code != 129 && code != 130 && code != 143)))\n"
+        "if grep -qs '\"status\": \"complete\"' \"$out/record.json\"; then lost=0; fi  # on its way out\n"
         "if ((lost && ${{SLURM_RESTART_COUNT:-0}} < {})); then scontrol requeue \"$SLURM_JOB_ID\"; fi\n",
         kMostRequeues);
   return text + "exit $code\n";

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "base/error.h"
 #include "cli/option_rows.h"
 #include "comm/emulate.h"
@@ -32,6 +34,25 @@ void choose_sizes(Settings& settings, Text text) {
 std::string size_text(std::size_t bytes) {
   if (bytes % (1 << 20) == 0) return fmt::format("{}M", bytes >> 20);
   return bytes % 1024 == 0 ? fmt::format("{}K", bytes >> 10) : fmt::format("{}", bytes);
+}
+
+/// What becomes a part of a job script's #SBATCH lines, where a space would end it; the name, of the log's
+/// name too.
+std::string job_word(Text text) {
+  static const std::regex form("[A-Za-z0-9._][A-Za-z0-9._,-]*");
+  const std::string word(text);
+  if (!std::regex_match(word, form))
+    base::fail(base::ErrorKind::usage, "must be of letters, digits, '.', '_', ',' and '-', got '{}'", word);
+  return word;
+}
+
+/// In one of Slurm's forms: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS.
+std::string job_time(Text text) {
+  static const std::regex form("[0-9]+(:[0-9]{1,2}){0,2}|[0-9]+-[0-9]{1,2}(:[0-9]{1,2}){0,2}");
+  const std::string time(text);
+  if (!std::regex_match(time, form))
+    base::fail(base::ErrorKind::usage, "must be HH:MM:SS, D-HH:MM:SS or minutes, got '{}'", time);
+  return time;
 }
 
 }  // namespace
@@ -101,12 +122,13 @@ std::vector<Option> launch_rows() {
        [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
        [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, "", false},
       {"time", "HH:MM:SS", kProcesses,
-       "after which Slurm ends the job; a minute before it the run stops and keeps all", kSbatch,
-       [](S& s, Text t) { s.batch.time = t; }, [](const S& s) { return s.batch.time; }, "", false},
+       "after which Slurm ends the job; a minute or two before it the run stops and keeps all", kSbatch,
+       [](S& s, Text t) { s.batch.time = job_time(t); }, [](const S& s) { return s.batch.time; }, "", false},
       {"partition", "NAME", kProcesses, "of the cluster (default: its own choice)", kSbatch,
-       [](S& s, Text t) { s.batch.partition = t; }, [](const S& s) { return s.batch.partition; }, "", false},
+       [](S& s, Text t) { s.batch.partition = job_word(t); }, [](const S& s) { return s.batch.partition; },
+       "", false},
       {"name", "NAME", kProcesses, "of the job, and the begin of its log's name", kSbatch,
-       [](S& s, Text t) { s.batch.name = t; }, [](const S& s) { return s.batch.name; }, "", false},
+       [](S& s, Text t) { s.batch.name = job_word(t); }, [](const S& s) { return s.batch.name; }, "", false},
       {"requeue", "", kProcesses, "begin again, from the last checkpoint, when a host or a process is lost",
        kSbatch, [](S& s, Text t) { s.batch.requeue = truth(t); },
        [](const S& s) { return yes_no(s.batch.requeue); }, "", false},

@@ -19,7 +19,8 @@ const std::vector<std::string> kTrainWords{"train", "--model", "mnist-cnn"};
 TEST(LaunchLine, IsAnMpirunLineThatAShellTakes) {
   const auto line = mpirun_line({.processes = 4}, "/opt/paceline", kTrainWords);
   EXPECT_THAT(shell_line(line),
-              AllOf(HasSubstr("mpirun --quiet"), HasSubstr(" -np 4 /opt/paceline train --model mnist-cnn"),
+              AllOf(HasSubstr("mpirun --quiet"),
+                    HasSubstr(" -np 4 --bind-to none /opt/paceline train --model mnist-cnn"),
                     Not(HasSubstr("oversubscribe")), Not(HasSubstr("root"))));
   EXPECT_EQ(shell_line({"a b", "it's", "x"}), "'a b' 'it'\\''s' x");
 }
@@ -49,16 +50,18 @@ TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
   const auto script =
       batch_script({.nodes = 2, .workers_per_node = 4, .cores_per_worker = 8, .time = "02:00:00"},
                    "/opt/paceline", kTrainWords, "out dir");
-  EXPECT_THAT(script,
-              AllOf(HasSubstr("#!/bin/bash\n"), HasSubstr("#SBATCH --nodes=2\n"),
-                    HasSubstr("#SBATCH --ntasks-per-node=4\n"), HasSubstr("#SBATCH --cpus-per-task=8\n"),
-                    HasSubstr("#SBATCH --time=02:00:00\n"), HasSubstr("#SBATCH --requeue\n"),
-                    Not(HasSubstr("gpus")), HasSubstr("out='out dir'\n"), HasSubstr("--resume \"$out\""),
-                    HasSubstr("srun --mpi=pmix /opt/paceline train --model mnist-cnn --out \"$out\""),
-                    HasSubstr("scontrol requeue"), HasSubstr("lost.json"), HasSubstr("exit $code\n")));
   EXPECT_THAT(
-      batch_script({.gpus_per_node = 2, .requeue = false}, "p", kTrainWords, "o"),
-      AllOf(HasSubstr("--gpus-per-node=2\n"), HasSubstr("--no-requeue\n"), Not(HasSubstr("scontrol"))));
+      script,
+      AllOf(HasSubstr("#!/bin/bash\n"), HasSubstr("#SBATCH --nodes=2\n"),
+            HasSubstr("#SBATCH --ntasks-per-node=4\n"), HasSubstr("#SBATCH --cpus-per-task=8\n"),
+            HasSubstr("#SBATCH --time=02:00:00\n"), HasSubstr("#SBATCH --requeue\n"), Not(HasSubstr("gpus")),
+            HasSubstr("out='out dir'\n"), HasSubstr("--resume \"$out\""),
+            HasSubstr("srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=8 /opt/paceline train --model "
+                      "mnist-cnn --out \"$out\""),
+            HasSubstr("scontrol requeue"), HasSubstr("lost.json"), HasSubstr("exit $code\n")));
+  EXPECT_THAT(batch_script({.gpus_per_node = 2, .requeue = false}, "p", kTrainWords, "o"),
+              AllOf(HasSubstr("--gpus-per-node=2\n"), HasSubstr("--no-requeue\n"), Not(HasSubstr("scontrol")),
+                    Not(HasSubstr("cpus-per-task"))));
 }
 
 TEST(LaunchCommand, PrintsTheLineAndRefusesAWrongCommandBeforeAnythingIsStarted) {
@@ -79,6 +82,27 @@ TEST(LaunchCommand, StartsWhateverSeveralProcessesCanRun) {
     EXPECT_EQ(printed.code, 0) << command << ": " << printed.err;
     EXPECT_THAT(printed.out, HasSubstr(std::string(" ") + command));
   }
+}
+
+TEST(SbatchCommand, RefusesWhatWouldBreakTheScriptsLines) {
+  const Folder folder;
+  const auto script = (folder.path() / "job.sh").string();
+  const auto written = [&](const std::string& option, const std::string& value) {
+    return run_program({"sbatch", option, value, "--script", script, "--", "train"});
+  };
+  for (const auto& [option, value] : {std::pair{"--name", "my run"},
+                                      {"--name", "a/b"},
+                                      {"--partition", "a b"},
+                                      {"--time", "tomorrow"},
+                                      {"--time", "1h"},
+                                      {"--time", "1:2:3:4"}}) {
+    const auto refused = written(option, value);
+    EXPECT_EQ(refused.code, 2) << option << " " << value;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(option), HasSubstr(value)));
+  }
+  for (const char* time : {"90", "10:30", "04:00:00", "2-12", "2-12:30:00"})
+    EXPECT_EQ(written("--time", time).code, 0) << time;
+  EXPECT_EQ(written("--partition", "short,long").code, 0);
 }
 
 TEST(SbatchCommand, WritesAScriptThatAShellReads) {

@@ -78,7 +78,7 @@ AuthInfo=socket={wire},cred_expire=5
 CryptoType=crypto/munge
 MpiDefault=pmix
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/affinity
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmUser=root
@@ -180,8 +180,8 @@ def ranks_of(cluster):
 def requeued(args, cluster):
     folder = cluster.folder
     out, alone = folder / "out", folder / "alone"
-    text = cluster.ask(args.program, "sbatch", "--nodes", 2, "--workers-per-node", 1, "--name", "twice", "--time", "00:10:00",
-                       "--script", folder / "job.sbatch", "--submit", "--", *TRAIN, "--out", out)
+    text = cluster.ask(args.program, "sbatch", "--nodes", 2, "--workers-per-node", 1, "--cores", 2, "--name", "twice", "--time",
+                       "00:10:00", "--script", folder / "job.sbatch", "--submit", "--", *TRAIN, "--out", out)
     job = re.search(r"job (\d+)", text).group(1)
     log = folder / f"twice-{job}.log"
     cluster.wait_for(lambda: list(out.glob("checkpoint-*.safetensors")) or "FAILED" in state_of(cluster, job), "a checkpoint")
@@ -189,6 +189,8 @@ def requeued(args, cluster):
     # A process is killed: the script has the job requeued. Then Slurm itself is asked to, as after a lost host.
     ranks = ranks_of(cluster)
     check(sorted(ranks) == [0, 1], f"tasks of the job: {ranks}")
+    cores = [len(os.sched_getaffinity(process)) for process in ranks.values()]
+    check(cores == [2, 2], f"each task was to have the 2 cores that --cores asks for, and they have {cores}")
     os.kill(ranks[1], signal.SIGKILL)
     cluster.wait_for(lambda: restarts_of(cluster, job) == 1 and state_of(cluster, job) == "RUNNING", "the second run", 150)
     check("rank 1 on host" in log.read_text() and "is lost" in log.read_text(), f"the loss was not said:\n{log.read_text()}")
