@@ -1,6 +1,8 @@
 #include "cli/reports.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,11 +44,19 @@ OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
   if (failed)
     base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
                path.string(), failed.message());
+  lock_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(lock_);
+    base::fail(base::ErrorKind::usage,
+               "--out {}: another run is writing to it; wait for its end, or give another --out",
+               path.string());
+  }
 }
 
 OutputDirectory::~OutputDirectory() {
   std::error_code not_empty;
   if (made_) fs::remove(path_, not_empty);
+  if (lock_ >= 0) ::close(lock_);
 }
 
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {

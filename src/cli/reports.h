@@ -14,10 +14,12 @@ namespace paceline::cli {
 
 /// The output directory, made before the first step is computed: one that cannot be written is found now, not
 /// after hours. Where nothing was left in it (the options were refused, say) and it is new, it goes again at
-/// the end.
+/// the end. While it lives no other run of this host is let in (a file system of the network may not know
+/// such locks).
 class OutputDirectory {
  public:
-  /// Errors   Error(data) naming the directory and the system's reason
+  /// Errors   Error(data) naming the directory and the system's reason; Error(usage) when another run is
+  /// writing there
   explicit OutputDirectory(const std::filesystem::path& path);
   ~OutputDirectory();
   OutputDirectory(const OutputDirectory&) = delete;
@@ -26,6 +28,7 @@ class OutputDirectory {
  private:
   std::filesystem::path path_;
   bool made_ = false;
+  int lock_ = -1;  ///< the directory, opened; the system ends the lock with the process
 };
 
 /// Writes the forms whose path is not empty; every file is whole or untouched. Returns a line for each: what

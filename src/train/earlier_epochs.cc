@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "train/update_count.h"
+
 namespace paceline::train {
 
 using measure::EpochRecord;
@@ -22,15 +24,19 @@ EpochRecord joined(const EpochRecord& first, EpochRecord rest) {
   return rest;
 }
 
-/// How `record`'s run was lost; `from`: the update that the next run begins with.
-RestartRecord loss_of(const measure::Record& record, std::int64_t from) {
+/// How `record`'s run was lost.
+RestartRecord loss_of(const measure::Record& record) {
   RestartRecord lost{.reason = record.reason, .workers = record.workers};
   if (record.loss) lost.detection_s = record.loss->detection_s;
-  if (record.updates_done) {
-    lost.lost_updates = std::max<std::int64_t>(0, *record.updates_done - from);
-    lost.lost_samples = *lost.lost_updates * record.global_batch;
-  }
   return lost;
+}
+
+/// `from`: the update that the next run begins with.
+void count_what_was_lost(RestartRecord& lost, std::optional<std::int64_t> updates_done, std::int64_t from,
+                         std::int64_t global_batch) {
+  if (!updates_done) return;
+  lost.lost_updates = std::max<std::int64_t>(0, *updates_done - from);
+  lost.lost_samples = *lost.lost_updates * global_batch;
 }
 
 std::optional<measure::Record> read_if_there(const std::filesystem::path& path) {
@@ -56,7 +62,8 @@ void forget_last_words(const std::filesystem::path& out) {
   if (!out.empty()) std::filesystem::remove(out / kLastWords, not_there);
 }
 
-Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume) {
+Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume,
+                     std::int64_t global_batch) {
   const bool anew = !resume && options.lost && !options.out.empty();
   if (!resume && !anew) return {};
   const auto folder = resume ? resume->path.parent_path() : options.out;
@@ -75,7 +82,7 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   const auto last_words = told ? record : read_if_there(folder / kLastWords);
   RestartRecord lost;
   if (last_words)
-    lost = loss_of(*last_words, resume ? resume->counters.update : 0);
+    lost = loss_of(*last_words);
   else if (options.lost)
     lost = {.reason = options.lost->how, .detection_s = options.lost->loss.detection_s};
   else if (record)
@@ -83,6 +90,9 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   else
     return earlier;
   if (record && !last_words) lost.workers = record->workers;
+  const auto done =
+      last_words && last_words->updates_done ? last_words->updates_done : counted_updates(folder);
+  count_what_was_lost(lost, done, resume ? resume->counters.update : 0, global_batch);
   earlier.note = sentence(lost);
   if (last_words && last_words->loss)
     earlier.lost_at_s = last_words->loss->known_at_s;

@@ -37,9 +37,11 @@ inline constexpr const char* kLostRecord = "lost.json";
 
 /// What the training had already behind it, from the record beside its checkpoint, or from kLostRecord in
 /// options.out after a restart that found no checkpoint. How it was lost is what its process 0 wrote, else
-/// the last words of the others, else what the launcher saw (options.lost). Errors   Error(data) when one of
-/// these files cannot be read
-[[nodiscard]] Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume);
+/// the last words of the others, else what the launcher saw (options.lost); how much was, its own count
+/// of updates (update_count.h) of `global_batch` samples each, where nobody said it.
+/// Errors   Error(data) when one of these files cannot be read
+[[nodiscard]] Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume,
+                                   std::int64_t global_batch);
 
 /// What a resumed training had behind it, then what this run did. The epoch that the resume cut is one again
 /// where its first part is known; otherwise it stays a part, as its `steps` say.

@@ -17,6 +17,7 @@
 #include "train/options.h"
 #include "train/resolve.h"
 #include "train/run.h"
+#include "train/update_count.h"
 
 namespace paceline::train {
 
@@ -32,6 +33,7 @@ struct Job {
   std::vector<std::vector<int>> cores;      ///< [worker of this process]: to bind to; empty: nobody is bound
   base::TimePoint started;                  ///< of the command
   std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process
+  UpdateCount& update_count;                ///< set by rank 0: updates_done, where it outlives this process
   std::atomic<double>& first_step_s;        ///< by rank 0: Record::first_step_s; 0: not yet
   data::Crew& crew;                         ///< the threads that prepare batches, of all workers here
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them

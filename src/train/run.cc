@@ -110,13 +110,15 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
 
   Record record = begin_record(options, resolved, graph, source, plan, backend);
   if (!found.empty()) record.notes.push_back(found);
-  const auto earlier = read_earlier(options, resume);
+  const auto earlier = read_earlier(options, resume, resolved.global_batch);
   if (!earlier.note.empty()) record.notes.push_back(earlier.note);
   if (!earlier.restarts.empty()) record.restarts = earlier.restarts;
   if (resume) record.notes.insert(record.notes.end(), resume->notes.begin(), resume->notes.end());
   std::atomic<std::int64_t> updates_done{0};
   std::atomic<double> first_step_s{0};
   data::Crew crew;
+  // A cell is too short to be gone on with, and nothing shall happen in it that is not timed.
+  UpdateCount update_count(options.window_steps == 0 ? options.out : std::filesystem::path());
   Job job{.options = options,
           .resolved = resolved,
           .graph = graph,
@@ -128,6 +130,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .cores = {},
           .started = options.started,
           .updates_done = updates_done,
+          .update_count = update_count,
           .first_step_s = first_step_s,
           .crew = crew,
           .keep = {}};
@@ -163,6 +166,10 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   // On disk before this run can be lost too: what is known of those before it.
   if (job.keep && (resume || record.restarts)) job.keep({});
   forget_last_words(options.out);
+  // One that cannot be written is found now, not after hours.
+  if (place.is_first() && !options.timeline.empty())
+    base::write_file(options.timeline, std::string_view(measure::chrome_trace({}, {})));
+  update_count.set(resume ? resume->counters.update : 0);
 
   const bool peak_is_ours = measure::reset_peak_memory();
   if (!peak_is_ours)
@@ -188,6 +195,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     record.epochs = so_far;
     try {
       keep_record(options, record);
+      update_count.forget();
       if (loss && loss->of_first && !place.is_first()) leave_last_words(asked.out, record);
     } catch (const base::Error&) {
       // A full disk, most likely the one that ended the run: its first error is the one to tell.
@@ -200,6 +208,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     if (progress.say) progress.say(best);
   }
   keep_record(options, record);
+  update_count.forget();
   return record;
 }
 

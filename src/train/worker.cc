@@ -266,6 +266,7 @@ class Worker {
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
     if (local_rank() == 0) job_.updates_done.store(update + 1, std::memory_order_relaxed);
+    if (is_root()) job_.update_count.set(update + 1);
     last_lr_ = lr;
     log_step(update, lr, outcome.local);
     const double seconds = base::seconds_since(begin);

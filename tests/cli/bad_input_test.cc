@@ -202,6 +202,31 @@ TEST(BadInput, AnErrorPrintsNothingOnStandardOutputWithJson) {
   EXPECT_EQ(outcome.out, "");
 }
 
+TEST(BadInput, ATimelineThatCannotBeWrittenIsFoundBeforeTheTraining) {
+  const Folder folder;
+  const auto outcome =
+      run_program(training({"--steps", "1000000", "--timeline", "/proc/t.json", "--out", "o"}),
+                  {.directory = folder.path()});
+  EXPECT_EQ(outcome.code, kData);
+  EXPECT_THAT(outcome.err, HasSubstr("/proc/t.json: cannot be written"));
+}
+
+TEST(BadInput, TwoRunsAtOnceDoNotShareADirectory) {
+  const Folder folder;
+  Program first(training({"--out", "o", "--local-batch", "16", "--steps", "1000000"}),
+                {.directory = folder.path()});
+  ASSERT_TRUE(first.wait_for("epoch 1 "));
+  for (const auto& more : {std::vector<std::string>{}, {"--resume", "o"}}) {
+    auto words = training({"--out", "o", "--local-batch", "16", "--steps", "1000000"});
+    words.insert(words.end(), more.begin(), more.end());
+    const auto second = run_program(words, {.directory = folder.path()});
+    EXPECT_EQ(second.code, kUsage);
+    EXPECT_THAT(second.err, HasSubstr("--out o: another run is writing to it"));
+  }
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.finish().code, 128 + SIGTERM);
+}
+
 TEST(BadInput, AFullStandardOutputIsAnError) {
   const auto outcome = run_program({"data", "info", "synthetic,train=20,test=10"},
                                    {.directory = {}, .largest_file = {}, .out_path = "/dev/full"});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "fixture.h"
+#include "train/update_count.h"
 
 namespace paceline::train {
 namespace {
@@ -31,7 +32,7 @@ class EarlierRun : public TrainingTest {
     words.loss = {.known_at_s = 1000, .detection_s = 0.5};
     return words;
   }
-  [[nodiscard]] Earlier read() const { return read_earlier(options_, resume_); }
+  [[nodiscard]] Earlier read() const { return read_earlier(options_, resume_, 48); }
 
   Options options_;
   std::optional<ResumePoint> resume_ = ResumePoint{
@@ -65,6 +66,38 @@ TEST_F(EarlierRun, OfWhichNobodyWasLeftIsToldByWhatTheLauncherSaw) {
   EXPECT_EQ(earlier.restarts[0].workers, 4);
   EXPECT_FALSE(earlier.restarts[0].lost_samples.has_value()) << "nobody counted them";
   EXPECT_EQ(earlier.lost_at_s, 1006);
+}
+
+TEST_F(EarlierRun, ThatEndedWithoutAWordHasCountedItsUpdates) {
+  write(record_, "record.json");
+  {
+    UpdateCount count(directory_);
+    count.set(1000);
+    count.set(29);
+  }
+  EXPECT_EQ(counted_updates(directory_), 29);
+  for (const bool launched : {false, true}) {
+    if (launched) options_.lost = {.how = "mpirun ended with 137", .loss = {.known_at_s = 1006}};
+    const auto earlier = read();
+    ASSERT_EQ(earlier.restarts.size(), 1u);
+    EXPECT_EQ(earlier.restarts[0].lost_updates, 5);
+    EXPECT_EQ(earlier.restarts[0].lost_samples, 5 * 48);
+  }
+  resume_.reset();  // before its first checkpoint, and before it had a record
+  std::filesystem::remove(directory_ / "record.json");
+  EXPECT_EQ(read().restarts.at(0).lost_samples, 29 * 48);
+}
+
+TEST_F(EarlierRun, LeavesItsCountOnlyWhereItLeavesNoRecord) {
+  auto options = small("out");
+  std::optional<std::int64_t> meanwhile;
+  Progress progress;
+  progress.step = [&](std::int64_t step, std::int64_t, double, double) {
+    if (step == 7) meanwhile = counted_updates(options.out);
+  };
+  (void)train(options, {}, progress);
+  EXPECT_EQ(meanwhile, 7);
+  EXPECT_FALSE(counted_updates(options.out).has_value());
 }
 
 TEST_F(EarlierRun, BeforeItsFirstCheckpointIsToldToo) {
