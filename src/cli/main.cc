@@ -93,7 +93,7 @@ bool is_for_the_first(base::ErrorKind kind) {
 }
 
 /// The other processes, where a launcher started several; their commands are those that can use them.
-std::unique_ptr<cli::Session> join_processes(const Entry& entry) {
+std::unique_ptr<cli::Session> join_processes(const Entry& entry, std::chrono::seconds deadline) {
   const auto launch = comm::read_launch(std_environment);
   if (launch.alone()) return nullptr;
   if (!(entry.command & cli::kInProcesses)) {
@@ -101,7 +101,7 @@ std::unique_ptr<cli::Session> join_processes(const Entry& entry) {
                "{} works in one process, and {} started {}; start it without a launcher", entry.name,
                launch.by, launch.processes);
   }
-  return std::make_unique<cli::Session>(launch);
+  return std::make_unique<cli::Session>(launch, deadline);
 }
 
 int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::Session>& session) {
@@ -126,12 +126,13 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   }
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
-  session = join_processes(entry);
+  session = join_processes(entry, std::chrono::seconds(parsed.settings.train.deadline_s));
   if (session) session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory);
   parsed.settings.session = session.get();
   const int code = entry.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     base::fail(base::ErrorKind::data, "standard output could not be written to the end; is the disk full?");
+  if (session) session->part();
   return code;
 }
 

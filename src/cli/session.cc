@@ -30,6 +30,33 @@ constexpr std::size_t kMaxCores = 8192;
 /// From a run's failure to its process's end: what a record on a slow disk may take.
 constexpr std::chrono::seconds kToEnd{20};
 
+/// At least, where the run's deadline is shorter: for the ways into MPI and out of it, which have none and
+/// nobody beside them who knows the processes, and for the first process's measuring of kernels.
+constexpr std::chrono::seconds kToMeet{60};
+
+/// Ends this process, with a sentence, unless it is destroyed in time: a call that hangs inside a library
+/// cannot be told to stop.
+class LastResort {
+ public:
+  LastResort(int process, std::chrono::seconds longest, std::string sentence)
+      : thread_([process, longest, sentence = std::move(sentence)](const std::stop_token& stop) {
+          std::mutex mutex;
+          std::condition_variable_any wake;
+          std::unique_lock lock(mutex);
+          // The first speaks for all; where it is the one that hangs, the next.
+          const auto until = longest + std::chrono::seconds(std::min(process, 3));
+          if (wake.wait_for(lock, stop, until, [] { return false; }) || stop.stop_requested()) return;
+          char host[256] = {};
+          ::gethostname(host, sizeof host - 1);
+          std::fprintf(stderr, "paceline: %s; this is process %d on host %s\n", sentence.c_str(), process,
+                       host);
+          std::_Exit(static_cast<int>(base::ErrorKind::comm));
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
 /// What each process tells the others about itself at the start.
 struct Card {
   std::array<char, 64> host{};
@@ -93,7 +120,17 @@ Member member_of(const Card& card, int process) {
 
 }  // namespace
 
-Session::Session(const comm::Launch& launch) : wire_(comm::open_wire(launch)) {
+Session::Session(const comm::Launch& launch, std::chrono::seconds deadline) : deadline_(deadline) {
+  const auto longest = std::max(deadline, kToMeet);
+  {
+    const LastResort join(
+        launch.process, longest,
+        fmt::format(
+            "the processes of this run have not met within {} s: one of them hangs before that, or was "
+            "never started",
+            longest.count()));
+    wire_ = comm::open_wire(launch);
+  }
   place_.process = wire_->process();
   place_.processes = wire_->processes();
   place_.launcher = launch.by;
@@ -107,10 +144,25 @@ Session::Session(const comm::Launch& launch) : wire_(comm::open_wire(launch)) {
         launch.by, launch.processes, place_.processes, place_.library);
   }
   processes_ = std::make_unique<comm::Processes>(
-      *wire_, comm::ProcessesOptions{.shared_memory = false},  // see meet()
+      *wire_,
+      comm::ProcessesOptions{
+          .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
       [](const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); });
   overdue_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
 }
+
+Session::~Session() {
+  const auto longest = std::max(deadline_, kToMeet);
+  const LastResort leave(place_.process, longest,
+                         fmt::format("the run is over, and the processes have not left it together within {} "
+                                     "s: one of them hangs, or their launcher does",
+                                     longest.count()));
+  overdue_ = {};
+  processes_.reset();
+  wire_.reset();
+}
+
+void Session::part() { processes_->part(); }
 
 void Session::end_if_overdue(const std::stop_token& stop) const {
   constexpr auto kLook = std::chrono::milliseconds(500);

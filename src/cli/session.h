@@ -3,6 +3,7 @@
 /// This process among those that a launcher (mpirun, srun) started: joined at the start, left at the end, and
 /// one voice for all of them.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,10 +31,15 @@ struct Member {
 /// Threads  made, used and destroyed by the main thread
 class Session {
  public:
-  /// Joins the processes of `launch`.
+  /// Joins the processes of `launch`. `deadline`: of all that they wait for one another.
   ///
-  /// Errors   Error(comm): MPI is not installed; the launcher's processes do not find one another
-  explicit Session(const comm::Launch& launch);
+  /// Errors   Error(comm): MPI is not installed; the launcher's processes do not find one another. Where one
+  /// of them does not come
+  ///          at all nobody is told by MPI: the process is then ended, with a sentence
+  Session(const comm::Launch& launch, std::chrono::seconds deadline);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   /// Finds out who shares a host and cores; before anything else. `version` and `command` must be the same
   /// everywhere. `shared_memory`: on one host processes may use it. No part of
@@ -50,6 +56,10 @@ class Session {
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
 
+  /// At the end of a command that went well: all leave together.
+  ///
+  /// Errors   Error(comm) naming who does not come
+  void part();
   /// This process ends with an error. Tells the others unless they told us, and leaves time to note it.
   /// Returns whether it is for this process to say it: the first one speaks for all while it is there.
   [[nodiscard]] bool fail(base::ErrorKind kind, const std::string& text);
@@ -65,6 +75,7 @@ class Session {
   /// to its end is ended from here.
   void end_if_overdue(const std::stop_token& stop) const;
 
+  const std::chrono::seconds deadline_;
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::Processes> processes_;
   train::Place place_;

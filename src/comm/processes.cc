@@ -173,6 +173,12 @@ void Processes::order(std::span<std::byte> bytes) {
   check();
 }
 
+void Processes::part() {
+  std::byte end{};
+  order(std::span(&end, 1));
+  meet_all();
+}
+
 std::string Processes::ranks_of(int process) const {
   const int each = ranks_each_;
   if (each == 1) return fmt::format("rank {}", process);

@@ -77,6 +77,11 @@ class Processes final : public Across {
   void regroup(int members);
   /// Process 0's bytes in all processes, members or not, however long the others have to wait for them.
   void order(std::span<std::byte> bytes);
+  /// At the end of a run that went well: everybody waits, for as long as it takes, until process 0 is through
+  /// with its files, then all for one another, up to the deadline. So nobody's exit ends a process that still
+  /// writes, and one that has stopped is found by the watch, not waited for in the library's own farewell.
+  /// All processes call it.
+  void part();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
   void set_carried(Carried carried) { carried_ = carried; }  ///< before the first all-reduce
   void set_deadline(std::chrono::seconds deadline) {

@@ -298,6 +298,40 @@ TEST(Processes, AreRegroupedAndHearOrdersMeanwhile) {
   }
 }
 
+/// The end of a run: process 0 has files to write for longer than anybody is waited for in a collective.
+TEST(Processes, PartWhenTheFirstIsThroughAndNameWhoDoesNotCome) {
+  for (const bool all_come : {true, false}) {
+    const auto network = std::make_shared<FakeNetwork>(3);
+    std::vector<std::string> errors(3);
+    std::vector<double> seconds(3);
+    const auto begin = base::Clock::now();
+    const auto run = [&](int process) {
+      FakeWire wire(network, process);
+      ProcessesOptions options{.deadline = std::chrono::seconds(1), .shared_memory = false};
+      options.watch.beat = milliseconds(50);
+      Processes joined(wire, options, {});
+      if (process == 0) std::this_thread::sleep_for(milliseconds(1800));
+      if (process == 2 && !all_come) std::this_thread::sleep_for(milliseconds(5000));
+      try {
+        joined.part();
+      } catch (const base::Error& error) {
+        errors[static_cast<std::size_t>(process)] = error.what();
+      }
+      seconds[static_cast<std::size_t>(process)] = base::seconds_since(begin);
+    };
+    std::vector<std::thread> threads;
+    for (int process = 0; process < 3; ++process) threads.emplace_back(run, process);
+    for (auto& thread : threads) thread.join();
+    EXPECT_GE(seconds[1], 1.8) << "its end would have ended the first one's writing";
+    for (const std::size_t process : {0u, 1u}) {
+      if (all_come)
+        EXPECT_EQ(errors[process], "");
+      else
+        EXPECT_THAT(errors[process], AllOf(HasSubstr("rank 2"), HasSubstr("did not come")));
+    }
+  }
+}
+
 /// A small reduction with nothing before it is left to whoever waits, and one behind it takes it along.
 TEST(Processes, WhatIsLeftToTheWaiterIsDoneInItsPlace) {
   const auto outcome = on_processes(2, 1, {}, [&](Communicator& comm) {
