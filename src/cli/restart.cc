@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "measure/record.h"
 #include "train/checkpoint.h"
 #include "train/earlier_epochs.h"
 
@@ -27,6 +28,13 @@ std::vector<std::string> restart_words(const std::filesystem::path& out) {
   std::error_code ignored;  // what cannot be moved the run will name
   std::filesystem::rename(out / "record.json", out / train::kLostRecord, ignored);
   return {};
+}
+
+bool is_complete(const std::filesystem::path& out, const std::string& started) {
+  const auto path = out / "record.json";
+  if (out.empty() || !std::filesystem::exists(path)) return false;
+  const auto record = measure::read_record(path);
+  return record.status == "complete" && record.created >= started;
 }
 
 std::string lost_text(double ended_at_s, const Ended& ended) {
@@ -55,7 +63,9 @@ int run_with_restarts(const std::vector<std::string>& line, int restarts,
   for (int attempt = 1; is_worth_a_restart(ended.code); ++attempt) {
     if (ended.code > 128) std::fprintf(stderr, "paceline: %s\n", sentence_of_end(ended.code).c_str());
     if (attempt > restarts) break;
-    ended = run_line(again(attempt, ended));
+    const auto next = again(attempt, ended);
+    if (next.empty()) return 0;
+    ended = run_line(next);
   }
   return ended.code;
 }

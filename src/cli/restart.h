@@ -27,6 +27,10 @@ namespace paceline::cli {
 /// lost.json.
 [[nodiscard]] std::vector<std::string> restart_words(const std::filesystem::path& out);
 
+/// Whether the training in `out` that began at `started` (UTC, as records have it) or later is complete: one
+/// of its processes was lost on its way out.
+[[nodiscard]] bool is_complete(const std::filesystem::path& out, const std::string& started);
+
 /// The variable with which launch tells a restarted run how the one before was lost, as far as it has seen
 /// it; nothing where it is not set.
 inline constexpr const char* kLost = "PACELINE_LOST";
@@ -36,8 +40,9 @@ inline constexpr const char* kLost = "PACELINE_LOST";
 /// "mpirun ended with 137 (signal 9, Killed)"
 [[nodiscard]] std::string sentence_of_end(int code);
 
-/// Runs `line` and, while it is lost, at most `restarts` times more the line that `again` gives. Says of each
-/// that a signal ended which one. Returns the last exit code.
+/// Runs `line` and, while it is lost, at most `restarts` times more the line that `again` gives; an empty
+/// one: nothing is left to do, and that is 0. Says of each that a signal ended which one. Returns the last
+/// exit code.
 [[nodiscard]] int run_with_restarts(
     const std::vector<std::string>& line, int restarts,
     const std::function<std::vector<std::string>(int attempt, const Ended&)>& again);

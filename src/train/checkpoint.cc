@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "train/earlier_epochs.h"
 #include "train/names.h"
 #include "train/safetensors.h"
 
@@ -151,6 +152,19 @@ void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, 
   engine.weights_changed();
 }
 
+namespace {
+
+/// Whether the run in --out has its last checkpoint and no record that says so: what is left to do is to
+/// write it.
+bool lost_at_its_end(const Options& options) {
+  const auto path = options.out / "record.json";
+  if (!goes_on_in_place(options) || !std::filesystem::exists(path)) return false;
+  const auto record = measure::read_record(path);
+  return record.status == "failed" || record.reason == kNoLastWord;
+}
+
+}  // namespace
+
 ResumePoint find_resume_point(const Options& options, const Resolved& resolved) {
   ResumePoint point{.path = options.resume, .counters = {}, .notes = {}};
   if (!std::filesystem::is_regular_file(options.resume)) {
@@ -170,7 +184,8 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved) 
   point.counters = {.update = number_in(file, "update"),
                     .epoch = number_in(file, "epoch"),
                     .step = number_in(file, "step")};
-  if (point.counters.update >= resolved.length.updates)
+  const auto left = resolved.length.updates - point.counters.update;
+  if (left < 0 || (left == 0 && !lost_at_its_end(options)))
     fail(ErrorKind::usage, "{}: is already at update {} of {}; give more --epochs or --steps",
          point.path.string(), point.counters.update, resolved.length.updates);
   const auto then = text_in(file, "lr"), now = fmt::format("{}", resolved.rate.peak);

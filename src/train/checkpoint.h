@@ -55,7 +55,7 @@ struct ResumePoint {
 ///
 /// Cost     the header only
 /// Errors   Error(data) when there is none, or one of these differs (both values); Error(usage) when nothing
-///          is left to do
+///          is left to do; where a run in its own --out was lost after its last update, its record is
 [[nodiscard]] ResumePoint find_resume_point(const Options& options, const Resolved& resolved);
 
 /// Whether options.resume is options.out or a file in it: the run continues its own directory.

@@ -1,10 +1,14 @@
 #include "train/keeper.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <future>
 #include <span>
 #include <system_error>
+
+#include "base/error.h"
 
 namespace paceline::train {
 namespace {
@@ -13,6 +17,9 @@ constexpr std::size_t kKeptCheckpoints = 2;
 
 /// Nobody is to be said to hold up the others (comm/watch.h) because its disk is slow.
 constexpr std::chrono::milliseconds kMeeting{1500};
+
+/// A disk that takes longer than so many deadlines is dead.
+constexpr double kDeadlinesOfADisk = 10;
 
 }  // namespace
 
@@ -29,19 +36,41 @@ void Keeper::keep(const std::vector<measure::EpochRecord>& epochs, const Counter
   std::future<void> kept;
   if (is_root)
     kept = std::async(std::launch::async, [&] {
+      if (job_.keep) job_.keep(epochs);  // first: what a record is ahead of its checkpoint is done again
       if (with_checkpoint) checkpoint(counters);
-      if (job_.keep) job_.keep(epochs);
     });
   // A slow disk is no lost rank: while it writes they meet again and again, well before a collective's
   // deadline.
   const auto between_meetings =
       std::min(std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4), kMeeting);
+  const auto begin = base::Clock::now();
   double busy = 1;
   while (busy > 0) {
+    if (is_root) look_at_disk(base::seconds_since(begin), counters.update);
     busy = is_root && kept.wait_for(between_meetings) != std::future_status::ready ? 1 : 0;
     communicator_.all_reduce(std::span(&busy, 1), comm::Reduce::max);
   }
   if (is_root) kept.get();
+}
+
+void Keeper::look_at_disk(double seconds, std::int64_t update) {
+  const double deadline_s = job_.options.deadline_s;
+  if (seconds > deadline_s && !slow_ && job_.progress.say) {
+    slow_ = true;
+    job_.progress.say(
+        fmt::format("record and checkpoint of update {} are not written to {} after {:.0f} s; this is given "
+                    "up after {:.0f} s",
+                    update, job_.options.out.string(), seconds, kDeadlinesOfADisk * deadline_s));
+  }
+  if (seconds < kDeadlinesOfADisk * deadline_s) return;
+  const auto text = fmt::format(
+      "--out {}: record and checkpoint of update {} could not be written within {:.0f} s; does its disk "
+      "still answer?",
+      job_.options.out.string(), update, seconds);
+  // The writing thread has to end before this call does, and may never: all are told now.
+  if (job_.progress.say) job_.progress.say(text);
+  communicator_.abort(text, base::ErrorKind::data);
+  throw base::Error(base::ErrorKind::data, text);
 }
 
 void Keeper::checkpoint(const Counters& counters) {

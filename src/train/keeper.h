@@ -27,7 +27,7 @@ class Keeper {
   void resumed_from(const std::filesystem::path& path);
 
   /// Keeps the epochs so far, and the weights if `with_checkpoint`. Collective: returns when rank 0 has
-  /// written, however slow its disk is.
+  /// written, however slow its disk is: up to ten deadlines.
   /// Errors   Error(data) at rank 0 naming the file and the reason
   void keep(const std::vector<measure::EpochRecord>& epochs, const Counters& counters, bool with_checkpoint);
 
@@ -35,6 +35,9 @@ class Keeper {
 
  private:
   void checkpoint(const Counters& counters);
+  /// Rank 0, while it is written: says once that it takes longer than the deadline, and gives up after ten of
+  /// them.
+  void look_at_disk(double seconds, std::int64_t update);
 
   const Job& job_;
   comm::Communicator& communicator_;
@@ -42,6 +45,7 @@ class Keeper {
   Lookahead& lookahead_;
   measure::Ledger& ledger_;
   std::string last_;
+  bool slow_ = false;  ///< said of the disk
   /// What this run wrote, and what it went on from in the same directory, oldest first: what it may remove.
   std::vector<std::filesystem::path> own_;
 };

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/child.h"
+#include "measure/record.h"
 #include "program.h"
 
 namespace paceline::cli {
@@ -35,6 +36,24 @@ TEST(Restart, GoesOnFromACheckpointAndElseBeginsAnew) {
   EXPECT_TRUE(std::filesystem::exists(out / "lost.json"));     // and reads there how it was lost
   base::write_file(out / "checkpoint-00000012.safetensors", std::string_view(""));
   EXPECT_THAT(restart_words(out), ElementsAre("--resume", out.string()));
+}
+
+TEST(Restart, NeedsNoneWhatWasCompleteBeforeAProcessWasLost) {
+  const Folder folder;
+  const auto out = folder.path();
+  EXPECT_FALSE(is_complete(out, "2026-01-01T00:00:00Z"));
+  measure::Record record;
+  record.created = "2026-01-01T00:00:05Z";
+  record.status = "complete";
+  measure::write_record(out / "record.json", record);
+  EXPECT_TRUE(is_complete(out, "2026-01-01T00:00:05Z"));
+  EXPECT_FALSE(is_complete(out, "2026-01-01T00:00:06Z")) << "of the training before this one";
+  record.status = "interrupted";
+  measure::write_record(out / "record.json", record);
+  EXPECT_FALSE(is_complete(out, "2026-01-01T00:00:05Z"));
+  EXPECT_EQ(run_with_restarts({"sh", "-c", "exit 5"}, 3,
+                              [](int, const Ended&) { return std::vector<std::string>(); }),
+            0);
 }
 
 TEST(Restart, RunsAgainAsOftenAsAllowedAndGivesTheLastExitCode) {

@@ -276,7 +276,88 @@ def restarts(args, folder):
     check(job.returncode == 0 and "signal 9" in err, f"exit {job.returncode}\n{text}{err}")
     (one,) = result(alone)[0]["restarts"]
     check("signal 9" in one["reason"] and 0 <= one["detection_s"] < 5 and 0 < one["rebuild_s"] < 60, f"{one}")
-    check(one["workers"] == 1 and one["lost_samples"] is None, f"nobody counted, and yet: {one}")
+    check(one["workers"] == 1 and one["lost_updates"] > 0, f"it had done some updates after its checkpoint: {one}")
+    check(one["lost_samples"] == 48 * one["lost_updates"], f"{one}")
+    check(not (alone / "updates-done").exists(), "a run that has a record needs no count beside it")
+
+
+def ended(args, folder):
+    """kill -9 in a run's last moments: its last checkpoint is there, its last record perhaps. With --restarts it is complete."""
+    options = train_options(folder, "--steps", "120", "--evaluate-every", "0")
+    last = "checkpoint-00000120.safetensors"
+    whole = folder / "whole"
+    code, text, err = run(mpirun(args.processes) + [args.program, *options, "--out", whole])
+    check(code == 0, f"exit {code}\n{text}{err}")
+    for victim in range(args.processes):
+        for delay in (0, 0.05):
+            out = folder / f"out{victim} {delay}"
+            job = subprocess.Popen([str(word) for word in [args.program, "launch", "-n", args.processes, "--restarts", "2", "--",
+                                                           *options, "--out", out]], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+            try:
+                wait_for_checkpoint(out)
+                launched = children(job.pid)
+                ranks = children_of(launched[0]) if launched else []
+                until = time.monotonic() + 60
+                while not (out / last).exists() and time.monotonic() < until:
+                    pass
+                time.sleep(delay)
+                was_there = len(ranks) == args.processes and runs(ranks[victim])
+                if was_there:
+                    os.kill(ranks[victim], signal.SIGKILL)
+                text, err = job.communicate(timeout=120)
+            finally:
+                stop(job)
+            check(job.returncode == 0, f"rank {victim} killed at the end: exit {job.returncode}\n{text}{err}")
+            record, checkpoint, losses, epochs = result(out)
+            check(record["status"] == "complete", f"rank {victim} killed at the end: {record['status']}: {record['reason']}")
+            check(len(record["epochs"]) == 30, f"{len(record['epochs'])} epochs of 30")
+            check(checkpoint == result(whole)[1], f"rank {victim} killed at the end, and the last checkpoint has other bytes")
+            print(f"rank {victim} killed {delay} s after the last checkpoint" if was_there else f"rank {victim} had left:",
+                  err.strip().splitlines()[-1:] )
+
+
+def absent(args, folder):
+    """A process that hangs before it has met the others: nobody can be told by MPI, and yet all end."""
+    last = args.processes - 1
+    script = f'if [ $OMPI_COMM_WORLD_RANK = {last} ]; then kill -STOP $$; fi; exec "$@"'
+    words = [args.program, *train_options(folder, "--steps", "10", "--deadline", "5")]
+    begin = time.monotonic()
+    code, out, err = run(mpirun(args.processes) + ["sh", "-c", script, "sh", *words], cwd=folder)
+    seconds = time.monotonic() - begin
+    check(code == 5, f"exit {code}\n{out}{err}")
+    check(err.count("paceline:") == 1 and "have not met within 60 s" in err and "process 0 on host" in err, f"{err}")
+    check(seconds < 80, f"{seconds:.0f} s")
+    print(f"ended after {seconds:.0f} s: {err.strip()}")
+
+
+def disk(args, folder):
+    """The disk of --out stops to answer in the middle of a run: said at the deadline, given up after ten of them, nobody left."""
+    library = args.runner.parent / "libdead_disk.so"
+    if not library.exists():
+        print("skipped: built with a sanitizer, which has to be loaded first")
+        sys.exit(77)
+    dead, out = folder / "dead", folder / "out"
+    words = [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--deadline", "2"), "--out", out]
+    job = subprocess.Popen([str(word) for word in mpirun(args.processes) + words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, env={**os.environ, "LD_PRELOAD": str(library), "DEAD_DISK": str(dead)})
+    try:
+        wait_for_checkpoint(out)
+        time.sleep(1.5)
+        processes = children_of(job.pid)
+        begin = time.monotonic()
+        dead.touch()
+        text, err = job.communicate(timeout=100)
+        seconds = time.monotonic() - begin
+    finally:
+        stop(job)
+    check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
+    check(job.returncode == 3, f"exit {job.returncode}: {text}{err}")
+    check(re.search(r"are not written to \S+ after [23] s; this is given up after 20 s", text), f"said at the deadline: {text[-500:]}")
+    check("could not be written within 20 s" in text and str(out) in text, f"given up after ten deadlines: {text[-500:]}{err}")
+    check(seconds < 70, f"all ended only after {seconds:.1f} s: {err}")
+    check(not [process for process in processes if runs(process)], "processes are left behind")
+    print(f"all ended after {seconds:.1f} s: {text.strip().splitlines()[-1]}")
 
 
 def failed(args, folder):

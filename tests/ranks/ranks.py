@@ -19,6 +19,9 @@ Cases:
   kills         kill -9 of a random process at a random time, --times often
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
+  ended         a process killed after the last checkpoint: --restarts completes the run
+  absent        a process that hangs before it has met the others: all end after a minute
+  disk          the disk of --out stops to answer: said at the deadline, given up after ten of them
   doctor        paceline doctor in a launch: one table of the processes
   studies       scale, sweep and converge in several processes
   bf16          --gradients-as bf16: half the bytes, the same bits on all ranks
@@ -38,7 +41,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from failures import failed, hung, kills, lost, restarts, stopped
+from failures import absent, disk, ended, failed, hung, kills, lost, restarts, stopped
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from spans import overlap, timeline
@@ -308,7 +311,7 @@ def comm(args, folder):
 
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
-                                          doctor, lost, stopped, hung, kills, restarts, failed)}
+                                          doctor, lost, stopped, hung, kills, restarts, ended, absent, disk, failed)}
 
 
 def main():
@@ -330,6 +333,7 @@ def main():
         sys.exit(77)
     args.program, args.runner = args.program.resolve(), args.runner.resolve()
     with tempfile.TemporaryDirectory(prefix="paceline-ranks-") as folder:
+        os.chdir(folder)  # what has no --out
         os.environ["PACELINE_CACHE"] = folder  # the kernels that were found fastest are every run's
         CASES[args.case](args, Path(folder))
 

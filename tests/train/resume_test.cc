@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "fixture.h"
 #include "train/checkpoint.h"
+#include "train/earlier_epochs.h"
 
 namespace paceline::train {
 namespace {
@@ -131,6 +132,34 @@ TEST_F(Resume, ResumedRemovesOnlyItsOwnCheckpoints) {
   options.out = directory_ / "elsewhere";
   EXPECT_EQ(train(options).epochs.back().updates, 36);
   EXPECT_TRUE(std::filesystem::exists(path(24)));
+}
+
+/// Killed between its last checkpoint and its last record.
+TEST_F(Resume, WhatWasLostAfterItsLastUpdateIsCompleted) {
+  for (const int workers : {1, 2}) {
+    Options options = small("end" + std::to_string(workers));
+    options.workers = workers;
+    const auto whole = train(options);
+    const auto path = options.out / "record.json";
+    const auto bytes = base::read_file(checkpoint_path(options.out, 10));
+    auto lost = whole;
+    lost.status = "interrupted";
+    lost.reason = kNoLastWord;
+    lost.ranks.clear();
+    measure::write_record(path, lost);
+    options.resume = options.out;
+    options.steps = 8;
+    EXPECT_THAT(refusal(options), HasSubstr("is already at update 10 of 8"));
+    options.steps = 10;
+    (void)train(options);
+    const auto record = measure::read_record(path);
+    EXPECT_EQ(record.status, "complete");
+    ASSERT_EQ(record.epochs.size(), whole.epochs.size());
+    EXPECT_EQ(record.epochs.back().test_accuracy, whole.epochs.back().test_accuracy);
+    EXPECT_EQ(record.restarts.value().at(0).lost_updates, std::nullopt);
+    EXPECT_EQ(base::read_file(checkpoint_path(options.out, 10)), bytes);
+    EXPECT_THAT(refusal(options), HasSubstr("is already at update 10 of 10"));
+  }
 }
 
 TEST_F(Resume, RefusesToResumeWhatIsDoneOrWasAnotherTraining) {

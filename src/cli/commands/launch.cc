@@ -34,8 +34,13 @@ int launch_command(const Settings& settings) {
   std::printf("%s\n", shell_line(line).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
+  const auto started = measure::utc_now();
   return exit_code_of_launch(run_with_restarts(line, options.restarts, [&](int attempt, const Ended& ended) {
     const auto lost = lost_text(measure::unix_now(), ended);
+    if (trains && is_complete(settings.child_out, started)) {
+      std::fprintf(stderr, "paceline: the training was complete before: nothing is left to restart\n");
+      return std::vector<std::string>();
+    }
     LaunchOptions left = on_hosts_left(
         options, [&](const std::string& host) { return run_line(reach_line(options, host)).code == 0; });
     left.lost = lost;
