@@ -193,9 +193,9 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     if (loss) record.loss = loss->record;
     note_first_step(record, options, earlier, first_step_s);
     record.epochs = so_far;
+    update_count.forget();
     try {
       keep_record(options, record);
-      update_count.forget();
       if (loss && loss->of_first && !place.is_first()) leave_last_words(asked.out, record);
     } catch (const base::Error&) {
       // A full disk, most likely the one that ended the run: its first error is the one to tell.

@@ -9,22 +9,23 @@
 
 namespace paceline::train {
 
-UpdateCount::UpdateCount(const std::filesystem::path& out) {
-  if (out.empty()) return;
-  path_ = out / kUpdatesDone;
-  std::error_code ignored;  // then it cannot be opened either
-  std::filesystem::create_directories(out, ignored);
-  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-}
+UpdateCount::UpdateCount(const std::filesystem::path& out)
+    : path_(out.empty() ? std::filesystem::path() : out / kUpdatesDone) {}
 
 UpdateCount::~UpdateCount() {
   if (file_ >= 0) ::close(file_);
 }
 
 void UpdateCount::set(std::int64_t updates) {
-  if (file_ < 0) return;
-  const auto line =
-      fmt::format("{:019}\n", updates);  // as long as before: a write never leaves a part of an older one
+  if (path_.empty()) return;
+  if (file_ < 0) {
+    std::error_code ignored;  // then it cannot be opened either
+    std::filesystem::create_directories(path_.parent_path(), ignored);
+    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file_ < 0) return path_.clear();
+  }
+  // As long as before: a write never leaves a part of an older one.
+  const auto line = fmt::format("{:019}\n", updates);
   [[maybe_unused]] const auto written = ::pwrite(file_, line.data(), line.size(), 0);
 }
 

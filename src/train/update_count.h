@@ -16,8 +16,8 @@ inline constexpr const char* kUpdatesDone = "updates-done";
 /// Threads  one at a time
 class UpdateCount {
  public:
-  /// What is in the file stays until the first set(); an empty `out` has none. One that cannot be written is
-  /// done without: it is worth a figure, not a run.
+  /// The file, or what is in it, stays as it is until the first set(); an empty `out` has none. One that
+  /// cannot be written is done without: it is worth a figure, not a run.
   explicit UpdateCount(const std::filesystem::path& out);
   ~UpdateCount();
   UpdateCount(const UpdateCount&) = delete;

@@ -178,12 +178,12 @@ TEST(Program, AFullDiskLeavesTheOldFilesWhole) {
     files_after.push_back(entry.path());
   EXPECT_THAT(files_after, testing::UnorderedElementsAreArray(files_before)) << "a temporary file was left";
 
-  // A new one meets it at its first checkpoint; neither that nor, after it, the record of the failure could
+  // A new one meets it at its first record; neither that nor, after it, the record of the failure could
   // be written: the first is said.
   const auto anew = run_program(training({"--epochs", "1", "--seed", "1", "--out", "n"}),
                                 {.directory = folder.path(), .largest_file = 512, .out_path = ""});
   EXPECT_EQ(anew.code, 3) << anew.out << anew.err;
-  EXPECT_THAT(anew.err, HasSubstr("n/checkpoint-00000004.safetensors: cannot be written"));
+  EXPECT_THAT(anew.err, HasSubstr("n/record.json: cannot be written"));
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "n")) << "a temporary file was left, or its folder";
 }
 
