@@ -43,8 +43,8 @@ class LastResort {
           std::mutex mutex;
           std::condition_variable_any wake;
           std::unique_lock lock(mutex);
-          // The first speaks for all; where it is the one that hangs, the next.
-          const auto until = longest + std::chrono::seconds(std::min(process, 3));
+          // The first speaks for all, and its end is the others'; where it is the one that hangs, the next.
+          const auto until = longest + std::chrono::seconds(5 * std::min(process, 3));
           if (wake.wait_for(lock, stop, until, [] { return false; }) || stop.stop_requested()) return;
           char host[256] = {};
           ::gethostname(host, sizeof host - 1);
