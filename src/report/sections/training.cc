@@ -54,7 +54,8 @@ Table table(const Record& record, const std::string& id) {
 /// The run's own word on the epoch that its validation set chose: an answer, not a circumstance.
 std::optional<Paragraph> chosen_epoch(const Record& record) {
   for (const std::string& note : record.notes)
-    if (note.starts_with("best epoch by validation accuracy")) return finding("B" + note.substr(1) + ".");
+    if (note.starts_with("best epoch by validation accuracy"))
+      return finding(fmt::format("B{}.", note.substr(1)));
   return std::nullopt;
 }
 

@@ -1,0 +1,221 @@
+#include "report/build.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "golden/records.h"
+#include "report/study_records.h"
+
+namespace paceline::report {
+namespace {
+
+using golden::make_record;
+using golden::make_training;
+using golden::Run;
+using measure::Record;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Mistake 4 again: the speedup of a loader is no speedup of workers.
+TEST(Scaling, SaysWhereTheLoaderIsMeasuredAndNotTheWorkers) {
+  golden::Run run{
+      .forward = 0.008, .backward = 0.011, .update = 0.001, .data_wait = 0.02, .copy = 0, .other = 0};
+  const auto one = make_record(run);
+  run.workers = 2;
+  const std::string text = text_of({one, make_record(run)});
+  EXPECT_THAT(text,
+              HasSubstr("b 128, N 2: 50.0 % of the step waits for data: the loader is measured, not the "
+                        "workers."));
+  EXPECT_THAT(text, HasSubstr("the loader is the limit, 50.0 % of the step waits for data"));
+}
+
+// Mistake 4: a loader of 4,400 images/s feeds steps that could take 6,400, whatever the number of workers.
+TEST(Residual, OfABaselineThatWaitsForDataIsDeniedTheWordCommunication) {
+  const double wait = 128 / 4400.0 - 0.020;
+  golden::Run run{
+      .forward = 0.008, .backward = 0.011, .update = 0.001, .data_wait = wait, .copy = 0, .other = 0};
+  run.jitter = {1, 1, 1};
+  const auto one = make_record(run);
+  run.workers = 2;
+  run.data_wait += 128 / 4400.0;
+  const std::string text = text_of({one, make_record(run)});
+  EXPECT_THAT(text, HasSubstr("data-bound: the baseline at batch 128 waits for data 31.2 % of its step, its "
+                              "loader could give 4,400 images/s; the residual must not be called "
+                              "communication."));
+  EXPECT_THAT(text, HasSubstr("| the limit"));
+}
+
+// A sweep alone, and trainings alone, have a loader too.
+TEST(Loader, StandsInEveryReport) {
+  for (const char* kind : {"sweep", "converge", "scale", "train"}) {
+    auto record = make_record({.kind = kind, .scaling = kind == std::string("scale") ? "weak" : ""});
+    for (auto& rank : record.ranks) {
+      rank.loader_prepare_s = 1;
+      rank.loader_threads = 1;
+      rank.loader_processor_s = 0.5;
+      rank.loader_ready = 2.0;
+      rank.loader_queue = 2;
+      rank.loader_waits = 0;
+    }
+    const Document document = build({&record, 1});
+    EXPECT_NE(find<Table>(document, "loader"), nullptr) << kind;
+  }
+}
+
+// A plot's caption called what a slow loader costs communication.
+TEST(Scaling, APlotOfDataBoundCellsDoesNotSpeakOfCommunication) {
+  golden::Run run{
+      .forward = 0.008, .backward = 0.011, .update = 0.001, .data_wait = 0.01, .jitter = {1, 1, 1}};
+  const auto caption = [](const std::vector<Record>& records) {
+    return find<Plot>(build(records), "weak-speedup")->caption;
+  };
+  auto two = run;
+  two.workers = 2;
+  EXPECT_THAT(caption({make_record(run), make_record(two)}), HasSubstr("must not be called communication"));
+  run.data_wait = two.data_wait = 0;
+  EXPECT_THAT(caption({make_record(run), make_record(two)}), HasSubstr("is lost to communication"));
+}
+
+TEST(Scaling, ALineOfEpochsIsOfOneSetOfSettings) {
+  std::vector<Record> records;
+  for (const std::int64_t batch : {32, 64, 128})
+    for (const char* threads : {"1", "4"}) {
+      records.push_back(make_record({.local_batch = batch}));
+      records.back().settings["loader-threads"] = batch == 128 ? "4" : threads;
+    }
+  const Document document = build(records);
+  const auto* plot = find<Plot>(document, "weak-epoch");
+  ASSERT_NE(plot, nullptr);
+  ASSERT_EQ(plot->series.size(), 1u);
+  EXPECT_EQ(plot->series[0].points.size(), 2u) << "32 and 64 with one loader thread";
+}
+
+TEST(Ledger, SaysHowMuchTheDeviceWasInUse) {
+  const auto record = make_record({.forward = 0.2, .backward = 0.5, .update = 0.1, .data_wait = 0.2});
+  const Document document = build({&record, 1});
+  const Table* table = find<Table>(document, "scale-weak-ledger");
+  ASSERT_NE(table, nullptr);
+  ASSERT_EQ(table->columns[4].label, "in use");
+  EXPECT_NEAR(*table->rows[0][4].value, 0.8 / 1.005, 1e-9);
+}
+
+// Mistake 14: four GPUs were slower than several before, and nobody said so.
+TEST(Scaling, NeverLeavesASlowdownUnsaid) {
+  const std::vector<Record> records{
+      make_record({.forward = 0.2, .backward = 0.2, .jitter = {1, 1, 1}}),
+      make_record({.workers = 2, .forward = 0.2, .backward = 0.25, .jitter = {1, 1, 1}}),
+      make_record({.workers = 4, .forward = 0.8, .backward = 0.8, .jitter = {1, 1, 1}})};
+  EXPECT_THAT(text_of(records), HasSubstr("4 workers are slower than 2 at local batch 128: "));
+}
+
+TEST(Scaling, DoesNotCallAsManyWorkersSlower) {
+  auto other_rate = make_record({.kind = "train", .workers = 2, .forward = 0.8, .jitter = {1, 1, 1}});
+  other_rate.settings["lr"] = "0.2";
+  const std::vector<Record> records{
+      make_record({.kind = "train", .forward = 0.3, .jitter = {1, 1, 1}}),
+      make_record({.kind = "train", .workers = 2, .forward = 0.2, .jitter = {1, 1, 1}}), other_rate};
+  EXPECT_THAT(text_of(records), Not(HasSubstr("are slower than")));
+}
+
+TEST(Sweep, ShowsCoresAndAchievedFlops) {
+  auto record = make_record({.kind = "sweep", .scaling = "", .jitter = {1, 1}});
+  record.threads_per_worker = 2;
+  record.ranks[0].cores = {0, 1};
+  const Document document = build({&record, 1});
+  const Table* table = find<Table>(document, "sweep");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->columns[1].key, "cores");
+  EXPECT_EQ(table->rows[0][1].value, 2.0);
+  EXPECT_EQ(table->columns[5].key, "gflop_per_s");
+  EXPECT_NEAR(*table->rows[0][5].value, 128 / 1.22 * 3.34, 1e-9);
+  EXPECT_THAT(text_of({record}), HasSubstr("128 on 1 worker (2 cores)"));
+}
+
+TEST(SameCores, SaysWhyMoreWorkersAreNotFaster) {
+  auto threads = make_record({.kind = "sweep", .scaling = "", .local_batch = 128, .forward = 0.4});
+  threads.threads_per_worker = 2;
+  threads.ranks[0].cores = {0, 1};
+  const auto slower = make_record({.scaling = "strong",
+                                   .workers = 2,
+                                   .local_batch = 64,
+                                   .forward = 0.4,
+                                   .backward = 0.85,
+                                   .exposed_transfer = 0.04});
+  const std::vector<Record> records{threads, slower};
+  const Table* table = find<Table>(build(records), "same-cores");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->rows.size(), 1U);
+  EXPECT_THAT(
+      text_of(records),
+      AllOf(HasSubstr("2 workers x 1 thread against 1 worker x 2 threads on 2 cores, global batch 128: 0.93"),
+            HasSubstr("(slower); against them: slower compute (+50.1 ms a step), transfer that nothing "
+                      "hides (+40.1 ms a step)")));
+  EXPECT_EQ(find<Table>(build({&slower, 1}), "same-cores"), nullptr);
+}
+
+// It stood last of all notes, under how it was measured.
+TEST(Training, BeginsWithTheEpochThatTheValidationSetChose) {
+  auto record = make_training({.accuracies = {0.2, 0.3, 0.25}});
+  record.kind = "train";
+  record.variant.clear();
+  record.notes = {"kernels: measured",
+                  "best epoch by validation accuracy: 2 of 3 (31.00 % of 100 images); its test "
+                  "accuracy is 30.00 %"};
+  const Document document = build({&record, 1});
+  const auto training = std::find_if(document.sections.begin(), document.sections.end(),
+                                     [](const Section& section) { return section.id == "training"; });
+  ASSERT_NE(training, document.sections.end());
+  const auto* first = std::get_if<Paragraph>(&training->blocks.front());
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->tone, Paragraph::Tone::finding);
+  EXPECT_THAT(first->text, HasSubstr("Best epoch by validation accuracy: 2 of 3"));
+}
+
+// A quick form trained half an epoch, and its report said "after 1 epoch" and called its seconds an epoch's.
+TEST(Converge, CallsHalfAnEpochAHalf) {
+  auto one = make_training({.accuracies = {0.4}});
+  auto large =
+      make_training({.variant = "large batch", .workers = 2, .global_batch = 512, .accuracies = {0.3}});
+  for (Record* record : {&one, &large}) {
+    record->data.steps_per_epoch = 100;
+    record->epochs[0].updates = 50;
+    record->epochs[0].seconds = 10;
+  }
+  const std::vector<Record> records{one, large};
+  const Document document = build(records);
+  EXPECT_THAT(text_of(records), HasSubstr("After 0.5 epochs at global batch 512"));
+  const Table* table = find<Table>(document, "converge");
+  ASSERT_NE(table, nullptr);
+  EXPECT_NEAR(*table->rows[0][3].value, 0.5, 0.01);
+  EXPECT_EQ(table->columns[3].format, Format::fixed2);
+  EXPECT_NEAR(*table->rows[0][8].value, 20, 0.5);
+  EXPECT_EQ(table->rows[0][8].mark, "est.");
+  EXPECT_NEAR(find<Plot>(document, "converge-epochs")->series[0].points[0].x, 0.5, 0.01);
+}
+
+TEST(Ledger, NamesTheSlowestRankOnlyAmongSeveral) {
+  const auto records = study();
+  const Document document = build(records);
+  for (const auto& row : find<Table>(document, "scale-weak-ledger")->rows)
+    EXPECT_EQ(row[11].note.empty(), row[1].value == 1.0);
+}
+
+TEST(Ledger, ExplainsExposureBeyondTheCommunicationOnce) {
+  const std::vector<Record> records{
+      make_record({}),
+      make_record({.workers = 2, .exposed_transfer = 0.03, .communication = 0.02, .transfer = 0.02}),
+      make_record({.workers = 4, .exposed_transfer = 0.06, .communication = 0.02, .transfer = 0.02})};
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "scale-weak-ledger");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->rows[0][5].mark, "");
+  EXPECT_EQ(table->rows[1][5].mark, "‡");
+  const auto explains = [](const std::string& note) { return note.starts_with("‡"); };
+  EXPECT_EQ(std::count_if(table->footnotes.begin(), table->footnotes.end(), explains), 1);
+}
+
+}  // namespace
+}  // namespace paceline::report
