@@ -218,6 +218,21 @@ def kills(args, folder):
             print(f"{len(seconds)} runs {name} after {statistics.median(seconds):.1f} s (median, at most {max(seconds):.1f} s)")
 
 
+def stop_ahead_of_checkpoint(process, out):
+    """Stops `process` at a moment at which it has done more updates than its newest checkpoint has: returns how many more."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        os.kill(process, signal.SIGSTOP)
+        time.sleep(0.05)  # its threads stop one after the other
+        newest = max(int(path.stem.split("-")[1]) for path in out.glob("checkpoint-*.safetensors"))
+        ahead = int((out / "updates-done").read_text()) - newest
+        if ahead > 0:
+            return ahead
+        os.kill(process, signal.SIGCONT)
+        time.sleep(0.02)
+    raise AssertionError(f"{out}: no update without a checkpoint in 30 s")
+
+
 def restarts(args, folder):
     """paceline launch --restarts: a process killed at some step of each of two runs; the third ends as if nothing had been."""
     options = train_options(folder, "--steps", "1500", "--evaluate-every", "0")  # 4 steps an epoch: many checkpoints
@@ -269,14 +284,16 @@ def restarts(args, folder):
     try:
         wait_for_checkpoint(alone)
         time.sleep(1)  # launch looks twice a second
-        os.kill(children_of(children(job.pid)[0])[0], signal.SIGKILL)
+        process = children_of(children(job.pid)[0])[0]
+        ahead = stop_ahead_of_checkpoint(process, alone)
+        os.kill(process, signal.SIGKILL)
         text, err = job.communicate(timeout=120)
     finally:
         stop(job)
     check(job.returncode == 0 and "signal 9" in err, f"exit {job.returncode}\n{text}{err}")
     (one,) = result(alone)[0]["restarts"]
     check("signal 9" in one["reason"] and 0 <= one["detection_s"] < 5 and 0 < one["rebuild_s"] < 60, f"{one}")
-    check(one["workers"] == 1 and one["lost_updates"] > 0, f"it had done some updates after its checkpoint: {one}")
+    check(one["workers"] == 1 and one["lost_updates"] == ahead > 0, f"it was {ahead} updates ahead of its checkpoint: {one}")
     check(one["lost_samples"] == 48 * one["lost_updates"], f"{one}")
     check(not (alone / "updates-done").exists(), "a run that has a record needs no count beside it")
 
