@@ -30,8 +30,8 @@ struct Verdict {
   [[nodiscard]] bool comparable() const { return refusals.empty(); }
 };
 
-/// `baseline` against `other`. Weak and strong cells (but as tables and in a sweep), and one with a debug build and another
-/// without, are refused whatever the topic.
+/// `baseline` against `other`. Weak and strong cells (but as tables and in a sweep), and one with a debug
+/// build and another without, are refused whatever the topic.
 [[nodiscard]] Verdict compare(const measure::Record& baseline, const measure::Record& other, Topic topic);
 
 }  // namespace paceline::analysis
