@@ -54,7 +54,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
         return train::Loss{
             .record = {.known_at_s = measure::unix_now() - base::seconds_since(failure->known_at),
                        .detection_s = failure->detection_s},
-            .of_first = failure->of_first};
+            .of_first = failure->of_first()};
       },
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),

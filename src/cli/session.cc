@@ -1,6 +1,7 @@
 #include "cli/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 
 #include "base/error.h"
 #include "base/topology.h"
+#include "cli/guard.h"
 #include "comm/make.h"
 
 namespace paceline::cli {
@@ -34,22 +36,41 @@ constexpr std::chrono::seconds kToEnd{20};
 /// nobody beside them who knows the processes, and for the first process's measuring of kernels.
 constexpr std::chrono::seconds kToMeet{60};
 
+/// As soon as a silent process is said to be one later on (comm::WatchOptions).
+constexpr std::chrono::seconds kToBegin{4};
+
+std::string my_host() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
 /// Ends this process, with a sentence, unless it is destroyed in time: a call that hangs inside a library
 /// cannot be told to stop.
 class LastResort {
  public:
-  LastResort(int process, std::chrono::seconds longest, std::string sentence)
-      : thread_([process, longest, sentence = std::move(sentence)](const std::stop_token& stop) {
+  /// `suspects`, where given: who is to blame as far as is known, said early and again at the end.
+  LastResort(int process, std::chrono::seconds longest, std::string sentence,
+             std::function<std::vector<std::string>()> suspects = {})
+      : thread_([=](const std::stop_token& stop) {
           std::mutex mutex;
           std::condition_variable_any wake;
           std::unique_lock lock(mutex);
+          const auto in_time = [&](std::chrono::seconds wait) {
+            return wake.wait_for(lock, stop, wait, [] { return false; }) || stop.stop_requested();
+          };
+          if (in_time(kToBegin)) return;
+          if (const auto early = suspects ? suspects() : std::vector<std::string>(); !early.empty())
+            std::fprintf(
+                stderr, "paceline: the processes of this run have not met: %s; given up after %d s\n",
+                fmt::format("{}", fmt::join(early, ", ")).c_str(), static_cast<int>(longest.count()));
           // The first speaks for all, and its end is the others'; where it is the one that hangs, the next.
-          const auto until = longest + std::chrono::seconds(5 * std::min(process, 3));
-          if (wake.wait_for(lock, stop, until, [] { return false; }) || stop.stop_requested()) return;
-          char host[256] = {};
-          ::gethostname(host, sizeof host - 1);
-          std::fprintf(stderr, "paceline: %s; this is process %d on host %s\n", sentence.c_str(), process,
-                       host);
+          if (in_time(longest - kToBegin + std::chrono::seconds(5 * std::min(process, 3)))) return;
+          auto why = sentence;
+          if (const auto late = suspects ? suspects() : std::vector<std::string>(); !late.empty())
+            why += fmt::format(": {}", fmt::join(late, ", "));
+          std::fprintf(stderr, "paceline: %s; this is process %d on host %s\n", why.c_str(), process,
+                       my_host().c_str());
           std::_Exit(static_cast<int>(base::ErrorKind::comm));
         }) {}
 
@@ -120,7 +141,9 @@ Member member_of(const Card& card, int process) {
 
 }  // namespace
 
-Session::Session(const comm::Launch& launch, std::chrono::seconds deadline) : deadline_(deadline) {
+Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
+    : deadline_(deadline), here_(launch) {
+  guard_against_being_stopped(launch.process, deadline + kToEnd);
   const auto longest = std::max(deadline, kToMeet);
   {
     const LastResort join(
@@ -128,7 +151,8 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline) : de
         fmt::format(
             "the processes of this run have not met within {} s: one of them hangs before that, or was "
             "never started",
-            longest.count()));
+            longest.count()),
+        [this] { return here_.absent(); });
     wire_ = comm::open_wire(launch);
   }
   place_.process = wire_->process();
@@ -153,10 +177,12 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline) : de
 
 Session::~Session() {
   const auto longest = std::max(deadline_, kToMeet);
-  const LastResort leave(place_.process, longest,
-                         fmt::format("the run is over, and the processes have not left it together within {} "
-                                     "s: one of them hangs, or their launcher does",
-                                     longest.count()));
+  // To the very end: what the libraries do behind main() can hang too.
+  [[maybe_unused]] static const auto* leave = new LastResort(
+      place_.process, longest,
+      fmt::format("the run is over, and the processes have not left it together within {} s: one of them "
+                  "hangs, or their launcher does",
+                  longest.count()));
   overdue_ = {};
   processes_.reset();
   wire_.reset();
@@ -166,8 +192,6 @@ void Session::part() { processes_->part(); }
 
 void Session::end_if_overdue(const std::stop_token& stop) const {
   constexpr auto kLook = std::chrono::milliseconds(500);
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);
@@ -178,7 +202,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
         stderr,
         "paceline: process %d on host %s does not come to its end %d s after the run has failed, most "
         "likely in a read or write that hangs; it is ended\n",
-        processes_->process(), host, static_cast<int>(kToEnd.count()));
+        processes_->process(), my_host().c_str(), static_cast<int>(kToEnd.count()));
     std::_Exit(static_cast<int>(failure->kind));
   }
 }
@@ -254,7 +278,7 @@ bool Session::fail(base::ErrorKind kind, const std::string& text) {
   const bool own = processes_->failure_is_own();
   const bool heard = processes_->farewell();
   const auto failure = processes_->failure();
-  if (failure && failure->of_first) return own && place_.process == comm::speaker_of(*failure);
+  if (failure && failure->of_first()) return own && place_.process == failure->speaker;
   return own && (is_first() || !heard);
 }
 

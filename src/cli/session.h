@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/attendance.h"
 #include "comm/launch.h"
 #include "comm/processes.h"
 #include "train/run.h"
@@ -76,6 +77,7 @@ class Session {
   void end_if_overdue(const std::stop_token& stop) const;
 
   const std::chrono::seconds deadline_;
+  const comm::Attendance here_;  ///< to the end: others may look later than this process has met them
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::Processes> processes_;
   train::Place place_;

@@ -1,8 +1,10 @@
 #include "comm/launch.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -16,13 +18,15 @@ struct Convention {
   const char* rank;
   const char* size;
   const char* only_with;  ///< must be set besides; nullptr: nothing
+  const char* local;      ///< its number on its host; nullptr: unknown
   bool meets = false;     ///< its processes have to find one another
 };
 constexpr std::array kConventions{
-    Convention{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr},
-    Convention{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
-    Convention{"PMIx", "PMIX_RANK", nullptr, nullptr},
-    Convention{"the environment", "RANK", "WORLD_SIZE", nullptr, true},
+    Convention{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr,
+               "OMPI_COMM_WORLD_LOCAL_RANK"},
+    Convention{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID", "SLURM_LOCALID"},
+    Convention{"PMIx", "PMIX_RANK", nullptr, nullptr, nullptr},
+    Convention{"the environment", "RANK", "WORLD_SIZE", nullptr, nullptr, true},
 };
 
 constexpr int kUnset = -1;
@@ -40,6 +44,39 @@ int number(const Environment& environment, const char* name, int least) {
                "it: unset it to start alone",
                name, least, text);
   return value;
+}
+
+std::string text_of(const Environment& environment, const char* name) {
+  const char* text = environment(name);
+  return text == nullptr ? "" : text;
+}
+
+/// Of Slurm's "2(x3),1", tasks on each host in turn, those of host `index`; 0 where it does not say.
+int tasks_of_host(std::string_view list, int index) {
+  while (!list.empty() && index >= 0) {
+    const auto one = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), one.size() + 1));
+    int tasks = 0, hosts = 1;
+    std::from_chars(one.data(), one.data() + one.size(), tasks);
+    if (const auto times = one.find("(x"); times != std::string_view::npos)
+      std::from_chars(one.data() + times + 2, one.data() + one.size(), hosts);
+    if (index < hosts) return tasks;
+    index -= hosts;
+  }
+  return 0;
+}
+
+/// What is good to know where processes do not come, and no reason to fail where it is not there.
+void read_neighbours(const Environment& environment, const Convention& how, Launch& launch) {
+  if (how.local == nullptr) return;
+  launch.job = text_of(environment, "PMIX_NAMESPACE");
+  launch.local = number(environment, how.local, 0);
+  launch.locals = std::max(0, number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
+  if (how.only_with == nullptr) return;
+  if (launch.job.empty())
+    launch.job = text_of(environment, "SLURM_JOB_ID") + "." + text_of(environment, "SLURM_STEP_ID");
+  launch.locals = tasks_of_host(text_of(environment, "SLURM_STEP_TASKS_PER_NODE"),
+                                number(environment, "SLURM_NODEID", 0));
 }
 
 void read_meeting(const Environment& environment, Launch& launch) {
@@ -72,6 +109,7 @@ Launch read_launch(const Environment& environment) {
                   .process = rank,
                   .processes = size == kUnset ? 0 : size};
     if (how.meets && !launch.alone()) read_meeting(environment, launch);
+    read_neighbours(environment, how, launch);
     return launch;
   }
   if (const int others = number(environment, "PMI_SIZE", 1); others > 1)

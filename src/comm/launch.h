@@ -12,6 +12,9 @@ struct Launch {
   std::string by;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone, no launcher
   int process = 0;
   int processes = 1;  ///< 0: the launcher says that there are others, not how many
+  std::string job;    ///< what tells this run of a launcher from others on the host; empty: it does not say
+  int local = -1;     ///< this process's number among those of its host; -1: it does not say
+  int locals = 0;     ///< how many those are; 0: it does not say
   /// MASTER_ADDR and MASTER_PORT: where processes meet that only the environment told about one another.
   /// Empty: the launcher's MPI joins them.
   std::string meeting_host;

@@ -25,11 +25,9 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kToConnect{3000};
-
 int new_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-int connect_to(std::uint32_t ipv4, std::uint16_t port) {
+int connect_to(std::uint32_t ipv4, std::uint16_t port, milliseconds longest) {
   Socket socket(new_socket());
   if (socket.get() < 0) return -1;
   sockaddr_in to{};
@@ -37,7 +35,7 @@ int connect_to(std::uint32_t ipv4, std::uint16_t port) {
   to.sin_port = htons(port);
   to.sin_addr.s_addr = ipv4;
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
-    if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, kToConnect)) return -1;
+    if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, longest)) return -1;
     int error = 0;
     socklen_t size = sizeof error;
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -65,13 +63,13 @@ bool wait_for(int socket, short event, milliseconds longest) {
   return ::poll(&waiting, 1, static_cast<int>(longest.count())) > 0;
 }
 
-int connect_to(const Address& address) {
+int connect_to(const Address& address, milliseconds longest) {
   std::vector<std::uint32_t> candidates;
   if (host_name() == address.host) candidates.push_back(htonl(INADDR_LOOPBACK));
   for (const auto ipv4 : address.ipv4)
     if (ipv4 != 0) candidates.push_back(ipv4);
   for (const auto ipv4 : candidates)
-    if (const int socket = connect_to(ipv4, address.port); socket >= 0) return socket;
+    if (const int socket = connect_to(ipv4, address.port, longest); socket >= 0) return socket;
   return -1;
 }
 

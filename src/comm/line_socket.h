@@ -13,7 +13,7 @@
 
 namespace paceline::comm {
 
-/// Where process 0 is to be found: what it sends to the others before anything else.
+/// Where a process is to be found: what all tell one another before anything else.
 struct Address {
   std::uint64_t token = 0;  ///< so that nobody else is taken for a process of this run
   std::uint16_t port = 0;
@@ -41,8 +41,8 @@ class Socket {
 /// Errors   Error(comm): no port could be opened
 [[nodiscard]] Address listen_anywhere(int& listener);
 
-/// A connection to the first of `address` that answers, each within 3 s; -1: none does.
-[[nodiscard]] int connect_to(const Address& address);
+/// A connection to the first of `address` that answers, each within `longest`; -1: none does.
+[[nodiscard]] int connect_to(const Address& address, std::chrono::milliseconds longest);
 
 /// Whether poll() finds `event` within `longest`.
 [[nodiscard]] bool wait_for(int socket, short event, std::chrono::milliseconds longest);

@@ -24,6 +24,9 @@ constexpr milliseconds kForTheName{1500};
 /// How long the other processes wait at a deadline for the first one to say who is missing.
 constexpr milliseconds kForTheFirst{1500};
 constexpr milliseconds kForTheRecord{5000};
+/// Process 0 is not lost to all others in the same moment: who knows it first stays for who asks a little
+/// later.
+constexpr milliseconds kForTheRollCall{1500};
 
 constexpr std::size_t kExchangesBlock = std::size_t{16} << 10;
 constexpr std::size_t kTraysOfAll = std::size_t{32} << 20;  ///< bytes at most: containers have little
@@ -78,23 +81,42 @@ Processes::Processes(Wire& wire, ProcessesOptions options, std::function<void(co
 }
 
 void Processes::connect(const WatchOptions& options) {
-  Address address;
-  const auto until = base::Clock::now() + options.connecting;
-  const auto in_time = [&] { return base::Clock::now() < until; };
-  std::vector<Send> sends;
-  std::vector<Receive> receives;
+  std::vector<Address> addresses(static_cast<std::size_t>(processes()));
+  const auto mine = std::span(addresses).subspan(static_cast<std::size_t>(process()), 1);
   if (process() == 0) {
     watch_ = std::make_unique<Watch>(processes(), options);
-    address = watch_->address();
-    for (int other = 1; other < processes(); ++other)
-      sends.push_back({other, std::as_bytes(std::span(&address, 1))});
+    mine.front() = watch_->address();
   } else {
-    receives.push_back({0, std::as_writable_bytes(std::span(&address, 1))});
+    roll_call_ = std::make_unique<RollCall>();
+    mine.front() = roll_call_->address();
   }
-  if (const auto missing = wire_.swap(Channel::exchanges, sends, receives, in_time); !missing.empty())
-    base::fail(base::ErrorKind::comm, "{}: process {} did not answer within {} s of its start", name(),
-               fmt::join(missing, ", "), options.connecting.count() / 1000);
-  if (process() != 0) watch_ = std::make_unique<Watch>(process(), address, options);
+  const auto until = base::Clock::now() + options.connecting;
+  const auto swap = [&](std::span<const Send> sends, std::span<const Receive> receives) {
+    const auto missing =
+        wire_.swap(Channel::exchanges, sends, receives, [&] { return base::Clock::now() < until; });
+    if (!missing.empty())
+      base::fail(base::ErrorKind::comm, "{}: process {} did not answer within {} s of its start", name(),
+                 fmt::join(missing, ", "), options.connecting.count() / 1000);
+  };
+  // All to the first, and from there to all.
+  const auto whole = std::as_writable_bytes(std::span(addresses));
+  if (process() == 0) {
+    std::vector<Send> sends;
+    std::vector<Receive> receives;
+    for (int other = 1; other < processes(); ++other) {
+      const auto place = std::span(addresses).subspan(static_cast<std::size_t>(other), 1);
+      receives.push_back({other, std::as_writable_bytes(place)});
+      sends.push_back({other, whole});
+    }
+    swap({}, receives);
+    swap(sends, {});
+  } else {
+    const Send send{0, std::as_bytes(mine)};
+    const Receive receive{0, whole};
+    swap(std::span(&send, 1), {});
+    swap({}, std::span(&receive, 1));
+    watch_ = std::make_unique<Watch>(process(), addresses, options);
+  }
   watch_->start({.ranks_of = [this](int other) { return ranks_of(other); },
                  .on_failure = [this](const Failure& failure) { take_failure(failure); },
                  .warn =
@@ -187,7 +209,7 @@ std::string Processes::ranks_of(int process) const {
 
 void Processes::take_failure(const Failure& failure) {
   failed_ = true;
-  if (say_ && process() == speaker_of(failure)) say_(failure.text);
+  if (say_ && process() == failure.speaker) say_(failure.text);
   const std::lock_guard lock(mutex_);
   if (on_failure_) on_failure_(failure.text);
 }
@@ -206,7 +228,11 @@ void Processes::at(std::int64_t step, const char* phase) { watch_->at(step, phas
 
 bool Processes::farewell() {
   wire_.give_up();
-  return watch_->wait_until_heard(kForTheRecord);
+  const bool heard = watch_->wait_until_heard(kForTheRecord);
+  const bool last = process() == wire_.processes() - 1;  // nobody asks it
+  if (const auto failure = watch_->failure(); failure && failure->of_first() && !last)
+    std::this_thread::sleep_until(failure->known_at + kForTheRollCall);
+  return heard;
 }
 
 void Processes::check() const {
@@ -231,10 +257,12 @@ void Processes::lose(const std::vector<int>& missing, const Name& what) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (!failed_) {
     failed_ = true;
-    watch_->fail({.kind = base::ErrorKind::comm,
-                  .text = late(missing, what()),
-                  .detection_s = std::chrono::duration<double>(deadline_.load()).count(),
-                  .of_first = of_first});
+    Failure failure{.kind = base::ErrorKind::comm,
+                    .text = late(missing, what()),
+                    .detection_s = std::chrono::duration<double>(deadline_.load()).count()};
+    std::string others;  // whoever else is late is in the sentence
+    if (of_first) failure.speaker = watch_->speaker_without_first(others);
+    watch_->fail(failure);
   }
   check();
 }

@@ -14,6 +14,7 @@
 #include "comm/across.h"
 #include "comm/algorithms/exchange.h"
 #include "comm/algorithms/staged.h"
+#include "comm/roll_call.h"
 #include "comm/shared_memory.h"
 #include "comm/watch.h"
 #include "comm/wire.h"
@@ -28,9 +29,6 @@ struct ProcessesOptions {
   std::size_t block_bytes = 131072;   ///< of reductions in shared memory; a multiple of 4096
   WatchOptions watch;
 };
-
-/// Which process says it: the first, and where that is the lost one the second.
-[[nodiscard]] inline int speaker_of(const Failure& failure) { return failure.of_first ? 1 : 0; }
 
 /// Threads  as Across; made and destroyed by one thread
 class Processes final : public Across {
@@ -66,8 +64,8 @@ class Processes final : public Across {
   [[nodiscard]] std::optional<Failure> failure() const { return watch_->failure(); }
   /// Whether it was found here; else it came from another process, and process 0 has said it.
   [[nodiscard]] bool failure_is_own() const { return watch_->failure_is_own(); }
-  /// At the end of a process that failed: gives process 0 time to note it and to write its record. True when
-  /// it has taken note.
+  /// At the end of a process that failed: gives process 0 time to note it and to write its record; where that
+  /// one is lost, the others time to hear that this one is there. True when process 0 has taken note.
   bool farewell();
   /// Where all processes are on one host, collectives go through memory that they share from now on. All call
   /// it, once; the constructor does where its options say so.
@@ -134,7 +132,8 @@ class Processes final : public Across {
   std::function<void(const std::string&)> on_failure_;
   Traffic traffic_;
 
-  std::unique_ptr<Watch> watch_;  ///< last: its thread uses all of the above
+  std::unique_ptr<RollCall> roll_call_;  ///< process 0 has none
+  std::unique_ptr<Watch> watch_;         ///< last: its thread uses all of the above
 };
 
 }  // namespace paceline::comm

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,13 +13,14 @@
 #include <thread>
 
 #include "comm/line_socket.h"
+#include "comm/roll_call.h"
 
 // The lines, each ended by '\n':
 //   hello TOKEN PROCESS HOST   the first one of a process
-//   at STEP MS PHASE           a heartbeat; STEP counts from 1, 0 before the first step; MS: waited for
-//   others failed KIND MS TEXT        from a process to 0, and from 0 to all; MS: how long a loss took to be
-//   known, or - heard                      process 0 has noted the sender's failure bye the end of the
-//   connection is no loss
+//   at STEP MS PHASE           a heartbeat; STEP counts from 1, 0 before the first step; MS: it has waited
+//   failed KIND MS TEXT        from a process to 0, from 0 to all; MS: a loss took to be known, or -
+//   heard                      process 0 has noted the sender's failure
+//   bye                        the end of the connection is no loss
 
 namespace paceline::comm {
 namespace {
@@ -34,6 +36,11 @@ std::string line_of(const Failure& failure) {
 /// How long process 0 reads on after its farewell.
 constexpr milliseconds kForTheEnds{500};
 
+constexpr milliseconds kToConnect{3000};
+
+/// Of a host that goes all processes go at once: after the end of one, the others' ends are waited for.
+constexpr milliseconds kForTheirNeighbours{50};
+
 /// Between two looks at who is silent, in which a second may pass unnoticed less than a beat.
 constexpr milliseconds kLook{250};
 
@@ -45,15 +52,16 @@ std::string place_of(std::string_view step, std::string_view phase) {
 
 Watch::Watch(int processes, WatchOptions options)
     : process_(0), options_(options), deadline_(options.deadline) {
-  address_ = listen_anywhere(listener_);
+  addresses_.push_back(listen_anywhere(listener_));
   self_.host = host_name();
   for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
 }
 
-Watch::Watch(int process, const Address& address, WatchOptions options)
-    : process_(process), options_(options), deadline_(options.deadline), address_(address) {
+Watch::Watch(int process, std::vector<Address> addresses, WatchOptions options)
+    : process_(process), options_(options), deadline_(options.deadline), addresses_(std::move(addresses)) {
   const auto host = host_name();
-  const int socket = connect_to(address);
+  const Address& address = addresses_.front();
+  const int socket = connect_to(address, kToConnect);
   if (socket < 0)
     base::fail(base::ErrorKind::comm,
                "heartbeats: process {} on {} cannot reach process 0 on {} (port {}); is a firewall between "
@@ -113,14 +121,14 @@ void Watch::accept_all() {
       base::fail(base::ErrorKind::comm,
                  "heartbeats: process {} did not reach process 0 on {} (port {}) within {} s; is a firewall "
                  "between them?",
-                 missing, address_.host, address_.port, options_.connecting.count() / 1000);
+                 missing, address().host, address().port, options_.connecting.count() / 1000);
     }
     Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.get() < 0) continue;
     const auto greeting = read_line(socket.get(), milliseconds(2000));
     if (!greeting) continue;
     std::string_view words = *greeting;
-    const bool ours = word_of(words) == "hello" && number_of(word_of(words)) == address_.token;
+    const bool ours = word_of(words) == "hello" && number_of(word_of(words)) == address().token;
     const auto process = ours ? number_of(word_of(words)) : std::nullopt;
     if (!process || *process < 1 || *process > peers_.size()) continue;
     Peer& peer = peers_[static_cast<std::size_t>(*process) - 1];
@@ -173,8 +181,10 @@ void Watch::serve() {
     const auto left = std::chrono::duration_cast<milliseconds>(next - Clock::now());
     ::poll(waiting.data(), waiting.size(), std::max(0, static_cast<int>(left.count()) + 1));
     if (waiting[0].revents != 0) return;
+    std::vector<Peer*> ended;
     for (std::size_t i = 0; i < peers_.size(); ++i)
-      if (waiting[i + 1].revents != 0) read_from(peers_[i]);
+      if (waiting[i + 1].revents != 0 && !read_from(peers_[i])) ended.push_back(&peers_[i]);
+    if (!ended.empty()) lose_ended(ended);
     if (Clock::now() >= next_beat) {
       next_beat = Clock::now() + options_.beat;
       send_all(heartbeat());
@@ -186,20 +196,15 @@ void Watch::serve() {
   }
 }
 
-void Watch::read_from(Peer& peer) {
+bool Watch::read_from(Peer& peer) {
   char bytes[4096];
   const auto count = ::recv(peer.socket, bytes, sizeof bytes, MSG_DONTWAIT);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   if (count <= 0) {
-    double silence_s = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      ::close(peer.socket);
-      peer.socket = -1;
-      silence_s = base::seconds_since(peer.heard);
-    }
-    if (!peer.left) lose(peer, "its process ended without a word", silence_s);
-    return;
+    const std::lock_guard lock(mutex_);
+    ::close(peer.socket);
+    peer.socket = -1;
+    return peer.left;
   }
   peer.incoming.append(bytes, static_cast<std::size_t>(count));
   for (auto end = peer.incoming.find('\n'); end != std::string::npos; end = peer.incoming.find('\n')) {
@@ -207,6 +212,7 @@ void Watch::read_from(Peer& peer) {
     peer.incoming.erase(0, end + 1);
     take(peer, line);
   }
+  return true;
 }
 
 void Watch::take(Peer& peer, std::string_view line) {
@@ -253,12 +259,18 @@ void Watch::look_for_silence(Peer& peer) {
     if (process_ == 0 && callbacks_.warn) callbacks_.warn(text);
     return;
   }
+  const double deadline_s = std::chrono::duration<double>(deadline_.load()).count();
+  text = fmt::format("{} is lost: nothing has been heard of it for {:.0f} s", describe(peer.process),
+                     deadline_s);
   {
     const std::lock_guard lock(mutex_);
     peer.left = true;  // said once
+    std::vector<std::string> others;
+    for (const auto& other : peers_)
+      if (other.warned && !other.left) others.push_back(sentence_of(other));
+    if (!others.empty()) text += fmt::format(", nor of {}", fmt::join(others, ", "));
   }
-  const double deadline_s = std::chrono::duration<double>(deadline_.load()).count();
-  lose(peer, fmt::format("nothing has been heard of it for {:.0f} s", deadline_s), deadline_s);
+  lose(peer, std::move(text), deadline_s);
 }
 
 void Watch::look_for_who_holds_up() {
@@ -292,11 +304,39 @@ void Watch::look_for_who_holds_up() {
     for (const auto& text : texts) callbacks_.warn(text);
 }
 
-void Watch::lose(Peer& peer, const std::string& how, double silence_s) {
-  report({.kind = base::ErrorKind::comm,
-          .text = fmt::format("{} is lost: {}", describe(peer.process), how),
-          .detection_s = silence_s,
-          .of_first = peer.process == 0});
+void Watch::lose_ended(std::vector<Peer*> ended) {
+  const double silence_s = base::seconds_since(ended.front()->heard);
+  const auto is_new = [&](const Peer& peer) {
+    return peer.socket >= 0 && std::find(ended.begin(), ended.end(), &peer) == ended.end();
+  };
+  if (process_ == 0) std::this_thread::sleep_for(kForTheirNeighbours);
+  for (auto& peer : peers_)
+    while (is_new(peer) && wait_for(peer.socket, POLLIN, milliseconds(0)))
+      if (!read_from(peer)) ended.push_back(&peer);
+  std::vector<std::string> names;
+  for (const Peer* peer : ended) names.push_back(describe(peer->process));
+  const bool one = names.size() == 1;
+  lose(*ended.front(),
+       fmt::format("{} {} lost: {} ended without a word", fmt::join(names, ", "), one ? "is" : "are",
+                   one ? "its process" : "their processes"),
+       silence_s);
+}
+
+void Watch::lose(const Peer& peer, std::string text, double silence_s) {
+  Failure failure{.kind = base::ErrorKind::comm, .text = std::move(text), .detection_s = silence_s};
+  if (peer.process == 0) failure.speaker = speaker_without_first(failure.text);
+  report(failure);
+}
+
+int Watch::speaker_without_first(std::string& text) const {
+  const auto called = call_roll(process_, addresses_);
+  std::vector<std::string> missing;
+  for (const int other : called.missing) {
+    const auto who = callbacks_.ranks_of ? callbacks_.ranks_of(other) : fmt::format("process {}", other);
+    missing.push_back(fmt::format("{} on host {}", who, addresses_[static_cast<std::size_t>(other)].host));
+  }
+  if (!missing.empty()) text += fmt::format("; no answer comes from {} either", fmt::join(missing, ", "));
+  return called.lowest;
 }
 
 void Watch::report(const Failure& failure) {

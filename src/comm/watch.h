@@ -44,20 +44,23 @@ struct Failure {
   base::ErrorKind kind = base::ErrorKind::comm;
   std::string text;
   std::optional<double> detection_s = {};  ///< of a loss: from the last that was heard to its being known
-  bool of_first = false;  ///< of a loss: process 0 itself is lost, which else speaks and writes for all
+  int speaker = 0;  ///< which process says it: the first, and where that is lost the lowest that is there
   base::TimePoint known_at = base::Clock::now();
+  /// Process 0 itself is lost, which else speaks and writes for all.
+  [[nodiscard]] bool of_first() const { return speaker != 0; }
 };
 
 class Watch {
  public:
-  /// Process 0 first makes its end and gives `address()` to the others; they are made with that address.
-  Watch(int processes, WatchOptions options);                        ///< process 0
-  Watch(int process, const Address& address, WatchOptions options);  ///< the others: connects
+  /// Process 0 first makes its end and gives `address()` to the others; they are made with `addresses`
+  /// [process]: that one, and those of the others' RollCalls.
+  Watch(int processes, WatchOptions options);                                ///< process 0
+  Watch(int process, std::vector<Address> addresses, WatchOptions options);  ///< the others: connects
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  [[nodiscard]] const Address& address() const { return address_; }
+  [[nodiscard]] const Address& address() const { return addresses_.front(); }
   /// `ranks_of(process)`: how a process is called in sentences, "rank 3" or "ranks 6 to 7". `on_failure` is
   /// called once, from the watch's thread, with a failure of another process; `warn` with what is worth
   /// saying (process 0). Process 0 waits here until all others are connected. Errors   Error(comm) naming who
@@ -77,6 +80,9 @@ class Watch {
   void waits(int which, bool begins);
   /// This process has failed: tells the others.
   void fail(const Failure& failure);
+  /// For a process that has lost process 0: who says it, as a roll call shows; `text` is made to name who
+  /// else does not answer. Cost   that of call_roll()
+  [[nodiscard]] int speaker_without_first(std::string& text) const;
   /// The first failure that this process knows of, its own or another's; and which of the two.
   [[nodiscard]] std::optional<Failure> failure() const;
   [[nodiscard]] bool failure_is_own() const;
@@ -108,13 +114,14 @@ class Watch {
   /// other side has not read yet.
   void read_to_the_ends();
   void serve();
-  void read_from(Peer& peer);
+  [[nodiscard]] bool read_from(Peer& peer);  ///< false: the connection has ended without a farewell
   void take(Peer& peer, std::string_view line);
   void look_for_silence(Peer& peer);
   void look_for_who_holds_up();
   static void move(Peer& peer, std::string place, bool began);
   [[nodiscard]] std::chrono::milliseconds waited() const;
-  void lose(Peer& peer, const std::string& how, double silence_s);
+  void lose_ended(std::vector<Peer*> ended);
+  void lose(const Peer& peer, std::string text, double silence_s);
   void report(const Failure& failure);
   void send(Peer& peer, const std::string& line);
   void send_all(const std::string& line);
@@ -125,7 +132,7 @@ class Watch {
   const int process_;
   const WatchOptions options_;
   std::atomic<std::chrono::milliseconds> deadline_;
-  Address address_;
+  std::vector<Address> addresses_;  ///< [process]; process 0: its own alone
   Callbacks callbacks_;
   int listener_ = -1;
   int wake_[2] = {-1, -1};  ///< a byte in it ends the thread

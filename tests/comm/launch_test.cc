@@ -65,6 +65,29 @@ TEST(Launch, ProcessesThatMustMeetAreToldWhere) {
   EXPECT_EQ(read(variables).meeting_host, "");
 }
 
+TEST(Launch, KnowsWhoSharesTheHostWhereTheLauncherSaysIt) {
+  const auto mpirun = read({{"OMPI_COMM_WORLD_RANK", "3"},
+                            {"OMPI_COMM_WORLD_SIZE", "4"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                            {"PMIX_NAMESPACE", "812"}});
+  EXPECT_EQ(mpirun.job, "812");
+  EXPECT_EQ(mpirun.local, 1);
+  EXPECT_EQ(mpirun.locals, 2);
+  Variables slurm{{"SLURM_PROCID", "5"},  {"SLURM_STEP_NUM_TASKS", "9"},
+                  {"SLURM_STEP_ID", "0"}, {"SLURM_JOB_ID", "7"},
+                  {"SLURM_LOCALID", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "3(x2),2,1"}};
+  for (const auto& [node, tasks] : {std::pair{"0", 3}, {"1", 3}, {"2", 2}, {"3", 1}, {"4", 0}}) {
+    slurm["SLURM_NODEID"] = node;
+    EXPECT_EQ(read(slurm).locals, tasks) << "host " << node;
+  }
+  EXPECT_EQ(read(slurm).job, "7.0");
+  EXPECT_EQ(read(slurm).local, 1);
+  slurm.erase("SLURM_STEP_TASKS_PER_NODE");
+  EXPECT_EQ(read(slurm).locals, 0);
+  EXPECT_EQ(read({{"PMIX_RANK", "5"}}).local, -1);
+}
+
 TEST(Launch, MpirunInsideAnAllocationIsBelievedBeforeSlurm) {
   const auto launch = read({{"SLURM_PROCID", "0"},
                             {"SLURM_STEP_NUM_TASKS", "1"},

@@ -93,6 +93,67 @@ def stopped(args, folder):
               f"all ended after {seconds:.1f} s")
 
 
+def together(args, folder):
+    """Processes 0 and 1 killed at once, 0 and all but the last, and 1 and 2: the lowest that is left names all that are gone."""
+    last = args.processes - 1
+    for victims in ((0, 1), tuple(range(last)), (1, 2)):
+        out = folder / f"lost{victims}"
+        options = train_options(folder, "--steps", "10000000", "--evaluate-every", "0")
+        job = subprocess.Popen([str(word) for word in [args.program, "launch", "-n", args.processes, "--", *options, "--out", out]],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_for_checkpoint(out)
+            time.sleep(1.5)
+            processes = children_of(children(job.pid)[0])
+            check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
+            for victim in victims:
+                os.kill(processes[victim], signal.SIGSTOP)  # so that the first to die is not told on by the second
+            for victim in victims:
+                os.kill(processes[victim], signal.SIGKILL)
+            text = "".join(job.communicate(timeout=60))
+        finally:
+            stop(job)
+        said = [line for line in text.splitlines() if line.startswith("paceline: rank")]
+        check(job.returncode == 5, f"ranks {victims} killed: exit {job.returncode}: {text}")
+        check(len(said) == 1 and " lost: " in said[0] and all(f"rank {victim} on host" in said[0] for victim in victims),
+              f"ranks {victims} killed, and it was said: {text}")
+        print(f"ranks {victims} killed: {said[0]}")
+
+
+def left(args, folder):
+    """A process that is stopped, and that nobody is left to give up: on its way out, where mpirun would wait for it for ever, and
+    in the middle of a run that no launcher started. It is ended a while after the deadline, and nothing is left behind."""
+    library = args.runner.parent / "libstop_at_exit.so"
+    if not library.exists():
+        print("skipped: built with a sanitizer, which has to be loaded first")
+        sys.exit(77)
+    need(args, "paceline_gloo.so", "libgloo-dev")
+    victim, limits = args.processes - 1, ("--deadline", "2")
+    alone, out = folder / "alone", folder / "out"
+    words = [str(word) for word in [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", *limits),
+                                    "--out", alone]]
+    jobs = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=place)
+            for place in places(args.processes)]
+    try:
+        wait_for_checkpoint(alone)
+        os.kill(jobs[victim].pid, signal.SIGSTOP)
+        begin = time.monotonic()
+        words = mpirun(args.processes) + [args.program, *train_options(folder, "--steps", "8", *limits), "--out", out]
+        code, text, err = run(words, env={**os.environ, "LD_PRELOAD": str(library), "STOP_AT_EXIT": str(victim)})
+        seconds = time.monotonic() - begin
+        said = [job.communicate(timeout=60)[1] for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    check(code != 0 and f"process {victim} on host" in err and "has been stopped for 22 s" in err, f"exit {code}: {text}{err}")
+    check(result(out)[0]["status"] == "complete", "its record was complete before")
+    check(20 < seconds < 60, f"mpirun ended after {seconds:.1f} s: {err}")
+    codes = [job.returncode for job in jobs]
+    check(codes == [5] * victim + [-signal.SIGKILL], f"exit {codes}: {said}")
+    check("has been stopped for 22 s" in said[victim], f"{said}")
+    print(f"stopped on its way out: ended after {seconds:.1f} s: {err.strip().splitlines()[0]}")
+
+
 def hold(process):
     """Stops the thread of `process` that has computed most, and no other: as one that hangs in a read of a dead disk. Its id."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -343,7 +404,10 @@ def absent(args, folder):
     code, out, err = run(mpirun(args.processes) + ["sh", "-c", script, "sh", *words], cwd=folder)
     seconds = time.monotonic() - begin
     check(code == 5, f"exit {code}\n{out}{err}")
-    check(err.count("paceline:") == 1 and "have not met within 60 s" in err and "process 0 on host" in err, f"{err}")
+    early, late = [line for line in err.splitlines() if line.startswith("paceline:")]
+    missed = f"process {last} on host {os.uname().nodename} has not begun"
+    check("have not met" in early and missed in early and "given up after 60 s" in early, f"{err}")
+    check("have not met within 60 s" in late and missed in late and "process 0 on host" in late, f"{err}")
     check(seconds < 80, f"{seconds:.0f} s")
     print(f"ended after {seconds:.0f} s: {err.strip()}")
 

@@ -15,12 +15,14 @@ Cases:
   overlap       --timeline: buckets are summed while the backward pass goes on, which waits for nobody
   lost          a process killed while it trains: all end at once, and one sentence names it
   stopped       a process that is stopped (SIGSTOP): said within 5 s, given up at the deadline
+  together      several killed at once, the first among them: the lowest that is left names all
+  left          a process that is stopped where nobody is left to give it up: it is ended, mpirun too
   hung          a process with a thread that hangs while its heartbeats go on: said within 5 s, given up at the deadline
   kills         kill -9 of a random process at a random time, --times often
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
   ended         a process killed after the last checkpoint: --restarts completes the run
-  absent        a process that hangs before it has met the others: all end after a minute
+  absent        a process that hangs before it has met the others: named within 5 s, all end after a minute
   disk          the disk of --out stops to answer: said at the deadline, given up after ten of them
   doctor        paceline doctor in a launch: one table of the processes
   studies       scale, sweep and converge in several processes
@@ -41,7 +43,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from failures import absent, disk, ended, failed, hung, kills, lost, restarts, stopped
+from failures import absent, disk, ended, failed, hung, kills, left, lost, restarts, stopped, together
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from spans import overlap, timeline
@@ -311,7 +313,7 @@ def comm(args, folder):
 
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
-                                          doctor, lost, stopped, hung, kills, restarts, ended, absent, disk, failed)}
+                                          doctor, lost, together, stopped, left, hung, kills, restarts, ended, absent, disk, failed)}
 
 
 def main():

@@ -1,0 +1,40 @@
+#include "cli/guard.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/process_state.h"
+
+namespace paceline::cli {
+
+void guard_against_being_stopped(int process, std::chrono::seconds longest) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  const auto sentence = fmt::format(
+      "paceline: process {} on host {} (pid {}) has been stopped for {} s, and nobody lets it go on; it is "
+      "ended\n",
+      process, host, ::getpid(), longest.count());
+  const pid_t parent = ::getpid();
+  if (::fork() != 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with its parent
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);  // and not before
+  for (std::chrono::seconds::rep looks = 0; ::getppid() == parent;) {
+    // Looks are counted, not time: while this child is stopped too, none goes by.
+    looks = base::state_of_process(parent) == 'T' ? looks + 1 : 0;
+    if (looks > longest.count()) {
+      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+      ::kill(parent, SIGKILL);
+      break;
+    }
+    const timespec second{1, 0};
+    ::nanosleep(&second, nullptr);
+  }
+  ::_exit(0);
+}
+
+}  // namespace paceline::cli

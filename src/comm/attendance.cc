@@ -1,0 +1,88 @@
+#include "comm/attendance.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "base/process_state.h"
+#include "comm/line_socket.h"
+
+namespace paceline::comm {
+namespace {
+
+/// A name that needs no file: its first byte is 0.
+struct Name {
+  sockaddr_un address{};
+  socklen_t size = 0;
+};
+
+Name name_of(const Launch& launch, int local) {
+  Name name;
+  name.address.sun_family = AF_UNIX;
+  auto text = fmt::format("paceline {} {}", local, launch.job);
+  text.resize(std::min(text.size(), sizeof name.address.sun_path - 1));
+  std::memcpy(name.address.sun_path + 1, text.data(), text.size());
+  name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  return name;
+}
+
+int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+enum class Seen { absent, there, stopped };
+
+/// And its process id where it is known, else 0.
+std::pair<Seen, pid_t> look_for(const Launch& launch, int local) {
+  const auto name = name_of(launch, local);
+  const Socket socket(new_socket());
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
+    return {errno == ECONNREFUSED ? Seen::absent : Seen::there, 0};  // EAGAIN: so many have asked already
+  ucred owner{};
+  socklen_t size = sizeof owner;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) return {Seen::there, 0};
+  return {base::state_of_process(owner.pid) == 'T' ? Seen::stopped : Seen::there, owner.pid};
+}
+
+}  // namespace
+
+Attendance::Attendance(const Launch& launch) : launch_(launch) {
+  if (launch_.job.empty() || launch_.local < 0 || launch_.locals < 1) return;
+  const auto name = name_of(launch_, launch_.local);
+  socket_ = new_socket();
+  if (::bind(socket_, reinterpret_cast<const sockaddr*>(&name.address), name.size) == 0 &&
+      ::listen(socket_, SOMAXCONN) == 0)
+    return;
+  ::close(socket_);
+  socket_ = -1;
+}
+
+Attendance::~Attendance() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+std::vector<std::string> Attendance::absent() const {
+  std::vector<std::string> sentences;
+  for (int local = 0; socket_ >= 0 && local < launch_.locals; ++local) {
+    if (local == launch_.local) continue;
+    const auto [seen, process] = look_for(launch_, local);
+    if (seen == Seen::there) {
+      if (local < launch_.local) return {};
+      continue;
+    }
+    // Only where all are on this host is the number on it that of the whole run.
+    const auto who = launch_.locals == launch_.processes
+                         ? fmt::format("process {}", local)
+                         : fmt::format("the process with local rank {}", local);
+    sentences.push_back(seen == Seen::absent
+                            ? fmt::format("{} on host {} has not begun", who, host_name())
+                            : fmt::format("{} on host {} (pid {}) is stopped", who, host_name(), process));
+  }
+  return sentences;
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,37 @@
+#pragma once
+
+/// Which of the processes that a launcher started on this host have begun, before any library has joined
+/// them: until then nobody else can say who is missing.
+///
+/// Each holds a local socket whose name is made of the run and of its number on the host. It goes with the
+/// process; that one is there is seen by connecting to it, and the system says whose it is.
+
+#include <string>
+#include <vector>
+
+#include "comm/launch.h"
+
+namespace paceline::comm {
+
+class Attendance {
+ public:
+  /// Holds this process's mark from now on. Where the launcher does not say who shares the host (Launch::job,
+  /// local, locals) nobody is ever missed.
+  explicit Attendance(const Launch& launch);
+  ~Attendance();
+  Attendance(const Attendance&) = delete;
+  Attendance& operator=(const Attendance&) = delete;
+
+  /// "process 2 on host a has not begun", "process 1 on host a (pid 812) is stopped": who keeps the others
+  /// waiting as far as this host can know; empty: all of it are there. Only the lowest process of the host
+  /// that is there is told; the others hear nothing.
+  ///
+  /// Cost   some system calls for each process of the host
+  [[nodiscard]] std::vector<std::string> absent() const;
+
+ private:
+  const Launch launch_;
+  int socket_ = -1;
+};
+
+}  // namespace paceline::comm

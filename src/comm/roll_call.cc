@@ -1,0 +1,80 @@
+#include "comm/roll_call.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace paceline::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kToAnswer{500};
+/// Who has connected has its question on the way; a stranger that has none holds nobody up for longer.
+constexpr milliseconds kToAsk{200};
+
+std::string question(const Address& asked) { return fmt::format("there? {}", asked.token); }
+std::string answer(const Address& asked) { return fmt::format("here {}", asked.token); }
+
+}  // namespace
+
+RollCall::RollCall() : address_(listen_anywhere(listener_)) {
+  if (::pipe2(wake_, O_CLOEXEC) != 0) {
+    ::close(listener_);
+    base::fail(base::ErrorKind::comm, "roll call: no pipe could be made: {}", std::strerror(errno));
+  }
+  thread_ = std::thread([this] { answer_all(); });
+}
+
+RollCall::~RollCall() {
+  const char byte = 'e';
+  [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
+  thread_.join();
+  for (const int descriptor : {listener_, wake_[0], wake_[1]}) ::close(descriptor);
+}
+
+void RollCall::answer_all() {
+  while (true) {
+    pollfd waiting[] = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
+    ::poll(waiting, 2, -1);
+    if (waiting[0].revents != 0) return;
+    const Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() >= 0 && read_line(socket.get(), kToAsk) == question(address_))
+      write_line(socket.get(), answer(address_));
+  }
+}
+
+Called call_roll(int process, std::span<const Address> addresses) {
+  Called called{.lowest = process, .missing = {}};
+  std::vector<std::string> silent_hosts;
+  for (int other = 1; other < process; ++other) {
+    const Address& asked = addresses[static_cast<std::size_t>(other)];
+    const auto begin = base::Clock::now();
+    if (std::find(silent_hosts.begin(), silent_hosts.end(), asked.host) == silent_hosts.end()) {
+      const Socket socket(connect_to(asked, kToAnswer));
+      if (socket.get() >= 0) {
+        write_line(socket.get(), question(asked));
+        if (read_line(socket.get(), kToAnswer) == answer(asked)) {
+          called.lowest = other;
+          return called;
+        }
+      }
+      // A process that has ended refuses at once. One that is stopped does not, and its host may be well.
+      if (socket.get() < 0 && base::Clock::now() - begin >= kToAnswer) silent_hosts.emplace_back(asked.host);
+    }
+    called.missing.push_back(other);
+  }
+  return called;
+}
+
+}  // namespace paceline::comm
