@@ -18,14 +18,15 @@ class Relu(nn.Module):
         return F.relu(self.moved_away(x, owner) if self.margin else x)
 
     def moved_away(self, x, owner):
-        broadcast = [1, -1] + [1] * (x.dim() - 2)
+        x = x.clone()
+        others = [0] + list(range(2, x.dim()))
+        channels = torch.arange(x.shape[1])  # that may still be near: fewer each time
         while True:
-            near = (x.abs() < self.margin).transpose(0, 1).flatten(1).any(1)
-            if not near.any():
+            channels = channels[x[:, channels].abs().amin(others) < self.margin]
+            if not len(channels):
                 return x
-            shift = 1e-3 * near.to(x.dtype)
-            owner.bias += shift
-            x = x + shift.reshape(broadcast)
+            owner.bias[channels] += 1e-3
+            x[:, channels] += 1e-3
 
 
 class MaxPool(nn.Module):
