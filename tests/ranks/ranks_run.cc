@@ -8,11 +8,13 @@
 ///
 /// Ends with 0 and one line from process 0, or with 1 and what was wrong.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -36,10 +38,30 @@ void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) {
   if (++faults <= 5) std::fprintf(stderr, "%s\n", fmt::format(format, std::forward<Args>(args)...).c_str());
 }
 
+/// Each rank's own series of numbers of very different size. Drawing is dear, so the series repeats: with a
+/// period that is prime, so that a block of any size in another one's place is seen.
+std::vector<std::vector<float>> series;
+
+void draw_series(int world) {
+  constexpr std::size_t kPeriod = 65537;
+  for (int rank = 0; rank < world; ++rank) {
+    base::Rng rng(static_cast<std::uint64_t>(rank) + 1, base::Purpose::test);
+    auto& drawn = series.emplace_back(kPeriod);
+    for (float& value : drawn) value = (rng.uniform() - 0.5f) * static_cast<float>(1 << rng.below(20));
+  }
+}
+
+/// What `rank` gives to a collective of `count` numbers: other numbers for another count.
 std::vector<float> values_of(int rank, std::size_t count) {
-  base::Rng rng(static_cast<std::uint64_t>(rank) + 1, base::Purpose::test, count);
+  const auto& drawn = series[static_cast<std::size_t>(rank)];
   std::vector<float> values(count);
-  for (float& value : values) value = (rng.uniform() - 0.5f) * static_cast<float>(1 << rng.below(20));
+  std::size_t from = count % drawn.size();
+  for (std::size_t i = 0; i < count; from = 0) {
+    const std::size_t part = std::min(count - i, drawn.size() - from);
+    std::copy_n(drawn.begin() + static_cast<std::ptrdiff_t>(from), part,
+                values.begin() + static_cast<std::ptrdiff_t>(i));
+    i += part;
+  }
   return values;
 }
 
@@ -135,6 +157,7 @@ int main(int count, char** words) {
     comm::Processes processes(*wire, {.ranks_each = local, .shared_memory = count == 3},
                               [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
     auto communicators = comm::make_local(local, {.across = &processes});
+    draw_series(communicators[0]->size());
     std::vector<std::thread> ranks;
     for (auto& communicator : communicators)
       ranks.emplace_back([&] {
