@@ -278,7 +278,8 @@ bool Session::fail(base::ErrorKind kind, const std::string& text) {
   const bool own = processes_->failure_is_own();
   const bool heard = processes_->farewell();
   const auto failure = processes_->failure();
-  if (failure && failure->of_first()) return own && place_.process == failure->speaker;
+  // A first process that hangs may hear of it all the same, and has then said it.
+  if (failure && failure->of_first()) return own && !heard && place_.process == failure->speaker;
   return own && (is_first() || !heard);
 }
 
