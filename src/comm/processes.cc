@@ -23,6 +23,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kForTheName{1500};
 /// How long the other processes wait at a deadline for the first one to say who is missing.
 constexpr milliseconds kForTheFirst{1500};
+/// The same where they connect, and nobody knows any other yet.
+constexpr milliseconds kForTheFirstWord{5000};
 constexpr milliseconds kForTheRecord{5000};
 /// Process 0 is not lost to all others in the same moment: who knows it first stays for who asks a little
 /// later.
@@ -90,7 +92,9 @@ void Processes::connect(const WatchOptions& options) {
     roll_call_ = std::make_unique<RollCall>();
     mine.front() = roll_call_->address();
   }
-  const auto until = base::Clock::now() + options.connecting;
+  // The first knows who does not come; the others, who wait for it, would name it.
+  const auto until =
+      base::Clock::now() + options.connecting + (process() == 0 ? milliseconds(0) : kForTheFirstWord);
   const auto swap = [&](std::span<const Send> sends, std::span<const Receive> receives) {
     const auto missing =
         wire_.swap(Channel::exchanges, sends, receives, [&] { return base::Clock::now() < until; });
@@ -215,8 +219,8 @@ void Processes::take_failure(const Failure& failure) {
 }
 
 void Processes::fail(const std::string& reason, base::ErrorKind kind) {
-  failed_ = true;
   watch_->fail({.kind = kind, .text = reason});
+  failed_ = true;
 }
 
 void Processes::on_failure(std::function<void(const std::string&)> told) {
@@ -228,10 +232,11 @@ void Processes::at(std::int64_t step, const char* phase) { watch_->at(step, phas
 
 bool Processes::farewell() {
   wire_.give_up();
+  // From now: the roll call of a host that swallows questions takes as long as that by itself.
+  const auto until = base::Clock::now() + kForTheRollCall;
   const bool heard = watch_->wait_until_heard(kForTheRecord);
-  const bool last = process() == wire_.processes() - 1;  // nobody asks it
-  if (const auto failure = watch_->failure(); failure && failure->of_first() && !last)
-    std::this_thread::sleep_until(failure->known_at + kForTheRollCall);
+  if (const auto failure = watch_->failure(); failure && failure->of_first())
+    std::this_thread::sleep_until(until);
   return heard;
 }
 
@@ -256,13 +261,13 @@ void Processes::lose(const std::vector<int>& missing, const Name& what) {
   while (process() != 0 && !of_first && !failed_ && base::Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (!failed_) {
-    failed_ = true;
     Failure failure{.kind = base::ErrorKind::comm,
                     .text = late(missing, what()),
                     .detection_s = std::chrono::duration<double>(deadline_.load()).count()};
     std::string others;  // whoever else is late is in the sentence
     if (of_first) failure.speaker = watch_->speaker_without_first(others);
     watch_->fail(failure);
+    failed_ = true;  // not before: another thread that sees it asks for the text
   }
   check();
 }

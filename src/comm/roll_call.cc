@@ -22,9 +22,25 @@ using std::chrono::milliseconds;
 constexpr milliseconds kToAnswer{500};
 /// Who has connected has its question on the way; a stranger that has none holds nobody up for longer.
 constexpr milliseconds kToAsk{200};
+/// Less than they stay for it (Processes::farewell): who has left since would be called missing.
+constexpr milliseconds kForThoseAbove{1000};
 
 std::string question(const Address& asked) { return fmt::format("there? {}", asked.token); }
 std::string answer(const Address& asked) { return fmt::format("here {}", asked.token); }
+
+/// `silent_hosts`: of which one process has swallowed the question; they are not asked again.
+bool answers(const Address& asked, std::vector<std::string>& silent_hosts) {
+  if (std::find(silent_hosts.begin(), silent_hosts.end(), asked.host) != silent_hosts.end()) return false;
+  const auto begin = base::Clock::now();
+  const Socket socket(connect_to(asked, kToAnswer));
+  if (socket.get() < 0) {
+    // A process that has ended refuses at once. One that is stopped does not, and its host may be well.
+    if (base::Clock::now() - begin >= kToAnswer) silent_hosts.emplace_back(asked.host);
+    return false;
+  }
+  write_line(socket.get(), question(asked));
+  return read_line(socket.get(), kToAnswer) == answer(asked);
+}
 
 }  // namespace
 
@@ -58,23 +74,23 @@ Called call_roll(int process, std::span<const Address> addresses) {
   Called called{.lowest = process, .missing = {}};
   std::vector<std::string> silent_hosts;
   for (int other = 1; other < process; ++other) {
-    const Address& asked = addresses[static_cast<std::size_t>(other)];
-    const auto begin = base::Clock::now();
-    if (std::find(silent_hosts.begin(), silent_hosts.end(), asked.host) == silent_hosts.end()) {
-      const Socket socket(connect_to(asked, kToAnswer));
-      if (socket.get() >= 0) {
-        write_line(socket.get(), question(asked));
-        if (read_line(socket.get(), kToAnswer) == answer(asked)) {
-          called.lowest = other;
-          return called;
-        }
-      }
-      // A process that has ended refuses at once. One that is stopped does not, and its host may be well.
-      if (socket.get() < 0 && base::Clock::now() - begin >= kToAnswer) silent_hosts.emplace_back(asked.host);
+    if (answers(addresses[static_cast<std::size_t>(other)], silent_hosts)) {
+      called.lowest = other;
+      return called;
     }
     called.missing.push_back(other);
   }
   return called;
+}
+
+std::vector<int> missing_above(int process, std::span<const Address> addresses) {
+  std::vector<int> missing;
+  std::vector<std::string> silent_hosts;
+  const auto until = base::Clock::now() + kForThoseAbove;
+  for (auto other = static_cast<std::size_t>(process) + 1;
+       other < addresses.size() && base::Clock::now() < until; ++other)
+    if (!answers(addresses[other], silent_hosts)) missing.push_back(static_cast<int>(other));
+  return missing;
 }
 
 }  // namespace paceline::comm

@@ -46,4 +46,10 @@ struct Called {
 ///          swallows the question, and a host of which one has done so is not asked again
 [[nodiscard]] Called call_roll(int process, std::span<const Address> addresses);
 
+/// For the lowest that is there: those above it that give no answer. Of processes that are dealt out to the
+/// hosts in turn a host that goes takes some of these too.
+///
+/// Cost     a connection to each, and as above; after 1 s no more are asked, nor named
+[[nodiscard]] std::vector<int> missing_above(int process, std::span<const Address> addresses);
+
 }  // namespace paceline::comm

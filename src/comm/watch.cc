@@ -250,13 +250,16 @@ void Watch::look_for_silence(Peer& peer) {
       if (silence < deadline_.load()) return;
     } else {
       peer.warned = true;
+      if (process_ != 0 && peer.place.empty()) return;  // it still waits for others to connect
       text = fmt::format("nothing has been heard for {:.0f} s of {}; it is given up after {:.0f} s",
                          base::seconds(silence), describe_locked(peer.process),
                          std::chrono::duration<double>(deadline_.load()).count());
     }
   }
   if (!text.empty()) {
-    if (process_ == 0 && callbacks_.warn) callbacks_.warn(text);
+    // Of a silent first process the lowest of the others says it.
+    if (callbacks_.warn && (process_ == 0 || call_roll(process_, addresses_).lowest == process_))
+      callbacks_.warn(text);
     return;
   }
   const double deadline_s = std::chrono::duration<double>(deadline_.load()).count();
@@ -313,6 +316,7 @@ void Watch::lose_ended(std::vector<Peer*> ended) {
   for (auto& peer : peers_)
     while (is_new(peer) && wait_for(peer.socket, POLLIN, milliseconds(0)))
       if (!read_from(peer)) ended.push_back(&peer);
+  std::sort(ended.begin(), ended.end());  // as they stand in peers_: by process
   std::vector<std::string> names;
   for (const Peer* peer : ended) names.push_back(describe(peer->process));
   const bool one = names.size() == 1;
@@ -329,7 +333,9 @@ void Watch::lose(const Peer& peer, std::string text, double silence_s) {
 }
 
 int Watch::speaker_without_first(std::string& text) const {
-  const auto called = call_roll(process_, addresses_);
+  auto called = call_roll(process_, addresses_);
+  if (called.lowest == process_)
+    for (const int other : missing_above(process_, addresses_)) called.missing.push_back(other);
   std::vector<std::string> missing;
   for (const int other : called.missing) {
     const auto who = callbacks_.ranks_of ? callbacks_.ranks_of(other) : fmt::format("process {}", other);

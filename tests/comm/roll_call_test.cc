@@ -23,12 +23,19 @@ TEST(RollCall, TheLowestThatAnswersIsFoundAndThoseBelowItAreMissing) {
     EXPECT_TRUE(called.missing.empty());
   }
   EXPECT_EQ(call_roll(1, addresses).lowest, 1) << "it has nobody to ask";
+  EXPECT_TRUE(missing_above(1, addresses).empty());
   calls[1].reset();
   calls[2].reset();
   EXPECT_EQ(call_roll(4, addresses).lowest, 3);
   EXPECT_EQ(call_roll(4, addresses).missing, (std::vector<int>{1, 2}));
   EXPECT_EQ(call_roll(3, addresses).lowest, 3);
   EXPECT_EQ(call_roll(3, addresses).missing, (std::vector<int>{1, 2}));
+  EXPECT_TRUE(missing_above(3, addresses).empty());
+  calls[1] = std::make_unique<RollCall>();
+  addresses[1] = calls[1]->address();
+  calls[4].reset();
+  EXPECT_EQ(call_roll(1, addresses).lowest, 1);
+  EXPECT_EQ(missing_above(1, addresses), (std::vector<int>{2, 4})) << "process 3 is there";
 }
 
 TEST(RollCall, WhoIsStuckOrAStrangerIsMissingAfterAMoment) {

@@ -84,19 +84,19 @@ def stopped(args, folder):
         said = "".join(line for _, line in heard)
         check(job.returncode == 5, f"exit {job.returncode}: {said}")
         check(seconds < 45, f"all ended only after {seconds:.1f} s: {said}")  # 9 s, and what mpirun waits before it uses force
-        if victim > 0:  # process 0 says it
-            silent = [when for when, line in heard if f"of rank {victim} on host" in line and "nothing has been heard" in line]
-            check(silent and 1 < silent[0] < 5, f"no heartbeats for 5 s, and it was said: {heard}")
-            check(any(f"rank {victim}" in line and re.search(r"(within|of it for) 9 s", line) for _, line in heard),
-                  f"given up at the deadline: {said}")
-        print(f"rank {victim} stopped: " + (f"said after {silent[0]:.1f} s, " if victim > 0 else "") +
-              f"all ended after {seconds:.1f} s")
+        # Process 0 says it, of itself the next.
+        silent = [when for when, line in heard if f"of rank {victim} on host" in line and "nothing has been heard" in line]
+        check(len(silent) == 1 and 1 < silent[0] < 5, f"no heartbeats for 5 s, and it was said: {heard}")
+        check(any(f"rank {victim}" in line and re.search(r"(within|of it for) 9 s", line) for _, line in heard),
+              f"given up at the deadline: {said}")
+        print(f"rank {victim} stopped: said after {silent[0]:.1f} s, all ended after {seconds:.1f} s")
 
 
 def together(args, folder):
-    """Processes 0 and 1 killed at once, 0 and all but the last, and 1 and 2: the lowest that is left names all that are gone."""
+    """Processes 0 and 1 killed at once, 0 and all but the last, 1 and 2, and 0 and the last: the lowest that is left names all that
+    are gone."""
     last = args.processes - 1
-    for victims in ((0, 1), tuple(range(last)), (1, 2)):
+    for victims in ((0, 1), tuple(range(last)), (1, 2), (0, last)):
         out = folder / f"lost{victims}"
         options = train_options(folder, "--steps", "10000000", "--evaluate-every", "0")
         job = subprocess.Popen([str(word) for word in [args.program, "launch", "-n", args.processes, "--", *options, "--out", out]],
@@ -171,9 +171,8 @@ def hung(args, folder):
     """A thread that computes hangs while its process's heartbeats go on. Said within 5 s, given up at the deadline; without a
     launcher nobody would end that process, which cannot join its thread: it ends itself."""
     need(args, "paceline_gloo.so", "libgloo-dev")
-    victim = args.processes - 1
-    for launched in (True, False):
-        out = folder / f"hung{launched}"
+    for launched, victim in ((True, args.processes - 1), (False, args.processes - 1), (False, 0)):
+        out = folder / f"hung{launched}{victim}"
         words = [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--deadline", "9"), "--out", out]
         lines = [(mpirun(args.processes) + words, None)] if launched else [(words, place) for place in places(args.processes)]
         jobs, heard = [], []  # heard: (seconds, line)
@@ -209,7 +208,8 @@ def hung(args, folder):
         word = [when for when, line in heard if "the others have waited" in line and f"rank {victim} on host" in line
                 and "of step" in line]
         check(word and word[0] < 5, f"who is waited for was to be said within 5 s: {heard}")
-        check(any(f"rank {victim} on host" in line and "within 9 s" in line for _, line in heard), f"given up at the deadline: {said}")
+        late = [line for _, line in heard if f"rank {victim} on host" in line and "within 9 s" in line]
+        check(len(late) == 1, f"given up at the deadline, and said once: {said}")
         check(launched or f"process {victim} on host" in said, f"it ends itself: {said}")
         check(not runs(process), f"process {process} is left behind")
         print(f"{'mpirun' if launched else 'no launcher'}: said after {word[0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
