@@ -65,6 +65,7 @@ void RollCall::answer_all() {
     ::poll(waiting, 2, -1);
     if (waiting[0].revents != 0) return;
     const Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0) std::this_thread::sleep_for(kToAsk);  // no descriptor is left, for now
     if (socket.get() >= 0 && read_line(socket.get(), kToAsk) == question(address_))
       write_line(socket.get(), answer(address_));
   }

@@ -28,11 +28,6 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
-std::string line_of(const Failure& failure) {
-  const auto detection = failure.detection_s ? fmt::format("{:.0f}", 1e3 * *failure.detection_s) : "-";
-  return fmt::format("failed {} {} {}", static_cast<int>(failure.kind), detection, failure.text);
-}
-
 /// How long process 0 reads on after its farewell.
 constexpr milliseconds kForTheEnds{500};
 
@@ -232,12 +227,8 @@ void Watch::take(Peer& peer, std::string_view line) {
     }
   }
   if (what != "failed") return;
-  const auto kind = number_of(word_of(line)).value_or(static_cast<std::uint64_t>(base::ErrorKind::comm));
-  const auto detection_ms = number_of(word_of(line));
-  Failure failure{.kind = static_cast<base::ErrorKind>(kind), .text = std::string(line)};
-  if (detection_ms) failure.detection_s = 1e-3 * static_cast<double>(*detection_ms);
   if (process_ == 0) send(peer, "heard");
-  report(failure);
+  report(failure_of(line));
 }
 
 void Watch::look_for_silence(Peer& peer) {
@@ -351,7 +342,7 @@ void Watch::report(const Failure& failure) {
     if (failure_) return;
     failure_ = failure;
   }
-  if (process_ == 0) send_all(line_of(failure));
+  if (process_ == 0) send_all(fmt::format("failed {}", line_of(failure)));
   if (callbacks_.on_failure) callbacks_.on_failure(failure);
 }
 
@@ -362,7 +353,7 @@ void Watch::fail(const Failure& failure) {
     failure_ = failure;
     own_ = true;
   }
-  send_all(line_of(failure));
+  send_all(fmt::format("failed {}", line_of(failure)));
 }
 
 std::optional<Failure> Watch::failure() const {

@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "comm/failure.h"
 #include "comm/line_socket.h"
 
 namespace paceline::comm {
@@ -37,17 +38,6 @@ struct WatchOptions {
   std::chrono::milliseconds said_again{60000};
   std::chrono::milliseconds deadline{60000};  ///< without a heartbeat: lost
   std::chrono::milliseconds connecting{20000};
-};
-
-/// How a run ended that failed: the kind is the exit code everywhere.
-struct Failure {
-  base::ErrorKind kind = base::ErrorKind::comm;
-  std::string text;
-  std::optional<double> detection_s = {};  ///< of a loss: from the last that was heard to its being known
-  int speaker = 0;  ///< which process says it: the first, and where that is lost the lowest that is there
-  base::TimePoint known_at = base::Clock::now();
-  /// Process 0 itself is lost, which else speaks and writes for all.
-  [[nodiscard]] bool of_first() const { return speaker != 0; }
 };
 
 class Watch {

@@ -18,7 +18,7 @@ from launching import (COMMON, MODEL, check, children, children_of, mpirun, need
                        train_options, wait_for_checkpoint)
 
 
-PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 17, 0x4206, 0x4207, 0x40000000
 
 
 def lost(args, folder):
@@ -160,11 +160,18 @@ def hold(process):
     ticks = {int(task.name): sum(map(int, (task / "stat").read_text().rsplit(")", 1)[1].split()[11:13]))
              for task in Path(f"/proc/{process}/task").iterdir()}
     thread = max(ticks, key=ticks.get)
-    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
-        if libc.ptrace(request, thread, None, None) != 0:
-            print(f"skipped: a thread of another process cannot be stopped here: {os.strerror(ctypes.get_errno())}")
-            sys.exit(77)
-    return thread
+    for _ in range(1000):
+        for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+            if libc.ptrace(request, thread, None, None) != 0:
+                print(f"skipped: a thread of another process cannot be stopped here: {os.strerror(ctypes.get_errno())}")
+                sys.exit(77)
+        os.waitpid(thread, WALL)
+        # Inside no call of the system: it computes, and does not wait for the others, which would be told as its waiting.
+        if Path(f"/proc/{process}/task/{thread}/syscall").read_text().startswith("-1"):
+            return thread
+        libc.ptrace(PTRACE_DETACH, thread, None, None)
+        time.sleep(0.003)
+    raise AssertionError(f"thread {thread} of process {process} does not compute")
 
 
 def hung(args, folder):
