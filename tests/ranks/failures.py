@@ -157,8 +157,12 @@ def left(args, folder):
 def hold(process):
     """Stops the thread of `process` that has computed most, and no other: as one that hangs in a read of a dead disk. Its id."""
     libc = ctypes.CDLL(None, use_errno=True)
-    ticks = {int(task.name): sum(map(int, (task / "stat").read_text().rsplit(")", 1)[1].split()[11:13]))
-             for task in Path(f"/proc/{process}/task").iterdir()}
+    ticks = {}
+    for task in Path(f"/proc/{process}/task").iterdir():
+        try:
+            ticks[int(task.name)] = sum(map(int, (task / "stat").read_text().rsplit(")", 1)[1].split()[11:13]))
+        except OSError:
+            pass  # it has ended since
     thread = max(ticks, key=ticks.get)
     for _ in range(1000):
         for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
