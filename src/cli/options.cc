@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "cli/arguments.h"
 
 namespace paceline::cli {
 namespace {
@@ -69,6 +70,29 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
   return fmt::format("is not an option of {0}; 'paceline {0} --help' lists them", command_name(command));
 }
 
+namespace {
+
+/// What it is where it is not given: of the commands that take it, the first's, and whose is another.
+std::string defaults_of(const Option& option) {
+  std::string first, text;
+  bool begun = false;
+  for (const auto& [bit, name] : kCommands) {
+    if (!(option.commands & bit)) continue;
+    const auto present = option.get(defaults(bit));
+    const auto written = present.empty() ? std::string("none") : fmt::format("`{}`", present);
+    if (!begun) {
+      first = present;
+      text = present.empty() ? "" : written;
+      begun = true;
+    } else if (present != first) {
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, written);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string options_markdown() {
   std::string text;
   std::string group;
@@ -78,19 +102,12 @@ std::string options_markdown() {
       text += fmt::format("\n### {}\n\n| option | default | what it does | commands |\n|---|---|---|---|\n",
                           group);
     }
-    Settings settings;
-    for (const auto& [bit, name] : kCommands)
-      if (option.commands & bit) {
-        settings.command = bit;
-        break;
-      }
-    const auto present = option.get(settings);
     const auto written = option.value.empty() ? fmt::format("`--{0}`, `--no-{0}`", option.name)
                                               : fmt::format("`--{} {}`", option.name, option.value);
     std::string cell;
     for (const char c : written) cell += c == '|' ? std::string("\\|") : std::string(1, c);
-    text += fmt::format("| {} | {} | {} | {} |\n", cell, present.empty() ? "" : "`" + present + "`",
-                        option.help, takers(option.commands));
+    text += fmt::format("| {} | {} | {} | {} |\n", cell, defaults_of(option), option.help,
+                        takers(option.commands));
   }
   return text;
 }

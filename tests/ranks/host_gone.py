@@ -44,12 +44,19 @@ def pids_in(namespace):
     return [int(word) for word in listed.split()]
 
 
+def kill_all(processes):
+    for process in processes:
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # with its parent
+
+
 def lose_power(hosts, folder):
     name = hosts.names[1]
     (folder / f"{name}.gone").touch()
     sudo("ip", "-n", name, "link", "set", hosts.other, "down")
-    for process in pids_in(name):
-        os.kill(process, signal.SIGKILL)
+    kill_all(pids_in(name))
 
 
 def main():
@@ -95,8 +102,7 @@ def lose_a_host(hosts, program, folder, unnoticed):
         seconds = time.monotonic() - begin
     finally:
         job.kill()
-        for process in pids_in(a) + pids_in(b):
-            os.kill(process, signal.SIGKILL)
+        kill_all(pids_in(a) + pids_in(b))
     check(job.returncode == 0, f"exit {job.returncode}\n{text}{err}")
     check(f"{a}:2 answer: fewer processes go on" in err, f"fewer processes, and it was said: {err}")
     record, checkpoint = result(out)[:2]

@@ -163,11 +163,15 @@ def restarts_of(cluster, job):
 
 
 def ranks_of(cluster):
-    """Process ids of the job's tasks by rank: of this cluster, whose configuration is in their environment."""
+    """Process ids of the job's tasks by rank: of this cluster, whose configuration is in their environment, and not the child of
+    each that guards it against being stopped."""
     ranks = {}
     for entry in Path("/proc").iterdir():
         try:
-            if not entry.name.isdigit() or not (entry / "exe").resolve().name == "paceline":
+            if not entry.name.isdigit() or (entry / "exe").resolve().name != "paceline":
+                continue
+            parent = re.search(r"\nPPid:\s+(\d+)", (entry / "status").read_text()).group(1)
+            if Path(f"/proc/{parent}/exe").resolve().name == "paceline":
                 continue
             environment = dict(word.partition("=")[::2] for word in (entry / "environ").read_text().split("\0"))
         except OSError:
