@@ -9,16 +9,15 @@
 #include <string>
 
 #include "base/process_state.h"
+#include "comm/line_socket.h"
 
 namespace paceline::cli {
 
 void guard_against_being_stopped(int process, std::chrono::seconds longest) {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
   const auto sentence = fmt::format(
       "paceline: process {} on host {} (pid {}) has been stopped for {} s, and nobody lets it go on; it is "
       "ended\n",
-      process, host, ::getpid(), longest.count());
+      process, comm::host_name(), ::getpid(), longest.count());
   const pid_t parent = ::getpid();
   if (::fork() != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with its parent

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/topology.h"
 #include "cli/guard.h"
+#include "comm/line_socket.h"
 #include "comm/make.h"
 
 namespace paceline::cli {
@@ -38,12 +39,6 @@ constexpr std::chrono::seconds kToMeet{60};
 
 /// As soon as a silent process is said to be one later on (comm::WatchOptions).
 constexpr std::chrono::seconds kToBegin{4};
-
-std::string my_host() {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  return host;
-}
 
 /// Ends this process, with a sentence, unless it is destroyed in time: a call that hangs inside a library
 /// cannot be told to stop.
@@ -70,7 +65,7 @@ class LastResort {
           if (const auto late = suspects ? suspects() : std::vector<std::string>(); !late.empty())
             why += fmt::format(": {}", fmt::join(late, ", "));
           std::fprintf(stderr, "paceline: %s; this is process %d on host %s\n", why.c_str(), process,
-                       my_host().c_str());
+                       comm::host_name().c_str());
           std::_Exit(static_cast<int>(base::ErrorKind::comm));
         }) {}
 
@@ -112,7 +107,7 @@ std::string my_gpus() {
 
 Card my_card(const std::string& command) {
   Card card;
-  ::gethostname(card.host.data(), card.host.size() - 1);
+  put(card.host, comm::host_name());
   put(card.command, command);
   card.whole_command = std::hash<std::string>()(command);
   card.cores_of_host = static_cast<std::int32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
@@ -202,7 +197,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
         stderr,
         "paceline: process %d on host %s does not come to its end %d s after the run has failed, most "
         "likely in a read or write that hangs; it is ended\n",
-        processes_->process(), my_host().c_str(), static_cast<int>(kToEnd.count()));
+        processes_->process(), comm::host_name().c_str(), static_cast<int>(kToEnd.count()));
     std::_Exit(static_cast<int>(failure->kind));
   }
 }
@@ -211,7 +206,7 @@ void Session::require_one_version(const std::string& version) {
   struct Label {  // of every version alike: the first that processes tell one another, by messages
     std::array<char, 64> host{}, version{};
   } mine;
-  ::gethostname(mine.host.data(), mine.host.size() - 1);
+  put(mine.host, comm::host_name());
   put(mine.version, version);
   std::vector<Label> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
