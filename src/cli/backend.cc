@@ -33,6 +33,10 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             if (waits) found = engine::prepare(device, graph, how);
             return found;
           },
+      .at =
+          [session](const char* phase) {
+            if (session != nullptr) session->processes().at(0, phase);
+          },
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =

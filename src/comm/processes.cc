@@ -135,7 +135,7 @@ void Processes::share_memory() {
   blocks_[1] = block_bytes(kExchangesBlock, processes());
   const std::size_t room = Staged::room(processes(), blocks_[0]) + Staged::room(processes(), blocks_[1]);
   Card mine;
-  ::gethostname(mine.host.data(), mine.host.size() - 1);
+  std::strncpy(mine.host.data(), host_name().c_str(), mine.host.size() - 1);
   ::sched_getaffinity(0, sizeof mine.cores, &mine.cores);
   if (process() == 0) memory_ = SharedMemory::create(room);
   if (memory_) std::strncpy(mine.memory.data(), memory_->name().c_str(), mine.memory.size() - 1);
@@ -177,8 +177,9 @@ void Processes::meet_all() {
 void Processes::regroup(int members) {
   base::expects(members >= 1 && members <= wire_.processes(), "1 <= members <= all processes");
   if (wire_.processes() == 1) return;
-  watch_->at(0, "the start");
+  at(0, "the start");
   meet_all();  // nobody uses the streams any more
+  watch_->pulse().counts_anew();
   members_ = members;
   reductions_.reset();
   exchanges_.reset();
@@ -186,17 +187,6 @@ void Processes::regroup(int members) {
   if (process() == 0) std::memset(memory_->bytes().data(), 0, memory_->bytes().size());
   meet_all();  // counts begin anew
   if (process() < members && members > 1) make_streams();
-}
-
-void Processes::order(std::span<std::byte> bytes) {
-  check();
-  std::vector<Send> sends;
-  std::vector<Receive> receives;
-  if (process() != 0) receives.push_back({0, bytes});
-  for (int other = 1; process() == 0 && other < wire_.processes(); ++other) sends.push_back({other, bytes});
-  const auto missing = wire_.swap(Channel::exchanges, sends, receives, [&] { return !failed_; });
-  if (!missing.empty()) wire_.give_up();
-  check();
 }
 
 void Processes::part() {
@@ -228,7 +218,7 @@ void Processes::on_failure(std::function<void(const std::string&)> told) {
   on_failure_ = std::move(told);
 }
 
-void Processes::at(std::int64_t step, const char* phase) { watch_->at(step, phase); }
+void Processes::at(std::int64_t step, const char* phase) { watch_->pulse().at(step, phase); }
 
 bool Processes::farewell() {
   wire_.give_up();
@@ -272,33 +262,49 @@ void Processes::lose(const std::vector<int>& missing, const Name& what) {
   check();
 }
 
-/// While one lives a collective is under way; that it waits is told to the watch where anybody looks for
-/// longer.
+/// While one lives a collective is under way, or the first process's word is waited for: that this process
+/// waits is told to the watch from the first time that it looks for longer.
 class Processes::Wait {
  public:
-  Wait(Watch& watch, Channel channel) : watch_(watch), which_(static_cast<int>(channel)) {}
+  Wait(Pulse& pulse, Channel channel) : pulse_(pulse), channel_(channel) {}
   ~Wait() {
-    if (told_) watch_.waits(which_, false);
+    if (told_) pulse_.leaves(channel_);
   }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
-  void goes_on() {
-    if (!told_) watch_.waits(which_, true);
+  void goes_on(bool follows = false) {
+    pulse_.looks(channel_, follows);
     told_ = true;
   }
 
  private:
-  Watch& watch_;
-  const int which_;
+  Pulse& pulse_;
+  const Channel channel_;
   bool told_ = false;
 };
+
+void Processes::order(std::span<std::byte> bytes) {
+  check();
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  if (process() != 0) receives.push_back({0, bytes});
+  for (int other = 1; process() == 0 && other < wire_.processes(); ++other) sends.push_back({other, bytes});
+  Wait wait(watch_->pulse(), Channel::exchanges);
+  const auto missing = wire_.swap(Channel::exchanges, sends, receives, [&] {
+    wait.goes_on(process() != 0);
+    return !failed_;
+  });
+  if (!missing.empty()) wire_.give_up();
+  check();
+}
 
 void Processes::round(Channel channel, const Name& what, std::span<const Send> sends,
                       std::span<const Receive> receives) {
   check();
   const auto until = base::Clock::now() + deadline_.load();
   std::vector<int> missing;
-  Wait wait(*watch_, channel);
+  watch_->pulse().enters(channel);
+  Wait wait(watch_->pulse(), channel);
   try {
     missing = wire_.swap(channel, sends, receives, [&] {
       wait.goes_on();
@@ -317,7 +323,9 @@ void Processes::round(Channel channel, const Name& what, std::span<const Send> s
 template <typename Collective>
 void Processes::stage(Staged& staged, const Name& what, const Collective& collective) {
   check();
-  Wait wait(*watch_, &staged == &*reductions_ ? Channel::reductions : Channel::exchanges);
+  const Channel channel = &staged == &*reductions_ ? Channel::reductions : Channel::exchanges;
+  watch_->pulse().enters(channel);
+  Wait wait(watch_->pulse(), channel);
   base::TimePoint until{};  // from the first time that it is asked for: most collectives are over before
   const Staged::KeepWaiting keep_waiting = [&] {
     wait.goes_on();

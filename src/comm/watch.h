@@ -4,17 +4,16 @@
 /// collectives, which say nothing about a process that sends none.
 ///
 /// A TCP connection a process, held by a thread that sends a heartbeat each second: the step and the phase in
-/// which the process's first rank is, and for how long it has waited in a collective. A process that dies is
-/// noticed at once (its connection ends without a farewell), one that was stopped when its heartbeats fail to
-/// come, one that hangs when others wait and it does not, and stays where it is. Process 0 finds out, tells
-/// all others, and says it.
+/// which the process's first rank is, and for how long it has waited in a collective (comm/pulse.h). A
+/// process that dies is noticed at once (its connection ends without a farewell), one that was stopped when
+/// its heartbeats fail to come, one that hangs by what others tell of their waiting (comm/whereabouts.h).
+/// Process 0 finds out, tells all others, and says it.
 ///
 /// Threads  any
 /// Lifetime made by all processes together; destroying it says farewell
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,6 +27,8 @@
 #include "base/error.h"
 #include "comm/failure.h"
 #include "comm/line_socket.h"
+#include "comm/pulse.h"
+#include "comm/whereabouts.h"
 
 namespace paceline::comm {
 
@@ -65,9 +66,7 @@ class Watch {
   /// Instead of the options' own: from now on a process that is silent so long is lost.
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   /// What the next heartbeats carry.
-  void at(std::int64_t step, const char* phase);
-  /// That this process waits for others, from now on or no more: in either of two collectives at once.
-  void waits(int which, bool begins);
+  [[nodiscard]] Pulse& pulse() { return pulse_; }
   /// This process has failed: tells the others.
   void fail(const Failure& failure);
   /// For a process that has lost process 0: who says it, as a roll call shows; `text` is made to name who
@@ -89,13 +88,11 @@ class Watch {
     int socket = -1;
     std::string host;
     std::string incoming;  ///< the begin of a line
-    std::string place;     ///< "backward of step 97"; empty before the first heartbeat
+    Watched seen;
     base::TimePoint heard{};
-    bool left = false;        ///< said farewell
-    bool warned = false;      ///< that nothing is heard of it
-    bool began = false;       ///< its first step
-    base::TimePoint moved{};  ///< when its place was another one last
-    std::chrono::milliseconds waited{0};
+    bool began = false;      ///< its heartbeats
+    bool left = false;       ///< said farewell
+    bool warned = false;     ///< that nothing is heard of it
     base::TimePoint said{};  ///< that it holds up the others
   };
 
@@ -103,13 +100,12 @@ class Watch {
   /// Process 0, after its farewell: closing a connection with something unread in it would take back what the
   /// other side has not read yet.
   void read_to_the_ends();
+  void begin_anew();  ///< all have been heard, and have moved, just now
   void serve();
   [[nodiscard]] bool read_from(Peer& peer);  ///< false: the connection has ended without a farewell
   void take(Peer& peer, std::string_view line);
   void look_for_silence(Peer& peer);
   void look_for_who_holds_up();
-  static void move(Peer& peer, std::string place, bool began);
-  [[nodiscard]] std::chrono::milliseconds waited() const;
   void lose_ended(std::vector<Peer*> ended);
   void lose(const Peer& peer, std::string text, double silence_s);
   void report(const Failure& failure);
@@ -117,7 +113,7 @@ class Watch {
   void send_all(const std::string& line);
   [[nodiscard]] std::string describe_locked(int process) const;
   [[nodiscard]] std::string sentence_of(const Peer& peer) const;  ///< mutex_ held
-  [[nodiscard]] std::string heartbeat() const;
+  void beat();
 
   const int process_;
   const WatchOptions options_;
@@ -126,9 +122,7 @@ class Watch {
   Callbacks callbacks_;
   int listener_ = -1;
   int wake_[2] = {-1, -1};  ///< a byte in it ends the thread
-  std::atomic<std::int64_t> step_{-1};
-  std::atomic<const char*> phase_{nullptr};
-  std::atomic<base::TimePoint> waiting_since_[2] = {};  ///< {}: it does not wait
+  Pulse pulse_;
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<Peer> peers_;   ///< process 0: all others; others: process 0

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kKeptCheckpoints = 2;
 
-/// Nobody is to be said to hold up the others (comm/watch.h) because its disk is slow.
+/// Nobody is to be said to hold up the others (comm/whereabouts.h) because its disk is slow.
 constexpr std::chrono::milliseconds kMeeting{1500};
 
 /// A disk that takes longer than so many deadlines is dead.

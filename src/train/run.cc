@@ -92,13 +92,21 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   if (!place.is_first()) options.out.clear();  // the first process writes for all
   require_own_directory(options);
   if (options.started == base::TimePoint{}) options.started = base::Clock::now();
+  const auto at = [&](const char* phase) {
+    if (backend.at) backend.at(phase);
+  };
+  at("the opening of the data");
   const auto source = open_data(options);
+  at("the planning of the run");
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   const auto resolved = resolve(options, circumstances);
   std::optional<ResumePoint> resume;
   // The first process reads the checkpoint for all, and its host alone needs to have it.
-  if (!options.resume.empty() && place.is_first()) resume = find_resume_point(options, resolved);
+  if (!options.resume.empty() && place.is_first()) {
+    at("the reading of the checkpoint");
+    resume = find_resume_point(options, resolved);
+  }
   auto plan = plan_run(options, resolved, graph, source, backend);
   require_memory(options, resolved, graph, source, backend, circumstances, plan);
   std::string found;  // measured only for what fits; the plan then is that of the kernels found
@@ -108,6 +116,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     require_memory(options, resolved, graph, source, backend, circumstances, plan);
   }
 
+  at("the preparation of the run");
   Record record = begin_record(options, resolved, graph, source, plan, backend);
   if (!found.empty()) record.notes.push_back(found);
   const auto earlier = read_earlier(options, resume, resolved.global_batch);
@@ -180,6 +189,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
       backend.communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
   try {
     auto results = run_workers(job, communicators);
+    at("the writing of the record");
     if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     remember_run();
     if (place.is_first() && !options.timeline.empty()) keep_timeline(options, results.front());

@@ -44,6 +44,8 @@ struct Loss {
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
   std::function<std::string(const graph::Graph&, const engine::CompileOptions&)> prepare;
+  /// Tells the other processes what this one does before and after its steps; may be empty.
+  std::function<void(const char* phase)> at = {};
   std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
   /// The communicators of this process's `ranks` workers.
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>

@@ -59,15 +59,18 @@ class Worker {
     bind();
     compile();
     restore();
+    communicator_.at(0, "the trial of collectives");
     stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, bucket_mb());
     result_.gradient_bytes = 4 * engine_->layout().elements;
     if (is_window() && communicator_.size() > 1)  // before loaders take the cores
       result_.ceiling_gb_per_s =
           communication_ceiling(communicator_, stepper_->buckets(), engine_->gradients());
+    communicator_.at(0, "the opening of the loader");
     open_loader();
     communicator_.barrier();
     start_window();
     train();
+    communicator_.at(0, "what follows the last step");
     end_window();
     if (is_traced())
       result_.timelines =
@@ -104,6 +107,7 @@ class Worker {
   }
 
   void compile() {
+    communicator_.at(0, "the compilation");
     auto options = compile_options(job_.options, job_.resolved);
     if (options.batch_norm == engine::BatchNormMode::synchronised) {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
@@ -125,6 +129,7 @@ class Worker {
 
   /// First weights, or those of a checkpoint: read by rank 0, the same bytes for all.
   void restore() {
+    communicator_.at(0, job_.options.resume.empty() ? "the first weights" : "the reading of the checkpoint");
     if (job_.options.resume.empty()) {
       first_weights(job_, communicator_, *engine_);
       lookahead_.begin(engine_->weights());

@@ -26,7 +26,7 @@ struct FakeNetwork {
       queues;  ///< [channel, from, to]
 };
 
-class FakeWire final : public Wire {
+class FakeWire : public Wire {
  public:
   FakeWire(std::shared_ptr<FakeNetwork> network, int process)
       : network_(std::move(network)), process_(process) {}

@@ -268,6 +268,65 @@ TEST(ProcessesFailure, WhoComesTooLateIsNamedWithItsPlace) {
   }
 }
 
+/// A thread that hangs while it waits: its process says that it waits, and so do all others.
+class HangingWire final : public FakeWire {
+ public:
+  HangingWire(const std::shared_ptr<FakeNetwork>& network, int process, bool has_given,
+              std::function<bool()> hangs)
+      : FakeWire(network, process), has_given_(has_given), hangs_(std::move(hangs)) {}
+  std::vector<int> swap(Channel channel, std::span<const Send> sends, std::span<const Receive> receives,
+                        const std::function<bool()>& keep_waiting) override {
+    if (!hangs_()) return FakeWire::swap(channel, sends, receives, keep_waiting);
+    // As gloo's, whose guard looks for a thread that sleeps: the others go on with what they have got.
+    if (has_given_) (void)FakeWire::swap(channel, sends, receives, keep_waiting);
+    (void)keep_waiting();
+    while (hangs_()) {
+      std::this_thread::sleep_for(milliseconds(5));
+      if (has_given_) (void)keep_waiting();
+    }
+    if (has_given_) return {};
+    return FakeWire::swap(channel, sends, receives, keep_waiting);
+  }
+
+ private:
+  bool has_given_;
+  std::function<bool()> hangs_;
+};
+
+TEST(ProcessesFailure, AThreadThatHangsInItsWaitIsNamedWhereAllWait) {
+  for (const bool has_given : {false, true}) {
+    const auto network = std::make_shared<FakeNetwork>(3);
+    std::mutex mutex;
+    std::vector<std::string> said;
+    std::atomic<bool> has_met{false};
+    const auto begin = base::Clock::now();
+    const auto hangs = [&] {
+      const std::lock_guard lock(mutex);
+      return has_met && said.empty() && base::seconds_since(begin) < 20;
+    };
+    const auto run = [&](int process) {
+      HangingWire wire(network, process, has_given, [&, process] { return process == 1 && hangs(); });
+      ProcessesOptions options{.shared_memory = false};
+      options.watch.beat = milliseconds(50);
+      options.watch.held_up = milliseconds(300);
+      Processes joined(wire, options, [&](const std::string& text) {
+        const std::lock_guard lock(mutex);
+        said.push_back(text);
+      });
+      joined.at(7, "backward");
+      joined.barrier();
+      if (process == 1) has_met = true;
+      for (int again = 0; again < 3; ++again) joined.barrier();
+    };
+    std::vector<std::thread> threads;
+    for (int process = 0; process < 3; ++process) threads.emplace_back(run, process);
+    for (auto& thread : threads) thread.join();
+    EXPECT_THAT(said,
+                ::testing::ElementsAre(AllOf(HasSubstr("the others have waited"), HasSubstr("rank 1 on host"),
+                                             HasSubstr("(last in backward of step 7)"))));
+  }
+}
+
 /// What a study does between its cells: the first processes work, the others hear when it goes on.
 TEST(Processes, AreRegroupedAndHearOrdersMeanwhile) {
   for (const bool shared : {false, true}) {

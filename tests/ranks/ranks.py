@@ -18,6 +18,7 @@ Cases:
   together      several killed at once, the first among them: the lowest that is left names all
   left          a process that is stopped where nobody is left to give it up: it is ended, mpirun too
   hung          a process with a thread that hangs while its heartbeats go on: said within 5 s, given up at the deadline
+  outside       a process that hangs outside of its training loop: said within 5 s; one that only takes long is not
   kills         kill -9 of a random process at a random time, --times often
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
@@ -43,10 +44,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from failures import absent, disk, ended, failed, hung, kills, left, lost, restarts, stopped, together
+from failures import ended, failed, kills, lost, restarts, together
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from spans import overlap, timeline
+from stuck import absent, disk, hung, left, outside, stopped
 
 
 def collectives(args, folder):
@@ -240,6 +242,7 @@ def studies(args, folder):
                                   "--workers", "1,2", "--epochs", "1", "--baseline-batch", "12", "--large-batch", "48", "--out",
                                   folder / "study"])
     check(code == 0, f"study: exit {code}\n{out}{err}")
+    check("have waited" not in err, f"nobody holds up the others: {err}")
     record = json.loads((folder / "study/records/converge-sync-bn-r0.json").read_text())
     if cores >= 2:
         check(record["status"] == "complete" and record["workers"] == 2, f"{record['workers']} workers: {record['reason']}")
@@ -259,7 +262,7 @@ def studies(args, folder):
         out, err = job.communicate(timeout=60)
     finally:
         stop(job)
-    check(job.returncode == 0, f"exit {job.returncode}\n{out}{err}")
+    check(job.returncode == 0 and "have waited" not in err, f"exit {job.returncode}\n{out}{err}")
     check(max(used[1:]) < 0.2 and used[0] > 0.4, f"processor time within 2 s of each process: {used}")
     print(f"scale, sweep and converge in {args.processes} processes; a process without work used {max(used[1:]):.2f} s of 2 s")
 
@@ -313,7 +316,7 @@ def comm(args, folder):
 
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
-                                          doctor, lost, together, stopped, left, hung, kills, restarts, ended, absent, disk, failed)}
+                                          doctor, lost, together, stopped, left, hung, outside, kills, restarts, ended, absent, disk, failed)}
 
 
 def main():

@@ -45,6 +45,7 @@ std::string row_of(const measure::CollectiveRecord& one, int ranks, double facto
 void measure_all(comm::Communicator& communicator, const Bench& bench) {
   const auto& options = bench.settings.comm;
   const bool speaks = communicator.rank() == 0;
+  communicator.at(0, "the measuring of collectives");
   for (const auto trial : comm::kTrials) {
     const auto collective = trial.collective;
     std::vector<analysis::TimedMessage> messages;

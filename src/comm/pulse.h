@@ -1,0 +1,66 @@
+#pragma once
+
+/// What a process's own threads leave for its next heartbeat: where they are, and whether they wait.
+///
+/// A thread that waits looks now and then whether it shall go on doing so, and says so here. Where no look
+/// has come for three heartbeats the thread does not wait, it hangs, and is told as one that rests. Looks are
+/// counted from heartbeat to heartbeat, not timed: in a process that was stopped as a whole neither goes on.
+///
+/// Threads  at() from any; of each channel enters(), looks() and leaves() from one at a time; now() from one
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "comm/whereabouts.h"
+#include "comm/wire.h"
+
+namespace paceline::comm {
+
+class Pulse {
+ public:
+  void at(std::int64_t step, const char* phase);
+  /// A collective of `channel` begins. Cost   a store
+  void enters(Channel channel) { add_one(of(channel).collectives); }
+  /// That it waits still: for others, or (`follows`) for the first process's next word.
+  void looks(Channel channel, bool follows);
+  void leaves(Channel channel);
+
+  /// From now on the collectives are those of other processes than before.
+  void counts_anew() {
+    for (auto& stream : streams_) stream.collectives.store(0, std::memory_order_relaxed);
+  }
+
+  /// For a heartbeat: how it has gone since the last.
+  ///
+  /// Cost     two system calls
+  [[nodiscard]] Whereabouts now();
+
+ private:
+  struct Stream {
+    std::atomic<std::int64_t> collectives{0};
+    std::atomic<std::int64_t> looks{0};
+    std::atomic<base::TimePoint> since{};  ///< {}: it does not wait
+    std::atomic<bool> follows{false};
+    std::int64_t seen = 0;  ///< of `looks`, by now()
+    int unseen = 0;         ///< heartbeats on which there was no look
+  };
+  [[nodiscard]] Stream& of(Channel channel) { return streams_[static_cast<int>(channel)]; }
+  static void add_one(std::atomic<std::int64_t>& count) {
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool has_worked();
+
+  std::atomic<std::int64_t> step_{0};
+  std::atomic<const char*> phase_{nullptr};
+  Stream streams_[2];
+
+  // Of now() alone: at the last heartbeat.
+  base::TimePoint beat_{};
+  double processor_s_ = 0;
+  std::int64_t blocks_ = 0;
+};
+
+}  // namespace paceline::comm

@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "comm/line_socket.h"
+#include "comm/watch.h"
+
+// The connections of a watch: how they come about, and how they end.
+
+namespace paceline::comm {
+namespace {
+
+using base::Clock;
+using std::chrono::milliseconds;
+
+/// How long process 0 reads on after its farewell.
+constexpr milliseconds kForTheEnds{500};
+
+constexpr milliseconds kToConnect{3000};
+
+}  // namespace
+
+Watch::Watch(int processes, WatchOptions options)
+    : process_(0), options_(options), deadline_(options.deadline) {
+  addresses_.push_back(listen_anywhere(listener_));
+  self_.host = host_name();
+  for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
+}
+
+Watch::Watch(int process, std::vector<Address> addresses, WatchOptions options)
+    : process_(process), options_(options), deadline_(options.deadline), addresses_(std::move(addresses)) {
+  const auto host = host_name();
+  const Address& address = addresses_.front();
+  const int socket = connect_to(address, kToConnect);
+  if (socket < 0)
+    base::fail(base::ErrorKind::comm,
+               "heartbeats: process {} on {} cannot reach process 0 on {} (port {}); is a firewall between "
+               "them?",
+               process, host, address.host, address.port);
+  peers_.push_back({.process = 0, .socket = socket, .host = address.host});
+  write_line(socket, fmt::format("hello {} {} {}", address.token, process, host));
+}
+
+Watch::~Watch() {
+  if (thread_.joinable()) {
+    const char byte = 'e';
+    [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
+    thread_.join();
+  }
+  send_all("bye");
+  if (process_ == 0) read_to_the_ends();
+  for (auto& peer : peers_)
+    if (peer.socket >= 0) ::close(peer.socket);
+  for (const int descriptor : {listener_, wake_[0], wake_[1]})
+    if (descriptor >= 0) ::close(descriptor);
+}
+
+void Watch::read_to_the_ends() {
+  for (const auto& peer : peers_)
+    if (peer.socket >= 0) ::shutdown(peer.socket, SHUT_WR);
+  const auto until = Clock::now() + kForTheEnds;
+  for (const auto& peer : peers_) {
+    if (peer.socket < 0) continue;
+    char bytes[4096];
+    ssize_t count = 1;
+    while (count > 0) {
+      const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+      if (left.count() <= 0 || !wait_for(peer.socket, POLLIN, left)) break;
+      count = ::recv(peer.socket, bytes, sizeof bytes, MSG_DONTWAIT);
+    }
+  }
+}
+
+void Watch::accept_all() {
+  const auto until = Clock::now() + options_.connecting;
+  for (std::size_t connected = 0; connected < peers_.size();) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    if (left.count() <= 0 || !wait_for(listener_, POLLIN, left)) {
+      std::string missing;
+      for (const auto& peer : peers_)
+        if (peer.socket < 0) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", peer.process);
+      base::fail(base::ErrorKind::comm,
+                 "heartbeats: process {} did not reach process 0 on {} (port {}) within {} s; is a firewall "
+                 "between them?",
+                 missing, address().host, address().port, options_.connecting.count() / 1000);
+    }
+    Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0) continue;
+    const auto greeting = read_line(socket.get(), milliseconds(2000));
+    if (!greeting) continue;
+    std::string_view words = *greeting;
+    const bool ours = word_of(words) == "hello" && number_of(word_of(words)) == address().token;
+    const auto process = ours ? number_of(word_of(words)) : std::nullopt;
+    if (!process || *process < 1 || *process > peers_.size()) continue;
+    Peer& peer = peers_[static_cast<std::size_t>(*process) - 1];
+    if (peer.socket >= 0) continue;
+    peer.host = words;
+    peer.socket = socket.release();
+    ++connected;
+  }
+}
+
+}  // namespace paceline::comm

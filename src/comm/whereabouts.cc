@@ -1,0 +1,101 @@
+#include "comm/whereabouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "comm/line_socket.h"
+
+namespace paceline::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::array<std::string_view, 4> kDoing{"works", "rests", "waits", "follows"};
+
+milliseconds since(base::TimePoint begin, base::TimePoint now) {
+  return std::chrono::duration_cast<milliseconds>(now - begin);
+}
+
+bool is_there_for_others(const Watched& one) { return !one.is_out && one.at.doing != Doing::follows; }
+
+/// How long it has given no sign of going on: what counts as one depends on where it is.
+milliseconds rested(const Watched& one, bool may_work, base::TimePoint now) {
+  return since(may_work ? std::max(one.moved, one.worked) : one.moved, now);
+}
+
+/// Where all wait for one another, and those who are behind for `longest`: these. Nobody where one is silent,
+/// since all may wait for that one, or where all have come equally far.
+std::vector<std::size_t> who_is_behind(std::span<const Watched* const> all, milliseconds longest) {
+  std::vector<std::size_t> behind;
+  std::int64_t least = 0, most = 0;
+  for (std::size_t process = 0; process < all.size(); ++process) {
+    const Watched& one = *all[process];
+    if (one.is_out || one.at.doing == Doing::works || one.at.doing == Doing::rests) return {};
+    if (one.at.doing == Doing::follows) continue;
+    if (behind.empty()) least = most = one.at.collectives;
+    if (one.at.collectives < least) behind.clear();
+    least = std::min(least, one.at.collectives);
+    most = std::max(most, one.at.collectives);
+    if (one.at.collectives == least) behind.push_back(process);
+  }
+  std::erase_if(behind, [&](std::size_t process) { return all[process]->at.waited < longest; });
+  return least < most ? behind : std::vector<std::size_t>();
+}
+
+}  // namespace
+
+std::string line_of(const Whereabouts& where) {
+  return fmt::format("{} {} {} {} {}", where.step, where.collectives,
+                     kDoing[static_cast<std::size_t>(where.doing)], where.waited.count(), where.phase);
+}
+
+std::optional<Whereabouts> whereabouts_of(std::string_view line) {
+  const auto step = number_of(word_of(line)), collectives = number_of(word_of(line));
+  const auto* const doing = std::find(kDoing.begin(), kDoing.end(), word_of(line));
+  const auto waited = number_of(word_of(line));
+  if (!step || !collectives || doing == kDoing.end() || !waited) return std::nullopt;
+  return Whereabouts{.step = static_cast<std::int64_t>(*step),
+                     .phase = std::string(line),
+                     .doing = static_cast<Doing>(doing - kDoing.begin()),
+                     .waited = milliseconds(*waited),
+                     .collectives = static_cast<std::int64_t>(*collectives)};
+}
+
+std::string place_of(const Whereabouts& where) {
+  return where.step == 0 ? where.phase : fmt::format("{} of step {}", where.phase, where.step);
+}
+
+void Watched::take(Whereabouts now, base::TimePoint when) {
+  if (now.step != at.step || now.phase != at.phase || now.collectives != at.collectives) moved = when;
+  if (now.doing == Doing::works) worked = when;
+  at = std::move(now);
+}
+
+HeldUp who_holds_up(std::span<const Watched* const> all, milliseconds longest, base::TimePoint now) {
+  HeldUp held, following;
+  for (const Watched* one : all) {
+    if (one->is_out) continue;
+    auto& waited = one->at.doing == Doing::follows ? following.waited : held.waited;
+    if (one->at.doing == Doing::waits || one->at.doing == Doing::follows)
+      waited = std::max(waited, one->at.waited);
+  }
+  if (held.waited >= longest) {
+    for (std::size_t process = 0; process < all.size(); ++process) {
+      const Watched& one = *all[process];
+      if (is_there_for_others(one) && one.at.doing != Doing::waits &&
+          rested(one, one.at.step == 0, now) >= longest)
+        held.by.push_back(process);
+    }
+    if (held.by.empty()) held.by = who_is_behind(all, longest);
+    if (!held.by.empty()) return held;
+  }
+  if (following.waited >= longest && is_there_for_others(*all[0]) && all[0]->at.doing == Doing::rests) {
+    const auto idle = rested(*all[0], true, now);
+    if (idle >= longest) return {.by = {0}, .waited = following.waited, .rested = idle};
+  }
+  return {};
+}
+
+}  // namespace paceline::comm

@@ -1,0 +1,68 @@
+#pragma once
+
+/// Where a process of a run is and what it does there, as its heartbeats tell it, and whom the others wait
+/// for: pure functions of that.
+///
+/// Inside the training loop everybody meets everybody several times a second or so: who stays where it is
+/// while others wait for it holds them up. Outside of it, before the first step and after the last, a process
+/// may have to read a checkpoint, decode images or measure kernels for as long as that takes: it holds up the
+/// others only when it does not do that either, neither computes nor reads nor writes.
+///
+/// One that waits is no suspect. Where all wait, somebody has not noticed that what it waits for has come:
+/// the one that has entered the fewest collectives, for all enter the same ones.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace paceline::comm {
+
+enum class Doing {
+  works,    ///< computes, reads or writes
+  rests,    ///< nothing of that since the last heartbeat
+  waits,    ///< for others, in a collective
+  follows,  ///< waits for the first process's next word, which may take long
+};
+
+struct Whereabouts {
+  std::int64_t step = 0;  ///< from 1; 0 outside of the training loop
+  std::string phase = "the start";
+  Doing doing = Doing::works;
+  std::chrono::milliseconds waited{0};  ///< of one that waits or follows
+  std::int64_t collectives = 0;         ///< entered so far
+};
+
+/// "97 812 waits 3120 backward": step, collectives, doing, milliseconds, phase.
+[[nodiscard]] std::string line_of(const Whereabouts& where);
+[[nodiscard]] std::optional<Whereabouts> whereabouts_of(std::string_view line);
+/// "backward of step 97"
+[[nodiscard]] std::string place_of(const Whereabouts& where);
+
+/// One process as the first one knows it.
+struct Watched {
+  Whereabouts at;
+  base::TimePoint moved{};   ///< when it was in another place, or entered a collective, last
+  base::TimePoint worked{};  ///< when it computed or read last
+  bool is_out = false;       ///< silent, or has left: another matter
+
+  void take(Whereabouts now, base::TimePoint when);
+};
+
+struct HeldUp {
+  std::vector<std::size_t> by;          ///< the processes that are waited for
+  std::chrono::milliseconds waited{0};  ///< by who has waited longest
+  /// Not 0: all others follow the first process, which has done nothing for so long.
+  std::chrono::milliseconds rested{0};
+};
+
+/// Who of `all` [process] has let others wait for `longest`, and stayed where it is for as long.
+[[nodiscard]] HeldUp who_holds_up(std::span<const Watched* const> all, std::chrono::milliseconds longest,
+                                  base::TimePoint now);
+
+}  // namespace paceline::comm

@@ -1,0 +1,254 @@
+"""Cases of ranks.py: processes that are there and do not go on: who says it and when, and that nobody waits for ever."""
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from launching import (check, children, children_of, mpirun, need, places, result, run, runs, stop, train_options,
+                       wait_for_checkpoint)
+
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 17, 0x4206, 0x4207, 0x40000000
+
+
+def stopped(args, folder):
+    """SIGSTOP: the process is there and its connection too, but nothing comes of it any more. Said within 5 s."""
+    for victim in (args.processes - 1, 0):
+        out = folder / f"stopped{victim}"
+        words = [args.program, "launch", "-n", args.processes, "--",
+                 *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--deadline", "9"), "--out", out]
+        job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        heard = []  # (seconds, line)
+        processes = []
+        try:
+            wait_for_checkpoint(out)
+            time.sleep(1.5)
+            processes = children_of(children(job.pid)[0])
+            check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
+            begin = time.monotonic()
+            os.kill(processes[victim], signal.SIGSTOP)
+            reader = threading.Thread(target=lambda: heard.extend((time.monotonic() - begin, line) for line in job.stderr))
+            reader.start()
+            job.wait(timeout=60)
+            seconds = time.monotonic() - begin
+            reader.join(timeout=10)
+        finally:
+            for process in processes:
+                if runs(process):
+                    os.kill(process, signal.SIGKILL)
+            stop(job)
+        said = "".join(line for _, line in heard)
+        check(job.returncode == 5, f"exit {job.returncode}: {said}")
+        check(seconds < 45, f"all ended only after {seconds:.1f} s: {said}")  # 9 s, and what mpirun waits before it uses force
+        # Process 0 says it, of itself the next.
+        silent = [when for when, line in heard if f"of rank {victim} on host" in line and "nothing has been heard" in line]
+        check(len(silent) == 1 and 1 < silent[0] < 5, f"no heartbeats for 5 s, and it was said: {heard}")
+        check(any(f"rank {victim}" in line and re.search(r"(within|of it for) 9 s", line) for _, line in heard),
+              f"given up at the deadline: {said}")
+        print(f"rank {victim} stopped: said after {silent[0]:.1f} s, all ended after {seconds:.1f} s")
+
+
+def left(args, folder):
+    """A process that is stopped, and that nobody is left to give up: on its way out, where mpirun would wait for it for ever, and
+    in the middle of a run that no launcher started. It is ended a while after the deadline, and nothing is left behind."""
+    library = args.runner.parent / "libstop_at_exit.so"
+    if not library.exists():
+        print("skipped: built with a sanitizer, which has to be loaded first")
+        sys.exit(77)
+    need(args, "paceline_gloo.so", "libgloo-dev")
+    victim, limits = args.processes - 1, ("--deadline", "2")
+    alone, out = folder / "alone", folder / "out"
+    words = [str(word) for word in [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", *limits),
+                                    "--out", alone]]
+    jobs = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=place)
+            for place in places(args.processes)]
+    try:
+        wait_for_checkpoint(alone)
+        os.kill(jobs[victim].pid, signal.SIGSTOP)
+        begin = time.monotonic()
+        words = mpirun(args.processes) + [args.program, *train_options(folder, "--steps", "8", *limits), "--out", out]
+        code, text, err = run(words, env={**os.environ, "LD_PRELOAD": str(library), "STOP_AT_EXIT": str(victim)})
+        seconds = time.monotonic() - begin
+        said = [job.communicate(timeout=60)[1] for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    check(code != 0 and f"process {victim} on host" in err and "has been stopped for 22 s" in err, f"exit {code}: {text}{err}")
+    check(result(out)[0]["status"] == "complete", "its record was complete before")
+    check(20 < seconds < 60, f"mpirun ended after {seconds:.1f} s: {err}")
+    codes = [job.returncode for job in jobs]
+    check(codes == [5] * victim + [-signal.SIGKILL], f"exit {codes}: {said}")
+    check("has been stopped for 22 s" in said[victim], f"{said}")
+    print(f"stopped on its way out: ended after {seconds:.1f} s: {err.strip().splitlines()[0]}")
+
+
+def hold(process, waiting):
+    """Stops the thread of `process` that has computed most, and no other, while it computes or while it waits: as one that hangs in a
+    read of a dead disk, or that misses what it waits for. Its id."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ticks = {}
+    for task in Path(f"/proc/{process}/task").iterdir():
+        try:
+            ticks[int(task.name)] = sum(map(int, (task / "stat").read_text().rsplit(")", 1)[1].split()[11:13]))
+        except OSError:
+            pass  # it has ended since
+    thread = max(ticks, key=ticks.get)
+    for _ in range(3000):
+        for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+            if libc.ptrace(request, thread, None, None) != 0:
+                print(f"skipped: a thread of another process cannot be stopped here: {os.strerror(ctypes.get_errno())}")
+                sys.exit(77)
+        os.waitpid(thread, WALL)
+        # Who waits for others is inside a call of the system: futex, nanosleep or sched_yield.
+        call = int(Path(f"/proc/{process}/task/{thread}/syscall").read_text().split()[0])
+        if call in (202, 35, 230, 24) if waiting else call == -1:
+            return thread
+        libc.ptrace(PTRACE_DETACH, thread, None, None)
+        time.sleep(0.003)
+    raise AssertionError(f"thread {thread} of process {process} does not {'wait' if waiting else 'compute'}")
+
+
+def hung(args, folder):
+    """A thread that computes, or that waits for the others, hangs while its process's heartbeats go on. Said within 5 s, given up at
+    the deadline; without a launcher nobody would end that process, which cannot join its thread: it ends itself."""
+    need(args, "paceline_gloo.so", "libgloo-dev")
+    last = args.processes - 1
+    for launched, victim, waiting, more in ((True, last, False, []), (False, last, False, []), (False, 0, False, []),
+                                            (True, last, True, []), (True, last, True, ["--no-shared-memory"])):
+        out = folder / f"hung{launched}{victim}{waiting}{len(more)}"
+        words = [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--deadline", "9"), "--out", out,
+                 *more, *(["--emulate-straggler", "rank=1,slower=4x"] if waiting else [])]  # who is waited for a lot
+        lines = [(mpirun(args.processes) + words, None)] if launched else [(words, place) for place in places(args.processes)]
+        jobs, heard = [], []  # heard: (seconds, line)
+        try:
+            for line, place in lines:
+                jobs.append(subprocess.Popen([str(word) for word in line], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                             text=True, env=place))
+            wait_for_checkpoint(out)
+            time.sleep(1.5)
+            process = children_of(jobs[0].pid)[victim] if launched else jobs[victim].pid
+            begin = time.monotonic()
+            thread = hold(process, waiting)
+            readers = [threading.Thread(target=lambda job=job: heard.extend((time.monotonic() - begin, line) for line in job.stderr))
+                       for job in jobs]
+            for reader in readers:
+                reader.start()
+            while any(job.poll() is None for job in jobs) and time.monotonic() < begin + 60:
+                time.sleep(0.1)
+                try:
+                    os.waitpid(thread, os.WNOHANG | WALL)  # who holds a thread has to collect it
+                except ChildProcessError:
+                    pass
+            seconds = time.monotonic() - begin
+        finally:
+            for job in jobs:
+                stop(job)
+        for reader in readers:
+            reader.join(timeout=10)
+        said = "".join(line for _, line in heard)
+        codes = [job.returncode for job in jobs]
+        check(seconds < 45, f"all ended only after {seconds:.1f} s: {said}")
+        check(all(code == 5 for code in codes) or (launched and codes[0] != 0), f"exit {codes}: {said}")
+        word = [when for when, line in heard if "the others have waited" in line and f"rank {victim} on host" in line
+                and "of step" in line]
+        check(word and word[0] < 5, f"who is waited for was to be said within 5 s: {heard}")
+        late = [line for _, line in heard if f"rank {victim} on host" in line and "within 9 s" in line]
+        check(len(late) == 1, f"given up at the deadline, and said once: {said}")
+        check(launched or f"process {victim} on host" in said, f"it ends itself: {said}")
+        check(not runs(process), f"process {process} is left behind")
+        print(f"{'mpirun' if launched else 'no launcher'}{', in a wait' if waiting else ''} {more}: said after {word[0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
+
+
+def outside(args, folder):
+    """A process that hangs before its first step, or in its last file: named within 5 s, in whatever it is; and one that only takes
+    long is not."""
+    library = args.runner.parent / "libhang_at_open.so"
+    if not library.exists():
+        print("skipped: built with a sanitizer, which has to be loaded first")
+        sys.exit(77)
+    last, before = args.processes - 1, folder / "before"
+    options = train_options(folder, "--steps", "8", "--evaluate-every", "0")
+    code, out, err = run(mpirun(args.processes) + [args.program, *options, "--out", before])
+    check(code == 0, f"exit {code}\n{out}{err}")
+    again = [*options, "--steps", "12", "--resume", before]
+    comm = ["comm", "--sizes", "1K:1K", "--repeats", "2", "--deadline", "1"]
+    for turn, (victim, file, phase, words, busy) in enumerate((
+            (last, "model.toml", "the planning of the run", options, None), (0, ".txt.lock", "the measuring of kernels", options, None),
+            (0, "checkpoint-", "the reading of the checkpoint", again, None), (0, "checkpoint-", "", again, "6"),
+            (0, "record.json", "the measuring of collectives", comm, None))):
+        since, out = folder / f"since{turn}", folder / f"out{turn}"
+        place = {**os.environ, "LD_PRELOAD": str(library), "HANG_RANK": str(victim), "HANG_AT": file, "HANG_SINCE": str(since),
+                 "PACELINE_CACHE": str(folder / f"cache{turn}"), **({"BUSY_S": busy} if busy else {})}
+        line = mpirun(args.processes) + [args.program, *words, "--out", out]
+        job = subprocess.Popen([str(word) for word in line], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=place)
+        until = time.time() + 60
+        heard = []  # (time, line)
+        reader = threading.Thread(target=lambda: heard.extend((time.time(), line) for line in job.stderr))
+        reader.start()
+        try:  # where it is given up after a minute only, the word is enough
+            while job.poll() is None and time.time() < until and (words is comm or not heard):
+                time.sleep(0.05)
+        finally:
+            stop(job)
+        reader.join(timeout=10)
+        check(since.exists(), f"nobody has opened {file}: {heard}")
+        word = [(when - since.stat().st_mtime, line) for when, line in heard if "the others have waited" in line]
+        if busy:
+            check(not word and job.returncode == 0, f"it computed for {busy} s, and it was said: exit {job.returncode}, {heard}")
+            print(f"rank {victim} computes for {busy} s before it opens {file}: nothing is said")
+            continue
+        check(len(word) == 1 and word[0][0] < 5 and f"rank {victim} on host" in word[0][1] and f"(last in {phase})" in word[0][1],
+              f"rank {victim} hangs where it opens {file}, and it was said: {heard}")
+        print(f"rank {victim}: said after {word[0][0]:.1f} s: {word[0][1].strip()}")
+    check(job.returncode == 5 and any("has done nothing for 10 s" in line for _, line in heard), f"exit {job.returncode}: {heard}")
+
+
+def absent(args, folder):
+    """A process that hangs before it has met the others: nobody can be told by MPI, and yet all end."""
+    last = args.processes - 1
+    script = f'if [ $OMPI_COMM_WORLD_RANK = {last} ]; then kill -STOP $$; fi; exec "$@"'
+    words = [args.program, *train_options(folder, "--steps", "10", "--deadline", "5")]
+    begin = time.monotonic()
+    code, out, err = run(mpirun(args.processes) + ["sh", "-c", script, "sh", *words], cwd=folder)
+    seconds = time.monotonic() - begin
+    check(code == 5, f"exit {code}\n{out}{err}")
+    early, late = [line for line in err.splitlines() if line.startswith("paceline:")]
+    missed = f"process {last} on host {os.uname().nodename} has not begun"
+    check("have not met" in early and missed in early and "given up after 60 s" in early, f"{err}")
+    check("have not met within 60 s" in late and missed in late and "process 0 on host" in late, f"{err}")
+    check(seconds < 80, f"{seconds:.0f} s")
+    print(f"ended after {seconds:.0f} s: {err.strip()}")
+
+
+def disk(args, folder):
+    """The disk of --out stops to answer in the middle of a run: said at the deadline, given up after ten of them, nobody left."""
+    library = args.runner.parent / "libdead_disk.so"
+    if not library.exists():
+        print("skipped: built with a sanitizer, which has to be loaded first")
+        sys.exit(77)
+    dead, out = folder / "dead", folder / "out"
+    words = [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--deadline", "2"), "--out", out]
+    job = subprocess.Popen([str(word) for word in mpirun(args.processes) + words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, env={**os.environ, "LD_PRELOAD": str(library), "DEAD_DISK": str(dead)})
+    try:
+        wait_for_checkpoint(out)
+        time.sleep(1.5)
+        processes = children_of(job.pid)
+        begin = time.monotonic()
+        dead.touch()
+        text, err = job.communicate(timeout=100)
+        seconds = time.monotonic() - begin
+    finally:
+        stop(job)
+    check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
+    check(job.returncode == 3, f"exit {job.returncode}: {text}{err}")
+    check(re.search(r"are not written to \S+ after [23] s; this is given up after 20 s", text), f"said at the deadline: {text[-500:]}")
+    check("could not be written within 20 s" in text and str(out) in text, f"given up after ten deadlines: {text[-500:]}{err}")
+    check(seconds < 70, f"all ended only after {seconds:.1f} s: {err}")
+    check(not [process for process in processes if runs(process)], "processes are left behind")
+    print(f"all ended after {seconds:.1f} s: {text.strip().splitlines()[-1]}")
