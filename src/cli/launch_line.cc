@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/restart.h"
+#include "cli/say.h"
 #include "cli/values.h"
 
 namespace paceline::cli {
@@ -65,6 +66,7 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   if (options.oversubscribe) line.push_back("--oversubscribe");
   if (options.as_root) line.push_back("--allow-run-as-root");
   if (!options.lost.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kLost, options.lost)});
+  if (!options.ear.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kEar, options.ear)});
   line.push_back(program);
   line.insert(line.end(), words.begin(), words.end());
   return line;

@@ -19,6 +19,7 @@ struct LaunchOptions {
   int restarts = 0;            ///< times that a lost run is started again from its last checkpoint
   bool print = false;          ///< the line alone; nothing is started
   std::string lost;            ///< of a restart: how the run before was lost, see lost_text()
+  std::string ear;             ///< where launch listens, see say.h; empty: it does not
 };
 
 /// The words of the mpirun line that runs `program` with `words` ("train", "--model", ...).

@@ -21,6 +21,7 @@
 #include "cli/child.h"
 #include "cli/commands/commands.h"
 #include "cli/launch_line.h"
+#include "cli/say.h"
 #include "cli/session.h"
 #include "comm/launch.h"
 #include "measure/version.h"
@@ -139,7 +140,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
 /// What the command line ends with after an error: said by one process, known to all.
 int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::string& text) {
   const bool mine = session == nullptr ? !is_for_the_first(kind) : session->fail(kind, text);
-  if (mine) std::fprintf(stderr, "paceline: %s\n", text.c_str());
+  if (mine) cli::say(text);
   // A launcher ends all processes when one ends with an error: the first, which says it, is left the time to.
   if (session == nullptr && !mine) std::this_thread::sleep_for(std::chrono::seconds(2));
   const bool known = session != nullptr && code != cli::kBugExitCode;

@@ -8,7 +8,6 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +21,7 @@
 #include "base/error.h"
 #include "base/topology.h"
 #include "cli/guard.h"
+#include "cli/say.h"
 #include "comm/line_socket.h"
 #include "comm/make.h"
 
@@ -56,16 +56,14 @@ class LastResort {
           };
           if (in_time(kToBegin)) return;
           if (const auto early = suspects ? suspects() : std::vector<std::string>(); !early.empty())
-            std::fprintf(
-                stderr, "paceline: the processes of this run have not met: %s; given up after %d s\n",
-                fmt::format("{}", fmt::join(early, ", ")).c_str(), static_cast<int>(longest.count()));
+            say(fmt::format("the processes of this run have not met: {}; given up after {} s",
+                            fmt::join(early, ", "), longest.count()));
           // The first speaks for all, and its end is the others'; where it is the one that hangs, the next.
           if (in_time(longest - kToBegin + std::chrono::seconds(5 * std::min(process, 3)))) return;
           auto why = sentence;
           if (const auto late = suspects ? suspects() : std::vector<std::string>(); !late.empty())
             why += fmt::format(": {}", fmt::join(late, ", "));
-          std::fprintf(stderr, "paceline: %s; this is process %d on host %s\n", why.c_str(), process,
-                       comm::host_name().c_str());
+          say(fmt::format("{}; this is process {} on host {}", why, process, comm::host_name()));
           std::_Exit(static_cast<int>(base::ErrorKind::comm));
         }) {}
 
@@ -166,7 +164,7 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
       *wire_,
       comm::ProcessesOptions{
           .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
-      [](const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); });
+      [](const std::string& text) { say(text); });
   overdue_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
 }
 
@@ -193,11 +191,10 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
   while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
     const auto failure = processes_->failure();
     if (!failure || base::Clock::now() - failure->known_at < kToEnd) continue;
-    std::fprintf(
-        stderr,
-        "paceline: process %d on host %s does not come to its end %d s after the run has failed, most "
-        "likely in a read or write that hangs; it is ended\n",
-        processes_->process(), comm::host_name().c_str(), static_cast<int>(kToEnd.count()));
+    say(fmt::format(
+        "process {} on host {} does not come to its end {} s after the run has failed, most likely in a read "
+        "or write that hangs; it is ended",
+        processes_->process(), comm::host_name(), kToEnd.count()));
     std::_Exit(static_cast<int>(failure->kind));
   }
 }

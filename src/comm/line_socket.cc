@@ -1,6 +1,8 @@
 #include "comm/line_socket.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -56,6 +58,27 @@ std::string host_name() {
   char name[64] = {};
   ::gethostname(name, sizeof name - 1);
   return name;
+}
+
+std::string text_of(const Address& address) {
+  return fmt::format("{} {} {} {}", address.token, address.port, address.host, fmt::join(address.ipv4, " "));
+}
+
+std::optional<Address> address_of(std::string_view text) {
+  const auto token = number_of(word_of(text)), port = number_of(word_of(text));
+  const auto host = word_of(text);
+  Address address;
+  if (!token || !port || *port > 65535 || host.empty() || host.size() >= sizeof address.host)
+    return std::nullopt;
+  address.token = *token;
+  address.port = static_cast<std::uint16_t>(*port);
+  std::copy(host.begin(), host.end(), address.host);
+  for (auto& ipv4 : address.ipv4) {
+    const auto number = number_of(word_of(text));
+    if (!number) return std::nullopt;
+    ipv4 = static_cast<std::uint32_t>(*number);
+  }
+  return address;
 }
 
 bool wait_for(int socket, short event, milliseconds longest) {
@@ -127,10 +150,10 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
   return value;
 }
 
-std::optional<std::string> read_line(int socket, milliseconds longest) {
+std::optional<std::string> read_line(int socket, milliseconds longest, std::size_t most) {
   std::string line;
   const auto until = Clock::now() + longest;
-  while (line.size() < 200) {
+  while (line.size() < most) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
     if (left.count() <= 0 || !wait_for(socket, POLLIN, left)) return std::nullopt;
     char letter = 0;

@@ -21,6 +21,10 @@ struct Address {
   std::uint32_t ipv4[8] = {};  ///< of its interfaces, network order; 0: none
 };
 
+/// As one line of words, and read again: nothing where it is none.
+[[nodiscard]] std::string text_of(const Address& address);
+[[nodiscard]] std::optional<Address> address_of(std::string_view text);
+
 /// A descriptor that closes itself.
 class Socket {
  public:
@@ -51,9 +55,10 @@ class Socket {
 /// other side is stuck, and then they are dropped.
 void write_line(int socket, std::string text);
 
-/// A line that comes within `longest`, or nothing. For a greeting: byte by byte, so nothing behind it is
-/// lost.
-[[nodiscard]] std::optional<std::string> read_line(int socket, std::chrono::milliseconds longest);
+/// A line of fewer than `most` letters that comes within `longest`, or nothing. For a greeting: byte by byte,
+/// so nothing behind it is lost.
+[[nodiscard]] std::optional<std::string> read_line(int socket, std::chrono::milliseconds longest,
+                                                   std::size_t most = 200);
 
 /// The first word of `line`, which is cut off it.
 [[nodiscard]] std::string_view word_of(std::string_view& line);

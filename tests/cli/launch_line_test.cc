@@ -44,6 +44,8 @@ TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
   EXPECT_THAT(shell_line(reach_line({.hosts = "a:2,b"}, "b")), HasSubstr("--host b"));
   const auto again = shell_line(mpirun_line({.processes = 2, .lost = "at=12.5"}, "p", kTrainWords));
   EXPECT_THAT(again, HasSubstr(" -x PACELINE_LOST=at=12.5 p train"));
+  EXPECT_THAT(mpirun_line({.processes = 2, .ear = "7 80 a"}, "p", kTrainWords),
+              ::testing::Contains("PACELINE_EAR=7 80 a"));
 }
 
 TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {

@@ -55,7 +55,7 @@ def together(args, folder):
         out = folder / f"lost{victims}"
         options = train_options(folder, "--steps", "10000000", "--evaluate-every", "0")
         job = subprocess.Popen([str(word) for word in [args.program, "launch", "-n", args.processes, "--", *options, "--out", out]],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             wait_for_checkpoint(out)
             time.sleep(1.5)
@@ -63,16 +63,21 @@ def together(args, folder):
             check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
             for victim in victims:
                 os.kill(processes[victim], signal.SIGSTOP)  # so that the first to die is not told on by the second
+            begin = time.monotonic()
             for victim in victims:
                 os.kill(processes[victim], signal.SIGKILL)
-            text = "".join(job.communicate(timeout=60))
+            heard = [(time.monotonic() - begin, line) for line in job.stderr]
+            job.communicate(timeout=60)
         finally:
             stop(job)
-        said = [line for line in text.splitlines() if line.startswith("paceline: rank")]
+        text = "".join(line for _, line in heard)
+        said = [line for _, line in heard if line.startswith("paceline: rank")]
         check(job.returncode == 5, f"ranks {victims} killed: exit {job.returncode}: {text}")
         check(len(said) == 1 and " lost: " in said[0] and all(f"rank {victim} on host" in said[0] for victim in victims),
               f"ranks {victims} killed, and it was said: {text}")
-        print(f"ranks {victims} killed: {said[0]}")
+        (when,) = [when for when, line in heard if line.startswith("paceline: rank")]
+        check(when < 5, f"ranks {victims} killed, and it was said after {when:.1f} s: mpirun holds back what is written meanwhile")
+        print(f"ranks {victims} killed, said after {when:.2f} s: {said[0].strip()}")
 
 
 def kills(args, folder):

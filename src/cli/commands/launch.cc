@@ -11,6 +11,7 @@
 #include "cli/child.h"
 #include "cli/commands/commands.h"
 #include "cli/restart.h"
+#include "cli/say.h"
 #include "cli/values.h"
 #include "measure/environment.h"
 
@@ -30,10 +31,12 @@ int launch_command(const Settings& settings) {
   options.oversubscribe =
       options.hosts.empty() && tasks == nullptr && options.processes > base::usable_cores();
   const auto program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const auto line = mpirun_line(options, program, settings.child);
-  std::printf("%s\n", shell_line(line).c_str());
+  std::printf("%s\n", shell_line(mpirun_line(options, program, settings.child)).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
+  const Ear ear;
+  options.ear = ear.address();
+  const auto line = mpirun_line(options, program, settings.child);
   const auto started = measure::utc_now();
   return exit_code_of_launch(run_with_restarts(line, options.restarts, [&](int attempt, const Ended& ended) {
     const auto lost = lost_text(measure::unix_now(), ended);
