@@ -37,16 +37,17 @@ constexpr std::chrono::seconds kToEnd{20};
 /// nobody beside them who knows the processes, and for the first process's measuring of kernels.
 constexpr std::chrono::seconds kToMeet{60};
 
-/// As soon as a silent process is said to be one later on (comm::WatchOptions).
-constexpr std::chrono::seconds kToBegin{4};
+/// As soon as a silent process is said to be one later on (comm::WatchOptions); of which it is looked at for
+/// the last second.
+constexpr std::chrono::seconds kToBegin{4}, kGlance{1};
 
 /// Ends this process, with a sentence, unless it is destroyed in time: a call that hangs inside a library
 /// cannot be told to stop.
 class LastResort {
  public:
-  /// `suspects`, where given: who is to blame as far as is known, said early and again at the end.
+  /// `here`, where given, knows who is to blame: said early and again at the end.
   LastResort(int process, std::chrono::seconds longest, std::string sentence,
-             std::function<std::vector<std::string>()> suspects = {})
+             const comm::Attendance* here = nullptr)
       : thread_([=](const std::stop_token& stop) {
           std::mutex mutex;
           std::condition_variable_any wake;
@@ -54,15 +55,21 @@ class LastResort {
           const auto in_time = [&](std::chrono::seconds wait) {
             return wake.wait_for(lock, stop, wait, [] { return false; }) || stop.stop_requested();
           };
-          if (in_time(kToBegin)) return;
-          if (const auto early = suspects ? suspects() : std::vector<std::string>(); !early.empty())
-            say(fmt::format("the processes of this run have not met: {}; given up after {} s",
-                            fmt::join(early, ", "), longest.count()));
+          const auto suspects_in = [&](std::chrono::seconds wait) -> std::optional<std::string> {
+            if (in_time(wait - kGlance)) return std::nullopt;
+            const auto before = here == nullptr ? comm::Attendance::Glance() : here->glance();
+            if (in_time(kGlance)) return std::nullopt;
+            return here == nullptr ? "" : fmt::format("{}", fmt::join(here->absent(before), ", "));
+          };
+          const auto early = suspects_in(kToBegin);
+          if (!early) return;
+          if (!early->empty())
+            say(fmt::format("the processes of this run have not met: {}; given up after {} s at the latest",
+                            *early, longest.count()));
           // The first speaks for all, and its end is the others'; where it is the one that hangs, the next.
-          if (in_time(longest - kToBegin + std::chrono::seconds(5 * std::min(process, 3)))) return;
-          auto why = sentence;
-          if (const auto late = suspects ? suspects() : std::vector<std::string>(); !late.empty())
-            why += fmt::format(": {}", fmt::join(late, ", "));
+          const auto late = suspects_in(longest - kToBegin + std::chrono::seconds(5 * std::min(process, 3)));
+          if (!late) return;
+          const auto why = late->empty() ? sentence : fmt::format("{}: {}", sentence, *late);
           say(fmt::format("{}; this is process {} on host {}", why, process, comm::host_name()));
           std::_Exit(static_cast<int>(base::ErrorKind::comm));
         }) {}
@@ -138,16 +145,13 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
     : deadline_(deadline), here_(launch) {
   guard_against_being_stopped(launch.process, deadline + kToEnd);
   const auto longest = std::max(deadline, kToMeet);
-  {
-    const LastResort join(
-        launch.process, longest,
-        fmt::format(
-            "the processes of this run have not met within {} s: one of them hangs before that, or was "
-            "never started",
-            longest.count()),
-        [this] { return here_.absent(); });
-    wire_ = comm::open_wire(launch);
-  }
+  const LastResort join(
+      launch.process, longest,
+      fmt::format("the processes of this run have not met within {} s: one of them hangs before that, or was "
+                  "never started",
+                  longest.count()),
+      &here_);
+  wire_ = comm::open_wire(launch);
   place_.process = wire_->process();
   place_.processes = wire_->processes();
   place_.launcher = launch.by;

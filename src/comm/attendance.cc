@@ -34,7 +34,7 @@ Name name_of(const Launch& launch, int local) {
 
 int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-enum class Seen { absent, there, stopped };
+enum class Seen { absent, there, stopped, idle };
 
 /// And its process id where it is known, else 0.
 std::pair<Seen, pid_t> look_for(const Launch& launch, int local) {
@@ -65,11 +65,26 @@ Attendance::~Attendance() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-std::vector<std::string> Attendance::absent() const {
+Attendance::Glance Attendance::glance() const {
+  Glance glance;
+  for (int local = 0; socket_ >= 0 && local < launch_.locals; ++local) {
+    const pid_t process = local == launch_.local ? ::getpid() : look_for(launch_, local).second;
+    glance.push_back(process == 0 ? std::nullopt : base::ran_for_ns(process));
+  }
+  return glance;
+}
+
+std::vector<std::string> Attendance::absent(const Glance& before) const {
+  const auto was_idle = [&](int local, pid_t process) {
+    const auto at = static_cast<std::size_t>(local);
+    return at < before.size() && before[at] && before[at] == base::ran_for_ns(process);
+  };
+  if (was_idle(launch_.local, ::getpid())) return {};  // who can say whether it hangs or only sleeps?
   std::vector<std::string> sentences;
   for (int local = 0; socket_ >= 0 && local < launch_.locals; ++local) {
     if (local == launch_.local) continue;
-    const auto [seen, process] = look_for(launch_, local);
+    auto [seen, process] = look_for(launch_, local);
+    if (seen == Seen::there && was_idle(local, process)) seen = Seen::idle;
     if (seen == Seen::there) {
       if (local < launch_.local) return {};
       continue;
@@ -80,7 +95,8 @@ std::vector<std::string> Attendance::absent() const {
                          : fmt::format("the process with local rank {}", local);
     sentences.push_back(seen == Seen::absent
                             ? fmt::format("{} on host {} has not begun", who, host_name())
-                            : fmt::format("{} on host {} (pid {}) is stopped", who, host_name(), process));
+                            : fmt::format("{} on host {} (pid {}) {}", who, host_name(), process,
+                                          seen == Seen::stopped ? "is stopped" : "does nothing"));
   }
   return sentences;
 }

@@ -24,6 +24,7 @@ Cases:
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
   ended         a process killed after the last checkpoint: --restarts completes the run
   absent        a process that hangs before it has met the others: named within 5 s, all end after a minute
+  meeting       a process that hangs or is stopped before the heartbeats: named within 5 s
   disk          the disk of --out stops to answer: said at the deadline, given up after ten of them
   doctor        paceline doctor in a launch: one table of the processes
   studies       scale, sweep and converge in several processes
@@ -48,7 +49,7 @@ from failures import ended, failed, kills, lost, restarts, together
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from spans import overlap, timeline
-from stuck import absent, disk, hung, left, outside, stopped
+from stuck import absent, disk, hung, left, meeting, outside, stopped
 
 
 def collectives(args, folder):
@@ -316,7 +317,7 @@ def comm(args, folder):
 
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
-                                          doctor, lost, together, stopped, left, hung, outside, kills, restarts, ended, absent, disk, failed)}
+                                          doctor, lost, together, stopped, left, hung, outside, kills, restarts, ended, absent, meeting, disk, failed)}
 
 
 def main():

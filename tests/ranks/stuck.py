@@ -164,48 +164,79 @@ def hung(args, folder):
         print(f"{'mpirun' if launched else 'no launcher'}{', in a wait' if waiting else ''} {more}: said after {word[0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
 
 
-def outside(args, folder):
-    """A process that hangs before its first step, or in its last file: named within 5 s, in whatever it is; and one that only takes
-    long is not."""
-    library = args.runner.parent / "libhang_at_open.so"
+def say_of_hang(args, line, place, whole=False):
+    """What is said on standard error when one process hangs at $HANG_AT of `place`, as (seconds after that, line), and mpirun's exit
+    code: up to the first word, or, where `whole`, to the end."""
+    library = args.runner.parent / "libhang_at.so"
     if not library.exists():
         print("skipped: built with a sanitizer, which has to be loaded first")
         sys.exit(77)
+    since = Path(place["HANG_SINCE"])
+    job = subprocess.Popen([str(word) for word in line], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                           env={**os.environ, "LD_PRELOAD": str(library), **place})
+    until = time.time() + 60
+    heard = []  # (time, line)
+    reader = threading.Thread(target=lambda: heard.extend((time.time(), line) for line in job.stderr))
+    reader.start()
+    processes = []
+    try:
+        while job.poll() is None and time.time() < until and (whole or not heard):
+            time.sleep(0.05)
+            processes = children_of(job.pid) or processes
+    finally:
+        for process in [] if whole else processes:  # one that is stopped does not end when it is asked to
+            if runs(process):
+                os.kill(process, signal.SIGKILL)
+        try:
+            job.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            stop(job)
+    reader.join(timeout=10)
+    check(since.exists(), f"nobody has come to {place['HANG_AT']}: {heard}")
+    return [(when - since.stat().st_mtime, line.strip()) for when, line in heard], job.returncode
+
+
+def outside(args, folder):
+    """A process that hangs before its first step, or in its last file: named within 5 s, in whatever it is; and one that only takes
+    long is not."""
     last, before = args.processes - 1, folder / "before"
     options = train_options(folder, "--steps", "8", "--evaluate-every", "0")
     code, out, err = run(mpirun(args.processes) + [args.program, *options, "--out", before])
     check(code == 0, f"exit {code}\n{out}{err}")
     again = [*options, "--steps", "12", "--resume", before]
-    comm = ["comm", "--sizes", "1K:1K", "--repeats", "2", "--deadline", "1"]
+    comm = ["comm", "--sizes", "1K:1K", "--repeats", "2", "--deadline", "2"]
     for turn, (victim, file, phase, words, busy) in enumerate((
             (last, "model.toml", "the planning of the run", options, None), (0, ".txt.lock", "the measuring of kernels", options, None),
             (0, "checkpoint-", "the reading of the checkpoint", again, None), (0, "checkpoint-", "", again, "6"),
             (0, "record.json", "the measuring of collectives", comm, None))):
-        since, out = folder / f"since{turn}", folder / f"out{turn}"
-        place = {**os.environ, "LD_PRELOAD": str(library), "HANG_RANK": str(victim), "HANG_AT": file, "HANG_SINCE": str(since),
+        place = {"HANG_RANK": str(victim), "HANG_AT": file, "HANG_SINCE": str(folder / f"since{turn}"),
                  "PACELINE_CACHE": str(folder / f"cache{turn}"), **({"BUSY_S": busy} if busy else {})}
-        line = mpirun(args.processes) + [args.program, *words, "--out", out]
-        job = subprocess.Popen([str(word) for word in line], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=place)
-        until = time.time() + 60
-        heard = []  # (time, line)
-        reader = threading.Thread(target=lambda: heard.extend((time.time(), line) for line in job.stderr))
-        reader.start()
-        try:  # where it is given up after a minute only, the word is enough
-            while job.poll() is None and time.time() < until and (words is comm or not heard):
-                time.sleep(0.05)
-        finally:
-            stop(job)
-        reader.join(timeout=10)
-        check(since.exists(), f"nobody has opened {file}: {heard}")
-        word = [(when - since.stat().st_mtime, line) for when, line in heard if "the others have waited" in line]
+        line = mpirun(args.processes) + [args.program, *words, "--out", folder / f"out{turn}"]
+        heard, code = say_of_hang(args, line, place, whole=words is comm)
+        word = [(when, line) for when, line in heard if "the others have waited" in line]
         if busy:
-            check(not word and job.returncode == 0, f"it computed for {busy} s, and it was said: exit {job.returncode}, {heard}")
+            check(not word and code == 0, f"it computed for {busy} s, and it was said: exit {code}, {heard}")
             print(f"rank {victim} computes for {busy} s before it opens {file}: nothing is said")
             continue
         check(len(word) == 1 and word[0][0] < 5 and f"rank {victim} on host" in word[0][1] and f"(last in {phase})" in word[0][1],
               f"rank {victim} hangs where it opens {file}, and it was said: {heard}")
-        print(f"rank {victim}: said after {word[0][0]:.1f} s: {word[0][1].strip()}")
-    check(job.returncode == 5 and any("has done nothing for 10 s" in line for _, line in heard), f"exit {job.returncode}: {heard}")
+        print(f"rank {victim}: said after {word[0][0]:.1f} s: {word[0][1]}")
+    check(code == 5 and any("has done nothing for 20 s" in line for _, line in heard), f"exit {code}: {heard}")
+
+
+def meeting(args, folder):
+    """A process that hangs or is stopped before the heartbeats: inside MPI's own start, and between that and its connection to the
+    others. Named within 5 s by the lowest process that is there."""
+    last, ours = args.processes - 1, "MPI_Comm_free"
+    for turn, (victim, at, how, stops) in enumerate(((last, "openmpi-mca-params.conf", "does nothing", False),
+                                                     (last, ours, "does nothing", False), (0, ours, "does nothing", False),
+                                                     (last, ours, "is stopped", True), (0, ours, "is stopped", True))):
+        place = {"HANG_RANK": str(victim), "HANG_AT": at, "HANG_SINCE": str(folder / f"since{turn}"), **({"STOP": "1"} if stops else {})}
+        heard, _ = say_of_hang(args, mpirun(args.processes) + [args.program, *train_options(folder, "--steps", "8")], place)
+        heard = [(when, line) for when, line in heard if "have not met" in line]
+        check(len(heard) == 1 and heard[0][0] < 5 and re.search(rf"process {victim} on host \S+ \(pid \d+\) {how}", heard[0][1]),
+              f"process {victim} {how} at {at}, and it was said: {heard}")
+        print(f"process {victim} at {at}: said after {heard[0][0]:.1f} s: {heard[0][1]}")
 
 
 def absent(args, folder):
