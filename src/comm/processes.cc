@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <thread>
 
 #include "base/error.h"
@@ -23,33 +19,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kForTheName{1500};
 /// How long the other processes wait at a deadline for the first one to say who is missing.
 constexpr milliseconds kForTheFirst{1500};
-/// The same where they connect, and nobody knows any other yet.
-constexpr milliseconds kForTheFirstWord{5000};
 constexpr milliseconds kForTheRecord{5000};
 /// Process 0 is not lost to all others in the same moment: who knows it first stays for who asks a little
 /// later.
 constexpr milliseconds kForTheRollCall{1500};
-
-constexpr std::size_t kExchangesBlock = std::size_t{16} << 10;
-constexpr std::size_t kTraysOfAll = std::size_t{32} << 20;  ///< bytes at most: containers have little
-
-std::size_t block_bytes(std::size_t wanted, int processes) {
-  const std::size_t share = kTraysOfAll / 8 / static_cast<std::size_t>(processes) / 4096 * 4096;
-  return std::max(std::size_t{4096}, std::min(wanted, share));
-}
-
-/// About 20 microseconds of looking where every process has a core of its own. Where they share cores,
-/// looking takes the time of the one that is waited for: the core is given away instead.
-Patience patience_of(int processes, int cores) {
-  return processes <= cores ? Patience{.looks = 400} : Patience{.looks = 0, .yields = 50};
-}
-
-/// What each process tells the others before they share memory.
-struct Card {
-  std::array<char, 64> host{};
-  std::array<char, 64> memory{};  ///< process 0: its name; empty: there is none
-  cpu_set_t cores{};              ///< that it may use
-};
 
 double combine(Reduce reduce, double left, double right) {
   switch (reduce) {
@@ -80,113 +53,6 @@ Processes::Processes(Wire& wire, ProcessesOptions options, std::function<void(co
     wire_.give_up();
     throw;
   }
-}
-
-void Processes::connect(const WatchOptions& options) {
-  std::vector<Address> addresses(static_cast<std::size_t>(processes()));
-  const auto mine = std::span(addresses).subspan(static_cast<std::size_t>(process()), 1);
-  if (process() == 0) {
-    watch_ = std::make_unique<Watch>(processes(), options);
-    mine.front() = watch_->address();
-  } else {
-    roll_call_ = std::make_unique<RollCall>();
-    mine.front() = roll_call_->address();
-  }
-  // The first knows who does not come; the others, who wait for it, would name it.
-  const auto until =
-      base::Clock::now() + options.connecting + (process() == 0 ? milliseconds(0) : kForTheFirstWord);
-  const auto swap = [&](std::span<const Send> sends, std::span<const Receive> receives) {
-    const auto missing =
-        wire_.swap(Channel::exchanges, sends, receives, [&] { return base::Clock::now() < until; });
-    if (!missing.empty())
-      base::fail(base::ErrorKind::comm, "{}: process {} did not answer within {} s of its start", name(),
-                 fmt::join(missing, ", "), options.connecting.count() / 1000);
-  };
-  // All to the first, and from there to all.
-  const auto whole = std::as_writable_bytes(std::span(addresses));
-  if (process() == 0) {
-    std::vector<Send> sends;
-    std::vector<Receive> receives;
-    for (int other = 1; other < processes(); ++other) {
-      const auto place = std::span(addresses).subspan(static_cast<std::size_t>(other), 1);
-      receives.push_back({other, std::as_writable_bytes(place)});
-      sends.push_back({other, whole});
-    }
-    swap({}, receives);
-    swap(sends, {});
-  } else {
-    const Send send{0, std::as_bytes(mine)};
-    const Receive receive{0, whole};
-    swap(std::span(&send, 1), {});
-    swap({}, std::span(&receive, 1));
-    watch_ = std::make_unique<Watch>(process(), addresses, options);
-  }
-  watch_->start({.ranks_of = [this](int other) { return ranks_of(other); },
-                 .on_failure = [this](const Failure& failure) { take_failure(failure); },
-                 .warn =
-                     [this](const std::string& text) {
-                       if (say_) say_(text);
-                     }});
-}
-
-void Processes::share_memory() {
-  if (processes() == 1) return;
-  blocks_[0] = block_bytes(wanted_block_, processes());
-  blocks_[1] = block_bytes(kExchangesBlock, processes());
-  const std::size_t room = Staged::room(processes(), blocks_[0]) + Staged::room(processes(), blocks_[1]);
-  Card mine;
-  std::strncpy(mine.host.data(), host_name().c_str(), mine.host.size() - 1);
-  ::sched_getaffinity(0, sizeof mine.cores, &mine.cores);
-  if (process() == 0) memory_ = SharedMemory::create(room);
-  if (memory_) std::strncpy(mine.memory.data(), memory_->name().c_str(), mine.memory.size() - 1);
-  std::vector<Card> cards(static_cast<std::size_t>(processes()));
-  all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(cards)));
-  const bool one_host =
-      std::all_of(cards.begin(), cards.end(), [&](const Card& other) { return other.host == mine.host; });
-  const std::string name = cards[0].memory.data();
-  if (one_host && !name.empty() && process() != 0) memory_ = SharedMemory::open(name, room);
-  const bool here = one_host && memory_.has_value();
-  std::vector<char> all(cards.size());
-  all_gather(std::as_bytes(std::span(&here, 1)), std::as_writable_bytes(std::span(all)));
-  if (memory_) memory_->remove_name();
-  if (std::count(all.begin(), all.end(), 1) != processes()) {
-    memory_.reset();
-    return;
-  }
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  for (const auto& card : cards) CPU_OR(&cores, &cores, &card.cores);
-  patience_ = patience_of(processes(), CPU_COUNT(&cores));
-  make_streams();
-}
-
-void Processes::make_streams() {
-  const std::size_t first = Staged::room(wire_.processes(), blocks_[0]);
-  reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], patience_);
-  exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], patience_);
-}
-
-void Processes::meet_all() {
-  const std::byte mine{};
-  std::vector<std::byte> all(static_cast<std::size_t>(wire_.processes()));
-  const Name what = [] { return std::string("a meeting of all processes"); };
-  (void)exchange_all_gather(std::span(&mine, 1), all, process(), wire_.processes(),
-                            rounds(Channel::exchanges, what));
-}
-
-void Processes::regroup(int members) {
-  base::expects(members >= 1 && members <= wire_.processes(), "1 <= members <= all processes");
-  if (wire_.processes() == 1) return;
-  at(0, "the start");
-  meet_all();  // nobody uses the streams any more
-  watch_->pulse().counts_anew();
-  members_ = members;
-  reductions_.reset();
-  exchanges_.reset();
-  if (!memory_) return;
-  if (process() == 0) std::memset(memory_->bytes().data(), 0, memory_->bytes().size());
-  meet_all();  // counts begin anew
-  if (process() < members && members > 1) make_streams();
 }
 
 void Processes::part() {
