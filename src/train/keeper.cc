@@ -18,6 +18,8 @@ constexpr std::size_t kKeptCheckpoints = 2;
 /// Nobody is to be said to hold up the others (comm/whereabouts.h) because its disk is slow.
 constexpr std::chrono::milliseconds kMeeting{1500};
 
+/// A disk that takes longer is said to, once: with the meetings between, within 5 s.
+constexpr double kSlow_s = 3;
 /// A disk that takes longer than so many deadlines is dead.
 constexpr double kDeadlinesOfADisk = 10;
 
@@ -55,12 +57,14 @@ void Keeper::keep(const std::vector<measure::EpochRecord>& epochs, const Counter
 
 void Keeper::look_at_disk(double seconds, std::int64_t update) {
   const double deadline_s = job_.options.deadline_s;
-  if (seconds > deadline_s && !slow_ && job_.progress.say) {
+  if (seconds > std::min(deadline_s, kSlow_s) && !slow_ && job_.progress.say) {
     slow_ = true;
-    job_.progress.say(
-        fmt::format("record and checkpoint of update {} are not written to {} after {:.0f} s; this is given "
-                    "up after {:.0f} s",
-                    update, job_.options.out.string(), seconds, kDeadlinesOfADisk * deadline_s));
+    const auto& place = job_.backend.place;
+    job_.progress.say(fmt::format(
+        "{}record and checkpoint of update {} are not written to {} after {:.0f} s; this is given "
+        "up after {:.0f} s",
+        place.processes > 1 ? fmt::format("rank 0 on host {}: ", place.host) : "", update,
+        job_.options.out.string(), seconds, kDeadlinesOfADisk * deadline_s));
   }
   if (seconds < kDeadlinesOfADisk * deadline_s) return;
   const auto text = fmt::format(

@@ -25,7 +25,7 @@ Cases:
   ended         a process killed after the last checkpoint: --restarts completes the run
   absent        a process that hangs before it has met the others: named within 5 s, all end after a minute
   meeting       a process that hangs or is stopped before the heartbeats: named within 5 s
-  disk          the disk of --out stops to answer: said at the deadline, given up after ten of them
+  disk          the disk of --out stops to answer: said within 5 s, given up after ten deadlines
   doctor        paceline doctor in a launch: one table of the processes
   studies       scale, sweep and converge in several processes
   bf16          --gradients-as bf16: half the bytes, the same bits on all ranks
