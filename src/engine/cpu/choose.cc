@@ -15,7 +15,8 @@
 namespace paceline::engine::cpu {
 namespace {
 
-constexpr double kClearly = 0.8;  ///< of the usual method's time: what another one must stay below
+/// Of the usual method's time: what another one must stay below (docs/decisions/measured-kernels.md).
+constexpr double kClearly = 0.8, kClearlyForTiles = 0.9;
 constexpr double kHopeless = 2;   ///< times the best: out of the race
 constexpr int kLeastRuns = 2;     ///< the first one warms up
 constexpr double kEnough = 0.06;  ///< seconds for a product, beyond which more runs would only cost
@@ -146,7 +147,9 @@ Method fastest_method(const Product& product) {
   }
   const auto& best = *std::ranges::min_element(rivals, by_seconds);
   const auto& known = *std::ranges::find_if(rivals, [&](const auto& r) { return r->method() == usual; });
-  return best->seconds() < kClearly * known->seconds() ? best->method() : usual;
+  const bool is_tiles = best->method() == Method::amx || best->method() == Method::avx512_bf16;
+  const double margin = is_tiles ? kClearlyForTiles : kClearly;
+  return best->seconds() < margin * known->seconds() ? best->method() : usual;
 }
 
 }  // namespace paceline::engine::cpu

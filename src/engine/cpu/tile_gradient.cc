@@ -2,27 +2,35 @@
 // the inner length of the tiles. The batch is where no shift between the two operands can ever break a pair,
 // and no image is too small.
 //
-// Over a band of rows, packed like forward's:
-//   a [ring row][pixel][block of C][32 channels][32 samples]        src
-//   b [row][pixel][block of K'][2][16 pairs of samples][16][2]      d_dst, the K' channels of a part
-//   sums [tap][block of C][block of K][32][32]                      the packed gradient
+// Over a band: some rows of 32 samples, or whole small images of some times as many.
+//   a [block of C][ring row][pixel][32 channels][32 samples]            src
+//   b [block of K'][row][pixel][2][16 pairs of samples][16][2]          d_dst, the K' channels of a part
+//   sums [block of C][block of K][tap][32][32]                          the packed gradient
+//
+// The sums of many channels are more than the second-level cache holds. So they are visited as seldom as
+// possible, in the order in which they lie, and the next ones are fetched meanwhile; one block of src's
+// channels is used up before the next one, and stays in the cache meanwhile.
 //
 // Parts are ranges of output channels: each packs src anew, so they are wide.
 
 #include "engine/cpu/tile_gradient.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/cpu/memory.h"
 #include "engine/cpu/tile_window.h"
+#include "engine/cpu/turned_rows.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
 using namespace tiles;
 
-constexpr std::int64_t kBandBytes = 1 << 20;  ///< of both operands, in 2 MB of cache
-constexpr int kPartBlocks = 4;                ///< of 32 output channels
+constexpr std::int64_t kBandBytes = 900 << 10;  ///< of both operands: with sums, in 2 MB of cache
+constexpr std::int64_t kNearBytes = 512 << 10;  ///< of sums: in the cache beside a band
+constexpr int kBandPixels = 64;                 ///< of 32 samples: enough for each visit of the sums
+constexpr int kPartBlocks = 4;                  ///< of 32 output channels
 
 class TileGradientKernel final : public ProductKernel {
  public:
@@ -32,19 +40,38 @@ class TileGradientKernel final : public ProductKernel {
         window_(tile_window(shape, Direction::d_weight)),
         in_blocks_(blocks_of(shape.src.channels)),
         out_blocks_(blocks_of(shape.dst.channels)),
-        band_(window_.band(2 * src_row_elements(), 2 * dst_row_elements(), kBandBytes)),
-        ring_(window_.ring(band_)) {}
+        has_neighbours_(kernels.multiply_neighbours != nullptr && window_.kernel_width == 3 &&
+                        window_.stride == 1 && window_.padding == 1 && window_.to.width > 1),
+        fetches_sums_(packed_bytes() > kNearBytes),
+        is_whole_(window_.to.height * window_.to.width <= kBandPixels),
+        band_(is_whole_ ? window_.to.height
+                        : window_.band(2 * in_blocks_ * src_row_elements(),
+                                       2 * part_blocks() * dst_row_elements(), kBandBytes)),
+        ring_(is_whole_ ? window_.from.height : window_.ring(band_)),
+        at_a_time_(is_whole_ ? std::clamp(kBandPixels / (window_.to.height * window_.to.width), 1,
+                                          blocks_of(shape.samples))
+                             : 1) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override {
     return std::int64_t{4} * window_.taps() * in_blocks_ * out_blocks_ * kBlockElements;
   }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override {
-    return operands_at() + whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * band_ * window_.to.width);
+    return operands_at() +
+           whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * window_.taps() * band_pixels());
   }
 
   void pack(const float*, void*) const override {}  // forward's and d_src's alone
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
     const int in = s_.src.channels, out = s_.dst.channels, taps = window_.taps();
+    if (can_turn(std::int64_t{1} * in * taps, out, d_weights))
+      return turn_rows(
+          pool, std::int64_t{1} * in * taps, out,
+          [&](std::int64_t at, std::int64_t k) {
+            const auto c = static_cast<int>(at) / taps, tap = static_cast<int>(at) % taps;
+            return packed + block_at(tap, c / kBlock, static_cast<int>(k) / kBlock) + c % kBlock * kBlock +
+                   k % kBlock;
+          },
+          d_weights);
     pool.run(out, [&](int k, int) {
       float* to = d_weights + std::int64_t{1} * k * in * taps;
       for (int c = 0; c < in; ++c)
@@ -60,12 +87,18 @@ class TileGradientKernel final : public ProductKernel {
     const Part blocks{.begin = part * kPartBlocks, .end = std::min(out_blocks_, (part + 1) * kPartBlocks)};
     if (s_.bias) std::fill_n(o.d_bias + channels(blocks).begin, channels(blocks).size(), 0.0f);
     bool adds = false;
-    for (int first = 0; first < s_.samples; first += kBlock) {
-      const int samples = std::min(kBlock, s_.samples - first);
-      std::int64_t packed = 0;
+    for (int first = 0; first < s_.samples; first += at_a_time_ * kBlock) {
+      const int samples = std::min(at_a_time_ * kBlock, s_.samples - first);
+      std::int64_t packed = 0;  // rows of src below it need not be packed any more
       for (int y = 0; y < window_.to.height; y += band_) {
-        const Part band{.begin = y, .end = std::min(y + band_, window_.to.height)};
-        packed = pack_band(o, blocks, band, first, samples, packed);
+        const Band band{.rows = {.begin = y, .end = std::min(y + band_, window_.to.height)},
+                        .first = first,
+                        .samples = samples};
+        pack_dst(o, blocks, band);
+        Part read = window_.rows_read(band.rows);
+        read.begin = std::max(packed, read.begin);
+        packed = std::max(packed, read.end);
+        pack_src(o, band, read);
         multiply_band(o, blocks, band, adds);
         adds = true;
       }
@@ -83,85 +116,142 @@ class TileGradientKernel final : public ProductKernel {
             .end = std::min<std::int64_t>(blocks.end * kBlock, s_.dst.channels)};
   }
   [[nodiscard]] std::int64_t block_at(int tap, int in_block, int out_block) const {
-    return ((std::int64_t{1} * tap * in_blocks_ + in_block) * out_blocks_ + out_block) * kBlockElements;
+    return ((std::int64_t{1} * in_block * out_blocks_ + out_block) * window_.taps() + tap) * kBlockElements;
   }
+  [[nodiscard]] int part_blocks() const { return std::min(kPartBlocks, out_blocks_); }
+  // Of one block of channels.
   [[nodiscard]] std::int64_t src_row_elements() const {
-    return std::int64_t{1} * window_.from.width * in_blocks_ * kBlockElements;
+    return std::int64_t{1} * window_.from.width * kBlockElements;
   }
-  [[nodiscard]] std::int64_t dst_row_elements() const {  // of a part
-    return std::int64_t{1} * window_.to.width * std::min(kPartBlocks, out_blocks_) * kBlockElements;
+  [[nodiscard]] std::int64_t dst_row_elements() const {
+    return std::int64_t{1} * window_.to.width * kBlockElements;
+  }
+  [[nodiscard]] std::int64_t src_block_elements() const { return at_a_time_ * ring_ * src_row_elements(); }
+  [[nodiscard]] std::int64_t dst_block_elements() const { return at_a_time_ * band_ * dst_row_elements(); }
+  [[nodiscard]] std::int64_t band_pixels() const {
+    return std::int64_t{1} * at_a_time_ * band_ * window_.to.width;
   }
 
-  // The scratchpad: [ring of src | band of d_dst | operands of a tap].
-  [[nodiscard]] std::int64_t dst_at() const { return 2 * ring_ * src_row_elements(); }
-  [[nodiscard]] std::int64_t operands_at() const { return dst_at() + 2 * band_ * dst_row_elements(); }
+  // The scratchpad: [src | d_dst | operands of each tap].
+  [[nodiscard]] std::int64_t dst_at() const { return 2 * in_blocks_ * src_block_elements(); }
+  [[nodiscard]] std::int64_t operands_at() const {
+    return dst_at() + 2 * part_blocks() * dst_block_elements();
+  }
+  [[nodiscard]] std::uint16_t* src_of(const Operands& o) const {
+    return static_cast<std::uint16_t*>(o.scratchpad);
+  }
+  [[nodiscard]] std::uint16_t* dst_of(const Operands& o) const {
+    return reinterpret_cast<std::uint16_t*>(static_cast<std::byte*>(o.scratchpad) + dst_at());
+  }
 
-  /// Packs what the band reads, but for the rows of src below `packed`; returns the row behind them.
-  std::int64_t pack_band(const Operands& o, Part blocks, Part band, int first, int samples,
-                         std::int64_t packed) const {
-    auto* scratch = static_cast<std::byte*>(o.scratchpad);
-    auto* a = reinterpret_cast<std::uint16_t*>(scratch);
-    auto* b = reinterpret_cast<std::uint16_t*>(scratch + dst_at());
-    const auto* src = static_cast<const std::uint16_t*>(o.src) + first * window_.sample_stride();
-    const auto* d_dst = static_cast<const std::uint16_t*>(o.d_dst) + first * s_.dst.elements();
-    const Part read = window_.rows_read(band);
-    for (packed = std::max(packed, read.begin); packed < read.end; ++packed)
-      kernels_.transpose({.values = src + packed * window_.row_stride(),
-                          .sample_stride = window_.sample_stride(),
-                          .pixel_stride = window_.pixel_stride(),
-                          .samples = samples,
-                          .pixels = window_.from.width,
-                          .channels = s_.src.channels},
-                         a + packed % ring_ * src_row_elements());
+  /// Rows of some blocks of samples.
+  struct Band {
+    Part rows;
+    int first = 0, samples = 0;
+    [[nodiscard]] int sample_blocks() const { return blocks_of(samples); }
+    [[nodiscard]] int first_of(int block) const { return first + block * kBlock; }
+    [[nodiscard]] int samples_of(int block) const { return std::min(kBlock, samples - block * kBlock); }
+  };
+
+  void pack_src(const Operands& o, const Band& band, Part rows) const {
+    const auto* src = static_cast<const std::uint16_t*>(o.src);
+    for (int n = 0; n < band.sample_blocks(); ++n)
+      for (std::int64_t row = rows.begin; row < rows.end; ++row)
+        kernels_.transpose(
+            {.values = src + band.first_of(n) * window_.sample_stride() + row * window_.row_stride(),
+             .sample_stride = window_.sample_stride(),
+             .pixel_stride = window_.pixel_stride(),
+             .samples = band.samples_of(n),
+             .pixels = window_.from.width,
+             .channels = s_.src.channels},
+            src_of(o) + (n * ring_ + row % ring_) * src_row_elements(), src_block_elements());
+  }
+
+  void pack_dst(const Operands& o, Part blocks, const Band& band) const {
     const Part wanted = channels(blocks);
-    for (std::int64_t y = band.begin; y < band.end; ++y) {
-      const PixelRow row{.values = d_dst + y * s_.dst.width * s_.dst.channels + wanted.begin,
-                         .sample_stride = s_.dst.elements(),
-                         .pixel_stride = s_.dst.channels,
-                         .samples = samples,
-                         .pixels = s_.dst.width,
-                         .channels = static_cast<int>(wanted.size())};
-      kernels_.interleave(row, b + (y - band.begin) * s_.dst.width * blocks.size() * kBlockElements);
-      if (s_.bias) kernels_.add_values(row, o.d_bias + wanted.begin);
-    }
-    return packed;
+    const auto* d_dst = static_cast<const std::uint16_t*>(o.d_dst) + wanted.begin;
+    for (int n = 0; n < band.sample_blocks(); ++n)
+      for (std::int64_t y = band.rows.begin; y < band.rows.end; ++y) {
+        const PixelRow row{
+            .values = d_dst + band.first_of(n) * s_.dst.elements() + y * s_.dst.width * s_.dst.channels,
+            .sample_stride = s_.dst.elements(),
+            .pixel_stride = s_.dst.channels,
+            .samples = band.samples_of(n),
+            .pixels = s_.dst.width,
+            .channels = static_cast<int>(wanted.size())};
+        kernels_.interleave(row, dst_of(o) + (n * band_ + y - band.rows.begin) * dst_row_elements(),
+                            dst_block_elements());
+        if (s_.bias) kernels_.add_values(row, o.d_bias + wanted.begin);
+      }
   }
 
-  void multiply_band(const Operands& o, Part blocks, Part band, bool adds) const {
+  void multiply_band(const Operands& o, Part blocks, const Band& band, bool adds) const {
     auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
-    for (int tap = 0; tap < window_.taps(); ++tap) {
-      const int count = find_operands(o, blocks, band, tap, operands);
-      if (count == 0 && adds) continue;
-      for (int in = 0; in < in_blocks_; ++in)
-        for (auto out = static_cast<int>(blocks.begin); out < blocks.end; ++out)
-          kernels_.multiply({.rows = kBlock,
-                             .operands = operands,
-                             .count = count,
-                             .a_at = std::int64_t{1} * in * kBlockElements,
-                             .b_at = (out - blocks.begin) * kBlockElements,
-                             .sums = o.d_weight + block_at(tap, in, out),
-                             .adds = adds});
-    }
+    const int step = has_neighbours_ ? window_.kernel_width : 1;  // taps at a time
+    std::vector<int> counts(static_cast<std::size_t>(window_.taps()));
+    const auto list = [&](int tap) { return operands + tap * band_pixels(); };
+    for (int tap = 0; tap < window_.taps(); tap += step)
+      counts[static_cast<std::size_t>(tap)] =
+          has_neighbours_ ? find_rows(o, band, tap, list(tap)) : find_operands(o, band, tap, list(tap));
+    for (int in = 0; in < in_blocks_; ++in)
+      for (auto out = static_cast<int>(blocks.begin); out < blocks.end; ++out)
+        for (int tap = 0; tap < window_.taps(); tap += step) {
+          const int count = counts[static_cast<std::size_t>(tap)];
+          if (count == 0 && adds) continue;
+          const std::int64_t a_at = in * src_block_elements(),
+                             b_at = (out - blocks.begin) * dst_block_elements();
+          float* sums = o.d_weight + block_at(tap, in, out);
+          const float* next = fetches_sums_ ? sums + step * kBlockElements : nullptr;
+          if (has_neighbours_) {
+            kernels_.multiply_neighbours({.rows = list(tap),
+                                          .count = count,
+                                          .pixels = window_.to.width,
+                                          .a_at = a_at,
+                                          .b_at = b_at,
+                                          .sums = sums,
+                                          .next_sums = next,
+                                          .adds = adds});
+          } else {
+            kernels_.multiply({.rows = kBlock,
+                               .operands = list(tap),
+                               .count = count,
+                               .a_at = a_at,
+                               .b_at = b_at,
+                               .sums = sums,
+                               .next_sums = next,
+                               .adds = adds});
+          }
+        }
+  }
+
+  /// The rows of the band whose taps from `tap` on lie inside the image; returns how many.
+  int find_rows(const Operands& o, const Band& band, int tap, Operand* rows) const {
+    int count = 0;
+    for (int n = 0; n < band.sample_blocks(); ++n)
+      for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
+        const int row = window_.at(y, tap / window_.kernel_width, window_.from.height);
+        if (row >= 0)
+          rows[count++] = {.a = src_of(o) + (n * ring_ + row % ring_) * src_row_elements(),
+                           .b = dst_of(o) + (n * band_ + y - band.rows.begin) * dst_row_elements()};
+      }
+    return count;
   }
 
   /// The pixels of the band whose tap lies inside the image; returns how many.
-  int find_operands(const Operands& o, Part blocks, Part band, int tap, Operand* operands) const {
-    const auto* a = static_cast<const std::uint16_t*>(o.scratchpad);
-    const auto* b =
-        reinterpret_cast<const std::uint16_t*>(static_cast<const std::byte*>(o.scratchpad) + dst_at());
+  int find_operands(const Operands& o, const Band& band, int tap, Operand* operands) const {
     int count = 0;
-    for (auto y = static_cast<int>(band.begin); y < band.end; ++y) {
-      const int row = window_.at(y, tap / window_.kernel_width, window_.from.height);
-      if (row < 0) continue;
-      for (int x = 0; x < window_.to.width; ++x) {
-        const int column = window_.at(x, tap % window_.kernel_width, window_.from.width);
-        if (column < 0) continue;
-        const std::int64_t pixel = (y - band.begin) * window_.to.width + x;
-        operands[count++] = {.a = a + row % ring_ * src_row_elements() +
-                                  std::int64_t{1} * column * in_blocks_ * kBlockElements,
-                             .b = b + pixel * blocks.size() * kBlockElements};
+    for (int n = 0; n < band.sample_blocks(); ++n)
+      for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
+        const int row = window_.at(y, tap / window_.kernel_width, window_.from.height);
+        if (row < 0) continue;
+        for (int x = 0; x < window_.to.width; ++x) {
+          const int column = window_.at(x, tap % window_.kernel_width, window_.from.width);
+          if (column < 0) continue;
+          operands[count++] = {
+              .a = src_of(o) + (n * ring_ + row % ring_) * src_row_elements() + column * kBlockElements,
+              .b = dst_of(o) + (n * band_ + y - band.rows.begin) * dst_row_elements() + x * kBlockElements};
+        }
       }
-    }
     return count;
   }
 
@@ -169,7 +259,11 @@ class TileGradientKernel final : public ProductKernel {
   const TileKernels& kernels_;
   const TileWindow window_;
   const int in_blocks_, out_blocks_;
-  const int band_, ring_;  ///< rows
+  const bool has_neighbours_;  ///< three taps of a row of the kernel at a time
+  const bool fetches_sums_;    ///< they are too many to be near
+  const bool is_whole_;        ///< a band is whole images
+  const int band_, ring_;      ///< rows
+  const int at_a_time_;        ///< blocks of samples in a band
 };
 
 }  // namespace

@@ -14,6 +14,8 @@
 // the cache.
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "base/dtype.h"
 #include "engine/cpu/epilogue.h"
@@ -29,6 +31,7 @@ namespace {
 using namespace tiles;
 
 constexpr std::int64_t kBandBytes = 768 << 10;  ///< of packed rows: with weights and results in 2 MB of cache
+constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
 
 class TileKernel final : public ProductKernel {
  public:
@@ -37,13 +40,19 @@ class TileKernel final : public ProductKernel {
         is_forward_(direction == Direction::forward),
         kernels_(kernels),
         window_(tile_window(shape, direction)),
+        is_by_row_(kernels.multiply_row != nullptr && window_.kernel_width == 3 && window_.stride == 1 &&
+                   window_.padding == 1 && window_.to.width > 1),
         in_blocks_(blocks_of(window_.from.channels)),
         out_blocks_(blocks_of(window_.to.channels)),
         type_(is_forward_ ? shape.dst_type : shape.type),
         sums_(type_ == Storage::f32 ? kernels_for(isas_here().back()).f32
                                     : kernels_for(isas_here().back()).bf16),
         band_(window_.band(2 * row_elements(rows_of(shape.samples)), 0, kBandBytes)),
-        ring_(window_.ring(band_)) {}
+        ring_(window_.ring(band_)),
+        group_(static_cast<int>(
+            std::clamp<std::int64_t>(kGroupBytes / (2 * out_block_elements()), 1, out_blocks_))),
+        rows_under_(under(window_.to.height, window_.kernel_height, window_.from.height)),
+        columns_under_(under(window_.to.width, window_.kernel_width, window_.from.width)) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override { return 2 * out_blocks_ * out_block_elements(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return operands_at() + operand_bytes(); }
@@ -54,11 +63,24 @@ class TileKernel final : public ProductKernel {
     const std::int64_t of_in = is_forward_ ? taps : std::int64_t{1} * out * taps;
     const std::int64_t of_out = is_forward_ ? std::int64_t{1} * in * taps : taps;
     auto* block = static_cast<std::uint16_t*>(packed);
-    for (int first_out = 0; first_out < out; first_out += kBlock)
-      for (int tap = 0; tap < taps; ++tap)
-        for (int first_in = 0; first_in < in; first_in += kBlock, block += kBlockElements)
-          pack_block(weights + first_out * of_out + first_in * of_in + tap, of_in, of_out,
-                     std::min(kBlock, in - first_in), std::min(kBlock, out - first_out), block);
+    for (int first_out = 0; first_out < out; first_out += kBlock, block += out_block_elements())
+      for (int first_in = 0; first_in < in; first_in += kBlock) {
+        const float* from = weights + first_out * of_out + first_in * of_in;
+        auto* to = block + first_in / kBlock * kBlockElements;
+        const std::int64_t tap_step = std::int64_t{1} * in_blocks_ * kBlockElements;
+        const int ins = std::min(kBlock, in - first_in), outs = std::min(kBlock, out - first_out);
+        if (ins == kBlock && outs == kBlock && taps <= kMostTaps) {
+          kernels_.pack_weights({.weights = from,
+                                 .stride = std::max(of_in, of_out),
+                                 .taps = taps,
+                                 .outs_are_rows = !is_forward_,
+                                 .packed = to,
+                                 .tap_step = tap_step});
+        } else {
+          for (int tap = 0; tap < taps; ++tap)
+            pack_block(from + tap, of_in, of_out, ins, outs, to + tap * tap_step);
+        }
+      }
   }
   void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
 
@@ -76,9 +98,8 @@ class TileKernel final : public ProductKernel {
 
  private:
   [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
-  [[nodiscard]] std::int64_t out_block_elements() const {
-    return std::int64_t{1} * window_.taps() * in_blocks_ * kBlockElements;
-  }
+  [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
+  [[nodiscard]] std::int64_t out_block_elements() const { return window_.taps() * tap_elements(); }
   /// Of a packed row and pixel of so many samples.
   [[nodiscard]] std::int64_t pixel_elements(int rows) const {
     return std::int64_t{1} * in_blocks_ * rows * kBlock;
@@ -87,9 +108,11 @@ class TileKernel final : public ProductKernel {
     return window_.from.width * pixel_elements(rows);
   }
 
-  // The scratchpad: [ring | one block of sums | operands of a pixel].
+  // The scratchpad: [ring | a block of sums for each pixel at a time | operands].
   [[nodiscard]] std::int64_t sums_at() const { return 2 * ring_ * row_elements(rows_of(s_.samples)); }
-  [[nodiscard]] std::int64_t operands_at() const { return sums_at() + 4 * kBlockElements; }
+  [[nodiscard]] std::int64_t operands_at() const {
+    return sums_at() + std::int64_t{4} * at_a_time() * kBlockElements;
+  }
   [[nodiscard]] std::int64_t operand_bytes() const {
     return whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * window_.taps());
   }
@@ -109,70 +132,136 @@ class TileKernel final : public ProductKernel {
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
     const auto* from =
         static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + first * window_.sample_stride();
+    PixelRow row{.sample_stride = window_.sample_stride(),
+                 .pixel_stride = window_.pixel_stride(),
+                 .samples = samples,
+                 .pixels = window_.from.width,
+                 .channels = window_.from.channels};
     std::int64_t packed = 0;  // rows of `from` below it need not be packed any more
     for (int y = 0; y < window_.to.height; y += band_) {
       const Part band{.begin = y, .end = std::min(y + band_, window_.to.height)};
       const Part read = window_.rows_read(band);
-      for (packed = std::max(packed, read.begin); packed < read.end; ++packed)
-        kernels_.gather({.values = from + packed * window_.row_stride(),
-                         .sample_stride = window_.sample_stride(),
-                         .pixel_stride = window_.pixel_stride(),
-                         .samples = samples,
-                         .pixels = window_.from.width,
-                         .channels = window_.from.channels},
-                        rows, ring + packed % ring_ * row_elements(rows));
+      for (packed = std::max(packed, read.begin); packed < read.end; ++packed) {
+        row.values = from + packed * window_.row_stride();
+        kernels_.gather(row, rows, ring + packed % ring_ * row_elements(rows));
+      }
       multiply_band(o, band, first, samples);
       if (o.epilogue != nullptr) take_band(o, band, first, samples);
     }
   }
 
   void multiply_band(const Operands& o, Part band, int first, int samples) const {
-    const int rows = rows_of(samples), channels = window_.to.channels;
-    auto* scratch = static_cast<std::byte*>(o.scratchpad);
-    auto* sums = reinterpret_cast<float*>(scratch + sums_at());
-    auto* operands = reinterpret_cast<Operand*>(scratch + operands_at());
-    const auto* weights = static_cast<const std::uint16_t*>(o.packed);
-    const auto write = type_ == Storage::f32 ? kernels_.write_f32 : kernels_.write_bf16;
-    const bool has_bias = is_forward_ && s_.bias;
-    for (int block = 0; block < out_blocks_; ++block, weights += out_block_elements())
-      for (auto y = static_cast<int>(band.begin); y < band.end; ++y)
-        for (int x = 0; x < window_.to.width; ++x) {
-          const int count =
-              find_operands(static_cast<const std::uint16_t*>(o.scratchpad), weights, rows, y, x, operands);
-          kernels_.multiply({.rows = rows,
-                             .operands = operands,
-                             .count = count,
-                             .depth = in_blocks_,
-                             .a_step = std::int64_t{1} * rows * kBlock,
-                             .sums = sums});
-          const int channel = block * kBlock;
-          const std::int64_t at =
-              (first * pixels() + std::int64_t{1} * y * window_.to.width + x) * channels + channel;
-          write({.sums = sums,
-                 .bias = has_bias ? o.bias + channel : nullptr,
-                 .values = to(o) + at * bytes_of(type_),
-                 .sample_stride = window_.to.elements(),
-                 .samples = samples,
-                 .channels = std::min(kBlock, channels - channel)});
+    const int rows = rows_of(samples), width = window_.to.width;
+    auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
+    for (int block = 0; block < out_blocks_; block += group_) {
+      const Part blocks{.begin = block, .end = std::min(block + group_, out_blocks_)};
+      for (auto y = static_cast<int>(band.begin); y < band.end; ++y) {
+        const int taps = is_by_row_ ? find_rows(o, rows, y, operands) : 0;
+        for (int x = 0; x < width; x += at_a_time()) {
+          const Pixels here{.y = y, .x = x, .count = std::min(at_a_time(), width - x), .blocks = blocks};
+          const int count = is_by_row_ ? taps : find_operands(o, rows, y, x, operands);
+          compute_pixels(o, first, samples, here, {operands, static_cast<std::size_t>(count)});
         }
-  }
-
-  /// The taps of the window at (y, x) that lie inside the image; returns how many.
-  int find_operands(const std::uint16_t* ring, const std::uint16_t* weights, int rows, int y, int x,
-                    Operand* operands) const {
-    int count = 0;
-    for (int i = 0; i < window_.kernel_height; ++i) {
-      const int row = window_.at(y, i, window_.from.height);
-      if (row < 0) continue;
-      for (int j = 0; j < window_.kernel_width; ++j) {
-        const int column = window_.at(x, j, window_.from.width);
-        if (column < 0) continue;
-        const std::int64_t tap = std::int64_t{1} * i * window_.kernel_width + j;
-        operands[count++] = {.a = ring + row % ring_ * row_elements(rows) + column * pixel_elements(rows),
-                             .b = weights + tap * in_blocks_ * kBlockElements};
       }
     }
+  }
+
+  /// Neighbours in a row, and the blocks of their channels that are computed.
+  struct Pixels {
+    int y = 0, x = 0, count = 1;
+    Part blocks;
+  };
+  [[nodiscard]] int at_a_time() const { return is_by_row_ ? kRowPixels : 1; }
+
+  /// Sums and values of some pixels.
+  void compute_pixels(const Operands& o, int first, int samples, const Pixels& here,
+                      std::span<const Operand> operands) const {
+    const int channels = window_.to.channels, rows = rows_of(samples);
+    auto* sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at());
+    const auto write = type_ == Storage::f32 ? kernels_.write_f32 : kernels_.write_bf16;
+    const std::int64_t at =
+        (first * pixels() + std::int64_t{1} * here.y * window_.to.width + here.x) * channels;
+    for (auto block = static_cast<int>(here.blocks.begin); block < here.blocks.end; ++block) {
+      multiply(here, block, rows, operands, sums);
+      const int channel = block * kBlock;
+      for (int pixel = 0; pixel < here.count; ++pixel)
+        write({.sums = sums + std::int64_t{1} * pixel * rows * kBlock,
+               .bias = is_forward_ && s_.bias ? o.bias + channel : nullptr,
+               .values = to(o) + (at + pixel * channels + channel) * bytes_of(type_),
+               .sample_stride = window_.to.elements(),
+               .samples = samples,
+               .channels = std::min(kBlock, channels - channel)});
+    }
+  }
+
+  void multiply(const Pixels& here, int block, int rows, std::span<const Operand> operands,
+                float* sums) const {
+    const auto count = static_cast<int>(operands.size());
+    const std::int64_t step = std::int64_t{1} * rows * kBlock, b_at = block * out_block_elements();
+    if (!is_by_row_)
+      return kernels_.multiply({.rows = rows,
+                                .operands = operands.data(),
+                                .count = count,
+                                .depth = in_blocks_,
+                                .b_at = b_at,
+                                .a_step = step,
+                                .sums = sums});
+    kernels_.multiply_row({.rows = rows,
+                           .operands = operands.data(),
+                           .operand_count = count,
+                           .depth = in_blocks_,
+                           .first = here.x,
+                           .count = here.count,
+                           .pixels = window_.to.width,
+                           .a_pixel = pixel_elements(rows),
+                           .a_step = step,
+                           .b_at = b_at,
+                           // Turned, the first tap is the one that lies behind.
+                           .b_tap = (window_.is_turned ? -1 : 1) * tap_elements(),
+                           .sums = sums});
+  }
+
+  /// The rows under the taps of row y, with the weights of their first tap; returns how many.
+  int find_rows(const Operands& o, int rows, int y, Operand* operands) const {
+    const auto* ring = static_cast<const std::uint16_t*>(o.scratchpad);
+    const auto* weights = static_cast<const std::uint16_t*>(o.packed);
+    int count = 0;
+    for (int i = 0; i < window_.kernel_height; ++i) {
+      const int row = rows_under_[static_cast<std::size_t>(y * window_.kernel_height + i)];
+      const int tap = i * window_.kernel_width + (window_.is_turned ? window_.kernel_width - 1 : 0);
+      if (row >= 0)
+        operands[count++] = {.a = ring + row % ring_ * row_elements(rows),
+                             .b = weights + tap * tap_elements()};
+    }
     return count;
+  }
+
+  /// The taps of the window at (y, x) that lie inside the image, with the first block's weights; returns how
+  /// many.
+  int find_operands(const Operands& o, int rows, int y, int x, Operand* operands) const {
+    const auto* ring = static_cast<const std::uint16_t*>(o.scratchpad);
+    const auto* weights = static_cast<const std::uint16_t*>(o.packed);
+    const int* taps_of_row = rows_under_.data() + std::ptrdiff_t{1} * y * window_.kernel_height;
+    const int* taps_of_column = columns_under_.data() + std::ptrdiff_t{1} * x * window_.kernel_width;
+    const std::int64_t of_row = row_elements(rows), of_pixel = pixel_elements(rows);
+    const std::int64_t of_tap = tap_elements();
+    int count = 0;
+    for (int i = 0; i < window_.kernel_height; ++i, weights += window_.kernel_width * of_tap) {
+      if (taps_of_row[i] < 0) continue;
+      const std::uint16_t* row = ring + taps_of_row[i] % ring_ * of_row;
+      for (int j = 0; j < window_.kernel_width; ++j)
+        if (taps_of_column[j] >= 0)
+          operands[count++] = {.a = row + taps_of_column[j] * of_pixel, .b = weights + j * of_tap};
+    }
+    return count;
+  }
+
+  /// What each window of `count` has under its taps, in an image of `size`.
+  [[nodiscard]] std::vector<int> under(int count, int taps, int size) const {
+    std::vector<int> found;
+    for (int at = 0; at < count; ++at)
+      for (int tap = 0; tap < taps; ++tap) found.push_back(window_.at(at, tap, size));
+    return found;
   }
 
   /// The sums over the rows of a band that was just written.
@@ -194,10 +283,13 @@ class TileKernel final : public ProductKernel {
   const bool is_forward_;
   const TileKernels& kernels_;
   const TileWindow window_;
+  const bool is_by_row_;  ///< four pixels of a row at a time
   const int in_blocks_, out_blocks_;
   const Storage type_;        ///< of what is written
   const TypedKernels& sums_;  ///< for the epilogue
   const int band_, ring_;     ///< rows
+  const int group_;           ///< blocks of channels that a pixel is multiplied with at a time
+  const std::vector<int> rows_under_, columns_under_;  ///< [row or column of `to`][tap]: of `from`, or -1
 };
 
 }  // namespace

@@ -27,15 +27,19 @@ std::vector<float> random_values(std::size_t count, std::uint64_t seed, float sc
 TEST(Kernels, RoundToBf16AsTheBaseFunctionDoes) {
   std::vector<float> values = random_values(1000, 1);
   for (const float special :
-       {0.0f, -0.0f, 1.00390625f, 1.01171875f, 3.4e38f, 1e-40f, INFINITY, -INFINITY, NAN})
+       {0.0f, -0.0f, 1.00390625f, 1.01171875f, 3.4e38f, 1e-40f, -1e-40f, INFINITY, -INFINITY, NAN})
     values.push_back(special);
   values.push_back(std::bit_cast<float>(0x7f800001u));  // a NaN whose upper half alone would be infinity
   for (const Isa isa : isas_here())
     for (std::size_t count = 0; count <= values.size(); count += 7) {
       std::vector<base::BFloat16> got(values.size() + 1, base::BFloat16{0x1234});
       kernels_for(isa).bf16.from_float(values.data(), got.data(), false, static_cast<std::int64_t>(count));
-      for (std::size_t i = 0; i < count; ++i)
-        EXPECT_EQ(got[i].bits, base::to_bf16(values[i]).bits) << values[i];
+      for (std::size_t i = 0; i < count; ++i) {
+        // AVX512-BF16's instruction takes denormals for zero.
+        const bool is_zero = isa == Isa::avx512_bf16 && std::fpclassify(values[i]) == FP_SUBNORMAL;
+        const float value = is_zero ? std::copysign(0.0f, values[i]) : values[i];
+        EXPECT_EQ(got[i].bits, base::to_bf16(value).bits) << name_of(isa) << ": " << values[i];
+      }
       EXPECT_EQ(got[count].bits, 0x1234) << "nothing is written behind the end";
       std::vector<float> back(count);
       kernels_for(isa).bf16.to_float(got.data(), back.data(), static_cast<std::int64_t>(count));

@@ -178,18 +178,19 @@ TEST_P(Tiles, PackRowsOfPixels) {
         const auto all = static_cast<std::size_t>(pixels * blocks * kBlockElements);
         Bits gathered(all + 1, 0x7fff), transposed(all + 1, 0x7fff), interleaved(all + 1, 0x7fff);
         kernels().gather(image.row, rows, gathered.data());
-        kernels().transpose(image.row, transposed.data());
-        kernels().interleave(image.row, interleaved.data());
+        kernels().transpose(image.row, transposed.data(), pixels * kBlockElements);
+        kernels().interleave(image.row, interleaved.data(), pixels * kBlockElements);
         for (int pixel = 0; pixel < pixels; ++pixel)
           for (int c = 0; c < blocks * kBlock; ++c) {
             const int block = pixel * blocks + c / kBlock, within = c % kBlock;
+            const int apart = c / kBlock * pixels + pixel;  // where blocks of channels lie apart
             for (int n = 0; n < kBlock; ++n) {
               const std::uint16_t want = image.at(n, pixel, c);
               if (n < rows) {
                 ASSERT_EQ(gathered[static_cast<std::size_t>((block * rows + n) * kBlock + within)], want);
               }
-              ASSERT_EQ(transposed[static_cast<std::size_t>((block * kBlock + within) * kBlock + n)], want);
-              ASSERT_EQ(interleaved[static_cast<std::size_t>(block * kBlockElements) + in_b(n, within)],
+              ASSERT_EQ(transposed[static_cast<std::size_t>((apart * kBlock + within) * kBlock + n)], want);
+              ASSERT_EQ(interleaved[static_cast<std::size_t>(apart * kBlockElements) + in_b(n, within)],
                         want);
             }
           }
@@ -197,6 +198,32 @@ TEST_P(Tiles, PackRowsOfPixels) {
         EXPECT_EQ(transposed.back(), 0x7fff);
         EXPECT_EQ(interleaved.back(), 0x7fff);
       }
+}
+
+TEST_P(Tiles, PackWeightsForBothDirections) {
+  for (const int taps : {1, 4, 9, kMostTaps})
+    for (const bool outs_are_rows : {false, true}) {
+      SCOPED_TRACE(testing::Message() << taps << " taps, outputs are rows: " << outs_are_rows);
+      const std::int64_t stride = (kBlock + 3) * taps, step = 2 * kBlockElements;
+      const Values weights = random_values(static_cast<std::size_t>(kBlock * stride), 10);
+      Bits packed(static_cast<std::size_t>(taps * step), 0x7fff);
+      kernels().pack_weights({.weights = weights.data(),
+                              .stride = stride,
+                              .taps = taps,
+                              .outs_are_rows = outs_are_rows,
+                              .packed = packed.data(),
+                              .tap_step = step});
+      for (int tap = 0; tap < taps; ++tap) {
+        const auto block = static_cast<std::size_t>(tap * step);
+        for (int k = 0; k < kBlock; ++k)
+          for (int c = 0; c < kBlock; ++c) {
+            const float want = weights[static_cast<std::size_t>(k * stride + c * taps + tap)];
+            ASSERT_EQ(packed[block + (outs_are_rows ? in_b(k, c) : in_b(c, k))], base::to_bf16(want).bits);
+          }
+        for (int i = kBlockElements; i < step; ++i)
+          ASSERT_EQ(packed[block + static_cast<std::size_t>(i)], 0x7fff) << "written beside the block";
+      }
+    }
 }
 
 TEST_P(Tiles, WritePixelsAndNothingBesideThem) {
@@ -251,11 +278,21 @@ void multiply_wrong_in_one_place(const Multiply& m) {
   right().multiply(m);
   m.sums[7] += 0.5F;
 }
+void multiply_rows_wrong(const RowOfPixels& m) {
+  right().multiply_row(m);
+  m.sums[7] += 0.5F;
+}
+void multiply_neighbours_wrong(const Neighbours& m) {
+  right().multiply_neighbours(m);
+  m.sums[7] += 0.5F;
+}
 void multiply_nothing_to_nan(const Multiply& m) {
   right().multiply(m);
   m.sums[3] = std::numeric_limits<float>::quiet_NaN();
 }
-void transpose_not_at_all(const PixelRow& row, std::uint16_t* a) { right().gather(row, kBlock, a); }
+void transpose_not_at_all(const PixelRow& row, std::uint16_t* a, std::int64_t) {
+  right().gather(row, kBlock, a);
+}
 
 TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
   using testing::HasSubstr;
@@ -265,6 +302,12 @@ TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
   EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
   broken.multiply = multiply_nothing_to_nan;
   EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives nan"));
+  broken = right();
+  broken.multiply_row = multiply_rows_wrong;
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
+  broken = right();
+  broken.multiply_neighbours = multiply_neighbours_wrong;
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
   broken = right();
   broken.transpose = transpose_not_at_all;
   EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));

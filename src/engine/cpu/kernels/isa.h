@@ -7,7 +7,8 @@
 
 namespace paceline::engine::cpu {
 
-enum class Isa { baseline, avx2, avx512 };  ///< x86-64 itself · AVX2 · AVX-512 F, BW, DQ, VL
+/// x86-64 itself · AVX2 · AVX-512 F, BW, DQ, VL · the same with AVX512-BF16, which rounds to bf16
+enum class Isa { baseline, avx2, avx512, avx512_bf16 };
 
 [[nodiscard]] std::string_view name_of(Isa isa);
 

@@ -11,6 +11,9 @@ extern const Kernels kTable;
 namespace avx512 {
 extern const Kernels kTable;
 }
+namespace avx512_bf16 {
+extern const Kernels kTable;
+}
 
 const Kernels& kernels_for(Isa isa) {
   switch (isa) {
@@ -20,6 +23,8 @@ const Kernels& kernels_for(Isa isa) {
       return avx2::kTable;
     case Isa::avx512:
       return avx512::kTable;
+    case Isa::avx512_bf16:
+      return avx512_bf16::kTable;
   }
   return baseline::kTable;
 }

@@ -54,8 +54,38 @@ struct Multiply {
   std::int64_t a_at = 0, b_at = 0;  ///< elements behind every operand's pointers
   std::int64_t a_step = 0;          ///< elements from one block of a to the next; those of b lie together
   float* sums = nullptr;
+  const float* next_sums = nullptr;  ///< of the next call: fetched meanwhile
   bool adds = false;
 };
+
+/// Three neighbouring taps at a time: sums[tap] (+)= the sum over `rows`, and over their pixels x, of
+/// a(x + tap - 1) * b(x), of which what lies beside the row is left out. A tile of `a` then serves three
+/// products, where multiply() reads it for two.
+struct Neighbours {
+  const Operand* rows = nullptr;  ///< a and b of pixel 0; those of pixel x a block of elements later each
+  int count = 0;
+  int pixels = 0;  ///< of a row; at least 2
+  std::int64_t a_at = 0, b_at = 0;
+  float* sums = nullptr;             ///< [3 taps][32][32]
+  const float* next_sums = nullptr;  ///< of the next call: fetched meanwhile
+  bool adds = false;
+};
+
+/// Up to four neighbouring pixels [first, first + count) of a row of results, by kernels three taps wide:
+/// sums[pixel] = the sum over `rows`, over `depth` blocks of each, and over the taps, of a(pixel + tap - 1) *
+/// b(tap), of which what lies beside the row is left out. A tile of `a`, and of the weights, then serves
+/// three products or four, where multiply() reads it for two.
+struct RowOfPixels {
+  int rows = kBlock;                  ///< samples: 16 or 32
+  const Operand* operands = nullptr;  ///< a of the row's pixel 0, b of tap 0
+  int operand_count = 0;
+  int depth = 1;
+  int first = 0, count = 1, pixels = 1;  ///< of the row's `pixels`
+  std::int64_t a_pixel = 0, a_step = 0;  ///< elements from pixel to pixel, from block to block
+  std::int64_t b_at = 0, b_tap = 0;      ///< behind every operand's b; from tap to tap
+  float* sums = nullptr;                 ///< [count][rows][32]
+};
+constexpr int kRowPixels = 4;  ///< at a time
 
 /// `pixels` of one row of an image, of up to 32 samples.
 struct PixelRow {
@@ -73,18 +103,37 @@ struct Pixel {
   int samples = 0, channels = 0;  ///< at most 32 each
 };
 
+constexpr int kMostTaps = 25;  ///< of weights that are packed by whole blocks: 5x5
+
+/// The weights between a block of output channels and one of input channels, both whole: rows [32 output
+/// channels] of [32 input channels][taps], `stride` floats apart. They become one block of b for each tap,
+/// `tap_step` elements apart.
+struct WeightBlock {
+  const float* weights = nullptr;
+  std::int64_t stride = 0;
+  int taps = 1;                ///< at most kMostTaps
+  bool outs_are_rows = false;  ///< of b: d_src sums over output channels, forward over input channels
+  std::uint16_t* packed = nullptr;
+  std::int64_t tap_step = 0;
+};
+
 struct TileKernels {
   Unit unit = Unit::emulated_amx;
   /// Prepares the calling thread's unit for multiply(), and gives it free again.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;
   void (*multiply)(const Multiply& args) = nullptr;
+  // Null where the unit has no use for them.
+  void (*multiply_neighbours)(const Neighbours& args) = nullptr;
+  void (*multiply_row)(const RowOfPixels& args) = nullptr;
   /// -> a, samples as its rows: [pixel][block of channels][rows][32 channels]
   void (*gather)(const PixelRow& row, int rows, std::uint16_t* a) = nullptr;
-  /// -> a, channels as its rows: [pixel][block of channels][32 channels][32 samples]
-  void (*transpose)(const PixelRow& row, std::uint16_t* a) = nullptr;
-  /// -> b, pairs of samples: [pixel][block of channels][2][16 pairs][16 channels][2]
-  void (*interleave)(const PixelRow& row, std::uint16_t* b) = nullptr;
+  /// -> a, channels as its rows: [block of channels][pixel][32 channels][32 samples], with `block_step`
+  /// elements from one block of channels to the next
+  void (*transpose)(const PixelRow& row, std::uint16_t* a, std::int64_t block_step) = nullptr;
+  /// -> b, pairs of samples: [block of channels][pixel][2][16 pairs][16 channels][2]
+  void (*interleave)(const PixelRow& row, std::uint16_t* b, std::int64_t block_step) = nullptr;
+  void (*pack_weights)(const WeightBlock& block) = nullptr;
   void (*write_f32)(const Pixel& pixel) = nullptr;
   void (*write_bf16)(const Pixel& pixel) = nullptr;
   /// sums [channels] += the row's values

@@ -7,10 +7,10 @@
 
 #include "engine/cpu/kernels/tiles.h"
 
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prfchw,prefer-vector-width=512")
 #if defined(__clang__)  // knows no GCC target; the fuzz targets are built with it
-#pragma clang attribute push(                                                            \
-    __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,fma"))), \
+#pragma clang attribute push(                                                                              \
+    __attribute__((target("amx-tile,amx-bf16,avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,fma,prfchw"))), \
     apply_to = function)
 #endif
 #pragma GCC optimize("O2", "no-math-errno", "no-trapping-math", "fp-contract=off")
@@ -19,6 +19,8 @@
 namespace paceline::engine::cpu::tiles::amx {
 namespace {
 
+#define PACELINE_HAS_AVX512
+#define PACELINE_ROUNDS_TO_BF16  // every processor with AMX-BF16 has AVX512-BF16
 #include "engine/cpu/kernels/vector.inc"
 
 /// What ldtilecfg reads: the shape of each of the 8 tiles. All are 16 rows of 64 bytes here.
@@ -68,6 +70,37 @@ struct Tiles {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(2 * r + j), "i"(4 + r), "i"(6 + j));
   }
 
+  // For Neighbours tiles 0 to 2 are the sums, 3 to 5 a; for RowOfPixels 0 to 3, 4 a, and 5 to 7 the weights.
+  template <int i>
+  PACELINE_INLINE void zero_sum() {
+    asm volatile("tilezero %%tmm%c0" : : "i"(i));
+  }
+  template <int i>
+  PACELINE_INLINE void load_sum(const float* p) {
+    load<i>(p, 4 * kBlock);
+  }
+  template <int i>
+  PACELINE_INLINE void store_sum(float* p) {
+    store<i / 2, i % 2>(p);
+  }
+  template <int i>
+  PACELINE_INLINE void load_near(const std::uint16_t* p) {
+    load<3 + i>(p, 2 * kBlock);
+  }
+  template <int i, int k, int j>
+  PACELINE_INLINE void multiply_near() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(i), "i"(3 + k), "i"(6 + j));
+  }
+  PACELINE_INLINE void load_pixel(const std::uint16_t* p) { load<4>(p, 2 * kBlock); }
+  template <int j>
+  PACELINE_INLINE void load_weight(const std::uint16_t* p) {
+    load<5 + j>(p, 2 * kBlock);
+  }
+  template <int i, int j>
+  PACELINE_INLINE void multiply_pixel() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(i), "i"(4), "i"(5 + j));
+  }
+
  private:
   template <int tile>
   static PACELINE_INLINE void load(const void* p, std::int64_t stride) {
@@ -80,7 +113,8 @@ struct Tiles {
 }  // namespace
 
 extern const TileKernels kTable;
-constinit const TileKernels kTable = table<Tiles>(Unit::amx);
+constinit const TileKernels kTable =
+    table<Tiles>(Unit::amx, multiply<Tiles>, multiply_neighbours<Tiles>, multiply_row<Tiles>);
 
 }  // namespace paceline::engine::cpu::tiles::amx
 

@@ -14,6 +14,8 @@
 namespace paceline::engine::cpu::tiles::avx512_bf16 {
 namespace {
 
+#define PACELINE_HAS_AVX512
+#define PACELINE_ROUNDS_TO_BF16
 #include "engine/cpu/kernels/vector.inc"
 
 PACELINE_INLINE V dot(V sums, U a, U b) {

@@ -67,20 +67,59 @@ struct Tiles {
   }
   template <int r, int j>
   PACELINE_INLINE void multiply() {
+    add_product(sums[r][j], a[r], b[j]);
+  }
+
+  V few_sums[kRowPixels][kRows];
+  const std::uint16_t *near[3] = {}, *pixel = nullptr, *weights[3] = {};
+
+  template <int i>
+  PACELINE_INLINE void zero_sum() {
+    for (V& row : few_sums[i]) row = V{};
+  }
+  template <int i>
+  PACELINE_INLINE void load_sum(const float* p) {
+    for (int row = 0; row < kRows; ++row) few_sums[i][row] = Float::load(p + row * kBlock);
+  }
+  template <int i>
+  PACELINE_INLINE void store_sum(float* p) {
+    for (int row = 0; row < kRows; ++row) Float::store(p + row * kBlock, few_sums[i][row]);
+  }
+  template <int i>
+  PACELINE_INLINE void load_near(const std::uint16_t* p) {
+    near[i] = p;
+  }
+  template <int i, int k, int j>
+  PACELINE_INLINE void multiply_near() {
+    add_product(few_sums[i], near[k], b[j]);
+  }
+  PACELINE_INLINE void load_pixel(const std::uint16_t* p) { pixel = p; }
+  template <int j>
+  PACELINE_INLINE void load_weight(const std::uint16_t* p) {
+    weights[j] = p;
+  }
+  template <int i, int j>
+  PACELINE_INLINE void multiply_pixel() {
+    add_product(few_sums[i], pixel, weights[j]);
+  }
+
+ private:
+  static PACELINE_INLINE void add_product(V to[kRows], const std::uint16_t* rows,
+                                          const std::uint16_t* pairs) {
     V first[kRows] = {}, second[kRows] = {};
     for (int pair = 0; pair < kHalf; ++pair) {
       U columns;
-      __builtin_memcpy(&columns, b[j] + pair * kBlock, sizeof columns);
+      __builtin_memcpy(&columns, pairs + pair * kBlock, sizeof columns);
       const V first_columns = first_of(columns), second_columns = second_of(columns);
       for (int row = 0; row < kRows; ++row) {
         std::uint32_t word;
-        __builtin_memcpy(&word, a[r] + row * kBlock + 2 * pair, sizeof word);
+        __builtin_memcpy(&word, rows + row * kBlock + 2 * pair, sizeof word);
         first[row] = flushed(first[row] + first_of(U{} + word) * first_columns);
         second[row] = flushed(second[row] + second_of(U{} + word) * second_columns);
       }
     }
     for (int row = 0; row < kRows; ++row)
-      sums[r][j][row] = flushed(flushed(sums[r][j][row]) + flushed(first[row] + second[row]));
+      to[row] = flushed(flushed(to[row]) + flushed(first[row] + second[row]));
   }
 };
 
@@ -93,12 +132,15 @@ struct Tiles {
 #define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 PACELINE_EVERY_WIDTH void multiply_as_amx(const Multiply& m) { multiply<Tiles>(m); }
+PACELINE_EVERY_WIDTH void multiply_neighbours_as_amx(const Neighbours& m) { multiply_neighbours<Tiles>(m); }
+PACELINE_EVERY_WIDTH void multiply_row_as_amx(const RowOfPixels& m) { multiply_row<Tiles>(m); }
 PACELINE_EVERY_WIDTH void multiply_as_avx512(const Multiply& m) { multiply<Vectors>(m); }
 
 }  // namespace
 
 extern const TileKernels kAmx, kAvx512;
-constinit const TileKernels kAmx = table<Tiles>(Unit::emulated_amx, multiply_as_amx);
+constinit const TileKernels kAmx =
+    table<Tiles>(Unit::emulated_amx, multiply_as_amx, multiply_neighbours_as_amx, multiply_row_as_amx);
 constinit const TileKernels kAvx512 = table<Vectors>(Unit::emulated_avx512, multiply_as_avx512);
 
 }  // namespace paceline::engine::cpu::tiles::emulated

@@ -1,0 +1,8 @@
+// The kernels for AVX-512 with AVX512-BF16's rounding; see avx2.cc for the pragma.
+#include "engine/cpu/kernels/kernels.h"
+
+#pragma GCC target("avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
+#define PACELINE_HAS_AVX512
+#define PACELINE_ISA avx512_bf16
+#define PACELINE_ROUNDS_TO_BF16
+#include "engine/cpu/kernels/body.inc"
