@@ -4,12 +4,15 @@
 // goes to standard output, a table to standard error.
 //
 // bf16: oneDNN's own bf16 kernels are the yardstick. Where the engine multiplies float copies of bf16, their
-// conversion counts as ours.
+// conversion counts as ours. Where there are tiles, the sum over all convolutions of the model, each as often
+// as it has it, is set beside what tile products reach in registers, measured in the same run.
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +24,7 @@
 #include "engine/cpu/program.h"
 #include "engine/make.h"
 #include "graph/zoo.h"
+#include "tile_ceiling.h"
 
 namespace {
 
@@ -100,6 +104,38 @@ std::string text(const ProductShape& s) {
                      s.src.width, s.kernel, s.stride);
 }
 
+/// Over all convolutions of the model in one direction, a batch on one thread.
+struct Sum {
+  double flops = 0, seconds = 0, onednn_seconds = 0;
+  void add(const Sum& other) {
+    flops += other.flops;
+    seconds += other.seconds;
+    onednn_seconds += other.onednn_seconds;
+  }
+};
+
+/// The JSON object of all sums; a table of them goes to standard error. `ceiling` 0: there is none.
+std::string text_of(const std::array<Sum, 3>& sums, double ceiling) {
+  std::string json;
+  const auto add = [&](const char* name, const Sum& sum) {
+    const double rate = sum.flops / sum.seconds / 1e9;
+    fmt::print(stderr, "{:44} {:16} {:10} {:>9.0f} {:>9.0f} {:>6.2f}{}\n", "all convolutions", name, "", rate,
+               sum.flops / sum.onednn_seconds / 1e9, sum.onednn_seconds / sum.seconds,
+               ceiling > 0 ? fmt::format("  {:.0f} % of the tiles' ceiling", 100 * rate / ceiling) : "");
+    json += fmt::format("{}\"{}\": {{\"gflop_per_s\": {:.1f}, \"onednn_gflop_per_s\": {:.1f}}}",
+                        json.empty() ? "{" : ", ", name, rate, sum.flops / sum.onednn_seconds / 1e9);
+  };
+  Sum all;
+  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+    const Sum& sum = sums[static_cast<std::size_t>(direction)];
+    add(name_of(direction), sum);
+    all.add(sum);
+  }
+  add("all", all);
+  if (ceiling > 0) fmt::print(stderr, "the tiles' ceiling: {:.0f} GFLOP/s, in registers\n", ceiling);
+  return json + fmt::format(", \"tile_ceiling_gflop_per_s\": {:.1f}}}", ceiling);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -117,6 +153,9 @@ int main(int argc, char** argv) {
   const Program program(graph, how, {.choices = &Choices::here()});
   for (const auto& entry : program.steps()) entry.step->list_products(products);
 
+  std::map<std::string, int> times;
+  for (const Product& product : products) ++times[key_of(product)];
+  std::array<Sum, 3> sums;
   std::set<std::string> seen;
   std::string rows;
   int slower = 0;
@@ -145,6 +184,12 @@ int main(int argc, char** argv) {
     }
     std::sort(ratios.begin(), ratios.end());
     const double ratio = median(ratios);
+    if (!product.shape.is_dense) {
+      Sum& sum = sums[static_cast<std::size_t>(product.direction)];
+      sum.flops += times[key_of(product)] * flops;
+      sum.seconds += times[key_of(product)] * median(ours);
+      sum.onednn_seconds += times[key_of(product)] * median(theirs);
+    }
     if (!is_onednn && ratios.back() < 1) ++slower;
     fmt::print(stderr, "{:44} {:16} {:10} {:>9.0f} {:>9.0f} {:>6.2f} [{:.2f}, {:.2f}]{}\n",
                text(product.shape), name_of(product.direction), is_onednn ? "onednn" : name_of(method),
@@ -163,10 +208,12 @@ int main(int argc, char** argv) {
       stderr,
       "GFLOP/s of the direct form, one thread; the interval holds all {} rounds; slower in every round: {}\n",
       options.rounds, slower);
+  const double ceiling = bf16 ? tile_ceiling(1) : 0;
+  const std::string totals = text_of(sums, ceiling);
   fmt::print(
       "{{\"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"rounds\": {}, \"slower_in_every_round\": "
       "{}, "
-      "\"products\": [{}]}}\n",
-      options.model, options.precision, options.batch, options.rounds, slower, rows);
+      "\"convolutions\": {}, \"products\": [{}]}}\n",
+      options.model, options.precision, options.batch, options.rounds, slower, totals, rows);
   return 0;
 }
