@@ -1,6 +1,8 @@
 #include "cli/backend.h"
 
 #include "cli/doctor.h"
+#include "cli/overdue.h"
+#include "cli/say.h"
 #include "comm/make.h"
 #include "engine/make.h"
 #include "measure/environment.h"
@@ -47,6 +49,12 @@ train::Backend make_backend(const std::string& device, Session* session, const c
               session->processes().set_deadline(deadline);
               session->processes().set_carried(carried);
               options.across = &session->processes();
+            } else {
+              options.concern.say = say;
+              options.concern.failed = [overdue = std::make_shared<Overdue>()](const std::string& text,
+                                                                               base::ErrorKind kind) {
+                overdue->begin(text, kind);
+              };
             }
             auto emulated = emulation;
             emulated.hosts = place.hosts;

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/topology.h"
 #include "cli/guard.h"
+#include "cli/overdue.h"
 #include "cli/say.h"
 #include "comm/line_socket.h"
 #include "comm/make.h"
@@ -29,9 +30,6 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::size_t kMaxCores = 8192;
-
-/// From a run's failure to its process's end: what a record on a slow disk may take.
-constexpr std::chrono::seconds kToEnd{20};
 
 /// At least, where the run's deadline is shorter: for the ways into MPI and out of it, which have none and
 /// nobody beside them who knows the processes, and for the first process's measuring of kernels.

@@ -11,11 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/error.h"
 #include "comm/communicator.h"
+#include "comm/whereabouts.h"
 
 namespace paceline::comm {
 
@@ -47,6 +49,8 @@ class Across {
 
   /// Where this process is, for others to name if it is lost: step and phase of its first rank.
   virtual void at(std::int64_t step, const char* phase) = 0;
+  /// That this process's other ranks wait for one of them, and where that one is; nullopt: they do not.
+  virtual void held_up_by(const std::optional<Whereabouts>& rank) = 0;
   [[nodiscard]] virtual Traffic traffic() const = 0;  ///< of this process, both channels
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/concern.h"
 #include "comm/launch.h"
 #include "comm/processes.h"
 
@@ -17,6 +18,7 @@ struct LocalOptions {
   /// The other processes of the run, each with as many ranks as this one; nullptr: there are none. Outlives
   /// the communicators.
   Across* across = nullptr;
+  Concern concern = {};  ///< who hears of a worker that lets the others wait
 };
 
 /// `ranks` communicators that join the threads of this process (and with `across` those of all processes);

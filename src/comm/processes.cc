@@ -86,6 +86,8 @@ void Processes::on_failure(std::function<void(const std::string&)> told) {
 
 void Processes::at(std::int64_t step, const char* phase) { watch_->pulse().at(step, phase); }
 
+void Processes::held_up_by(const std::optional<Whereabouts>& rank) { watch_->pulse().held_up_by(rank); }
+
 bool Processes::farewell() {
   wire_.give_up();
   // From now: the roll call of a host that swallows questions takes as long as that by itself.
@@ -104,7 +106,7 @@ void Processes::check() const {
 
 std::string Processes::late(const std::vector<int>& missing, const std::string& what) const {
   std::vector<std::string> names;
-  for (const int other : missing) names.push_back(watch_->describe(other));
+  for (const int other : missing) names.push_back(watch_->describe_late(other));
   return fmt::format("{} did not come to {} within {} s; look there for what holds it up",
                      fmt::join(names, ", "), what, deadline_.load().count());
 }

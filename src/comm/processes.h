@@ -58,6 +58,7 @@ class Processes final : public Across {
   void fail(const std::string& reason, base::ErrorKind kind) override;
   void on_failure(std::function<void(const std::string&)> told) override;
   void at(std::int64_t step, const char* phase) override;
+  void held_up_by(const std::optional<Whereabouts>& rank) override;
   [[nodiscard]] Traffic traffic() const override;
 
   /// The first failure known here. Of another process: it was told, not found.

@@ -6,22 +6,27 @@
 /// has come for three heartbeats the thread does not wait, it hangs, and is told as one that rests. Looks are
 /// counted from heartbeat to heartbeat, not timed: in a process that was stopped as a whole neither goes on.
 ///
-/// Threads  at() from any; of each channel enters(), looks() and leaves() from one at a time; now() from one
-
-#include <sys/resource.h>
+/// Threads  at() and held_up_by() from any; of each channel enters(), looks() and leaves() from one at a
+/// time; now() from one
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 
 #include "base/clock.h"
 #include "comm/whereabouts.h"
 #include "comm/wire.h"
+#include "comm/work_meter.h"
 
 namespace paceline::comm {
 
 class Pulse {
  public:
   void at(std::int64_t step, const char* phase);
+  /// Of a process of several ranks that waits for one of them: that one's place is the process's until
+  /// nullopt, while the process does not wait for others.
+  void held_up_by(const std::optional<Whereabouts>& rank);
   /// A collective of `channel` begins. Cost   a store
   void enters(Channel channel) { add_one(of(channel).collectives); }
   /// That it waits still: for others, or (`follows`) for the first process's next word.
@@ -51,16 +56,15 @@ class Pulse {
   static void add_one(std::atomic<std::int64_t>& count) {
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  [[nodiscard]] bool has_worked();
 
   std::atomic<std::int64_t> step_{0};
   std::atomic<const char*> phase_{nullptr};
   Stream streams_[2];
 
-  // Of now() alone: at the last heartbeat.
-  base::TimePoint beat_{};
-  double processor_s_ = 0;
-  std::int64_t blocks_ = 0;
+  WorkMeter work_;  ///< of now() alone
+
+  std::mutex mutex_;  ///< guards what follows
+  std::optional<Whereabouts> late_;
 };
 
 }  // namespace paceline::comm

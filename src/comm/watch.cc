@@ -172,7 +172,6 @@ void Watch::look_for_who_holds_up() {
   std::vector<std::string> texts;
   std::optional<Failure> failure;
   const milliseconds deadline = deadline_.load();
-  const double deadline_s = base::seconds(deadline);
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
@@ -190,9 +189,8 @@ void Watch::look_for_who_holds_up() {
       Peer& one = *all[process];
       if (one.said != base::TimePoint{} && now - one.said < options_.said_again) continue;
       one.said = now;
-      texts.push_back(fmt::format("the others have waited {:.0f} s for {}; it is given up after {:.0f} s",
-                                  base::seconds(held.waited), sentence_of(one),
-                                  follow ? kDeadlinesOfTheFirst * deadline_s : deadline_s));
+      texts.push_back(text_of_waiting(held.waited, sentence_of_late(one),
+                                      follow ? kDeadlinesOfTheFirst * deadline : deadline));
     }
     if (follow && held.rested >= kDeadlinesOfTheFirst * deadline)
       failure = {
@@ -292,9 +290,20 @@ std::string Watch::describe(int process) const {
   return describe_locked(process);
 }
 
+std::string Watch::describe_late(int process) const {
+  const std::lock_guard lock(mutex_);
+  const auto* const peer = peer_of(process);
+  return peer == nullptr ? describe_locked(process) : sentence_of_late(*peer);
+}
+
+const Watch::Peer* Watch::peer_of(int process) const {
+  const auto at =
+      std::find_if(peers_.begin(), peers_.end(), [&](const Peer& peer) { return peer.process == process; });
+  return at == peers_.end() ? nullptr : &*at;
+}
+
 std::string Watch::describe_locked(int process) const {
-  for (const auto& peer : peers_)
-    if (peer.process == process) return sentence_of(peer);
+  if (const auto* const peer = peer_of(process)) return sentence_of(*peer);
   return callbacks_.ranks_of ? callbacks_.ranks_of(process) : fmt::format("process {}", process);
 }
 
@@ -302,6 +311,12 @@ std::string Watch::sentence_of(const Peer& peer) const {
   const auto who =
       callbacks_.ranks_of ? callbacks_.ranks_of(peer.process) : fmt::format("process {}", peer.process);
   return fmt::format("{} on host {} (last in {})", who, peer.host, place_of(peer.seen.at));
+}
+
+std::string Watch::sentence_of_late(const Peer& peer) const {
+  const auto& at = peer.seen.at;
+  if (at.rank < 0) return sentence_of(peer);
+  return fmt::format("rank {} on host {} (last in {})", at.rank, peer.host, place_of(at));
 }
 
 void Watch::send(Peer& peer, const std::string& line) {

@@ -77,6 +77,8 @@ class Watch {
   [[nodiscard]] bool failure_is_own() const;
   /// "rank 3 on host b (last in backward of step 97)"
   [[nodiscard]] std::string describe(int process) const;
+  /// The same of one that others wait for: of several ranks the one that keeps its own process waiting too.
+  [[nodiscard]] std::string describe_late(int process) const;
   /// For a process that failed: waits until process 0 has left (it may have a record to write, and launchers
   /// end all processes when one of them ends with an error), at most `longest`. True when it has taken note
   /// before.
@@ -111,8 +113,11 @@ class Watch {
   void report(const Failure& failure);
   void send(Peer& peer, const std::string& line);
   void send_all(const std::string& line);
+  // With mutex_ held.
+  [[nodiscard]] const Peer* peer_of(int process) const;
   [[nodiscard]] std::string describe_locked(int process) const;
-  [[nodiscard]] std::string sentence_of(const Peer& peer) const;  ///< mutex_ held
+  [[nodiscard]] std::string sentence_of(const Peer& peer) const;
+  [[nodiscard]] std::string sentence_of_late(const Peer& peer) const;
   void beat();
 
   const int process_;

@@ -47,24 +47,31 @@ std::vector<std::size_t> who_is_behind(std::span<const Watched* const> all, mill
 }  // namespace
 
 std::string line_of(const Whereabouts& where) {
-  return fmt::format("{} {} {} {} {}", where.step, where.collectives,
-                     kDoing[static_cast<std::size_t>(where.doing)], where.waited.count(), where.phase);
+  return fmt::format("{} {} {} {} {} {}", where.step, where.collectives,
+                     kDoing[static_cast<std::size_t>(where.doing)], where.waited.count(),
+                     where.rank < 0 ? "-" : fmt::format("{}", where.rank), where.phase);
 }
 
 std::optional<Whereabouts> whereabouts_of(std::string_view line) {
   const auto step = number_of(word_of(line)), collectives = number_of(word_of(line));
   const auto* const doing = std::find(kDoing.begin(), kDoing.end(), word_of(line));
-  const auto waited = number_of(word_of(line));
+  const auto waited = number_of(word_of(line)), rank = number_of(word_of(line));
   if (!step || !collectives || doing == kDoing.end() || !waited) return std::nullopt;
   return Whereabouts{.step = static_cast<std::int64_t>(*step),
                      .phase = std::string(line),
                      .doing = static_cast<Doing>(doing - kDoing.begin()),
                      .waited = milliseconds(*waited),
-                     .collectives = static_cast<std::int64_t>(*collectives)};
+                     .collectives = static_cast<std::int64_t>(*collectives),
+                     .rank = rank ? static_cast<int>(*rank) : -1};
 }
 
 std::string place_of(const Whereabouts& where) {
   return where.step == 0 ? where.phase : fmt::format("{} of step {}", where.phase, where.step);
+}
+
+std::string text_of_waiting(milliseconds waited, std::string_view who, milliseconds given_up_after) {
+  return fmt::format("the others have waited {:.0f} s for {}; it is given up after {:.0f} s",
+                     base::seconds(waited), who, base::seconds(given_up_after));
 }
 
 void Watched::take(Whereabouts now, base::TimePoint when) {

@@ -36,13 +36,18 @@ struct Whereabouts {
   Doing doing = Doing::works;
   std::chrono::milliseconds waited{0};  ///< of one that waits or follows
   std::int64_t collectives = 0;         ///< entered so far
+  int rank = -1;                        ///< whose place it is; -1: of all the process's ranks
 };
 
-/// "97 812 waits 3120 backward": step, collectives, doing, milliseconds, phase.
+/// "97 812 waits 3120 - backward": step, collectives, doing, milliseconds, rank, phase.
 [[nodiscard]] std::string line_of(const Whereabouts& where);
 [[nodiscard]] std::optional<Whereabouts> whereabouts_of(std::string_view line);
 /// "backward of step 97"
 [[nodiscard]] std::string place_of(const Whereabouts& where);
+
+/// "the others have waited 3 s for rank 1 on host b (...); it is given up after 60 s"
+[[nodiscard]] std::string text_of_waiting(std::chrono::milliseconds waited, std::string_view who,
+                                          std::chrono::milliseconds given_up_after);
 
 /// One process as the first one knows it.
 struct Watched {

@@ -268,6 +268,22 @@ TEST(ProcessesFailure, WhoComesTooLateIsNamedWithItsPlace) {
   }
 }
 
+TEST(ProcessesFailure, OfAProcessOfSeveralRanksTheOneIsNamedThatKeepsTheOthersWaiting) {
+  ProcessesOptions options{.shared_memory = false};
+  options.watch.beat = milliseconds(50);
+  options.watch.held_up = milliseconds(600);
+  const auto outcome = on_processes(2, 2, options, [](Communicator& comm) {
+    std::vector<float> values(10);
+    comm.at(97, comm.rank() == 3 ? "waiting for data" : "backward");
+    comm.barrier();
+    if (comm.rank() == 3) std::this_thread::sleep_for(milliseconds(2500));
+    comm.all_reduce(values)->wait();
+  });
+  EXPECT_THAT(outcome.said, ::testing::ElementsAre(
+                                AllOf(HasSubstr("the others have waited"), HasSubstr("for rank 3 on host"),
+                                      HasSubstr("(last in waiting for data of step 97)"))));
+}
+
 /// A thread that hangs while it waits: its process says that it waits, and so do all others.
 class HangingWire final : public FakeWire {
  public:

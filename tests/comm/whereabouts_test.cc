@@ -41,12 +41,15 @@ TEST(Whereabouts, AreReadAsTheyWereWritten) {
                           .phase = "the reduction of gradients",
                           .doing = Doing::follows,
                           .waited = milliseconds(3120),
-                          .collectives = 812};
+                          .collectives = 812,
+                          .rank = 3};
   const auto read = whereabouts_of(line_of(where));
   ASSERT_TRUE(read);
   EXPECT_EQ(place_of(*read), "the reduction of gradients of step 97");
   EXPECT_EQ(line_of(*read), line_of(where));
-  EXPECT_FALSE(whereabouts_of("97 812 sleeps 0 backward"));
+  EXPECT_EQ(read->rank, 3);
+  EXPECT_EQ(whereabouts_of(line_of({}))->rank, -1);
+  EXPECT_FALSE(whereabouts_of("97 812 sleeps 0 - backward"));
   EXPECT_EQ(place_of({}), "the start");
 }
 
@@ -111,6 +114,20 @@ TEST(Pulse, TellsThatAThreadWaitsWhileItLooksAndThatItHangsWhenItDoesNot) {
   pulse.looks(Channel::exchanges, true);
   EXPECT_EQ(pulse.now().doing, Doing::follows);
   EXPECT_EQ(pulse.now().collectives, 2);
+}
+
+TEST(Pulse, TellsWhoseRankOfItsOwnItWaitsForWhereItDoesNotWaitForOthers) {
+  Pulse pulse;
+  pulse.at(7, "the reduction of gradients");
+  pulse.held_up_by(Whereabouts{.step = 7, .phase = "waiting for data", .rank = 3});
+  EXPECT_EQ(place_of(pulse.now()), "waiting for data of step 7");
+  EXPECT_EQ(pulse.now().rank, 3);
+  pulse.looks(Channel::reductions, false);
+  EXPECT_EQ(pulse.now().rank, -1);
+  pulse.leaves(Channel::reductions);
+  pulse.held_up_by({});
+  EXPECT_EQ(place_of(pulse.now()), "the reduction of gradients of step 7");
+  EXPECT_EQ(pulse.now().rank, -1);
 }
 
 TEST(Pulse, TellsWorkFromRest) {

@@ -164,6 +164,46 @@ def hung(args, folder):
         print(f"{'mpirun' if launched else 'no launcher'}{', in a wait' if waiting else ''} {more}: said after {word[0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
 
 
+def worker(args, folder):
+    """One of the workers that are threads of one process hangs while it computes: named within 5 s with its place, alone and among
+    processes, and given up at the deadline; the process, which cannot join that thread, ends itself where no launcher does."""
+    options = [*train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--deadline", "7")]
+    for processes in (1, 2):
+        out = folder / f"worker{processes}"
+        words = [str(word) for word in [*(mpirun(2) if processes == 2 else []), args.program, *options, "--workers", 2 * processes,
+                                        "--out", out]]
+        job = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        heard = []  # (seconds, line)
+        try:
+            wait_for_checkpoint(out)
+            time.sleep(1.5)
+            process = children_of(job.pid)[-1] if processes == 2 else job.pid
+            begin = time.monotonic()
+            thread = hold(process, waiting=False)
+            reader = threading.Thread(target=lambda: heard.extend((time.monotonic() - begin, line) for line in job.stderr))
+            reader.start()
+            while job.poll() is None and time.monotonic() < begin + 60:
+                time.sleep(0.1)
+                try:
+                    os.waitpid(thread, os.WNOHANG | WALL)  # who holds a thread has to collect it
+                except ChildProcessError:
+                    pass
+            seconds = time.monotonic() - begin
+        finally:
+            stop(job)
+        reader.join(timeout=10)
+        said = "".join(line for _, line in heard)
+        check(seconds < 45 and job.returncode != 0, f"exit {job.returncode} after {seconds:.1f} s: {said}")
+        ranks = f"[{2 * processes - 2}{2 * processes - 1}]"
+        name = rf"rank {ranks} on host \S+ \(last in [a-z ]+ of step \d+\)"
+        word = [(when, line) for when, line in heard if re.search(rf"the others have waited \d s for {name}", line)]
+        check(len(word) == 1 and word[0][0] < 5, f"the one worker was to be named within 5 s: {heard}")
+        check(re.search(rf"{name} did not come to .* within 7 s", said), f"given up at the deadline: {said}")
+        check(processes == 2 or "does not come to its end 20 s after" in said, f"it ends itself: {said}")
+        check(not runs(process), f"process {process} is left behind")
+        print(f"{processes} process(es): said after {word[0][0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
+
+
 def say_of_hang(args, line, place, whole=False):
     """What is said on standard error when one process hangs at $HANG_AT of `place`, as (seconds after that, line), and mpirun's exit
     code: up to the first word, or, where `whole`, to the end."""

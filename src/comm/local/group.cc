@@ -1,11 +1,11 @@
 #include "comm/local/group.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "comm/algorithms/direct.h"
@@ -16,14 +16,6 @@ namespace {
 /// About 10 microseconds of looking: the length of a small exchange between ranks that run at the same time.
 /// Much more would take the core from this rank's own progress thread, which is pinned to it.
 constexpr int kSpins = 200;
-
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 /// The text of an Error(comm), which only Across throws where this is asked; "" for anything else.
 std::string between_processes(const std::exception_ptr& error) {
@@ -68,14 +60,17 @@ void Operation::begin(const Description& description, std::int64_t number) {
   done.store(false, std::memory_order_relaxed);
 }
 
-Group::Group(int ranks, std::chrono::milliseconds deadline, Across* across)
+Group::Group(int ranks, std::chrono::milliseconds deadline, Across* across, Concern concern)
     : ranks_(ranks),
       across_(across),
       deadline_(deadline),
+      concern_(std::move(concern)),
       spins_(ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0),
       reductions_(ranks),
       exchanges_(ranks),
-      traffic_(static_cast<std::size_t>(ranks)) {
+      traffic_(static_cast<std::size_t>(ranks)),
+      said_(static_cast<std::size_t>(ranks)),
+      where_(static_cast<std::size_t>(ranks)) {
   base::expects(ranks >= 1, "ranks >= 1");
   for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<Progress>());
   if (across_ == nullptr) return;
@@ -133,26 +128,6 @@ void Group::exchange(int rank, const Description& what, Place place, const Work&
   operation->done.store(true, std::memory_order_release);
   exchanges_.drop_done();
   changed_.notify_all();
-}
-
-void Group::wait(Operation& operation) {
-  const bool is_reduction =
-      operation.what.kind == Kind::all_reduce || operation.what.kind == Kind::reduce_scatter;
-  if (across_ != nullptr && is_reduction) help(operation);
-  for (int spin = 0; spin < spins_; ++spin) {
-    if (operation.done.load(std::memory_order_acquire)) return;
-    pause();
-  }
-  std::unique_lock lock(mutex_);
-  const auto settled = [&] { return operation.done || (failed_ && operation.working == 0); };
-  if (!changed_.wait_for(lock, deadline_, settled)) {
-    // What goes between processes has a deadline of its own, and knows the name of who is late.
-    const bool under_way = across_ != nullptr && operation.arrived == ranks_;
-    if (!failed_ && !under_way) fail(late(operation));
-    changed_.wait(lock, settled);  // bounded: a part that has begun runs to its end, no other begins
-  }
-  if (operation.done) return;
-  throw_if_failed();
 }
 
 void Group::give_up(Operation& operation, int rank) noexcept {
@@ -263,7 +238,7 @@ void Group::abort(int rank, const std::string& reason, base::ErrorKind kind) {
   {
     const std::lock_guard lock(mutex_);
     if (failed_) return;
-    fail(text);
+    fail(text, kind);
   }
   if (across_ != nullptr) across_->fail(text, kind);
 }
@@ -332,7 +307,8 @@ OperationRef Group::arrive(Channel& channel, int rank, const Description& what, 
   return operation;
 }
 
-void Group::fail(std::string text) {
+void Group::fail(std::string text, base::ErrorKind kind) {
+  if (!failed_ && concern_.failed) concern_.failed(text, kind);
   failed_ = true;
   failure_ = std::move(text);
   changed_.notify_all();
@@ -341,21 +317,6 @@ void Group::fail(std::string text) {
 void Group::throw_if_failed() const {
   if (!failed_) return;
   throw base::Error(base::ErrorKind::comm, across_ == nullptr ? "local communicator: " + failure_ : failure_);
-}
-
-std::string Group::late(const Operation& operation) const {
-  const double seconds = std::chrono::duration<double>(deadline_).count();
-  std::vector<int> missing;
-  for (int rank = 0; rank < ranks_; ++rank)
-    if (!operation.came[static_cast<std::size_t>(rank)]) missing.push_back(first_rank() + rank);
-  if (missing.empty())
-    return fmt::format(
-        "{} (number {}) was not complete within {} s although every rank has come; the machine is "
-        "overloaded or a rank's thread hangs",
-        to_string(operation.what), operation.sequence, seconds);
-  return fmt::format("rank{} {} did not come to {} (number {}) within {} s; look there for what holds it up",
-                     missing.size() > 1 ? "s" : "", fmt::join(missing, ", "), to_string(operation.what),
-                     operation.sequence, seconds);
 }
 
 }  // namespace paceline::comm::local

@@ -38,10 +38,20 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "comm/across.h"
 #include "comm/communicator.h"
+#include "comm/concern.h"
+#include "comm/whereabouts.h"
+
+namespace paceline::comm {
+class WorkMeter;
+}
 
 namespace paceline::comm::local {
+
+class Lookout;
 
 enum class Kind { all_reduce, reduce_scatter, small_reduce, broadcast, all_gather, barrier };
 
@@ -90,7 +100,7 @@ class Group {
  public:
   /// `across` joins this group with those of other processes, of as many ranks each; nullptr: there are none.
   /// It outlives the group.
-  Group(int ranks, std::chrono::milliseconds deadline, Across* across = nullptr);
+  Group(int ranks, std::chrono::milliseconds deadline, Across* across = nullptr, Concern concern = {});
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -100,6 +110,11 @@ class Group {
   /// The run's number of the group's rank 0, and of all ranks together.
   [[nodiscard]] int first_rank() const { return across_ == nullptr ? 0 : across_->process() * ranks_; }
   [[nodiscard]] int world() const { return across_ == nullptr ? ranks_ : across_->processes() * ranks_; }
+
+  /// Where a rank is, for others to say if it does not come.
+  ///
+  /// Threads  of each rank one
+  void at(int rank, std::int64_t step, const char* phase);
 
   /// Asynchronous all_reduce or reduce_scatter: announces this rank's buffers. The progress threads do the
   /// rest.
@@ -158,13 +173,20 @@ class Group {
   // All with the mutex held.
   OperationRef arrive(Channel& channel, int rank, const Description& what, Place place);
   [[nodiscard]] OperationRef new_operation(Channel& channel) const;
-  void fail(std::string text);
+  void fail(std::string text, base::ErrorKind kind = base::ErrorKind::comm);
   void throw_if_failed() const;
+  [[nodiscard]] Whereabouts place_of_rank(int rank) const;
+  /// "rank 1 on host b (last in backward of step 97)"
+  [[nodiscard]] std::string name_of_rank(int rank) const;
   [[nodiscard]] std::string late(const Operation& operation) const;
+  /// By one that waits for `operation`, now and then; lets go of `lock` while it says something.
+  void look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Operation& operation, Lookout& lookout,
+                            WorkMeter& work);
 
   const int ranks_;
   Across* const across_;
   const std::chrono::milliseconds deadline_;
+  const Concern concern_;
   const int spins_;  ///< how often a waiting rank looks before it sleeps; none with more ranks than cores
 
   mutable std::mutex mutex_;
@@ -173,8 +195,15 @@ class Group {
   Channel exchanges_;
   std::vector<std::unique_ptr<Progress>> progress_;  ///< [rank]
   std::vector<Traffic> traffic_;                     ///< [rank]
+  std::vector<base::TimePoint> said_;                ///< [rank]: that it lets others wait
   bool failed_ = false;
   std::string failure_;
+
+  struct Where {
+    std::atomic<std::int64_t> step{0};
+    std::atomic<const char*> phase{nullptr};
+  };
+  std::vector<Where> where_;  ///< [rank]; not guarded
 
   std::deque<OperationRef> summed_;  ///< reductions whose first half is done, to go across
   std::condition_variable across_wake_;

@@ -157,9 +157,7 @@ class Local final : public Communicator {
   }
 
   void abort(const std::string& reason, base::ErrorKind kind) override { group_->abort(rank_, reason, kind); }
-  void at(std::int64_t step, const char* phase) override {
-    if (rank_ == 0 && across() != nullptr) across()->at(step, phase);
-  }
+  void at(std::int64_t step, const char* phase) override { group_->at(rank_, step, phase); }
   [[nodiscard]] Traffic traffic() const override { return group_->traffic(rank_); }
 
  private:

@@ -1,0 +1,29 @@
+#include "cli/overdue.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+
+#include "cli/say.h"
+
+namespace paceline::cli {
+
+void Overdue::begin(const std::string& text, base::ErrorKind kind) {
+  if (thread_.joinable()) return;
+  thread_ = std::jthread([text, kind](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::unique_lock lock(mutex);
+    wake.wait_for(lock, stop, kToEnd, [] { return false; });
+    if (stop.stop_requested()) return;
+    say(
+        fmt::format("{}; this process does not come to its end {} s after that, most likely in a read or "
+                    "write that hangs; it is ended",
+                    text, kToEnd.count()));
+    std::_Exit(static_cast<int>(kind));
+  });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "comm/line_socket.h"
+#include "comm/local/group.h"
+#include "comm/local/lookout.h"
+#include "comm/work_meter.h"
+
+// How a rank waits for the others of its process, and finds out meanwhile who of them does not come. Between
+// processes process 0 says it; it hears from here which rank of this process it is.
+
+namespace paceline::comm::local {
+namespace {
+
+using base::Clock;
+using std::chrono::milliseconds;
+
+constexpr int kLooks = 12;  ///< in the time after which it is said
+constexpr milliseconds kSaidAgain{60000};
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+void Group::at(int rank, std::int64_t step, const char* phase) {
+  auto& where = where_[static_cast<std::size_t>(rank)];
+  where.step.store(step, std::memory_order_relaxed);
+  where.phase.store(phase, std::memory_order_relaxed);
+  if (rank == 0 && across_ != nullptr) across_->at(step, phase);
+}
+
+void Group::wait(Operation& operation) {
+  const bool is_reduction =
+      operation.what.kind == Kind::all_reduce || operation.what.kind == Kind::reduce_scatter;
+  if (across_ != nullptr && is_reduction) help(operation);
+  for (int spin = 0; spin < spins_; ++spin) {
+    if (operation.done.load(std::memory_order_acquire)) return;
+    pause();
+  }
+  std::unique_lock lock(mutex_);
+  const auto settled = [&] { return operation.done || (failed_ && operation.working == 0); };
+  const auto begin = Clock::now(), until = begin + deadline_;
+  const auto look = concern_.held_up / kLooks;
+  if (!changed_.wait_until(lock, std::min(begin + look, until), settled)) {
+    Lookout lookout(begin, look, concern_.held_up);
+    WorkMeter work;
+    do {
+      look_for_who_is_late(lock, operation, lookout, work);
+    } while (!changed_.wait_until(lock, std::min(Clock::now() + look, until), settled) &&
+             Clock::now() < until);
+    if (across_ != nullptr) across_->held_up_by({});
+  }
+  if (!settled()) {
+    // What goes between processes has a deadline of its own, and knows the name of who is late.
+    const bool under_way = across_ != nullptr && operation.arrived == ranks_;
+    if (!failed_ && !under_way) fail(late(operation));
+    changed_.wait(lock, settled);  // bounded: a part that has begun runs to its end, no other begins
+  }
+  if (operation.done) return;
+  throw_if_failed();
+}
+
+Whereabouts Group::place_of_rank(int rank) const {
+  const auto me = static_cast<std::size_t>(rank);
+  Whereabouts where{.step = where_[me].step.load(std::memory_order_relaxed),
+                    .collectives = reductions_.next[me] + exchanges_.next[me],
+                    .rank = first_rank() + rank};
+  if (const char* phase = where_[me].phase.load(std::memory_order_relaxed)) where.phase = phase;
+  return where;
+}
+
+void Group::look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Operation& operation,
+                                 Lookout& lookout, WorkMeter& work) {
+  std::vector<Whereabouts> places;
+  for (int rank = 0; rank < ranks_; ++rank) places.push_back(place_of_rank(rank));
+  if (across_ != nullptr) {
+    const bool by_one = operation.arrived == ranks_ - 1;
+    const auto missing = std::find(operation.came.begin(), operation.came.end(), false);
+    across_->held_up_by(
+        by_one ? std::optional(places[static_cast<std::size_t>(missing - operation.came.begin())])
+               : std::nullopt);
+    return;
+  }
+  const auto now = Clock::now();
+  const auto held = lookout.look(places, operation.came, work.has_worked(), now);
+  std::vector<std::string> texts;
+  for (const auto rank : held.by) {
+    auto& said = said_[rank];
+    if (said != base::TimePoint{} && now - said < kSaidAgain) continue;
+    said = now;
+    texts.push_back(text_of_waiting(held.waited, name_of_rank(static_cast<int>(rank)), deadline_));
+  }
+  if (texts.empty() || !concern_.say) return;
+  lock.unlock();
+  for (const auto& text : texts) concern_.say(text);
+  lock.lock();
+}
+
+std::string Group::name_of_rank(int rank) const {
+  const auto where = place_of_rank(rank);
+  return fmt::format("rank {} on host {} (last in {})", where.rank, host_name(), place_of(where));
+}
+
+std::string Group::late(const Operation& operation) const {
+  std::vector<std::string> missing;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (!operation.came[static_cast<std::size_t>(rank)]) missing.push_back(name_of_rank(rank));
+  if (missing.empty())
+    return fmt::format(
+        "{} (number {}) was not complete within {} s although every rank has come; the machine is "
+        "overloaded or a rank's thread hangs",
+        to_string(operation.what), operation.sequence, base::seconds(deadline_));
+  return fmt::format("{} did not come to {} (number {}) within {} s; look there for what holds it up",
+                     fmt::join(missing, ", "), to_string(operation.what), operation.sequence,
+                     base::seconds(deadline_));
+}
+
+}  // namespace paceline::comm::local

@@ -1,0 +1,31 @@
+#include "comm/local/lookout.h"
+
+namespace paceline::comm::local {
+namespace {
+
+/// A look that comes so much too late was that of a process that was stopped as a whole: what the others have
+/// not done meanwhile is no sign.
+constexpr int kLooksLate = 8;
+
+}  // namespace
+
+HeldUp Lookout::look(const std::vector<Whereabouts>& places, const std::vector<bool>& came, bool has_worked,
+                     base::TimePoint now) {
+  if (seen_.empty() || now - last_ > kLooksLate * look_) {
+    if (!seen_.empty()) began_ = now;
+    seen_.assign(places.size(), Watched{.moved = now, .worked = now});
+    for (std::size_t rank = 0; rank < places.size(); ++rank) seen_[rank].at = places[rank];
+  }
+  last_ = now;
+  std::vector<const Watched*> all;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    Whereabouts where = places[rank];
+    where.doing = came[rank] ? Doing::waits : has_worked ? Doing::works : Doing::rests;
+    if (came[rank]) where.waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - began_);
+    seen_[rank].take(std::move(where), now);
+    all.push_back(&seen_[rank]);
+  }
+  return who_holds_up(all, held_up_, now);
+}
+
+}  // namespace paceline::comm::local

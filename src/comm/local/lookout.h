@@ -1,0 +1,33 @@
+#pragma once
+
+/// What a rank that waits sees of the other ranks of its process: who keeps it waiting, by the same rule as
+/// between processes (comm/whereabouts.h).
+///
+/// Threads  one
+
+#include <chrono>
+#include <vector>
+
+#include "base/clock.h"
+#include "comm/whereabouts.h"
+
+namespace paceline::comm::local {
+
+class Lookout {
+ public:
+  /// `began`: since when it waits; `look`: how long from one look to the next.
+  Lookout(base::TimePoint began, std::chrono::milliseconds look, std::chrono::milliseconds held_up)
+      : began_(began), last_(began), look_(look), held_up_(held_up) {}
+
+  /// One look: `places` [rank], of which those in `came` wait too; `has_worked`: any thread of the process
+  /// has, since the last look.
+  [[nodiscard]] HeldUp look(const std::vector<Whereabouts>& places, const std::vector<bool>& came,
+                            bool has_worked, base::TimePoint now);
+
+ private:
+  base::TimePoint began_, last_;
+  const std::chrono::milliseconds look_, held_up_;
+  std::vector<Watched> seen_;  ///< [rank]; empty before the first look
+};
+
+}  // namespace paceline::comm::local

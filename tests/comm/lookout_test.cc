@@ -1,0 +1,109 @@
+#include "comm/local/lookout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ranks.h"
+
+namespace paceline::comm::local {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr milliseconds kLook{250};
+constexpr milliseconds kHeldUp{3000};
+
+struct Look {
+  std::vector<Whereabouts> places;
+  std::vector<bool> came;
+  bool has_worked = true;
+};
+
+/// Who is named, and after how many milliseconds of waiting; 0: nobody within `looks` looks. `pause`: the
+/// process is stopped for so long before look 8.
+struct Named {
+  std::vector<std::size_t> by;
+  long after_ms = 0;
+};
+Named named(int looks, const std::function<Look(int)>& at, milliseconds pause = milliseconds(0)) {
+  auto now = base::TimePoint{} + std::chrono::hours(1);
+  const auto begin = now;
+  Lookout lookout(begin, kLook, kHeldUp);
+  for (int look = 1; look <= looks; ++look) {
+    now += kLook + (look == 8 ? pause : milliseconds(0));
+    const auto [places, came, has_worked] = at(look);
+    const auto held = lookout.look(places, came, has_worked, now);
+    if (held.by.empty()) continue;
+    return {held.by, std::chrono::duration_cast<milliseconds>(now - begin).count()};
+  }
+  return {};
+}
+
+Whereabouts place(std::int64_t step, std::int64_t collectives = 5) {
+  return {.step = step, .phase = "waiting for data", .collectives = collectives};
+}
+
+TEST(Lookout, NamesWhoStaysWhereItIsInTheLoopEvenIfTheProcessWorks) {
+  const auto stuck = named(40, [](int) {
+    return Look{{place(97, 6), place(97), place(97, 6)}, {true, false, true}};
+  });
+  EXPECT_THAT(stuck.by, ElementsAre(1));
+  EXPECT_GE(stuck.after_ms, 3000);
+  EXPECT_LE(stuck.after_ms, 3500);
+  const auto moves = named(40, [](int look) {
+    return Look{{place(97, 6), place(97, look / 4)}, {true, false}};
+  });
+  EXPECT_THAT(moves.by, IsEmpty()) << "slow, but it posts a bucket a second";
+}
+
+TEST(Lookout, OutsideOfTheLoopWorkIsNoSign) {
+  const auto look = [](bool has_worked) {
+    return [=](int) { return Look{{place(0), place(0, 6)}, {false, true}, has_worked}; };
+  };
+  EXPECT_THAT(named(200, look(true)).by, IsEmpty()) << "it reads a checkpoint";
+  EXPECT_THAT(named(40, look(false)).by, ElementsAre(0));
+}
+
+TEST(Lookout, TimeInWhichTheProcessWasStoppedDoesNotCount) {
+  const auto at = [](int) { return Look{{place(97, 6), place(97)}, {true, false}}; };
+  EXPECT_THAT(named(15, at, std::chrono::minutes(5)).by, IsEmpty());
+  EXPECT_THAT(named(25, at, std::chrono::minutes(5)).by, ElementsAre(1));
+}
+
+TEST(LocalFailure, WhoKeepsTheOthersWaitingIsNamedOnceAndEarly) {
+  std::mutex mutex;
+  std::vector<std::string> said;
+  std::atomic<int> failures{0};
+  LocalOptions options;
+  options.concern = {.held_up = milliseconds(300),
+                     .say =
+                         [&](const std::string& text) {
+                           const std::lock_guard lock(mutex);
+                           said.push_back(text);
+                         },
+                     .failed = [&](const std::string&, base::ErrorKind) { ++failures; }};
+  const auto errors = on_ranks(3, options, [](Communicator& comm) {
+    std::vector<float> values(10);
+    comm.at(97, comm.rank() == 1 ? "waiting for data" : "backward");
+    if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(1500));
+    comm.all_reduce(values)->wait();
+  });
+  EXPECT_THAT(errors, ::testing::Each(std::string()));
+  EXPECT_THAT(said,
+              ElementsAre(::testing::AllOf(
+                  ::testing::HasSubstr("the others have waited"), ::testing::HasSubstr("rank 1 on host"),
+                  ::testing::HasSubstr("(last in waiting for data of step 97); it is given up after 60 s"))));
+  EXPECT_EQ(failures, 0);
+}
+
+}  // namespace
+}  // namespace paceline::comm::local
