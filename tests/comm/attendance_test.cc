@@ -77,42 +77,66 @@ TEST(Attendance, WhoIsStoppedIsNamedWithItsProcessId) {
   EXPECT_EQ(base::state_of_process(child), '\0');
 }
 
+/// A child, which is gone when this is.
+class Child {
+ public:
+  template <typename Body>
+  explicit Child(const Body& body) : process_(::fork()) {
+    if (process_ != 0) return;
+    body();
+    ::_exit(0);
+  }
+  ~Child() { end(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  [[nodiscard]] pid_t process() const { return process_; }
+  void end() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    process_ = -1;
+  }
+
+ private:
+  pid_t process_;
+};
+
 /// Two children of which one looks for the others now and then, as MPI does, and one hangs in a call.
 TEST(Attendance, WhoseFirstThreadHasNotRunDoesNothing) {
   const auto job = "attendance test, idle " + std::to_string(::getpid());
-  const auto start = [&](int local, const auto& body) {
-    const pid_t child = ::fork();
-    if (child != 0) return child;
-    auto launch = launch_of(local, 3, 3);
-    launch.job = job;
-    const Attendance mine(launch);
-    body();
-    ::_exit(0);
+  if (!base::ran_for_ns(::getpid())) GTEST_SKIP() << "the system does not tell how long a thread has run";
+  const auto attending = [&](int local, const auto& body) {
+    return [&job, local, body] {
+      auto launch = launch_of(local, 3, 3);
+      launch.job = job;
+      const Attendance mine(launch);
+      body();
+    };
   };
-  const pid_t hangs = start(0, [] { ::pause(); });
-  const pid_t waits = start(1, [] {
+  const Child hangs(attending(0, [] { ::pause(); }));
+  Child waits(attending(1, [] {
     while (true) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  });
+  }));
   auto launch = launch_of(2, 3, 3);
   launch.job = job;
   const Attendance here(launch);
-  while (!here.absent().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const auto have_run = [&] {  // what a child has run for is told a moment after it began
+    const auto glance = here.glance();
+    return here.absent().empty() && glance[0] && glance[1];
+  };
+  while (!have_run()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   const auto seen_by_lowest = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until the one that hangs does
     const auto before = here.glance();
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return here.absent(before);
   };
-  if (!here.glance()[1]) GTEST_SKIP() << "the system does not tell how long a thread has run";
   EXPECT_THAT(seen_by_lowest(), IsEmpty()) << "the one that waits is lower, and says it";
-  ::kill(waits, SIGKILL);
-  EXPECT_EQ(::waitpid(waits, nullptr, 0), waits);
-  EXPECT_THAT(
-      seen_by_lowest(),
-      ElementsAre(HasSubstr(fmt::format("process 0 on host {} (pid {}) does nothing", host_name(), hangs)),
-                  HasSubstr("process 1 on host")));
-  ::kill(hangs, SIGKILL);
-  EXPECT_EQ(::waitpid(hangs, nullptr, 0), hangs);
+  waits.end();
+  EXPECT_THAT(seen_by_lowest(),
+              ElementsAre(HasSubstr(fmt::format("process 0 on host {} (pid {}) does nothing", host_name(),
+                                                hangs.process())),
+                          HasSubstr("process 1 on host")));
 }
 
 }  // namespace
