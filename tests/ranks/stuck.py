@@ -113,6 +113,16 @@ def hold(process, waiting):
     raise AssertionError(f"thread {thread} of process {process} does not {'wait' if waiting else 'compute'}")
 
 
+def wait_for_ends(jobs, held, until):
+    """Until all have ended, or `until`; who holds a thread of one has to collect it meanwhile."""
+    while any(job.poll() is None for job in jobs) and time.monotonic() < until:
+        time.sleep(0.1)
+        try:
+            os.waitpid(held, os.WNOHANG | WALL)
+        except ChildProcessError:
+            pass
+
+
 def hung(args, folder):
     """A thread that computes, or that waits for the others, hangs while its process's heartbeats go on. Said within 5 s, given up at
     the deadline; without a launcher nobody would end that process, which cannot join its thread: it ends itself."""
@@ -138,12 +148,7 @@ def hung(args, folder):
                        for job in jobs]
             for reader in readers:
                 reader.start()
-            while any(job.poll() is None for job in jobs) and time.monotonic() < begin + 60:
-                time.sleep(0.1)
-                try:
-                    os.waitpid(thread, os.WNOHANG | WALL)  # who holds a thread has to collect it
-                except ChildProcessError:
-                    pass
+            wait_for_ends(jobs, thread, begin + 60)
             seconds = time.monotonic() - begin
         finally:
             for job in jobs:
@@ -182,12 +187,7 @@ def worker(args, folder):
             thread = hold(process, waiting=False)
             reader = threading.Thread(target=lambda: heard.extend((time.monotonic() - begin, line) for line in job.stderr))
             reader.start()
-            while job.poll() is None and time.monotonic() < begin + 60:
-                time.sleep(0.1)
-                try:
-                    os.waitpid(thread, os.WNOHANG | WALL)  # who holds a thread has to collect it
-                except ChildProcessError:
-                    pass
+            wait_for_ends([job], thread, begin + 60)
             seconds = time.monotonic() - begin
         finally:
             stop(job)

@@ -84,6 +84,35 @@ TEST(Kernels, ComputeGeluToFloatAccuracyAlsoInTheTail) {
   }
 }
 
+TEST(Kernels, GiveGeluOfEveryBf16NumberAsItsFloatRounded) {
+  constexpr std::int64_t kAll = 1 << 16;
+  std::vector<base::BFloat16> numbers(kAll), results(kAll), d_src(kAll);
+  std::vector<float> x(kAll), y(kAll), slopes(kAll), ones(kAll, 1.0f);
+  for (std::size_t i = 0; i < kAll; ++i) numbers[i].bits = static_cast<std::uint16_t>(i);
+  const std::vector<base::BFloat16> twos(kAll, base::to_bf16(2.0f));
+  for (const Isa isa : isas_here()) {
+    const Kernels& kernels = kernels_for(isa);
+    kernels.bf16.to_float(numbers.data(), x.data(), kAll);
+    kernels.f32.gelu(x.data(), y.data(), kAll);
+    kernels.f32.gelu_backward(x.data(), ones.data(), slopes.data(), kAll);
+    kernels.bf16.gelu(numbers.data(), results.data(), kAll);
+    kernels.bf16.gelu_backward(numbers.data(), twos.data(), d_src.data(), kAll);
+    const auto expect = [&](base::BFloat16 got, float want, float of) {
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(base::to_float(got))) << name_of(isa) << " " << of;
+      } else if (isa == Isa::avx512_bf16 && std::fpclassify(want) == FP_SUBNORMAL) {
+        EXPECT_EQ(base::to_float(got), 0.0f) << of;
+      } else {
+        EXPECT_EQ(got.bits, base::to_bf16(want).bits) << name_of(isa) << " " << of;
+      }
+    };
+    for (std::size_t i = 0; i < kAll; ++i) {
+      expect(results[i], y[i], x[i]);
+      expect(d_src[i], 2 * slopes[i], x[i]);
+    }
+  }
+}
+
 TEST(Kernels, KeepNaNThroughReluAndMaxPool) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const Isa isa : isas_here()) {
