@@ -165,7 +165,9 @@ std::vector<Option> training_rows() {
          s.train.bucket_auto = true;
        },
        [](const S& s) { return std::string(s.train.bucket_auto ? "auto" : ""); }, "bucket-mb"},
-      {"deadline", "SECONDS", kWho, "a reduction that takes longer is an error: a worker is lost",
+      {"deadline", "SECONDS", kWho,
+       "a reduction that takes longer is an error, and so is a run of which no worker does anything for "
+       "longer",
        kRuns | kComm, [](S& s, Text t) { s.train.deadline_s = small(t, 1); },
        [](const S& s) { return whole(s.train.deadline_s); }},
       {"epochs", "E", kLong, "passes over the training set, 0.5 allowed (default 1)", kTrainings | kStudy,

@@ -78,8 +78,8 @@ class Communicator {
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void barrier() = 0;
 
-  /// Where this rank is, for others to say if it is lost: "backward" of update `step` (from 1). Costs a
-  /// store.
+  /// Where this rank is, for others to say if it is lost: "backward" of update `step` (from 1). That it is
+  /// still there is a sign too: it does not hang. Costs three stores.
   virtual void at(std::int64_t step, const char* phase) {
     (void)step;
     (void)phase;

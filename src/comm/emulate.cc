@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -43,11 +44,12 @@ struct Carried {
 
 class Slowed final : public Pending {
  public:
-  Slowed(std::shared_ptr<Carried> carried, TimePoint& left) : carried_(std::move(carried)), left_(left) {}
+  /// `rest_until` outlives it.
+  Slowed(std::shared_ptr<Carried> carried, std::function<void(TimePoint)> rest_until)
+      : carried_(std::move(carried)), rest_until_(std::move(rest_until)) {}
   void wait() override {
     carried_->inner->wait();
-    std::this_thread::sleep_until(carried_->done());
-    left_ = Clock::now();
+    rest_until_(carried_->done());
   }
   [[nodiscard]] bool complete() const override {
     return carried_->inner->complete() && Clock::now() >= carried_->done();
@@ -58,7 +60,7 @@ class Slowed final : public Pending {
 
  private:
   std::shared_ptr<Carried> carried_;  ///< shared with the reduction posted after it
-  TimePoint& left_;
+  std::function<void(TimePoint)> rest_until_;
 };
 
 class Emulated final : public Communicator {
@@ -111,7 +113,11 @@ class Emulated final : public Communicator {
   void barrier() override {
     block([&] { inner_->barrier(); }, emulation_.link ? link_seconds(*emulation_.link, ends(), 0) : 0);
   }
-  void at(std::int64_t step, const char* phase) override { inner_->at(step, phase); }
+  void at(std::int64_t step, const char* phase) override {
+    step_ = step;
+    phase_ = phase;
+    inner_->at(step, phase);
+  }
   void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
   [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }
 
@@ -127,19 +133,29 @@ class Emulated final : public Communicator {
     carried->before = std::exchange(last_, carried);
     carried->inner = std::move(inner);
     left_ = Clock::now();
-    return std::make_unique<Slowed>(std::move(carried), left_);
+    return std::make_unique<Slowed>(std::move(carried), [this](TimePoint end) {
+      rest_until(end);
+      left_ = Clock::now();
+    });
   }
   template <typename Call>
   void block(const Call& call, double seconds) {
     lag();
     call();
-    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    if (seconds > 0) rest_until(later(Clock::now(), seconds));
     left_ = Clock::now();
   }
   /// A slow rank comes late: whatever it did since it last left the communicator took `slower` times as long.
   void lag() {
     if (slower_ <= 1 || left_ == TimePoint{}) return;
-    std::this_thread::sleep_for((slower_ - 1) * std::chrono::duration<double>(Clock::now() - left_));
+    const auto now = Clock::now();
+    rest_until(later(now, (slower_ - 1) * base::seconds(now - left_)));
+  }
+  /// Sleeps, and tells each second that it is there: one that does nothing is taken for one that hangs.
+  void rest_until(TimePoint end) {
+    constexpr std::chrono::seconds kSign{1};
+    for (; end - Clock::now() > kSign; inner_->at(step_, phase_)) std::this_thread::sleep_for(kSign);
+    std::this_thread::sleep_until(end);
   }
 
   std::unique_ptr<Communicator> inner_;
@@ -147,6 +163,8 @@ class Emulated final : public Communicator {
   const double slower_;
   std::shared_ptr<Carried> last_;
   TimePoint left_{};  ///< when this rank last left the communicator
+  std::int64_t step_ = 0;
+  const char* phase_ = "the start";
 };
 
 struct Unit {

@@ -1,6 +1,7 @@
 #include "comm/pulse.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace paceline::comm {
 namespace {
@@ -14,6 +15,7 @@ constexpr int kBeatsWithoutALook = 3;
 void Pulse::at(std::int64_t step, const char* phase) {
   step_.store(step, std::memory_order_relaxed);
   phase_.store(phase, std::memory_order_relaxed);
+  signs_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Pulse::held_up_by(const std::optional<Whereabouts>& rank) {
@@ -32,8 +34,11 @@ void Pulse::looks(Channel channel, bool follows) {
 void Pulse::leaves(Channel channel) { of(channel).since.store({}, std::memory_order_relaxed); }
 
 Whereabouts Pulse::now() {
+  const bool has_worked = work_.has_worked();
+  const auto signs = signs_.load(std::memory_order_relaxed);
+  const bool has_told = std::exchange(seen_signs_, signs) != signs;
   Whereabouts where{.step = step_.load(std::memory_order_relaxed),
-                    .doing = work_.has_worked() ? Doing::works : Doing::rests};
+                    .doing = has_worked || has_told ? Doing::works : Doing::rests};
   if (const char* phase = phase_.load(std::memory_order_relaxed); phase != nullptr) where.phase = phase;
   bool hangs = false;
   for (Stream& stream : streams_) {

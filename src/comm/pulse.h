@@ -23,6 +23,7 @@ namespace paceline::comm {
 
 class Pulse {
  public:
+  /// A sign that it goes on, also from where it was before.
   void at(std::int64_t step, const char* phase);
   /// Of a process of several ranks that waits for one of them: that one's place is the process's until
   /// nullopt, while the process does not wait for others.
@@ -59,9 +60,11 @@ class Pulse {
 
   std::atomic<std::int64_t> step_{0};
   std::atomic<const char*> phase_{nullptr};
+  std::atomic<std::int64_t> signs_{0};  ///< calls of at()
   Stream streams_[2];
 
-  WorkMeter work_;  ///< of now() alone
+  WorkMeter work_;               ///< of now() alone
+  std::int64_t seen_signs_ = 0;  ///< of now() alone
 
   std::mutex mutex_;  ///< guards what follows
   std::optional<Whereabouts> late_;

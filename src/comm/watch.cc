@@ -184,11 +184,24 @@ void Watch::look_for_who_holds_up() {
     }
     const auto now = Clock::now();
     const auto held = who_holds_up(seen, options_.held_up, now);
-    const bool follow = held.rested.count() > 0;
-    for (const auto process : held.by) {
-      Peer& one = *all[process];
-      if (one.said != base::TimePoint{} && now - one.said < options_.said_again) continue;
+    const auto is_to_be_said = [&](Peer& one) {
+      if (one.said != base::TimePoint{} && now - one.said < options_.said_again) return false;
       one.said = now;
+      return true;
+    };
+    if (held.is_standstill()) {
+      std::vector<std::string> names;
+      for (const auto process : held.by) names.push_back(sentence_of_late(*all[process]));
+      const auto text = text_of_standstill(held.rested, names);
+      if (held.rested >= deadline)
+        failure = {.text = text + "; the run is given up", .detection_s = base::seconds(held.rested)};
+      else if (is_to_be_said(*all[held.by.front()]))
+        texts.push_back(text + text_of_giving_up(deadline));
+    }
+    const bool follow = held.rested.count() > 0 && !held.is_standstill();
+    for (const auto process : held.is_standstill() ? std::vector<std::size_t>() : held.by) {
+      Peer& one = *all[process];
+      if (!is_to_be_said(one)) continue;
       texts.push_back(text_of_waiting(held.waited, sentence_of_late(one),
                                       follow ? kDeadlinesOfTheFirst * deadline : deadline));
     }

@@ -1,6 +1,7 @@
 #include "comm/whereabouts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -44,6 +45,21 @@ std::vector<std::size_t> who_is_behind(std::span<const Watched* const> all, mill
   return least < most ? behind : std::vector<std::size_t>();
 }
 
+/// All that do not follow the first process, where none of them waits and none has done anything for
+/// `longest`.
+HeldUp who_stands_still(std::span<const Watched* const> all, milliseconds longest, base::TimePoint now) {
+  HeldUp still;
+  for (std::size_t process = 0; process < all.size(); ++process) {
+    const Watched& one = *all[process];
+    if (!is_there_for_others(one)) continue;
+    const auto idle = rested(one, true, now);
+    if (one.at.doing != Doing::rests || idle < longest) return {};
+    still.rested = still.by.empty() ? idle : std::min(still.rested, idle);
+    still.by.push_back(process);
+  }
+  return still;
+}
+
 }  // namespace
 
 std::string line_of(const Whereabouts& where) {
@@ -74,6 +90,15 @@ std::string text_of_waiting(milliseconds waited, std::string_view who, milliseco
                      base::seconds(waited), who, base::seconds(given_up_after));
 }
 
+std::string text_of_standstill(milliseconds rested, std::span<const std::string> who) {
+  return fmt::format("no rank has done anything for {:.0f} s, neither computed nor read nor written: {}",
+                     base::seconds(rested), fmt::join(who, ", "));
+}
+
+std::string text_of_giving_up(milliseconds given_up_after) {
+  return fmt::format("; the run is given up after {:.0f} s", base::seconds(given_up_after));
+}
+
 void Watched::take(Whereabouts now, base::TimePoint when) {
   if (now.step != at.step || now.phase != at.phase || now.collectives != at.collectives) moved = when;
   if (now.doing == Doing::works) worked = when;
@@ -98,11 +123,12 @@ HeldUp who_holds_up(std::span<const Watched* const> all, milliseconds longest, b
     if (held.by.empty()) held.by = who_is_behind(all, longest);
     if (!held.by.empty()) return held;
   }
-  if (following.waited >= longest && is_there_for_others(*all[0]) && all[0]->at.doing == Doing::rests) {
-    const auto idle = rested(*all[0], true, now);
-    if (idle >= longest) return {.by = {0}, .waited = following.waited, .rested = idle};
-  }
-  return {};
+  auto still = who_stands_still(all, longest, now);
+  // The first alone, while others follow it: it may be in files of its own, not in a run.
+  const bool is_followed = still.by == std::vector<std::size_t>{0} && following.waited.count() > 0;
+  if (is_followed && following.waited < longest) return {};
+  if (is_followed) still.waited = following.waited;
+  return still;
 }
 
 }  // namespace paceline::comm

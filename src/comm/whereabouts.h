@@ -9,7 +9,8 @@
 /// others only when it does not do that either, neither computes nor reads nor writes.
 ///
 /// One that waits is no suspect. Where all wait, somebody has not noticed that what it waits for has come:
-/// the one that has entered the fewest collectives, for all enter the same ones.
+/// the one that has entered the fewest collectives, for all enter the same ones. Where nobody waits and
+/// nobody does anything, all hang: each in a read of its own, or everybody for want of the same thing.
 
 #include <chrono>
 #include <cstdint>
@@ -48,6 +49,11 @@ struct Whereabouts {
 /// "the others have waited 3 s for rank 1 on host b (...); it is given up after 60 s"
 [[nodiscard]] std::string text_of_waiting(std::chrono::milliseconds waited, std::string_view who,
                                           std::chrono::milliseconds given_up_after);
+/// "no rank has done anything for 3 s, neither computed nor read nor written: rank 0 on host b (...), ..."
+[[nodiscard]] std::string text_of_standstill(std::chrono::milliseconds rested,
+                                             std::span<const std::string> who);
+/// "; the run is given up after 60 s": what follows that while it may still go on.
+[[nodiscard]] std::string text_of_giving_up(std::chrono::milliseconds given_up_after);
 
 /// One process as the first one knows it.
 struct Watched {
@@ -62,11 +68,15 @@ struct Watched {
 struct HeldUp {
   std::vector<std::size_t> by;          ///< the processes that are waited for
   std::chrono::milliseconds waited{0};  ///< by who has waited longest
-  /// Not 0: all others follow the first process, which has done nothing for so long.
+  /// Not 0: they have done nothing for so long, and nobody waits for them in a collective. They are the first
+  /// process, which the others follow, or all that do not follow it.
   std::chrono::milliseconds rested{0};
+  /// All of `by` hang, and nobody waits.
+  [[nodiscard]] bool is_standstill() const { return rested.count() > 0 && waited.count() == 0; }
 };
 
-/// Who of `all` [process] has let others wait for `longest`, and stayed where it is for as long.
+/// Who of `all` [process] has let others wait for `longest`, and stayed where it is for as long; or all that
+/// have done nothing for `longest`, where nobody waits for anybody.
 [[nodiscard]] HeldUp who_holds_up(std::span<const Watched* const> all, std::chrono::milliseconds longest,
                                   base::TimePoint now);
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/error.h"
@@ -39,6 +40,22 @@ TEST(EmulatedLink, TakesTheTimeOfItsFormulaAndChangesNoResult) {
     EXPECT_EQ(values, std::vector<float>(100'000, 3.0f));
     EXPECT_THAT(comm.name(), HasSubstr("EMULATED link of 50000 us, 0.002 GB/s"));
   });
+}
+
+TEST(EmulatedLink, IsNotTakenForRanksThatHang) {
+  std::atomic<int> said{0};
+  LocalOptions options;
+  options.concern = {.held_up = milliseconds(1500), .say = [&](const std::string&) { ++said; }};
+  const EmulatedLink link{.latency_s = 1.25};
+  auto communicators = emulate(make_local(2, options), {.link = link, .straggler = {}});
+  const auto body = [&](int rank) {
+    std::vector<float> values(10);
+    communicators[static_cast<std::size_t>(rank)]->all_reduce(values)->wait();
+  };
+  std::thread other([&] { body(1); });
+  body(0);
+  other.join();
+  EXPECT_EQ(said, 0) << "both sleep for 2.5 s";
 }
 
 TEST(EmulatedLink, BetweenHostsCountsHosts) {

@@ -1,5 +1,6 @@
 #include "comm/local/lookout.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,6 +78,59 @@ TEST(Lookout, TimeInWhichTheProcessWasStoppedDoesNotCount) {
   const auto at = [](int) { return Look{{place(97, 6), place(97)}, {true, false}}; };
   EXPECT_THAT(named(15, at, std::chrono::minutes(5)).by, IsEmpty());
   EXPECT_THAT(named(25, at, std::chrono::minutes(5)).by, ElementsAre(1));
+}
+
+TEST(Lookout, WhereNoneWaitsAndNothingIsDoneNamesAll) {
+  const auto hang_since = [](int look) {
+    return [=](int now) { return Look{{place(97), place(98)}, {false, false}, now <= look}; };
+  };
+  const auto stuck = named(40, hang_since(4));
+  EXPECT_THAT(stuck.by, ElementsAre(0, 1));
+  EXPECT_EQ(stuck.after_ms, 1000 + 3000);
+  EXPECT_THAT(named(200, hang_since(1000)).by, IsEmpty()) << "a step of minutes, or an evaluation";
+  const auto slow = named(200, [](int look) {
+    return Look{{place(97 + look / 8), place(98)}, {false, false}, false};
+  });
+  EXPECT_THAT(slow.by, IsEmpty()) << "a step each two seconds, of a loader that sleeps";
+  EXPECT_THAT(named(18, hang_since(0), std::chrono::minutes(5)).by, IsEmpty()) << "suspended in between";
+  EXPECT_THAT(named(25, hang_since(0), std::chrono::minutes(5)).by, ElementsAre(0, 1));
+}
+
+TEST(LocalFailure, WhereAllHangAllAreNamedOnceAndGivenUpAtTheDeadline) {
+  for (const int ranks : {1, 2}) {
+    std::mutex mutex;
+    std::vector<std::string> said;
+    std::string failed;
+    LocalOptions options;
+    options.deadline = std::chrono::seconds(2);
+    options.concern = {.held_up = milliseconds(300),
+                       .say =
+                           [&](const std::string& text) {
+                             const std::lock_guard lock(mutex);
+                             said.push_back(text);
+                           },
+                       .failed =
+                           [&](const std::string& text, base::ErrorKind) {
+                             const std::lock_guard lock(mutex);
+                             failed = text;
+                           }};
+    const auto has_failed = [&] {
+      const std::lock_guard lock(mutex);
+      return !failed.empty();
+    };
+    const auto errors = on_ranks(ranks, options, [&](Communicator& comm) {
+      comm.at(97, "waiting for data");
+      for (int i = 0; i < 600 && !has_failed(); ++i) std::this_thread::sleep_for(milliseconds(50));
+      comm.barrier();
+    });
+    for (const auto& error : errors) EXPECT_THAT(error, ::testing::HasSubstr("the run is given up"));
+    const auto names = ::testing::AllOf(::testing::HasSubstr("no rank has done anything for"),
+                                        ::testing::HasSubstr("rank 0 on host"),
+                                        ::testing::HasSubstr(fmt::format("rank {} on host", ranks - 1)),
+                                        ::testing::HasSubstr("(last in waiting for data of step 97)"));
+    EXPECT_THAT(said, ElementsAre(::testing::AllOf(names, ::testing::HasSubstr("is given up after 2 s"))));
+    EXPECT_THAT(failed, names);
+  }
 }
 
 TEST(LocalFailure, WhoKeepsTheOthersWaitingIsNamedOnceAndEarly) {

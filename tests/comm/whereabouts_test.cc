@@ -96,6 +96,44 @@ TEST(WhoHoldsUp, WhoFollowsWaitsForTheFirstAloneAndForAsLongAsThatWorks) {
   EXPECT_THAT(by({waits, one(Doing::works, milliseconds(100)), follows}), IsEmpty());
 }
 
+TEST(WhoHoldsUp, WhereNobodyWaitsAndNobodyDoesAnythingAreAll) {
+  const auto hangs = one(Doing::rests, milliseconds(4000));
+  const auto opens = one(Doing::rests, milliseconds(3500), 0);
+  const auto follows = one(Doing::follows, std::chrono::minutes(5), 0);
+  EXPECT_THAT(by({hangs}), ElementsAre(0));
+  EXPECT_THAT(by({hangs, opens, hangs}), ElementsAre(0, 1, 2));
+  EXPECT_THAT(by({hangs, opens, follows}), ElementsAre(0, 1)) << "a cell of two";
+  EXPECT_THAT(by({hangs, one(Doing::rests, milliseconds(2000))}), IsEmpty()) << "it has moved since";
+  EXPECT_THAT(by({hangs, one(Doing::rests, milliseconds(4000), 97, 5, milliseconds(2000))}), IsEmpty())
+      << "it has read since, or computed";
+  EXPECT_THAT(by({hangs, one(Doing::works, milliseconds(4000), 97, 5, milliseconds(0))}), IsEmpty())
+      << "a long step, for which the others will wait";
+  EXPECT_THAT(by({hangs, one(Doing::waits, milliseconds(1000))}), IsEmpty()) << "not yet";
+
+  const auto all_hang = [&](const std::vector<const Watched*>& all) {
+    return who_holds_up(all, kLongest, kNow);
+  };
+  EXPECT_TRUE(all_hang({&hangs, &opens}).is_standstill());
+  EXPECT_EQ(all_hang({&hangs, &opens}).rested, milliseconds(3500));
+  EXPECT_FALSE(all_hang({&hangs, &follows}).is_standstill()) << "the others wait for the first";
+  auto silent = follows;
+  silent.is_out = true;
+  EXPECT_THAT(all_hang({&silent, &hangs}).by, ElementsAre(1));
+  EXPECT_THAT(all_hang({&silent}).by, IsEmpty());
+}
+
+TEST(Pulse, TakesWordOfAPlaceForASignEvenIfItIsTheOldOne) {
+  Pulse pulse;
+  Doing doing = Doing::works;
+  for (int beat = 0; beat < 50 && doing != Doing::rests; ++beat) {
+    std::this_thread::sleep_for(milliseconds(20));
+    doing = pulse.now().doing;
+  }
+  ASSERT_EQ(doing, Doing::rests);
+  pulse.at(0, "the start");
+  EXPECT_EQ(pulse.now().doing, Doing::works);
+}
+
 TEST(Pulse, TellsThatAThreadWaitsWhileItLooksAndThatItHangsWhenItDoesNot) {
   Pulse pulse;
   pulse.at(7, "backward");

@@ -1,8 +1,8 @@
 /// A process that hangs at a place one can name, as on a disk that does not answer, for a program that is
-/// started with this in LD_PRELOAD: the one with the rank $HANG_RANK does not come back from opening a file
-/// whose path has $HANG_AT in it, or from MPI_Comm_free, the last call of MPI before they connect; the file
-/// $HANG_SINCE says since when. With $BUSY_S it computes for so many seconds and goes on then, with $STOP it
-/// is stopped as a whole.
+/// started with this in LD_PRELOAD: the one with the rank $HANG_RANK (each, without it) does not come back
+/// from opening a file whose path has $HANG_AT in it, or from MPI_Comm_free, the last call of MPI before they
+/// connect; the file $HANG_SINCE says since when. With $BUSY_S it computes for so many seconds and goes on
+/// then, with $STOP it is stopped as a whole.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,8 +23,8 @@ void hang_where_asked(const char* path) {
   const char* wanted = ::getenv("HANG_RANK");
   const char* at = ::getenv("HANG_AT");
   const char* since = ::getenv("HANG_SINCE");
-  if (path == nullptr || rank == nullptr || wanted == nullptr || at == nullptr || since == nullptr) return;
-  if (std::strcmp(rank, wanted) != 0 || std::strstr(path, at) == nullptr) return;
+  if (path == nullptr || at == nullptr || since == nullptr || std::strstr(path, at) == nullptr) return;
+  if (wanted != nullptr && (rank == nullptr || std::strcmp(rank, wanted) != 0)) return;
   ::syscall(SYS_openat, AT_FDCWD, since, O_WRONLY | O_CREAT, 0644);
   const char* busy = ::getenv("BUSY_S");
   if (::getenv("STOP") != nullptr) ::raise(SIGSTOP);

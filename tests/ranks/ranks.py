@@ -19,6 +19,7 @@ Cases:
   left          a process that is stopped where nobody is left to give it up: it is ended, mpirun too
   hung          a process with a thread that hangs while its heartbeats go on: said within 5 s, given up at the deadline
   worker        a worker of one process hangs, alone and among processes: the one rank is named within 5 s
+  standstill    all workers hang at once, of one process and of several: said within 5 s, given up at the deadline
   outside       a process that hangs outside of its training loop: said within 5 s; one that only takes long is not
   kills         kill -9 of a random process at a random time, --times often
   comm          paceline comm through paceline launch: every collective right, and a fit
@@ -50,7 +51,7 @@ from failures import ended, failed, kills, lost, restarts, together
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from spans import overlap, timeline
-from stuck import absent, disk, hung, left, meeting, outside, stopped, worker
+from stuck import absent, disk, hung, left, meeting, outside, standstill, stopped, worker
 
 
 def collectives(args, folder):
@@ -318,7 +319,7 @@ def comm(args, folder):
 
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
-                                          doctor, lost, together, stopped, left, hung, worker, outside, kills, restarts, ended, absent, meeting, disk, failed)}
+                                          doctor, lost, together, stopped, left, hung, worker, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed)}
 
 
 def main():

@@ -4,10 +4,12 @@ import ctypes
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from pathlib import Path
 
 from launching import (check, children, children_of, mpirun, need, places, result, run, runs, stop, train_options,
@@ -262,6 +264,42 @@ def outside(args, folder):
               f"rank {victim} hangs where it opens {file}, and it was said: {heard}")
         print(f"rank {victim}: said after {word[0][0]:.1f} s: {word[0][1]}")
     check(code == 5 and any("has done nothing for 20 s" in line for _, line in heard), f"exit {code}: {heard}")
+
+
+def write_image(path, shade):
+    """A grey PNG of 8x8 pixels."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = b"".join(b"\0" + bytes([shade]) * 8 for _ in range(8))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0))
+                     + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def standstill(args, folder):
+    """The disk of the images stops to answer, and with that all workers at once: nobody waits in a collective. Said within 5 s with all
+    ranks and their places, given up at the deadline, nobody left; of one process and of several."""
+    for number in range(32):
+        write_image(folder / f"images/{'train' if number < 24 else 'test'}/{number % 2}/{number}.png", 8 * number)
+    for processes, workers in ((1, 1), (1, 2), (2, 4)):
+        options = [*train_options(folder, "--steps", "8", "--deadline", "6", "--workers", workers), "--global-batch", "8", "--data",
+                   f"folder:{folder}/images,size=8"]
+        line = [*(mpirun(processes) if processes > 1 else []), args.program, *options, "--out", folder / f"out{workers}"]
+        begin = time.monotonic()
+        heard, code = say_of_hang(args, line, {"HANG_AT": "images/train/", "HANG_SINCE": str(folder / f"since{workers}")}, whole=True)
+        seconds = time.monotonic() - begin
+        said = "\n".join(line for _, line in heard)
+        names = [f"rank {rank}" for rank in range(workers)] if processes == 1 else ["ranks 0 to 1", "ranks 2 to 3"]
+        names = ", ".join(rf"{name} on host \S+ \(last in waiting for data of step 1\)" for name in names)
+        word = [when for when, line in heard
+                if re.search(rf"no rank has done anything for 3 s, .*: {names}; the run is given up after 6 s$", line)]
+        check(len(word) == 1 and word[0] < 5, f"all hang, and it was said: {heard}")
+        check(re.search(rf"no rank has done anything for 6 s, .*: {names}; the run is given up", said), f"given up at the deadline: {said}")
+        check(re.search("does not come to its end 20 s after .*; it is ended", said), f"it ends itself: {said}")
+        check(code == 5 or (processes > 1 and code != 0), f"exit {code}: {said}")
+        check(seconds < 45, f"all ended only after {seconds:.1f} s: {said}")
+        print(f"{workers} worker(s) in {processes} process(es): said after {word[0]:.1f} s, all ended after {seconds:.1f} s\n{said}")
 
 
 def meeting(args, folder):

@@ -73,7 +73,10 @@ Group::Group(int ranks, std::chrono::milliseconds deadline, Across* across, Conc
       where_(static_cast<std::size_t>(ranks)) {
   base::expects(ranks >= 1, "ranks >= 1");
   for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<Progress>());
-  if (across_ == nullptr) return;
+  if (across_ == nullptr) {
+    if (concern_.say) standstill_thread_ = std::thread([this] { look_for_standstill(); });
+    return;
+  }
   across_->on_failure([this](const std::string& reason) {
     const std::lock_guard lock(mutex_);
     if (!failed_) fail(reason);
@@ -81,14 +84,15 @@ Group::Group(int ranks, std::chrono::milliseconds deadline, Across* across, Conc
 }
 
 Group::~Group() {
-  if (across_ == nullptr) return;
-  across_->on_failure({});
+  if (across_ != nullptr) across_->on_failure({});
   {
     const std::lock_guard lock(mutex_);
-    across_stop_ = true;
+    is_over_ = true;
     across_wake_.notify_one();
+    over_.notify_one();
   }
   if (across_thread_.joinable()) across_thread_.join();
+  if (standstill_thread_.joinable()) standstill_thread_.join();
 }
 
 OperationRef Group::post(int rank, const Description& what, Place place) {

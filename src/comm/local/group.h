@@ -18,6 +18,9 @@
 /// go across in the thread of the last to come. Ranks are counted from 0 inside the group; sentences name
 /// them as the run does.
 ///
+/// Where all ranks of a process that is alone hang, nobody waits in a collective: a thread of the group looks
+/// for that.
+///
 /// Threads  all functions may be called from any thread; one mutex guards all state, and is never held while
 /// data
 ///          is moved
@@ -182,6 +185,9 @@ class Group {
   /// By one that waits for `operation`, now and then; lets go of `lock` while it says something.
   void look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Operation& operation, Lookout& lookout,
                             WorkMeter& work);
+  /// What the thread runs that looks whether all ranks hang.
+  void look_for_standstill();
+  [[nodiscard]] std::vector<Whereabouts> places_of_ranks() const;
 
   const int ranks_;
   Across* const across_;
@@ -196,20 +202,25 @@ class Group {
   std::vector<std::unique_ptr<Progress>> progress_;  ///< [rank]
   std::vector<Traffic> traffic_;                     ///< [rank]
   std::vector<base::TimePoint> said_;                ///< [rank]: that it lets others wait
+  int waiting_ = 0;                                  ///< ranks, in wait()
   bool failed_ = false;
   std::string failure_;
 
   struct Where {
     std::atomic<std::int64_t> step{0};
     std::atomic<const char*> phase{nullptr};
+    std::atomic<std::int64_t> signs{0};  ///< calls of at()
   };
   std::vector<Where> where_;  ///< [rank]; not guarded
 
   std::deque<OperationRef> summed_;  ///< reductions whose first half is done, to go across
   std::condition_variable across_wake_;
-  bool across_stop_ = false;
   bool across_busy_ = false;   ///< one reduction at a time goes across
   std::thread across_thread_;  ///< made at the first reduction, by a rank's thread: it inherits its cores
+
+  bool is_over_ = false;  ///< ends both threads
+  std::condition_variable over_;
+  std::thread standstill_thread_;
 };
 
 }  // namespace paceline::comm::local

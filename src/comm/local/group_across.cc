@@ -65,9 +65,9 @@ void Group::serve_across() {
   while (true) {
     across_wake_.wait(lock, [&] {
       const bool has_work = !summed_.empty() && !summed_.front()->left_to_waiter;
-      return across_stop_ || (!failed_ && !across_busy_ && has_work);
+      return is_over_ || (!failed_ && !across_busy_ && has_work);
     });
-    if (across_stop_) return;
+    if (is_over_) return;
     do_next_across(lock);
   }
 }

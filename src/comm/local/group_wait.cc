@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "comm/line_socket.h"
 #include "comm/local/group.h"
@@ -10,7 +12,8 @@
 #include "comm/work_meter.h"
 
 // How a rank waits for the others of its process, and finds out meanwhile who of them does not come. Between
-// processes process 0 says it; it hears from here which rank of this process it is.
+// processes process 0 says it; it hears from here which rank of this process it is. And how a process alone
+// finds out that none of its ranks goes on, when none of them waits in a collective.
 
 namespace paceline::comm::local {
 namespace {
@@ -20,6 +23,15 @@ using std::chrono::milliseconds;
 
 constexpr int kLooks = 12;  ///< in the time after which it is said
 constexpr milliseconds kSaidAgain{60000};
+
+/// While one lives a thread more waits. With the mutex held, at both ends.
+struct Waits {
+  explicit Waits(int& threads) : threads(threads) { ++threads; }
+  ~Waits() { --threads; }
+  Waits(const Waits&) = delete;
+  Waits& operator=(const Waits&) = delete;
+  int& threads;
+};
 
 void pause() {
 #if defined(__x86_64__)
@@ -35,6 +47,7 @@ void Group::at(int rank, std::int64_t step, const char* phase) {
   auto& where = where_[static_cast<std::size_t>(rank)];
   where.step.store(step, std::memory_order_relaxed);
   where.phase.store(phase, std::memory_order_relaxed);
+  where.signs.store(where.signs.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (rank == 0 && across_ != nullptr) across_->at(step, phase);
 }
 
@@ -47,6 +60,7 @@ void Group::wait(Operation& operation) {
     pause();
   }
   std::unique_lock lock(mutex_);
+  const Waits waits(waiting_);
   const auto settled = [&] { return operation.done || (failed_ && operation.working == 0); };
   const auto begin = Clock::now(), until = begin + deadline_;
   const auto look = concern_.held_up / kLooks;
@@ -78,10 +92,15 @@ Whereabouts Group::place_of_rank(int rank) const {
   return where;
 }
 
-void Group::look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Operation& operation,
-                                 Lookout& lookout, WorkMeter& work) {
+std::vector<Whereabouts> Group::places_of_ranks() const {
   std::vector<Whereabouts> places;
   for (int rank = 0; rank < ranks_; ++rank) places.push_back(place_of_rank(rank));
+  return places;
+}
+
+void Group::look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Operation& operation,
+                                 Lookout& lookout, WorkMeter& work) {
+  const auto places = places_of_ranks();
   if (across_ != nullptr) {
     const bool by_one = operation.arrived == ranks_ - 1;
     const auto missing = std::find(operation.came.begin(), operation.came.end(), false);
@@ -103,6 +122,39 @@ void Group::look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Opera
   lock.unlock();
   for (const auto& text : texts) concern_.say(text);
   lock.lock();
+}
+
+void Group::look_for_standstill() {
+  const auto look = concern_.held_up / kLooks;
+  const std::vector<bool> none(static_cast<std::size_t>(ranks_));
+  std::optional<Lookout> lookout;
+  WorkMeter work;
+  std::int64_t signs = 0;
+  base::TimePoint said{};
+  std::unique_lock lock(mutex_);
+  while (!over_.wait_for(lock, look, [&] { return is_over_; }) && !failed_) {
+    std::int64_t signs_now = 0;
+    for (const auto& where : where_) signs_now += where.signs.load(std::memory_order_relaxed);
+    const bool has_told = std::exchange(signs, signs_now) != signs_now;
+    const bool has_worked = work.has_worked() || has_told;
+    if (waiting_ > 0) {  // who waits looks by itself
+      lookout.reset();
+      continue;
+    }
+    const auto now = Clock::now();
+    if (!lookout) lookout.emplace(now, look, concern_.held_up);
+    const auto held = lookout->look(places_of_ranks(), none, has_worked, now);
+    if (held.by.empty()) continue;
+    std::vector<std::string> names;
+    for (int rank = 0; rank < ranks_; ++rank) names.push_back(name_of_rank(rank));
+    const auto text = text_of_standstill(held.rested, names);
+    if (held.rested >= deadline_) return fail(text + "; the run is given up");
+    if (said != base::TimePoint{} && now - said < kSaidAgain) continue;
+    said = now;
+    lock.unlock();
+    concern_.say(text + text_of_giving_up(deadline_));
+    lock.lock();
+  }
 }
 
 std::string Group::name_of_rank(int rank) const {

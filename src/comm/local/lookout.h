@@ -1,7 +1,8 @@
 #pragma once
 
-/// What a rank that waits sees of the other ranks of its process: who keeps it waiting, by the same rule as
-/// between processes (comm/whereabouts.h).
+/// What a rank that waits sees of the other ranks of its process, or what the process's group sees of all
+/// when none waits: who keeps the others waiting, and whether all hang, by the same rule as between processes
+/// (comm/whereabouts.h).
 ///
 /// Threads  one
 
