@@ -80,34 +80,47 @@ def together(args, folder):
         print(f"ranks {victims} killed, said after {when:.2f} s: {said[0].strip()}")
 
 
+def wait_for_update(out, update, job, seconds=60):
+    """Until a run has done so many updates, as its file tells; how many it has done then. None: it has ended, or takes too long."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and job.poll() is None:
+        try:
+            done = int((out / "updates-done").read_text())
+        except (OSError, ValueError):  # not there yet, or empty
+            done = -1
+        if done >= update:
+            return done
+        time.sleep(0.0002)
+    return None
+
+
 def kills(args, folder):
-    """kill -9 of a random rank at a random time, --times often, in turns of two kinds: a run alone must end soon and say who
+    """kill -9 of a random rank at a random step, --times often, in turns of two kinds: a run alone must end soon and say who
     was lost, a run with --restarts must end with the undisturbed run's bytes."""
-    options = train_options(folder, "--steps", "1200", "--evaluate-every", "0")
+    steps = 1200
+    options = train_options(folder, "--steps", steps, "--evaluate-every", "0")
     whole = folder / "whole"
-    begin = time.monotonic()
     code, text, err = run(mpirun(args.processes) + [args.program, *options, "--out", whole])
     check(code == 0, f"exit {code}\n{text}{err}")
-    length = time.monotonic() - begin
+    record, undisturbed = result(whole)[:2]
+    step_seconds = record["ranks"][0]["wall_s"] / steps
     chance = random.Random(args.seed)
-    ends, restarts, too_late = [], [], 0
-    while len(ends) + len(restarts) < args.times:
-        again = len(restarts) < len(ends)
+    ends, restarts = [], []
+    for turn in range(args.times):
+        again = turn % 2 == 1
         out = folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         launch = [args.program, "launch", "-n", args.processes, "--restarts", "3" if again else "0", "--"]
+        victim, update = chance.randrange(args.processes), chance.randrange(steps * 9 // 10)  # then it is still at work
         job = subprocess.Popen([str(word) for word in [*launch, *options, "--out", out]], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
         try:
-            wait_for_checkpoint(out)
-            time.sleep(chance.uniform(0, 0.8 * length))
-            launched = children(job.pid)
-            ranks = children_of(launched[0]) if launched else []
-            victim = chance.randrange(args.processes)
-            if len(ranks) != args.processes or job.poll() is not None:
-                too_late += 1
-                check(too_late < args.times, "the runs end before they can be killed")
-                continue
+            check(wait_for_update(out, 0, job) is not None, "no run begins")
+            ranks = children_of(children(job.pid)[0])
+            check(len(ranks) == args.processes, f"{len(ranks)} processes run of {args.processes}")
+            done = wait_for_update(out, update, job)
+            check(done is not None, f"update {update} was not reached")
+            time.sleep(chance.random() * step_seconds)
             begin = time.monotonic()
             os.kill(ranks[victim], signal.SIGKILL)
             while any(runs(process) for process in ranks) and time.monotonic() < begin + 60:
@@ -119,24 +132,21 @@ def kills(args, folder):
             for launched in children(job.pid):
                 os.kill(launched, signal.SIGTERM)
             stop(job)
+        what = f"{turn + 1}: rank {victim} killed in step {done + 1}"
         said = [line for line in err.splitlines() if line.startswith("paceline: rank")]
-        if "paceline: restart" not in err and job.returncode == 0:
-            too_late += 1  # its last step was done
-            check(too_late < args.times, "the runs end before they are killed")
-            continue
+        check(len(said) == 1 and f"rank {victim} on host" in said[0] and "is lost" in said[0] and "signal 9" in err,
+              f"{what}, and it was said: {err}")
         if again:
-            check(job.returncode == 0, f"rank {victim} killed: exit {job.returncode}\n{text}{err}")
-            check(result(whole)[1] == result(out)[1], f"rank {victim} killed, and the last checkpoint has other bytes")
+            check(job.returncode == 0 and err.count("paceline: restart") == 1, f"{what}: exit {job.returncode}\n{text}{err}")
+            check(result(out)[1] == undisturbed, f"{what}, and the last checkpoint has other bytes")
             restarts.append(seconds)
-            print(f"rank {victim} killed: restarted and finished after {seconds:.1f} s", flush=True)
+            print(f"{what}: ended after {gone:.1f} s, restarted and finished with the same weights after {seconds:.1f} s", flush=True)
         else:
-            check(job.returncode == 5, f"rank {victim} killed: exit {job.returncode}\n{text}{err}")
+            check(job.returncode == 5, f"{what}: exit {job.returncode}\n{text}{err}")
             # mpirun itself waits for longer when the first process dies: for the time that launch lets it have to write.
-            check(gone < 10 and seconds < 30, f"rank {victim} killed: the others ended after {gone:.1f} s, mpirun {seconds:.1f} s")
-            check(len(said) == 1 and f"rank {victim} on host" in said[0] and "is lost" in said[0]
-                  and "signal 9" in err, f"rank {victim} killed, and it was said: {err}")
+            check(gone < 10 and seconds < 30, f"{what}: the others ended after {gone:.1f} s, mpirun {seconds:.1f} s")
             ends.append(gone)
-            print(f"rank {victim} killed: ended after {gone:.1f} s, mpirun after {seconds:.1f} s", flush=True)
+            print(f"{what}: ended after {gone:.1f} s, mpirun after {seconds:.1f} s", flush=True)
         left = [process for process in ranks if runs(process)]
         check(not left, f"processes {left} are left behind")
     for name, seconds in (("ended", ends), ("restarted and finished with the undisturbed bytes", restarts)):

@@ -21,7 +21,7 @@ Cases:
   worker        a worker of one process hangs, alone and among processes: the one rank is named within 5 s
   standstill    all workers hang at once, of one process and of several: said within 5 s, given up at the deadline
   outside       a process that hangs outside of its training loop: said within 5 s; one that only takes long is not
-  kills         kill -9 of a random process at a random time, --times often
+  kills         kill -9 of a random process at a random step, --times often
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
   ended         a process killed after the last checkpoint: --restarts completes the run
@@ -328,7 +328,7 @@ def main():
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--runner", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1, help="of which process is killed, and when")
+    parser.add_argument("--seed", type=int, default=1, help="of which process is killed, and in which step")
     parser.add_argument("--times", type=int, default=6, help="how often kills kills")
     args = parser.parse_args()
     missing = None
