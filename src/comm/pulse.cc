@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kBeatsWithoutALook = 3;
+constexpr int kBeatsWithoutALook = 6;
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 /// What a process's own threads leave for its next heartbeat: where they are, and whether they wait.
 ///
 /// A thread that waits looks now and then whether it shall go on doing so, and says so here. Where no look
-/// has come for three heartbeats the thread does not wait, it hangs, and is told as one that rests. Looks are
+/// has come for six heartbeats the thread does not wait, it hangs, and is told as one that rests. Looks are
 /// counted from heartbeat to heartbeat, not timed: in a process that was stopped as a whole neither goes on.
 ///
 /// Threads  at() and held_up_by() from any; of each channel enters(), looks() and leaves() from one at a

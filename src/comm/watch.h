@@ -3,8 +3,8 @@
 /// Who is still there: a line of its own between process 0 and every other one, beside the messages of the
 /// collectives, which say nothing about a process that sends none.
 ///
-/// A TCP connection a process, held by a thread that sends a heartbeat each second: the step and the phase in
-/// which the process's first rank is, and for how long it has waited in a collective (comm/pulse.h). A
+/// A TCP connection a process, held by a thread that sends a heartbeat twice a second: the step and the phase
+/// in which the process's first rank is, and for how long it has waited in a collective (comm/pulse.h). A
 /// process that dies is noticed at once (its connection ends without a farewell), one that was stopped when
 /// its heartbeats fail to come, one that hangs by what others tell of their waiting (comm/whereabouts.h).
 /// Process 0 finds out, tells all others, and says it.
@@ -33,8 +33,9 @@
 namespace paceline::comm {
 
 struct WatchOptions {
-  std::chrono::milliseconds beat{1000};
-  std::chrono::milliseconds silent{4000};   ///< without a heartbeat: said; with `beat`, within 5 s
+  std::chrono::milliseconds beat{500};
+  std::chrono::milliseconds silent{
+      3500};  ///< without a heartbeat: said; within 5 s even where threads are woken late
   std::chrono::milliseconds held_up{3000};  ///< others wait so long for one that stays where it is: said
   std::chrono::milliseconds said_again{60000};
   std::chrono::milliseconds deadline{60000};  ///< without a heartbeat: lost

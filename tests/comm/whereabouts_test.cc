@@ -143,9 +143,8 @@ TEST(Pulse, TellsThatAThreadWaitsWhileItLooksAndThatItHangsWhenItDoesNot) {
     pulse.looks(Channel::reductions, false);
     EXPECT_EQ(pulse.now().doing, Doing::waits);
   }
-  (void)pulse.now();
-  (void)pulse.now();
-  EXPECT_EQ(pulse.now().doing, Doing::rests) << "three heartbeats without a look";
+  for (int beat = 0; beat < 5; ++beat) EXPECT_EQ(pulse.now().doing, Doing::waits);
+  EXPECT_EQ(pulse.now().doing, Doing::rests) << "six heartbeats without a look";
   EXPECT_EQ(pulse.now().waited, milliseconds(0));
   pulse.leaves(Channel::reductions);
   pulse.enters(Channel::exchanges);
