@@ -41,12 +41,14 @@ std::optional<fs::path> real_data(std::string& reason) {
   if (is_complete(source)) return source;
   const fs::path unpack = source / "unpack";
   const char* home = std::getenv("HOME");
+  const fs::path cache = fs::path(home != nullptr ? home : "") / ".cache" / "paceline";
+  if (home != nullptr && is_complete(cache)) return cache;
   if (!fs::exists(unpack) || home == nullptr) {
-    reason =
-        source.string() + " holds neither the unpacked data sets nor a script 'unpack'; set PACELINE_DATA";
+    reason = fmt::format(
+        "neither {} nor {} holds the unpacked data sets, nor the first a script 'unpack'; set PACELINE_DATA",
+        source.string(), cache.string());
     return std::nullopt;
   }
-  const fs::path cache = fs::path(home) / ".cache" / "paceline";
   std::error_code ignored;
   fs::create_directories(cache, ignored);
   const Lock lock(cache / ".lock");
