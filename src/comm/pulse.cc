@@ -31,7 +31,10 @@ void Pulse::looks(Channel channel, bool follows) {
   mine.since.store(base::Clock::now(), std::memory_order_relaxed);
 }
 
-void Pulse::leaves(Channel channel) { of(channel).since.store({}, std::memory_order_relaxed); }
+void Pulse::leaves(Channel channel) {
+  of(channel).since.store({}, std::memory_order_relaxed);
+  signs_.fetch_add(1, std::memory_order_relaxed);
+}
 
 Whereabouts Pulse::now() {
   const bool has_worked = work_.has_worked();

@@ -32,6 +32,7 @@ class Pulse {
   void enters(Channel channel) { add_one(of(channel).collectives); }
   /// That it waits still: for others, or (`follows`) for the first process's next word.
   void looks(Channel channel, bool follows);
+  /// A sign as well: one that has just been let go has had nothing to do before.
   void leaves(Channel channel);
 
   /// From now on the collectives are those of other processes than before.
@@ -60,7 +61,7 @@ class Pulse {
 
   std::atomic<std::int64_t> step_{0};
   std::atomic<const char*> phase_{nullptr};
-  std::atomic<std::int64_t> signs_{0};  ///< calls of at()
+  std::atomic<std::int64_t> signs_{0};  ///< calls of at() and leaves()
   Stream streams_[2];
 
   WorkMeter work_;               ///< of now() alone

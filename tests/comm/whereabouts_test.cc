@@ -122,7 +122,7 @@ TEST(WhoHoldsUp, WhereNobodyWaitsAndNobodyDoesAnythingAreAll) {
   EXPECT_THAT(all_hang({&silent}).by, IsEmpty());
 }
 
-TEST(Pulse, TakesWordOfAPlaceForASignEvenIfItIsTheOldOne) {
+TEST(Pulse, TakesWordOfAPlaceAndTheEndOfAWaitForSigns) {
   Pulse pulse;
   Doing doing = Doing::works;
   for (int beat = 0; beat < 50 && doing != Doing::rests; ++beat) {
@@ -131,7 +131,12 @@ TEST(Pulse, TakesWordOfAPlaceForASignEvenIfItIsTheOldOne) {
   }
   ASSERT_EQ(doing, Doing::rests);
   pulse.at(0, "the start");
-  EXPECT_EQ(pulse.now().doing, Doing::works);
+  EXPECT_EQ(pulse.now().doing, Doing::works) << "also where it was before";
+  pulse.enters(Channel::exchanges);
+  pulse.looks(Channel::exchanges, false);
+  EXPECT_EQ(pulse.now().doing, Doing::waits);
+  pulse.leaves(Channel::exchanges);
+  EXPECT_EQ(pulse.now().doing, Doing::works) << "others may not have told yet that they wait no longer";
 }
 
 TEST(Pulse, TellsThatAThreadWaitsWhileItLooksAndThatItHangsWhenItDoesNot) {
