@@ -6,6 +6,7 @@
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/pieces.h"
 #include "engine/cpu/tile_units.h"
+#include "engine/cpu/unfolded_gradient.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -146,8 +147,9 @@ std::string why_not_others(Method chosen, const ProductShape& batch, bool measur
 int samples_of_piece(Method method, const ProductShape& batch, Direction direction) {
   const int usual = samples_of_piece(batch, direction);
   if (method == Method::taps) return batch.samples;  // its parts share the batch
-  if (tile_unit(method)) return samples_of_tile_piece(usual, batch.samples, direction);
-  if (method == Method::onednn || direction == Direction::d_weight) return usual;
+  const bool is_unfolded = direction == Direction::d_weight && has_unfolded_gradient(batch);
+  if (tile_unit(method) && !is_unfolded) return samples_of_tile_piece(usual, batch.samples, direction);
+  if (method != Method::winograd || direction == Direction::d_weight) return usual;
   // Winograd reads four times the weights for a piece: the more of them, the more tiles that must be worth
   // it.
   const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;

@@ -24,6 +24,7 @@
 #include "engine/cpu/product.h"
 #include "engine/cpu/tile_gradient.h"
 #include "engine/cpu/tile_window.h"
+#include "engine/cpu/unfolded_gradient.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -296,7 +297,9 @@ class TileKernel final : public ProductKernel {
 
 std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
                                                 const TileKernels& kernels) {
-  if (direction == Direction::d_weight) return make_tile_gradient_kernel(shape, kernels);
+  if (direction == Direction::d_weight)
+    return has_unfolded_gradient(shape) ? make_unfolded_gradient_kernel(shape, kernels)
+                                        : make_tile_gradient_kernel(shape, kernels);
   return std::make_unique<TileKernel>(shape, direction, kernels);
 }
 

@@ -58,6 +58,12 @@ constexpr Case kCases[] = {
     {3, 24, 15, 14, 7, 2, 3, 17},
     {8, 8, 10, 10, 2, 3, 0, 4},
     {8, 40, 8, 9, 1, 3, 1, 5},
+    // few channels, unfolded: several bands, copies of 2 to 4 chunks and of more, windows beyond the image
+    {3, 40, 40, 41, 3, 1, 1, 4},
+    {4, 33, 30, 29, 7, 2, 3, 11},
+    {7, 20, 12, 9, 7, 1, 5, 3},
+    {8, 24, 12, 13, 9, 1, 4, 2},
+    {2, 16, 3, 4, 2, 1, 4, 3},
     // dense layers
     {64, 10, 1, 1, 0, 1, 0, 33},
     {40, 33, 3, 2, 0, 1, 0, 7},
