@@ -31,6 +31,7 @@ Pieces::Pieces(const ProductShape& batch, int samples, const Make& make)
   base::expects(samples_ >= 1, "a piece has samples");
   ProductShape piece = batch;
   piece.samples = samples_;
+  piece.is_alone = count() == 1;
   full_ = make(piece, nullptr);
   if (const int rest = batch_ % samples_; rest > 0) {
     piece.samples = rest;

@@ -35,6 +35,7 @@ struct ProductShape {
   int kernel = 1, stride = 1, padding = 0;  ///< convolution only
   bool bias = false;
   bool training = true;
+  bool is_alone = false;            ///< the batch is one piece, which threads can share by its parts only
   bool in_blocks = false;           ///< on float copies of bf16: the weights are rounded to bf16 as well
   Storage type = Storage::f32;      ///< of src, weight, d_src, d_dst
   Storage dst_type = Storage::f32;  ///< of dst

@@ -87,7 +87,10 @@ Pieces ProductKernels::pieces(const Site& site, Direction direction) {
       !direct_ ? block_
                : whole_or_shard(
                      site, site.tuning.piece_samples.value_or(samples_of_piece(method, shape_, direction)));
-  return {batch, samples, [=](const ProductShape& piece, const ProductKernel* like) {
+  // A worker with one shard must compute as one with several does.
+  const bool has_shards = site.options.shard > 0;
+  return {batch, samples, [=](ProductShape piece, const ProductKernel* like) {
+            piece.is_alone = piece.is_alone && !has_shards;
             return make_kernel(method, piece, direction, like);
           }};
 }

@@ -31,6 +31,7 @@ constexpr std::int64_t kBandBytes = 900 << 10;  ///< of both operands: with sums
 constexpr std::int64_t kNearBytes = 512 << 10;  ///< of sums: in the cache beside a band
 constexpr int kBandPixels = 64;                 ///< of 32 samples: enough for each visit of the sums
 constexpr int kPartBlocks = 4;                  ///< of 32 output channels
+constexpr int kParts = 4;                       ///< at least, where a piece is alone: while they have a block
 
 class TileGradientKernel final : public ProductKernel {
  public:
@@ -40,13 +41,15 @@ class TileGradientKernel final : public ProductKernel {
         window_(tile_window(shape, Direction::d_weight)),
         in_blocks_(blocks_of(shape.src.channels)),
         out_blocks_(blocks_of(shape.dst.channels)),
+        part_blocks_(shape.is_alone ? std::clamp(out_blocks_ / kParts, 1, kPartBlocks)
+                                    : std::min(kPartBlocks, out_blocks_)),
         has_neighbours_(kernels.multiply_neighbours != nullptr && window_.kernel_width == 3 &&
                         window_.stride == 1 && window_.padding == 1 && window_.to.width > 1),
         fetches_sums_(packed_bytes() > kNearBytes),
         is_whole_(window_.to.height * window_.to.width <= kBandPixels),
         band_(is_whole_ ? window_.to.height
                         : window_.band(2 * in_blocks_ * src_row_elements(),
-                                       2 * part_blocks() * dst_row_elements(), kBandBytes)),
+                                       2 * part_blocks_ * dst_row_elements(), kBandBytes)),
         ring_(is_whole_ ? window_.from.height : window_.ring(band_)),
         at_a_time_(is_whole_ ? std::clamp(kBandPixels / (window_.to.height * window_.to.width), 1,
                                           blocks_of(shape.samples))
@@ -80,11 +83,11 @@ class TileGradientKernel final : public ProductKernel {
     });
   }
 
-  [[nodiscard]] int parts() const override { return (out_blocks_ + kPartBlocks - 1) / kPartBlocks; }
+  [[nodiscard]] int parts() const override { return (out_blocks_ + part_blocks_ - 1) / part_blocks_; }
 
   void run(const Operands& o, int part) const override {
     const Session session(kernels_);
-    const Part blocks{.begin = part * kPartBlocks, .end = std::min(out_blocks_, (part + 1) * kPartBlocks)};
+    const Part blocks{.begin = part * part_blocks_, .end = std::min(out_blocks_, (part + 1) * part_blocks_)};
     if (s_.bias) std::fill_n(o.d_bias + channels(blocks).begin, channels(blocks).size(), 0.0f);
     bool adds = false;
     for (int first = 0; first < s_.samples; first += at_a_time_ * kBlock) {
@@ -118,7 +121,6 @@ class TileGradientKernel final : public ProductKernel {
   [[nodiscard]] std::int64_t block_at(int tap, int in_block, int out_block) const {
     return ((std::int64_t{1} * in_block * out_blocks_ + out_block) * window_.taps() + tap) * kBlockElements;
   }
-  [[nodiscard]] int part_blocks() const { return std::min(kPartBlocks, out_blocks_); }
   // Of one block of channels.
   [[nodiscard]] std::int64_t src_row_elements() const {
     return std::int64_t{1} * window_.from.width * kBlockElements;
@@ -135,7 +137,7 @@ class TileGradientKernel final : public ProductKernel {
   // The scratchpad: [src | d_dst | operands of each tap].
   [[nodiscard]] std::int64_t dst_at() const { return 2 * in_blocks_ * src_block_elements(); }
   [[nodiscard]] std::int64_t operands_at() const {
-    return dst_at() + 2 * part_blocks() * dst_block_elements();
+    return dst_at() + 2 * part_blocks_ * dst_block_elements();
   }
   [[nodiscard]] std::uint16_t* src_of(const Operands& o) const {
     return static_cast<std::uint16_t*>(o.scratchpad);
@@ -259,6 +261,7 @@ class TileGradientKernel final : public ProductKernel {
   const TileKernels& kernels_;
   const TileWindow window_;
   const int in_blocks_, out_blocks_;
+  const int part_blocks_;      ///< of the output channels
   const bool has_neighbours_;  ///< three taps of a row of the kernel at a time
   const bool fetches_sums_;    ///< they are too many to be near
   const bool is_whole_;        ///< a band is whole images

@@ -33,6 +33,9 @@ using namespace tiles;
 
 constexpr std::int64_t kBandBytes = 768 << 10;  ///< of packed rows: with weights and results in 2 MB of cache
 constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
+// Of a piece that is alone: rows of a part at least, since each packs those around it too; and blocks of
+// output channels, since each packs all of the image.
+constexpr int kPartRows = 14, kPartBlocks = 4, kMostParts = 16;
 
 class TileKernel final : public ProductKernel {
  public:
@@ -50,6 +53,8 @@ class TileKernel final : public ProductKernel {
                                     : kernels_for(isas_here().back()).bf16),
         band_(window_.band(2 * row_elements(rows_of(shape.samples)), 0, kBandBytes)),
         ring_(window_.ring(band_)),
+        row_parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostParts) : 1),
+        block_parts_(shape.is_alone ? std::clamp(out_blocks_ / kPartBlocks, 1, kMostParts) : 1),
         group_(static_cast<int>(
             std::clamp<std::int64_t>(kGroupBytes / (2 * out_block_elements()), 1, out_blocks_))),
         rows_under_(under(window_.to.height, window_.kernel_height, window_.from.height)),
@@ -85,10 +90,13 @@ class TileKernel final : public ProductKernel {
   }
   void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
 
-  void run(const Operands& o, int) const override {
+  [[nodiscard]] int parts() const override { return row_parts_ * block_parts_; }
+  void run(const Operands& o, int part) const override {
     const Session session(kernels_);
+    const Share share{.rows = part_of(window_.to.height, part / block_parts_, row_parts_),
+                      .blocks = part_of(out_blocks_, part % block_parts_, block_parts_)};
     for (int first = 0; first < s_.samples; first += kBlock)
-      compute(o, first, std::min(kBlock, s_.samples - first));
+      compute(o, share, first, std::min(kBlock, s_.samples - first));
     if (o.epilogue != nullptr) make_plain(*o.epilogue, s_.samples * pixels(), window_.to.channels);
   }
 
@@ -127,8 +135,13 @@ class TileKernel final : public ProductKernel {
             base::to_bf16(weights[k * of_out + c * of_in]).bits;
   }
 
-  /// All pixels of samples [first, first + samples), at most a block of them.
-  void compute(const Operands& o, int first, int samples) const {
+  /// A part's rows and blocks of channels of `to`.
+  struct Share {
+    Part rows, blocks;
+  };
+
+  /// The share's pixels of samples [first, first + samples), at most a block of them.
+  void compute(const Operands& o, const Share& share, int first, int samples) const {
     const int rows = rows_of(samples);
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
     const auto* from =
@@ -139,24 +152,24 @@ class TileKernel final : public ProductKernel {
                  .pixels = window_.from.width,
                  .channels = window_.from.channels};
     std::int64_t packed = 0;  // rows of `from` below it need not be packed any more
-    for (int y = 0; y < window_.to.height; y += band_) {
-      const Part band{.begin = y, .end = std::min(y + band_, window_.to.height)};
+    for (std::int64_t y = share.rows.begin; y < share.rows.end; y += band_) {
+      const Part band{.begin = y, .end = std::min(y + band_, share.rows.end)};
       const Part read = window_.rows_read(band);
       for (packed = std::max(packed, read.begin); packed < read.end; ++packed) {
         row.values = from + packed * window_.row_stride();
         kernels_.gather(row, rows, ring + packed % ring_ * row_elements(rows));
       }
-      multiply_band(o, band, first, samples);
+      multiply_band(o, {.rows = band, .blocks = share.blocks}, first, samples);
       if (o.epilogue != nullptr) take_band(o, band, first, samples);
     }
   }
 
-  void multiply_band(const Operands& o, Part band, int first, int samples) const {
+  void multiply_band(const Operands& o, const Share& band, int first, int samples) const {
     const int rows = rows_of(samples), width = window_.to.width;
     auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
-    for (int block = 0; block < out_blocks_; block += group_) {
-      const Part blocks{.begin = block, .end = std::min(block + group_, out_blocks_)};
-      for (auto y = static_cast<int>(band.begin); y < band.end; ++y) {
+    for (std::int64_t block = band.blocks.begin; block < band.blocks.end; block += group_) {
+      const Part blocks{.begin = block, .end = std::min(block + group_, band.blocks.end)};
+      for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
         const int taps = is_by_row_ ? find_rows(o, rows, y, operands) : 0;
         for (int x = 0; x < width; x += at_a_time()) {
           const Pixels here{.y = y, .x = x, .count = std::min(at_a_time(), width - x), .blocks = blocks};
@@ -289,7 +302,8 @@ class TileKernel final : public ProductKernel {
   const Storage type_;        ///< of what is written
   const TypedKernels& sums_;  ///< for the epilogue
   const int band_, ring_;     ///< rows
-  const int group_;           ///< blocks of channels that a pixel is multiplied with at a time
+  const int row_parts_, block_parts_;
+  const int group_;  ///< blocks of channels that a pixel is multiplied with at a time
   const std::vector<int> rows_under_, columns_under_;  ///< [row or column of `to`][tap]: of `from`, or -1
 };
 

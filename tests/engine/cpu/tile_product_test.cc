@@ -47,8 +47,11 @@ constexpr Case kCases[] = {
     // several bands, of samples a block and a few
     {65, 3, 24, 14, 3, 1, 1, 33},
     {3, 65, 23, 15, 3, 1, 1, 34},
-    // several parts of d_weight
+    // several parts: of d_weight; of rows, of channels and of both, where the piece is alone
     {20, 150, 4, 3, 3, 1, 1, 5},
+    {24, 40, 45, 4, 3, 1, 1, 7},
+    {33, 290, 5, 4, 3, 1, 1, 9},
+    {260, 257, 30, 2, 3, 2, 1, 3},
     // strides, other kernels
     {16, 32, 9, 9, 3, 2, 1, 16},
     {40, 24, 8, 8, 3, 2, 1, 7},
@@ -88,21 +91,25 @@ TEST_P(TileProduct, ComputesLikeSumsInDouble) {
     const auto run = [&](Direction direction) {
       return results_of(*make_tile_kernel(s, direction, tiles::kernels_of(GetParam())), s, direction, data);
     };
-    // Rounding to bf16 is off by at most 2^-8 of a value; sums in float by the root of their length.
-    const double taps = static_cast<double>(s.weights()) / s.src.channels / s.dst.channels;
-    const auto of_sums = [](double length) { return (2 + 0.75 * std::sqrt(length)) * 0x1p-24; };
-    EXPECT_LT(relative_error(run(Direction::forward).values, want.dst),
-              0x1p-8 + of_sums(taps * s.src.channels));
-    EXPECT_LT(relative_error(run(Direction::d_src).values, want.d_src),
-              0x1p-8 + of_sums(taps * s.dst.channels));
-    const double pixels = static_cast<double>(s.samples * s.dst_pixels());
-    const Results gradient = run(Direction::d_weight);
-    EXPECT_LT(relative_error(gradient.values, want.d_weight), of_sums(pixels));
-    // d_bias is small where its terms cancel: its error is that of the terms.
-    for (std::size_t k = 0; k < bias.size(); ++k)
-      EXPECT_NEAR(gradient.d_bias[k], want.d_bias[k], 8 * pixels * 0x1p-24) << k;
-    s.dst_type = Storage::f32;
-    EXPECT_LT(relative_error(run(Direction::forward).values, want.dst), of_sums(taps * s.src.channels));
+    for (const bool is_alone : {false, true}) {
+      s.is_alone = is_alone;
+      s.dst_type = Storage::bf16;
+      // Rounding to bf16 is off by at most 2^-8 of a value; sums in float by the root of their length.
+      const double taps = static_cast<double>(s.weights()) / s.src.channels / s.dst.channels;
+      const auto of_sums = [](double length) { return (2 + 0.75 * std::sqrt(length)) * 0x1p-24; };
+      EXPECT_LT(relative_error(run(Direction::forward).values, want.dst),
+                0x1p-8 + of_sums(taps * s.src.channels));
+      EXPECT_LT(relative_error(run(Direction::d_src).values, want.d_src),
+                0x1p-8 + of_sums(taps * s.dst.channels));
+      const double pixels = static_cast<double>(s.samples * s.dst_pixels());
+      const Results gradient = run(Direction::d_weight);
+      EXPECT_LT(relative_error(gradient.values, want.d_weight), of_sums(pixels));
+      // d_bias is small where its terms cancel: its error is that of the terms.
+      for (std::size_t k = 0; k < bias.size(); ++k)
+        EXPECT_NEAR(gradient.d_bias[k], want.d_bias[k], 8 * pixels * 0x1p-24) << k;
+      s.dst_type = Storage::f32;
+      EXPECT_LT(relative_error(run(Direction::forward).values, want.dst), of_sums(taps * s.src.channels));
+    }
   }
 }
 
