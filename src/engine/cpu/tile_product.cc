@@ -52,9 +52,9 @@ class TileKernel final : public ProductKernel {
         sums_(type_ == Storage::f32 ? kernels_for(isas_here().back()).f32
                                     : kernels_for(isas_here().back()).bf16),
         band_(window_.band(2 * row_elements(rows_of(shape.samples)), 0, kBandBytes)),
-        ring_(window_.ring(band_)),
         row_parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostParts) : 1),
         block_parts_(shape.is_alone ? std::clamp(out_blocks_ / kPartBlocks, 1, kMostParts) : 1),
+        ring_(window_.ring(band_, row_parts_)),
         group_(static_cast<int>(
             std::clamp<std::int64_t>(kGroupBytes / (2 * out_block_elements()), 1, out_blocks_))),
         rows_under_(under(window_.to.height, window_.kernel_height, window_.from.height)),
@@ -301,8 +301,9 @@ class TileKernel final : public ProductKernel {
   const int in_blocks_, out_blocks_;
   const Storage type_;        ///< of what is written
   const TypedKernels& sums_;  ///< for the epilogue
-  const int band_, ring_;     ///< rows
+  const int band_;            ///< rows
   const int row_parts_, block_parts_;
+  const int ring_;   ///< rows, for the bands of any part
   const int group_;  ///< blocks of channels that a pixel is multiplied with at a time
   const std::vector<int> rows_under_, columns_under_;  ///< [row or column of `to`][tap]: of `from`, or -1
 };

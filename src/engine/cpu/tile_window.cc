@@ -25,10 +25,13 @@ Part TileWindow::rows_read(Part rows) const {
   return read.begin < read.end ? read : Part{};
 }
 
-int TileWindow::ring(int band) const {
+int TileWindow::ring(int band, int parts) const {
   std::int64_t most = 1;
-  for (int row = 0; row < to.height; row += band)
-    most = std::max(most, rows_read({.begin = row, .end = std::min(row + band, to.height)}).size());
+  for (int part = 0; part < parts; ++part) {
+    const Part rows = part_of(to.height, part, parts);
+    for (std::int64_t row = rows.begin; row < rows.end; row += band)
+      most = std::max(most, rows_read({.begin = row, .end = std::min(row + band, rows.end)}).size());
+  }
   return static_cast<int>(most);
 }
 

@@ -26,8 +26,9 @@ struct TileWindow {
   [[nodiscard]] int at(int to_at, int tap, int size) const;
   /// From the first to behind the last row of `from` under the windows of these rows of `to`.
   [[nodiscard]] Part rows_read(Part rows) const;
-  /// Rows that a band of `band` rows reads at most.
-  [[nodiscard]] int ring(int band) const;
+  /// Rows that a band of `band` rows reads at most, where bands are counted from the first row of each of
+  /// `parts` parts: strides and edges decide what one reads that begins elsewhere.
+  [[nodiscard]] int ring(int band, int parts = 1) const;
   /// The most rows of `to` for a band that takes at most `bytes`; at least one.
   [[nodiscard]] int band(std::int64_t bytes_from_row, std::int64_t bytes_to_row, std::int64_t bytes) const;
 

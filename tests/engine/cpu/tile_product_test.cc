@@ -52,6 +52,9 @@ constexpr Case kCases[] = {
     {24, 40, 45, 4, 3, 1, 1, 7},
     {33, 290, 5, 4, 3, 1, 1, 9},
     {260, 257, 30, 2, 3, 2, 1, 3},
+    // parts whose bands read a row more than those of the whole image: of src, of d_dst
+    {16, 8, 58, 25, 3, 2, 1, 2},
+    {5, 225, 30, 26, 2, 2, 0, 1},
     // strides, other kernels
     {16, 32, 9, 9, 3, 2, 1, 16},
     {40, 24, 8, 8, 3, 2, 1, 7},
