@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -99,6 +100,7 @@ TEST(Lookout, WhereNoneWaitsAndNothingIsDoneNamesAll) {
 TEST(LocalFailure, WhereAllHangAllAreNamedOnceAndGivenUpAtTheDeadline) {
   for (const int ranks : {1, 2}) {
     std::mutex mutex;
+    std::condition_variable changed;
     std::vector<std::string> said;
     std::string failed;
     LocalOptions options;
@@ -113,14 +115,14 @@ TEST(LocalFailure, WhereAllHangAllAreNamedOnceAndGivenUpAtTheDeadline) {
                            [&](const std::string& text, base::ErrorKind) {
                              const std::lock_guard lock(mutex);
                              failed = text;
+                             changed.notify_all();
                            }};
-    const auto has_failed = [&] {
-      const std::lock_guard lock(mutex);
-      return !failed.empty();
-    };
     const auto errors = on_ranks(ranks, options, [&](Communicator& comm) {
       comm.at(97, "waiting for data");
-      for (int i = 0; i < 600 && !has_failed(); ++i) std::this_thread::sleep_for(milliseconds(50));
+      {  // not by looking now and then, which is work
+        std::unique_lock lock(mutex);
+        changed.wait_for(lock, std::chrono::seconds(30), [&] { return !failed.empty(); });
+      }
       comm.barrier();
     });
     for (const auto& error : errors) EXPECT_THAT(error, ::testing::HasSubstr("the run is given up"));
