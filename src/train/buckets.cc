@@ -13,12 +13,7 @@ Buckets cut_buckets(const graph::Layout& layout, std::int64_t bucket_bytes) {
     buckets.ends.push_back(end);
     begin = end;
   }
-  if (layout.elements == 0) return buckets;
-  const bool small_rest = !buckets.ends.empty() && 4 * (layout.elements - begin) * 10 < bucket_bytes;
-  if (small_rest)
-    buckets.ends.back() = layout.elements;
-  else
-    buckets.ends.push_back(layout.elements);
+  if (layout.elements > begin) buckets.ends.push_back(layout.elements);
   return buckets;
 }
 

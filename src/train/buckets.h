@@ -22,8 +22,8 @@ struct Buckets {
 };
 
 /// Cuts after each parameter at which a bucket has reached `bucket_bytes`. A parameter is never split, so
-/// that a bucket leaves as soon as its last gradient is final. What is left at the end joins the last bucket
-/// when it is small (under a tenth): one more collective would cost more than it hides.
+/// that a bucket leaves as soon as its last gradient is final. What is left at the end is a bucket however
+/// small: the last one is what nothing hides, and joined to another it would keep that one waiting too.
 [[nodiscard]] Buckets cut_buckets(const graph::Layout& layout, std::int64_t bucket_bytes);
 
 /// Sends buckets in index order as the gradient's final prefix grows, and waits for them.

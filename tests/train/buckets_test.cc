@@ -25,8 +25,8 @@ TEST(Buckets, CloseAtTheFirstParameterThatFillsThemAndNeverSplitOne) {
   EXPECT_THAT(cut_buckets(layout_of({1600, 16, 160}), 4 * 100).ends, ElementsAre(1600, 1776));
 }
 
-TEST(Buckets, JoinASmallRestToTheLastOne) {
-  EXPECT_THAT(cut_buckets(layout_of({1600, 16}), 4 * 1600).ends, ElementsAre(1616));
+TEST(Buckets, LeaveASmallRestToItselfSoThatTheOneBeforeItNeedNotWait) {
+  EXPECT_THAT(cut_buckets(layout_of({1600, 16}), 4 * 1600).ends, ElementsAre(1600, 1616));
 }
 
 TEST(Buckets, CoverTheWholeLayoutForAnySize) {
