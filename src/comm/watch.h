@@ -34,8 +34,7 @@ namespace paceline::comm {
 
 struct WatchOptions {
   std::chrono::milliseconds beat{500};
-  std::chrono::milliseconds silent{
-      3500};  ///< without a heartbeat: said; within 5 s even where threads are woken late
+  std::chrono::milliseconds silent{3500};   ///< without a heartbeat: said, within 5 s on a busy machine too
   std::chrono::milliseconds held_up{3000};  ///< others wait so long for one that stays where it is: said
   std::chrono::milliseconds said_again{60000};
   std::chrono::milliseconds deadline{60000};  ///< without a heartbeat: lost

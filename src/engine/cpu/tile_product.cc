@@ -35,7 +35,7 @@ constexpr std::int64_t kBandBytes = 768 << 10;  ///< of packed rows: with weight
 constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
 // Of a piece that is alone: rows of a part at least, since each packs those around it too; and blocks of
 // output channels, since each packs all of the image.
-constexpr int kPartRows = 14, kPartBlocks = 4, kMostParts = 16;
+constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
 
 class TileKernel final : public ProductKernel {
  public:
@@ -52,8 +52,8 @@ class TileKernel final : public ProductKernel {
         sums_(type_ == Storage::f32 ? kernels_for(isas_here().back()).f32
                                     : kernels_for(isas_here().back()).bf16),
         band_(window_.band(2 * row_elements(rows_of(shape.samples)), 0, kBandBytes)),
-        row_parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostParts) : 1),
-        block_parts_(shape.is_alone ? std::clamp(out_blocks_ / kPartBlocks, 1, kMostParts) : 1),
+        row_parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostShares) : 1),
+        block_parts_(shape.is_alone ? std::clamp(out_blocks_ / kPartBlocks, 1, kMostShares) : 1),
         ring_(window_.ring(band_, row_parts_)),
         group_(static_cast<int>(
             std::clamp<std::int64_t>(kGroupBytes / (2 * out_block_elements()), 1, out_blocks_))),

@@ -23,8 +23,8 @@ namespace paceline::engine::cpu {
 namespace {
 
 constexpr int kFewChannels = 8;
-constexpr std::int64_t kBandBytes = 320
-                                    << 10;  ///< of unfolded pixels: packed again beside it, in 2 MB of cache
+/// Of unfolded pixels: packed again beside it, in 2 MB of cache.
+constexpr std::int64_t kBandBytes = 320 << 10;
 
 /// Elements that are copied at a time, also where a run is shorter: what comes next is written later.
 constexpr int kChunk = 16;
@@ -49,7 +49,8 @@ class UnfoldedGradientKernel final : public ProductKernel {
         chunks_((run_ + kChunk - 1) / kChunk),
         length_(shape.kernel * run_),
         row_(tiles::blocks_of(length_) * tiles::kBlock),
-        bands_(dense(), pixels_of_band(), [&](const ProductShape& band, const ProductKernel*) {
+        bands_(dense(), pixels_of_band(), [&](ProductShape band, const ProductKernel*) {
+          band.is_alone = false;  // its parts run one after the other: each more would only pack once more
           return make_tile_gradient_kernel(band, kernels);
         }) {}
 
