@@ -2,11 +2,14 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+
 namespace paceline::comm {
 namespace {
 
 /// Of a core: below this a process does nothing but stay alive.
 constexpr double kStaysAlive = 0.005;
+constexpr double kMostAtOnce = 3 * kStaysAlive;  ///< seconds
 
 double processor_s(const rusage& used) {
   const auto seconds_of = [](const timeval& time) {
@@ -17,6 +20,13 @@ double processor_s(const rusage& used) {
 
 }  // namespace
 
+bool Effort::is_work(double spent_s, double elapsed_s) {
+  sum_s_ = std::max(0.0, sum_s_ + spent_s - kStaysAlive * elapsed_s);
+  const bool is_work = sum_s_ >= kMostAtOnce;
+  sum_s_ = std::min(sum_s_, kMostAtOnce);
+  return is_work;
+}
+
 bool WorkMeter::has_worked() {
   rusage whole{}, own{};
   ::getrusage(RUSAGE_SELF, &whole);
@@ -24,8 +34,8 @@ bool WorkMeter::has_worked() {
   const auto now = base::Clock::now();
   const double seconds = processor_s(whole) - processor_s(own);
   const std::int64_t blocks = whole.ru_inblock + whole.ru_oublock + whole.ru_majflt;
-  const bool worked =
-      blocks != blocks_ || seconds - processor_s_ >= kStaysAlive * base::seconds(now - asked_);
+  const bool has_computed = effort_.is_work(seconds - processor_s_, base::seconds(now - asked_));
+  const bool worked = has_computed || blocks != blocks_;
   asked_ = now;
   processor_s_ = seconds;
   blocks_ = blocks;

@@ -10,6 +10,19 @@
 
 namespace paceline::comm {
 
+/// What processor time says: work, from half a percent of a core on. A process that only stays alive is now
+/// and then charged some milliseconds at once, most of which its machine has spent on others. So what goes
+/// beyond the half percent is summed up, to no more than a process that stays alive may use in three seconds,
+/// and only that much is work.
+class Effort {
+ public:
+  /// Whether `spent_s` of processor time in the last `elapsed_s` is some.
+  [[nodiscard]] bool is_work(double spent_s, double elapsed_s);
+
+ private:
+  double sum_s_ = 0;
+};
+
 class WorkMeter {
  public:
   /// Since the last call, by all threads but the one that asks. The first call knows of everything before it.
@@ -18,9 +31,10 @@ class WorkMeter {
   [[nodiscard]] bool has_worked();
 
  private:
-  base::TimePoint asked_{};
+  base::TimePoint asked_ = base::Clock::now();
   double processor_s_ = 0;
   std::int64_t blocks_ = 0;
+  Effort effort_;
 };
 
 }  // namespace paceline::comm
