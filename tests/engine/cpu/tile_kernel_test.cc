@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/buffer.h"
 #include "engine/cpu/tile_units.h"
 #include "product_runs.h"
 
@@ -206,7 +207,9 @@ TEST_P(Tiles, PackWeightsForBothDirections) {
       SCOPED_TRACE(testing::Message() << taps << " taps, outputs are rows: " << outs_are_rows);
       const std::int64_t stride = (kBlock + 3) * taps, step = 2 * kBlockElements;
       const Values weights = random_values(static_cast<std::size_t>(kBlock * stride), 10);
-      Bits packed(static_cast<std::size_t>(taps * step), 0x7fff);
+      base::Buffer room(2 * static_cast<std::size_t>(taps * step));  // whose lines are whole ones
+      const auto packed = room.as<std::uint16_t>();
+      std::ranges::fill(packed, std::uint16_t{0x7fff});
       kernels().pack_weights({.weights = weights.data(),
                               .stride = stride,
                               .taps = taps,

@@ -111,9 +111,9 @@ constexpr int kMostTaps = 25;  ///< of weights that are packed by whole blocks: 
 struct WeightBlock {
   const float* weights = nullptr;
   std::int64_t stride = 0;
-  int taps = 1;                ///< at most kMostTaps
-  bool outs_are_rows = false;  ///< of b: d_src sums over output channels, forward over input channels
-  std::uint16_t* packed = nullptr;
+  int taps = 1;                     ///< at most kMostTaps
+  bool outs_are_rows = false;       ///< of b: d_src sums over output channels, forward over input channels
+  std::uint16_t* packed = nullptr;  ///< at a multiple of 64 bytes
   std::int64_t tap_step = 0;
 };
 
