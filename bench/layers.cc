@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
              "onednn", "onednn / ours");
   for (const Product& product : products) {
     if (!seen.insert(key_of(product)).second) continue;
-    const Method method = Choices::here().find(product).value_or(usual_method(product.shape));
+    const Method method = Choices::here().find(product).value_or(usual_method(product));
     Product peer = product;
     if (bf16) {
       peer.shape.type = Storage::bf16;

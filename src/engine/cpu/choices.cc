@@ -100,7 +100,7 @@ Choices& Choices::here() {
 std::optional<Method> Choices::find(const Product& product) const {
   const std::lock_guard lock(mutex_);
   const auto found = table_.find(key_of(product));
-  if (found == table_.end() || refusal(found->second, product.shape)) return std::nullopt;
+  if (found == table_.end() || refusal(found->second, product)) return std::nullopt;
   return found->second;
 }
 

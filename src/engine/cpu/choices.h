@@ -19,12 +19,6 @@
 
 namespace paceline::engine::cpu {
 
-/// One product of a graph: `shape.samples` is what its kernels are chosen for.
-struct Product {
-  ProductShape shape;
-  Direction direction = Direction::forward;
-};
-
 /// A line of text that says all that a kernel's speed depends on.
 [[nodiscard]] std::string key_of(const Product& product);
 

@@ -131,10 +131,10 @@ double seconds_of_method(const Product& product, Method method) {
 }
 
 Method fastest_method(const Product& product) {
-  const Method usual = usual_method(product.shape);
+  const Method usual = usual_method(product);
   std::vector<std::unique_ptr<Rival>> rivals;
   for (const Method method : kMethods)
-    if (method == usual || (!refusal(method, product.shape) && !is_hopeless(method, product.shape)))
+    if (method == usual || (!refusal(method, product) && !is_hopeless(method, product.shape)))
       rivals.push_back(std::make_unique<Rival>(product, method));
   if (rivals.size() == 1) return usual;
   const auto by_seconds = [](const auto& a, const auto& b) { return a->seconds() < b->seconds(); };

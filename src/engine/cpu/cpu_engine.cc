@@ -268,7 +268,7 @@ std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
                        outcome.trouble);
   const auto other = std::ranges::count_if(products, [&](const Product& product) {
     const auto found = choices.find(product);
-    return found && *found != usual_method(product.shape);
+    return found && *found != usual_method(product);
   });
   if (outcome.measured == 0 && other == 0) return "";
   return fmt::format(

@@ -45,6 +45,7 @@ std::optional<tiles::Unit> tile_unit(Method method) {
       return tiles::Unit::emulated_avx512;
     case Method::winograd:
     case Method::taps:
+    case Method::turned:
     case Method::onednn:
       break;
   }
@@ -77,6 +78,8 @@ std::string_view name_of(Method method) {
       return "winograd";
     case Method::taps:
       return "taps";
+    case Method::turned:
+      return "turned";
     case Method::onednn:
       return "onednn";
     case Method::amx:
@@ -88,7 +91,8 @@ std::string_view name_of(Method method) {
   return "";
 }
 
-std::optional<std::string> refusal(Method method, const ProductShape& s) {
+std::optional<std::string> refusal(Method method, const Product& product) {
+  const ProductShape& s = product.shape;
   if (const auto unit = tile_unit(method)) return refusal_of_tiles(*unit, s);
   switch (method) {
     case Method::winograd:
@@ -104,6 +108,11 @@ std::optional<std::string> refusal(Method method, const ProductShape& s) {
       if (s.bias) return "adds no bias";
       if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
       return std::nullopt;
+    case Method::turned:
+      if (product.direction != Direction::d_src) return "is for backward data";
+      if (s.is_dense || s.stride != 1) return "is for convolutions with stride 1";
+      if (s.padding >= s.kernel) return "wants less padding than its kernel is wide";
+      return std::nullopt;
     case Method::onednn:
     case Method::amx:
     case Method::avx512_bf16:
@@ -114,24 +123,24 @@ std::optional<std::string> refusal(Method method, const ProductShape& s) {
   return std::nullopt;
 }
 
-Method usual_method(const ProductShape& batch) {
-  if (!refusal(Method::winograd, batch) && wants_winograd(batch)) return Method::winograd;
-  if (!refusal(Method::taps, batch) && wants_taps(batch)) return Method::taps;
+Method usual_method(const Product& product) {
+  if (!refusal(Method::winograd, product) && wants_winograd(product.shape)) return Method::winograd;
+  if (!refusal(Method::taps, product) && wants_taps(product.shape)) return Method::taps;
   return Method::onednn;
 }
 
-std::string why_not_others(Method chosen, const ProductShape& batch, bool measured) {
+std::string why_not_others(Method chosen, const Product& product, bool measured) {
   std::string text;
   for (const Method method : kMethods) {
     if (method == chosen) continue;
     if (!text.empty()) text += "; ";
     text += std::string(name_of(method)) + " ";
-    const auto refused = refusal(method, batch);
+    const auto refused = refusal(method, product);
     if (refused) {
       text += *refused;
     } else if (measured) {
       text += "was not clearly faster";
-    } else if (tile_unit(method)) {
+    } else if (tile_unit(method) || method == Method::turned) {
       text += "is taken only where it was measured";
     } else if (method == Method::winograd) {
       text += "wants 32 to 512 channels, images of 4x4 or more, and 32 tiles of that size";
@@ -168,6 +177,7 @@ std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& pi
   if (const auto unit = tile_unit(method))
     return make_tile_kernel(piece, direction, tiles::kernels_of(*unit));
   if (method == Method::winograd) return make_winograd_kernel(piece, direction);
+  if (method == Method::turned) return make_turned_kernel(piece, like);
   if (method == Method::taps) return make_tap_kernel(piece, direction);
   return make_onednn_kernel(piece, direction, like);
 }

@@ -20,25 +20,26 @@ enum class Method {
   avx512_bf16,  ///< by AVX512-BF16
   winograd,
   taps,
+  turned,  ///< backward data as oneDNN's forward product of turned weights
   onednn,
   // In no list, for tests to ask for: the tile products with their unit emulated.
   emulated_amx,
   emulated_avx512,
 };
-inline constexpr std::array kMethods = {Method::amx, Method::avx512_bf16, Method::winograd, Method::taps,
-                                        Method::onednn};
+inline constexpr std::array kMethods = {Method::amx,  Method::avx512_bf16, Method::winograd,
+                                        Method::taps, Method::turned,      Method::onednn};
 
 [[nodiscard]] std::string_view name_of(Method method);
 
-/// Why `method` cannot compute `batch` (a shape whose samples are the whole batch); empty when it can.
-[[nodiscard]] std::optional<std::string> refusal(Method method, const ProductShape& batch);
+/// Why `method` cannot compute `product`; empty when it can.
+[[nodiscard]] std::optional<std::string> refusal(Method method, const Product& product);
 
 /// What the shape wants by rule, among those that can. The rules are measurements of one machine
 /// (docs/decisions/cpu-layout.md, winograd.md); choices.h has what was measured on this one.
-[[nodiscard]] Method usual_method(const ProductShape& batch);
+[[nodiscard]] Method usual_method(const Product& product);
 
 /// One sentence: why `chosen` and not each of the others; `measured`: their times on this machine said so.
-[[nodiscard]] std::string why_not_others(Method chosen, const ProductShape& batch, bool measured);
+[[nodiscard]] std::string why_not_others(Method chosen, const Product& product, bool measured);
 
 /// Samples of a piece, for a direction of `batch` by `method`.
 [[nodiscard]] int samples_of_piece(Method method, const ProductShape& batch, Direction direction);

@@ -36,6 +36,7 @@ struct ProductShape {
   bool bias = false;
   bool training = true;
   bool is_alone = false;            ///< the batch is one piece, which threads can share by its parts only
+  int threads = 1;                  ///< ... so many; for parts that change no bits
   bool in_blocks = false;           ///< on float copies of bf16: the weights are rounded to bf16 as well
   Storage type = Storage::f32;      ///< of src, weight, d_src, d_dst
   Storage dst_type = Storage::f32;  ///< of dst
@@ -43,6 +44,12 @@ struct ProductShape {
   /// Elements of the weight, and multiply-adds of one sample.
   [[nodiscard]] std::int64_t weights() const;
   [[nodiscard]] std::int64_t products() const;
+};
+
+/// One product of a graph: `shape.samples` is what its kernels are chosen for.
+struct Product {
+  ProductShape shape;
+  Direction direction = Direction::forward;
 };
 
 /// What one call works on; a direction looks at its own.
@@ -107,6 +114,11 @@ struct TileKernels;  // kernels/tiles.h
 /// tile_product.cc and tile_gradient.cc.
 [[nodiscard]] std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
                                                               const tiles::TileKernels& kernels);
+
+/// d_src alone, of a convolution with stride 1, by oneDNN's forward kernel; see turned_product.cc. `like` as
+/// above.
+[[nodiscard]] std::unique_ptr<ProductKernel> make_turned_kernel(const ProductShape& shape,
+                                                                const ProductKernel* like);
 
 /// Minimal filtering, for 3x3 convolutions with stride 1; see winograd_product.cc.
 [[nodiscard]] std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape,

@@ -72,10 +72,10 @@ Product ProductKernels::product(Direction direction) const {
 
 Method ProductKernels::choose(const Site& site, const Product& product) {
   const auto wanted = site.tuning.method;
-  if (wanted && !refusal(*wanted, product.shape)) return *wanted;
+  if (wanted && !refusal(*wanted, product)) return *wanted;
   const auto measured = site.tuning.choices ? site.tuning.choices->find(product) : std::nullopt;
   measured_ = measured_ || measured;
-  return measured.value_or(usual_method(product.shape));
+  return measured.value_or(usual_method(product));
 }
 
 Pieces ProductKernels::pieces(const Site& site, Direction direction) {
@@ -89,8 +89,10 @@ Pieces ProductKernels::pieces(const Site& site, Direction direction) {
                      site, site.tuning.piece_samples.value_or(samples_of_piece(method, shape_, direction)));
   // A worker with one shard must compute as one with several does.
   const bool has_shards = site.options.shard > 0;
+  const int threads = site.options.threads;
   return {batch, samples, [=](ProductShape piece, const ProductKernel* like) {
             piece.is_alone = piece.is_alone && !has_shards;
+            piece.threads = threads;
             return make_kernel(method, piece, direction, like);
           }};
 }
@@ -103,7 +105,8 @@ void ProductKernels::list(std::vector<Product>& products) const {
 
 void ProductKernels::describe(std::vector<KernelChoice>& choices) const {
   const auto add = [&](Direction direction, const Pieces& pieces) {
-    std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)], shape_, measured_);
+    std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)],
+                                        {.shape = shape_, .direction = direction}, measured_);
     if (!direct_)
       reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
                 " samples, for want of bf16 units";
@@ -140,7 +143,7 @@ void ProductKernels::measure(const Traffic& traffic, const std::function<void()>
     choice.reason.clear();
     for (const Method method : kMethods) {
       const bool is_chosen = method == methods_[static_cast<std::size_t>(direction)];
-      const auto refused = refusal(method, shape_);
+      const auto refused = refusal(method, {.shape = shape_, .direction = direction});
       const std::string found =
           refused ? *refused : rate(seconds_of_method(product(direction), method)) + " a thread";
       if (is_chosen)

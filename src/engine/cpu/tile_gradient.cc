@@ -11,7 +11,8 @@
 // possible, in the order in which they lie, and the next ones are fetched meanwhile; one block of src's
 // channels is used up before the next one, and stays in the cache meanwhile.
 //
-// Parts are ranges of output channels: each packs src anew, so they are wide.
+// Parts are ranges of output channels: each packs src anew, so they are wide, and where a piece is alone no
+// more than there are threads, while they have a block each.
 
 #include "engine/cpu/tile_gradient.h"
 
@@ -27,11 +28,11 @@ namespace {
 
 using namespace tiles;
 
-constexpr std::int64_t kBandBytes = 900 << 10;  ///< of both operands: with sums, in 2 MB of cache
-constexpr std::int64_t kNearBytes = 512 << 10;  ///< of sums: in the cache beside a band
-constexpr int kBandPixels = 64;                 ///< of 32 samples: enough for each visit of the sums
-constexpr int kPartBlocks = 4;                  ///< of 32 output channels
-constexpr int kParts = 4;                       ///< at least, where a piece is alone: while they have a block
+constexpr std::int64_t kBandBytes = 900 << 10;    ///< of both operands: with sums, in 2 MB of cache
+constexpr std::int64_t kNearBytes = 512 << 10;    ///< of sums: in the cache beside a band
+constexpr int kBandPixels = 64;                   ///< of 32 samples: enough for each visit of the sums
+constexpr std::int64_t kWholeBytes = 1344 << 10;  ///< of both operands where a band is whole images
+constexpr int kPartBlocks = 4;                    ///< of 32 output channels
 
 class TileGradientKernel final : public ProductKernel {
  public:
@@ -41,18 +42,18 @@ class TileGradientKernel final : public ProductKernel {
         window_(tile_window(shape, Direction::d_weight)),
         in_blocks_(blocks_of(shape.src.channels)),
         out_blocks_(blocks_of(shape.dst.channels)),
-        part_blocks_(shape.is_alone ? std::clamp(out_blocks_ / kParts, 1, kPartBlocks)
-                                    : std::min(kPartBlocks, out_blocks_)),
+        part_blocks_(std::clamp(shape.is_alone ? out_blocks_ / shape.threads : out_blocks_, 1, kPartBlocks)),
         has_neighbours_(kernels.multiply_neighbours != nullptr && window_.kernel_width == 3 &&
                         window_.stride == 1 && window_.padding == 1 && window_.to.width > 1),
         fetches_sums_(packed_bytes() > kNearBytes),
-        is_whole_(window_.to.height * window_.to.width <= kBandPixels),
+        is_whole_(dst_pixels() <= kBandPixels && whole_bytes() <= kWholeBytes),
         band_(is_whole_ ? window_.to.height
                         : window_.band(2 * in_blocks_ * src_row_elements(),
                                        2 * part_blocks_ * dst_row_elements(), kBandBytes)),
         ring_(is_whole_ ? window_.from.height : window_.ring(band_)),
-        at_a_time_(is_whole_ ? std::clamp(kBandPixels / (window_.to.height * window_.to.width), 1,
-                                          blocks_of(shape.samples))
+        at_a_time_(is_whole_ ? std::clamp(std::min(kBandPixels / dst_pixels(),
+                                                   static_cast<int>(kWholeBytes / whole_bytes())),
+                                          1, blocks_of(shape.samples))
                              : 1) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override {
@@ -127,6 +128,12 @@ class TileGradientKernel final : public ProductKernel {
   }
   [[nodiscard]] std::int64_t dst_row_elements() const {
     return std::int64_t{1} * window_.to.width * kBlockElements;
+  }
+  [[nodiscard]] int dst_pixels() const { return window_.to.height * window_.to.width; }
+  /// Of whole images of a block of samples.
+  [[nodiscard]] std::int64_t whole_bytes() const {
+    return 2 * (in_blocks_ * window_.from.height * src_row_elements() +
+                part_blocks_ * window_.to.height * dst_row_elements());
   }
   [[nodiscard]] std::int64_t src_block_elements() const { return at_a_time_ * ring_ * src_row_elements(); }
   [[nodiscard]] std::int64_t dst_block_elements() const { return at_a_time_ * band_ * dst_row_elements(); }

@@ -174,7 +174,7 @@ TEST(FastestMethod, IsOneThatCanComputeTheProduct) {
       for (Product p : {product(16, 9, samples, direction), product(3, 5, samples, direction),
                         product(128, 4, samples, direction)}) {
         const Method method = fastest_method(p);
-        EXPECT_EQ(refusal(method, p.shape), std::nullopt) << key_of(p);
+        EXPECT_EQ(refusal(method, p), std::nullopt) << key_of(p);
         EXPECT_GT(seconds_of_method(p, method), 0) << key_of(p);
       }
     }

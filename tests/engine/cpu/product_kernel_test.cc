@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "engine/cpu/kernels/multiply.h"
 #include "engine/cpu/methods.h"
@@ -25,7 +26,7 @@ constexpr Case kCases[] = {
 };
 
 TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
-  int by_winograd = 0;
+  std::map<Method, int> computed;
   for (const Case& c : kCases) {
     const ProductShape s = shape_of(c);
     SCOPED_TRACE(text_of(c));
@@ -33,50 +34,61 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
                  d_dst = random_values(s.samples * s.dst.elements(), 3);
     const Expected want(s, {.src = src, .weight = weight, .d_dst = d_dst});
     for (const Method method : kMethods) {
-      if (refusal(method, s)) continue;
       SCOPED_TRACE(name_of(method));
-      if (method == Method::winograd) ++by_winograd;
       // Rounding errors of a sum grow like the root of its length, in units of 2^-24: found 0.3 of the root
       // for the direct forms, 0.7 for Winograd, whose transforms have about 8 units of their own.
       const auto limit = [&](std::int64_t length) {
         const double root = std::sqrt(static_cast<double>(length));
         return (method == Method::winograd ? 12 + 1.5 * root : 2 + 0.75 * root) * 0x1p-24;
       };
-      const auto run = [&](Direction direction) {
-        return results_of(*make_kernel(method, s, direction, nullptr), s, direction,
-                          {.src = src, .weight = weight, .d_dst = d_dst})
-            .values;
+      const auto compare = [&](Direction direction, const std::vector<double>& expected,
+                               std::int64_t length) {
+        if (refusal(method, {.shape = s, .direction = direction})) return;
+        ++computed[method];
+        const auto got = results_of(*make_kernel(method, s, direction, nullptr), s, direction,
+                                    {.src = src, .weight = weight, .d_dst = d_dst});
+        EXPECT_LT(relative_error(got.values, expected), limit(length)) << name_of(direction);
       };
       const int taps = s.kernel * s.kernel;
-      EXPECT_LT(relative_error(run(Direction::forward), want.dst), limit(taps * s.src.channels));
-      EXPECT_LT(relative_error(run(Direction::d_src), want.d_src), limit(taps * s.dst.channels));
-      EXPECT_LT(relative_error(run(Direction::d_weight), want.d_weight), limit(s.samples * s.dst_pixels()));
+      compare(Direction::forward, want.dst, taps * s.src.channels);
+      compare(Direction::d_src, want.d_src, taps * s.dst.channels);
+      compare(Direction::d_weight, want.d_weight, s.samples * s.dst_pixels());
     }
   }
-  EXPECT_EQ(by_winograd, has_avx512_products() ? 13 : 0);
+  EXPECT_EQ(computed[Method::winograd], has_avx512_products() ? 3 * 13 : 0);
+  EXPECT_EQ(computed[Method::turned],
+            std::ranges::count_if(kCases, [](const Case& c) { return shape_of(c).stride == 1; }));
 }
 
 TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   ProductShape s = shape_of({16, 16, 8, 8, 3, 1, 1, 4});
-  EXPECT_FALSE(refusal(Method::taps, s));
-  EXPECT_FALSE(refusal(Method::onednn, s));
+  EXPECT_FALSE(refusal(Method::taps, {.shape = s}));
+  EXPECT_FALSE(refusal(Method::onednn, {.shape = s}));
   s.bias = true;
-  EXPECT_EQ(refusal(Method::winograd, s), "adds no bias");
-  EXPECT_EQ(refusal(Method::taps, s), "adds no bias");
+  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "adds no bias");
+  EXPECT_EQ(refusal(Method::taps, {.shape = s}), "adds no bias");
   s.bias = false;
   s.stride = 2;
-  EXPECT_EQ(refusal(Method::winograd, s), "is for 3x3 convolutions with stride 1");
+  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "is for 3x3 convolutions with stride 1");
   s.stride = 1;
   s.src.channels = 24;
-  EXPECT_EQ(refusal(Method::winograd, s), "wants multiples of 16 channels");
+  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "wants multiples of 16 channels");
   s.src.channels = 16;
   s.type = Storage::bf16;
-  EXPECT_EQ(refusal(Method::winograd, s), "is for fp32");
-  EXPECT_FALSE(refusal(Method::onednn, s));
+  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "is for fp32");
+  EXPECT_EQ(refusal(Method::turned, {.shape = s}), "is for backward data");
+  EXPECT_FALSE(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}));
+  s.padding = 3;
+  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}),
+            "wants less padding than its kernel is wide");
+  s.stride = 2;
+  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}),
+            "is for convolutions with stride 1");
+  EXPECT_FALSE(refusal(Method::onednn, {.shape = s}));
 }
 
 TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
-  const auto usual = [](const Case& c) { return usual_method(shape_of(c)); };
+  const auto usual = [](const Case& c) { return usual_method({.shape = shape_of(c)}); };
   if (has_avx512_products()) {
     EXPECT_EQ(usual({64, 64, 32, 32, 3, 1, 1, 128}), Method::winograd);
     EXPECT_EQ(usual({256, 256, 8, 8, 3, 1, 1, 128}), Method::winograd);

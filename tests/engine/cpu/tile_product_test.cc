@@ -94,8 +94,10 @@ TEST_P(TileProduct, ComputesLikeSumsInDouble) {
     const auto run = [&](Direction direction) {
       return results_of(*make_tile_kernel(s, direction, tiles::kernels_of(GetParam())), s, direction, data);
     };
-    for (const bool is_alone : {false, true}) {
+    Values first_gradient;
+    for (const auto& [is_alone, threads] : {std::pair{false, 1}, {true, 1}, {true, 2}, {true, 4}}) {
       s.is_alone = is_alone;
+      s.threads = threads;
       s.dst_type = Storage::bf16;
       // Rounding to bf16 is off by at most 2^-8 of a value; sums in float by the root of their length.
       const double taps = static_cast<double>(s.weights()) / s.src.channels / s.dst.channels;
@@ -106,6 +108,8 @@ TEST_P(TileProduct, ComputesLikeSumsInDouble) {
                 0x1p-8 + of_sums(taps * s.dst.channels));
       const double pixels = static_cast<double>(s.samples * s.dst_pixels());
       const Results gradient = run(Direction::d_weight);
+      if (first_gradient.empty()) first_gradient = gradient.values;
+      EXPECT_EQ(gradient.values, first_gradient) << "the same bits, for " << threads << " threads";
       EXPECT_LT(relative_error(gradient.values, want.d_weight), of_sums(pixels));
       // d_bias is small where its terms cancel: its error is that of the terms.
       for (std::size_t k = 0; k < bias.size(); ++k)
@@ -137,18 +141,18 @@ TEST(TileMethods, AreForBf16AndForMachinesWithTheUnit) {
     EXPECT_EQ(name_of(method), tiles::name_of(unit));
     s.type = s.dst_type = Storage::f32;
     s.in_blocks = false;
-    EXPECT_EQ(refusal(method, s), "is for bf16");
+    EXPECT_EQ(refusal(method, {.shape = s}), "is for bf16");
     s.type = s.dst_type = Storage::bf16;
-    EXPECT_EQ(refusal(method, s), tiles::refusal_of(unit));
-    EXPECT_NE(usual_method(s), method) << "only measuring may choose it";
+    EXPECT_EQ(refusal(method, {.shape = s}), tiles::refusal_of(unit));
+    EXPECT_NE(usual_method({.shape = s}), method) << "only measuring may choose it";
     s.type = s.dst_type = Storage::f32;
     s.in_blocks = true;
-    EXPECT_EQ(refusal(method, s),
+    EXPECT_EQ(refusal(method, {.shape = s}),
               tiles::refusal_of(unit).value_or("multiplies bf16, and this run multiplies float copies"));
   }
   EXPECT_EQ(std::ranges::count(kMethods, Method::emulated_amx), 0);
   EXPECT_EQ(std::ranges::count(kMethods, Method::emulated_avx512), 0);
-  EXPECT_NE(why_not_others(Method::onednn, s, true).find("amx "), std::string::npos);
+  EXPECT_NE(why_not_others(Method::onednn, {.shape = s}, true).find("amx "), std::string::npos);
 }
 
 TEST(TileMethods, TakePiecesOfWholeTilesOfSamples) {
