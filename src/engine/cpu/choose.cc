@@ -17,7 +17,7 @@ namespace paceline::engine::cpu {
 namespace {
 
 /// Of the usual method's time: what another one must stay below (docs/decisions/measured-kernels.md).
-constexpr double kClearly = 0.8, kClearlyForTiles = 0.9;
+constexpr double kClearly = 0.8, kClearlyInBf16 = 0.9;
 constexpr double kHopeless = 2;   ///< times the best: out of the race
 constexpr int kLeastRuns = 2;     ///< the first one warms up
 constexpr double kEnough = 0.12;  ///< seconds for a product, beyond which more runs would only cost
@@ -150,8 +150,7 @@ Method fastest_method(const Product& product) {
   }
   const auto& best = *std::ranges::min_element(rivals, by_seconds);
   const auto& known = *std::ranges::find_if(rivals, [&](const auto& r) { return r->method() == usual; });
-  const bool is_tiles = best->method() == Method::amx || best->method() == Method::avx512_bf16;
-  const double margin = is_tiles ? kClearlyForTiles : kClearly;
+  const double margin = product.shape.type == Storage::bf16 ? kClearlyInBf16 : kClearly;
   return best->seconds() < margin * known->seconds() ? best->method() : usual;
 }
 

@@ -12,7 +12,7 @@
 // channels is used up before the next one, and stays in the cache meanwhile.
 //
 // Parts are ranges of output channels: each packs src anew, so they are wide, and where a piece is alone no
-// more than there are threads, while they have a block each.
+// more than there are threads, but for the most channels that one may have.
 
 #include "engine/cpu/tile_gradient.h"
 
@@ -32,6 +32,7 @@ constexpr std::int64_t kBandBytes = 900 << 10;    ///< of both operands: with su
 constexpr std::int64_t kNearBytes = 512 << 10;    ///< of sums: in the cache beside a band
 constexpr int kBandPixels = 64;                   ///< of 32 samples: enough for each visit of the sums
 constexpr std::int64_t kWholeBytes = 1344 << 10;  ///< of both operands where a band is whole images
+constexpr int kLeastPixels = 16;                  ///< for fewer, visits of the sums cost more than far operands
 constexpr int kPartBlocks = 4;                    ///< of 32 output channels
 
 class TileGradientKernel final : public ProductKernel {
@@ -42,19 +43,16 @@ class TileGradientKernel final : public ProductKernel {
         window_(tile_window(shape, Direction::d_weight)),
         in_blocks_(blocks_of(shape.src.channels)),
         out_blocks_(blocks_of(shape.dst.channels)),
-        part_blocks_(std::clamp(shape.is_alone ? out_blocks_ / shape.threads : out_blocks_, 1, kPartBlocks)),
+        part_blocks_(std::min(
+            kPartBlocks, shape.is_alone ? (out_blocks_ + shape.threads - 1) / shape.threads : out_blocks_)),
         has_neighbours_(kernels.multiply_neighbours != nullptr && window_.kernel_width == 3 &&
                         window_.stride == 1 && window_.padding == 1 && window_.to.width > 1),
         fetches_sums_(packed_bytes() > kNearBytes),
-        is_whole_(dst_pixels() <= kBandPixels && whole_bytes() <= kWholeBytes),
-        band_(is_whole_ ? window_.to.height
-                        : window_.band(2 * in_blocks_ * src_row_elements(),
-                                       2 * part_blocks_ * dst_row_elements(), kBandBytes)),
+        is_whole_(dst_pixels() <= kBandPixels &&
+                  (whole_bytes() <= kWholeBytes || rows_that_fit() * window_.to.width < kLeastPixels)),
+        band_(is_whole_ ? window_.to.height : rows_that_fit()),
         ring_(is_whole_ ? window_.from.height : window_.ring(band_)),
-        at_a_time_(is_whole_ ? std::clamp(std::min(kBandPixels / dst_pixels(),
-                                                   static_cast<int>(kWholeBytes / whole_bytes())),
-                                          1, blocks_of(shape.samples))
-                             : 1) {}
+        at_a_time_(is_whole_ ? std::min(whole_blocks(), blocks_of(shape.samples)) : 1) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override {
     return std::int64_t{4} * window_.taps() * in_blocks_ * out_blocks_ * kBlockElements;
@@ -134,6 +132,16 @@ class TileGradientKernel final : public ProductKernel {
   [[nodiscard]] std::int64_t whole_bytes() const {
     return 2 * (in_blocks_ * window_.from.height * src_row_elements() +
                 part_blocks_ * window_.to.height * dst_row_elements());
+  }
+  /// Blocks of samples whose whole images are a band.
+  [[nodiscard]] int whole_blocks() const {
+    const int least = (kLeastPixels + dst_pixels() - 1) / dst_pixels();
+    return std::max(1, std::min(kBandPixels / dst_pixels(),
+                                std::max(least, static_cast<int>(kWholeBytes / whole_bytes()))));
+  }
+  [[nodiscard]] int rows_that_fit() const {
+    return window_.band(2 * in_blocks_ * src_row_elements(), 2 * part_blocks_ * dst_row_elements(),
+                        kBandBytes);
   }
   [[nodiscard]] std::int64_t src_block_elements() const { return at_a_time_ * ring_ * src_row_elements(); }
   [[nodiscard]] std::int64_t dst_block_elements() const { return at_a_time_ * band_ * dst_row_elements(); }

@@ -57,6 +57,21 @@ inline std::vector<Variant> variants() {
                  .threads = 2,
                  .tuning = {.bf16_products = false, .method = Method::winograd, .poison = true},
                  .name = "bf16 in blocks by Winograd"});
+  all.push_back({.precision = Precision::f32,
+                 .threads = 2,
+                 .tuning = {.method = Method::turned, .piece_samples = 3, .poison = true},
+                 .name = "f32, backward data by turned weights"});
+  all.push_back(
+      {.precision = Precision::bf16,
+       .threads = 2,
+       .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .method = Method::turned, .poison = true},
+       .name = "bf16 in blocks, backward data by turned weights"});
+  if (bf16_products_here() != Bf16Products::none)
+    all.push_back(
+        {.precision = Precision::bf16,
+         .threads = 2,
+         .tuning = {.bf16_products = true, .method = Method::turned, .piece_samples = 3, .poison = true},
+         .name = "bf16 products, backward data by turned weights"});
   if (bf16_products_here() != Bf16Products::none)
     all.push_back({.precision = Precision::bf16,
                    .threads = 1,
