@@ -32,8 +32,8 @@ constexpr std::int64_t kBandBytes = 900 << 10;    ///< of both operands: with su
 constexpr std::int64_t kNearBytes = 512 << 10;    ///< of sums: in the cache beside a band
 constexpr int kBandPixels = 64;                   ///< of 32 samples: enough for each visit of the sums
 constexpr std::int64_t kWholeBytes = 1344 << 10;  ///< of both operands where a band is whole images
-constexpr int kLeastPixels = 16;                  ///< for fewer, visits of the sums cost more than far operands
-constexpr int kPartBlocks = 4;                    ///< of 32 output channels
+constexpr int kLeastPixels = 16;  ///< for fewer, visits of the sums cost more than far operands
+constexpr int kPartBlocks = 4;    ///< of 32 output channels
 
 class TileGradientKernel final : public ProductKernel {
  public:
