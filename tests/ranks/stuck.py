@@ -144,8 +144,8 @@ def hung(args, folder):
             wait_for_checkpoint(out)
             time.sleep(1.5)
             process = children_of(jobs[0].pid)[victim] if launched else jobs[victim].pid
+            thread = hold(process, waiting)  # which may take seconds to find it so, beside other tests
             begin = time.monotonic()
-            thread = hold(process, waiting)
             readers = [threading.Thread(target=lambda job=job: heard.extend((time.monotonic() - begin, line) for line in job.stderr))
                        for job in jobs]
             for reader in readers:
@@ -185,8 +185,8 @@ def worker(args, folder):
             wait_for_checkpoint(out)
             time.sleep(1.5)
             process = children_of(job.pid)[-1] if processes == 2 else job.pid
-            begin = time.monotonic()
             thread = hold(process, waiting=False)
+            begin = time.monotonic()
             reader = threading.Thread(target=lambda: heard.extend((time.monotonic() - begin, line) for line in job.stderr))
             reader.start()
             wait_for_ends([job], thread, begin + 60)
