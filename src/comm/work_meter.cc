@@ -8,8 +8,8 @@ namespace paceline::comm {
 namespace {
 
 /// Of a core: below this a process does nothing but stay alive.
-constexpr double kStaysAlive = 0.005;
-constexpr double kMostAtOnce = 3 * kStaysAlive;  ///< seconds
+constexpr double kStaysAlive = 0.01;
+constexpr double kIsWorkAfter = 0.8;  ///< seconds: two heartbeats, each of which may come early
 
 double processor_s(const rusage& used) {
   const auto seconds_of = [](const timeval& time) {
@@ -21,9 +21,10 @@ double processor_s(const rusage& used) {
 }  // namespace
 
 bool Effort::is_work(double spent_s, double elapsed_s) {
-  sum_s_ = std::max(0.0, sum_s_ + spent_s - kStaysAlive * elapsed_s);
-  const bool is_work = sum_s_ >= kMostAtOnce;
-  sum_s_ = std::min(sum_s_, kMostAtOnce);
+  const bool is_busy = spent_s > kStaysAlive * elapsed_s;
+  busy_s_ = std::max(0.0, busy_s_ + (is_busy ? elapsed_s : -elapsed_s / 2));
+  const bool is_work = busy_s_ >= kIsWorkAfter;
+  if (is_work) busy_s_ = 0;
   return is_work;
 }
 

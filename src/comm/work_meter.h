@@ -10,17 +10,18 @@
 
 namespace paceline::comm {
 
-/// What processor time says: work, from half a percent of a core on. A process that only stays alive is now
-/// and then charged some milliseconds at once, most of which its machine has spent on others. So what goes
-/// beyond the half percent is summed up, to no more than a process that stays alive may use in three seconds,
-/// and only that much is work.
+/// What processor time says: work, from one percent of a core on. A process that only stays alive is now and
+/// then charged some milliseconds at once, most of which its machine has spent on others. So how much it was
+/// does not count, only for how long: busy for about a second, less half of the time in which it was not,
+/// is work, and the next second counts anew. One charge of any size is none, unless the work before it had
+/// begun to fill such a second.
 class Effort {
  public:
-  /// Whether `spent_s` of processor time in the last `elapsed_s` is some.
+  /// Whether with `spent_s` of processor time in the last `elapsed_s` it has worked.
   [[nodiscard]] bool is_work(double spent_s, double elapsed_s);
 
  private:
-  double sum_s_ = 0;
+  double busy_s_ = 0;
 };
 
 class WorkMeter {
