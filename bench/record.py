@@ -24,7 +24,7 @@ def commit():
 def header(what):
     return {"what": what, "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "commit": commit(), "processor": processor(), "cores": os.cpu_count(),
-            "environment": {k: v for k, v in os.environ.items() if k.startswith(("OMP_", "GOMP_", "ONEDNN_", "KMP_"))}}
+            "environment": {k: v for k, v in os.environ.items() if k.startswith(("OMP_", "GOMP_", "ONEDNN_", "DNNL_", "KMP_", "ATEN_", "OPENBLAS_", "PACELINE_MAX_"))}}
 
 
 def write(path, record):

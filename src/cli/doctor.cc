@@ -128,7 +128,7 @@ void show_threads(const base::Topology& topology, std::ostream& out) {
         each.empty() ? "" : fmt::format(": cores {}", fmt::join(each, " | ")));
   }
   for (const char* name : {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
-                           "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"})
+                           "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "PACELINE_MAX_CPU_ISA"})
     if (const char* value = std::getenv(name))
       row(out, name, "{} (set in the environment; it changes timings)", value);
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/cpu/kernels/multiply.h"
 #include "engine/cpu/kernels/tiles.h"
+#include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/pieces.h"
 #include "engine/cpu/tile_units.h"
 #include "engine/cpu/unfolded_gradient.h"
@@ -100,7 +100,7 @@ std::optional<std::string> refusal(Method method, const Product& product) {
       if (s.bias) return "adds no bias";
       if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
       if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
-      if (!has_avx512_products()) return "needs AVX-512";
+      if (winograd::kernels_here().empty()) return "needs AVX2";
       if (s.padding > 2) return "has at most 2 pixels of padding";
       return std::nullopt;
     case Method::taps:
@@ -176,7 +176,8 @@ std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& pi
                                            const ProductKernel* like) {
   if (const auto unit = tile_unit(method))
     return make_tile_kernel(piece, direction, tiles::kernels_of(*unit));
-  if (method == Method::winograd) return make_winograd_kernel(piece, direction);
+  if (method == Method::winograd)
+    return make_winograd_kernel(piece, direction, *winograd::kernels_here().back());
   if (method == Method::turned) return make_turned_kernel(piece, like);
   if (method == Method::taps) return make_tap_kernel(piece, direction);
   return make_onednn_kernel(piece, direction, like);

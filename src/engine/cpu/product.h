@@ -15,6 +15,10 @@
 
 #include "engine/cpu/step.h"
 
+namespace paceline::engine::cpu::winograd {
+struct WinogradKernels;
+}
+
 namespace paceline::engine::cpu {
 
 /// How oneDNN multiplies bf16 on this machine (and within ONEDNN_MAX_CPU_ISA).
@@ -122,6 +126,7 @@ struct TileKernels;  // kernels/tiles.h
 
 /// Minimal filtering, for 3x3 convolutions with stride 1; see winograd_product.cc.
 [[nodiscard]] std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape,
-                                                                  Direction direction);
+                                                                  Direction direction,
+                                                                  const winograd::WinogradKernels& kernels);
 
 }  // namespace paceline::engine::cpu

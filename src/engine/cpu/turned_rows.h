@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "engine/cpu/kernels/multiply.h"
+#include "engine/cpu/kernels/isa.h"
 #include "engine/cpu/kernels/transpose.h"
 #include "engine/cpu/parallel.h"
 
@@ -15,7 +15,7 @@ constexpr int kTurned = 16;  ///< outputs, and elements of one output: a tile of
 
 /// Whether tiles can be turned in registers, to whole lines at `to`.
 [[nodiscard]] inline bool can_turn(std::int64_t row, std::int64_t outs, const float* to) {
-  return has_avx512_products() && outs % kTurned == 0 && row % kTurned == 0 &&
+  return has(Isa::avx512) && outs % kTurned == 0 && row % kTurned == 0 &&
          reinterpret_cast<std::uintptr_t>(to) % 64 == 0;
 }
 

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
-#include "engine/cpu/kernels/multiply.h"
 #include "engine/cpu/kernels/transpose.h"
 #include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/memory.h"
@@ -26,7 +25,8 @@ namespace {
 
 using namespace winograd;
 
-constexpr int kLanes = 16;
+constexpr int kGap =
+    16;  ///< floats between positions, so that they do not all fall on the same lines of the nearest cache
 constexpr int kPartChannels = 128;  ///< of a part of d_weight: the more, the fewer times v is made
 constexpr std::int64_t kBlockBytes = 448 << 10;  ///< of v and m (or z): they stay in the second-level cache
 
@@ -34,8 +34,9 @@ int rounded_up(int value, int multiple) { return (value + multiple - 1) / multip
 
 class WinogradKernel final : public ProductKernel {
  public:
-  WinogradKernel(const ProductShape& shape, Direction direction)
+  WinogradKernel(const ProductShape& shape, Direction direction, const WinogradKernels& kernels)
       : s_(shape),
+        kernels_(kernels),
         direction_(direction),
         from_(direction == Direction::d_src ? image(shape.dst) : image(shape.src)),
         to_(direction == Direction::d_src ? image(shape.src) : image(shape.dst)),
@@ -58,29 +59,29 @@ class WinogradKernel final : public ProductKernel {
     std::vector<float> rounded;
     if (s_.in_blocks) {  // the transform of rounded weights, not rounded transforms
       rounded.resize(static_cast<std::size_t>(s_.weights()));
-      kernels_for(Isa::avx512).round_to_bf16(weights, rounded.data(), s_.weights());
+      kernels_for(kernels_.isa).round_to_bf16(weights, rounded.data(), s_.weights());
       weights = rounded.data();
     }
     const bool rotates = direction_ == Direction::d_src;
     // A filter's taps: of output channel k and input channel c at (k * C + c) * 9.
     const std::int64_t of_in = rotates ? std::int64_t{9} * s_.src.channels : 9;
     const std::int64_t of_out = rotates ? 9 : std::int64_t{9} * s_.src.channels;
-    const auto pack_lanes = [&](int out, int in) {
+    const auto pack_filters = [&](int out, int in) {
       float* at = u + (std::int64_t{1} * (out / kPanel) * from_.channels + in) * kPanel + out % kPanel;
       if (out < to_.channels) {
-        transform_filters(weights + out * of_out + in * of_in, of_out, rotates, at, u_stride());
+        kernels_.transform_filters(weights + out * of_out + in * of_in, of_out, rotates, at, u_stride());
       } else {
-        for (int p = 0; p < kPositions; ++p) std::fill_n(at + p * u_stride(), kLanes, 0.0f);
+        for (int p = 0; p < kPositions; ++p) std::fill_n(at + p * u_stride(), kFilters, 0.0f);
       }
     };
     // The weights in the order in which they lie: what is read is fetched ahead, what is written needs no
     // such help.
     if (rotates) {
       for (int in = 0; in < from_.channels; ++in)
-        for (int out = 0; out < panels() * kPanel; out += kLanes) pack_lanes(out, in);
+        for (int out = 0; out < panels() * kPanel; out += kFilters) pack_filters(out, in);
     } else {
-      for (int out = 0; out < panels() * kPanel; out += kLanes)
-        for (int in = 0; in < from_.channels; ++in) pack_lanes(out, in);
+      for (int out = 0; out < panels() * kPanel; out += kFilters)
+        for (int in = 0; in < from_.channels; ++in) pack_filters(out, in);
     }
     end_streams();
   }
@@ -107,7 +108,9 @@ class WinogradKernel final : public ProductKernel {
 
   [[nodiscard]] bool has_epilogue() const override { return direction_ != Direction::d_weight; }
 
-  [[nodiscard]] std::string name() const override { return "own Winograd 4x4 avx512"; }
+  [[nodiscard]] std::string name() const override {
+    return "own Winograd 4x4 " + std::string(name_of(kernels_.isa));
+  }
 
  private:
   static Image image(const graph::Shape& shape) { return {shape.height, shape.width, shape.channels}; }
@@ -118,16 +121,13 @@ class WinogradKernel final : public ProductKernel {
   }
   [[nodiscard]] int panels() const { return (to_.channels + kPanel - 1) / kPanel; }
 
-  // Floats from one position to the next; one vector more than needed, so that positions do not all fall on
-  // the same lines of the first-level cache.
+  // Floats from one position to the next.
   [[nodiscard]] std::int64_t u_stride() const {
-    return std::int64_t{1} * panels() * kPanel * from_.channels + kLanes;
+    return std::int64_t{1} * panels() * kPanel * from_.channels + kGap;
   }
-  [[nodiscard]] std::int64_t v_stride() const { return std::int64_t{1} * block_ * from_.channels + kLanes; }
-  [[nodiscard]] std::int64_t m_stride() const { return std::int64_t{1} * block_ * width() + kLanes; }
-  [[nodiscard]] std::int64_t sum_stride() const {
-    return std::int64_t{1} * from_.channels * width() + kLanes;
-  }
+  [[nodiscard]] std::int64_t v_stride() const { return std::int64_t{1} * block_ * from_.channels + kGap; }
+  [[nodiscard]] std::int64_t m_stride() const { return std::int64_t{1} * block_ * width() + kGap; }
+  [[nodiscard]] std::int64_t sum_stride() const { return std::int64_t{1} * from_.channels * width() + kGap; }
 
   [[nodiscard]] int tiles() const { return s_.samples * tiles_down_ * tiles_across_; }
 
@@ -156,22 +156,22 @@ class WinogradKernel final : public ProductKernel {
       const int count = std::min(block_, tiles() - first);
       transform_tiles(src, first, count, v);
       for (int p = 0; p < kPositions; ++p)
-        multiply({.rows = count,
-                  .columns = to_.channels,
-                  .inner = from_.channels,
-                  .a = v + p * v_stride(),
-                  .a_row = from_.channels,
-                  .a_inner = 1,
-                  .b = u + p * u_stride(),
-                  .b_inner = kPanel,
-                  .b_panel = std::int64_t{kPanel} * from_.channels,
-                  .c = m + p * m_stride(),
-                  .c_row = to_.channels});
+        kernels_.multiply({.rows = count,
+                           .columns = to_.channels,
+                           .inner = from_.channels,
+                           .a = v + p * v_stride(),
+                           .a_row = from_.channels,
+                           .a_inner = 1,
+                           .b = u + p * u_stride(),
+                           .b_inner = kPanel,
+                           .b_panel = std::int64_t{kPanel} * from_.channels,
+                           .c = m + p * m_stride(),
+                           .c_row = to_.channels});
       if (first == 0 && o.epilogue != nullptr) begin_sums(*o.epilogue, m, dst);
       for (int t = 0; t < count; ++t) {
         const Tile at = tile(first + t);
-        transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), dst, to_, at.sample, at.y, at.x,
-                         o.epilogue);
+        kernels_.transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), dst, to_, at.sample,
+                                  at.y, at.x, o.epilogue);
       }
     }
     if (o.epilogue != nullptr)
@@ -183,7 +183,7 @@ class WinogradKernel final : public ProductKernel {
   void begin_sums(const Epilogue& e, const float* m, float* dst) const {
     std::fill_n(e.sums, 2 * to_.channels, 0.0);
     if (e.what != Epilogue::Sums::moments) return;
-    transform_output(m, m_stride(), dst, to_, 0, 0, 0, nullptr);
+    kernels_.transform_output(m, m_stride(), dst, to_, 0, 0, 0, nullptr);
     std::fill_n(e.shift, to_.channels, 0.0f);
     const int rows = std::min(kOut, to_.height), columns = std::min(kOut, to_.width);
     for (int y = 0; y < rows; ++y)
@@ -203,36 +203,36 @@ class WinogradKernel final : public ProductKernel {
       transform_tiles(static_cast<const float*>(o.src), first, count, v);
       for (int t = 0; t < count; ++t) {
         const Tile at = tile(first + t);
-        transform_gradient(d_dst + at.sample * elements(to_), to_, first_channel, channels, at.y, at.x,
-                           z + std::int64_t{1} * t * channels, m_stride());
+        kernels_.transform_gradient(d_dst + at.sample * elements(to_), to_, first_channel, channels, at.y,
+                                    at.x, z + std::int64_t{1} * t * channels, m_stride());
       }
       for (int p = 0; p < kPositions; ++p)
-        multiply({.rows = from_.channels,
-                  .columns = channels,
-                  .inner = count,
-                  .a = v + p * v_stride(),
-                  .a_row = 1,
-                  .a_inner = from_.channels,
-                  .b = z + p * m_stride(),
-                  .b_inner = channels,
-                  .b_panel = kPanel,
-                  .c = sums + p * sum_stride(),
-                  .c_row = channels,
-                  .adds = first > 0});
+        kernels_.multiply({.rows = from_.channels,
+                           .columns = channels,
+                           .inner = count,
+                           .a = v + p * v_stride(),
+                           .a_row = 1,
+                           .a_inner = from_.channels,
+                           .b = z + p * m_stride(),
+                           .b_inner = channels,
+                           .b_panel = kPanel,
+                           .c = sums + p * sum_stride(),
+                           .c_row = channels,
+                           .adds = first > 0});
     }
     const std::int64_t tap_stride = std::int64_t{1} * from_.channels * to_.channels;
     for (int c = 0; c < from_.channels; ++c)
-      for (int k = 0; k < channels; k += kLanes)
-        transform_filter_gradients(sums + std::int64_t{1} * c * channels + k, sum_stride(),
-                                   o.d_weight + std::int64_t{1} * c * to_.channels + first_channel + k,
-                                   tap_stride);
+      for (int k = 0; k < channels; k += kFilters)
+        kernels_.transform_filter_gradients(
+            sums + std::int64_t{1} * c * channels + k, sum_stride(),
+            o.d_weight + std::int64_t{1} * c * to_.channels + first_channel + k, tap_stride);
   }
 
   void transform_tiles(const float* src, int first, int count, float* v) const {
     for (int t = 0; t < count; ++t) {
       const Tile at = tile(first + t);
-      transform_input(src + at.sample * elements(from_), from_, at.y - padding_, at.x - padding_,
-                      v + std::int64_t{1} * t * from_.channels, v_stride());
+      kernels_.transform_input(src + at.sample * elements(from_), from_, at.y - padding_, at.x - padding_,
+                               v + std::int64_t{1} * t * from_.channels, v_stride());
     }
   }
   static std::int64_t elements(const Image& image) {
@@ -240,6 +240,7 @@ class WinogradKernel final : public ProductKernel {
   }
 
   const ProductShape s_;
+  const WinogradKernels& kernels_;
   const Direction direction_;
   const Image from_, to_;  ///< read and written; of d_weight: the input and the output
   const int padding_;
@@ -249,8 +250,9 @@ class WinogradKernel final : public ProductKernel {
 
 }  // namespace
 
-std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape, Direction direction) {
-  return std::make_unique<WinogradKernel>(shape, direction);
+std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape, Direction direction,
+                                                    const WinogradKernels& kernels) {
+  return std::make_unique<WinogradKernel>(shape, direction, kernels);
 }
 
 }  // namespace paceline::engine::cpu

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "engine/cpu/kernels/multiply.h"
 #include "engine/cpu/kernels/transpose.h"
-#include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/tap_order.h"
 #include "product_runs.h"
 
@@ -55,56 +53,6 @@ TEST(TapOrder, GoesThereAndBackForEveryShapeAndPlace) {
       EXPECT_EQ(wrong, 0U);
       EXPECT_EQ(packed.values.back(), kNothing);
       EXPECT_EQ(back.values.back(), kNothing);
-    }
-}
-
-/// Three taps at six points: 0, +-5/8, +-3/2 and infinity, one operation after the other as the vectors round
-/// them.
-void filter_row(const float g[3], float u[6]) {
-  const float a = 0.625f, b = 1.5f;
-  const float a2 = a * a, b2 = b * b, n0 = a2 * b2, na = 2 * a2 * (a2 - b2), nb = 2 * b2 * (b2 - a2);
-  const float even_a = 1 / na * std::fma(a2, g[2], g[0]), even_b = 1 / nb * std::fma(b2, g[2], g[0]);
-  const float all[] = {1 / n0 * g[0],
-                       std::fma(a / na, g[1], even_a),
-                       std::fma(-a / na, g[1], even_a),
-                       std::fma(b / nb, g[1], even_b),
-                       std::fma(-b / nb, g[1], even_b),
-                       g[2]};
-  std::ranges::copy(all, u);
-}
-
-TEST(WinogradFilters, AreThePlainTransformsBits) {
-  if (!has_avx512_products()) GTEST_SKIP() << "Winograd needs AVX-512, which this processor does not have";
-  constexpr int kTap = 9, kPositions = winograd::kPositions;
-  for (const std::int64_t lane_stride : {9, 27, 144})
-    for (const bool rotated : {false, true}) {
-      // Nothing behind the last filter: the buffer ends there.
-      const Values taps = random_values(15 * lane_stride + kTap, static_cast<std::uint64_t>(lane_stride));
-      constexpr std::int64_t kStride = 32;
-      Room u(kPositions * kStride, 0);
-      winograd::transform_filters(taps.data(), lane_stride, rotated, u.values.data(), kStride);
-      end_streams();
-      for (int lane = 0; lane < 16; ++lane) {
-        float t[3][6];
-        for (int row = 0; row < 3; ++row) {
-          float g[3];
-          for (int i = 0; i < 3; ++i)
-            g[i] = taps[static_cast<std::size_t>(lane * lane_stride +
-                                                 (rotated ? 8 - 3 * row - i : 3 * row + i))];
-          filter_row(g, t[row]);
-        }
-        for (int j = 0; j < 6; ++j) {
-          const float column[3] = {t[0][j], t[1][j], t[2][j]};
-          float want[6];
-          filter_row(column, want);
-          for (int i = 0; i < 6; ++i) {
-            const float got = u.values[static_cast<std::size_t>((i * 6 + j) * kStride + lane)];
-            EXPECT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(want[i]))
-                << "lane " << lane << " position " << i << "," << j << " rotated " << rotated;
-          }
-        }
-      }
-      EXPECT_EQ(u.values.back(), kNothing);
     }
 }
 

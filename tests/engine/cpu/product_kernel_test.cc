@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "engine/cpu/kernels/multiply.h"
+#include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/methods.h"
 #include "product_runs.h"
 
@@ -45,9 +45,13 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
                                std::int64_t length) {
         if (refusal(method, {.shape = s, .direction = direction})) return;
         ++computed[method];
-        const auto got = results_of(*make_kernel(method, s, direction, nullptr), s, direction,
-                                    {.src = src, .weight = weight, .d_dst = d_dst});
-        EXPECT_LT(relative_error(got.values, expected), limit(length)) << name_of(direction);
+        const auto compare_kernel = [&](const ProductKernel& kernel) {
+          const auto got = results_of(kernel, s, direction, {.src = src, .weight = weight, .d_dst = d_dst});
+          EXPECT_LT(relative_error(got.values, expected), limit(length)) << name_of(direction);
+        };
+        if (method != Method::winograd) return compare_kernel(*make_kernel(method, s, direction, nullptr));
+        for (const auto* table : winograd::kernels_here())
+          compare_kernel(*make_winograd_kernel(s, direction, *table));
       };
       const int taps = s.kernel * s.kernel;
       compare(Direction::forward, want.dst, taps * s.src.channels);
@@ -55,7 +59,7 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
       compare(Direction::d_weight, want.d_weight, s.samples * s.dst_pixels());
     }
   }
-  EXPECT_EQ(computed[Method::winograd], has_avx512_products() ? 3 * 13 : 0);
+  EXPECT_EQ(computed[Method::winograd], winograd::kernels_here().empty() ? 0 : 3 * 13);
   EXPECT_EQ(computed[Method::turned],
             std::ranges::count_if(kCases, [](const Case& c) { return shape_of(c).stride == 1; }));
 }
@@ -89,7 +93,7 @@ TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
 
 TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
   const auto usual = [](const Case& c) { return usual_method({.shape = shape_of(c)}); };
-  if (has_avx512_products()) {
+  if (!winograd::kernels_here().empty()) {
     EXPECT_EQ(usual({64, 64, 32, 32, 3, 1, 1, 128}), Method::winograd);
     EXPECT_EQ(usual({256, 256, 8, 8, 3, 1, 1, 128}), Method::winograd);
     EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 32}), Method::winograd);

@@ -1,5 +1,10 @@
 #include "engine/cpu/kernels/isa.h"
 
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+
 namespace paceline::engine::cpu {
 
 std::string_view name_of(Isa isa) {
@@ -16,15 +21,50 @@ std::string_view name_of(Isa isa) {
   return "";
 }
 
-std::vector<Isa> isas_here() {
+namespace {
+
+constexpr const char* kMost = "PACELINE_MAX_CPU_ISA";
+
+std::string_view limit() {
+  const char* const most = std::getenv(kMost);
+  return most == nullptr ? "" : most;
+}
+
+std::vector<Isa> found() {
   __builtin_cpu_init();
   std::vector<Isa> isas = {Isa::baseline};
-  if (__builtin_cpu_supports("avx2")) isas.push_back(Isa::avx2);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(Isa::avx2);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     isas.push_back(Isa::avx512);
   if (isas.back() == Isa::avx512 && __builtin_cpu_supports("avx512bf16")) isas.push_back(Isa::avx512_bf16);
+  const std::string_view most = limit();
+  if (most.empty()) return isas;
+  std::vector<Isa> allowed;
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
+    allowed.push_back(isa);
+    if (name_of(isa) != most) continue;
+    if (allowed.size() < isas.size()) isas.resize(allowed.size());
+    return isas;
+  }
+  base::fail(base::ErrorKind::usage, "{} is \"{}\"; known are baseline, avx2, avx512, avx512-bf16", kMost,
+             most);
+}
+
+}  // namespace
+
+std::vector<Isa> isas_here() {
+  static const std::vector<Isa> isas = found();
   return isas;
+}
+
+std::string_view why_not_here() {
+  return limit().empty() ? "which this processor does not have" : "which PACELINE_MAX_CPU_ISA leaves out";
+}
+
+bool has(Isa isa) {
+  const auto isas = isas_here();
+  return std::find(isas.begin(), isas.end(), isa) != isas.end();
 }
 
 }  // namespace paceline::engine::cpu

@@ -23,8 +23,10 @@ void transpose_tile(const float* const from[16], float* const to[16]) {
   for (int i = 0; i < 16; ++i) _mm512_stream_ps(to[i], v[i]);
 }
 
-void end_streams() { _mm_sfence(); }
-
 }  // namespace paceline::engine::cpu
 #include "engine/cpu/kernels/avx512_end.inc"
+
+namespace paceline::engine::cpu {
+void end_streams() { __builtin_ia32_sfence(); }
+}  // namespace paceline::engine::cpu
 #endif

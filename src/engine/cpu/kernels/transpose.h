@@ -1,6 +1,6 @@
 #pragma once
 
-/// Tiles of 16 x 16 floats turned in registers, for AVX-512 (has_avx512_products()).
+/// Tiles of 16 x 16 floats turned in registers, for AVX-512.
 ///
 /// Threads  none of its own
 

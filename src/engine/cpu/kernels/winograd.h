@@ -1,6 +1,7 @@
 #pragma once
 
-/// The parts of a 3x3 convolution by Winograd's minimal filtering F(4x4, 3x3), for AVX-512.
+/// The parts of a 3x3 convolution by Winograd's minimal filtering F(4x4, 3x3), for AVX-512 and for AVX2: the
+/// same bits by both.
 ///
 /// A tile is 6x6 input pixels that give 4x4 output pixels. In the transformed domain a tile has 36 positions;
 /// at each, the sum over channels is a matrix product, with a quarter of the multiplications of the direct
@@ -11,41 +12,66 @@
 /// is about three times as large.
 ///
 /// Source   Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016; the general
-/// points by the
-///          Toom-Cook construction
+/// points by the Toom-Cook construction
 /// Threads  none of its own
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/cpu/kernels/kernels.h"
 
 namespace paceline::engine::cpu::winograd {
 
 constexpr int kTile = 6, kOut = 4, kPositions = kTile * kTile;
+constexpr int kFilters = 16;       ///< that are transformed at a time
+constexpr int kPanel = 32;         ///< columns of `b` that lie together
+constexpr int kMultiplyRows = 12;  ///< that multiply() does best: a multiple of so many rows
 
 /// One sample's values, [height][width][channels].
 struct Image {
   int height = 0, width = 0, channels = 0;
 };
 
-/// The input tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
-/// [channels].
-void transform_input(const float* src, const Image& image, int y, int x, float* v, std::int64_t stride);
-/// Positions at m + p * stride, [channels], to the 4x4 output pixels from (y, x) on of image number `sample`;
-/// those outside are dropped. With an epilogue the sums of these pixels are added to its own: moments around
-/// its shift; under `gradient` d_masked is written instead of dst.
-void transform_output(const float* m, std::int64_t stride, float* dst, const Image& image, int sample, int y,
-                      int x, const Epilogue* epilogue);
-/// The 4x4 pixels from (y, x) on of an output's gradient, channels [first, first + count): the transpose of
-/// transform_output.
-void transform_gradient(const float* d_dst, const Image& image, int first, int count, int y, int x, float* z,
-                        std::int64_t stride);
-/// 16 filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn. `u` in whole lines of
-/// 64 bytes; it is written past the caches: end_streams() before another thread may read it.
-void transform_filters(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
-                       std::int64_t stride);
-/// Positions at m + p * stride of 16 filters' gradients, to tap t at taps + t * tap_stride: the transpose of
-/// transform_filters.
-void transform_filter_gradients(const float* m, std::int64_t stride, float* taps, std::int64_t tap_stride);
+/// c [rows][columns] = a [rows][inner] * b [inner][columns], added to c when `adds`. Element (r, i) of `a`
+/// lies at a[r * a_row + i * a_inner], where one of the two strides is 1; element (i, j) of `b` at b[j /
+/// kPanel * b_panel + i * b_inner + j % kPanel]. `columns` is a multiple of 16.
+struct Multiply {
+  int rows = 0, columns = 0, inner = 0;
+  const float* a = nullptr;
+  std::int64_t a_row = 0, a_inner = 0;
+  const float* b = nullptr;
+  std::int64_t b_inner = 0, b_panel = 0;
+  float* c = nullptr;
+  std::int64_t c_row = 0;
+  bool adds = false;
+};
+
+struct WinogradKernels {
+  Isa isa = Isa::baseline;
+  /// The input tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
+  /// [channels].
+  void (*transform_input)(const float* src, const Image& image, int y, int x, float* v, std::int64_t stride);
+  /// Positions at m + p * stride, [channels], to the 4x4 output pixels from (y, x) on of image number
+  /// `sample`; those outside are dropped. With an epilogue the sums of these pixels are added to its own:
+  /// moments around its shift; under `gradient` d_masked is written instead of dst.
+  void (*transform_output)(const float* m, std::int64_t stride, float* dst, const Image& image, int sample,
+                           int y, int x, const Epilogue* epilogue);
+  /// The 4x4 pixels from (y, x) on of an output's gradient, channels [first, first + count): the transpose of
+  /// transform_output.
+  void (*transform_gradient)(const float* d_dst, const Image& image, int first, int count, int y, int x,
+                             float* z, std::int64_t stride);
+  /// kFilters filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn. `u` in whole
+  /// lines of 64 bytes; it is written past the caches: end_streams() before another thread may read it.
+  void (*transform_filters)(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
+                            std::int64_t stride);
+  /// Positions at m + p * stride of kFilters filters' gradients, to tap t at taps + t * tap_stride: the
+  /// transpose of transform_filters.
+  void (*transform_filter_gradients)(const float* m, std::int64_t stride, float* taps,
+                                     std::int64_t tap_stride);
+  void (*multiply)(const Multiply& args);
+};
+
+/// The tables that this machine runs, the best one last; none without AVX2.
+[[nodiscard]] std::vector<const WinogradKernels*> kernels_here();
 
 }  // namespace paceline::engine::cpu::winograd

@@ -1,0 +1,268 @@
+// Winograd's parts in each instruction set's table that this machine runs.
+
+#include "engine/cpu/kernels/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+
+#include "engine/cpu/kernels/transpose.h"
+#include "product_runs.h"
+
+namespace paceline::engine::cpu::winograd {
+namespace {
+
+void for_tables(const std::function<void(const WinogradKernels&)>& test) {
+  const auto tables = kernels_here();
+  if (tables.empty()) GTEST_SKIP() << "Winograd needs AVX2, which this processor does not have";
+  for (const auto* table : tables) {
+    SCOPED_TRACE(name_of(table->isa));
+    test(*table);
+  }
+}
+
+constexpr float kNothing = 42;  ///< what lies behind a result, before and after
+
+std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+/// Three taps at six points: 0, +-5/8, +-3/2 and infinity, one operation after the other as the vectors round
+/// them.
+void filter_row(const float g[3], float u[6]) {
+  const float a = 0.625f, b = 1.5f;
+  const float a2 = a * a, b2 = b * b, n0 = a2 * b2, na = 2 * a2 * (a2 - b2), nb = 2 * b2 * (b2 - a2);
+  const float even_a = 1 / na * std::fma(a2, g[2], g[0]), even_b = 1 / nb * std::fma(b2, g[2], g[0]);
+  const float all[] = {1 / n0 * g[0],
+                       std::fma(a / na, g[1], even_a),
+                       std::fma(-a / na, g[1], even_a),
+                       std::fma(b / nb, g[1], even_b),
+                       std::fma(-b / nb, g[1], even_b),
+                       g[2]};
+  std::ranges::copy(all, u);
+}
+
+TEST(WinogradTables, FiltersAreThePlainTransformsBits) {
+  for_tables([](const WinogradKernels& table) {
+    constexpr int kTap = 9;
+    for (const std::int64_t lane_stride : {9, 27, 144})
+      for (const bool rotated : {false, true}) {
+        // Nothing behind the last filter: the buffer ends there.
+        const Values taps = random_values(15 * lane_stride + kTap, static_cast<std::uint64_t>(lane_stride));
+        constexpr std::int64_t kStride = 32;
+        base::Buffer room((kPositions * kStride + 16) * sizeof(float));  // whole lines
+        const auto u = room.as<float>();
+        std::ranges::fill(u, kNothing);
+        table.transform_filters(taps.data(), lane_stride, rotated, u.data(), kStride);
+        end_streams();
+        for (int lane = 0; lane < 16; ++lane) {
+          float t[3][6];
+          for (int row = 0; row < 3; ++row) {
+            float g[3];
+            for (int i = 0; i < 3; ++i)
+              g[i] = taps[static_cast<std::size_t>(lane * lane_stride +
+                                                   (rotated ? 8 - 3 * row - i : 3 * row + i))];
+            filter_row(g, t[row]);
+          }
+          for (int j = 0; j < 6; ++j) {
+            const float column[3] = {t[0][j], t[1][j], t[2][j]};
+            float want[6];
+            filter_row(column, want);
+            for (int i = 0; i < 6; ++i) {
+              const float got = u[static_cast<std::size_t>((i * 6 + j) * kStride + lane)];
+              EXPECT_EQ(bits_of(got), bits_of(want[i]))
+                  << "lane " << lane << " position " << i << "," << j << " rotated " << rotated;
+            }
+          }
+        }
+        EXPECT_EQ(u[16], kNothing);  // between two positions
+        EXPECT_EQ(u[kPositions * kStride], kNothing);
+      }
+  });
+}
+
+/// A tile of outputs at the edge of an image or inside, with what an epilogue reads of each pixel.
+struct Output {
+  Image image;
+  int y, x;
+  std::int64_t stride = image.channels + 16,
+               values = std::int64_t{2} * image.height * image.width * image.channels;
+  Values m = random_values(kPositions * stride, 1), src = random_values(values, 2),
+         dst = random_values(values, 3), first = random_values(values, 4),
+         shift = random_values(image.channels, 5), mean = random_values(image.channels, 6),
+         scale = random_values(image.channels, 7), bias = random_values(image.channels, 8);
+
+  static constexpr int kSample = 1;
+  [[nodiscard]] Values untouched() const { return Values(static_cast<std::size_t>(values), kNothing); }
+  [[nodiscard]] Values plain(const WinogradKernels& table) const {
+    Values out = untouched();
+    table.transform_output(m.data(), stride, out.data(), image, kSample, y, x, nullptr);
+    return out;
+  }
+  void for_pixels(const std::function<void(std::size_t at, std::size_t c)>& visit) const {
+    for (int row = y; row < std::min(y + kOut, image.height); ++row)
+      for (int column = x; column < std::min(x + kOut, image.width); ++column)
+        for (int c = 0; c < image.channels; ++c)
+          visit(static_cast<std::size_t>(
+                    ((kSample * image.height + row) * image.width + column) * image.channels + c),
+                static_cast<std::size_t>(c));
+  }
+};
+
+const std::vector<Output>& outputs() {
+  static const std::vector<Output> all = {
+      {{8, 8, 16}, 4, 0}, {{6, 5, 48}, 4, 4}, {{6, 9, 32}, 0, 8}, {{3, 7, 16}, 0, 0}};
+  return all;
+}
+
+/// Sums that begin with 1 each: an epilogue's are added.
+struct Sums {
+  std::vector<double> got, want, size;  ///< size: what rounding errors are measured by
+  explicit Sums(int channels) : got(static_cast<std::size_t>(2 * channels), 1.0), want(got), size(got) {}
+  void add(std::size_t at, double value) {
+    want[at] += value;
+    size[at] += std::abs(value);
+  }
+  void compare() const {
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6 * size[i]) << i;
+  }
+};
+
+TEST(WinogradTables, OutputsStayInsideTheImage) {
+  for_tables([](const WinogradKernels& table) {
+    for (const Output& o : outputs()) {
+      Values out = o.plain(table);
+      o.for_pixels([&](std::size_t at, std::size_t) {
+        EXPECT_NE(out[at], kNothing);
+        out[at] = kNothing;
+      });
+      EXPECT_EQ(out, o.untouched());
+    }
+  });
+}
+
+TEST(WinogradTables, MomentsAreThoseOfWhatIsWritten) {
+  for_tables([](const WinogradKernels& table) {
+    for (const Output& o : outputs()) {
+      const Values plain = o.plain(table);
+      Values out = o.untouched(), shift = o.shift;
+      Sums sums(o.image.channels);
+      const Epilogue epilogue{
+          .what = Epilogue::Sums::moments, .sums = sums.got.data(), .shift = shift.data()};
+      table.transform_output(o.m.data(), o.stride, out.data(), o.image, Output::kSample, o.y, o.x, &epilogue);
+      EXPECT_EQ(out, plain);
+      o.for_pixels([&](std::size_t at, std::size_t c) {
+        const double d = static_cast<double>(plain[at]) - static_cast<double>(o.shift[c]);
+        sums.add(c, d);
+        sums.add(static_cast<std::size_t>(o.image.channels) + c, d * d);
+      });
+      sums.compare();
+    }
+  });
+}
+
+TEST(WinogradTables, GradientsPassTheMaskAndAreSummed) {
+  for_tables([](const WinogradKernels& table) {
+    for (const Output& o : outputs())
+      for (const Mask mask : {Mask::none, Mask::from_src, Mask::from_dst})
+        for (const bool second : {false, true}) {
+          const Values plain = o.plain(table);
+          Values masked = o.untouched(), nothing = o.untouched();
+          Sums sums(o.image.channels);
+          Epilogue epilogue{.what = Epilogue::Sums::gradient, .sums = sums.got.data()};
+          epilogue.gradient.src = o.src.data();
+          epilogue.gradient.dst = o.dst.data();
+          epilogue.gradient.d_dst = o.first.data();
+          epilogue.gradient.d_dst2 = second ? nothing.data() : nullptr;
+          epilogue.gradient.d_masked = masked.data();
+          epilogue.gradient.mask = mask;
+          epilogue.gradient.params.mean = o.mean.data();
+          epilogue.gradient.params.scale = o.scale.data();
+          epilogue.gradient.params.bias = o.bias.data();
+          table.transform_output(o.m.data(), o.stride, nothing.data(), o.image, Output::kSample, o.y, o.x,
+                                 &epilogue);
+          EXPECT_EQ(nothing, o.untouched()) << "dst is not written";
+          Values want = o.untouched();
+          o.for_pixels([&](std::size_t at, std::size_t c) {
+            const float centred = o.src[at] - o.mean[c];
+            const volatile float scaled = centred * o.scale[c];  // rounded, as the forward pass did
+            const float y = mask == Mask::from_src   ? scaled + o.bias[c]
+                            : mask == Mask::from_dst ? o.dst[at]
+                                                     : 1;
+            want[at] = y <= 0 ? 0 : plain[at] + (second ? o.first[at] : 0);
+            sums.add(c, static_cast<double>(want[at]));
+            sums.add(static_cast<std::size_t>(o.image.channels) + c,
+                     static_cast<double>(want[at]) * static_cast<double>(centred));
+          });
+          EXPECT_EQ(masked, want);
+          sums.compare();
+        }
+  });
+}
+
+TEST(WinogradTables, ProductsAreTheSumsInTheirOrder) {
+  for_tables([](const WinogradKernels& table) {
+    for (const int rows : {1, 5, 6, 7, 12, 13, 36})
+      for (const int columns : {16, 32, 48})
+        for (const int inner : {1, 3, 17})
+          for (const bool adds : {false, true})
+            for (const bool a_is_turned : {false, true}) {
+              const Values a = random_values(rows * inner, 1), b = random_values(inner * 64, 2);
+              Values c = random_values(rows * columns + 1, 3), want = c;
+              table.multiply({.rows = rows,
+                              .columns = columns,
+                              .inner = inner,
+                              .a = a.data(),
+                              .a_row = a_is_turned ? 1 : inner,
+                              .a_inner = a_is_turned ? rows : 1,
+                              .b = b.data(),
+                              .b_inner = kPanel,
+                              .b_panel = inner * kPanel,
+                              .c = c.data(),
+                              .c_row = columns,
+                              .adds = adds});
+              for (int r = 0; r < rows; ++r)
+                for (int j = 0; j < columns; ++j) {
+                  float& sum = want[static_cast<std::size_t>(r * columns + j)];
+                  if (!adds) sum = 0;
+                  for (int i = 0; i < inner; ++i)
+                    sum = std::fma(
+                        a[static_cast<std::size_t>(a_is_turned ? i * rows + r : r * inner + i)],
+                        b[static_cast<std::size_t>(j / kPanel * inner * kPanel + i * kPanel + j % kPanel)],
+                        sum);
+                }
+              EXPECT_EQ(c, want) << rows << "x" << columns << ", " << inner << (adds ? " added" : "");
+            }
+  });
+}
+
+TEST(WinogradTables, TablesGiveTheSameBits) {
+  const auto tables = kernels_here();
+  if (tables.size() < 2) GTEST_SKIP() << "one table alone runs on this processor";
+  const Image image{7, 9, 48};
+  const Values values = random_values(7 * 9 * 48, 1), sums = random_values(kPositions * 16, 2);
+  std::vector<Values> results[3];
+  for (const auto* table : tables) {
+    SCOPED_TRACE(name_of(table->isa));
+    Values in, gradient, filters;
+    for (const auto& [y, x] : {std::pair{-1, -1}, {0, 1}, {3, 7}}) {
+      Values v(kPositions * 48), z(kPositions * 32);
+      table->transform_input(values.data(), image, y, x, v.data(), 48);
+      table->transform_gradient(values.data(), image, 16, 32, std::max(y, 0), std::max(x, 0), z.data(), 32);
+      in.insert(in.end(), v.begin(), v.end());
+      gradient.insert(gradient.end(), z.begin(), z.end());
+    }
+    Values taps(9 * 16);
+    table->transform_filter_gradients(sums.data(), 16, taps.data(), 16);
+    results[0].push_back(in);
+    results[1].push_back(gradient);
+    results[2].push_back(taps);
+  }
+  for (const auto& of_tables : results)
+    for (const Values& of_table : of_tables) EXPECT_EQ(of_table, of_tables.front());
+  for (const Output& o : outputs()) EXPECT_EQ(o.plain(*tables.front()), o.plain(*tables.back()));
+}
+
+}  // namespace
+}  // namespace paceline::engine::cpu::winograd
