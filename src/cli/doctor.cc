@@ -33,7 +33,7 @@ namespace {
 
 template <typename... Args>
 void row(std::ostream& out, std::string_view name, fmt::format_string<Args...> format, Args&&... args) {
-  out << fmt::format("  {:<14}", name) << fmt::format(format, std::forward<Args>(args)...) << '\n';
+  out << fmt::format("  {:<13} ", name) << fmt::format(format, std::forward<Args>(args)...) << '\n';
 }
 
 double gb(double bytes) { return bytes / 1e9; }

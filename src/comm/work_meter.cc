@@ -9,7 +9,8 @@ namespace {
 
 /// Of a core: below this a process does nothing but stay alive.
 constexpr double kStaysAlive = 0.01;
-constexpr double kIsWorkAfter = 0.8;  ///< seconds: two heartbeats, each of which may come early
+constexpr double kIsWorkAtOnce = 0.03;  ///< seconds of a core: beyond what others' work was charged as
+constexpr double kIsWorkAfter = 0.8;    ///< seconds: two heartbeats, each of which may come early
 
 double processor_s(const rusage& used) {
   const auto seconds_of = [](const timeval& time) {
@@ -23,7 +24,7 @@ double processor_s(const rusage& used) {
 bool Effort::is_work(double spent_s, double elapsed_s) {
   const bool is_busy = spent_s > kStaysAlive * elapsed_s;
   busy_s_ = std::max(0.0, busy_s_ + (is_busy ? elapsed_s : -elapsed_s / 2));
-  const bool is_work = busy_s_ >= kIsWorkAfter;
+  const bool is_work = spent_s >= kIsWorkAtOnce || busy_s_ >= kIsWorkAfter;
   if (is_work) busy_s_ = 0;
   return is_work;
 }

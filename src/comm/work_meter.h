@@ -10,11 +10,10 @@
 
 namespace paceline::comm {
 
-/// What processor time says: work, from one percent of a core on. A process that only stays alive is now and
-/// then charged some milliseconds at once, most of which its machine has spent on others. So how much it was
-/// does not count, only for how long: busy for about a second, less half of the time in which it was not,
-/// is work, and the next second counts anew. One charge of any size is none, unless the work before it had
-/// begun to fill such a second.
+/// What processor time says: work, where it is 30 ms or more at once, or more than one percent of a core for
+/// a while. A process that only stays alive is now and then charged some milliseconds at once, most of which
+/// its machine has spent on others. So of less than 30 ms it does not count how much it was, only for how
+/// long: busy for 0.8 s, less half of the time in which it was not, is work, and what follows counts anew.
 class Effort {
  public:
   /// Whether with `spent_s` of processor time in the last `elapsed_s` it has worked.
@@ -26,7 +25,8 @@ class Effort {
 
 class WorkMeter {
  public:
-  /// Since the last call, by all threads but the one that asks. The first call knows of everything before it.
+  /// Since the last call, by all threads but the one that asks. The first call counts all their time until
+  /// then as one charge.
   ///
   /// Cost     two system calls
   [[nodiscard]] bool has_worked();

@@ -46,9 +46,11 @@ std::string program() {
 
 std::string machine_here() {
   const auto* version = dnnl_version();
-  return fmt::format("{}; own {}; oneDNN {}.{}.{}, instructions {}; {}", processor(),
-                     name_of(isas_here().back()), version->major, version->minor, version->patch,
-                     static_cast<unsigned>(dnnl::get_effective_cpu_isa()), program());
+  const std::string_view limit = isa_limit();
+  return fmt::format("{}; own {}{}{}; oneDNN {}.{}.{}, instructions {}; {}", processor(),
+                     name_of(isas_here().back()), limit.empty() ? "" : ", at most ", limit, version->major,
+                     version->minor, version->patch, static_cast<unsigned>(dnnl::get_effective_cpu_isa()),
+                     program());
 }
 
 /// Machines that share a home directory keep files of their own; builds of one machine replace each other's.

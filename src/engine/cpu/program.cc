@@ -35,7 +35,7 @@ CompileOptions checked(const CompileOptions& options) {
 
 /// Fills in what the caller left open, for this machine.
 Tuning settled(Tuning tuning) {
-  const std::vector<Isa> isas = isas_here();
+  const std::vector<Isa>& isas = isas_here();
   if (!tuning.isa) tuning.isa = isas.back();
   base::expects(std::find(isas.begin(), isas.end(), *tuning.isa) != isas.end(),
                 "the machine has the instruction set that is asked for");

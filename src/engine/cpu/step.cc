@@ -53,7 +53,9 @@ KernelChoice own_kernel(const Run& run, const std::string& what) {
   const Isa best = isas_here().back();
   return {.op = what,
           .implementation = "own " + std::string(name_of(run.kernels.isa)),
-          .reason = run.kernels.isa == best ? "the best instruction set of this machine"
+          .reason = run.kernels.isa == best ? isa_limit().empty()
+                                                  ? "the best instruction set of this machine"
+                                                  : "the best one that PACELINE_MAX_CPU_ISA leaves"
                                             : "asked for; this machine has " + std::string(name_of(best))};
 }
 

@@ -32,12 +32,16 @@ struct Leaf7 {
 std::optional<std::string> absence_of(Unit unit) {
   constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;  // subleaf 0, edx
   if (unit == Unit::emulated_amx || unit == Unit::emulated_avx512) return std::nullopt;
-  const bool has_avx512_bf16 = has(Isa::avx512_bf16);  // as the system allows it
-  if (unit == Unit::avx512_bf16)
-    return has_avx512_bf16 ? std::nullopt
-                           : std::optional(fmt::format("needs AVX512-BF16, {}", why_not_here()));
-  if (!has_avx512_bf16 || (Leaf7(0).edx & (kAmxBf16 | kAmxTile)) != (kAmxBf16 | kAmxTile))
-    return fmt::format("needs AMX-BF16, {}", why_not_here());
+  const bool is_amx = unit == Unit::amx;
+  const bool is_here = has(Isa::avx512_bf16);  // as the system allows it
+  if (!isa_limit().empty() && (is_amx || !is_here))
+    return fmt::format("needs {}, and PACELINE_MAX_CPU_ISA is {}", is_amx ? "AMX-BF16" : "AVX512-BF16",
+                       isa_limit());
+  if (!is_amx)
+    return is_here ? std::nullopt
+                   : std::optional<std::string>("needs AVX512-BF16, which this processor does not have");
+  if (!is_here || (Leaf7(0).edx & (kAmxBf16 | kAmxTile)) != (kAmxBf16 | kAmxTile))
+    return "needs AMX-BF16, which this processor does not have";
   // The tile registers are large: Linux gives them to processes that ask (Documentation/x86/xstate.rst).
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   if (::syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0)

@@ -25,8 +25,8 @@ namespace {
 
 using namespace winograd;
 
-constexpr int kGap =
-    16;  ///< floats between positions, so that they do not all fall on the same lines of the nearest cache
+/// Floats between positions, so that they do not all fall on the same lines of the nearest cache.
+constexpr int kGap = 16;
 constexpr int kPartChannels = 128;  ///< of a part of d_weight: the more, the fewer times v is made
 constexpr std::int64_t kBlockBytes = 448 << 10;  ///< of v and m (or z): they stay in the second-level cache
 

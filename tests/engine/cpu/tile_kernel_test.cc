@@ -171,8 +171,8 @@ struct Image {
 
 TEST_P(Tiles, PackRowsOfPixels) {
   for (const int samples : {1, 7, 16, 31, 32})
-    for (const int channels : {1, 3, 16, 17, 31, 32, 33, 48, 64, 70})
-      for (const int pixels : {1, 3}) {
+    for (const int channels : {1, 3, 16, 17, 31, 32, 33, 48, 64, 70, 257, 320})
+      for (const int pixels : {1, 3, 9}) {
         SCOPED_TRACE(testing::Message() << samples << " samples, " << channels << " channels");
         const Image image(samples, pixels, channels);
         const int blocks = blocks_of(channels), rows = rows_of(samples);

@@ -25,11 +25,6 @@ namespace {
 
 constexpr const char* kMost = "PACELINE_MAX_CPU_ISA";
 
-std::string_view limit() {
-  const char* const most = std::getenv(kMost);
-  return most == nullptr ? "" : most;
-}
-
 std::vector<Isa> found() {
   __builtin_cpu_init();
   std::vector<Isa> isas = {Isa::baseline};
@@ -38,7 +33,7 @@ std::vector<Isa> found() {
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     isas.push_back(Isa::avx512);
   if (isas.back() == Isa::avx512 && __builtin_cpu_supports("avx512bf16")) isas.push_back(Isa::avx512_bf16);
-  const std::string_view most = limit();
+  const std::string_view most = isa_limit();
   if (most.empty()) return isas;
   std::vector<Isa> allowed;
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
@@ -53,17 +48,18 @@ std::vector<Isa> found() {
 
 }  // namespace
 
-std::vector<Isa> isas_here() {
+std::string_view isa_limit() {
+  const char* const most = std::getenv(kMost);
+  return most == nullptr ? "" : most;
+}
+
+const std::vector<Isa>& isas_here() {
   static const std::vector<Isa> isas = found();
   return isas;
 }
 
-std::string_view why_not_here() {
-  return limit().empty() ? "which this processor does not have" : "which PACELINE_MAX_CPU_ISA leaves out";
-}
-
 bool has(Isa isa) {
-  const auto isas = isas_here();
+  const auto& isas = isas_here();
   return std::find(isas.begin(), isas.end(), isa) != isas.end();
 }
 

@@ -13,12 +13,13 @@ enum class Isa { baseline, avx2, avx512, avx512_bf16 };
 [[nodiscard]] std::string_view name_of(Isa isa);
 
 /// The instruction sets that this machine runs, the best one last; never empty. None above the one that the
-/// environment names in PACELINE_MAX_CPU_ISA, as ONEDNN_MAX_CPU_ISA does for oneDNN.
+/// environment names in PACELINE_MAX_CPU_ISA, as ONEDNN_MAX_CPU_ISA does for oneDNN; AMX is above all of
+/// them.
 ///
 /// Errors   usage: an unknown name there
-[[nodiscard]] std::vector<Isa> isas_here();
+[[nodiscard]] const std::vector<Isa>& isas_here();
 [[nodiscard]] bool has(Isa isa);
-/// Why one is not among them: "which this processor does not have", or the environment's word.
-[[nodiscard]] std::string_view why_not_here();
+/// What the environment names; empty: nothing.
+[[nodiscard]] std::string_view isa_limit();
 
 }  // namespace paceline::engine::cpu
