@@ -35,11 +35,9 @@ std::vector<Isa> found() {
   if (isas.back() == Isa::avx512 && __builtin_cpu_supports("avx512bf16")) isas.push_back(Isa::avx512_bf16);
   const std::string_view most = isa_limit();
   if (most.empty()) return isas;
-  std::vector<Isa> allowed;
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
-    allowed.push_back(isa);
     if (name_of(isa) != most) continue;
-    if (allowed.size() < isas.size()) isas.resize(allowed.size());
+    std::erase_if(isas, [&](Isa found) { return found > isa; });
     return isas;
   }
   base::fail(base::ErrorKind::usage, "{} is \"{}\"; known are baseline, avx2, avx512, avx512-bf16", kMost,
