@@ -48,6 +48,7 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
 }
 
 Buffer::~Buffer() {
+  if (owner_) return;
   if (mapped_.empty())
     std::free(data_);
   else

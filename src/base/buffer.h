@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -18,6 +19,9 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t bytes);
+  /// Memory that somebody else has got, aligned as above; `owner` keeps it for as long as this lives.
+  Buffer(std::span<std::byte> memory, std::shared_ptr<const void> owner)
+      : data_(memory.data()), bytes_(memory.size()), owner_(std::move(owner)) {}
   ~Buffer();
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
@@ -47,10 +51,12 @@ class Buffer {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     std::swap(mapped_, other.mapped_);
+    std::swap(owner_, other.owner_);
   }
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   std::span<std::byte> mapped_;  ///< large blocks: the whole mapping around data_
+  std::shared_ptr<const void> owner_;
 };
 
 }  // namespace paceline::base

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "comm/communicator.h"
 #include "comm/whereabouts.h"
@@ -34,6 +35,8 @@ class Across {
   /// The same sum, of which process p gets part p: `src` [processes() * dst.size()]; `dst` may be that part
   /// of it.
   virtual void reduce_scatter(std::span<const float> src, std::span<float> dst) = 0;
+  /// See Communicator::memory.
+  [[nodiscard]] virtual base::Buffer memory(std::size_t bytes) = 0;
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;
   virtual void broadcast(std::span<std::byte> bytes, int root_process) = 0;
   /// all [processes() * mine.size()]; `mine` may lie inside it, at its own place.

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
 
@@ -70,6 +71,13 @@ class Communicator {
   /// else it lies apart.
   [[nodiscard]] virtual std::unique_ptr<Pending> reduce_scatter(std::span<const float> src,
                                                                 std::span<float> dst) = 0;
+
+  /// Memory for what is reduced in place again and again (gradients): where other processes can be given a
+  /// way into it, nothing is copied on the way. Contents are as Buffer says.
+  ///
+  /// Collective, of the same size everywhere, while no reduction is under way; what an earlier call gave is
+  /// ordinary memory from then on.
+  [[nodiscard]] virtual base::Buffer memory(std::size_t bytes) { return base::Buffer(bytes); }
 
   // Blocking, for small things (statistics, counts, control).
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;

@@ -100,6 +100,7 @@ class Emulated final : public Communicator {
     lag();
     return carry(inner_->reduce_scatter(src, dst), one_way(src.size_bytes()));
   }
+  base::Buffer memory(std::size_t bytes) override { return inner_->memory(bytes); }
   void all_reduce(std::span<double> values, Reduce reduce) override {
     block([&] { inner_->all_reduce(values, reduce); },
           emulation_.link ? link_seconds(*emulation_.link, ends(), values.size_bytes()) : 0);

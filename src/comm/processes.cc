@@ -208,7 +208,8 @@ void Processes::all_reduce(std::span<const float> src, std::span<float> dst) {
   const Name what = [&] { return fmt::format("an all-reduce of {} floats", dst.size()); };
   if (reductions_ && carried_ == Carried::fp32)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
-      return staged.all_reduce(src, dst, keep_waiting);
+      const auto common = common_ ? std::span(*common_) : std::span<const SharedMemory>();
+      return staged.all_reduce(src, dst, common, keep_waiting);
     });
   count(exchange_all_reduce(src, dst, process(), processes(), room_, rounds(Channel::reductions, what),
                             carried_));

@@ -45,11 +45,13 @@ class Processes final : public Across {
   [[nodiscard]] std::string name() const override { return wire_.name(); }
   [[nodiscard]] std::string algorithm() const override {
     if (carried_ == Carried::bf16) return "exchange (messages, as bf16)";
+    if (common_) return "direct (memory of the host)";
     return reductions_ ? "staged (memory of the host)" : "exchange (messages)";
   }
 
   void all_reduce(std::span<const float> src, std::span<float> dst) override;
   void reduce_scatter(std::span<const float> src, std::span<float> dst) override;
+  [[nodiscard]] base::Buffer memory(std::size_t bytes) override;
   void all_reduce(std::span<double> values, Reduce reduce) override;
   void broadcast(std::span<std::byte> bytes, int root_process) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
@@ -95,6 +97,7 @@ class Processes final : public Across {
 
   void connect(const WatchOptions& options);
   void make_streams();
+  [[nodiscard]] bool everywhere(bool here);  ///< whether all processes say yes
   void meet_all();
   void round(Channel channel, const Name& what, std::span<const Send> sends,
              std::span<const Receive> receives);
@@ -128,6 +131,8 @@ class Processes final : public Across {
   std::size_t blocks_[2] = {};  ///< bytes of each stream's blocks
   Patience patience_;
   std::optional<Staged> reductions_, exchanges_;
+  /// [process] what memory() gave last: shared with whoever has it, and all processes let go of it together.
+  std::shared_ptr<const std::vector<SharedMemory>> common_;
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::function<void(const std::string&)> on_failure_;

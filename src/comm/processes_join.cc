@@ -34,11 +34,13 @@ Patience patience_of(int processes, int cores) {
   return processes <= cores ? Patience{.looks = 400} : Patience{.looks = 0, .yields = 50};
 }
 
+using MemoryName = std::array<char, 64>;  ///< empty: there is none
+
 /// What each process tells the others before they share memory.
 struct Card {
   std::array<char, 64> host{};
-  std::array<char, 64> memory{};  ///< process 0: its name; empty: there is none
-  cpu_set_t cores{};              ///< that it may use
+  MemoryName memory{};  ///< of process 0
+  cpu_set_t cores{};    ///< that it may use
 };
 
 }  // namespace
@@ -90,6 +92,12 @@ void Processes::connect(const WatchOptions& options) {
                      }});
 }
 
+bool Processes::everywhere(bool here) {
+  std::vector<char> all(static_cast<std::size_t>(processes()));
+  all_gather(std::as_bytes(std::span(&here, 1)), std::as_writable_bytes(std::span(all)));
+  return std::count(all.begin(), all.end(), 1) == processes();
+}
+
 void Processes::share_memory() {
   if (processes() == 1) return;
   blocks_[0] = block_bytes(wanted_block_, processes());
@@ -106,11 +114,9 @@ void Processes::share_memory() {
       std::all_of(cards.begin(), cards.end(), [&](const Card& other) { return other.host == mine.host; });
   const std::string name = cards[0].memory.data();
   if (one_host && !name.empty() && process() != 0) memory_ = SharedMemory::open(name, room);
-  const bool here = one_host && memory_.has_value();
-  std::vector<char> all(cards.size());
-  all_gather(std::as_bytes(std::span(&here, 1)), std::as_writable_bytes(std::span(all)));
+  const bool all_have_it = everywhere(one_host && memory_.has_value());
   if (memory_) memory_->remove_name();
-  if (std::count(all.begin(), all.end(), 1) != processes()) {
+  if (!all_have_it) {
     memory_.reset();
     return;
   }
@@ -119,6 +125,28 @@ void Processes::share_memory() {
   for (const auto& card : cards) CPU_OR(&cores, &cores, &card.cores);
   patience_ = patience_of(processes(), CPU_COUNT(&cores));
   make_streams();
+}
+
+base::Buffer Processes::memory(std::size_t bytes) {
+  common_.reset();
+  if (!reductions_ || carried_ != Carried::fp32 || bytes == 0) return base::Buffer(bytes);
+  auto mine = SharedMemory::create(bytes);
+  MemoryName name{};
+  if (mine) std::strncpy(name.data(), mine->name().c_str(), name.size() - 1);
+  std::vector<MemoryName> names(static_cast<std::size_t>(processes()));
+  all_gather(std::as_bytes(std::span(&name, 1)), std::as_writable_bytes(std::span(names)));
+  std::vector<SharedMemory> blocks;
+  for (int other = 0; other < processes(); ++other) {
+    auto block = other == process()
+                     ? std::exchange(mine, std::nullopt)
+                     : SharedMemory::open(names[static_cast<std::size_t>(other)].data(), bytes);
+    if (!block) break;
+    blocks.push_back(std::move(*block));
+  }
+  if (!everywhere(blocks.size() == names.size())) return base::Buffer(bytes);
+  for (auto& block : blocks) block.remove_name();
+  common_ = std::make_shared<const std::vector<SharedMemory>>(std::move(blocks));
+  return {(*common_)[static_cast<std::size_t>(process())].bytes(), common_};
 }
 
 void Processes::make_streams() {
@@ -142,6 +170,7 @@ void Processes::regroup(int members) {
   meet_all();  // nobody uses the streams any more
   watch_->pulse().counts_anew();
   members_ = members;
+  common_.reset();
   reductions_.reset();
   exchanges_.reset();
   if (!memory_) return;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
 #include "graph/plan.h"
@@ -71,7 +72,12 @@ struct CompileOptions {
   /// forward and backward, in the same order on every worker.
   std::function<void(std::span<double> values)> reduce_statistics;
   int world_size = 1;  ///< synchronised only: how many engines share the statistics
+  /// Where gradients() are to lie; empty: in memory of the engine's own.
+  std::function<base::Buffer(std::size_t bytes)> gradient_memory;
 };
+
+/// What an engine's gradients() lie in: as `options` say, zeroed; nothing without training.
+[[nodiscard]] base::Buffer gradient_memory(const CompileOptions& options, const graph::Layout& layout);
 
 /// What one step of one engine computes on. Dropout masks are a pure function of
 /// (seed, step, op, first_position + sample, element): the same for any number of workers.

@@ -112,6 +112,7 @@ class Worker {
     if (options.batch_norm == engine::BatchNormMode::synchronised) {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     }
+    options.gradient_memory = [this](std::size_t bytes) { return communicator_.memory(bytes); };
     engine_ = job_.backend.compile(job_.graph, options);
     keeper_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
   }

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstring>
 
 #include "base/error.h"
@@ -153,6 +155,57 @@ TEST_P(Hierarchy, EveryCollectiveIsThatOfAsManyWorkersInOneProcess) {
   for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
+/// The bits are those of memory apart, wherever in it the values lie, and also where they do not lie alike.
+TEST_P(Hierarchy, SumsInMemoryThatItGaveAreTheSame) {
+  const auto [processes, each, shared] = GetParam();
+  const bool is_direct = shared && processes > 1;
+  const auto outcome =
+      on_processes(processes, each, {.shared_memory = shared, .block_bytes = 16384}, [&](Communicator& comm) {
+        constexpr std::size_t kFloats = 300'000;
+        base::Buffer earlier = comm.memory(kFloats * sizeof(float));
+        base::Buffer memory = comm.memory(kFloats * sizeof(float));
+        if (processes > 1) {
+          const auto* const expected = is_direct ? "direct (memory of the host)" : "messages";
+          EXPECT_NE(comm.algorithm().find(expected), std::string::npos);
+        }
+        const auto sum_at = [&](base::Buffer& buffer, std::size_t place, std::size_t count) {
+          const auto values = buffer.as<float>().subspan(place, count);
+          std::ranges::copy(values_of(comm.rank(), count), values.begin());
+          const Traffic before = comm.traffic();
+          comm.all_reduce(values)->wait();
+          auto apart = values_of(comm.rank(), count);
+          const auto moved = comm.traffic().bytes_sent - before.bytes_sent;
+          comm.all_reduce(apart)->wait();
+          EXPECT_TRUE(same_bits({values.begin(), values.end()}, apart))
+              << count << " at " << place << " on rank " << comm.rank();
+          return moved;
+        };
+        for (const std::size_t place : {std::size_t{0}, std::size_t{5}, std::size_t{100'016}})
+          for (const std::size_t count : {std::size_t{1}, std::size_t{2049}, std::size_t{199'984}})
+            (void)sum_at(memory, place, count);
+        const std::int64_t whole = sum_at(memory, 0, kFloats);
+        const double share = static_cast<double>(whole) / (1.0 * kFloats * sizeof(float));
+        if (is_direct && each == 1) {
+          EXPECT_NEAR(share, (processes - 1.0) / processes, 0.01) << "copied on the way";
+        }
+        (void)sum_at(memory, static_cast<std::size_t>(comm.rank()) * 64, 100'000);  // not alike
+        (void)sum_at(comm.rank() == 0 ? memory : earlier, 0, 100'000);              // not in all of them
+        (void)sum_at(earlier, 0, 100'000);
+        (void)sum_at(memory, 64, 100'000);
+        const auto given = values_of(comm.rank(), 50'000);  // to the memory, from apart
+        auto sums = given;
+        comm.all_reduce(sums)->wait();
+        const auto target = memory.as<float>().first(50'000);
+        comm.all_reduce(given, target)->wait();
+        EXPECT_TRUE(same_bits({target.begin(), target.end()}, sums));
+        EXPECT_TRUE(same_bits(given, values_of(comm.rank(), 50'000)));
+        comm.barrier();
+        memory = comm.memory(0);  // some may be through, and free theirs, while others still use it
+        earlier = {};
+      });
+  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Messages, Hierarchy,
                          ::testing::Values(std::tuple{1, 1, false}, std::tuple{2, 1, false},
                                            std::tuple{3, 1, false}, std::tuple{4, 1, false},
@@ -163,6 +216,30 @@ INSTANTIATE_TEST_SUITE_P(SharedMemory, Hierarchy,
                          ::testing::Values(std::tuple{2, 1, true}, std::tuple{3, 1, true},
                                            std::tuple{4, 1, true}, std::tuple{7, 1, true},
                                            std::tuple{2, 2, true}, std::tuple{3, 4, true}));
+
+/// A host may have little memory to share: then what is given is each process's own, and nobody notices.
+TEST(Processes, MemoryIsOrdinaryWhereThereIsNoneToShare) {
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto outcome = on_processes(3, 1, {}, [&](Communicator& comm) {
+    comm.barrier();
+    if (comm.rank() == 0) {
+      const rlimit little{.rlim_cur = 100'000, .rlim_max = limit.rlim_max};
+      EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+    }
+    comm.barrier();
+    base::Buffer memory = comm.memory(200'000);
+    EXPECT_NE(comm.algorithm().find("staged"), std::string::npos);
+    const auto values = memory.as<float>();
+    std::ranges::copy(values_of(comm.rank(), values.size()), values.begin());
+    comm.all_reduce(values)->wait();
+    EXPECT_TRUE(same_bits({values.begin(), values.end()}, tree_of(3, values.size())));
+  });
+  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  (void)std::signal(SIGXFSZ, before);
+  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
+}
 
 TEST(Processes, SeveralReductionsAreUnderWayAndKeepTheirOrder) {
   const std::vector<std::size_t> counts{300007, 1, 0, 4096, 12};
@@ -363,6 +440,12 @@ TEST(Processes, AreRegroupedAndHearOrdersMeanwhile) {
         communicators[0]->all_reduce(values)->wait();
         communicators[0]->barrier();
         EXPECT_EQ(values, std::vector<float>(50'000, static_cast<float>(members)));
+        base::Buffer memory = communicators[0]->memory(values.size() * sizeof(float));
+        const auto common = memory.as<float>();
+        std::ranges::fill(common, 1.0f);
+        communicators[0]->all_reduce(common)->wait();
+        communicators[0]->barrier();
+        EXPECT_TRUE(std::ranges::equal(common, values));
         ++sums;
       }
     };

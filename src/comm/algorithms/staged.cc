@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/error.h"
 
@@ -37,12 +38,16 @@
 // block was waited for mostly tells that a tray is free.
 //
 // A small message is given whole, and everybody adds up all of it.
+//
+// Values that lie where all can reach them need no trays but for the agreement that they do: each gives the
+// place of its own, and only where all are the same is the sum formed in all of them at once (direct.cc).
 
 namespace paceline::comm {
 namespace {
 
 constexpr std::uint32_t kTrays = 4;
 constexpr std::size_t kLine = 64;
+constexpr std::size_t kApart = ~std::size_t{0};  ///< the place of what is not in common memory
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
@@ -53,6 +58,16 @@ std::size_t sum_bytes(std::size_t block_bytes, int processes) {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+/// Where `values` begin in `block`, in bytes.
+std::size_t place_in(std::span<const std::byte> block, std::span<const float> values) {
+  const auto inside = std::as_bytes(values);
+  const std::less_equal<const std::byte*> before;  // of pointers into different arrays, too
+  if (!before(block.data(), inside.data()) ||
+      !before(inside.data() + inside.size(), block.data() + block.size()))
+    return kApart;
+  return static_cast<std::size_t>(inside.data() - block.data());
 }
 
 /// Takes the lines away from whoever has read them last, before they are written and while others work:
@@ -200,9 +215,44 @@ bool Staged::small(std::span<const float> src, std::span<float> dst) {
 }
 
 bool Staged::all_reduce(std::span<const float> src, std::span<float> dst, const KeepWaiting& keep_waiting) {
+  return all_reduce(src, dst, {}, keep_waiting);
+}
+
+bool Staged::all_reduce(std::span<const float> src, std::span<float> dst,
+                        std::span<const SharedMemory> common, const KeepWaiting& keep_waiting) {
   begin(keep_waiting);
   if (src.empty()) return true;
   if (src.size_bytes() <= std::min(kExchangeSmall, block_bytes_)) return small(src, dst);
+  if (common.empty()) return staged(src, dst);
+
+  const std::uint32_t number = next_++;
+  const bool in_place = src.data() == dst.data();
+  const std::size_t place =
+      in_place ? place_in(common[static_cast<std::size_t>(process_)].bytes(), dst) : kApart;
+  if (!wait_for_free_tray(number)) return false;
+  copy_bytes(tray(Tray::given, process_, number), &place, sizeof place);
+  raise(Tray::given, number);
+  if (!wait_for_all(Tray::given, number + 1)) return false;
+  const bool everywhere = place != kApart && std::all_of(others_.begin(), others_.end(), [&](int other) {
+                            return std::memcmp(tray(Tray::given, other, number), &place, sizeof place) == 0;
+                          });
+  if (everywhere) reduce_in_place(common, place, dst.size());
+  raise(Tray::sums, number);
+  if (everywhere) return wait_for_all(Tray::sums, number + 1);
+  return staged(src, dst);
+}
+
+void Staged::reduce_in_place(std::span<const SharedMemory> common, std::size_t place, std::size_t count) {
+  std::vector<float*> values;
+  for (const auto& block : common) values.push_back(reinterpret_cast<float*>(block.bytes().data() + place));
+  const Segment mine = direct_segment(count, process_, processes_);
+  direct_all_reduce(std::vector<const float*>(values.begin(), values.end()), values, mine);
+  moved_.rounds = 2;
+  moved_.bytes_sent = moved_.bytes_received =
+      static_cast<std::int64_t>(others_.size() * mine.count() * sizeof(float));
+}
+
+bool Staged::staged(std::span<const float> src, std::span<float> dst) {
   const std::size_t length = block_bytes_ / sizeof(float);
   const std::size_t blocks = (src.size() + length - 1) / length;
   const auto block = [&](std::size_t k) {

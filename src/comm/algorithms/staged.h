@@ -29,6 +29,10 @@ class Staged {
   using KeepWaiting = std::function<bool()>;
   [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
                                 const KeepWaiting& keep_waiting);
+  /// The same for values that may lie in `common` [process], a block of each process that all can reach (of
+  /// one size; every process passes it): in place, and at the same place everywhere, nothing is copied.
+  [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
+                                std::span<const SharedMemory> common, const KeepWaiting& keep_waiting);
   [[nodiscard]] bool reduce_scatter(std::span<const float> src, std::span<float> dst,
                                     const KeepWaiting& keep_waiting);
   [[nodiscard]] bool all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
@@ -53,6 +57,8 @@ class Staged {
   void begin(const KeepWaiting& keep_waiting);
 
   [[nodiscard]] bool small(std::span<const float> src, std::span<float> dst);
+  [[nodiscard]] bool staged(std::span<const float> src, std::span<float> dst);
+  void reduce_in_place(std::span<const SharedMemory> common, std::size_t place, std::size_t count);
   [[nodiscard]] bool give(std::span<const float> src, Segment block, std::uint32_t number);
   [[nodiscard]] bool add_up(std::span<const float> src, std::span<float> dst, Segment block,
                             std::uint32_t number);

@@ -36,6 +36,8 @@ std::string to_string(const Description& what) {
       return fmt::format("all-reduce of {} floats", what.count);
     case Kind::reduce_scatter:
       return fmt::format("reduce-scatter of {} floats a rank", what.count);
+    case Kind::memory:
+      return fmt::format("memory of {} bytes for reductions", what.count);
     case Kind::small_reduce: {
       const char* reduce = what.reduce == Reduce::sum ? "sum" : what.reduce == Reduce::min ? "min" : "max";
       return fmt::format("{} of {} doubles", reduce, what.count);

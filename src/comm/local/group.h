@@ -56,7 +56,7 @@ namespace paceline::comm::local {
 
 class Lookout;
 
-enum class Kind { all_reduce, reduce_scatter, small_reduce, broadcast, all_gather, barrier };
+enum class Kind { all_reduce, reduce_scatter, memory, small_reduce, broadcast, all_gather, barrier };
 
 /// What all ranks must agree on.
 struct Description {

@@ -94,6 +94,20 @@ class Local final : public Communicator {
     return reduce({.kind = Kind::reduce_scatter, .count = dst.size()}, src, dst);
   }
 
+  /// Between processes only the first rank's place is seen: what its process has joined is there.
+  base::Buffer memory(std::size_t bytes) override {
+    base::Buffer mine;
+    group_->exchange(rank_, {.kind = Kind::memory, .count = bytes}, {.target = &mine},
+                     [&](const std::vector<Place>& places) {
+                       for (const Place& place : places) {
+                         const bool is_seen = across() != nullptr && &place == &places.front();
+                         *static_cast<base::Buffer*>(place.target) =
+                             is_seen ? across()->memory(bytes) : base::Buffer(bytes);
+                       }
+                     });
+    return mine;
+  }
+
   void all_reduce(std::span<double> values, Reduce reduce) override {
     const Description what{.kind = Kind::small_reduce, .count = values.size(), .reduce = reduce};
     group_->exchange(rank_, what, {values.data(), values.data()}, [&](const std::vector<Place>& places) {

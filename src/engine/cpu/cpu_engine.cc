@@ -42,7 +42,7 @@ class CpuEngine final : public Engine {
         kept_(static_cast<std::size_t>(program_.memory().kept_bytes())),
         scratch_(static_cast<std::size_t>(program_.memory().scratch_bytes())),
         weights_(zeros(flat_bytes())),
-        gradients_(zeros(options.training ? flat_bytes() : 0)),
+        gradients_(gradient_memory(options, program_.layout())),
         pool_(options.threads, [] { omp_set_num_threads(1); }),
         run_{.options = program_.options(),
              .kernels = kernels_for(*program_.tuning().isa),

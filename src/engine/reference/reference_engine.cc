@@ -49,8 +49,8 @@ graph::MemoryPlan plan_of(const graph::Graph& graph, const CompileOptions& optio
 }
 
 /// A flat float array of the layout's size, zeroed.
-base::Buffer flat_array(const graph::Layout& layout, bool wanted = true) {
-  base::Buffer buffer(wanted ? static_cast<std::size_t>(layout.elements) * sizeof(float) : 0);
+base::Buffer flat_array(const graph::Layout& layout) {
+  base::Buffer buffer(static_cast<std::size_t>(layout.elements) * sizeof(float));
   buffer.fill_zero();
   return buffer;
 }
@@ -64,7 +64,7 @@ class ReferenceEngine final : public Engine {
         layout_(graph::flat_layout(graph_)),
         plan_(plan_of(graph_, options, sizeof(T))),
         weights_(flat_array(layout_)),
-        gradients_(flat_array(layout_, options.training)),
+        gradients_(gradient_memory(options, layout_)),
         network_(graph_, layout_, options) {
     if (options.training)
       for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(flat_array(layout_));
