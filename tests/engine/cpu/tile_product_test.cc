@@ -149,7 +149,13 @@ TEST(TileMethods, AreForBf16AndForMachinesWithTheUnit) {
     EXPECT_EQ(refusal(method, {.shape = s}), "is for bf16");
     s.type = s.dst_type = Storage::bf16;
     EXPECT_EQ(refusal(method, {.shape = s}), tiles::refusal_of(unit));
-    EXPECT_NE(usual_method({.shape = s}), method) << "only measuring may choose it";
+    const bool is_usual = method == Method::amx && !tiles::refusal_of(unit);
+    EXPECT_EQ(usual_method({.shape = s}) == method, is_usual) << "only measuring may choose the others";
+    ProductShape few = s, narrow = s;
+    few.samples = 15;
+    narrow.src.channels = 32;
+    EXPECT_NE(usual_method({.shape = few}), method);
+    EXPECT_NE(usual_method({.shape = narrow}), method);
     s.type = s.dst_type = Storage::f32;
     s.in_blocks = true;
     EXPECT_EQ(refusal(method, {.shape = s}),
