@@ -90,16 +90,17 @@ class Rival {
                             .d_weight = packed,
                             .d_bias = bias,
                             .scratchpad = scratchpad_.data()};
-    time_once(
-        [&] {
-          for (int part = 0; part < kernel.parts(); ++part) kernel.run(operands, part);
-        },
-        piece_);
+    const auto run_piece = [&] {
+      for (int part = 0; part < kernel.parts(); ++part) kernel.run(operands, part);
+    };
+    time_once(run_piece, first_piece_);
+    if (pieces_.count() > 1) time_once(run_piece, next_piece_);
   }
 
   /// Of the whole batch, by the least time that each part took so far.
   [[nodiscard]] double seconds() const {
-    return update_ + pieces_.count() * piece_ + (pieces_.count() - 1) * join_;
+    if (pieces_.count() == 1) return update_ + first_piece_;
+    return update_ + first_piece_ + (pieces_.count() - 1) * (next_piece_ + join_);
   }
 
  private:
@@ -112,9 +113,10 @@ class Rival {
   base::Buffer src_, dst_, weights_, packed_, sum_, bias_, scratchpad_;
   base::ThreadPool here_{1};
   const Kernels& own_ = kernels_for(isas_here().back());
-  double update_ = kNever;  ///< once an update: packing weights, unpacking their gradient
-  double piece_ = kNever;
-  double join_ = kNever;  ///< for each piece but the first: its gradient added to the others'
+  double update_ = kNever;       ///< once an update: packing weights, unpacking their gradient
+  double first_piece_ = kNever;  ///< with weights that lie where packing has left them
+  double next_piece_ = kNever;   ///< ... where the piece before has read them
+  double join_ = kNever;         ///< for each piece but the first: its gradient added to the others'
 };
 
 /// Not tried: it would take long, to no end. Taps move all samples of a pixel at a time, too many for a large

@@ -5,6 +5,7 @@
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/pieces.h"
+#include "engine/cpu/tile_strips.h"
 #include "engine/cpu/tile_units.h"
 #include "engine/cpu/unfolded_gradient.h"
 
@@ -32,11 +33,14 @@ bool wants_winograd(const ProductShape& s) {
          s.samples * winograd_tiles(s) >= kTiles;
 }
 
-/// Where AMX by own tiles is 1.3 to 11 times as fast as by oneDNN: gradients of weights, backward data with a
-/// stride, and small images; with channels and samples to fill the tiles.
+/// Where AMX by own tiles is faster than by oneDNN, up to 11 times: rows long enough for strips; and with
+/// channels and samples to fill the tiles gradients of weights, backward data with a stride, small images.
 bool wants_amx(const Product& product) {
   constexpr int kChannels = 64, kSamples = 16, kPixels = 64;
   const ProductShape& s = product.shape;
+  if (has_strips(s, product.direction, tiles::kernels_of(tiles::Unit::amx)) &&
+      std::min(s.src.channels, s.dst.channels) >= kChannels)
+    return true;
   if (s.is_dense || std::min(s.src.channels, s.dst.channels) < kChannels || s.samples < kSamples)
     return false;
   switch (product.direction) {
@@ -178,6 +182,8 @@ int samples_of_piece(Method method, const ProductShape& batch, Direction directi
   const int usual = samples_of_piece(batch, direction);
   if (method == Method::taps) return batch.samples;  // its parts share the batch
   const bool is_unfolded = direction == Direction::d_weight && has_unfolded_gradient(batch);
+  if (const auto unit = tile_unit(method); unit && has_strips(batch, direction, tiles::kernels_of(*unit)))
+    return usual;
   if (tile_unit(method) && !is_unfolded) return samples_of_tile_piece(usual, batch.samples, direction);
   if (method != Method::winograd || direction == Direction::d_weight) return usual;
   // Winograd reads four times the weights for a piece: the more of them, the more tiles that must be worth

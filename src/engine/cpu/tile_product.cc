@@ -10,6 +10,8 @@
 //   a [ring row][pixel][block of channels in][32 samples][32]
 //   packed weights [block of channels out][tap][block of channels in][2][16 pairs][16][2]
 //
+// Images of rows of 16 pixels or more need none of this: tile_strips.cc.
+//
 // Sums are rounded once, when they are written. An epilogue's sums are taken from each band while it is in
 // the cache.
 
@@ -17,12 +19,13 @@
 #include <span>
 #include <vector>
 
-#include "base/dtype.h"
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/tile_gradient.h"
+#include "engine/cpu/tile_strips.h"
+#include "engine/cpu/tile_weights.h"
 #include "engine/cpu/tile_window.h"
 #include "engine/cpu/unfolded_gradient.h"
 
@@ -64,29 +67,7 @@ class TileKernel final : public ProductKernel {
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return operands_at() + operand_bytes(); }
 
   void pack(const float* weights, void* packed) const override {
-    const int in = window_.from.channels, out = window_.to.channels, taps = window_.taps();
-    // The weight of output channel k and input channel c of the forward product at (k * C + c) * taps.
-    const std::int64_t of_in = is_forward_ ? taps : std::int64_t{1} * out * taps;
-    const std::int64_t of_out = is_forward_ ? std::int64_t{1} * in * taps : taps;
-    auto* block = static_cast<std::uint16_t*>(packed);
-    for (int first_out = 0; first_out < out; first_out += kBlock, block += out_block_elements())
-      for (int first_in = 0; first_in < in; first_in += kBlock) {
-        const float* from = weights + first_out * of_out + first_in * of_in;
-        auto* to = block + first_in / kBlock * kBlockElements;
-        const std::int64_t tap_step = std::int64_t{1} * in_blocks_ * kBlockElements;
-        const int ins = std::min(kBlock, in - first_in), outs = std::min(kBlock, out - first_out);
-        if (ins == kBlock && outs == kBlock && taps <= kMostTaps) {
-          kernels_.pack_weights({.weights = from,
-                                 .stride = std::max(of_in, of_out),
-                                 .taps = taps,
-                                 .outs_are_rows = !is_forward_,
-                                 .packed = to,
-                                 .tap_step = tap_step});
-        } else {
-          for (int tap = 0; tap < taps; ++tap)
-            pack_block(from + tap, of_in, of_out, ins, outs, to + tap * tap_step);
-        }
-      }
+    pack_tile_weights(window_, kernels_, weights, packed);
   }
   void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
 
@@ -124,15 +105,6 @@ class TileKernel final : public ProductKernel {
   }
   [[nodiscard]] std::int64_t operand_bytes() const {
     return whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * window_.taps());
-  }
-
-  static void pack_block(const float* weights, std::int64_t of_in, std::int64_t of_out, int ins, int outs,
-                         std::uint16_t* block) {
-    std::fill_n(block, kBlockElements, std::uint16_t{0});
-    for (int k = 0; k < outs; ++k)
-      for (int c = 0; c < ins; ++c)
-        block[((k / kHalf * kHalf + c / 2) * kHalf + k % kHalf) * 2 + c % 2] =
-            base::to_bf16(weights[k * of_out + c * of_in]).bits;
   }
 
   /// A part's rows and blocks of channels of `to`.
@@ -315,6 +287,7 @@ std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direc
   if (direction == Direction::d_weight)
     return has_unfolded_gradient(shape) ? make_unfolded_gradient_kernel(shape, kernels)
                                         : make_tile_gradient_kernel(shape, kernels);
+  if (has_strips(shape, direction, kernels)) return make_strip_kernel(shape, direction, kernels);
   return std::make_unique<TileKernel>(shape, direction, kernels);
 }
 

@@ -11,10 +11,10 @@ namespace paceline::engine::cpu {
 namespace {
 
 /// A residual block whose convolutions Winograd can compute, behind one whose gradient has two terms.
-graph::Graph normalised_blocks() {
+graph::Graph normalised_blocks(int height = 9, int width = 9) {
   graph::Builder model("blocks");
   constexpr int kChannels = 32;
-  int value = model.conv2d(model.input({3, 9, 9}), "stem", {.channels = kChannels, .padding = 1});
+  int value = model.conv2d(model.input({3, height, width}), "stem", {.channels = kChannels, .padding = 1});
   value = model.relu(model.batch_norm(value, "stem_bn"));
   for (const std::string name : {"a", "b"}) {
     int branch = model.conv2d(value, name + "1", {.channels = kChannels, .padding = 1});
@@ -42,14 +42,26 @@ TEST(Epilogue, GivesTheReferencesBatchNorms) {
     }
 }
 
-// They take them band by band; the last piece of the batch is a short one.
+// They take them band by band, or image by image where rows are long; the last piece of the batch is a short
+// one.
 TEST(Epilogue, OfTilesGivesTheReferencesBatchNorms) {
-  const auto graph = normalised_blocks();
-  for (const Variant& variant : tile_variants()) {
-    const auto allowed = tolerance(variant.precision, 40);
-    expect_like_reference(graph, {.batch = 33}, variant, allowed);
-    expect_like_reference(graph, {.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 4}, variant,
-                          allowed);
+  for (const auto& graph : {normalised_blocks(), normalised_blocks(5, 16), normalised_blocks(3, 24)})
+    for (const Variant& variant : tile_variants()) {
+      const auto allowed = tolerance(variant.precision, 40);
+      expect_like_reference(graph, {.batch = 33}, variant, allowed);
+      expect_like_reference(graph, {.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 4},
+                            variant, allowed);
+    }
+}
+
+TEST(Epilogue, OfStripsIsThoseOfLongRows) {
+  for (const auto& [width, is_strip] : {std::pair{9, false}, {16, true}, {24, true}}) {
+    const Tuning tiles{.bf16_products = true, .method = Method::emulated_amx};
+    const CompileOptions options{.batch = 12, .precision = Precision::bf16};
+    int strips = 0;
+    for (const KernelChoice& choice : compile(normalised_blocks(5, width), options, tiles)->kernels())
+      strips += choice.implementation.ends_with("strips") ? 1 : 0;
+    EXPECT_EQ(strips > 0, is_strip) << width;
   }
 }
 
@@ -75,11 +87,13 @@ TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
 }
 
 TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {
-  const auto graph = normalised_blocks();
   const Tuning floats{.bf16_products = false, .block_bytes = 1 << 17, .piece_samples = 4};
   const Tuning tiles{.bf16_products = true, .method = Method::emulated_amx};
-  for (const auto& [precision, tuning] :
-       {std::pair{Precision::f32, floats}, {Precision::bf16, floats}, {Precision::bf16, tiles}}) {
+  using Of = std::tuple<Precision, Tuning, int>;
+  for (const auto& [precision, tuning, width] :
+       {Of{Precision::f32, floats, 9}, Of{Precision::bf16, floats, 9}, Of{Precision::bf16, tiles, 9},
+        Of{Precision::bf16, tiles, 16}}) {
+    const auto graph = normalised_blocks(9, width);
     std::vector<float> first;
     for (const int threads : {1, 2, 3}) {
       auto engine = compile(graph, {.batch = 33, .precision = precision, .threads = threads}, tuning);

@@ -87,6 +87,39 @@ struct RowOfPixels {
 };
 constexpr int kRowPixels = 4;  ///< at a time
 
+constexpr int kStripTiles = 4;
+
+/// What a strip leaves to the next one: sums of a block of channels that are yet to be written.
+struct StripRest {
+  const float* sums = nullptr;                   ///< [pixels][32]
+  std::array<std::uint16_t*, kStripTiles> to{};  ///< the first of each 16 pixels
+  const float* bias = nullptr;
+  int pixels = 0;  ///< so many; a multiple of 16
+  int turn = 0;    ///< which of two blocks of sums is free
+};
+
+/// Up to four tiles of 16 neighbouring pixels of one image, one below or beside the other, by all weights:
+/// to[tile][pixel][channel] = the sum over taps and channels of a(pixel + tap) * b(tap), bias added, rounded
+/// to bf16. Pixels are the rows of the tiles, read where they lie. While one block of channels is multiplied
+/// the sums of the one before are written: a tile of the weights serves four products, and nothing waits.
+struct Strip {
+  int tiles = kStripTiles;
+  const std::uint16_t* const* rows = nullptr;  ///< [kernel height][kStripTiles]: under the first tap of each
+  std::int64_t a_pixel = 0;                    ///< elements from one row of a tile to the next
+  std::int64_t a_tap = 0;                      ///< ... from one tap of a row of taps to the next
+  int kernel_height = 1, kernel_width = 1;
+  int depth = 1;                        ///< blocks of 32 channels
+  const std::uint16_t* b = nullptr;     ///< the first block's weights of the first tap
+  std::int64_t b_tap = 0, b_block = 0;  ///< elements from tap to tap, from block of channels out to the next
+  int blocks = 1;                       ///< of channels out
+  const float* bias = nullptr;          ///< or null
+  float* sums = nullptr;                ///< [2][64 pixels][32], for this and the rest
+  std::array<std::uint16_t*, kStripTiles> to{};  ///< the first pixel of each tile, channel 0
+  std::int64_t to_pixel = 0;                     ///< elements from pixel to pixel, the same for all strips
+  StripRest* rest = nullptr;
+};
+constexpr int kStripSums = 2 * kStripTiles * kHalf * kBlock;
+
 /// `pixels` of one row of an image, of up to 32 samples.
 struct PixelRow {
   const std::uint16_t* values = nullptr;
@@ -126,6 +159,8 @@ struct TileKernels {
   // Null where the unit has no use for them.
   void (*multiply_neighbours)(const Neighbours& args) = nullptr;
   void (*multiply_row)(const RowOfPixels& args) = nullptr;
+  void (*multiply_strip)(const Strip& args) = nullptr;
+  void (*finish_strip)(StripRest& rest, std::int64_t to_pixel) = nullptr;
   /// -> a, samples as its rows: [pixel][block of channels][rows][32 channels]
   void (*gather)(const PixelRow& row, int rows, std::uint16_t* a) = nullptr;
   /// -> a, channels as its rows: [block of channels][pixel][32 channels][32 samples], with `block_step`

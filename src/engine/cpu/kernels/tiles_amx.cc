@@ -101,6 +101,17 @@ struct Tiles {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(i), "i"(4), "i"(5 + j));
   }
 
+  // For Strip 4 is the weights, 5 to 7 pixels.
+  PACELINE_INLINE void load_strip_weight(const std::uint16_t* p) { load<4>(p, 2 * kBlock); }
+  template <int k>
+  PACELINE_INLINE void load_strip(const std::uint16_t* p, std::int64_t step) {
+    load<5 + k>(p, 2 * step);
+  }
+  template <int i, int k>
+  PACELINE_INLINE void multiply_strip() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(i), "i"(5 + k), "i"(4));
+  }
+
  private:
   template <int tile>
   static PACELINE_INLINE void load(const void* p, std::int64_t stride) {
@@ -113,8 +124,8 @@ struct Tiles {
 }  // namespace
 
 extern const TileKernels kTable;
-constinit const TileKernels kTable =
-    table<Tiles>(Unit::amx, multiply<Tiles>, multiply_neighbours<Tiles>, multiply_row<Tiles>);
+constinit const TileKernels kTable = table<Tiles>(Unit::amx, multiply<Tiles>, multiply_neighbours<Tiles>,
+                                                  multiply_row<Tiles>, multiply_strip<Tiles>);
 
 }  // namespace paceline::engine::cpu::tiles::amx
 

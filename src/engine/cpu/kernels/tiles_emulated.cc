@@ -71,7 +71,8 @@ struct Tiles {
   }
 
   V few_sums[kRowPixels][kRows];
-  const std::uint16_t *near[3] = {}, *pixel = nullptr, *weights[3] = {};
+  const std::uint16_t *near[3] = {}, *pixel = nullptr, *weights[3] = {}, *strips[3] = {};
+  std::int64_t strip_step = 0;
 
   template <int i>
   PACELINE_INLINE void zero_sum() {
@@ -103,9 +104,20 @@ struct Tiles {
     add_product(few_sums[i], pixel, weights[j]);
   }
 
+  PACELINE_INLINE void load_strip_weight(const std::uint16_t* p) { weights[0] = p; }
+  template <int k>
+  PACELINE_INLINE void load_strip(const std::uint16_t* p, std::int64_t step) {
+    strips[k] = p;
+    strip_step = step;
+  }
+  template <int i, int k>
+  PACELINE_INLINE void multiply_strip() {
+    add_product(few_sums[i], strips[k], weights[0], strip_step);
+  }
+
  private:
-  static PACELINE_INLINE void add_product(V to[kRows], const std::uint16_t* rows,
-                                          const std::uint16_t* pairs) {
+  static PACELINE_INLINE void add_product(V to[kRows], const std::uint16_t* rows, const std::uint16_t* pairs,
+                                          std::int64_t row_step = kBlock) {
     V first[kRows] = {}, second[kRows] = {};
     for (int pair = 0; pair < kHalf; ++pair) {
       U columns;
@@ -113,7 +125,7 @@ struct Tiles {
       const V first_columns = first_of(columns), second_columns = second_of(columns);
       for (int row = 0; row < kRows; ++row) {
         std::uint32_t word;
-        __builtin_memcpy(&word, rows + row * kBlock + 2 * pair, sizeof word);
+        __builtin_memcpy(&word, rows + row * row_step + 2 * pair, sizeof word);
         first[row] = flushed(first[row] + first_of(U{} + word) * first_columns);
         second[row] = flushed(second[row] + second_of(U{} + word) * second_columns);
       }
@@ -134,13 +146,15 @@ struct Tiles {
 PACELINE_EVERY_WIDTH void multiply_as_amx(const Multiply& m) { multiply<Tiles>(m); }
 PACELINE_EVERY_WIDTH void multiply_neighbours_as_amx(const Neighbours& m) { multiply_neighbours<Tiles>(m); }
 PACELINE_EVERY_WIDTH void multiply_row_as_amx(const RowOfPixels& m) { multiply_row<Tiles>(m); }
+PACELINE_EVERY_WIDTH void multiply_strip_as_amx(const Strip& s) { multiply_strip<Tiles>(s); }
 PACELINE_EVERY_WIDTH void multiply_as_avx512(const Multiply& m) { multiply<Vectors>(m); }
 
 }  // namespace
 
 extern const TileKernels kAmx, kAvx512;
 constinit const TileKernels kAmx =
-    table<Tiles>(Unit::emulated_amx, multiply_as_amx, multiply_neighbours_as_amx, multiply_row_as_amx);
+    table<Tiles>(Unit::emulated_amx, multiply_as_amx, multiply_neighbours_as_amx, multiply_row_as_amx,
+                 multiply_strip_as_amx);
 constinit const TileKernels kAvx512 = table<Vectors>(Unit::emulated_avx512, multiply_as_avx512);
 
 }  // namespace paceline::engine::cpu::tiles::emulated

@@ -1,0 +1,195 @@
+// Convolutions by tiles whose rows are 16 neighbouring pixels of one image, forward and d_src of stride 1.
+//
+// Nothing is put in another order: a tile is read where its pixels lie, [pixel][channel], and another tap is
+// another place to begin. Only the image's edge needs room around it, so rows are copied into a ring with
+// zeros at both ends:
+//
+//   ring [slot][left edge | pixels | right edge][channels]     row r of the image in slot r % ring; a row of
+//                                                              zeros behind, for those above and below
+//   packed weights                                             tile_weights.h
+//
+// Four tiles of pixels at a time, in the order in which they lie, two or more of a row or one of each: their
+// rows stay in the first-level cache while all weights pass by, each tile of them used four times
+// (kernels/tiles.h, Strip). A row that 16 does not divide ends with a tile that begins earlier: some pixels
+// are computed twice, to the same bits.
+//
+// d_src is the same with the taps in reverse order.
+
+#include "engine/cpu/tile_strips.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/cpu/epilogue.h"
+#include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/tile_weights.h"
+#include "engine/cpu/tile_window.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using namespace tiles;
+
+constexpr int kMostKernel = 7;
+constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
+constexpr int kPartRows = 8, kMostShares = 16;         ///< of a piece that is alone
+
+class StripKernel final : public ProductKernel {
+ public:
+  StripKernel(const ProductShape& shape, Direction direction, const TileKernels& kernels)
+      : samples_(shape.samples),
+        is_forward_(direction == Direction::forward),
+        has_bias_(is_forward_ && shape.bias),
+        kernels_(kernels),
+        window_(tile_window(shape, direction)),
+        lead_(is_forward_ ? window_.padding : window_.kernel_width - 1 - window_.padding),
+        in_blocks_(blocks_of(window_.from.channels)),
+        out_blocks_(blocks_of(window_.to.channels)),
+        tiles_of_row_((window_.to.width + kHalf - 1) / kHalf),
+        ring_(rows_of_strip() * window_.stride + window_.kernel_height),
+        columns_((window_.to.width - 1) * window_.stride + window_.kernel_width),
+        copied_(std::min(window_.from.width, columns_ - lead_)),
+        parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostShares) : 1) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override {
+    return 2 * out_blocks_ * window_.taps() * tap_elements();
+  }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return sums_at() + 4 * kStripSums; }
+  void pack(const float* weights, void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, packed);
+  }
+  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
+  [[nodiscard]] int parts() const override { return parts_; }
+  [[nodiscard]] bool has_epilogue() const override { return true; }
+  [[nodiscard]] std::string name() const override {
+    return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips";
+  }
+
+  void run(const Operands& o, int part) const override {
+    const Session session(kernels_);
+    auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
+    std::fill_n(ring, (ring_ + 1) * row_elements(), std::uint16_t{0});
+    const Part rows = part_of(window_.to.height, part, parts_);
+    const TypedKernels& sums = kernels_for(isas_here().back()).bf16;
+    const int channels = window_.to.channels;
+    StripRest rest;
+    for (int n = 0; n < samples_; ++n) {
+      compute(o, rows, n, rest);
+      if (o.epilogue == nullptr) continue;
+      kernels_.finish_strip(rest, channels);
+      if (n == 0) begin_sums(*o.epilogue, sums, Storage::bf16, to(o), pixels(), channels);
+      add_sums(*o.epilogue, sums, Storage::bf16, to(o), n * pixels(), pixels(), channels);
+    }
+    kernels_.finish_strip(rest, channels);
+    if (o.epilogue != nullptr) make_plain(*o.epilogue, samples_ * pixels(), channels);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
+  [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
+  [[nodiscard]] std::int64_t row_elements() const {
+    return std::int64_t{1} * columns_ * window_.from.channels;
+  }
+  /// From the first to the last row of `to` that a strip can have.
+  [[nodiscard]] int rows_of_strip() const { return (kStripTiles + tiles_of_row_ - 2) / tiles_of_row_; }
+  /// The scratchpad: [ring | row of zeros | sums].
+  [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * (ring_ + 1) * row_elements()); }
+  [[nodiscard]] std::byte* to(const Operands& o) const {
+    return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
+  }
+
+  /// Rows `rows` of image n.
+  void compute(const Operands& o, Part rows, int n, StripRest& rest) const {
+    auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
+    const auto* image =
+        static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + n * window_.sample_stride();
+    auto* result = reinterpret_cast<std::uint16_t*>(to(o)) + n * window_.to.elements();
+    std::array<const std::uint16_t*, kMostKernel * kStripTiles> under{};
+    Strip strip{.rows = under.data(),
+                .a_pixel = std::int64_t{1} * window_.stride * window_.from.channels,
+                .a_tap = window_.from.channels,
+                .kernel_height = window_.kernel_height,
+                .kernel_width = window_.kernel_width,
+                .depth = in_blocks_,
+                .b = static_cast<const std::uint16_t*>(o.packed),
+                .b_tap = tap_elements(),
+                .b_block = window_.taps() * tap_elements(),
+                .blocks = out_blocks_,
+                .bias = has_bias_ ? o.bias : nullptr,
+                .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
+                .to_pixel = window_.to.channels,
+                .rest = &rest};
+    if (window_.is_turned) {
+      strip.b += (window_.taps() - 1) * tap_elements();
+      strip.b_tap = -strip.b_tap;
+    }
+    std::int64_t copied = 0;  // rows of the image below it need not be copied any more
+    const std::int64_t end = rows.end * tiles_of_row_;
+    for (std::int64_t tile = rows.begin * tiles_of_row_; tile < end; tile += strip.tiles) {
+      strip.tiles = static_cast<int>(std::min<std::int64_t>(kStripTiles, end - tile));
+      const std::int64_t last = (tile + strip.tiles - 1) / tiles_of_row_;
+      copied = std::max(copied, tile / tiles_of_row_ * window_.stride - lead_);
+      const std::int64_t needed =
+          std::min<std::int64_t>(window_.from.height, last * window_.stride - lead_ + window_.kernel_height);
+      for (; copied < needed; ++copied) copy_row(image + copied * window_.row_stride(), slot(ring, copied));
+      for (int t = 0; t < strip.tiles; ++t) {
+        const auto y = static_cast<int>((tile + t) / tiles_of_row_);
+        const int x =
+            std::min(static_cast<int>((tile + t) % tiles_of_row_) * kHalf, window_.to.width - kHalf);
+        for (int i = 0; i < window_.kernel_height; ++i)
+          under[static_cast<std::size_t>(i * kStripTiles + t)] =
+              slot(ring, std::int64_t{1} * y * window_.stride - lead_ + i) + x * strip.a_pixel;
+        strip.to[static_cast<std::size_t>(t)] =
+            result + (std::int64_t{1} * y * window_.to.width + x) * window_.to.channels;
+      }
+      kernels_.multiply_strip(strip);
+    }
+  }
+
+  /// Where a row of the image lies, or the row of zeros.
+  [[nodiscard]] std::uint16_t* slot(std::uint16_t* ring, std::int64_t row) const {
+    return ring + (row < 0 || row >= window_.from.height ? ring_ : row % ring_) * row_elements();
+  }
+  void copy_row(const std::uint16_t* from, std::uint16_t* slot) const {
+    const int channels = window_.from.channels;
+    std::uint16_t* pixel = slot + std::int64_t{1} * lead_ * channels;
+    if (window_.step == 1) {
+      std::copy_n(from, std::int64_t{1} * copied_ * channels, pixel);
+      return;
+    }
+    for (int x = 0; x < copied_; ++x, from += window_.pixel_stride(), pixel += channels)
+      std::copy_n(from, channels, pixel);
+  }
+
+  const int samples_;
+  const bool is_forward_, has_bias_;
+  const TileKernels& kernels_;
+  const TileWindow window_;
+  const int lead_;  ///< columns, and rows, in front of the image
+  const int in_blocks_, out_blocks_;
+  const int tiles_of_row_;
+  const int ring_;     ///< rows
+  const int columns_;  ///< of a row, with its edges
+  const int copied_;   ///< of them from the image
+  const int parts_;    ///< of its rows
+};
+
+}  // namespace
+
+bool has_strips(const ProductShape& s, Direction direction, const TileKernels& kernels) {
+  if (kernels.multiply_strip == nullptr || s.is_dense || s.padding >= s.kernel || s.kernel > kMostKernel)
+    return false;
+  if (direction == Direction::d_weight || (direction == Direction::d_src && s.stride > 1)) return false;
+  const bool is_forward = direction == Direction::forward;
+  const int width = is_forward ? s.dst.width : s.src.width;
+  const int computed = (width + kHalf - 1) / kHalf * kHalf;
+  return (is_forward ? s.dst_type : s.type) == Storage::bf16 && width >= kHalf && 4 * width >= 3 * computed &&
+         s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 && 2 * s.weights() <= kMostWeightBytes;
+}
+
+std::unique_ptr<ProductKernel> make_strip_kernel(const ProductShape& shape, Direction direction,
+                                                 const TileKernels& kernels) {
+  return std::make_unique<StripKernel>(shape, direction, kernels);
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,50 @@
+#include "engine/cpu/tile_weights.h"
+
+#include <algorithm>
+
+#include "base/dtype.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using namespace tiles;
+
+void pack_block(const float* weights, std::int64_t of_in, std::int64_t of_out, int ins, int outs,
+                std::uint16_t* block) {
+  std::fill_n(block, kBlockElements, std::uint16_t{0});
+  for (int k = 0; k < outs; ++k)
+    for (int c = 0; c < ins; ++c)
+      block[((k / kHalf * kHalf + c / 2) * kHalf + k % kHalf) * 2 + c % 2] =
+          base::to_bf16(weights[k * of_out + c * of_in]).bits;
+}
+
+}  // namespace
+
+void pack_tile_weights(const TileWindow& window, const TileKernels& kernels, const float* weights,
+                       void* packed) {
+  const int in = window.from.channels, out = window.to.channels, taps = window.taps();
+  // The weight of output channel k and input channel c of the forward product at (k * C + c) * taps.
+  const std::int64_t of_in = window.is_turned ? std::int64_t{1} * out * taps : taps;
+  const std::int64_t of_out = window.is_turned ? taps : std::int64_t{1} * in * taps;
+  const std::int64_t tap_step = std::int64_t{1} * blocks_of(in) * kBlockElements;
+  auto* block = static_cast<std::uint16_t*>(packed);
+  for (int first_out = 0; first_out < out; first_out += kBlock, block += taps * tap_step)
+    for (int first_in = 0; first_in < in; first_in += kBlock) {
+      const float* from = weights + first_out * of_out + first_in * of_in;
+      auto* to = block + first_in / kBlock * kBlockElements;
+      const int ins = std::min(kBlock, in - first_in), outs = std::min(kBlock, out - first_out);
+      if (ins == kBlock && outs == kBlock && taps <= kMostTaps) {
+        kernels.pack_weights({.weights = from,
+                              .stride = std::max(of_in, of_out),
+                              .taps = taps,
+                              .outs_are_rows = window.is_turned,
+                              .packed = to,
+                              .tap_step = tap_step});
+      } else {
+        for (int tap = 0; tap < taps; ++tap)
+          pack_block(from + tap, of_in, of_out, ins, outs, to + tap * tap_step);
+      }
+    }
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,16 @@
+#pragma once
+
+/// The weights of forward and backward data as blocks of bf16 tiles.
+
+#include "engine/cpu/kernels/tiles.h"
+#include "engine/cpu/tile_window.h"
+
+namespace paceline::engine::cpu {
+
+/// Flat weights (PyTorch's order, float) -> [block of channels out][tap][block of channels in][2][16
+/// pairs][16][2], in and out as the window's `from` and `to` have them. Room: 2 bytes for each element of all
+/// blocks, whole ones.
+void pack_tile_weights(const TileWindow& window, const tiles::TileKernels& kernels, const float* weights,
+                       void* packed);
+
+}  // namespace paceline::engine::cpu
