@@ -130,6 +130,8 @@ void Processes::share_memory() {
 base::Buffer Processes::memory(std::size_t bytes) {
   common_.reset();
   if (!reductions_ || carried_ != Carried::fp32 || bytes == 0) return base::Buffer(bytes);
+  // All come before any makes a name: who is killed while a late one is waited for leaves nothing behind.
+  barrier();
   auto mine = SharedMemory::create(bytes);
   MemoryName name{};
   if (mine) std::strncpy(name.data(), mine->name().c_str(), name.size() - 1);

@@ -1,12 +1,15 @@
 #include "comm/processes.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -238,6 +241,30 @@ TEST(Processes, MemoryIsOrdinaryWhereThereIsNoneToShare) {
   });
   EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   (void)std::signal(SIGXFSZ, before);
+  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
+}
+
+/// Of memory under a name, which this process would leave behind if it were killed now.
+std::vector<std::string> names_of_memory() {
+  const auto mine = fmt::format("paceline-{}-", ::getpid());
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    if (const auto name = entry.path().filename().string(); name.starts_with(mine)) names.push_back(name);
+  return names;
+}
+
+TEST(Processes, MemoryHasNoNameWhileSomebodyIsWaitedFor) {
+  const auto outcome = on_processes(3, 1, {}, [&](Communicator& comm) {
+    comm.barrier();
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(300));
+      EXPECT_THAT(names_of_memory(), ::testing::IsEmpty());
+    }
+    const base::Buffer memory = comm.memory(200'000);
+    EXPECT_NE(comm.algorithm().find("direct"), std::string::npos);
+    comm.barrier();
+    EXPECT_THAT(names_of_memory(), ::testing::IsEmpty());
+  });
   for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
