@@ -311,6 +311,22 @@ TEST(Processes, CountsWhatGoesBetweenThemOnceAProcess) {
   }
 }
 
+TEST(Processes, CountTheRoundOfTheAgreementOnAPlace) {
+  const auto outcome = on_processes(2, 1, {.block_bytes = 16384}, [&](Communicator& comm) {
+    std::vector<float> apart(20'000);  // five blocks
+    const auto rounds_of = [&](std::span<float> values) {
+      const auto before = comm.traffic().steps;
+      comm.all_reduce(values)->wait();
+      return comm.traffic().steps - before;
+    };
+    EXPECT_EQ(rounds_of(apart), 5 + 2);
+    base::Buffer memory = comm.memory(apart.size() * sizeof(float));
+    EXPECT_EQ(rounds_of(memory.as<float>()), 2);
+    EXPECT_EQ(rounds_of(apart), 1 + 5 + 2);
+  });
+  EXPECT_EQ(outcome.errors, std::vector<std::string>(2));
+}
+
 TEST(Processes, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
   for (const int processes : {2, 3, 4}) {
     for (const std::size_t count : {std::size_t{2049}, std::size_t{600011}}) {

@@ -233,6 +233,7 @@ bool Staged::all_reduce(std::span<const float> src, std::span<float> dst,
   copy_bytes(tray(Tray::given, process_, number), &place, sizeof place);
   raise(Tray::given, number);
   if (!wait_for_all(Tray::given, number + 1)) return false;
+  moved_.rounds = 1;
   const bool everywhere = place != kApart && std::all_of(others_.begin(), others_.end(), [&](int other) {
                             return std::memcmp(tray(Tray::given, other, number), &place, sizeof place) == 0;
                           });
@@ -247,7 +248,7 @@ void Staged::reduce_in_place(std::span<const SharedMemory> common, std::size_t p
   for (const auto& block : common) values.push_back(reinterpret_cast<float*>(block.bytes().data() + place));
   const Segment mine = direct_segment(count, process_, processes_);
   direct_all_reduce(std::vector<const float*>(values.begin(), values.end()), values, mine);
-  moved_.rounds = 2;
+  ++moved_.rounds;
   moved_.bytes_sent = moved_.bytes_received =
       static_cast<std::int64_t>(others_.size() * mine.count() * sizeof(float));
 }
@@ -265,7 +266,7 @@ bool Staged::staged(std::span<const float> src, std::span<float> dst) {
     if (k >= 2 && !take(dst, block(k - 2), number(k - 2))) return false;
   }
   next_ += static_cast<std::uint32_t>(blocks);
-  moved_.rounds = static_cast<std::int64_t>(blocks) + 2;
+  moved_.rounds += static_cast<std::int64_t>(blocks) + 2;
   return true;
 }
 
