@@ -268,6 +268,47 @@ TEST(Processes, MemoryHasNoNameWhileSomebodyIsWaitedFor) {
   for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
+/// Each kind leaves the trays to the next: any may follow any, and everybody is at times the last to come.
+TEST(Processes, ReductionsOfAllKindsFollowOneAnother) {
+  for (const int processes : {2, 3, 7}) {
+    const auto outcome = on_processes(processes, 1, {.block_bytes = 4096}, [&](Communicator& comm) {
+      base::Buffer memory = comm.memory(40'000 * sizeof(float));
+      base::Rng same(7, base::Purpose::test, 0);
+      base::Rng own(8, base::Purpose::test, static_cast<std::uint64_t>(comm.rank()));
+      for (int turn = 0; turn < 150; ++turn) {
+        const auto kind = same.below(5);
+        const std::size_t count = 1 + (kind == 0 ? same.below(1024) : 1024 + same.below(30'000));
+        std::size_t place = same.below(8'000);
+        if (kind == 1) place = static_cast<std::size_t>(comm.rank()) * 16;  // not alike
+        const auto given = values_of(comm.rank(), count);
+        if (own.below(20) == 0) std::this_thread::sleep_for(std::chrono::microseconds(own.below(300)));
+        if (kind == 4) {
+          const std::size_t part = count / static_cast<std::size_t>(processes);
+          const auto whole = std::span(given).first(part * static_cast<std::size_t>(processes));
+          std::vector<float> mine(part);
+          comm.reduce_scatter(whole, mine)->wait();
+          auto sums = std::vector<float>(whole.begin(), whole.end());
+          comm.all_reduce(sums)->wait();
+          const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(part) * comm.rank();
+          ASSERT_TRUE(same_bits(mine, {begin, begin + static_cast<std::ptrdiff_t>(part)})) << turn;
+          continue;
+        }
+        std::vector<float> apart;
+        if (kind == 2) apart = given;
+        const auto values = kind == 2 ? std::span(apart) : memory.as<float>().subspan(place, count);
+        std::ranges::copy(given, values.begin());
+        comm.all_reduce(values)->wait();
+        ASSERT_TRUE(same_bits({values.begin(), values.end()}, tree_of(processes, count)))
+            << "kind " << kind << " in turn " << turn << " on rank " << comm.rank();
+        std::ranges::fill(values, 1.0f);  // nobody writes here any more
+        if (own.below(20) == 0) std::this_thread::sleep_for(std::chrono::microseconds(own.below(300)));
+        EXPECT_TRUE(std::ranges::all_of(values, [](float value) { return value == 1.0f; })) << turn;
+      }
+    });
+    for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
+  }
+}
+
 TEST(Processes, SeveralReductionsAreUnderWayAndKeepTheirOrder) {
   const std::vector<std::size_t> counts{300007, 1, 0, 4096, 12};
   const auto outcome = on_processes(3, 2, {}, [&](Communicator& comm) {
@@ -402,6 +443,27 @@ TEST(ProcessesFailure, OfAProcessOfSeveralRanksTheOneIsNamedThatKeepsTheOthersWa
   EXPECT_THAT(outcome.said, ::testing::ElementsAre(
                                 AllOf(HasSubstr("the others have waited"), HasSubstr("for rank 3 on host"),
                                       HasSubstr("(last in waiting for data of step 97)"))));
+}
+
+/// The memory of those who have given up is gone by the time that the late one comes.
+TEST(ProcessesFailure, WhoComesTooLateToASumInCommonMemoryIsNamed) {
+  ProcessesOptions options{.deadline = std::chrono::seconds(2)};
+  options.watch.beat = milliseconds(50);
+  const auto outcome = on_processes(3, 1, options, [&](Communicator& comm) {
+    comm.at(7, "backward");
+    base::Buffer memory = comm.memory(200'000);
+    EXPECT_NE(comm.algorithm().find("direct"), std::string::npos);
+    const auto values = memory.as<float>();
+    for (int turn = 0; turn < 4; ++turn) {
+      if (comm.rank() == 1 && turn == 3) std::this_thread::sleep_for(milliseconds(3500));
+      comm.all_reduce(values)->wait();
+    }
+  });
+  for (const int rank : {0, 2})
+    EXPECT_THAT(
+        outcome.errors[static_cast<std::size_t>(rank)],
+        AllOf(HasSubstr("rank 1 "), HasSubstr("did not come to an all-reduce of 50000 floats within 2 s")));
+  EXPECT_NE(outcome.errors[1], "");
 }
 
 /// A thread that hangs while it waits: its process says that it waits, and so do all others.

@@ -26,6 +26,10 @@ op = "relu"
 [[layer]]
 op = "global_average_pool"
 [[layer]]
+op = "dense"
+name = "wide"
+features = 128
+[[layer]]
 op = "dropout"
 probability = 0.25
 [[layer]]

@@ -141,7 +141,10 @@ def train(args, folder):
         record = second[0]
         check([rank["rank"] for rank in record["ranks"]] == list(range(workers)), f"{name}: ranks of the record")
         if processes > 1:
-            check(record["communication"]["processes"] == processes, f"{name}: processes of the record")
+            communication = record["communication"]
+            check(communication["processes"] == processes, f"{name}: processes of the record")
+            check("direct (memory of the host)" in communication["algorithm"] and communication["gradient_bytes"] > 8192,
+                  f"{name}: gradients are summed where they lie, as between threads: {communication}")
             check(any("same weights, bit for bit" in note for note in record["notes"]),
                   f"{name}: {record['notes']}")
             for rank in record["ranks"]:

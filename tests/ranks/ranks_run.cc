@@ -87,6 +87,22 @@ void check_all_reduce(comm::Communicator& communicator, std::size_t count) {
          "rank {}: an all-reduce of {} floats out of place is wrong", communicator.rank(), count);
 }
 
+/// In memory that the processes reach into where they share any.
+void check_in_memory(comm::Communicator& communicator, std::size_t count) {
+  base::Buffer memory = communicator.memory(count * sizeof(float));
+  const auto values = memory.as<float>();
+  for (int again = 0; again < 20; ++again) {
+    auto apart = values_of(communicator.rank(), count + static_cast<std::size_t>(again));
+    apart.resize(count);
+    std::copy(apart.begin(), apart.end(), values.begin());
+    communicator.all_reduce(values)->wait();
+    communicator.all_reduce(apart)->wait();
+    expect(std::memcmp(values.data(), apart.data(), values.size_bytes()) == 0,
+           "rank {}: an all-reduce of {} floats in memory that was given for it has other bits",
+           communicator.rank(), count);
+  }
+}
+
 /// `count` floats for each rank.
 void check_reduce_scatter(comm::Communicator& communicator, std::size_t count) {
   const auto world = static_cast<std::size_t>(communicator.size());
@@ -140,6 +156,8 @@ void work(comm::Communicator& communicator) {
     check_small(communicator, count);
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1009}, std::size_t{600'011}})
     check_reduce_scatter(communicator, count);
+  for (const std::size_t count : {std::size_t{1}, std::size_t{2049}, std::size_t{1'000'003}})
+    check_in_memory(communicator, count);
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ class Group {
 
   /// Blocks until `operation` is done; what nobody has begun between processes, the caller's thread does.
   /// Errors: Error(comm) with the group's failure; nobody touches this rank's memory any more when it is
-  /// thrown.
+  /// thrown, other processes excepted where they have their own way into it (Communicator::memory).
   void wait(Operation& operation);
   /// For a rank that leaves `operation` without waiting: fails the group unless it is done.
   void give_up(Operation& operation, int rank) noexcept;
