@@ -4,8 +4,9 @@
 // goes to standard output, a table to standard error.
 //
 // bf16: oneDNN's own bf16 kernels are the yardstick. Where the engine multiplies float copies of bf16, their
-// conversion counts as ours. Where there are tiles, the sum over all convolutions of the model, each as often
-// as it has it, is set beside what tile products reach in registers, measured in the same run.
+// conversion counts as ours. Where there are tiles, each layer, and the sum over all convolutions of the
+// model, each as often as it has it, is set beside what tile products reach in registers, measured beside it
+// in each round.
 
 #include <fmt/core.h>
 
@@ -118,8 +119,9 @@ struct Sum {
   }
 };
 
-/// The JSON object of all sums; a table of them goes to standard error.
-std::string text_of(const std::array<Sum, 3>& sums) {
+/// The JSON object of all sums; a table of them goes to standard error. `ceilings`: those of all rounds; none
+/// where there are no tiles.
+std::string text_of(const std::array<Sum, 3>& sums, std::vector<double> ceilings) {
   std::string json;
   const auto add = [&](const char* name, const Sum& sum) {
     const double rate = sum.flops / sum.seconds / 1e9;
@@ -141,7 +143,14 @@ std::string text_of(const std::array<Sum, 3>& sums) {
     all.add(sum);
   }
   add("all", all);
-  return json + "}";
+  std::ranges::sort(ceilings);
+  if (ceilings.empty() || ceilings.front() <= 0) return json + "}";
+  fmt::print(stderr, "the tiles' ceiling: {:.0f} GFLOP/s in registers [{:.0f}, {:.0f}]\n", median(ceilings),
+             ceilings.front(), ceilings.back());
+  return json + fmt::format(
+                    ", \"tile_ceilings_gflop_per_s\": {{\"median\": {:.1f}, \"least\": {:.1f}, "
+                    "\"most\": {:.1f}}}}}",
+                    median(ceilings), ceilings.front(), ceilings.back());
 }
 
 }  // namespace
@@ -221,16 +230,7 @@ int main(int argc, char** argv) {
       stderr,
       "GFLOP/s of the direct form, one thread; the interval holds all {} rounds; slower in every round: {}\n",
       options.rounds, slower);
-  std::string totals = text_of(sums);
-  if (std::ranges::sort(ceilings); !ceilings.empty() && ceilings.front() > 0) {
-    fmt::print(stderr, "the tiles' ceiling: {:.0f} GFLOP/s in registers [{:.0f}, {:.0f}]\n", median(ceilings),
-               ceilings.front(), ceilings.back());
-    totals.insert(
-        totals.size() - 1,
-        fmt::format(
-            ", \"tile_ceiling_gflop_per_s\": {{\"median\": {:.1f}, \"least\": {:.1f}, \"most\": {:.1f}}}",
-            median(ceilings), ceilings.front(), ceilings.back()));
-  }
+  const std::string totals = text_of(sums, ceilings);
   fmt::print(
       "{{\"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"rounds\": {}, \"slower_in_every_round\": "
       "{}, "

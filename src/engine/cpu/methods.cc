@@ -41,6 +41,8 @@ bool wants_amx(const Product& product) {
   if (has_strips(s, product.direction, tiles::kernels_of(tiles::Unit::amx)) &&
       std::min(s.src.channels, s.dst.channels) >= kChannels)
     return true;
+  if (product.direction == Direction::d_weight && has_unfolded_gradient(s) && s.dst.channels >= kChannels)
+    return true;
   if (s.is_dense || std::min(s.src.channels, s.dst.channels) < kChannels || s.samples < kSamples)
     return false;
   switch (product.direction) {
@@ -164,7 +166,8 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
     } else if (measured) {
       text += "was not clearly faster";
     } else if (method == Method::amx) {
-      text += "wants 64 channels, 16 samples, and small images unless it is for gradients of weights";
+      text +=
+          "wants 64 channels, and rows of 16 pixels, or 16 samples and small images, strides or gradients";
     } else if (tile_unit(method) || method == Method::turned) {
       text += "is taken only where it was measured";
     } else if (method == Method::winograd) {

@@ -35,7 +35,8 @@ inline constexpr std::array kMethods = {Method::amx,  Method::avx512_bf16, Metho
 [[nodiscard]] std::optional<std::string> refusal(Method method, const Product& product);
 
 /// What the shape wants by rule, among those that can. The rules are measurements of one machine
-/// (docs/decisions/cpu-layout.md, winograd.md); choices.h has what was measured on this one.
+/// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); choices.h has what was measured on this
+/// one.
 [[nodiscard]] Method usual_method(const Product& product);
 
 /// One sentence: why `chosen` and not each of the others; `measured`: their times on this machine said so.

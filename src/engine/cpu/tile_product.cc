@@ -10,7 +10,7 @@
 //   a [ring row][pixel][block of channels in][32 samples][32]
 //   packed weights [block of channels out][tap][block of channels in][2][16 pairs][16][2]
 //
-// Images of rows of 16 pixels or more need none of this: tile_strips.cc.
+// Images with long rows need none of this: tile_strips.cc.
 //
 // Sums are rounded once, when they are written. An epilogue's sums are taken from each band while it is in
 // the cache.

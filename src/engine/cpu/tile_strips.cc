@@ -1,4 +1,5 @@
-// Convolutions by tiles whose rows are 16 neighbouring pixels of one image, forward and d_src of stride 1.
+// Convolutions by tiles whose rows are 16 neighbouring pixels of one image: forward, and d_src where the
+// stride is 1.
 //
 // Nothing is put in another order: a tile is read where its pixels lie, [pixel][channel], and another tap is
 // another place to begin. Only the image's edge needs room around it, so rows are copied into a ring with
@@ -8,7 +9,7 @@
 //                                                              zeros behind, for those above and below
 //   packed weights                                             tile_weights.h
 //
-// Four tiles of pixels at a time, in the order in which they lie, two or more of a row or one of each: their
+// Four tiles of pixels at a time, in the order in which they lie, of one row or of neighbouring ones: their
 // rows stay in the first-level cache while all weights pass by, each tile of them used four times
 // (kernels/tiles.h, Strip). A row that 16 does not divide ends with a tile that begins earlier: some pixels
 // are computed twice, to the same bits.
@@ -46,7 +47,7 @@ class StripKernel final : public ProductKernel {
         in_blocks_(blocks_of(window_.from.channels)),
         out_blocks_(blocks_of(window_.to.channels)),
         tiles_of_row_((window_.to.width + kHalf - 1) / kHalf),
-        ring_(rows_of_strip() * window_.stride + window_.kernel_height),
+        ring_(rows_between() * window_.stride + window_.kernel_height),
         columns_((window_.to.width - 1) * window_.stride + window_.kernel_width),
         copied_(std::min(window_.from.width, columns_ - lead_)),
         parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostShares) : 1) {}
@@ -90,8 +91,8 @@ class StripKernel final : public ProductKernel {
   [[nodiscard]] std::int64_t row_elements() const {
     return std::int64_t{1} * columns_ * window_.from.channels;
   }
-  /// From the first to the last row of `to` that a strip can have.
-  [[nodiscard]] int rows_of_strip() const { return (kStripTiles + tiles_of_row_ - 2) / tiles_of_row_; }
+  /// From the first row of `to` that a strip has to its last one, at most.
+  [[nodiscard]] int rows_between() const { return (kStripTiles + tiles_of_row_ - 2) / tiles_of_row_; }
   /// The scratchpad: [ring | row of zeros | sums].
   [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * (ring_ + 1) * row_elements()); }
   [[nodiscard]] std::byte* to(const Operands& o) const {

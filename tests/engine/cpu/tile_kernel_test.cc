@@ -289,6 +289,11 @@ void multiply_neighbours_wrong(const Neighbours& m) {
   right().multiply_neighbours(m);
   m.sums[7] += 0.5F;
 }
+void multiply_strips_wrong(const Strip& s) {
+  right().multiply_strip(s);
+  for (float* sums : {s.sums, s.sums + kStripSums / 2})
+    sums[7] += 0.5F;  // the last block's are in one of them
+}
 void multiply_nothing_to_nan(const Multiply& m) {
   right().multiply(m);
   m.sums[3] = std::numeric_limits<float>::quiet_NaN();
@@ -311,6 +316,9 @@ TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
   broken = right();
   broken.multiply_neighbours = multiply_neighbours_wrong;
   EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
+  broken = right();
+  broken.multiply_strip = multiply_strips_wrong;
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
   broken = right();
   broken.transpose = transpose_not_at_all;
   EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));

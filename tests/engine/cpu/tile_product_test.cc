@@ -8,6 +8,8 @@
 #include "engine/cpu/choose.h"
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/methods.h"
+#include "engine/cpu/pieces.h"
+#include "engine/cpu/tile_strips.h"
 #include "engine/cpu/tile_units.h"
 #include "product_runs.h"
 
@@ -75,21 +77,26 @@ constexpr Case kCases[] = {
     {250, 128, 8, 8, 3, 1, 1, 40},
     {250, 128, 4, 4, 3, 1, 1, 129},
     {512, 40, 7, 7, 0, 1, 0, 40},
-    // strips of rows: 16 pixels, more, and some twice; of four rows, of fewer, of parts
+    // strips (below: which of these are): rows of one tile, of more, and of pixels that are computed twice;
+    // parts, strides, kernels of all sizes, edges of all widths
     {32, 64, 6, 16, 3, 1, 1, 3},
     {64, 32, 7, 28, 3, 1, 1, 2},
     {32, 96, 3, 61, 3, 1, 1, 1},
     {96, 32, 1, 25, 3, 1, 1, 2},
+    {32, 64, 7, 45, 3, 1, 1, 2},
     {32, 32, 41, 16, 3, 1, 1, 2},
+    {32, 32, 20, 40, 3, 1, 0, 1},
     {32, 64, 9, 32, 3, 2, 1, 3},
-    {32, 64, 8, 33, 3, 2, 1, 2},
+    {32, 32, 9, 60, 3, 2, 1, 1},
+    {32, 32, 9, 64, 7, 2, 3, 1},
+    {32, 32, 9, 47, 2, 3, 1, 1},
     {64, 32, 6, 32, 1, 2, 0, 2},
-    {32, 32, 6, 45, 1, 3, 0, 1},
+    {32, 32, 6, 32, 2, 1, 1, 1},
     {32, 32, 5, 30, 5, 1, 2, 2},
+    {32, 32, 5, 48, 3, 1, 2, 1},
     {64, 32, 20, 18, 3, 1, 0, 2},
     {32, 32, 5, 17, 2, 1, 0, 1},
     {32, 32, 4, 14, 3, 1, 2, 2},
-    {32, 32, 9, 40, 7, 2, 3, 1},
     // dense layers
     {64, 10, 1, 1, 0, 1, 0, 33},
     {40, 33, 3, 2, 0, 1, 0, 7},
@@ -114,7 +121,7 @@ TEST_P(TileProduct, ComputesLikeSumsInDouble) {
     const auto run = [&](Direction direction) {
       return results_of(*make_tile_kernel(s, direction, tiles::kernels_of(GetParam())), s, direction, data);
     };
-    Values first_gradient;
+    Values first_gradient, first_forward, first_backward;
     for (const auto& [is_alone, threads] : {std::pair{false, 1}, {true, 1}, {true, 2}, {true, 4}}) {
       s.is_alone = is_alone;
       s.threads = threads;
@@ -122,10 +129,13 @@ TEST_P(TileProduct, ComputesLikeSumsInDouble) {
       // Rounding to bf16 is off by at most 2^-8 of a value; sums in float by the root of their length.
       const double taps = static_cast<double>(s.weights()) / s.src.channels / s.dst.channels;
       const auto of_sums = [](double length) { return (2 + 0.75 * std::sqrt(length)) * 0x1p-24; };
-      EXPECT_LT(relative_error(run(Direction::forward).values, want.dst),
-                0x1p-8 + of_sums(taps * s.src.channels));
-      EXPECT_LT(relative_error(run(Direction::d_src).values, want.d_src),
-                0x1p-8 + of_sums(taps * s.dst.channels));
+      const Values forward = run(Direction::forward).values, backward = run(Direction::d_src).values;
+      if (first_forward.empty()) first_forward = forward;
+      if (first_backward.empty()) first_backward = backward;
+      EXPECT_EQ(forward, first_forward) << "the same bits, in parts";
+      EXPECT_EQ(backward, first_backward) << "the same bits, in parts";
+      EXPECT_LT(relative_error(forward, want.dst), 0x1p-8 + of_sums(taps * s.src.channels));
+      EXPECT_LT(relative_error(backward, want.d_src), 0x1p-8 + of_sums(taps * s.dst.channels));
       const double pixels = static_cast<double>(s.samples * s.dst_pixels());
       const Results gradient = run(Direction::d_weight);
       if (first_gradient.empty()) first_gradient = gradient.values;
@@ -166,11 +176,6 @@ TEST(TileMethods, AreForBf16AndForMachinesWithTheUnit) {
     EXPECT_EQ(refusal(method, {.shape = s}), tiles::refusal_of(unit));
     const bool is_usual = method == Method::amx && !tiles::refusal_of(unit);
     EXPECT_EQ(usual_method({.shape = s}) == method, is_usual) << "only measuring may choose the others";
-    ProductShape few = s, narrow = s;
-    few.samples = 15;
-    narrow.src.channels = 32;
-    EXPECT_NE(usual_method({.shape = few}), method);
-    EXPECT_NE(usual_method({.shape = narrow}), method);
     s.type = s.dst_type = Storage::f32;
     s.in_blocks = true;
     EXPECT_EQ(refusal(method, {.shape = s}),
@@ -181,14 +186,65 @@ TEST(TileMethods, AreForBf16AndForMachinesWithTheUnit) {
   EXPECT_NE(why_not_others(Method::onednn, {.shape = s}, true).find("amx "), std::string::npos);
 }
 
-TEST(TileMethods, TakePiecesOfWholeTilesOfSamples) {
+ProductShape bf16_shape_of(const Case& c) {
+  ProductShape s = shape_of(c);
+  s.type = s.dst_type = Storage::bf16;
+  return s;
+}
+
+TEST(TileMethods, TakePiecesOfWholeTilesOfSamplesButStripsAnyPiece) {
   for (const int batch : {1, 7, 16, 33, 64, 128, 2000})
     for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
-      const int samples =
-          samples_of_piece(Method::emulated_amx, shape_of({64, 64, 16, 16, 3, 1, 1, batch}), direction);
+      const ProductShape small = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, batch});
+      const int samples = samples_of_piece(Method::emulated_amx, small, direction);
       EXPECT_TRUE(samples == batch || (samples % tiles::kHalf == 0 && samples < batch))
           << samples << " of " << batch;
+      const ProductShape wide = bf16_shape_of({64, 64, 16, 16, 3, 1, 1, batch});
+      if (direction == Direction::d_weight) continue;
+      EXPECT_EQ(samples_of_piece(Method::emulated_amx, wide, direction), samples_of_piece(wide, direction));
     }
+}
+
+TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
+  const auto& units = tiles::kernels_of(Unit::emulated_amx);
+  const auto directions = [&](const Case& c) {
+    std::string found;
+    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight})
+      if (has_strips(bf16_shape_of(c), direction, units))
+        found += direction == Direction::forward ? "f" : "s";
+    return found;
+  };
+  EXPECT_EQ(directions({32, 64, 6, 16, 3, 1, 1, 3}), "fs");
+  EXPECT_EQ(directions({32, 64, 7, 45, 3, 1, 1, 2}), "fs");  // three tiles of a row
+  EXPECT_EQ(directions({32, 32, 9, 60, 3, 2, 1, 1}), "f") << "backward with a stride";
+  EXPECT_EQ(directions({32, 32, 9, 64, 7, 2, 3, 1}), "f");
+  EXPECT_EQ(directions({32, 32, 9, 47, 2, 3, 1, 1}), "f");
+  EXPECT_EQ(directions({32, 32, 5, 17, 2, 1, 0, 1}), "f") << "17 pixels would be 32";
+  EXPECT_EQ(directions({32, 32, 4, 14, 3, 1, 2, 2}), "f") << "of 14 pixels there is no tile";
+  EXPECT_EQ(directions({32, 40, 6, 16, 3, 1, 1, 3}), "") << "no whole blocks";
+  EXPECT_EQ(directions({32, 32, 6, 32, 9, 1, 4, 1}), "") << "too wide a kernel";
+  EXPECT_EQ(directions({256, 512, 6, 16, 3, 1, 1, 3}), "") << "weights that no near cache holds";
+  ProductShape wide = bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3});
+  wide.dst_type = Storage::f32;
+  EXPECT_FALSE(has_strips(wide, Direction::forward, units));
+  EXPECT_FALSE(has_strips(bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3}), Direction::forward,
+                          tiles::kernels_of(Unit::emulated_avx512)));
+}
+
+/// What is taken on AMX where nothing was measured; elsewhere nothing of it.
+TEST(TileMethods, AreUsualWhereTheyFillTheirTiles) {
+  const bool here = !tiles::refusal_of(Unit::amx);
+  const auto is_usual = [](const Case& c, Direction direction) {
+    return usual_method({.shape = bf16_shape_of(c), .direction = direction}) == Method::amx;
+  };
+  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+    EXPECT_EQ(is_usual({64, 64, 8, 8, 3, 1, 1, 16}, direction), here);
+    EXPECT_FALSE(is_usual({32, 64, 8, 8, 3, 1, 1, 16}, direction)) << "few channels";
+    EXPECT_FALSE(is_usual({64, 64, 8, 8, 3, 1, 1, 15}, direction)) << "few samples";
+    EXPECT_EQ(is_usual({64, 64, 32, 32, 3, 1, 1, 1}, direction), here && direction != Direction::d_weight);
+    EXPECT_EQ(is_usual({64, 128, 18, 18, 3, 2, 1, 32}, direction), here && direction != Direction::forward);
+    EXPECT_EQ(is_usual({3, 64, 32, 32, 3, 1, 1, 8}, direction), here && direction == Direction::d_weight);
+  }
 }
 
 TEST(TileMethods, CanBeTimedLikeAllOthers) {

@@ -9,7 +9,7 @@
 ///   sums [rows][32]         float
 /// where rows is 16 or 32. Whatever a block has beyond the samples or channels there are is zero.
 ///
-/// Only multiply(), begin() and end() differ between units (tiles_*.cc); they are written once, over a few
+/// Only begin(), end() and the products differ between units (tiles_*.cc); they are written once, over a few
 /// operations on registers (tiles.inc), and so is everything else. The emulated units compute in plain C++
 /// what the documents of the instructions say, in the same shapes and orders: the tests run them anywhere.
 ///
@@ -118,6 +118,7 @@ struct Strip {
   std::int64_t to_pixel = 0;                     ///< elements from pixel to pixel, the same for all strips
   StripRest* rest = nullptr;
 };
+/// Floats.
 constexpr int kStripSums = 2 * kStripTiles * kHalf * kBlock;
 
 /// `pixels` of one row of an image, of up to 32 samples.
@@ -160,6 +161,7 @@ struct TileKernels {
   void (*multiply_neighbours)(const Neighbours& args) = nullptr;
   void (*multiply_row)(const RowOfPixels& args) = nullptr;
   void (*multiply_strip)(const Strip& args) = nullptr;
+  /// Writes what the last strip has left: before anybody reads the results, and before end of the work.
   void (*finish_strip)(StripRest& rest, std::int64_t to_pixel) = nullptr;
   /// -> a, samples as its rows: [pixel][block of channels][rows][32 channels]
   void (*gather)(const PixelRow& row, int rows, std::uint16_t* a) = nullptr;
