@@ -38,7 +38,7 @@ bool wants_winograd(const ProductShape& s) {
 bool wants_amx(const Product& product) {
   constexpr int kChannels = 64, kSamples = 16, kPixels = 64;
   const ProductShape& s = product.shape;
-  if (has_strips(s, product.direction, tiles::kernels_of(tiles::Unit::amx)) &&
+  if (s.kernel > 1 && has_strips(s, product.direction, tiles::kernels_of(tiles::Unit::amx)) &&
       std::min(s.src.channels, s.dst.channels) >= kChannels)
     return true;
   if (product.direction == Direction::d_weight && has_unfolded_gradient(s) && s.dst.channels >= kChannels)

@@ -243,6 +243,7 @@ TEST(TileMethods, AreUsualWhereTheyFillTheirTiles) {
     EXPECT_FALSE(is_usual({64, 64, 8, 8, 3, 1, 1, 15}, direction)) << "few samples";
     EXPECT_EQ(is_usual({64, 64, 32, 32, 3, 1, 1, 1}, direction), here && direction != Direction::d_weight);
     EXPECT_EQ(is_usual({64, 128, 18, 18, 3, 2, 1, 32}, direction), here && direction != Direction::forward);
+    EXPECT_EQ(is_usual({64, 64, 32, 32, 1, 2, 0, 1}, direction), false) << "1x1: a wash";
     EXPECT_EQ(is_usual({3, 64, 32, 32, 3, 1, 1, 8}, direction), here && direction == Direction::d_weight);
   }
 }
