@@ -15,6 +15,10 @@
 // are computed twice, to the same bits.
 //
 // d_src is the same with the taps in reverse order.
+//
+// The tile unit computes for 16 cycles a product, in which the vector units have little to do: they write the
+// results of the strip before, take the sums that a batch norm wants of them (RowsTaken), and fetch what the
+// next strip reads and writes (Ahead).
 
 #include "engine/cpu/tile_strips.h"
 
@@ -74,8 +78,12 @@ class StripKernel final : public ProductKernel {
     const TypedKernels& sums = kernels_for(isas_here().back()).bf16;
     const int channels = window_.to.channels;
     StripRest rest;
+    if (o.epilogue != nullptr && sums_beside_products()) {
+      compute_and_sum(o, sums, rest);
+      return;
+    }
     for (int n = 0; n < samples_; ++n) {
-      compute(o, rows, n, rest);
+      compute(o, rows, n, rest, nullptr);
       if (o.epilogue == nullptr) continue;
       kernels_.finish_strip(rest, channels);
       if (n == 0) begin_sums(*o.epilogue, sums, Storage::bf16, to(o), pixels(), channels);
@@ -99,8 +107,50 @@ class StripKernel final : public ProductKernel {
     return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
   }
 
+  /// No pixel is computed twice, which would count it twice.
+  [[nodiscard]] bool sums_beside_products() const { return window_.to.width % kHalf == 0; }
+  /// All images, and the sums over their rows, which are taken while they are written. Moments are around a
+  /// guess, for which the first row is written before.
+  void compute_and_sum(const Operands& o, const TypedKernels& kernels, StripRest& rest) const {
+    const Epilogue& e = *o.epilogue;
+    const int channels = window_.to.channels;
+    const Part all{.begin = 0, .end = window_.to.height}, first{.begin = 0, .end = 1},
+        others{.begin = 1, .end = window_.to.height};
+    const bool is_gradient = e.what == Epilogue::Sums::gradient;
+    if (is_gradient) {
+      begin_sums(e, kernels, Storage::bf16, to(o), pixels(), channels);
+    } else {
+      compute(o, first, 0, rest, nullptr);
+      kernels_.finish_strip(rest, channels);
+      begin_sums(e, kernels, Storage::bf16, to(o), window_.to.width, channels);
+      add_sums(e, kernels, Storage::bf16, to(o), 0, window_.to.width, channels);
+    }
+    const RowsTaken taken = rows_taken(o);
+    for (int n = 0; n < samples_; ++n) compute(o, n == 0 && !is_gradient ? others : all, n, rest, &taken);
+    kernels_.finish_strip(rest, channels);
+    make_plain(e, samples_ * pixels(), channels);
+  }
+  [[nodiscard]] RowsTaken rows_taken(const Operands& o) const {
+    const Epilogue& e = *o.epilogue;
+    RowsTaken taken{.sums = e.sums, .other = e.sums + window_.to.channels, .mean = e.shift};
+    if (e.what == Epilogue::Sums::moments) return taken;
+    const NormBackward& g = e.gradient;
+    taken.is_gradient = true;
+    taken.mean = g.params.mean;
+    taken.product = reinterpret_cast<const std::uint16_t*>(to(o));
+    taken.src = static_cast<const std::uint16_t*>(g.src);
+    if (g.d_dst2 != nullptr) taken.before = static_cast<const std::uint16_t*>(g.d_dst);
+    if (g.mask == Mask::from_dst) taken.dst = static_cast<const std::uint16_t*>(g.dst);
+    if (g.mask == Mask::from_src) {
+      taken.scale = g.params.scale;
+      taken.bias = g.params.bias;
+    }
+    taken.masked = static_cast<std::uint16_t*>(g.d_masked);
+    return taken;
+  }
+
   /// Rows `rows` of image n.
-  void compute(const Operands& o, Part rows, int n, StripRest& rest) const {
+  void compute(const Operands& o, Part rows, int n, StripRest& rest, const RowsTaken* taken) const {
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
     const auto* image =
         static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + n * window_.sample_stride();
@@ -119,7 +169,8 @@ class StripKernel final : public ProductKernel {
                 .bias = has_bias_ ? o.bias : nullptr,
                 .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
                 .to_pixel = window_.to.channels,
-                .rest = &rest};
+                .rest = &rest,
+                .taken = taken};
     if (window_.is_turned) {
       strip.b += (window_.taps() - 1) * tap_elements();
       strip.b_tap = -strip.b_tap;
@@ -143,8 +194,33 @@ class StripKernel final : public ProductKernel {
         strip.to[static_cast<std::size_t>(t)] =
             result + (std::int64_t{1} * y * window_.to.width + x) * window_.to.channels;
       }
+      fetch_next(strip, image + needed * window_.row_stride(),
+                 (n * pixels() + (tile + strip.tiles) * kHalf) * window_.to.channels, o);
       kernels_.multiply_strip(strip);
     }
+  }
+
+  /// What the next strip reads, from `image` on, and what it writes, from element `at` of the results on,
+  /// with what the sums over them read.
+  void fetch_next(Strip& strip, const std::uint16_t* image, std::int64_t at, const Operands& o) const {
+    const std::int64_t visits = std::int64_t{2} * out_blocks_ * window_.taps() * in_blocks_;
+    const auto lines = [&](std::int64_t elements) {
+      return static_cast<int>((2 * elements + 64 * visits - 1) / (64 * visits));
+    };
+    const std::int64_t written = std::int64_t{1} * kStripTiles * kHalf * window_.to.channels;
+    const std::int64_t read =
+        std::int64_t{1} * kStripTiles * kHalf * window_.stride * window_.stride * window_.from.channels;
+    strip.ahead = {};
+    int count = 0;
+    const auto add = [&](const void* from, std::int64_t elements, bool is_written) {
+      strip.ahead[static_cast<std::size_t>(count++)] = {
+          .at = static_cast<const std::byte*>(from), .lines = lines(elements), .is_written = is_written};
+    };
+    add(image, read, false);
+    if (strip.taken == nullptr || !strip.taken->is_gradient) return add(to(o) + 2 * at, written, true);
+    add(strip.taken->masked + at, written, true);
+    add(strip.taken->src + at, written, false);
+    if (strip.taken->dst != nullptr) add(strip.taken->dst + at, written, false);
   }
 
   /// Where a row of the image lies, or the row of zeros.

@@ -45,7 +45,8 @@ TEST(Epilogue, GivesTheReferencesBatchNorms) {
 // They take them band by band, or image by image where rows are long; the last piece of the batch is a short
 // one.
 TEST(Epilogue, OfTilesGivesTheReferencesBatchNorms) {
-  for (const auto& graph : {normalised_blocks(), normalised_blocks(5, 16), normalised_blocks(3, 24)})
+  for (const auto& graph :
+       {normalised_blocks(), normalised_blocks(5, 16), normalised_blocks(3, 24), normalised_blocks(4, 32)})
     for (const Variant& variant : tile_variants()) {
       const auto allowed = tolerance(variant.precision, 40);
       expect_like_reference(graph, {.batch = 33}, variant, allowed);

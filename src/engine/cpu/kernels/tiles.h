@@ -16,6 +16,7 @@
 /// Threads  none of its own; begin() and end() belong to the calling thread
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -89,14 +90,41 @@ constexpr int kRowPixels = 4;  ///< at a time
 
 constexpr int kStripTiles = 4;
 
+/// What a batch norm wants of the pixels that strips write (kernels.h, Epilogue): taken beside the products,
+/// while the vector units have little else to do. Float sums of a strip are added to doubles.
+struct RowsTaken {
+  double* sums = nullptr;   ///< [channels] of x - mean; of the gradient d
+  double* other = nullptr;  ///< [channels] of (x - mean)^2; of d * (src - mean)
+  const float* mean = nullptr;
+  bool is_gradient = false;
+  // A gradient's: bf16 arrays that lie as the results do, which begin at `product`.
+  const std::uint16_t* product = nullptr;
+  const std::uint16_t* src = nullptr;
+  const std::uint16_t* before = nullptr;          ///< an earlier term, which the product is added to; or null
+  const std::uint16_t* dst = nullptr;             ///< decides the mask where it is set
+  const float *scale = nullptr, *bias = nullptr;  ///< ... or (src - mean) * scale + bias where these are set
+  std::uint16_t* masked = nullptr;                ///< receives d; the product's own place is not written
+};
+
 /// What a strip leaves to the next one: sums of a block of channels that are yet to be written.
 struct StripRest {
   const float* sums = nullptr;                   ///< [pixels][32]
   std::array<std::uint16_t*, kStripTiles> to{};  ///< the first of each 16 pixels
   const float* bias = nullptr;
-  int pixels = 0;  ///< so many; a multiple of 16
-  int turn = 0;    ///< which of two blocks of sums is free
+  int pixels = 0;   ///< so many; a multiple of 16
+  int turn = 0;     ///< which of two blocks of sums is free
+  int channel = 0;  ///< the first
+  const RowsTaken* taken = nullptr;
 };
+
+/// Memory that is wanted next, from `at` on: `lines` of it are fetched beside each tile of weights. The
+/// second-level cache has them then, while products need little of the memory's time.
+struct Ahead {
+  const std::byte* at = nullptr;
+  int lines = 0;  ///< 0: nothing
+  bool is_written = false;
+};
+constexpr int kStripAheads = 4;
 
 /// Up to four tiles of 16 neighbouring pixels of one image, one below or beside the other, by all weights:
 /// to[tile][pixel][channel] = the sum over taps and channels of a(pixel + tap) * b(tap), bias added, rounded
@@ -117,6 +145,8 @@ struct Strip {
   std::array<std::uint16_t*, kStripTiles> to{};  ///< the first pixel of each tile, channel 0
   std::int64_t to_pixel = 0;                     ///< elements from pixel to pixel, the same for all strips
   StripRest* rest = nullptr;
+  const RowsTaken* taken = nullptr;         ///< or null
+  std::array<Ahead, kStripAheads> ahead{};  ///< those without lines last
 };
 /// Floats.
 constexpr int kStripSums = 2 * kStripTiles * kHalf * kBlock;
