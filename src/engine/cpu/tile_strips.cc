@@ -9,10 +9,11 @@
 //                                                              zeros behind, for those above and below
 //   packed weights                                             tile_weights.h
 //
-// Four tiles of pixels at a time, in the order in which they lie, of one row or of neighbouring ones: their
-// rows stay in the first-level cache while all weights pass by, each tile of them used four times
-// (kernels/tiles.h, Strip). A row that 16 does not divide ends with a tile that begins earlier: some pixels
-// are computed twice, to the same bits.
+// Four tiles of pixels at a time: their rows stay in the first-level cache while all weights pass by, each
+// tile of them used four times (kernels/tiles.h, Strip). Where kernels are three taps high, without a stride,
+// the tiles lie one below the other; else in the order in which they lie, in one row or in neighbouring ones.
+// A row that 16 does not divide ends with a tile that begins earlier: some pixels are computed twice, to the
+// same bits.
 //
 // d_src is the same with the taps in reverse order.
 //
@@ -27,6 +28,7 @@
 
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/tile_beside.h"
 #include "engine/cpu/tile_weights.h"
 #include "engine/cpu/tile_window.h"
 
@@ -51,10 +53,13 @@ class StripKernel final : public ProductKernel {
         in_blocks_(blocks_of(window_.from.channels)),
         out_blocks_(blocks_of(window_.to.channels)),
         tiles_of_row_((window_.to.width + kHalf - 1) / kHalf),
+        is_tall_(window_.kernel_height == kTallKernel && window_.stride == 1),
         ring_(rows_between() * window_.stride + window_.kernel_height),
         columns_((window_.to.width - 1) * window_.stride + window_.kernel_width),
         copied_(std::min(window_.from.width, columns_ - lead_)),
-        parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostShares) : 1) {}
+        parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostShares) : 1) {
+    steps_.fill(window_.to.channels);
+  }
 
   [[nodiscard]] std::int64_t packed_bytes() const override {
     return 2 * out_blocks_ * window_.taps() * tap_elements();
@@ -85,11 +90,11 @@ class StripKernel final : public ProductKernel {
     for (int n = 0; n < samples_; ++n) {
       compute(o, rows, n, rest, nullptr);
       if (o.epilogue == nullptr) continue;
-      kernels_.finish_strip(rest, channels);
+      kernels_.finish_strip(rest);
       if (n == 0) begin_sums(*o.epilogue, sums, Storage::bf16, to(o), pixels(), channels);
       add_sums(*o.epilogue, sums, Storage::bf16, to(o), n * pixels(), pixels(), channels);
     }
-    kernels_.finish_strip(rest, channels);
+    kernels_.finish_strip(rest);
     if (o.epilogue != nullptr) make_plain(*o.epilogue, samples_ * pixels(), channels);
   }
 
@@ -100,7 +105,9 @@ class StripKernel final : public ProductKernel {
     return std::int64_t{1} * columns_ * window_.from.channels;
   }
   /// From the first row of `to` that a strip has to its last one, at most.
-  [[nodiscard]] int rows_between() const { return (kStripTiles + tiles_of_row_ - 2) / tiles_of_row_; }
+  [[nodiscard]] int rows_between() const {
+    return is_tall_ ? kStripTiles - 1 : (kStripTiles + tiles_of_row_ - 2) / tiles_of_row_;
+  }
   /// The scratchpad: [ring | row of zeros | sums].
   [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * (ring_ + 1) * row_elements()); }
   [[nodiscard]] std::byte* to(const Operands& o) const {
@@ -121,32 +128,14 @@ class StripKernel final : public ProductKernel {
       begin_sums(e, kernels, Storage::bf16, to(o), pixels(), channels);
     } else {
       compute(o, first, 0, rest, nullptr);
-      kernels_.finish_strip(rest, channels);
+      kernels_.finish_strip(rest);
       begin_sums(e, kernels, Storage::bf16, to(o), window_.to.width, channels);
       add_sums(e, kernels, Storage::bf16, to(o), 0, window_.to.width, channels);
     }
-    const RowsTaken taken = rows_taken(o);
+    const RowsTaken taken = rows_taken(e, to(o), channels);
     for (int n = 0; n < samples_; ++n) compute(o, n == 0 && !is_gradient ? others : all, n, rest, &taken);
-    kernels_.finish_strip(rest, channels);
+    kernels_.finish_strip(rest);
     make_plain(e, samples_ * pixels(), channels);
-  }
-  [[nodiscard]] RowsTaken rows_taken(const Operands& o) const {
-    const Epilogue& e = *o.epilogue;
-    RowsTaken taken{.sums = e.sums, .other = e.sums + window_.to.channels, .mean = e.shift};
-    if (e.what == Epilogue::Sums::moments) return taken;
-    const NormBackward& g = e.gradient;
-    taken.is_gradient = true;
-    taken.mean = g.params.mean;
-    taken.product = reinterpret_cast<const std::uint16_t*>(to(o));
-    taken.src = static_cast<const std::uint16_t*>(g.src);
-    if (g.d_dst2 != nullptr) taken.before = static_cast<const std::uint16_t*>(g.d_dst);
-    if (g.mask == Mask::from_dst) taken.dst = static_cast<const std::uint16_t*>(g.dst);
-    if (g.mask == Mask::from_src) {
-      taken.scale = g.params.scale;
-      taken.bias = g.params.bias;
-    }
-    taken.masked = static_cast<std::uint16_t*>(g.d_masked);
-    return taken;
   }
 
   /// Rows `rows` of image n.
@@ -156,7 +145,8 @@ class StripKernel final : public ProductKernel {
         static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + n * window_.sample_stride();
     auto* result = reinterpret_cast<std::uint16_t*>(to(o)) + n * window_.to.elements();
     std::array<const std::uint16_t*, kMostKernel * kStripTiles> under{};
-    Strip strip{.rows = under.data(),
+    Strip strip{.is_tall = is_tall_,
+                .rows = under.data(),
                 .a_pixel = std::int64_t{1} * window_.stride * window_.from.channels,
                 .a_tap = window_.from.channels,
                 .kernel_height = window_.kernel_height,
@@ -168,59 +158,87 @@ class StripKernel final : public ProductKernel {
                 .blocks = out_blocks_,
                 .bias = has_bias_ ? o.bias : nullptr,
                 .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
-                .to_pixel = window_.to.channels,
+                .to_steps = steps_.data(),
                 .rest = &rest,
                 .taken = taken};
     if (window_.is_turned) {
       strip.b += (window_.taps() - 1) * tap_elements();
       strip.b_tap = -strip.b_tap;
     }
+    strip.b_row = window_.kernel_width * strip.b_tap;
+    const std::int64_t visits = std::int64_t{2} * out_blocks_ * window_.taps() * in_blocks_;
+    const std::int64_t read =
+        std::int64_t{1} * kStripTiles * kHalf * window_.stride * window_.stride * window_.from.channels;
     std::int64_t copied = 0;  // rows of the image below it need not be copied any more
-    const std::int64_t end = rows.end * tiles_of_row_;
-    for (std::int64_t tile = rows.begin * tiles_of_row_; tile < end; tile += strip.tiles) {
-      strip.tiles = static_cast<int>(std::min<std::int64_t>(kStripTiles, end - tile));
-      const std::int64_t last = (tile + strip.tiles - 1) / tiles_of_row_;
-      copied = std::max(copied, tile / tiles_of_row_ * window_.stride - lead_);
-      const std::int64_t needed =
-          std::min<std::int64_t>(window_.from.height, last * window_.stride - lead_ + window_.kernel_height);
+    const int strips = strips_of(rows);
+    for (int number = 0; number < strips; ++number) {
+      const Place place = place_of(rows, number);
+      strip.tiles = place.tiles;
+      copied = std::max<std::int64_t>(copied, place.y[0] * window_.stride - lead_);
+      const std::int64_t needed = std::min<std::int64_t>(
+          window_.from.height, place.last_y() * window_.stride - lead_ + window_.kernel_height);
       for (; copied < needed; ++copied) copy_row(image + copied * window_.row_stride(), slot(ring, copied));
-      for (int t = 0; t < strip.tiles; ++t) {
-        const auto y = static_cast<int>((tile + t) / tiles_of_row_);
-        const int x =
-            std::min(static_cast<int>((tile + t) % tiles_of_row_) * kHalf, window_.to.width - kHalf);
-        for (int i = 0; i < window_.kernel_height; ++i)
-          under[static_cast<std::size_t>(i * kStripTiles + t)] =
-              slot(ring, std::int64_t{1} * y * window_.stride - lead_ + i) + x * strip.a_pixel;
-        strip.to[static_cast<std::size_t>(t)] =
-            result + (std::int64_t{1} * y * window_.to.width + x) * window_.to.channels;
-      }
-      fetch_next(strip, image + needed * window_.row_stride(),
-                 (n * pixels() + (tile + strip.tiles) * kHalf) * window_.to.channels, o);
+      point_at_rows(place, ring, strip.a_pixel, under.data());
+      for (std::size_t t = 0; t < kStripTiles; ++t)
+        strip.to[t] =
+            result + (std::int64_t{1} * place.y[t] * window_.to.width + place.x[t]) * window_.to.channels;
+      fetch_next(strip, visits,
+                 {.from = image + needed * window_.row_stride() + place.share * read,
+                  .read = read,
+                  .product = reinterpret_cast<std::uint16_t*>(to(o)),
+                  .at = (n * pixels() + place.behind) * window_.to.channels,
+                  .written = std::int64_t{1} * kStripTiles * kHalf * window_.to.channels});
       kernels_.multiply_strip(strip);
     }
   }
 
-  /// What the next strip reads, from `image` on, and what it writes, from element `at` of the results on,
-  /// with what the sums over them read.
-  void fetch_next(Strip& strip, const std::uint16_t* image, std::int64_t at, const Operands& o) const {
-    const std::int64_t visits = std::int64_t{2} * out_blocks_ * window_.taps() * in_blocks_;
-    const auto lines = [&](std::int64_t elements) {
-      return static_cast<int>((2 * elements + 64 * visits - 1) / (64 * visits));
-    };
-    const std::int64_t written = std::int64_t{1} * kStripTiles * kHalf * window_.to.channels;
-    const std::int64_t read =
-        std::int64_t{1} * kStripTiles * kHalf * window_.stride * window_.stride * window_.from.channels;
-    strip.ahead = {};
-    int count = 0;
-    const auto add = [&](const void* from, std::int64_t elements, bool is_written) {
-      strip.ahead[static_cast<std::size_t>(count++)] = {
-          .at = static_cast<const std::byte*>(from), .lines = lines(elements), .is_written = is_written};
-    };
-    add(image, read, false);
-    if (strip.taken == nullptr || !strip.taken->is_gradient) return add(to(o) + 2 * at, written, true);
-    add(strip.taken->masked + at, written, true);
-    add(strip.taken->src + at, written, false);
-    if (strip.taken->dst != nullptr) add(strip.taken->dst + at, written, false);
+  /// The tiles of a strip: where each of them begins.
+  struct Place {
+    int tiles = 0;
+    std::array<int, kStripTiles> y{}, x{};
+    int share = 0;            ///< of what comes next, where several strips go over the same rows
+    std::int64_t behind = 0;  ///< the first pixel of what comes next
+    [[nodiscard]] int last_y() const { return y[static_cast<std::size_t>(tiles - 1)]; }
+  };
+  [[nodiscard]] int strips_of(Part rows) const {
+    const auto height = static_cast<int>(rows.size());
+    if (is_tall_) return (height + kStripTiles - 1) / kStripTiles * tiles_of_row_;
+    return (height * tiles_of_row_ + kStripTiles - 1) / kStripTiles;
+  }
+  /// Four rows of one tile each; or else four tiles in the order in which they lie.
+  [[nodiscard]] Place place_of(Part rows, int number) const {
+    const auto begin = static_cast<int>(rows.begin), height = static_cast<int>(rows.size());
+    const int band = is_tall_ ? number / tiles_of_row_ * kStripTiles : 0;
+    const int first = number * kStripTiles, all = height * tiles_of_row_;
+    Place place{.tiles = std::min(kStripTiles, is_tall_ ? height - band : all - first)};
+    if (is_tall_) place.share = number % tiles_of_row_;
+    for (int t = 0; t < place.tiles; ++t) {
+      const int y = is_tall_ ? band + t : (first + t) / tiles_of_row_;
+      const int tile = is_tall_ ? place.share : (first + t) % tiles_of_row_;
+      place.y[static_cast<std::size_t>(t)] = begin + y;
+      place.x[static_cast<std::size_t>(t)] = std::min(tile * kHalf, window_.to.width - kHalf);
+    }
+    const int behind =
+        is_tall_ ? (band + place.tiles) * tiles_of_row_ + place.share * kStripTiles : first + place.tiles;
+    place.behind = begin * window_.to.width + std::int64_t{1} * behind * kHalf;
+    return place;
+  }
+
+  /// Strip.rows.
+  void point_at_rows(const Place& place, std::uint16_t* ring, std::int64_t a_pixel,
+                     const std::uint16_t** under) const {
+    if (is_tall_) {
+      for (int r = 0; r < place.tiles + window_.kernel_height - 1; ++r) {
+        const int row = place.y[0] - lead_ + r;
+        const bool is_inside = row >= 0 && row < window_.from.height;
+        under[r] = is_inside ? slot(ring, row) + place.x[0] * a_pixel : nullptr;
+      }
+      return;
+    }
+    for (std::size_t t = 0; t < static_cast<std::size_t>(place.tiles); ++t)
+      for (int i = 0; i < window_.kernel_height; ++i)
+        under[static_cast<std::size_t>(i * kStripTiles) + t] =
+            slot(ring, std::int64_t{1} * place.y[t] * window_.stride - lead_ + i) + place.x[t] * a_pixel;
   }
 
   /// Where a row of the image lies, or the row of zeros.
@@ -245,10 +263,12 @@ class StripKernel final : public ProductKernel {
   const int lead_;  ///< columns, and rows, in front of the image
   const int in_blocks_, out_blocks_;
   const int tiles_of_row_;
-  const int ring_;     ///< rows
-  const int columns_;  ///< of a row, with its edges
-  const int copied_;   ///< of them from the image
-  const int parts_;    ///< of its rows
+  const bool is_tall_;                     ///< tiles one below the other
+  const int ring_;                         ///< rows
+  const int columns_;                      ///< of a row, with its edges
+  const int copied_;                       ///< of them from the image
+  const int parts_;                        ///< of its rows
+  std::array<std::int64_t, kHalf> steps_;  ///< from pixel to pixel
 };
 
 }  // namespace

@@ -64,13 +64,14 @@ ProductShape small_convolution(int stride) {
           .dst_type = Storage::bf16};
 }
 
-/// Rows long enough for strips of pixels, of three tiles, two rows in one strip.
-ProductShape long_rows() {
-  return {.samples = 1,
-          .src = {.channels = 32, .height = 3, .width = 37},
-          .dst = {.channels = 64, .height = 3, .width = 37},
+/// Rows long enough for strips of pixels: with stride 1 tall ones, with stride 2 two rows of three tiles in
+/// one; or so short that two images lie side by side.
+ProductShape with_rows(int width, int stride) {
+  return {.samples = 2,
+          .src = {.channels = 32, .height = 3 * stride, .width = width * stride},
+          .dst = {.channels = 64, .height = 3, .width = width},
           .kernel = 3,
-          .stride = 1,
+          .stride = stride,
           .padding = 1,
           .bias = true,
           .type = Storage::bf16,
@@ -133,7 +134,8 @@ std::vector<float> results(const ProductShape& s, Direction direction, const Til
 std::optional<std::string> trouble_with(const TileKernels& kernels) {
   const TileKernels& emulated =
       kernels_of(kernels.unit == Unit::avx512_bf16 ? Unit::emulated_avx512 : Unit::emulated_amx);
-  for (const ProductShape& shape : {small_convolution(1), small_convolution(2), long_rows()})
+  for (const ProductShape& shape :
+       {small_convolution(1), small_convolution(2), with_rows(37, 1), with_rows(37, 2), with_rows(8, 1)})
     for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
       const auto got = results(shape, direction, kernels), want = results(shape, direction, emulated);
       // Sums in float may differ in their last bits, and then fall on the other side of a rounding to bf16.

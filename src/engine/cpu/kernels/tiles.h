@@ -89,6 +89,7 @@ struct RowOfPixels {
 constexpr int kRowPixels = 4;  ///< at a time
 
 constexpr int kStripTiles = 4;
+constexpr int kTallKernel = 3;  ///< rows of taps of a tall strip
 
 /// What a batch norm wants of the pixels that strips write (kernels.h, Epilogue): taken beside the products,
 /// while the vector units have little else to do. Float sums of a strip are added to doubles.
@@ -110,6 +111,7 @@ struct RowsTaken {
 struct StripRest {
   const float* sums = nullptr;                   ///< [pixels][32]
   std::array<std::uint16_t*, kStripTiles> to{};  ///< the first of each 16 pixels
+  const std::int64_t* to_steps = nullptr;
   const float* bias = nullptr;
   int pixels = 0;   ///< so many; a multiple of 16
   int turn = 0;     ///< which of two blocks of sums is free
@@ -126,24 +128,34 @@ struct Ahead {
 };
 constexpr int kStripAheads = 4;
 
-/// Up to four tiles of 16 neighbouring pixels of one image, one below or beside the other, by all weights:
+/// Up to four tiles of 16 neighbouring pixels, of one image or of several, by all weights:
 /// to[tile][pixel][channel] = the sum over taps and channels of a(pixel + tap) * b(tap), bias added, rounded
 /// to bf16. Pixels are the rows of the tiles, read where they lie. While one block of channels is multiplied
 /// the sums of the one before are written: a tile of the weights serves four products, and nothing waits.
+///
+/// A tall strip has its tiles one below the other, and three rows of taps without a stride: a tile of pixels
+/// is loaded once for the three rows of results that it touches, and rows outside the image are left out.
 struct Strip {
   int tiles = kStripTiles;
-  const std::uint16_t* const* rows = nullptr;  ///< [kernel height][kStripTiles]: under the first tap of each
-  std::int64_t a_pixel = 0;                    ///< elements from one row of a tile to the next
-  std::int64_t a_tap = 0;                      ///< ... from one tap of a row of taps to the next
+  bool is_tall = false;
+  /// [kernel height][kStripTiles]: under the first tap of each. Tall: [tiles + 2] rows of pixels; null
+  /// outside the image.
+  const std::uint16_t* const* rows = nullptr;
+  std::int64_t a_pixel = 0;  ///< elements from one row of a tile to the next
+  std::int64_t a_tap = 0;    ///< ... from one tap of a row of taps to the next
   int kernel_height = 1, kernel_width = 1;
   int depth = 1;                        ///< blocks of 32 channels
   const std::uint16_t* b = nullptr;     ///< the first block's weights of the first tap
   std::int64_t b_tap = 0, b_block = 0;  ///< elements from tap to tap, from block of channels out to the next
   int blocks = 1;                       ///< of channels out
-  const float* bias = nullptr;          ///< or null
-  float* sums = nullptr;                ///< [2][64 pixels][32], for this and the rest
+  // Of tall strips alone, whose loops over kernel_width and depth may change places: elements from one of
+  // `depth` to the next, and from a row of taps to the next.
+  std::int64_t a_depth = kBlock, b_depth = kBlockElements, b_row = 0;
+  const float* bias = nullptr;                   ///< or null
+  float* sums = nullptr;                         ///< [2][64 pixels][32], for this and the rest
   std::array<std::uint16_t*, kStripTiles> to{};  ///< the first pixel of each tile, channel 0
-  std::int64_t to_pixel = 0;                     ///< elements from pixel to pixel, the same for all strips
+  /// [16]: elements from the place of a tile's row to the next row's; there until they are written
+  const std::int64_t* to_steps = nullptr;
   StripRest* rest = nullptr;
   const RowsTaken* taken = nullptr;         ///< or null
   std::array<Ahead, kStripAheads> ahead{};  ///< those without lines last
@@ -192,7 +204,7 @@ struct TileKernels {
   void (*multiply_row)(const RowOfPixels& args) = nullptr;
   void (*multiply_strip)(const Strip& args) = nullptr;
   /// Writes what the last strip has left: before anybody reads the results, and before end of the work.
-  void (*finish_strip)(StripRest& rest, std::int64_t to_pixel) = nullptr;
+  void (*finish_strip)(StripRest& rest) = nullptr;
   /// -> a, samples as its rows: [pixel][block of channels][rows][32 channels]
   void (*gather)(const PixelRow& row, int rows, std::uint16_t* a) = nullptr;
   /// -> a, channels as its rows: [block of channels][pixel][32 channels][32 samples], with `block_step`

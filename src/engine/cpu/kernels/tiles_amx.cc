@@ -70,7 +70,8 @@ struct Tiles {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(2 * r + j), "i"(4 + r), "i"(6 + j));
   }
 
-  // For Neighbours tiles 0 to 2 are the sums, 3 to 5 a; for RowOfPixels 0 to 3, 4 a, and 5 to 7 the weights.
+  // For Neighbours tiles 0 to 2 are the sums, 3 to 5 a; for RowOfPixels and tall strips 0 to 3, 4
+  // a, and 5 to 7 the weights.
   template <int i>
   PACELINE_INLINE void zero_sum() {
     asm volatile("tilezero %%tmm%c0" : : "i"(i));
@@ -91,7 +92,9 @@ struct Tiles {
   PACELINE_INLINE void multiply_near() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(i), "i"(3 + k), "i"(6 + j));
   }
-  PACELINE_INLINE void load_pixel(const std::uint16_t* p) { load<4>(p, 2 * kBlock); }
+  PACELINE_INLINE void load_pixel(const std::uint16_t* p, std::int64_t step = kBlock) {
+    load<4>(p, 2 * step);
+  }
   template <int j>
   PACELINE_INLINE void load_weight(const std::uint16_t* p) {
     load<5 + j>(p, 2 * kBlock);
@@ -101,7 +104,7 @@ struct Tiles {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(i), "i"(4), "i"(5 + j));
   }
 
-  // For Strip 4 is the weights, 5 to 7 pixels.
+  // For other strips 4 is the weights, 5 to 7 pixels.
   PACELINE_INLINE void load_strip_weight(const std::uint16_t* p) { load<4>(p, 2 * kBlock); }
   template <int k>
   PACELINE_INLINE void load_strip(const std::uint16_t* p, std::int64_t step) {

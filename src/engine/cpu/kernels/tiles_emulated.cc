@@ -72,7 +72,7 @@ struct Tiles {
 
   V few_sums[kRowPixels][kRows];
   const std::uint16_t *near[3] = {}, *pixel = nullptr, *weights[3] = {}, *strips[3] = {};
-  std::int64_t strip_step = 0;
+  std::int64_t strip_step = 0, pixel_step = 0;
 
   template <int i>
   PACELINE_INLINE void zero_sum() {
@@ -94,14 +94,17 @@ struct Tiles {
   PACELINE_INLINE void multiply_near() {
     add_product(few_sums[i], near[k], b[j]);
   }
-  PACELINE_INLINE void load_pixel(const std::uint16_t* p) { pixel = p; }
+  PACELINE_INLINE void load_pixel(const std::uint16_t* p, std::int64_t step = kBlock) {
+    pixel = p;
+    pixel_step = step;
+  }
   template <int j>
   PACELINE_INLINE void load_weight(const std::uint16_t* p) {
     weights[j] = p;
   }
   template <int i, int j>
   PACELINE_INLINE void multiply_pixel() {
-    add_product(few_sums[i], pixel, weights[j]);
+    add_product(few_sums[i], pixel, weights[j], pixel_step);
   }
 
   PACELINE_INLINE void load_strip_weight(const std::uint16_t* p) { weights[0] = p; }
