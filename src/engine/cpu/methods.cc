@@ -5,6 +5,7 @@
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/kernels/winograd.h"
 #include "engine/cpu/pieces.h"
+#include "engine/cpu/tile_narrow.h"
 #include "engine/cpu/tile_strips.h"
 #include "engine/cpu/tile_units.h"
 #include "engine/cpu/unfolded_gradient.h"
@@ -33,13 +34,17 @@ bool wants_winograd(const ProductShape& s) {
          s.samples * winograd_tiles(s) >= kTiles;
 }
 
-/// Where AMX by own tiles is faster than by oneDNN, up to 11 times: rows long enough for strips; and with
-/// channels and samples to fill the tiles gradients of weights, backward data with a stride, small images.
+/// Where AMX by own tiles is faster than by oneDNN, up to 11 times: rows long enough for strips, or short
+/// ones and images beside them; and with channels and samples to fill the tiles gradients of weights,
+/// backward data with a stride, small images.
 bool wants_amx(const Product& product) {
   constexpr int kChannels = 64, kSamples = 16, kPixels = 64;
   const ProductShape& s = product.shape;
   if (s.kernel > 1 && has_strips(s, product.direction, tiles::kernels_of(tiles::Unit::amx)) &&
       std::min(s.src.channels, s.dst.channels) >= kChannels)
+    return true;
+  if (const int images = images_side_by_side(s, product.direction, tiles::kernels_of(tiles::Unit::amx));
+      images > 0 && s.samples >= images && std::min(s.src.channels, s.dst.channels) >= kChannels)
     return true;
   if (product.direction == Direction::d_weight && has_unfolded_gradient(s) && s.dst.channels >= kChannels)
     return true;
@@ -83,6 +88,12 @@ int samples_of_tile_piece(int usual, int batch, Direction direction) {
   const bool halves = direction != Direction::d_weight && batch < kFewPieces * tiles::kBlock;
   const int multiple = halves ? tiles::kHalf : tiles::kBlock;
   return std::min((usual + multiple - 1) / multiple * multiple, batch);
+}
+
+/// Images side by side in the tiles of this method; 0: none are.
+int images_of_tile(Method method, const ProductShape& s, Direction direction) {
+  const auto unit = tile_unit(method);
+  return unit ? images_side_by_side(s, direction, tiles::kernels_of(*unit)) : 0;
 }
 
 /// The unit is asked about in runs in bf16 only: it is checked then.
@@ -167,7 +178,8 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
       text += "was not clearly faster";
     } else if (method == Method::amx) {
       text +=
-          "wants 64 channels, and rows of 16 pixels, or 16 samples and small images, strides or gradients";
+          "wants 64 channels, and rows of 16 pixels, of 8 or of 4, or 16 samples and small images, strides "
+          "or gradients";
     } else if (tile_unit(method) || method == Method::turned) {
       text += "is taken only where it was measured";
     } else if (method == Method::winograd) {
@@ -187,6 +199,8 @@ int samples_of_piece(Method method, const ProductShape& batch, Direction directi
   const bool is_unfolded = direction == Direction::d_weight && has_unfolded_gradient(batch);
   if (const auto unit = tile_unit(method); unit && has_strips(batch, direction, tiles::kernels_of(*unit)))
     return usual;
+  if (const int images = images_of_tile(method, batch, direction); images > 0)
+    return std::min((usual + images - 1) / images * images, batch.samples);
   if (tile_unit(method) && !is_unfolded) return samples_of_tile_piece(usual, batch.samples, direction);
   if (method != Method::winograd || direction == Direction::d_weight) return usual;
   // Winograd reads four times the weights for a piece: the more of them, the more tiles that must be worth

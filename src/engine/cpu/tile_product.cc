@@ -10,7 +10,8 @@
 //   a [ring row][pixel][block of channels in][32 samples][32]
 //   packed weights [block of channels out][tap][block of channels in][2][16 pairs][16][2]
 //
-// Images with long rows need none of this: tile_strips.cc.
+// Images with long rows need none of this: tile_strips.cc; nor do those with short ones whose weights stay in
+// a near cache: tile_narrow.cc.
 //
 // Sums are rounded once, when they are written. An epilogue's sums are taken from each band while it is in
 // the cache.
@@ -24,6 +25,7 @@
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/tile_gradient.h"
+#include "engine/cpu/tile_narrow.h"
 #include "engine/cpu/tile_strips.h"
 #include "engine/cpu/tile_weights.h"
 #include "engine/cpu/tile_window.h"
@@ -288,6 +290,8 @@ std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direc
     return has_unfolded_gradient(shape) ? make_unfolded_gradient_kernel(shape, kernels)
                                         : make_tile_gradient_kernel(shape, kernels);
   if (has_strips(shape, direction, kernels)) return make_strip_kernel(shape, direction, kernels);
+  if (images_side_by_side(shape, direction, kernels) > 0)
+    return make_narrow_kernel(shape, direction, kernels);
   return std::make_unique<TileKernel>(shape, direction, kernels);
 }
 

@@ -42,11 +42,11 @@ TEST(Epilogue, GivesTheReferencesBatchNorms) {
     }
 }
 
-// They take them band by band, or image by image where rows are long; the last piece of the batch is a short
-// one.
+// They take them band by band; beside the products where rows are long, or short ones of several images; or
+// image by image where pixels are computed twice. The last piece of the batch is a short one.
 TEST(Epilogue, OfTilesGivesTheReferencesBatchNorms) {
-  for (const auto& graph :
-       {normalised_blocks(), normalised_blocks(5, 16), normalised_blocks(3, 24), normalised_blocks(4, 32)})
+  for (const auto& graph : {normalised_blocks(), normalised_blocks(5, 16), normalised_blocks(3, 24),
+                            normalised_blocks(4, 32), normalised_blocks(9, 8), normalised_blocks(5, 4)})
     for (const Variant& variant : tile_variants()) {
       const auto allowed = tolerance(variant.precision, 40);
       expect_like_reference(graph, {.batch = 33}, variant, allowed);
@@ -55,14 +55,15 @@ TEST(Epilogue, OfTilesGivesTheReferencesBatchNorms) {
     }
 }
 
-TEST(Epilogue, OfStripsIsThoseOfLongRows) {
-  for (const auto& [width, is_strip] : {std::pair{9, false}, {16, true}, {24, true}}) {
+TEST(Epilogue, OfStripsIsThoseOfLongRowsAndOfShortOnes) {
+  for (const auto& [width, ending] :
+       {std::pair{9, "emulated-amx"}, {16, ", strips"}, {24, ", strips"}, {8, "images"}, {4, "images"}}) {
     const Tuning tiles{.bf16_products = true, .method = Method::emulated_amx};
     const CompileOptions options{.batch = 12, .precision = Precision::bf16};
     int strips = 0;
     for (const KernelChoice& choice : compile(normalised_blocks(5, width), options, tiles)->kernels())
-      strips += choice.implementation.ends_with("strips") ? 1 : 0;
-    EXPECT_EQ(strips > 0, is_strip) << width;
+      strips += choice.implementation.ends_with(ending) ? 1 : 0;
+    EXPECT_GT(strips, 0) << width;
   }
 }
 
@@ -93,7 +94,7 @@ TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {
   using Of = std::tuple<Precision, Tuning, int>;
   for (const auto& [precision, tuning, width] :
        {Of{Precision::f32, floats, 9}, Of{Precision::bf16, floats, 9}, Of{Precision::bf16, tiles, 9},
-        Of{Precision::bf16, tiles, 16}}) {
+        Of{Precision::bf16, tiles, 16}, Of{Precision::bf16, tiles, 8}}) {
     const auto graph = normalised_blocks(9, width);
     std::vector<float> first;
     for (const int threads : {1, 2, 3}) {

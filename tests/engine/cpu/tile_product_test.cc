@@ -9,6 +9,7 @@
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/methods.h"
 #include "engine/cpu/pieces.h"
+#include "engine/cpu/tile_narrow.h"
 #include "engine/cpu/tile_strips.h"
 #include "engine/cpu/tile_units.h"
 #include "product_runs.h"
@@ -97,6 +98,21 @@ constexpr Case kCases[] = {
     {64, 32, 20, 18, 3, 1, 0, 2},
     {32, 32, 5, 17, 2, 1, 0, 1},
     {32, 32, 4, 14, 3, 1, 2, 2},
+    // short rows: whole groups of images and others, bands of four rows and others, several parts, edges of
+    // all widths, three tiles of a row, either direction alone
+    {32, 64, 8, 8, 3, 1, 1, 1},
+    {64, 32, 8, 8, 3, 1, 1, 7},
+    {96, 64, 8, 8, 3, 1, 1, 2},
+    {32, 32, 8, 8, 3, 1, 1, 33},
+    {32, 64, 4, 4, 3, 1, 1, 1},
+    {64, 64, 4, 4, 3, 1, 1, 7},
+    {32, 32, 5, 8, 3, 1, 1, 3},
+    {32, 32, 1, 8, 3, 1, 1, 4},
+    {64, 32, 7, 12, 3, 1, 1, 6},
+    {32, 32, 9, 10, 3, 1, 0, 3},
+    {32, 32, 3, 6, 3, 1, 2, 3},
+    {32, 64, 9, 8, 3, 1, 2, 2},
+    {32, 64, 6, 12, 3, 1, 0, 5},
     // dense layers
     {64, 10, 1, 1, 0, 1, 0, 33},
     {40, 33, 3, 2, 0, 1, 0, 7},
@@ -195,13 +211,19 @@ ProductShape bf16_shape_of(const Case& c) {
 TEST(TileMethods, TakePiecesOfWholeTilesOfSamplesButStripsAnyPiece) {
   for (const int batch : {1, 7, 16, 33, 64, 128, 2000})
     for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
-      const ProductShape small = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, batch});
+      const ProductShape small = bf16_shape_of({64, 64, 8, 8, 5, 1, 2, batch});
       const int samples = samples_of_piece(Method::emulated_amx, small, direction);
       EXPECT_TRUE(samples == batch || (samples % tiles::kHalf == 0 && samples < batch))
           << samples << " of " << batch;
       const ProductShape wide = bf16_shape_of({64, 64, 16, 16, 3, 1, 1, batch});
       if (direction == Direction::d_weight) continue;
       EXPECT_EQ(samples_of_piece(Method::emulated_amx, wide, direction), samples_of_piece(wide, direction));
+      // Short rows want images side by side.
+      const ProductShape narrow = bf16_shape_of({32, 32, 4, 4, 3, 1, 1, batch});
+      const int usual = samples_of_piece(narrow, direction);
+      const int of_narrow = samples_of_piece(Method::emulated_amx, narrow, direction);
+      EXPECT_TRUE(of_narrow == batch || of_narrow % 4 == 0) << of_narrow << " of " << batch;
+      EXPECT_TRUE(of_narrow >= usual && of_narrow < usual + 4) << of_narrow << " for " << usual;
     }
 }
 
@@ -231,6 +253,41 @@ TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
                           tiles::kernels_of(Unit::emulated_avx512)));
 }
 
+TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
+  const auto& units = tiles::kernels_of(Unit::emulated_amx);
+  const auto images = [&](const Case& c, Direction direction) {
+    const ProductShape s = bf16_shape_of(c);
+    const int found = images_side_by_side(s, direction, units);
+    EXPECT_TRUE(found == 0 || !has_strips(s, direction, units)) << "either way";
+    const bool is_made = make_tile_kernel(s, direction, units)->name().ends_with("several images");
+    EXPECT_EQ(is_made, found > 0) << text_of(c);
+    return found;
+  };
+  constexpr auto kForward = Direction::forward, kBackward = Direction::d_src;
+  for (const Direction direction : {kForward, kBackward}) {
+    EXPECT_EQ(images({256, 256, 8, 8, 3, 1, 1, 4}, direction), 2);
+    EXPECT_EQ(images({256, 256, 8, 8, 3, 1, 1, 1}, direction), 2) << "any batch";
+    EXPECT_EQ(images({64, 64, 4, 4, 3, 1, 1, 4}, direction), 4);
+    EXPECT_EQ(images({32, 32, 5, 12, 3, 1, 1, 3}, direction), 4);
+    EXPECT_EQ(images({32, 32, 8, 6, 3, 1, 1, 3}, direction), 0) << "eight images";
+    EXPECT_EQ(images({32, 32, 8, 7, 3, 1, 1, 3}, direction), 0) << "sixteen images";
+    EXPECT_EQ(images({32, 32, 8, 16, 3, 1, 1, 3}, direction), 0) << "long rows";
+    EXPECT_EQ(images({32, 40, 8, 8, 3, 1, 1, 3}, direction), 0) << "no whole blocks";
+    EXPECT_EQ(images({32, 32, 8, 8, 5, 1, 2, 3}, direction), 0) << "kernel 5";
+    EXPECT_EQ(images({32, 32, 16, 16, 3, 2, 1, 3}, direction), 0) << "a stride";
+    EXPECT_EQ(images({512, 512, 4, 4, 3, 1, 1, 32}, direction), 0) << "weights that no near cache holds";
+  }
+  EXPECT_EQ(images({256, 256, 8, 8, 3, 1, 1, 4}, Direction::d_weight), 0);
+  EXPECT_EQ(images({32, 32, 9, 10, 3, 1, 0, 3}, kForward), 2) << "rows of results are 8 long";
+  EXPECT_EQ(images({32, 32, 9, 10, 3, 1, 0, 3}, kBackward), 0);
+  ProductShape floats = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4});
+  floats.dst_type = Storage::f32;
+  EXPECT_EQ(images_side_by_side(floats, kForward, units), 0);
+  EXPECT_EQ(images_side_by_side(bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4}), kForward,
+                                tiles::kernels_of(Unit::emulated_avx512)),
+            0);
+}
+
 /// What is taken on AMX where nothing was measured; elsewhere nothing of it.
 TEST(TileMethods, AreUsualWhereTheyFillTheirTiles) {
   const bool here = !tiles::refusal_of(Unit::amx);
@@ -240,7 +297,9 @@ TEST(TileMethods, AreUsualWhereTheyFillTheirTiles) {
   for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
     EXPECT_EQ(is_usual({64, 64, 8, 8, 3, 1, 1, 16}, direction), here);
     EXPECT_FALSE(is_usual({32, 64, 8, 8, 3, 1, 1, 16}, direction)) << "few channels";
-    EXPECT_FALSE(is_usual({64, 64, 8, 8, 3, 1, 1, 15}, direction)) << "few samples";
+    EXPECT_FALSE(is_usual({64, 64, 7, 7, 3, 1, 1, 15}, direction)) << "few samples";
+    EXPECT_FALSE(is_usual({64, 64, 8, 8, 3, 1, 1, 1}, direction)) << "one image has none beside it";
+    EXPECT_EQ(is_usual({64, 64, 8, 8, 3, 1, 1, 2}, direction), here && direction != Direction::d_weight);
     EXPECT_EQ(is_usual({64, 64, 32, 32, 3, 1, 1, 1}, direction), here && direction != Direction::d_weight);
     EXPECT_EQ(is_usual({64, 128, 18, 18, 3, 2, 1, 32}, direction), here && direction != Direction::forward);
     EXPECT_EQ(is_usual({64, 64, 32, 32, 1, 2, 0, 1}, direction), false) << "1x1: a wash";

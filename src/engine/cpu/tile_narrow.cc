@@ -1,0 +1,271 @@
+// Convolutions by tall strips (tile_strips.cc) of images whose rows are too short for tiles of 16 pixels:
+// kernels of 3x3 with stride 1, forward and d_src.
+//
+// Two images of rows of 8 pixels, or four of 4, lie side by side, pixel by pixel: a tile is one row of all of
+// them, another tap is another place to begin, and zeros at a row's ends serve as they do for a long one. A
+// group of so many images is packed at a time, by blocks of channels, so that a tile is 1 KB in one piece:
+//
+//   a [block of channels][row][left edge | pixels | right edge][image][32]
+//   packed weights                                                            tile_weights.h
+//
+// A strip of four rows and 256 channels has more pixels around it than the first-level cache holds beside the
+// weights that pass by. So all taps of a block of channels come first, then the next block: the lines of `a`
+// are fetched from the second-level cache once for half a block of results. Where the last group has fewer
+// images, the last one is there several times, and is written to the same place with the same bits.
+
+#include "engine/cpu/tile_narrow.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+
+#include "engine/cpu/epilogue.h"
+#include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/tile_beside.h"
+#include "engine/cpu/tile_weights.h"
+#include "engine/cpu/tile_window.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using namespace tiles;
+
+constexpr int kMostImages = 4;
+constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
+constexpr int kMostShares = 16;                        ///< of a piece that is alone
+
+int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
+
+class NarrowKernel final : public ProductKernel {
+ public:
+  NarrowKernel(const ProductShape& shape, Direction direction, const TileKernels& kernels)
+      : samples_(shape.samples),
+        is_forward_(direction == Direction::forward),
+        has_bias_(is_forward_ && shape.bias),
+        kernels_(kernels),
+        window_(tile_window(shape, direction)),
+        lead_(is_forward_ ? window_.padding : window_.kernel_width - 1 - window_.padding),
+        in_blocks_(blocks_of(window_.from.channels)),
+        out_blocks_(blocks_of(window_.to.channels)),
+        images_(images_for(window_.to.width)),
+        tiles_of_row_(window_.to.width * images_ / kHalf),
+        bands_((window_.to.height + kStripTiles - 1) / kStripTiles),
+        groups_((samples_ + images_ - 1) / images_),
+        columns_(window_.to.width + window_.kernel_width - 1),
+        copied_(std::min(window_.from.width, columns_ - lead_)),
+        parts_(shape.is_alone ? std::min(groups_ * bands_, kMostShares) : 1) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override {
+    return 2 * out_blocks_ * window_.taps() * tap_elements();
+  }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return sums_at() + 4 * kStripSums; }
+  void pack(const float* weights, void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, packed);
+  }
+  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
+  [[nodiscard]] int parts() const override { return parts_; }
+  [[nodiscard]] bool has_epilogue() const override { return true; }
+  [[nodiscard]] std::string name() const override {
+    return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips of several images";
+  }
+
+  void run(const Operands& o, int part) const override {
+    const Session session(kernels_);
+    auto* a = static_cast<std::uint16_t*>(o.scratchpad);
+    std::fill_n(a, in_blocks_ * a_block(), std::uint16_t{0});
+    const Part bands = part_of(std::int64_t{1} * groups_ * bands_, part, parts_);
+    RowsTaken taken;
+    if (o.epilogue != nullptr) taken = rows_taken(*o.epilogue, to(o), window_.to.channels);
+    StripRest rest;
+    for (std::int64_t first_band = bands.begin / bands_ * bands_; first_band < bands.end;
+         first_band += bands_) {
+      const Group group = group_of(static_cast<int>(first_band) / bands_);
+      pack_group(o, group, a);
+      const Part here{.begin = std::max<std::int64_t>(bands.begin - first_band, 0),
+                      .end = std::min<std::int64_t>(bands.end - first_band, bands_)};
+      if (o.epilogue == nullptr)
+        compute(o, group, here, rest, nullptr);
+      else
+        compute_and_sum(o, group, rest, taken);
+      kernels_.finish_strip(rest);  // it knows the group's places
+    }
+    if (o.epilogue != nullptr) make_plain(*o.epilogue, samples_ * pixels(), window_.to.channels);
+  }
+
+ private:
+  /// Images side by side.
+  struct Group {
+    int first = 0, samples = 0;
+    std::array<std::int64_t, kHalf> steps{};  ///< elements from the place of each row of a tile to the next's
+  };
+  [[nodiscard]] Group group_of(int number) const {
+    Group group{.first = number * images_, .samples = std::min(images_, samples_ - number * images_)};
+    const auto place = [&](int row) {
+      return std::min(row % images_, group.samples - 1) * window_.to.elements() +
+             row / images_ * window_.to.channels;
+    };
+    for (int row = 0; row + 1 < kHalf; ++row)
+      group.steps[static_cast<std::size_t>(row)] = place(row + 1) - place(row);
+    return group;
+  }
+
+  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
+  [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
+  // Elements of `a`: from a column to the next, ...
+  [[nodiscard]] int a_column() const { return images_ * kBlock; }
+  [[nodiscard]] std::int64_t a_row() const { return std::int64_t{1} * columns_ * a_column(); }
+  [[nodiscard]] std::int64_t a_block() const { return window_.from.height * a_row(); }
+  /// The scratchpad: [a | sums].
+  [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * in_blocks_ * a_block()); }
+  [[nodiscard]] std::byte* to(const Operands& o) const {
+    return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
+  }
+  [[nodiscard]] const std::uint16_t* from(const Operands& o) const {
+    return static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst);
+  }
+
+  void pack_group(const Operands& o, const Group& group, std::uint16_t* a) const {
+    const std::int64_t row_elements = a_row(), block = a_block();
+    const int column = a_column();
+    for (int image = 0; image < images_; ++image) {
+      const std::uint16_t* values =
+          from(o) + (group.first + std::min(image, group.samples - 1)) * window_.sample_stride();
+      for (int row = 0; row < window_.from.height; ++row) {
+        const std::uint16_t* pixel = values + row * window_.row_stride();
+        std::uint16_t* into = a + row * row_elements + lead_ * column + image * kBlock;
+        for (int x = 0; x < copied_; ++x, pixel += window_.from.channels, into += column)
+          for (int d = 0; d < in_blocks_; ++d) std::memcpy(into + d * block, pixel + d * kBlock, 2 * kBlock);
+      }
+    }
+  }
+
+  /// The group, and the sums over its rows. They are taken beside the products where each image is there
+  /// once; moments are around a guess, for which the first band is written before.
+  void compute_and_sum(const Operands& o, const Group& group, StripRest& rest, const RowsTaken& taken) const {
+    const Epilogue& e = *o.epilogue;
+    const TypedKernels& kernels = kernels_for(isas_here().back()).bf16;
+    const bool is_gradient = e.what == Epilogue::Sums::gradient;
+    Part bands{.begin = 0, .end = bands_};
+    if (group.first == 0 && is_gradient) begin_sums(e, kernels, Storage::bf16, to(o), 0, window_.to.channels);
+    if (group.first == 0 && !is_gradient) {
+      const Part first{.begin = 0, .end = 1};
+      compute(o, group, first, rest, nullptr);
+      kernels_.finish_strip(rest);
+      begin_sums(e, kernels, Storage::bf16, to(o), rows_of_bands(first).size() * window_.to.width,
+                 window_.to.channels);
+      sum_written(o, group, first);
+      bands.begin = 1;
+    }
+    const bool is_beside = group.samples == images_;
+    compute(o, group, bands, rest, is_beside ? &taken : nullptr);
+    if (is_beside) return;
+    kernels_.finish_strip(rest);
+    sum_written(o, group, bands);
+  }
+  [[nodiscard]] Part rows_of_bands(Part bands) const {
+    return {.begin = bands.begin * kStripTiles,
+            .end = std::min<std::int64_t>(bands.end * kStripTiles, window_.to.height)};
+  }
+  void sum_written(const Operands& o, const Group& group, Part bands) const {
+    const Part rows = rows_of_bands(bands);
+    for (int n = group.first; n < group.first + group.samples; ++n)
+      add_sums(*o.epilogue, kernels_for(isas_here().back()).bf16, Storage::bf16, to(o),
+               n * pixels() + rows.begin * window_.to.width, rows.size() * window_.to.width,
+               window_.to.channels);
+  }
+
+  /// These bands of four rows of the group.
+  void compute(const Operands& o, const Group& group, Part bands, StripRest& rest,
+               const RowsTaken* taken) const {
+    auto* result = reinterpret_cast<std::uint16_t*>(to(o));
+    std::array<const std::uint16_t*, kStripTiles + kTallKernel - 1> under{};
+    const int sign = window_.is_turned ? -1 : 1;
+    Strip strip{.is_tall = true,
+                .rows = under.data(),
+                .a_pixel = kBlock,
+                // Blocks of channels without, taps of a row within.
+                .a_tap = a_block(),
+                .kernel_height = kTallKernel,
+                .kernel_width = in_blocks_,
+                .depth = window_.kernel_width,
+                .b = static_cast<const std::uint16_t*>(o.packed) +
+                     (window_.is_turned ? (window_.taps() - 1) * tap_elements() : 0),
+                .b_tap = kBlockElements,
+                .b_block = window_.taps() * tap_elements(),
+                .blocks = out_blocks_,
+                .a_depth = a_column(),
+                .b_depth = sign * tap_elements(),
+                .b_row = sign * window_.kernel_width * tap_elements(),
+                .bias = has_bias_ ? o.bias : nullptr,
+                .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
+                .to_steps = group.steps.data(),
+                .rest = &rest,
+                .taken = taken};
+    for (auto band = static_cast<int>(bands.begin); band < bands.end; ++band)
+      for (int tile = 0; tile < tiles_of_row_; ++tile) {
+        const int y = band * kStripTiles, x = tile * (kHalf / images_);
+        strip.tiles = std::min(kStripTiles, window_.to.height - y);
+        for (int r = 0; r < strip.tiles + kTallKernel - 1; ++r)
+          under[static_cast<std::size_t>(r)] = row_at(o, y - lead_ + r, x);
+        for (int t = 0; t < strip.tiles; ++t)
+          strip.to[static_cast<std::size_t>(t)] =
+              result + (group.first * pixels() + std::int64_t{1} * (y + t) * window_.to.width + x) *
+                           window_.to.channels;
+        fetch_next_group(strip, o, group, band * tiles_of_row_ + tile);
+        kernels_.multiply_strip(strip);
+      }
+  }
+  /// Row and column of `a`; null outside the image.
+  [[nodiscard]] const std::uint16_t* row_at(const Operands& o, int row, int x) const {
+    if (row < 0 || row >= window_.from.height) return nullptr;
+    return static_cast<const std::uint16_t*>(o.scratchpad) + row * a_row() + x * a_column();
+  }
+
+  /// Each strip fetches its share of what the next group reads and writes.
+  void fetch_next_group(Strip& strip, const Operands& o, const Group& group, int number) const {
+    constexpr std::int64_t kPixels = kStripTiles * kHalf;
+    const std::int64_t next = group.first + images_;
+    fetch_next(strip, std::int64_t{2} * out_blocks_ * window_.taps() * in_blocks_,
+               {.from = from(o) + next * window_.sample_stride() + number * kPixels * window_.from.channels,
+                .read = kPixels * window_.from.channels,
+                .product = reinterpret_cast<std::uint16_t*>(to(o)),
+                .at = (next * pixels() + number * kPixels) * window_.to.channels,
+                .written = kPixels * window_.to.channels});
+  }
+
+  const int samples_;
+  const bool is_forward_, has_bias_;
+  const TileKernels& kernels_;
+  const TileWindow window_;
+  const int lead_;  ///< columns, and rows, in front of the image
+  const int in_blocks_, out_blocks_;
+  const int images_;  ///< side by side
+  const int tiles_of_row_;
+  const int bands_;    ///< of four rows, of an image
+  const int groups_;   ///< of images
+  const int columns_;  ///< of a row, with its edges
+  const int copied_;   ///< of them from the image
+  const int parts_;    ///< of the bands of all groups
+};
+
+}  // namespace
+
+int images_side_by_side(const ProductShape& s, Direction direction, const TileKernels& kernels) {
+  if (kernels.multiply_strip == nullptr || s.is_dense || s.kernel != kTallKernel || s.stride != 1 ||
+      s.padding >= s.kernel || direction == Direction::d_weight)
+    return 0;
+  const bool is_forward = direction == Direction::forward;
+  const int width = is_forward ? s.dst.width : s.src.width;
+  const bool fits = (is_forward ? s.dst_type : s.type) == Storage::bf16 && width < kHalf &&
+                    images_for(width) <= kMostImages && s.src.channels % kBlock == 0 &&
+                    s.dst.channels % kBlock == 0 && 2 * s.weights() <= kMostWeightBytes;
+  return fits ? images_for(width) : 0;
+}
+
+std::unique_ptr<ProductKernel> make_narrow_kernel(const ProductShape& shape, Direction direction,
+                                                  const TileKernels& kernels) {
+  return std::make_unique<NarrowKernel>(shape, direction, kernels);
+}
+
+}  // namespace paceline::engine::cpu

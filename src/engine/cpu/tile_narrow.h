@@ -1,0 +1,20 @@
+#pragma once
+
+/// Forward and backward data of images with short rows as products of bf16 tiles; see tile_narrow.cc.
+
+#include "engine/cpu/kernels/tiles.h"
+#include "engine/cpu/product.h"
+
+namespace paceline::engine::cpu {
+
+/// Images side by side, so that their rows fill tiles of 16 pixels; 0: tile products do not compute this
+/// shape so. They do where 2 or 4 images are enough, channels are whole blocks and results bf16.
+[[nodiscard]] int images_side_by_side(const ProductShape& shape, Direction direction,
+                                      const tiles::TileKernels& kernels);
+
+/// Precondition   images_side_by_side() > 0
+[[nodiscard]] std::unique_ptr<ProductKernel> make_narrow_kernel(const ProductShape& shape,
+                                                                Direction direction,
+                                                                const tiles::TileKernels& kernels);
+
+}  // namespace paceline::engine::cpu
