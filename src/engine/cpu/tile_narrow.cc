@@ -77,10 +77,15 @@ class NarrowKernel final : public ProductKernel {
     const Part bands = part_of(std::int64_t{1} * groups_ * bands_, part, parts_);
     RowsTaken taken;
     if (o.epilogue != nullptr) taken = rows_taken(*o.epilogue, to(o), window_.to.channels);
+    const Steps last_steps = steps_of((samples_ - 1) % images_ + 1);
     StripRest rest;
     for (std::int64_t first_band = bands.begin / bands_ * bands_; first_band < bands.end;
          first_band += bands_) {
-      const Group group = group_of(static_cast<int>(first_band) / bands_);
+      const auto first = static_cast<int>(first_band / bands_) * images_;
+      const int samples = std::min(images_, samples_ - first);
+      const Group group{.first = first,
+                        .samples = samples,
+                        .steps = samples == images_ ? whole_steps_.data() : last_steps.data()};
       pack_group(o, group, a);
       const Part here{.begin = std::max<std::int64_t>(bands.begin - first_band, 0),
                       .end = std::min<std::int64_t>(bands.end - first_band, bands_)};
@@ -88,27 +93,29 @@ class NarrowKernel final : public ProductKernel {
         compute(o, group, here, rest, nullptr);
       else
         compute_and_sum(o, group, rest, taken);
-      kernels_.finish_strip(rest);  // it knows the group's places
     }
+    kernels_.finish_strip(rest);
     if (o.epilogue != nullptr) make_plain(*o.epilogue, samples_ * pixels(), window_.to.channels);
   }
 
  private:
+  /// Elements from the place of each row of a tile to the next one's.
+  using Steps = std::array<std::int64_t, kHalf>;
+  [[nodiscard]] Steps steps_of(int samples) const {
+    const auto place = [&](int row) {
+      return std::min(row % images_, samples - 1) * window_.to.elements() +
+             row / images_ * window_.to.channels;
+    };
+    Steps steps{};
+    for (int row = 0; row + 1 < kHalf; ++row)
+      steps[static_cast<std::size_t>(row)] = place(row + 1) - place(row);
+    return steps;
+  }
   /// Images side by side.
   struct Group {
     int first = 0, samples = 0;
-    std::array<std::int64_t, kHalf> steps{};  ///< elements from the place of each row of a tile to the next's
+    const std::int64_t* steps = nullptr;  ///< alive until what strips leave behind is written
   };
-  [[nodiscard]] Group group_of(int number) const {
-    Group group{.first = number * images_, .samples = std::min(images_, samples_ - number * images_)};
-    const auto place = [&](int row) {
-      return std::min(row % images_, group.samples - 1) * window_.to.elements() +
-             row / images_ * window_.to.channels;
-    };
-    for (int row = 0; row + 1 < kHalf; ++row)
-      group.steps[static_cast<std::size_t>(row)] = place(row + 1) - place(row);
-    return group;
-  }
 
   [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
   [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
@@ -199,7 +206,7 @@ class NarrowKernel final : public ProductKernel {
                 .b_row = sign * window_.kernel_width * tap_elements(),
                 .bias = has_bias_ ? o.bias : nullptr,
                 .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
-                .to_steps = group.steps.data(),
+                .to_steps = group.steps,
                 .rest = &rest,
                 .taken = taken};
     for (auto band = static_cast<int>(bands.begin); band < bands.end; ++band)
@@ -247,6 +254,7 @@ class NarrowKernel final : public ProductKernel {
   const int columns_;  ///< of a row, with its edges
   const int copied_;   ///< of them from the image
   const int parts_;    ///< of the bands of all groups
+  const Steps whole_steps_ = steps_of(images_);
 };
 
 }  // namespace
