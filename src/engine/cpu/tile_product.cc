@@ -1,5 +1,5 @@
 // Convolutions and dense layers as products of bf16 tiles (kernels/tiles.h): forward and d_src here, d_weight
-// in tile_gradient.cc.
+// in tile_gradient.cc and tile_pairs.cc.
 //
 // Inside, the batch lies in the pixel: 32 samples of a pixel are the rows of a block of `a`, their channels
 // its inner length. A pixel of the result is then one sum of products over the taps inside the image and the
@@ -26,6 +26,7 @@
 #include "engine/cpu/product.h"
 #include "engine/cpu/tile_gradient.h"
 #include "engine/cpu/tile_narrow.h"
+#include "engine/cpu/tile_pairs.h"
 #include "engine/cpu/tile_strips.h"
 #include "engine/cpu/tile_weights.h"
 #include "engine/cpu/tile_window.h"
@@ -286,9 +287,11 @@ class TileKernel final : public ProductKernel {
 
 std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
                                                 const TileKernels& kernels) {
-  if (direction == Direction::d_weight)
-    return has_unfolded_gradient(shape) ? make_unfolded_gradient_kernel(shape, kernels)
-                                        : make_tile_gradient_kernel(shape, kernels);
+  if (direction == Direction::d_weight) {
+    if (has_unfolded_gradient(shape)) return make_unfolded_gradient_kernel(shape, kernels);
+    if (has_pairs(shape, kernels)) return make_pair_kernel(shape, kernels);
+    return make_tile_gradient_kernel(shape, kernels);
+  }
   if (has_strips(shape, direction, kernels)) return make_strip_kernel(shape, direction, kernels);
   if (images_side_by_side(shape, direction, kernels) > 0)
     return make_narrow_kernel(shape, direction, kernels);

@@ -78,6 +78,19 @@ ProductShape with_rows(int width, int stride) {
           .dst_type = Storage::bf16};
 }
 
+/// A gradient by pairs of samples, two pairs in each pixel, of which one sample is missing.
+ProductShape few_samples() {
+  return {.samples = 3,
+          .src = {.channels = 32, .height = 5, .width = 15},
+          .dst = {.channels = 64, .height = 3, .width = 8},
+          .kernel = 3,
+          .stride = 2,
+          .padding = 1,
+          .bias = true,
+          .type = Storage::bf16,
+          .dst_type = Storage::bf16};
+}
+
 std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   base::Rng rng(seed, base::Purpose::test);
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -134,8 +147,8 @@ std::vector<float> results(const ProductShape& s, Direction direction, const Til
 std::optional<std::string> trouble_with(const TileKernels& kernels) {
   const TileKernels& emulated =
       kernels_of(kernels.unit == Unit::avx512_bf16 ? Unit::emulated_avx512 : Unit::emulated_amx);
-  for (const ProductShape& shape :
-       {small_convolution(1), small_convolution(2), with_rows(37, 1), with_rows(37, 2), with_rows(8, 1)})
+  for (const ProductShape& shape : {small_convolution(1), small_convolution(2), with_rows(37, 1),
+                                    with_rows(37, 2), with_rows(8, 1), few_samples()})
     for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
       const auto got = results(shape, direction, kernels), want = results(shape, direction, emulated);
       // Sums in float may differ in their last bits, and then fall on the other side of a rounding to bf16.

@@ -5,8 +5,10 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "base/buffer.h"
 #include "engine/cpu/tile_units.h"
@@ -201,6 +203,93 @@ TEST_P(Tiles, PackRowsOfPixels) {
       }
 }
 
+TEST_P(Tiles, PackPairsOfSamplesAsLinesAndTurned) {
+  for (const int pairs : {1, 2, 4, 16})
+    for (const int missing : {0, 1, 2 * pairs - 1})
+      for (const int channels : {32, 96}) {
+        SCOPED_TRACE(testing::Message() << pairs << " pairs, " << missing << " missing, " << channels);
+        const int pixels = 3 * kHalf / pairs, lines = pixels * pairs, halves = channels / kHalf;
+        const Image image(2 * pairs - missing, pixels, channels);
+        const std::int64_t step = lines * kBlock + 64;  // from one half to the next, with room between
+        Bits plain(static_cast<std::size_t>(halves * step), 0x7fff), turned = plain;
+        kernels().pair_lines(image.row, pairs, plain.data(), step);
+        kernels().pair_squares(image.row, pairs, turned.data(), step);
+        for (int half = 0; half < halves; ++half) {
+          for (int line = 0; line < lines; ++line)
+            for (int i = 0; i < kHalf; ++i)
+              for (int second = 0; second < 2; ++second) {
+                const std::uint16_t want =
+                    image.at(2 * (line % pairs) + second, line / pairs, half / 2 * kBlock + 2 * i + half % 2);
+                ASSERT_EQ(plain[static_cast<std::size_t>(half * step + (line * kHalf + i) * 2 + second)],
+                          want);
+                const int square = line / kHalf * kHalf, row = square + i, column = line % kHalf;
+                ASSERT_EQ(turned[static_cast<std::size_t>(half * step + (row * kHalf + column) * 2 + second)],
+                          want);
+              }
+          for (const Bits& bits : {plain, turned})
+            for (int i = lines * kBlock; i < step; ++i)
+              ASSERT_EQ(bits[static_cast<std::size_t>(half * step + i)], 0x7fff) << "written between halves";
+        }
+      }
+}
+
+// However many products there are to add the visit before beside: none, few, more than its lines.
+TEST_P(Tiles, AddWhatTheVisitBeforeLeft) {
+  if (kernels().visit_pairs == nullptr) GTEST_SKIP() << "this unit has no use for it";
+  constexpr int kLines = 2, kRows = 3, kMostTiles = 40;  // lines between taps, rows of tiles
+  const std::int64_t row = (kMostTiles * kHalf + kPairTaps * kLines) * kBlock, a_half = kRows * row;
+  const Bits a = random_bits(static_cast<std::size_t>(2 * a_half), 20);
+  const Bits b = random_bits(static_cast<std::size_t>(kRows * row), 21);
+  base::Buffer room(sizeof(float) * 4 * kPairSums);
+  const auto near = room.as<float>();
+  for (const int tiles : {1, 2, 11, 16, kMostTiles}) {
+    for (float& value : near) value = std::numeric_limits<float>::quiet_NaN();
+    float* const sums = near.data() + 2 * kPairSums;  // of two visits, beside each other
+    std::array<Operand, kRows> rows;
+    for (int i = 0; i < kRows; ++i)
+      rows[static_cast<std::size_t>(i)] = {.a = a.data() + i * row, .b = b.data() + i * row};
+    PairRest rest;
+    PairVisit visit{.rows = rows.data(),
+                    .tiles = tiles,
+                    .a_half = a_half,
+                    .b_tap = {0, kLines * kBlock, 2 * kLines * kBlock},
+                    .near_sums = near.data(),
+                    .rest = &rest};
+    {
+      const Session session(kernels());
+      for (const auto& [place, count, adds] :
+           {std::tuple{0, kRows, false}, {1, 0, false}, {1, 1, true}, {0, 2, true}}) {
+        visit.count = count;
+        visit.sums = sums + place * kPairSums;
+        visit.adds = adds;
+        kernels().visit_pairs(visit);
+      }
+      kernels().finish_pairs(rest);
+      kernels().finish_pairs(rest);  // nothing is left, nothing happens
+    }
+    const auto term = [&](int r, int tap, int k, int half, int c) {
+      double sum = 0;
+      for (int line = 0; line < tiles * kHalf; ++line)
+        for (int second = 0; second < 2; ++second)
+          sum +=
+              number(
+                  a[static_cast<std::size_t>(half * a_half + r * row + (line / kHalf * kHalf + k) * kBlock +
+                                             line % kHalf * 2 + second)]) *
+              number(b[static_cast<std::size_t>(r * row + (line + tap * kLines) * kBlock + 2 * c + second)]);
+      return sum;
+    };
+    for (int tap = 0; tap < kPairTaps; ++tap)
+      for (int half = 0; half < 2; ++half)
+        for (const auto& [k, c] : {std::pair{0, 0}, {3, 15}, {15, 1}}) {
+          const int at = (tap * kHalf + k) * kBlock + half * kHalf + c;
+          const double first = term(0, tap, k, half, c), second = term(1, tap, k, half, c);
+          EXPECT_NEAR(static_cast<double>(sums[at]), 2 * first + 2 * second + term(2, tap, k, half, c), 1e-2)
+              << tiles << " tiles, tap " << tap;
+          EXPECT_NEAR(static_cast<double>(sums[kPairSums + at]), first, 1e-2);
+        }
+  }
+}
+
 TEST_P(Tiles, PackWeightsForBothDirections) {
   for (const int taps : {1, 4, 9, kMostTaps})
     for (const bool outs_are_rows : {false, true}) {
@@ -294,6 +383,10 @@ void multiply_strips_wrong(const Strip& s) {
   for (float* sums : {s.sums, s.sums + kStripSums / 2})
     sums[7] += 0.5F;  // the last block's are in one of them
 }
+void visit_pairs_wrong(const PairVisit& v) {
+  right().visit_pairs(v);
+  v.near_sums[7] += 0.5F;  // every second visit's
+}
 void multiply_nothing_to_nan(const Multiply& m) {
   right().multiply(m);
   m.sums[3] = std::numeric_limits<float>::quiet_NaN();
@@ -319,6 +412,9 @@ TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
   broken = right();
   broken.multiply_strip = multiply_strips_wrong;
   EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
+  broken = right();
+  broken.visit_pairs = visit_pairs_wrong;
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
   broken = right();
   broken.transpose = transpose_not_at_all;
   EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));

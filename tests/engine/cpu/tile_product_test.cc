@@ -10,6 +10,7 @@
 #include "engine/cpu/methods.h"
 #include "engine/cpu/pieces.h"
 #include "engine/cpu/tile_narrow.h"
+#include "engine/cpu/tile_pairs.h"
 #include "engine/cpu/tile_strips.h"
 #include "engine/cpu/tile_units.h"
 #include "product_runs.h"
@@ -113,6 +114,20 @@ constexpr Case kCases[] = {
     {32, 32, 3, 6, 3, 1, 2, 3},
     {32, 64, 9, 8, 3, 1, 2, 2},
     {32, 64, 6, 12, 3, 1, 0, 5},
+    // pairs of samples (below: which of these are): one to sixteen pairs in a pixel, several groups of
+    // samples in a band and several bands of rows; strides with columns that are left out, all edges
+    {32, 64, 9, 16, 3, 1, 1, 1},
+    {64, 32, 40, 8, 3, 1, 1, 7},
+    {32, 32, 5, 24, 3, 1, 0, 16},
+    {64, 96, 17, 4, 3, 1, 2, 33},
+    {32, 32, 3, 37, 3, 1, 1, 34},
+    {32, 64, 14, 14, 3, 1, 1, 17},
+    {64, 64, 8, 8, 3, 2, 1, 21},
+    {32, 32, 7, 15, 3, 2, 1, 2},
+    {32, 160, 8, 16, 3, 2, 0, 5},
+    {32, 32, 4, 50, 3, 3, 1, 3},
+    {32, 32, 1, 1, 3, 2, 1, 3},
+    {32, 32, 2, 11, 3, 4, 2, 9},
     // dense layers
     {64, 10, 1, 1, 0, 1, 0, 33},
     {40, 33, 3, 2, 0, 1, 0, 7},
@@ -286,6 +301,31 @@ TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
   EXPECT_EQ(images_side_by_side(bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4}), kForward,
                                 tiles::kernels_of(Unit::emulated_avx512)),
             0);
+}
+
+TEST(TileMethods, SumGradientsOverPairsOfSamplesWhereThereArePixels) {
+  const auto takes = [](const Case& c, Unit unit = Unit::emulated_amx) {
+    return has_pairs(bf16_shape_of(c), tiles::kernels_of(unit));
+  };
+  // The convolutions of ResNet-18, for small images and for large ones.
+  EXPECT_TRUE(takes({64, 64, 32, 32, 3, 1, 1, 32}));
+  EXPECT_TRUE(takes({128, 128, 16, 16, 3, 1, 1, 32}));
+  EXPECT_TRUE(takes({64, 128, 32, 32, 3, 2, 1, 32}));
+  EXPECT_TRUE(takes({256, 512, 8, 8, 3, 2, 1, 32}));
+  EXPECT_TRUE(takes({256, 256, 14, 14, 3, 1, 1, 16}));
+  EXPECT_FALSE(takes({256, 256, 8, 8, 3, 1, 1, 32})) << "few pixels";
+  EXPECT_FALSE(takes({64, 128, 32, 32, 1, 2, 0, 32})) << "one tap";
+  EXPECT_FALSE(takes({64, 64, 32, 32, 5, 1, 2, 32})) << "five taps";
+  EXPECT_FALSE(takes({64, 64, 32, 32, 3, 1, 3, 32})) << "padding as wide as the kernel";
+  EXPECT_FALSE(takes({48, 64, 32, 32, 3, 1, 1, 32})) << "no whole blocks";
+  EXPECT_FALSE(takes({64, 48, 32, 32, 3, 1, 1, 32})) << "no whole blocks";
+  EXPECT_FALSE(takes({64, 64, 32, 32, 3, 1, 1, 32}, Unit::emulated_avx512));
+  const auto name = [](const Case& c) {
+    return make_tile_kernel(bf16_shape_of(c), Direction::d_weight, tiles::kernels_of(Unit::emulated_amx))
+        ->name();
+  };
+  EXPECT_EQ(name({64, 64, 32, 32, 3, 1, 1, 32}), "own tile products emulated-amx, pairs of samples");
+  EXPECT_EQ(name({64, 64, 8, 8, 3, 1, 1, 32}), "own tile products emulated-amx");
 }
 
 /// What is taken on AMX where nothing was measured; elsewhere nothing of it.

@@ -163,6 +163,35 @@ struct Strip {
 /// Floats.
 constexpr int kStripSums = 2 * kStripTiles * kHalf * kBlock;
 
+constexpr int kPairTaps = 3;
+/// Floats that one visit sums: [tap][16 channels out][2 halves of them][16 channels in].
+constexpr int kPairSums = kPairTaps * kHalf * kBlock;
+
+/// What one visit of sums leaves to the next one: sums that are yet to be added.
+struct PairRest {
+  const float* sums = nullptr;  ///< [kPairSums]
+  float* to = nullptr;          ///< or null: there is nothing left
+  bool adds = false;            ///< otherwise `to` is overwritten
+  int turn = 0;                 ///< which of two blocks of sums is free
+};
+
+/// Three neighbouring taps by 32 channels out and 16 channels in, where pixels and pairs of samples are the
+/// inner length: sums (+)= the sum over `rows`, and over their tiles, of a * b(tap). A tile of b begins at
+/// any line, for another tap at another one. While one visit is multiplied the sums of the one before are
+/// added to where they belong.
+struct PairVisit {
+  const Operand* rows = nullptr;
+  int count = 0;                    ///< may be 0
+  int tiles = 1;                    ///< of a row, one after the other
+  std::int64_t a_at = 0, b_at = 0;  ///< elements behind every row's pointers
+  std::int64_t a_half = 0;          ///< elements from the one half of the channels out to the other
+  std::array<std::int64_t, kPairTaps> b_tap{};  ///< elements behind b
+  float* sums = nullptr;                        ///< [kPairSums]
+  bool adds = false;
+  float* near_sums = nullptr;  ///< [2][kPairSums], for this and the rest
+  PairRest* rest = nullptr;
+};
+
 /// `pixels` of one row of an image, of up to 32 samples.
 struct PixelRow {
   const std::uint16_t* values = nullptr;
@@ -205,6 +234,16 @@ struct TileKernels {
   void (*multiply_strip)(const Strip& args) = nullptr;
   /// Writes what the last strip has left: before anybody reads the results, and before end of the work.
   void (*finish_strip)(StripRest& rest) = nullptr;
+  void (*visit_pairs)(const PairVisit& args) = nullptr;
+  /// Adds what the last visit has left: before anybody reads the sums.
+  void (*finish_pairs)(PairRest& rest) = nullptr;
+  /// -> lines of b for PairVisit, [half a block of channels][pixel][pair of samples][16 channels][2], with
+  /// `half_step` elements from one half to the next. Even channels of a block are its first half. Channels
+  /// are whole blocks.
+  void (*pair_lines)(const PixelRow& row, int pairs, std::uint16_t* b, std::int64_t half_step) = nullptr;
+  /// -> a: the same lines, turned 16 at a time: [half][16 lines][16 channels][16 lines][2]. Lines are a
+  /// multiple of 16.
+  void (*pair_squares)(const PixelRow& row, int pairs, std::uint16_t* a, std::int64_t half_step) = nullptr;
   /// -> a, samples as its rows: [pixel][block of channels][rows][32 channels]
   void (*gather)(const PixelRow& row, int rows, std::uint16_t* a) = nullptr;
   /// -> a, channels as its rows: [block of channels][pixel][32 channels][32 samples], with `block_step`

@@ -115,6 +115,14 @@ struct Tiles {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(i), "i"(5 + k), "i"(4));
   }
 
+  // For PairVisit 0 to 5 are the sums.
+  PACELINE_INLINE void load_left(const std::uint16_t* p) { load<6>(p, 2 * kBlock); }
+  PACELINE_INLINE void load_right(const std::uint16_t* p) { load<7>(p, 2 * kBlock); }
+  template <int i>
+  PACELINE_INLINE void multiply_sides() {
+    asm volatile("tdpbf16ps %%tmm7, %%tmm6, %%tmm%c0" : : "i"(i));
+  }
+
  private:
   template <int tile>
   static PACELINE_INLINE void load(const void* p, std::int64_t stride) {
@@ -127,8 +135,9 @@ struct Tiles {
 }  // namespace
 
 extern const TileKernels kTable;
-constinit const TileKernels kTable = table<Tiles>(Unit::amx, multiply<Tiles>, multiply_neighbours<Tiles>,
-                                                  multiply_row<Tiles>, multiply_strip<Tiles>);
+constinit const TileKernels kTable =
+    table<Tiles>(Unit::amx, multiply<Tiles>, multiply_neighbours<Tiles>, multiply_row<Tiles>,
+                 multiply_strip<Tiles>, visit_pairs<Tiles>);
 
 }  // namespace paceline::engine::cpu::tiles::amx
 

@@ -70,7 +70,7 @@ struct Tiles {
     add_product(sums[r][j], a[r], b[j]);
   }
 
-  V few_sums[kRowPixels][kRows];
+  V few_sums[2 * kPairTaps][kRows];
   const std::uint16_t *near[3] = {}, *pixel = nullptr, *weights[3] = {}, *strips[3] = {};
   std::int64_t strip_step = 0, pixel_step = 0;
 
@@ -118,6 +118,13 @@ struct Tiles {
     add_product(few_sums[i], strips[k], weights[0], strip_step);
   }
 
+  PACELINE_INLINE void load_left(const std::uint16_t* p) { a[0] = p; }
+  PACELINE_INLINE void load_right(const std::uint16_t* p) { b[0] = p; }
+  template <int i>
+  PACELINE_INLINE void multiply_sides() {
+    add_product(few_sums[i], a[0], b[0]);
+  }
+
  private:
   static PACELINE_INLINE void add_product(V to[kRows], const std::uint16_t* rows, const std::uint16_t* pairs,
                                           std::int64_t row_step = kBlock) {
@@ -150,6 +157,7 @@ PACELINE_EVERY_WIDTH void multiply_as_amx(const Multiply& m) { multiply<Tiles>(m
 PACELINE_EVERY_WIDTH void multiply_neighbours_as_amx(const Neighbours& m) { multiply_neighbours<Tiles>(m); }
 PACELINE_EVERY_WIDTH void multiply_row_as_amx(const RowOfPixels& m) { multiply_row<Tiles>(m); }
 PACELINE_EVERY_WIDTH void multiply_strip_as_amx(const Strip& s) { multiply_strip<Tiles>(s); }
+PACELINE_EVERY_WIDTH void visit_pairs_as_amx(const PairVisit& v) { visit_pairs<Tiles>(v); }
 PACELINE_EVERY_WIDTH void multiply_as_avx512(const Multiply& m) { multiply<Vectors>(m); }
 
 }  // namespace
@@ -157,7 +165,7 @@ PACELINE_EVERY_WIDTH void multiply_as_avx512(const Multiply& m) { multiply<Vecto
 extern const TileKernels kAmx, kAvx512;
 constinit const TileKernels kAmx =
     table<Tiles>(Unit::emulated_amx, multiply_as_amx, multiply_neighbours_as_amx, multiply_row_as_amx,
-                 multiply_strip_as_amx);
+                 multiply_strip_as_amx, visit_pairs_as_amx);
 constinit const TileKernels kAvx512 = table<Vectors>(Unit::emulated_avx512, multiply_as_avx512);
 
 }  // namespace paceline::engine::cpu::tiles::emulated
