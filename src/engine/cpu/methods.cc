@@ -178,8 +178,9 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
       text += "was not clearly faster";
     } else if (method == Method::amx) {
       text +=
-          "wants 64 channels, and rows of 16 pixels, of 8 or of 4, or 16 samples and small images, strides "
-          "or gradients";
+          "wants 64 channels, and rows of 16 pixels, or images with rows of 8 or of 4 and enough of them for "
+          "16, "
+          "or 16 samples and small images, strides or gradients";
     } else if (tile_unit(method) || method == Method::turned) {
       text += "is taken only where it was measured";
     } else if (method == Method::winograd) {

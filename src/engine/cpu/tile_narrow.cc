@@ -164,6 +164,7 @@ class NarrowKernel final : public ProductKernel {
       sum_written(o, group, first);
       bands.begin = 1;
     }
+    if (bands.size() <= 0) return;
     const bool is_beside = group.samples == images_;
     compute(o, group, bands, rest, is_beside ? &taken : nullptr);
     if (is_beside) return;

@@ -114,6 +114,10 @@ constexpr Case kCases[] = {
     {32, 32, 3, 6, 3, 1, 2, 3},
     {32, 64, 9, 8, 3, 1, 2, 2},
     {32, 64, 6, 12, 3, 1, 0, 5},
+    // ... and as many channels as leave one pixel to write beside each row of a tall strip
+    {128, 32, 4, 16, 3, 1, 1, 1},
+    {160, 32, 6, 8, 3, 1, 1, 2},
+    {32, 128, 5, 16, 3, 1, 1, 1},
     // pairs of samples (below: which of these are): one to sixteen pairs in a pixel, several groups of
     // samples in a band and several bands of rows; strides with columns that are left out, all edges
     {32, 64, 9, 16, 3, 1, 1, 1},

@@ -104,7 +104,8 @@ struct RowsTaken {
   const std::uint16_t* before = nullptr;          ///< an earlier term, which the product is added to; or null
   const std::uint16_t* dst = nullptr;             ///< decides the mask where it is set
   const float *scale = nullptr, *bias = nullptr;  ///< ... or (src - mean) * scale + bias where these are set
-  std::uint16_t* masked = nullptr;                ///< receives d; the product's own place is not written
+  /// Receives d: the product's own place where it is the only term; that of another one is not written then.
+  std::uint16_t* masked = nullptr;
 };
 
 /// What a strip leaves to the next one: sums of a block of channels that are yet to be written.
