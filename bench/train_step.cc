@@ -69,6 +69,10 @@ Options parse(int argc, char** argv) {
       std::exit(2);
     }
   }
+  if (options.precision != "fp32" && options.precision != "bf16") {
+    fmt::print(stderr, "bench_train_step: --precision must be fp32 or bf16, got '{}'\n", options.precision);
+    std::exit(2);
+  }
   return options;
 }
 
