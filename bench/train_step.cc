@@ -96,6 +96,7 @@ int main(int argc, char** argv) {
   if (!kernels.empty()) fmt::print(stderr, "{}\n", kernels);
   const auto started = base::Clock::now();
   const auto engine = engine::compile(options.device, graph, how);
+  engine->use_own_gradient_order();  // as in training
   graph::initialise(graph, engine->layout(), 0, engine->weights());
   engine->weights_changed();
   const double compile_s = base::seconds_since(started);

@@ -130,12 +130,20 @@ class Engine {
   [[nodiscard]] virtual const graph::Layout& layout() const = 0;
   [[nodiscard]] virtual const graph::MemoryPlan& plan() const = 0;
 
-  /// The flat arrays, layout().elements each, on this engine's device: fp32 master weights (with running
-  /// statistics), gradients (with this step's batch statistics times batch * gradient_scale), optimizer
-  /// state.
+  /// The flat arrays, layout().elements each, in PyTorch's order (but use_own_gradient_order()), on this
+  /// engine's device: fp32 master weights (with running statistics), gradients (with this step's batch
+  /// statistics times batch
+  /// * gradient_scale), optimizer state.
   virtual std::span<float> weights() = 0;
   virtual std::span<float> gradients() = 0;
   virtual std::span<float> optimizer_state(int slot) = 0;
+  /// Gradients may lie in the order in which kernels leave them, where nobody asks which is which: sums over
+  /// workers and shards are formed element by element, and update() knows. The names of all weights whose
+  /// gradients would, and of the orders; empty: none. Workers with the same text have the same orders.
+  [[nodiscard]] virtual std::string own_gradient_order() const { return ""; }
+  /// From the next backward() on. Saves turning every gradient around in memory. All rules give the same bits
+  /// but LARS, which sums the squares of a gradient in this order.
+  virtual void use_own_gradient_order() {}
   /// To be called after weights() was written from outside, before the next forward or evaluate.
   virtual void weights_changed() = 0;
 

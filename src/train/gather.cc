@@ -61,6 +61,26 @@ measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, i
   return rank;
 }
 
+/// FNV-1a over words: no protection against malice, none needed.
+class Hash {
+ public:
+  void add(std::uint32_t word) { value_ = (value_ ^ word) * 1099511628211u; }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 14695981039346656037u;
+};
+
+/// The first rank whose hash is not that of rank 0.
+std::optional<int> rank_with_another(comm::Communicator& communicator, std::uint64_t hash) {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(std::as_bytes(std::span(&hash, 1)), std::as_writable_bytes(std::span(all)));
+  const auto other =
+      std::find_if(all.begin(), all.end(), [&](std::uint64_t one) { return one != all.front(); });
+  if (other == all.end()) return std::nullopt;
+  return static_cast<int>(other - all.begin());
+}
+
 }  // namespace
 
 std::vector<measure::RankRecord> gather_ranks(comm::Communicator& communicator,
@@ -80,14 +100,15 @@ std::vector<measure::RankRecord> gather_ranks(comm::Communicator& communicator,
 }
 
 std::optional<int> rank_that_differs(comm::Communicator& communicator, std::span<const float> weights) {
-  std::uint64_t hash = 14695981039346656037u;  // FNV-1a over words: no protection against malice, none needed
-  for (const float weight : weights) hash = (hash ^ std::bit_cast<std::uint32_t>(weight)) * 1099511628211u;
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(std::as_bytes(std::span(&hash, 1)), std::as_writable_bytes(std::span(all)));
-  const auto other =
-      std::find_if(all.begin(), all.end(), [&](std::uint64_t one) { return one != all.front(); });
-  if (other == all.end()) return std::nullopt;
-  return static_cast<int>(other - all.begin());
+  Hash hash;
+  for (const float weight : weights) hash.add(std::bit_cast<std::uint32_t>(weight));
+  return rank_with_another(communicator, hash.value());
+}
+
+bool is_same_everywhere(comm::Communicator& communicator, std::string_view text) {
+  Hash hash;
+  for (const char letter : text) hash.add(static_cast<unsigned char>(letter));
+  return !rank_with_another(communicator, hash.value());
 }
 
 }  // namespace paceline::train

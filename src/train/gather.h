@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -22,5 +23,8 @@ namespace paceline::train {
 /// rank. Cost     one pass over the weights, 8 bytes a rank
 [[nodiscard]] std::optional<int> rank_that_differs(comm::Communicator& communicator,
                                                    std::span<const float> weights);
+
+/// Whether every rank has this text. Collective; the same answer on every rank.
+[[nodiscard]] bool is_same_everywhere(comm::Communicator& communicator, std::string_view text);
 
 }  // namespace paceline::train

@@ -114,6 +114,8 @@ class Worker {
     }
     options.gradient_memory = [this](std::size_t bytes) { return communicator_.memory(bytes); };
     engine_ = job_.backend.compile(job_.graph, options);
+    // Unlike processors may have unlike kernels, whose gradients must not be added up as they lie.
+    if (is_same_everywhere(communicator_, engine_->own_gradient_order())) engine_->use_own_gradient_order();
     keeper_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
   }
 

@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -103,14 +104,11 @@ TEST_F(Run, DoesNotKeepWeightsWhoseTestLossIsNotFinite) {
   EXPECT_THAT(checkpoints_in(options.out), ElementsAre());
 }
 
-/// An engine whose optimizer state takes long to read, as a checkpoint takes long on a slow disk.
-class SlowToKeep final : public engine::Engine {
+/// Does what another engine does.
+class Around : public engine::Engine {
  public:
-  explicit SlowToKeep(std::unique_ptr<engine::Engine> engine) : engine_(std::move(engine)) {}
-  std::span<float> optimizer_state(int slot) override {
-    if (!std::exchange(slept_, true)) std::this_thread::sleep_for(std::chrono::milliseconds(2200));
-    return engine_->optimizer_state(slot);
-  }
+  explicit Around(std::unique_ptr<engine::Engine> engine) : engine_(std::move(engine)) {}
+  std::span<float> optimizer_state(int slot) override { return engine_->optimizer_state(slot); }
   std::string name() const override { return engine_->name(); }
   const graph::Graph& graph() const override { return engine_->graph(); }
   const graph::Layout& layout() const override { return engine_->layout(); }
@@ -131,8 +129,51 @@ class SlowToKeep final : public engine::Engine {
 
  private:
   std::unique_ptr<engine::Engine> engine_;
+};
+
+/// An engine whose optimizer state takes long to read, as a checkpoint takes long on a slow disk.
+class SlowToKeep final : public Around {
+ public:
+  using Around::Around;
+  std::span<float> optimizer_state(int slot) override {
+    if (!std::exchange(slept_, true)) std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+    return Around::optimizer_state(slot);
+  }
+
+ private:
   bool slept_ = false;
 };
+
+/// An engine that leaves gradients in an order of its own, and counts who is asked to.
+class WithOwnOrder final : public Around {
+ public:
+  WithOwnOrder(std::unique_ptr<engine::Engine> engine, std::string order, std::atomic<int>& asked)
+      : Around(std::move(engine)), order_(std::move(order)), asked_(asked) {}
+  std::string own_gradient_order() const override { return order_; }
+  void use_own_gradient_order() override { ++asked_; }
+
+ private:
+  const std::string order_;
+  std::atomic<int>& asked_;
+};
+
+TEST_F(Run, LeavesGradientsInTheOrderOfTheEnginesOnlyWhereThatIsTheSameForAll) {
+  Options options = small();
+  options.workers = 2;
+  options.steps = 1;
+  for (const bool alike : {true, false}) {
+    std::atomic<int> engines = 0, asked = 0;
+    auto backend = backend_of("cpu");
+    backend.compile = [&, compile = backend.compile](const auto& graph, const auto& how) {
+      const int number = engines++;
+      return std::make_unique<WithOwnOrder>(compile(graph, how), alike ? "tiles" : std::to_string(number),
+                                            asked);
+    };
+    EXPECT_EQ(run(options, backend, {}, {}).status, "complete");
+    EXPECT_EQ(engines, 2);
+    EXPECT_EQ(asked, alike ? 2 : 0);
+  }
+}
 
 TEST_F(Run, WaitsForACheckpointLongerThanTheDeadlineAndBooksItAsOne) {
   Options options = small("o");

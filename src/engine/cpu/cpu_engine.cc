@@ -15,6 +15,7 @@
 #include "engine/cpu/program.h"
 #include "engine/cpu/steps.h"
 #include "engine/cpu/update.h"
+#include "engine/cpu/weight_passes.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -25,9 +26,8 @@ base::Buffer zeros(std::int64_t bytes) {
   return buffer;
 }
 
-// The rows of `doctor --kernels` for what happens to the weights once a step.
-constexpr const char* kUpdate = "update";
-constexpr const char* kPacking = "packing weights";
+/// The row of `doctor --kernels` for what happens to the weights once a step.
+constexpr const char* kUpdate = "update, packing weights";
 
 Tuning tuning_for(const CompileOptions& options) {
   return {.choices = options.measured_kernels ? &Choices::here() : nullptr};
@@ -53,13 +53,10 @@ class CpuEngine final : public Engine {
                         .scratch = scratch_.data()},
              .weights = weights_.as<float>().data(),
              .gradients = gradients_.as<float>().data()},
+        weight_passes_(program_),
         slot_done_(program_.layout().slots.size()) {
     if (options.training)
       for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
-    for (auto& entry : program_.steps())
-      for (int task = 0; task < entry.step->pack_tasks(); ++task) packs_.push_back({entry.step.get(), task});
-    // The longer tasks first, so that the loop ends evenly.
-    std::ranges::stable_sort(packs_, std::ranges::greater{}, &Pack::traffic);
   }
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
@@ -75,9 +72,7 @@ class CpuEngine final : public Engine {
   }
   void weights_changed() override {
     const OneThread one_thread;
-    pool_.run(static_cast<int>(packs_.size()), [&](int pack, int) {
-      packs_[static_cast<std::size_t>(pack)].step->pack(run_, packs_[static_cast<std::size_t>(pack)].task);
-    });
+    weight_passes_.pack(run_);
   }
 
   LossSums forward(const StepInput& input) override {
@@ -139,17 +134,25 @@ class CpuEngine final : public Engine {
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     const OneThread one_thread;
-    apply_update(graph(), layout(), run_.kernels, pool_, rule, lr, update, update_arrays());
-    weights_changed();
+    weight_passes_.update(run_, make_update(rule, lr, update));
   }
+
+  [[nodiscard]] std::string own_gradient_order() const override {
+    std::string orders;
+    for (const auto& entry : program_.steps())
+      if (const std::string order = entry.step->own_gradient_order(); !order.empty())
+        orders +=
+            fmt::format("{}: {}\n", graph().nodes[static_cast<std::size_t>(entry.group.node)].name, order);
+    return orders;
+  }
+  void use_own_gradient_order() override { run_.own_gradient_order = true; }
 
   void observe(OpObserver observer) override { observer_ = std::move(observer); }
 
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
     std::vector<KernelChoice> choices;
     for (const auto& entry : program_.steps()) entry.step->describe(run_, choices);
-    if (run_.options.training)
-      for (const char* pass : {kUpdate, kPacking}) choices.push_back(own_kernel(run_, pass));
+    if (run_.options.training) choices.push_back(own_kernel(run_, kUpdate));
     return choices;
   }
 
@@ -172,28 +175,18 @@ class CpuEngine final : public Engine {
   }
 
  private:
-  /// The passes over the weights, which cost the same for any batch. With a rate of zero; the optimizer's
-  /// state changes.
+  /// What costs the same for any batch. With a rate of zero; the optimizer's state changes.
   void measure_update(std::vector<KernelChoice>& choices) {
-    const UpdateArrays arrays = update_arrays();
-    const auto add = [&](const char* pass, std::int64_t bytes, const std::function<void()>& call) {
-      const double seconds = seconds_of(call);
-      choices.push_back(own_kernel(run_, pass));
-      choices.back().rate = fmt::format("{:.1f} GB/s ({:.1f} MB)", static_cast<double>(bytes) / seconds / 1e9,
-                                        static_cast<double>(bytes) / 1e6);
-    };
-    // Weights and state are read and written, gradients read.
-    add(kUpdate, (3 + 2 * static_cast<std::int64_t>(state_.size())) * flat_bytes(),
-        [&] { apply_update(graph(), layout(), run_.kernels, pool_, run_.options.rule, 0, 1, arrays); });
-    std::int64_t packed = 0;
-    for (const Pack& pack : packs_) packed += pack.traffic();
-    add(kPacking, packed, [&] { weights_changed(); });
+    const double seconds = seconds_of([&] { update(run_.options.rule, 0, 1); });
+    const auto bytes = static_cast<double>(weight_passes_.update_bytes(static_cast<int>(state_.size())));
+    choices.push_back(own_kernel(run_, kUpdate));
+    choices.back().rate = fmt::format("{:.1f} GB/s ({:.1f} MB)", bytes / seconds / 1e9, bytes / 1e6);
   }
 
-  [[nodiscard]] UpdateArrays update_arrays() {
+  [[nodiscard]] Update make_update(const UpdateRule& rule, double lr, std::int64_t update) {
     UpdateArrays arrays{.weights = run_.weights, .gradients = run_.gradients, .state = {}};
     for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
-    return arrays;
+    return {graph(), layout(), run_.kernels, rule, lr, update, std::move(arrays)};
   }
 
   [[nodiscard]] std::int64_t flat_bytes() const {
@@ -225,12 +218,7 @@ class CpuEngine final : public Engine {
   std::vector<base::Buffer> state_;
   base::ThreadPool pool_;
   Run run_;
-  struct Pack {
-    Step* step;
-    int task;
-    [[nodiscard]] std::int64_t traffic() const { return step->pack_traffic(task); }
-  };
-  std::vector<Pack> packs_;
+  const WeightPasses weight_passes_;
   std::vector<bool> slot_done_;
   bool has_forward_ = false;
   OpObserver observer_;

@@ -70,6 +70,13 @@ struct Operands {
   const Epilogue* epilogue = nullptr;  ///< only for a kernel that has_epilogue()
 };
 
+/// A rectangle of the weights: some outputs (rows of PyTorch's order) and some input channels, from a
+/// multiple of kSlabChannels each to another one or to their end.
+constexpr int kSlabChannels = 32;
+struct Slab {
+  Part outs, ins;
+};
+
 class ProductKernel {
  public:
   virtual ~ProductKernel() = default;
@@ -79,6 +86,12 @@ class ProductKernel {
   [[nodiscard]] virtual std::int64_t scratchpad_bytes() const = 0;
   /// Flat weights (PyTorch's order, float) into `packed`.
   virtual void pack(const float* weights, void* packed) const = 0;
+  /// Whether slabs of the weights can be packed apart from each other: pack_slab().
+  [[nodiscard]] virtual bool packs_slabs() const { return false; }
+  /// Meanwhile what lies at the same places of the array `next` is fetched into a near cache; null: nothing.
+  virtual void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const {
+    (void)weights, (void)slab, (void)next, (void)packed;
+  }
   /// Whether `packed` holds the same numbers in another order, to be rounded where they lie; else pack()
   /// rounds them itself for a shape `in_blocks`.
   [[nodiscard]] virtual bool packs_plainly() const { return true; }
@@ -89,6 +102,13 @@ class ProductKernel {
   }
   /// d_weight's result into PyTorch's order.
   virtual void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const = 0;
+  /// The name of the order of d_weight's result where that has as many elements as the weights, and
+  /// unpack_slab() takes a slab of it; else empty. Same names, same orders.
+  [[nodiscard]] virtual std::string slab_order() const { return ""; }
+  /// Into rows [out][in][tap] of the slab alone, for whoever reads them next.
+  virtual void unpack_slab(const float* packed, const Slab& slab, float* d_rows) const {
+    (void)packed, (void)slab, (void)d_rows;
+  }
 
   /// Independent shares of one call, each complete on its own.
   [[nodiscard]] virtual int parts() const { return 1; }

@@ -7,11 +7,11 @@
 // bits for any number of threads. Backward's two products are tasks of one loop.
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/product_kernels.h"
+#include "engine/cpu/product_weights.h"
 #include "engine/cpu/steps.h"
 
 namespace paceline::engine::cpu {
@@ -26,29 +26,16 @@ class ProductStep final : public Step {
         relu_(relu),
         d_src_(d_src),
         batch_(site.options.batch),
-        weight_at_(site.parameter(0)),
         bias_at_(site.parameter(1)),
-        weight_elements_(
-            site.graph.parameters[static_cast<std::size_t>(site.op().parameters.front())].elements()) {
-    packed_forward_ = site.memory.kept(forward_.any().packed_bytes());
-    if (backward_)
-      packed_backward_ =
-          shares_packed() ? packed_forward_ : site.memory.kept(backward_->any().packed_bytes());
+        weights_(site, kernels_, src.shape.channels) {
     plan_scratch(site);
   }
 
-  [[nodiscard]] int pack_tasks() const override { return backward_ && !shares_packed() ? 2 : 1; }
-  void pack(Run& run, int task) override {
-    const ProductKernel& kernel = task == 0 ? forward_.any() : backward_->any();
-    void* packed = run.memory.at(task == 0 ? packed_forward_ : packed_backward_);
-    kernel.pack(run.weights + weight_at_, packed);
-    if (direct_ || !kernel.packs_plainly()) return;
-    auto* values = static_cast<float*>(packed);
-    run.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
-  }
-
-  [[nodiscard]] std::int64_t pack_traffic(int task) const override {
-    return 4 * weight_elements_ + (task == 0 ? forward_ : *backward_).any().packed_bytes();
+  [[nodiscard]] std::vector<PackTask> pack_tasks() const override { return weights_.pack_tasks(); }
+  void pack(const Run& run, int task) const override { weights_.pack(run, task); }
+  [[nodiscard]] std::string own_gradient_order() const override { return weights_.own_order(); }
+  void update_and_pack(const Run& run, const Update& update, int task, float* scratch) const override {
+    weights_.update_and_pack(run, update, task, scratch);
   }
 
   bool take_row_sums(RowSums& sums, Pass pass, int moment, MemoryRequests& memory) override {
@@ -75,7 +62,7 @@ class ProductStep final : public Step {
     run.pool.run(pieces_with_samples(run) * parts, [&](int task, int thread) {
       const int piece = task / parts;
       Operands o = operands(run, forward_.first(piece), thread);
-      o.packed = run.memory.at(packed_forward_);
+      o.packed = weights_.packed_forward(run);
       run_and_sum(run, forward_, o, task, run.training ? dst_sums_ : nullptr, Pass::forward);
     });
     if (!relu_) return;
@@ -155,14 +142,16 @@ class ProductStep final : public Step {
     return (run.samples + forward_.size(0) - 1) / forward_.size(0);
   }
 
-  /// One copy of the weights for forward and d_src.
-  [[nodiscard]] bool shares_packed() const { return backward_->any().packs_like(forward_.any()); }
-
   [[nodiscard]] std::byte* own(const Run& run, int thread, std::int64_t at) const {
     return run.memory.scratch + threads_at_ + thread_bytes_ * thread + at;
   }
+  /// The gradient of a section's samples; the first one takes the sum of all in the end.
   [[nodiscard]] float* section(const Run& run, int section) const {
+    if (section == 0 && weights_.leaves_own_order(run)) return run.gradients + weights_.offset();
     return reinterpret_cast<float*>(run.memory.scratch + section_bytes_ * section);
+  }
+  [[nodiscard]] float* bias_section(const Run& run, int section) const {
+    return reinterpret_cast<float*>(run.memory.scratch + section_bytes_ * section + d_bias_at_);
   }
 
   // ---- on stored values
@@ -181,20 +170,17 @@ class ProductStep final : public Step {
             .bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr,
             .scratchpad = own(run, thread, scratchpad_at_)};
   }
-  void set_gradient(Operands& o, float* d_weight) const {
-    o.d_weight = d_weight;
-    o.d_bias = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(d_weight) + d_bias_at_);
-  }
 
   void gradient_direct(const Run& run, int task, int thread) const {
     const int parts = gradient_->any().parts(), piece = task / parts;
     Operands o = operands(run, gradient_->first(piece), thread);
-    set_gradient(o, section(run, piece));
+    o.d_weight = section(run, piece);
+    o.d_bias = bias_section(run, piece);
     gradient_->kernel(piece).run(o, task % parts);
   }
   void d_src_direct(const Run& run, int task, int thread) const {
     Operands o = operands(run, backward_->first(task / backward_->any().parts()), thread);
-    o.packed = run.memory.at(packed_backward_);
+    o.packed = weights_.packed_backward(run);
     run_and_sum(run, *backward_, o, task, d_src_sums_, Pass::backward);
   }
 
@@ -252,7 +238,7 @@ class ProductStep final : public Step {
   void forward_block(const Run& run, int piece, int thread) const {
     const int first = forward_.first(piece), samples = forward_.size(piece);
     Operands o = copies(run, thread);
-    o.packed = run.memory.at(packed_forward_);
+    o.packed = weights_.packed_forward(run);
     to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
     run_all(forward_.kernel(piece), o);
     from_float(run, run.memory.at(dst_.buffer), dst_.shape, dst_.storage, first, samples, o.dst, relu_);
@@ -264,7 +250,7 @@ class ProductStep final : public Step {
   void d_src_block(const Run& run, int piece, int thread) const {
     const int first = backward_->first(piece), samples = backward_->size(piece);
     Operands o = copies(run, thread);
-    o.packed = run.memory.at(packed_backward_);
+    o.packed = weights_.packed_backward(run);
     to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
              o.d_dst);
     run_all(backward_->kernel(piece), o);
@@ -285,7 +271,8 @@ class ProductStep final : public Step {
                o.d_dst);
       const bool is_first = block == blocks.begin;
       float* sum = section(run, number);
-      set_gradient(o, is_first ? sum : reinterpret_cast<float*>(own(run, thread, block_d_weight_at_)));
+      o.d_weight = is_first ? sum : reinterpret_cast<float*>(own(run, thread, block_d_weight_at_));
+      o.d_bias = o.d_weight + d_bias_at_ / 4;
       run_all(gradient_->kernel(block), o);
       if (!is_first) run.kernels.accumulate(o.d_weight, sum, section_bytes_ / 4);
     }
@@ -294,23 +281,27 @@ class ProductStep final : public Step {
   // ---- either way
 
   void clear_gradients(const Run& run) const {
-    std::fill_n(run.gradients + weight_at_, weight_elements_, 0.0f);
+    std::fill_n(run.gradients + weights_.offset(), weights_.elements(), 0.0f);
     if (bias_at_ >= 0) std::fill_n(run.gradients + bias_at_, dst_.shape.channels, 0.0f);
   }
 
   /// All sections into the first, as a tree, and from there into the flat gradient.
   void join_sections(const Run& run) const {
-    if (sections_ > 1)
-      parallel_parts(run.pool, section_bytes_ / 4, kPartElements, [&](int, Part part) {
+    const auto join = [&](const auto& at, std::int64_t count) {
+      parallel_parts(run.pool, count, kPartElements, [&](int, Part part) {
         join_as_tree(sections_, [&](int into, int from) {
-          run.kernels.accumulate(section(run, from) + part.begin, section(run, into) + part.begin,
-                                 part.size());
+          run.kernels.accumulate(at(run, from) + part.begin, at(run, into) + part.begin, part.size());
         });
       });
-    gradient_->any().unpack(run.pool, section(run, 0), run.gradients + weight_at_);
-    if (bias_at_ >= 0)
-      std::memcpy(run.gradients + bias_at_, run.memory.scratch + d_bias_at_,
-                  sizeof(float) * static_cast<std::size_t>(dst_.shape.channels));
+    };
+    if (sections_ > 1)
+      join([&](const Run& r, int s) { return section(r, s); }, gradient_->any().packed_bytes() / 4);
+    if (bias_at_ >= 0) {
+      if (sections_ > 1) join([&](const Run& r, int s) { return bias_section(r, s); }, dst_.shape.channels);
+      std::copy_n(bias_section(run, 0), dst_.shape.channels, run.gradients + bias_at_);
+    }
+    if (!weights_.leaves_own_order(run))
+      gradient_->any().unpack(run.pool, section(run, 0), run.gradients + weights_.offset());
   }
 
   const ProductKernels kernels_;
@@ -319,14 +310,14 @@ class ProductStep final : public Step {
   const bool relu_;
   const BufferId d_src_;
   const int batch_;
-  const std::int64_t weight_at_, bias_at_, weight_elements_;
+  const std::int64_t bias_at_;
+  const ProductWeights weights_;
   const bool direct_ = kernels_.are_direct();
   const int block_ = kernels_.block();
   const Pieces& forward_ = kernels_.forward();
   const std::optional<Pieces>&backward_ = kernels_.backward(), &gradient_ = kernels_.gradient();
   const int sections_ = kernels_.sections();
   const RowSums *dst_sums_ = nullptr, *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
-  BufferId packed_forward_, packed_backward_;
   std::int64_t section_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
   std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;
 };

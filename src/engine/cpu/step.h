@@ -15,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/memory.h"
+#include "engine/cpu/parallel.h"
 #include "engine/engine.h"
 
 namespace paceline::engine::cpu {
@@ -24,6 +25,7 @@ enum class Storage { f32, bf16 };
 
 struct Product;  // choices.h
 class RowSums;   // epilogue.h
+class Update;    // update.h
 
 /// A value of the graph as it is stored: the output of a step.
 struct Value {
@@ -52,6 +54,7 @@ struct Run {
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
   int views = 1;    ///< so many of them are forms of one sample of the labels
   LossSums sums = {};
+  bool own_gradient_order = false;  ///< Engine::use_own_gradient_order
 
   [[nodiscard]] const TypedKernels& typed(Storage storage) const {
     return storage == Storage::f32 ? kernels.f32 : kernels.bf16;
@@ -66,6 +69,15 @@ struct Traffic {
   [[nodiscard]] std::int64_t all() const { return forward + backward + d_weight; }
 };
 
+/// A share of a step's weights, which is packed on its own.
+struct PackTask {
+  int slot = 0;          ///< of graph::Layout
+  Part weights;          ///< of the flat array: what it reads
+  bool is_only = false;  ///< no other task reads these: whoever packs them may update them first
+  std::int64_t packed_bytes = 0;
+  std::int64_t scratch_bytes = 0;  ///< of update_and_pack()
+};
+
 /// Seconds of one call: the least of a few after one to warm up.
 [[nodiscard]] double seconds_of(const std::function<void()>& call);
 
@@ -73,12 +85,18 @@ class Step {
  public:
   virtual ~Step() = default;
 
-  /// Takes over the flat weights into copies of its own, where it has any: so many of them, each by any
+  /// Takes over the flat weights into copies of its own, where it has any: in so many tasks, each by any
   /// thread.
-  [[nodiscard]] virtual int pack_tasks() const { return 0; }
-  virtual void pack(Run& run, int task) { (void)run, (void)task; }
-  /// Bytes that a pack task reads and writes.
-  [[nodiscard]] virtual std::int64_t pack_traffic(int task) const { return (void)task, 0; }
+  [[nodiscard]] virtual std::vector<PackTask> pack_tasks() const { return {}; }
+  virtual void pack(const Run& run, int task) const { (void)run, (void)task; }
+  /// The order of the weights' gradient that backward() leaves where Run::own_gradient_order asks for the
+  /// step's own; empty: it has none, and leaves the weights' order.
+  [[nodiscard]] virtual std::string own_gradient_order() const { return ""; }
+  /// Updates what a task reads that is the only one of its weights, and packs it. Tasks of all steps run at
+  /// once: `scratch` is this one's alone.
+  virtual void update_and_pack(const Run& run, const Update& update, int task, float* scratch) const {
+    (void)run, (void)update, (void)task, (void)scratch;
+  }
   /// In training form or, with run.training off, in evaluation form.
   virtual void forward(Run& run) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.

@@ -64,22 +64,25 @@ class TileGradientKernel final : public ProductKernel {
 
   void pack(const float*, void*) const override {}  // forward's and d_src's alone
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
-    const int in = s_.src.channels, out = s_.dst.channels, taps = window_.taps();
-    if (can_turn(std::int64_t{1} * in * taps, out, d_weights))
+    const int out = s_.dst.channels;
+    if (can_turn(row_elements(), out, d_weights))
       return turn_rows(
-          pool, std::int64_t{1} * in * taps, out,
-          [&](std::int64_t at, std::int64_t k) {
-            const auto c = static_cast<int>(at) / taps, tap = static_cast<int>(at) % taps;
-            return packed + block_at(tap, c / kBlock, static_cast<int>(k) / kBlock) + c % kBlock * kBlock +
-                   k % kBlock;
-          },
+          pool, row_elements(), out, [&](std::int64_t at, std::int64_t k) { return sum_of(packed, at, k); },
           d_weights);
     pool.run(out, [&](int k, int) {
-      float* to = d_weights + std::int64_t{1} * k * in * taps;
-      for (int c = 0; c < in; ++c)
-        for (int tap = 0; tap < taps; ++tap)
-          *to++ = packed[block_at(tap, c / kBlock, k / kBlock) + c % kBlock * kBlock + k % kBlock];
+      unpack_plainly(packed, {.begin = k, .end = k + 1}, {.begin = 0, .end = row_elements()},
+                     d_weights + k * row_elements());
     });
+  }
+  [[nodiscard]] std::string slab_order() const override {
+    return s_.src.channels % kBlock == 0 && s_.dst.channels % kBlock == 0 ? "tiles" : "";
+  }
+  void unpack_slab(const float* packed, const Slab& slab, float* d_rows) const override {
+    const Part elements{.begin = slab.ins.begin * window_.taps(), .end = slab.ins.end * window_.taps()};
+    if (!can_turn(elements.size(), slab.outs.size(), d_rows))
+      return unpack_plainly(packed, slab.outs, elements, d_rows);
+    turn_near_rows(
+        elements, slab.outs, [&](std::int64_t at, std::int64_t k) { return sum_of(packed, at, k); }, d_rows);
   }
 
   [[nodiscard]] int parts() const override { return (out_blocks_ + part_blocks_ - 1) / part_blocks_; }
@@ -112,6 +115,21 @@ class TileGradientKernel final : public ProductKernel {
   }
 
  private:
+  /// Of the flat weights of one output.
+  [[nodiscard]] std::int64_t row_elements() const {
+    return std::int64_t{1} * s_.src.channels * window_.taps();
+  }
+  /// Where the sum of output k lies, of element `at` of its row.
+  [[nodiscard]] const float* sum_of(const float* packed, std::int64_t at, std::int64_t k) const {
+    const int taps = window_.taps();
+    const auto c = static_cast<int>(at) / taps, tap = static_cast<int>(at) % taps;
+    return packed + block_at(tap, c / kBlock, static_cast<int>(k) / kBlock) + c % kBlock * kBlock +
+           k % kBlock;
+  }
+  void unpack_plainly(const float* packed, Part outs, Part elements, float* to) const {
+    for (std::int64_t k = outs.begin; k < outs.end; ++k)
+      for (std::int64_t at = elements.begin; at < elements.end; ++at) *to++ = *sum_of(packed, at, k);
+  }
   /// Output channels of some blocks of them.
   [[nodiscard]] Part channels(Part blocks) const {
     return {.begin = blocks.begin * kBlock,

@@ -22,6 +22,7 @@
 
 #include "engine/cpu/memory.h"
 #include "engine/cpu/tile_window.h"
+#include "engine/cpu/turned_rows.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -67,16 +68,29 @@ class PairKernel final : public ProductKernel {
 
   void pack(const float*, void*) const override {}  // forward's and d_src's alone
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
-    const int in = s_.src.channels, taps = window_.taps();
+    const std::int64_t row = std::int64_t{1} * s_.src.channels * window_.taps();
     pool.run(s_.dst.channels, [&](int k, int) {
-      float* to = d_weights + std::int64_t{1} * k * in * taps;
-      const std::int64_t row = k % kBlock / 2 * kBlock + k % 2 * kHalf;
-      for (int c = 0; c < in; ++c)
-        for (int i = 0; i < s_.kernel; ++i) {
-          const float* from = packed + sums_at(k / kBlock, c / kBlock * 2 + c % 2, i) + row + c % kBlock / 2;
-          for (int j = 0; j < kPairTaps; ++j) *to++ = from[j * kTileElements];
-        }
+      unpack_slab(packed, {.outs = {.begin = k, .end = k + 1}, .ins = {.begin = 0, .end = s_.src.channels}},
+                  d_weights + k * row);
     });
+  }
+  [[nodiscard]] std::string slab_order() const override { return "pairs of samples"; }
+  void unpack_slab(const float* packed, const Slab& slab, float* d_rows) const override {
+    // 16 pairs of channels at a time: a row of 18 sums for each, which lie in 18 lines.
+    constexpr int kTaps = 3 * kPairTaps, kSums = 2 * kTaps;
+    const int turned = has(Isa::avx512) ? kTurned : 0;  // of them
+    for (std::int64_t k = slab.outs.begin; k < slab.outs.end; ++k)
+      for (std::int64_t c = slab.ins.begin; c < slab.ins.end; c += kBlock, d_rows += kHalf * kSums) {
+        const float* from[kSums];
+        for (int sum = 0; sum < kSums; ++sum)
+          from[sum] = packed + sums_at(k / kBlock, c / kHalf + sum / kTaps, sum % kTaps / kPairTaps) +
+                      sum % kPairTaps * kTileElements + k % kBlock / 2 * kBlock + k % 2 * kHalf;
+        float* to[kHalf];
+        for (int pair = 0; pair < kHalf; ++pair) to[pair] = d_rows + pair * kSums;
+        if (turned > 0) transpose_near_tile(from, to);
+        for (int pair = 0; pair < kHalf; ++pair)
+          for (int sum = turned; sum < kSums; ++sum) to[pair][sum] = from[sum][pair];
+      }
   }
 
   [[nodiscard]] int parts() const override { return (out_blocks_ + part_blocks_ - 1) / part_blocks_; }

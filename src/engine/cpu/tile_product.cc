@@ -70,7 +70,11 @@ class TileKernel final : public ProductKernel {
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return operands_at() + operand_bytes(); }
 
   void pack(const float* weights, void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, packed);
+    pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
+  }
+  [[nodiscard]] bool packs_slabs() const override { return true; }
+  void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, slab, next, packed);
   }
   void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
 

@@ -21,6 +21,11 @@ struct TileWindow {
   graph::Shape stored;  ///< `from` as it is stored
 
   [[nodiscard]] int taps() const { return kernel_height * kernel_width; }
+  /// Outputs and inputs of the forward product.
+  [[nodiscard]] Slab all_weights() const {
+    return {.outs = {.begin = 0, .end = is_turned ? from.channels : to.channels},
+            .ins = {.begin = 0, .end = is_turned ? to.channels : from.channels}};
+  }
   /// The row (or column) of `from`, which has `size` of them, under a window's tap; -1 outside the image or
   /// between strides.
   [[nodiscard]] int at(int to_at, int tap, int size) const;

@@ -1,139 +1,99 @@
 #include "engine/cpu/update.h"
 
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
-#include "engine/cpu/parallel.h"
 
 namespace paceline::engine::cpu {
-namespace {
 
-/// Neighbouring slots that are treated alike, as one range of the flat arrays (padding is zero and stays so).
-struct Range {
-  std::int64_t begin = 0, end = 0;
-  bool decays = false;
-  double rate = 1;
-};
-
-std::vector<Range> ranges_of(const graph::Graph& graph, const graph::Layout& layout, const UpdateRule& rule) {
-  std::vector<Range> ranges;
+Update::Update(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
+               const UpdateRule& rule, double lr, std::int64_t update, UpdateArrays arrays)
+    : graph_(graph),
+      layout_(layout),
+      kernels_(kernels.update),
+      rule_(rule),
+      arrays_(std::move(arrays)),
+      numbers_(layout.slots.size()) {
+  base::expects(update >= 1, "updates count from 1");
+  base::expects(static_cast<int>(arrays_.state.size()) >= state_slots(rule),
+                "the engine was compiled for a rule with as much state");
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
-    const graph::Slot& slot = layout.slots[i];
-    const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
-    if (!graph::is_trainable(parameter.role) || parameter.is_frozen()) continue;
-    const std::int64_t end = i + 1 < layout.slots.size() ? layout.slots[i + 1].offset : layout.elements;
-    const bool decays = parameter.role == graph::Role::weight || rule.decay_norm_and_bias;
-    if (!ranges.empty() && ranges.back().end == slot.offset && ranges.back().decays == decays &&
-        ranges.back().rate == parameter.rate) {
-      ranges.back().end = end;
-    } else {
-      ranges.push_back({slot.offset, end, decays, parameter.rate});
-    }
+    const auto& parameter = graph.parameters[static_cast<std::size_t>(layout.slots[i].parameter)];
+    if (graph::is_trainable(parameter.role) && !parameter.is_frozen())
+      numbers_[i] = numbers_of(layout.slots[i], lr * parameter.rate, update);
   }
-  return ranges;
 }
 
-UpdateNumbers numbers_of(const UpdateRule& rule, double lr, std::int64_t update) {
-  UpdateNumbers n{.lr = static_cast<float>(lr),
-                  .momentum = static_cast<float>(rule.momentum),
-                  .beta1 = static_cast<float>(rule.beta1),
-                  .beta2 = static_cast<float>(rule.beta2),
-                  .epsilon = static_cast<float>(rule.epsilon),
-                  .nesterov = rule.nesterov};
-  if (rule.kind == UpdateKind::rmsprop) n.beta1 = static_cast<float>(rule.alpha);
-  if (rule.kind == UpdateKind::adadelta) n.beta1 = static_cast<float>(rule.rho);
+UpdateNumbers Update::numbers_of(const graph::Slot& slot, double lr, std::int64_t update) const {
+  const auto& parameter = graph_.parameters[static_cast<std::size_t>(slot.parameter)];
+  const bool is_weight = parameter.role == graph::Role::weight;
+  const double decay = rule_.weight_decay / parameter.rate;
+  UpdateNumbers n{.momentum = static_cast<float>(rule_.momentum)};
+  if (rule_.kind == UpdateKind::lars) {
+    n.weight_decay = is_weight ? static_cast<float>(decay) : 0.0f;
+    n.lr = static_cast<float>(lr * (is_weight ? lars_rate(slot, decay) : 1));
+    return n;
+  }
+  n.lr = static_cast<float>(lr);
+  n.weight_decay = is_weight || rule_.decay_norm_and_bias ? static_cast<float>(decay) : 0.0f;
+  n.nesterov = rule_.nesterov;
+  n.epsilon = static_cast<float>(rule_.epsilon);
+  const double beta1 = rule_.kind == UpdateKind::rmsprop    ? rule_.alpha
+                       : rule_.kind == UpdateKind::adadelta ? rule_.rho
+                                                            : rule_.beta1;
+  n.beta1 = static_cast<float>(beta1);
+  n.beta2 = static_cast<float>(rule_.beta2);
+  n.rest1 = static_cast<float>(1 - beta1);
+  n.rest2 = static_cast<float>(1 - rule_.beta2);
   const auto count = static_cast<double>(update);
-  n.rest1 = static_cast<float>(1 - (rule.kind == UpdateKind::rmsprop    ? rule.alpha
-                                    : rule.kind == UpdateKind::adadelta ? rule.rho
-                                                                        : rule.beta1));
-  n.rest2 = static_cast<float>(1 - rule.beta2);
-  n.step_size = static_cast<float>(lr / (1 - std::pow(rule.beta1, count)));
-  n.inverse_root2 = static_cast<float>(1 / std::sqrt(1 - std::pow(rule.beta2, count)));
+  n.step_size = static_cast<float>(lr / (1 - std::pow(rule_.beta1, count)));
+  n.inverse_root2 = static_cast<float>(1 / std::sqrt(1 - std::pow(rule_.beta2, count)));
   return n;
 }
 
-void update_range(const UpdateKernels& kernels, const UpdateRule& rule, const UpdateNumbers& n,
-                  const UpdateArrays& arrays, std::int64_t begin, std::int64_t count) {
-  float* w = arrays.weights + begin;
-  const float* g = arrays.gradients + begin;
-  const auto state = [&](std::size_t slot) {
-    return slot < arrays.state.size() ? arrays.state[slot] + begin : nullptr;
-  };
-  switch (rule.kind) {
-    case UpdateKind::sgd:
-      return kernels.sgd(n, w, g, state(0), count);
-    case UpdateKind::adam:
-      return kernels.adam(n, w, g, state(0), state(1), count);
-    case UpdateKind::adamw:
-      return kernels.adamw(n, w, g, state(0), state(1), count);
-    case UpdateKind::rmsprop:
-      return kernels.rmsprop(n, w, g, state(0), state(1), count);
-    case UpdateKind::adadelta:
-      return kernels.adadelta(n, w, g, state(0), state(1), count);
-    case UpdateKind::lars:
-      break;  // goes by parameter, below
-  }
+/// trust |w| / (|g| + decay |w|) of a weight.
+double Update::lars_rate(const graph::Slot& slot, double decay) const {
+  const double weight = std::sqrt(kernels_.sum_of_squares(arrays_.weights + slot.offset, slot.elements));
+  const double gradient = std::sqrt(kernels_.sum_of_squares(arrays_.gradients + slot.offset, slot.elements));
+  // !(x <= 0), so that NaN stays one.
+  return !(weight <= 0) && !(gradient <= 0) ? rule_.trust * weight / (gradient + decay * weight) : 1;
 }
 
-/// local_lr = trust |w| / (|g| + decay |w|) for weights, 1 for the rest, which has no decay either.
-void update_lars(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
-                 base::ThreadPool& pool, const UpdateRule& rule, double lr, const UpdateArrays& arrays) {
-  for (const graph::Slot& slot : layout.slots) {
-    const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
-    if (!graph::is_trainable(parameter.role) || parameter.is_frozen()) continue;
-    const double decay = rule.weight_decay / parameter.rate;
-    float* w = arrays.weights + slot.offset;
-    const float* g = arrays.gradients + slot.offset;
-    UpdateNumbers n{.momentum = static_cast<float>(rule.momentum)};
-    double local_lr = 1;
-    if (parameter.role == graph::Role::weight) {
-      n.weight_decay = static_cast<float>(decay);
-      const double weight = std::sqrt(kernels.update.sum_of_squares(w, slot.elements));
-      const double gradient = std::sqrt(kernels.update.sum_of_squares(g, slot.elements));
-      // !(x <= 0), so that NaN stays one.
-      if (!(weight <= 0) && !(gradient <= 0)) local_lr = rule.trust * weight / (gradient + decay * weight);
-    }
-    n.lr = static_cast<float>(lr * parameter.rate * local_lr);
-    parallel_parts(pool, slot.elements, kPartElements, [&](int, Part part) {
-      kernels.update.lars(n, w + part.begin, g + part.begin, arrays.state[0] + slot.offset + part.begin,
-                          part.size());
-    });
+void Update::apply(int slot, Part range, const float* gradients) const {
+  const auto& n = numbers_[static_cast<std::size_t>(slot)];
+  if (!n) return;
+  float* w = arrays_.weights + range.begin;
+  const auto state = [&](std::size_t number) {
+    return number < arrays_.state.size() ? arrays_.state[number] + range.begin : nullptr;
+  };
+  switch (rule_.kind) {
+    case UpdateKind::sgd:
+      return kernels_.sgd(*n, w, gradients, state(0), range.size());
+    case UpdateKind::adam:
+      return kernels_.adam(*n, w, gradients, state(0), state(1), range.size());
+    case UpdateKind::adamw:
+      return kernels_.adamw(*n, w, gradients, state(0), state(1), range.size());
+    case UpdateKind::rmsprop:
+      return kernels_.rmsprop(*n, w, gradients, state(0), state(1), range.size());
+    case UpdateKind::adadelta:
+      return kernels_.adadelta(*n, w, gradients, state(0), state(1), range.size());
+    case UpdateKind::lars:
+      return kernels_.lars(*n, w, gradients, state(0), range.size());
   }
 }
 
 /// running = (1 - momentum) * running + momentum * batch statistic.
-void update_running(const graph::Graph& graph, const graph::Layout& layout, const UpdateArrays& arrays) {
-  for (const graph::Slot& slot : layout.slots) {
-    const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+void Update::apply_running() const {
+  for (const graph::Slot& slot : layout_.slots) {
+    const graph::Parameter& parameter = graph_.parameters[static_cast<std::size_t>(slot.parameter)];
     if (graph::is_trainable(parameter.role)) continue;
     const double momentum =
-        graph.nodes[static_cast<std::size_t>(parameter.node)].as<graph::BatchNorm>()->momentum;
+        graph_.nodes[static_cast<std::size_t>(parameter.node)].as<graph::BatchNorm>()->momentum;
     for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i)
-      arrays.weights[i] = static_cast<float>((1 - momentum) * static_cast<double>(arrays.weights[i]) +
-                                             momentum * static_cast<double>(arrays.gradients[i]));
+      arrays_.weights[i] = static_cast<float>((1 - momentum) * static_cast<double>(arrays_.weights[i]) +
+                                              momentum * static_cast<double>(arrays_.gradients[i]));
   }
-}
-
-}  // namespace
-
-void apply_update(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
-                  base::ThreadPool& pool, const UpdateRule& rule, double lr, std::int64_t update,
-                  const UpdateArrays& arrays) {
-  base::expects(update >= 1, "updates count from 1");
-  base::expects(static_cast<int>(arrays.state.size()) >= state_slots(rule),
-                "the engine was compiled for a rule with as much state");
-  if (rule.kind == UpdateKind::lars) {
-    update_lars(graph, layout, kernels, pool, rule, lr, arrays);
-  } else {
-    for (const Range& range : ranges_of(graph, layout, rule)) {
-      UpdateNumbers n = numbers_of(rule, lr * range.rate, update);
-      n.weight_decay = range.decays ? static_cast<float>(rule.weight_decay / range.rate) : 0.0f;
-      parallel_parts(pool, range.end - range.begin, kPartElements, [&](int, Part part) {
-        update_range(kernels.update, rule, n, arrays, range.begin + part.begin, part.size());
-      });
-    }
-  }
-  update_running(graph, layout, arrays);
 }
 
 }  // namespace paceline::engine::cpu

@@ -304,7 +304,8 @@ TEST_P(Tiles, PackWeightsForBothDirections) {
                               .taps = taps,
                               .outs_are_rows = outs_are_rows,
                               .packed = packed.data(),
-                              .tap_step = step});
+                              .tap_step = step,
+                              .next = weights.data()});
       for (int tap = 0; tap < taps; ++tap) {
         const auto block = static_cast<std::size_t>(tap * step);
         for (int k = 0; k < kBlock; ++k)

@@ -221,6 +221,8 @@ struct WeightBlock {
   bool outs_are_rows = false;       ///< of b: d_src sums over output channels, forward over input channels
   std::uint16_t* packed = nullptr;  ///< at a multiple of 64 bytes
   std::int64_t tap_step = 0;
+  /// Rows of the same shape and stride, which are fetched meanwhile: never null, but nothing is read of them.
+  const float* next = nullptr;
 };
 
 struct TileKernels {

@@ -11,6 +11,9 @@ namespace paceline::engine::cpu {
 /// ahead.
 void transpose_tile(const float* const from[16], float* const to[16]);
 
+/// The same through the caches, to be read next.
+void transpose_near_tile(const float* const from[16], float* const to[16]);
+
 /// After which another thread may read what was written past the caches.
 void end_streams();
 
