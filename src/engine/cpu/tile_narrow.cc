@@ -1,5 +1,5 @@
-// Convolutions by tall strips (tile_strips.cc) of images whose rows are too short for tiles of 16 pixels:
-// kernels of 3x3 with stride 1, forward and d_src.
+// Convolutions by strips (tile_strips.cc) of images that are packed first: kernels of 3x3, forward where rows
+// are too short for tiles of 16 pixels, d_src there and where windows move by two.
 //
 // Two images of rows of 8 pixels, or four of 4, lie side by side, pixel by pixel: a tile is one row of all of
 // them, another tap is another place to begin, and zeros at a row's ends serve as they do for a long one. A
@@ -12,14 +12,21 @@
 // weights that pass by. So all taps of a block of channels come first, then the next block: the lines of `a`
 // are fetched from the second-level cache once for half a block of results. Where the last group has fewer
 // images, the last one is there several times, and is written to the same place with the same bits.
+//
+// Windows that move by two, with padding 1. Forward, a tile has every second pixel: even columns lie in front
+// of odd ones, and the first and the third tap read neighbours. d_src has four kinds of pixels, each a
+// convolution of d_dst without a stride: in even rows, and in even columns, they see the middle tap alone, in
+// odd ones the other two. A strip has four rows of one kind, and writes every second pixel of every second
+// row: each tile of weights meets four of pixels, where strips of neighbouring rows had two for it.
 
 #include "engine/cpu/tile_narrow.h"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <numeric>
+#include <vector>
 
+#include "base/error.h"
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/tile_beside.h"
@@ -33,6 +40,7 @@ using namespace tiles;
 
 constexpr int kMostImages = 4;
 constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
+constexpr std::int64_t kMostGroupBytes = 512 << 10;    ///< beside them
 constexpr int kMostShares = 16;                        ///< of a piece that is alone
 
 int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
@@ -45,16 +53,23 @@ class NarrowKernel final : public ProductKernel {
         has_bias_(is_forward_ && shape.bias),
         kernels_(kernels),
         window_(tile_window(shape, direction)),
-        lead_(is_forward_ ? window_.padding : window_.kernel_width - 1 - window_.padding),
+        is_spread_(window_.is_turned && window_.stride > 1),
+        lead_(is_forward_  ? window_.padding
+              : is_spread_ ? 0
+                           : window_.kernel_width - 1 - window_.padding),
         in_blocks_(blocks_of(window_.from.channels)),
         out_blocks_(blocks_of(window_.to.channels)),
-        images_(images_for(window_.to.width)),
-        tiles_of_row_(window_.to.width * images_ / kHalf),
-        bands_((window_.to.height + kStripTiles - 1) / kStripTiles),
+        width_(is_spread_ ? window_.from.width : window_.to.width),
+        images_(images_for(width_)),
+        tiles_of_row_(width_ * images_ / kHalf),
+        kinds_(is_spread_ ? 4 : 1),
+        bands_((window_.to.height + band_rows() - 1) / band_rows()),
         groups_((samples_ + images_ - 1) / images_),
-        columns_(window_.to.width + window_.kernel_width - 1),
-        copied_(std::min(window_.from.width, columns_ - lead_)),
-        parts_(shape.is_alone ? std::min(groups_ * bands_, kMostShares) : 1) {}
+        columns_(is_spread_ ? width_ + 1 : (width_ - 1) * window_.stride + window_.kernel_width),
+        parts_(shape.is_alone ? std::min(groups_ * bands_, kMostShares) : 1) {
+    base::expects(columns_ - lead_ >= window_.from.width, "all pixels have a place");
+    for (int x = 0; x < window_.from.width; ++x) places_.push_back(column_at(lead_ + x));
+  }
 
   [[nodiscard]] std::int64_t packed_bytes() const override {
     return 2 * out_blocks_ * window_.taps() * tap_elements();
@@ -71,13 +86,12 @@ class NarrowKernel final : public ProductKernel {
   [[nodiscard]] int parts() const override { return parts_; }
   [[nodiscard]] bool has_epilogue() const override { return true; }
   [[nodiscard]] std::string name() const override {
-    return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips of several images";
+    return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips of packed images";
   }
 
   void run(const Operands& o, int part) const override {
     const Session session(kernels_);
-    auto* a = static_cast<std::uint16_t*>(o.scratchpad);
-    std::fill_n(a, in_blocks_ * a_block(), std::uint16_t{0});
+    clear_edges(o);
     const Part bands = part_of(std::int64_t{1} * groups_ * bands_, part, parts_);
     RowsTaken taken;
     if (o.epilogue != nullptr) taken = rows_taken(*o.epilogue, to(o), window_.to.channels);
@@ -90,7 +104,7 @@ class NarrowKernel final : public ProductKernel {
       const Group group{.first = first,
                         .samples = samples,
                         .steps = samples == images_ ? whole_steps_.data() : last_steps.data()};
-      pack_group(o, group, a);
+      pack_group(o, group);
       const Part here{.begin = std::max<std::int64_t>(bands.begin - first_band, 0),
                       .end = std::min<std::int64_t>(bands.end - first_band, bands_)};
       if (o.epilogue == nullptr)
@@ -108,7 +122,7 @@ class NarrowKernel final : public ProductKernel {
   [[nodiscard]] Steps steps_of(int samples) const {
     const auto place = [&](int row) {
       return std::min(row % images_, samples - 1) * window_.to.elements() +
-             row / images_ * window_.to.channels;
+             row / images_ * (is_spread_ ? 2 : 1) * window_.to.channels;
     };
     Steps steps{};
     for (int row = 0; row + 1 < kHalf; ++row)
@@ -121,14 +135,23 @@ class NarrowKernel final : public ProductKernel {
     const std::int64_t* steps = nullptr;  ///< alive until what strips leave behind is written
   };
 
+  using Rows = std::array<const std::uint16_t*, 2 * kStripTiles + 1>;
   [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
   [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
   // Elements of `a`: from a column to the next, ...
   [[nodiscard]] int a_column() const { return images_ * kBlock; }
   [[nodiscard]] std::int64_t a_row() const { return std::int64_t{1} * columns_ * a_column(); }
   [[nodiscard]] std::int64_t a_block() const { return window_.from.height * a_row(); }
+  /// From a row's begin to its column: even ones first where windows move by two.
+  [[nodiscard]] std::int64_t column_at(int column) const {
+    const bool is_apart = !is_spread_ && window_.stride > 1;
+    return (is_apart ? column % 2 * ((columns_ + 1) / 2) + column / 2 : column) * a_column();
+  }
   /// The scratchpad: [a | sums].
   [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * in_blocks_ * a_block()); }
+  [[nodiscard]] static std::uint16_t* a(const Operands& o) {
+    return static_cast<std::uint16_t*>(o.scratchpad);
+  }
   [[nodiscard]] std::byte* to(const Operands& o) const {
     return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
   }
@@ -136,18 +159,24 @@ class NarrowKernel final : public ProductKernel {
     return static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst);
   }
 
-  void pack_group(const Operands& o, const Group& group, std::uint16_t* a) const {
-    const std::int64_t row_elements = a_row(), block = a_block();
-    const int column = a_column();
+  void clear_edges(const Operands& o) const {
+    for (int column = 0; column < columns_; ++column) {
+      if (column >= lead_ && column < lead_ + window_.from.width) continue;
+      for (std::int64_t row = 0; row < std::int64_t{1} * in_blocks_ * window_.from.height; ++row)
+        std::fill_n(a(o) + row * a_row() + column_at(column), a_column(), std::uint16_t{0});
+    }
+  }
+  void pack_group(const Operands& o, const Group& group) const {
     for (int image = 0; image < images_; ++image) {
       const std::uint16_t* values =
           from(o) + (group.first + std::min(image, group.samples - 1)) * window_.sample_stride();
-      for (int row = 0; row < window_.from.height; ++row) {
-        const std::uint16_t* pixel = values + row * window_.row_stride();
-        std::uint16_t* into = a + row * row_elements + lead_ * column + image * kBlock;
-        for (int x = 0; x < copied_; ++x, pixel += window_.from.channels, into += column)
-          for (int d = 0; d < in_blocks_; ++d) std::memcpy(into + d * block, pixel + d * kBlock, 2 * kBlock);
-      }
+      for (int row = 0; row < window_.from.height; ++row)
+        kernels_.scatter({.from = values + row * window_.row_stride(),
+                          .to = a(o) + row * a_row() + image * kBlock,
+                          .columns = places_.data(),
+                          .pixels = window_.from.width,
+                          .blocks = in_blocks_,
+                          .block_step = a_block()});
     }
   }
 
@@ -176,8 +205,8 @@ class NarrowKernel final : public ProductKernel {
     sum_written(o, group, bands);
   }
   [[nodiscard]] Part rows_of_bands(Part bands) const {
-    return {.begin = bands.begin * kStripTiles,
-            .end = std::min<std::int64_t>(bands.end * kStripTiles, window_.to.height)};
+    return {.begin = bands.begin * band_rows(),
+            .end = std::min<std::int64_t>(bands.end * band_rows(), window_.to.height)};
   }
   void sum_written(const Operands& o, const Group& group, Part bands) const {
     const Part rows = rows_of_bands(bands);
@@ -191,9 +220,8 @@ class NarrowKernel final : public ProductKernel {
   void compute(const Operands& o, const Group& group, Part bands, StripRest& rest,
                const RowsTaken* taken) const {
     auto* result = reinterpret_cast<std::uint16_t*>(to(o));
-    std::array<const std::uint16_t*, kStripTiles + kTallKernel - 1> under{};
-    const int sign = window_.is_turned ? -1 : 1;
-    Strip strip{.is_tall = true,
+    Rows under{};
+    Strip strip{.form = window_.stride > 1 ? StripForm::strided : StripForm::tall,
                 .rows = under.data(),
                 .a_pixel = kBlock,
                 // Blocks of channels without, taps of a row within.
@@ -201,46 +229,76 @@ class NarrowKernel final : public ProductKernel {
                 .kernel_height = kTallKernel,
                 .kernel_width = in_blocks_,
                 .depth = window_.kernel_width,
-                .b = static_cast<const std::uint16_t*>(o.packed) +
-                     (window_.is_turned ? (window_.taps() - 1) * tap_elements() : 0),
+                .b = static_cast<const std::uint16_t*>(o.packed),
                 .b_tap = kBlockElements,
                 .b_block = window_.taps() * tap_elements(),
                 .blocks = out_blocks_,
-                .a_depth = a_column(),
-                .b_depth = sign * tap_elements(),
-                .b_row = sign * window_.kernel_width * tap_elements(),
+                .a_depth = {column_at(1), column_at(2) - column_at(1)},
+                .b_depth = tap_elements(),
+                .b_row = window_.kernel_width * tap_elements(),
                 .bias = has_bias_ ? o.bias : nullptr,
                 .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
                 .to_steps = group.steps,
                 .rest = &rest,
                 .taken = taken};
+    if (window_.is_turned && !is_spread_) {
+      strip.b += (window_.taps() - 1) * tap_elements();
+      strip.b_depth = -strip.b_depth;
+      strip.b_row = -strip.b_row;
+    }
     for (auto band = static_cast<int>(bands.begin); band < bands.end; ++band)
-      for (int tile = 0; tile < tiles_of_row_; ++tile) {
-        const int y = band * kStripTiles, x = tile * (kHalf / images_);
-        strip.tiles = std::min(kStripTiles, window_.to.height - y);
-        for (int r = 0; r < strip.tiles + kTallKernel - 1; ++r)
-          under[static_cast<std::size_t>(r)] = row_at(o, y - lead_ + r, x);
-        for (int t = 0; t < strip.tiles; ++t)
-          strip.to[static_cast<std::size_t>(t)] =
-              result + (group.first * pixels() + std::int64_t{1} * (y + t) * window_.to.width + x) *
-                           window_.to.channels;
-        fetch_next_group(strip, o, group, band * tiles_of_row_ + tile);
-        kernels_.multiply_strip(strip);
-      }
+      for (int tile = 0; tile < tiles_of_row_; ++tile)
+        for (int kind = 0; kind < kinds_; ++kind) {
+          // Of several kinds each has every second row and column.
+          const int apart = is_spread_ ? 2 : 1, right = kind % 2, down = kind / 2;
+          const int y = band * band_rows() + down, x = tile * (kHalf / images_);
+          strip.tiles = std::min(kStripTiles, (window_.to.height - y + apart - 1) / apart);
+          if (strip.tiles <= 0) continue;
+          if (is_spread_) spread(strip, static_cast<const std::uint16_t*>(o.packed), right, down);
+          point_at_rows(o, strip, is_spread_ ? y / 2 : y * window_.stride - lead_, x + right, under);
+          for (int t = 0; t < strip.tiles; ++t)
+            strip.to[static_cast<std::size_t>(t)] =
+                result + (group.first * pixels() + std::int64_t{1} * (y + t * apart) * window_.to.width +
+                          x * apart + right) *
+                             window_.to.channels;
+          fetch_next_group(strip, o, group, (band * tiles_of_row_ + tile) * kinds_ + kind);
+          kernels_.multiply_strip(strip);
+        }
   }
-  /// Row and column of `a`; null outside the image.
-  [[nodiscard]] const std::uint16_t* row_at(const Operands& o, int row, int x) const {
-    if (row < 0 || row >= window_.from.height) return nullptr;
-    return static_cast<const std::uint16_t*>(o.scratchpad) + row * a_row() + x * a_column();
+  /// The taps of one kind of pixels of a spread d_src. Even rows have the middle tap; odd ones the last, of
+  /// the row at hand, and the first, of the one below. Columns alike, but from behind: the first tap, of the
+  /// pixel on the right, then the last.
+  void spread(Strip& strip, const std::uint16_t* weights, int right, int down) const {
+    const int first_row = 1 + down, first_column = 1 - right;
+    strip.form = down == 0 ? StripForm::flat : StripForm::low;
+    strip.kernel_height = 1 + down;
+    strip.depth = 1 + right;
+    strip.b = weights + (first_row * window_.kernel_width + first_column) * tap_elements();
+    strip.b_row = -2 * window_.kernel_width * tap_elements();
+    strip.b_depth = 2 * tap_elements();
+    strip.a_depth = {-a_column(), -a_column()};
+  }
+  [[nodiscard]] int band_rows() const { return kStripTiles * (is_spread_ ? 2 : 1); }
+  /// Strip.rows; under its first result the row `first` of `from`.
+  void point_at_rows(const Operands& o, const Strip& strip, int first, int column, Rows& under) const {
+    const int stride = is_spread_ ? 1 : window_.stride;
+    const int last = first + (strip.tiles - 1) * stride + strip.kernel_height - 1;
+    under.fill(nullptr);
+    for (int row = std::max(first, 0); row <= std::min(last, window_.from.height - 1); ++row)
+      under[static_cast<std::size_t>(row - first)] = a(o) + row * a_row() + column * a_column();
   }
 
   /// Each strip fetches its share of what the next group reads and writes.
   void fetch_next_group(Strip& strip, const Operands& o, const Group& group, int number) const {
     constexpr std::int64_t kPixels = kStripTiles * kHalf;
+    const std::int64_t visits =
+        std::int64_t{2} * out_blocks_ * strip.kernel_height * strip.kernel_width * strip.depth;
+    const std::int64_t from_pixels = std::int64_t{1} * window_.from.height * window_.from.width;
+    const Part read = part_of(images_ * from_pixels, number, bands_ * tiles_of_row_ * kinds_);
     const std::int64_t next = group.first + images_;
-    fetch_next(strip, std::int64_t{2} * out_blocks_ * window_.taps() * in_blocks_,
-               {.from = from(o) + next * window_.sample_stride() + number * kPixels * window_.from.channels,
-                .read = kPixels * window_.from.channels,
+    fetch_next(strip, visits,
+               {.from = from(o) + (next * from_pixels + read.begin) * window_.from.channels,
+                .read = read.size() * window_.from.channels,
                 .product = reinterpret_cast<std::uint16_t*>(to(o)),
                 .at = (next * pixels() + number * kPixels) * window_.to.channels,
                 .written = kPixels * window_.to.channels});
@@ -250,29 +308,37 @@ class NarrowKernel final : public ProductKernel {
   const bool is_forward_, has_bias_;
   const TileKernels& kernels_;
   const TileWindow window_;
-  const int lead_;  ///< columns, and rows, in front of the image
+  const bool is_spread_;  ///< d_src where windows move by two
+  const int lead_;        ///< columns, and rows, in front of the image
   const int in_blocks_, out_blocks_;
+  const int width_;   ///< pixels of a row that tiles have in common
   const int images_;  ///< side by side
   const int tiles_of_row_;
-  const int bands_;    ///< of four rows, of an image
+  const int kinds_;    ///< of pixels, which have taps of their own: spread, of even and odd rows and columns
+  const int bands_;    ///< of an image, of four rows of each kind
   const int groups_;   ///< of images
   const int columns_;  ///< of a row, with its edges
-  const int copied_;   ///< of them from the image
   const int parts_;    ///< of the bands of all groups
+  std::vector<std::int64_t> places_;  ///< [pixel]: behind its row's
   const Steps whole_steps_ = steps_of(images_);
 };
 
 }  // namespace
 
 int images_side_by_side(const ProductShape& s, Direction direction, const TileKernels& kernels) {
-  if (kernels.multiply_strip == nullptr || s.is_dense || s.kernel != kTallKernel || s.stride != 1 ||
+  if (kernels.multiply_strip == nullptr || s.is_dense || s.kernel != kTallKernel || s.stride > 2 ||
       s.padding >= s.kernel || direction == Direction::d_weight)
     return 0;
   const bool is_forward = direction == Direction::forward;
-  const int width = is_forward ? s.dst.width : s.src.width;
-  const bool fits = (is_forward ? s.dst_type : s.type) == Storage::bf16 && width < kHalf &&
-                    images_for(width) <= kMostImages && s.src.channels % kBlock == 0 &&
-                    s.dst.channels % kBlock == 0 && 2 * s.weights() <= kMostWeightBytes;
+  // With a stride the columns of src are as many even ones as odd ones.
+  if (s.stride == 2 && (s.padding != 1 || s.src.width % 2 != 0)) return 0;
+  const int width = is_forward || s.stride == 2 ? s.dst.width : s.src.width;
+  const graph::Shape& from = is_forward ? s.src : s.dst;
+  const bool fits = (is_forward ? s.dst_type : s.type) == Storage::bf16 &&
+                    (width < kHalf || (s.stride == 2 && !is_forward)) && images_for(width) <= kMostImages &&
+                    s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 &&
+                    2 * s.weights() <= kMostWeightBytes &&
+                    2 * images_for(width) * from.elements() <= kMostGroupBytes;
   return fits ? images_for(width) : 0;
 }
 

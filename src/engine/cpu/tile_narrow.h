@@ -1,6 +1,7 @@
 #pragma once
 
-/// Forward and backward data of images with short rows as products of bf16 tiles; see tile_narrow.cc.
+/// Forward and backward data of images with short rows, and backward data with a stride of 2, as products of
+/// bf16 tiles; see tile_narrow.cc.
 
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/product.h"
@@ -8,7 +9,8 @@
 namespace paceline::engine::cpu {
 
 /// Images side by side, so that their rows fill tiles of 16 pixels; 0: tile products do not compute this
-/// shape so. They do where 2 or 4 images are enough, channels are whole blocks and results bf16.
+/// shape so. They do where 2 or 4 images are enough (1 with a stride, backward), channels are whole blocks
+/// and results bf16.
 [[nodiscard]] int images_side_by_side(const ProductShape& shape, Direction direction,
                                       const tiles::TileKernels& kernels);
 

@@ -10,8 +10,8 @@
 //   a [ring row][pixel][block of channels in][32 samples][32]
 //   packed weights [block of channels out][tap][block of channels in][2][16 pairs][16][2]
 //
-// Images with long rows need none of this: tile_strips.cc; nor do those with short ones whose weights stay in
-// a near cache: tile_narrow.cc.
+// Images with long rows need none of this: tile_strips.cc; nor do those with short ones, or with strides,
+// whose weights stay in a near cache: tile_narrow.cc.
 //
 // Sums are rounded once, when they are written. An epilogue's sums are taken from each band while it is in
 // the cache.

@@ -149,7 +149,7 @@ class StripKernel final : public ProductKernel {
         static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + n * window_.sample_stride();
     auto* result = reinterpret_cast<std::uint16_t*>(to(o)) + n * window_.to.elements();
     std::array<const std::uint16_t*, kMostKernel * kStripTiles> under{};
-    Strip strip{.is_tall = is_tall_,
+    Strip strip{.form = is_tall_ ? StripForm::tall : StripForm::flat,
                 .rows = under.data(),
                 .a_pixel = std::int64_t{1} * window_.stride * window_.from.channels,
                 .a_tap = window_.from.channels,

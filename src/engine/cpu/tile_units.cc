@@ -65,7 +65,7 @@ ProductShape small_convolution(int stride) {
 }
 
 /// Rows long enough for strips of pixels: with stride 1 tall ones, with stride 2 two rows of three tiles in
-/// one; or so short that two images lie side by side.
+/// one, or whole tiles one below the other; or so short that two images lie side by side.
 ProductShape with_rows(int width, int stride) {
   return {.samples = 2,
           .src = {.channels = 32, .height = 3 * stride, .width = width * stride},
@@ -147,8 +147,9 @@ std::vector<float> results(const ProductShape& s, Direction direction, const Til
 std::optional<std::string> trouble_with(const TileKernels& kernels) {
   const TileKernels& emulated =
       kernels_of(kernels.unit == Unit::avx512_bf16 ? Unit::emulated_avx512 : Unit::emulated_amx);
-  for (const ProductShape& shape : {small_convolution(1), small_convolution(2), with_rows(37, 1),
-                                    with_rows(37, 2), with_rows(8, 1), few_samples()})
+  for (const ProductShape& shape :
+       {small_convolution(1), small_convolution(2), with_rows(37, 1), with_rows(37, 2), with_rows(8, 1),
+        with_rows(8, 2), with_rows(16, 2), few_samples()})
     for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
       const auto got = results(shape, direction, kernels), want = results(shape, direction, emulated);
       // Sums in float may differ in their last bits, and then fall on the other side of a rounding to bf16.

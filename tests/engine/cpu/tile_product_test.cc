@@ -88,7 +88,6 @@ constexpr Case kCases[] = {
     {32, 64, 7, 45, 3, 1, 1, 2},
     {32, 32, 41, 16, 3, 1, 1, 2},
     {32, 32, 20, 40, 3, 1, 0, 1},
-    {32, 64, 9, 32, 3, 2, 1, 3},
     {32, 32, 9, 60, 3, 2, 1, 1},
     {32, 32, 9, 64, 7, 2, 3, 1},
     {32, 32, 9, 47, 2, 3, 1, 1},
@@ -114,6 +113,20 @@ constexpr Case kCases[] = {
     {32, 32, 3, 6, 3, 1, 2, 3},
     {32, 64, 9, 8, 3, 1, 2, 2},
     {32, 64, 6, 12, 3, 1, 0, 5},
+    // windows that move by two: one image and several, whole groups and others, one band of four rows and
+    // several, of results and of d_src, two tiles of a row
+    {32, 64, 9, 32, 3, 2, 1, 3},
+    {64, 32, 16, 32, 3, 2, 1, 1},
+    {32, 32, 1, 32, 3, 2, 1, 2},
+    {32, 96, 18, 64, 3, 2, 1, 2},
+    {96, 32, 8, 16, 3, 2, 1, 7},
+    {32, 64, 16, 16, 3, 2, 1, 16},
+    {64, 64, 7, 16, 3, 2, 1, 33},
+    {128, 32, 10, 24, 3, 2, 1, 9},
+    {32, 128, 8, 8, 3, 2, 1, 7},
+    {64, 32, 2, 8, 3, 2, 1, 4},
+    {32, 160, 5, 8, 3, 2, 1, 10},
+    {32, 32, 12, 8, 3, 2, 1, 1},
     // ... and as many channels as leave one pixel to write beside each row of a tall strip
     {128, 32, 4, 16, 3, 1, 1, 1},
     {160, 32, 6, 8, 3, 1, 1, 2},
@@ -278,7 +291,7 @@ TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
     const ProductShape s = bf16_shape_of(c);
     const int found = images_side_by_side(s, direction, units);
     EXPECT_TRUE(found == 0 || !has_strips(s, direction, units)) << "either way";
-    const bool is_made = make_tile_kernel(s, direction, units)->name().ends_with("several images");
+    const bool is_made = make_tile_kernel(s, direction, units)->name().ends_with("packed images");
     EXPECT_EQ(is_made, found > 0) << text_of(c);
     return found;
   };
@@ -293,10 +306,19 @@ TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
     EXPECT_EQ(images({32, 32, 8, 16, 3, 1, 1, 3}, direction), 0) << "long rows";
     EXPECT_EQ(images({32, 40, 8, 8, 3, 1, 1, 3}, direction), 0) << "no whole blocks";
     EXPECT_EQ(images({32, 32, 8, 8, 5, 1, 2, 3}, direction), 0) << "kernel 5";
-    EXPECT_EQ(images({32, 32, 16, 16, 3, 2, 1, 3}, direction), 0) << "a stride";
+    EXPECT_EQ(images({32, 64, 9, 16, 3, 2, 1, 3}, direction), 2);
+    EXPECT_EQ(images({32, 64, 8, 8, 3, 2, 1, 3}, direction), 4);
+    EXPECT_EQ(images({32, 64, 8, 15, 3, 2, 1, 3}, direction), 0) << "more even columns than odd ones";
+    EXPECT_EQ(images({32, 64, 8, 18, 3, 2, 0, 3}, direction), 0) << "other taps";
+    EXPECT_EQ(images({32, 32, 16, 16, 3, 3, 1, 3}, direction), 0) << "stride 3";
+    EXPECT_EQ(images({512, 512, 8, 8, 3, 2, 1, 32}, direction), 0) << "weights that no near cache holds";
     EXPECT_EQ(images({512, 512, 4, 4, 3, 1, 1, 32}, direction), 0) << "weights that no near cache holds";
   }
   EXPECT_EQ(images({256, 256, 8, 8, 3, 1, 1, 4}, Direction::d_weight), 0);
+  EXPECT_EQ(images({32, 64, 32, 32, 3, 2, 1, 3}, kForward), 0) << "long rows";
+  EXPECT_EQ(images({32, 64, 32, 32, 3, 2, 1, 3}, kBackward), 1)
+      << "pixels of four kinds, though rows are long";
+  EXPECT_EQ(images({512, 512, 64, 32, 3, 2, 1, 3}, kBackward), 0) << "an image that no near cache holds";
   EXPECT_EQ(images({32, 32, 9, 10, 3, 1, 0, 3}, kForward), 2) << "rows of results are 8 long";
   EXPECT_EQ(images({32, 32, 9, 10, 3, 1, 0, 3}, kBackward), 0);
   ProductShape floats = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4});

@@ -89,7 +89,18 @@ struct RowOfPixels {
 constexpr int kRowPixels = 4;  ///< at a time
 
 constexpr int kStripTiles = 4;
-constexpr int kTallKernel = 3;  ///< rows of taps of a tall strip
+constexpr int kTallKernel = 3,
+              kLowKernel = 2;  ///< rows of taps of strips whose tiles lie one below the other
+
+/// How the tiles of a strip lie. But for `flat` ones they are rows of results one below the other, by kernels
+/// three taps high, or two: a tile of pixels is loaded once for all rows of results that it touches, and rows
+/// outside the image are left out.
+enum class StripForm {
+  flat,     ///< anywhere
+  tall,     ///< result t sums rows t + tap
+  strided,  ///< ... 2 t + tap: windows move by two
+  low,      ///< as tall ones, of kernels two taps high
+};
 
 /// What a batch norm wants of the pixels that strips write (kernels.h, Epilogue): taken beside the products,
 /// while the vector units have little else to do. Float sums of a strip are added to doubles.
@@ -129,18 +140,25 @@ struct Ahead {
 };
 constexpr int kStripAheads = 4;
 
+/// Pixels of whole blocks of channels, one after the other in memory, that go to `to` + columns[pixel], their
+/// blocks `block_step` elements apart.
+struct Scatter {
+  const std::uint16_t* from = nullptr;
+  std::uint16_t* to = nullptr;
+  const std::int64_t* columns = nullptr;
+  int pixels = 0, blocks = 1;
+  std::int64_t block_step = 0;
+};
+
 /// Up to four tiles of 16 neighbouring pixels, of one image or of several, by all weights:
 /// to[tile][pixel][channel] = the sum over taps and channels of a(pixel + tap) * b(tap), bias added, rounded
 /// to bf16. Pixels are the rows of the tiles, read where they lie. While one block of channels is multiplied
 /// the sums of the one before are written: a tile of the weights serves four products, and nothing waits.
-///
-/// A tall strip has its tiles one below the other, and three rows of taps without a stride: a tile of pixels
-/// is loaded once for the three rows of results that it touches, and rows outside the image are left out.
 struct Strip {
   int tiles = kStripTiles;
-  bool is_tall = false;
-  /// [kernel height][kStripTiles]: under the first tap of each. Tall: [tiles + 2] rows of pixels; null
-  /// outside the image.
+  StripForm form = StripForm::flat;
+  /// [kernel height][kStripTiles]: under the first tap of each. Not flat: rows of pixels, as many as four
+  /// results touch; null outside the image, and where no result of `tiles` touches them.
   const std::uint16_t* const* rows = nullptr;
   std::int64_t a_pixel = 0;  ///< elements from one row of a tile to the next
   std::int64_t a_tap = 0;    ///< ... from one tap of a row of taps to the next
@@ -149,9 +167,10 @@ struct Strip {
   const std::uint16_t* b = nullptr;     ///< the first block's weights of the first tap
   std::int64_t b_tap = 0, b_block = 0;  ///< elements from tap to tap, from block of channels out to the next
   int blocks = 1;                       ///< of channels out
-  // Of tall strips alone, whose loops over kernel_width and depth may change places: elements from one of
-  // `depth` to the next, and from a row of taps to the next.
-  std::int64_t a_depth = kBlock, b_depth = kBlockElements, b_row = 0;
+  // Loops over kernel_width and depth may change places: elements from one of `depth` to the next (of a,
+  // strided, by turns), and, but for flat strips, from a row of taps to the next.
+  std::array<std::int64_t, 2> a_depth = {kBlock, kBlock};
+  std::int64_t b_depth = kBlockElements, b_row = 0;
   const float* bias = nullptr;                   ///< or null
   float* sums = nullptr;                         ///< [2][64 pixels][32], for this and the rest
   std::array<std::uint16_t*, kStripTiles> to{};  ///< the first pixel of each tile, channel 0
@@ -235,6 +254,7 @@ struct TileKernels {
   void (*multiply_neighbours)(const Neighbours& args) = nullptr;
   void (*multiply_row)(const RowOfPixels& args) = nullptr;
   void (*multiply_strip)(const Strip& args) = nullptr;
+  void (*scatter)(const Scatter& args) = nullptr;
   /// Writes what the last strip has left: before anybody reads the results, and before end of the work.
   void (*finish_strip)(StripRest& rest) = nullptr;
   void (*visit_pairs)(const PairVisit& args) = nullptr;
