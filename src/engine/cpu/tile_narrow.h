@@ -9,8 +9,9 @@
 namespace paceline::engine::cpu {
 
 /// Images side by side, so that their rows fill tiles of 16 pixels; 0: tile products do not compute this
-/// shape so. They do where 2 or 4 images are enough (1 with a stride, backward), channels are whole blocks
-/// and results bf16.
+/// shape so. They do where 2 or 4 images are enough (backward with a stride of 2 also 1), channels are whole
+/// blocks, results bf16, and weights and a group of images fit a near cache; a stride of 2 wants padding 1
+/// and an even width.
 [[nodiscard]] int images_side_by_side(const ProductShape& shape, Direction direction,
                                       const tiles::TileKernels& kernels);
 

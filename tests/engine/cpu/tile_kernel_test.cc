@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "engine/cpu/tile_units.h"
+#include "on_unit.h"
 #include "product_runs.h"
 
 namespace paceline::engine::cpu::tiles {
@@ -19,21 +20,8 @@ namespace {
 
 using Bits = std::vector<std::uint16_t>;
 
-class Tiles : public testing::TestWithParam<Unit> {
- protected:
-  void SetUp() override {
-    if (const auto refused = refusal_of(GetParam())) GTEST_SKIP() << name_of(GetParam()) << " " << *refused;
-  }
-  const TileKernels& kernels() const { return kernels_of(GetParam()); }
-};
-INSTANTIATE_TEST_SUITE_P(Units, Tiles,
-                         testing::Values(Unit::emulated_amx, Unit::emulated_avx512, Unit::amx,
-                                         Unit::avx512_bf16),
-                         [](const auto& unit) {
-                           std::string name(name_of(unit.param));
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+class Tiles : public OnUnit {};
+INSTANTIATE_TEST_SUITE_P(Units, Tiles, every_unit(), name_of_unit);
 
 Bits random_bits(std::size_t count, std::uint64_t seed) {
   Bits bits;

@@ -9,6 +9,7 @@
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/tile_units.h"
+#include "on_unit.h"
 #include "product_runs.h"
 
 namespace paceline::engine::cpu {
@@ -16,15 +17,8 @@ namespace {
 
 using tiles::Unit;
 
-class TileSums : public testing::TestWithParam<Unit> {
- protected:
-  void SetUp() override {
-    if (const auto refused = tiles::refusal_of(GetParam()))
-      GTEST_SKIP() << tiles::name_of(GetParam()) << " " << *refused;
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Units, TileSums, testing::Values(Unit::emulated_amx, Unit::amx),
-                         [](const auto& unit) { return unit.param == Unit::amx ? "amx" : "emulated"; });
+class TileSums : public OnUnit {};
+INSTANTIATE_TEST_SUITE_P(Units, TileSums, testing::Values(Unit::emulated_amx, Unit::amx), name_of_unit);
 
 using Halves = std::vector<std::uint16_t>;
 
@@ -54,6 +48,8 @@ constexpr Case kCases[] = {
     {32, 32, 5, 16, 3, 2, 1, 5},
     {64, 32, 14, 16, 3, 2, 1, 4},
     {32, 64, 8, 8, 3, 2, 1, 9},
+    {64, 256, 11, 8, 3, 2, 1, 6},
+    {128, 32, 18, 24, 3, 2, 1, 5},
 };
 
 /// One direction of one shape, with and without an epilogue.

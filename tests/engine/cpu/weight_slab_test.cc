@@ -9,19 +9,18 @@
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/tile_units.h"
 #include "graph/zoo.h"
+#include "on_unit.h"
 #include "product_runs.h"
 
 namespace paceline::engine::cpu {
 namespace {
-
-using tiles::Unit;
 
 constexpr Case kCases[] = {
     {64, 96, 3, 5, 3, 1, 1, 2},   // blocks of samples, whole blocks of channels
     {40, 70, 4, 4, 3, 1, 1, 3},   // ... broken ones
     {32, 65, 5, 5, 5, 1, 2, 2},   // many taps
     {64, 64, 6, 16, 3, 1, 1, 1},  // strips
-    {64, 64, 8, 8, 3, 1, 1, 3},   // strips of several images
+    {64, 64, 8, 8, 3, 1, 1, 3},   // strips of packed images
     {96, 64, 6, 32, 3, 2, 1, 3},  // a gradient by pairs of samples
     {48, 64, 7, 7, 1, 2, 0, 2},   // nothing but a pixel
     {96, 130, 1, 1, 0, 1, 0, 5},  // dense
@@ -45,26 +44,15 @@ std::vector<Slab> slabs_of(const Case& c) {
   return slabs;
 }
 
-class WeightSlabs : public testing::TestWithParam<Unit> {
+class WeightSlabs : public OnUnit {
  protected:
-  void SetUp() override {
-    if (const auto refused = tiles::refusal_of(GetParam()))
-      GTEST_SKIP() << tiles::name_of(GetParam()) << " " << *refused;
-  }
   [[nodiscard]] std::unique_ptr<ProductKernel> kernel(const Case& c, Direction direction) const {
     ProductShape shape = shape_of(c);
     shape.type = shape.dst_type = Storage::bf16;
-    return make_tile_kernel(shape, direction, tiles::kernels_of(GetParam()));
+    return make_tile_kernel(shape, direction, kernels());
   }
 };
-INSTANTIATE_TEST_SUITE_P(Units, WeightSlabs,
-                         testing::Values(Unit::emulated_amx, Unit::emulated_avx512, Unit::amx,
-                                         Unit::avx512_bf16),
-                         [](const auto& unit) {
-                           std::string name(tiles::name_of(unit.param));
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Units, WeightSlabs, every_unit(), name_of_unit);
 
 TEST_P(WeightSlabs, ArePackedLikeAllWeightsAtOnce) {
   for (const Case& c : kCases)
