@@ -158,7 +158,7 @@ struct Strip {
   int tiles = kStripTiles;
   StripForm form = StripForm::flat;
   /// [kernel height][kStripTiles]: under the first tap of each. Not flat: rows of pixels, as many as four
-  /// results touch; null outside the image, and where no result of `tiles` touches them.
+  /// results touch; null outside the image and, strided or low, where no result of `tiles` touches them.
   const std::uint16_t* const* rows = nullptr;
   std::int64_t a_pixel = 0;  ///< elements from one row of a tile to the next
   std::int64_t a_tap = 0;    ///< ... from one tap of a row of taps to the next
