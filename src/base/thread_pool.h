@@ -2,10 +2,14 @@
 
 /// Threads that share out the items of one loop at a time, and sleep between loops.
 ///
-/// Made for cores that other programs use as well. An item is taken by whoever is free, so a thread that lost
-/// its core holds up no more than the item in its hands; a thread without work spins for a few microseconds
-/// and then sleeps in the kernel (futex), so that waiting takes nobody's time. Which thread computes an item
-/// is chance: what must not depend on chance belongs to the item, never to the thread.
+/// Each thread has a range of neighbouring items, which it takes from the front: loops over the same samples
+/// in the same order find them in the caches of the same core. Who has finished its own range takes from the
+/// end of another's.
+///
+/// Made for cores that other programs use as well: a thread that lost its core holds up no more than the item
+/// in its hands, and a thread without work spins for a few microseconds and then sleeps in the kernel
+/// (futex), so that waiting takes nobody's time. Which thread computes an item is chance in the end: what
+/// must not depend on chance belongs to the item, never to the thread.
 ///
 /// Threads   one caller at a time. Helpers inherit the cores of the thread that makes the pool.
 /// Lifetime  helpers end with the pool.
@@ -46,18 +50,31 @@ class ThreadPool {
         &work);
   }
 
+  /// Where the range of thread `thread` of `threads` begins, of `count` items; that of `threads` is the end.
+  [[nodiscard]] static int first_of(int thread, int threads, int count) {
+    return static_cast<int>(std::int64_t{1} * count * thread / threads);
+  }
+
  private:
   using Call = void (*)(const void* context, int item, int thread);
+
+  /// What a thread has left: [loop : 24 | next item : 20 | end : 20]. The owner raises the next item, others
+  /// lower the end; whoever succeeds owns the item. Each on a line of its own.
+  struct alignas(64) Range {
+    std::atomic<std::uint64_t> left{0};
+  };
 
   void run_shared(int count, Call call, const void* context);
   void help(int thread, const std::function<void()>& on_start);
   void take_items(int thread);
+  [[nodiscard]] bool take_one(int from, int thread);
 
-  // The loop that goes on. `ticket_` is [loop : 32 | next item : 32]; whoever raises it by one owns the item.
-  // The fields are written before the ticket shows a new loop, and stay as they are until all its items are
-  // done, so a thread that wins an item has read the right ones; one that comes late wins nothing.
-  std::atomic<std::uint64_t> ticket_{0};
-  std::atomic<std::uint32_t> count_{0};
+  // The loop that goes on. The fields are written before the ranges show a new loop, and stay as they are
+  // until all its items are done, so a thread that wins an item has read the right ones; one that comes late
+  // wins nothing.
+  std::vector<Range> ranges_;  ///< [thread]
+  std::atomic<int> first_{0};  ///< what is added to items: long loops go on in several
+  std::atomic<int> count_{0};
   std::atomic<Call> call_{nullptr};
   std::atomic<const void*> context_{nullptr};
   std::atomic<int> done_{0};

@@ -3,13 +3,15 @@
 /// Work split over this engine's threads.
 ///
 /// How work is cut depends on its size alone, never on the number of threads: sums by part are joined in the
-/// order of the parts, so any number of threads gives the same bits. There are more parts than threads, taken
-/// by whoever is free, so that a thread whose core is busy elsewhere does not hold up the others.
+/// order of the parts, so any number of threads gives the same bits. There are more parts than threads: each
+/// has a range of neighbouring ones, whoever has finished takes from the others, so that a thread whose core
+/// is busy elsewhere does not hold them up.
 
 #include <omp.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "base/thread_pool.h"
 
@@ -49,6 +51,38 @@ void parallel_parts(base::ThreadPool& pool, std::int64_t count, std::int64_t lea
   const int parts = parts_of(count, least);
   const std::int64_t grain = least % 16 == 0 ? 16 : 1;
   pool.run(parts, [&](int index, int) { work(index, part_of(count, index, parts, grain)); });
+}
+
+/// Tasks sorted by length, the longest first, dealt to the ranges of `threads` threads: each has long ones
+/// and short ones, and the short ones last.
+template <typename Task>
+[[nodiscard]] std::vector<Task> dealt(const std::vector<Task>& longest_first, int threads) {
+  std::vector<Task> tasks;
+  tasks.reserve(longest_first.size());
+  // Ranges that have one more are the later ones (ThreadPool::first_of): these begin.
+  for (int turn = threads - 1; turn >= 0; --turn)
+    for (auto i = static_cast<std::size_t>(turn); i < longest_first.size();
+         i += static_cast<std::size_t>(threads))
+      tasks.push_back(longest_first[i]);
+  return tasks;
+}
+
+/// Two lists of tasks as one loop of `threads` threads, the long ones first: each thread's range has its part
+/// of `longer`, then its part of `shorter`, so that both go over the same samples. Numbers of the second list
+/// follow those of the first.
+[[nodiscard]] inline std::vector<int> in_ranges(int longer, int shorter, int threads) {
+  std::vector<int> order;
+  order.reserve(static_cast<std::size_t>(longer + shorter));
+  for (int thread = 0; thread < threads; ++thread) {
+    const auto take = [&](int first_number, int count) {
+      const int end = base::ThreadPool::first_of(thread + 1, threads, count);
+      for (int i = base::ThreadPool::first_of(thread, threads, count); i < end; ++i)
+        order.push_back(first_number + i);
+    };
+    take(0, longer);
+    take(longer, shorter);
+  }
+  return order;
 }
 
 /// Joins `count` partial results into the first in the order of a binary tree: neighbours level by level, an

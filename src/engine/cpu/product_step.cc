@@ -27,7 +27,12 @@ class ProductStep final : public Step {
         d_src_(d_src),
         batch_(site.options.batch),
         bias_at_(site.parameter(1)),
-        weights_(site, kernels_, src.shape.channels) {
+        weights_(site, kernels_, src.shape.channels),
+        backward_order_(in_ranges(gradient_tasks_,
+                                  !backward_ ? 0
+                                  : direct_  ? backward_->tasks()
+                                             : backward_->count(),
+                                  site.options.threads)) {
     plan_scratch(site);
   }
 
@@ -87,15 +92,13 @@ class ProductStep final : public Step {
                            part.size());
       });
     }
-    // The longer tasks first, so that the loop ends evenly.
-    const int of_gradient = !gradient_ ? 0 : direct_ ? gradient_->tasks() : sections_;
-    const int of_d_src = !backward_ ? 0 : direct_ ? backward_->tasks() : backward_->count();
-    run.pool.run(of_gradient + of_d_src, [&](int task, int thread) {
-      if (task < of_gradient) {
+    run.pool.run(static_cast<int>(backward_order_.size()), [&](int item, int thread) {
+      const int task = backward_order_[static_cast<std::size_t>(item)];
+      if (task < gradient_tasks_) {
         direct_ ? gradient_direct(run, task, thread) : gradient_section(run, task, thread);
       } else {
-        direct_ ? d_src_direct(run, task - of_gradient, thread)
-                : d_src_block(run, task - of_gradient, thread);
+        direct_ ? d_src_direct(run, task - gradient_tasks_, thread)
+                : d_src_block(run, task - gradient_tasks_, thread);
       }
     });
     if (gradient_) join_sections(run);
@@ -317,6 +320,9 @@ class ProductStep final : public Step {
   const Pieces& forward_ = kernels_.forward();
   const std::optional<Pieces>&backward_ = kernels_.backward(), &gradient_ = kernels_.gradient();
   const int sections_ = kernels_.sections();
+  const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : sections_;
+  /// The tasks of backward's loop: the gradient's, which are longer, and then d_src's.
+  const std::vector<int> backward_order_;
   const RowSums *dst_sums_ = nullptr, *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
   std::int64_t section_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
   std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;

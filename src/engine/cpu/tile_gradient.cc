@@ -31,9 +31,11 @@ using namespace tiles;
 constexpr std::int64_t kBandBytes = 900 << 10;    ///< of both operands: with sums, in 2 MB of cache
 constexpr std::int64_t kNearBytes = 512 << 10;    ///< of sums: in the cache beside a band
 constexpr int kBandPixels = 64;                   ///< of 32 samples: enough for each visit of the sums
-constexpr std::int64_t kWholeBytes = 1344 << 10;  ///< of both operands where a band is whole images
-constexpr int kLeastPixels = 16;  ///< for fewer, visits of the sums cost more than far operands
-constexpr int kPartBlocks = 4;    ///< of 32 output channels
+constexpr std::int64_t kWholeBytes = 1600 << 10;  ///< of both operands where a band is whole images
+constexpr int kLeastPixels = 16;     ///< for fewer, visits of the sums cost more than far operands
+constexpr int kPartBlocks = 4;       ///< of 32 output channels
+constexpr int kSmallPartBlocks = 8;  ///< where images are so small that both operands stay near all the same
+constexpr int kSmallPixels = 16;
 
 class TileGradientKernel final : public ProductKernel {
  public:
@@ -43,8 +45,9 @@ class TileGradientKernel final : public ProductKernel {
         window_(tile_window(shape, Direction::d_weight)),
         in_blocks_(blocks_of(shape.src.channels)),
         out_blocks_(blocks_of(shape.dst.channels)),
-        part_blocks_(std::min(
-            kPartBlocks, shape.is_alone ? (out_blocks_ + shape.threads - 1) / shape.threads : out_blocks_)),
+        part_blocks_(
+            std::min(dst_pixels() <= kSmallPixels ? kSmallPartBlocks : kPartBlocks,
+                     shape.is_alone ? (out_blocks_ + shape.threads - 1) / shape.threads : out_blocks_)),
         has_neighbours_(kernels.multiply_neighbours != nullptr && window_.kernel_width == 3 &&
                         window_.stride == 1 && window_.padding == 1 && window_.to.width > 1),
         fetches_sums_(packed_bytes() > kNearBytes),

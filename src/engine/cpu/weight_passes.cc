@@ -28,8 +28,12 @@ WeightPasses::WeightPasses(const Program& program) : elements_(program.layout().
     }
   }
   // The longer ones first, so that the loops end evenly.
-  for (auto* packs : {&first_packs_, &later_packs_})
+  const int threads = program.options().threads;
+  for (auto* packs : {&first_packs_, &later_packs_}) {
     std::ranges::stable_sort(*packs, std::ranges::greater{}, &Pack::bytes);
+    *packs = dealt(*packs, threads);
+  }
+  update_order_ = in_ranges(static_cast<int>(first_packs_.size()), static_cast<int>(loose_.size()), threads);
 }
 
 void WeightPasses::pack(const Run& run) const {
@@ -42,13 +46,14 @@ void WeightPasses::pack(const Run& run) const {
 }
 
 void WeightPasses::update(const Run& run, const Update& update) const {
-  const auto packs = static_cast<int>(first_packs_.size()), loose = static_cast<int>(loose_.size());
-  run.pool.run(packs + loose, [&](int item, int thread) {
-    if (item >= packs) {
-      const Loose& weights = loose_[static_cast<std::size_t>(item - packs)];
+  const auto packs = static_cast<int>(first_packs_.size());
+  run.pool.run(static_cast<int>(update_order_.size()), [&](int item, int thread) {
+    const int task = update_order_[static_cast<std::size_t>(item)];
+    if (task >= packs) {
+      const Loose& weights = loose_[static_cast<std::size_t>(task - packs)];
       return update.apply(weights.slot, weights.range);
     }
-    const Pack& pack = first_packs_[static_cast<std::size_t>(item)];
+    const Pack& pack = first_packs_[static_cast<std::size_t>(task)];
     pack.step->update_and_pack(run, update, pack.number,
                                reinterpret_cast<float*>(run.memory.scratch + thread * scratch_bytes_));
   });

@@ -43,6 +43,7 @@ class WeightPasses {
   std::vector<Pack> first_packs_;  ///< the only ones of their weights, which they update first
   std::vector<Pack> later_packs_;  ///< of loose weights
   std::vector<Loose> loose_;
+  std::vector<int> update_order_;   ///< first_packs_, then loose_, as update()'s loop takes them
   std::int64_t scratch_bytes_ = 0;  ///< of any task
 };
 

@@ -117,7 +117,7 @@ TEST(ProductKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
     EXPECT_EQ(samples(batch, Direction::forward), want) << batch;
     EXPECT_EQ(samples(batch, Direction::d_src), want) << batch;
   }
-  EXPECT_EQ(samples(128, Direction::d_weight), 32);  // whose pieces each sum up a copy of the weights
+  EXPECT_EQ(samples(128, Direction::d_weight), 64);  // whose pieces each sum up a copy of the weights
 }
 
 }  // namespace
