@@ -4,14 +4,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <optional>
 
 #include "base/error.h"
-#include "base/rng.h"
 #include "comm/local/group.h"
 #include "comm/tree.h"
 #include "ranks.h"
+#include "values.h"
 
 namespace paceline::comm {
 namespace {
@@ -23,30 +22,16 @@ using ::testing::HasSubstr;
 
 const LocalOptions kOptions{};
 
-/// Rank `rank`'s values of collective `number`: different for each, of all magnitudes so that the order of
-/// additions shows in the bits.
-std::vector<float> values_of(int rank, std::size_t count, std::uint64_t number = 0) {
-  base::Rng rng(static_cast<std::uint64_t>(rank) + 1, base::Purpose::test, number);
-  std::vector<float> values(count);
-  for (float& value : values) value = (rng.uniform() - 0.5f) * static_cast<float>(1 << rng.below(20));
-  return values;
-}
-
 /// What every rank must end with, bit for bit: the tree's sum, from its definition.
-std::vector<float> expected_sum(int ranks, std::size_t count, std::uint64_t number = 0) {
+std::vector<float> expected_sum(int ranks, std::size_t count) {
   std::vector<std::vector<float>> inputs;
-  for (int rank = 0; rank < ranks; ++rank) inputs.push_back(values_of(rank, count, number));
+  for (int rank = 0; rank < ranks; ++rank) inputs.push_back(values_of(rank, count));
   std::vector<float> sum(count), column(static_cast<std::size_t>(ranks));
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t r = 0; r < column.size(); ++r) column[r] = inputs[r][i];
     sum[i] = tree_fold<float>(column, [](float a, float b) { return a + b; });
   }
   return sum;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 class AllReduce : public ::testing::TestWithParam<std::tuple<int, std::size_t>> {};
@@ -141,8 +126,7 @@ TEST(Local, SeveralReductionsAreUnderWayAtOnceAndCompleteInOrder) {
       for (int round = 0; round < 5; ++round) {
         std::vector<std::vector<float>> buckets;
         std::vector<std::unique_ptr<Pending>> pending;
-        for (std::size_t b = 0; b < counts.size(); ++b)
-          buckets.push_back(values_of(comm.rank(), counts[b], b));
+        for (const auto count : counts) buckets.push_back(values_of(comm.rank(), count));
         for (auto& bucket : buckets) pending.push_back(comm.all_reduce(bucket));
         // Waiting in another order than posted must be possible; so must an exchange in between.
         double one = 1;
@@ -150,7 +134,7 @@ TEST(Local, SeveralReductionsAreUnderWayAtOnceAndCompleteInOrder) {
         EXPECT_EQ(one, comm.size());
         for (std::size_t b : {5u, 0u, 3u, 1u, 2u, 4u}) pending[b]->wait();
         for (std::size_t b = 0; b < counts.size(); ++b) {
-          EXPECT_TRUE(same_bits(buckets[b], expected_sum(ranks, counts[b], b)));
+          EXPECT_TRUE(same_bits(buckets[b], expected_sum(ranks, counts[b])));
           ASSERT_TRUE(pending[b]->complete());
           EXPECT_LE(pending[b]->timing().posted, pending[b]->timing().done);
           if (b > 0) {

@@ -1,90 +1,14 @@
-#include "comm/processes.h"
+/// Collectives between processes: what they sum, in what order, by how many bytes.
 
-#include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <csignal>
-#include <cstring>
-#include <filesystem>
 
-#include "base/error.h"
-#include "base/rng.h"
-#include "comm/make.h"
-#include "comm/tree.h"
-#include "fake_wire.h"
+#include "on_processes.h"
+#include "values.h"
 
 namespace paceline::comm {
 namespace {
-
-using std::chrono::milliseconds;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-std::vector<float> values_of(int rank, std::size_t count) {
-  base::Rng rng(static_cast<std::uint64_t>(rank) + 1, base::Purpose::test, count);
-  std::vector<float> values(count);
-  for (float& value : values) value = (rng.uniform() - 0.5f) * static_cast<float>(1 << rng.below(20));
-  return values;
-}
-
-std::vector<float> tree_of(int ranks, std::size_t count) {
-  std::vector<std::vector<float>> inputs;
-  for (int rank = 0; rank < ranks; ++rank) inputs.push_back(values_of(rank, count));
-  std::vector<const float*> parts;
-  for (const auto& input : inputs) parts.push_back(input.data());
-  std::vector<float> sum(count);
-  tree_sum<float>(parts, sum.data(), count);
-  return sum;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
-}
-
-struct Outcome {
-  std::vector<std::string> errors;  ///< [rank]
-  std::vector<std::string> said;    ///< by process 0
-};
-
-/// Runs `body` on `processes` x `each` ranks: threads of the test that share no memory but the fake network.
-Outcome on_processes(int processes, int each, ProcessesOptions options,
-                     const std::function<void(Communicator&)>& body) {
-  const auto network = std::make_shared<FakeNetwork>(processes);
-  Outcome outcome;
-  outcome.errors.resize(static_cast<std::size_t>(processes * each));
-  std::mutex mutex;
-  options.ranks_each = each;
-  const auto run = [&](int process) {
-    FakeWire wire(network, process);
-    Processes joined(wire, options, [&](const std::string& text) {
-      const std::lock_guard lock(mutex);
-      outcome.said.push_back(text);
-    });
-    auto communicators = make_local(each, {.deadline = options.deadline, .across = &joined});
-    std::vector<std::thread> ranks;
-    for (int local = 0; local < each; ++local)
-      ranks.emplace_back([&, local] {
-        try {
-          body(*communicators[static_cast<std::size_t>(local)]);
-        } catch (const std::exception& error) {
-          outcome.errors[static_cast<std::size_t>(process * each + local)] = error.what();
-          communicators[static_cast<std::size_t>(local)]->abort(error.what());
-        }
-      });
-    for (auto& rank : ranks) rank.join();
-    communicators.clear();
-    if (joined.failure()) (void)joined.farewell();
-  };
-  std::vector<std::thread> threads;
-  for (int process = 0; process < processes; ++process) threads.emplace_back(run, process);
-  for (auto& thread : threads) thread.join();
-  return outcome;
-}
 
 /// Processes, ranks of each, and whether they share memory or send messages.
 class Hierarchy : public ::testing::TestWithParam<std::tuple<int, int, bool>> {};
@@ -220,54 +144,6 @@ INSTANTIATE_TEST_SUITE_P(SharedMemory, Hierarchy,
                                            std::tuple{4, 1, true}, std::tuple{7, 1, true},
                                            std::tuple{2, 2, true}, std::tuple{3, 4, true}));
 
-/// A host may have little memory to share: then what is given is each process's own, and nobody notices.
-TEST(Processes, MemoryIsOrdinaryWhereThereIsNoneToShare) {
-  const auto before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
-  const auto outcome = on_processes(3, 1, {}, [&](Communicator& comm) {
-    comm.barrier();
-    if (comm.rank() == 0) {
-      const rlimit little{.rlim_cur = 100'000, .rlim_max = limit.rlim_max};
-      EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
-    }
-    comm.barrier();
-    base::Buffer memory = comm.memory(200'000);
-    EXPECT_NE(comm.algorithm().find("staged"), std::string::npos);
-    const auto values = memory.as<float>();
-    std::ranges::copy(values_of(comm.rank(), values.size()), values.begin());
-    comm.all_reduce(values)->wait();
-    EXPECT_TRUE(same_bits({values.begin(), values.end()}, tree_of(3, values.size())));
-  });
-  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  (void)std::signal(SIGXFSZ, before);
-  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
-}
-
-/// Of memory under a name, which this process would leave behind if it were killed now.
-std::vector<std::string> names_of_memory() {
-  const auto mine = fmt::format("paceline-{}-", ::getpid());
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-    if (const auto name = entry.path().filename().string(); name.starts_with(mine)) names.push_back(name);
-  return names;
-}
-
-TEST(Processes, MemoryHasNoNameWhileSomebodyIsWaitedFor) {
-  const auto outcome = on_processes(3, 1, {}, [&](Communicator& comm) {
-    comm.barrier();
-    if (comm.rank() == 1) {
-      std::this_thread::sleep_for(milliseconds(300));
-      EXPECT_THAT(names_of_memory(), ::testing::IsEmpty());
-    }
-    const base::Buffer memory = comm.memory(200'000);
-    EXPECT_NE(comm.algorithm().find("direct"), std::string::npos);
-    comm.barrier();
-    EXPECT_THAT(names_of_memory(), ::testing::IsEmpty());
-  });
-  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
-}
-
 /// Each kind leaves the trays to the next: any may follow any, and everybody is at times the last to come.
 TEST(Processes, ReductionsOfAllKindsFollowOneAnother) {
   for (const int processes : {2, 3, 7}) {
@@ -397,132 +273,27 @@ TEST(Processes, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
   }
 }
 
-TEST(ProcessesFailure, AnErrorOfOneRankIsToldToAllAndSaidOnce) {
-  const auto outcome = on_processes(3, 2, {}, [&](Communicator& comm) {
-    if (comm.rank() == 3) throw std::runtime_error("the disk is full");
-    std::vector<float> values(1000);
-    while (true) comm.all_reduce(values)->wait();
-  });
-  EXPECT_EQ(outcome.errors[3], "the disk is full");
-  for (const int rank : {0, 1, 2, 4, 5})
-    EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
-                AllOf(HasSubstr("rank 3 gave up"), HasSubstr("the disk is full")));
-  EXPECT_THAT(outcome.said, ::testing::ElementsAre(HasSubstr("rank 3 gave up: the disk is full")));
-}
-
-TEST(ProcessesFailure, WhoComesTooLateIsNamedWithItsPlace) {
-  for (const bool shared : {false, true}) {
-    const auto begin = base::Clock::now();
-    ProcessesOptions options{.deadline = std::chrono::seconds(2), .shared_memory = shared};
-    options.watch.beat = milliseconds(50);
-    const auto outcome = on_processes(3, 1, options, [&](Communicator& comm) {
-      comm.at(7, "backward");
-      comm.barrier();
-      if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(3500));
-      comm.barrier();
-    });
-    EXPECT_LT(base::seconds_since(begin), 15.0);
-    for (const int rank : {0, 2})
-      EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
-                  AllOf(HasSubstr("rank 1 "), HasSubstr("did not come to a barrier within 2 s")));
-    EXPECT_NE(outcome.errors[1], "");
-  }
-}
-
-TEST(ProcessesFailure, OfAProcessOfSeveralRanksTheOneIsNamedThatKeepsTheOthersWaiting) {
-  ProcessesOptions options{.shared_memory = false};
-  options.watch.beat = milliseconds(50);
-  options.watch.held_up = milliseconds(600);
-  const auto outcome = on_processes(2, 2, options, [](Communicator& comm) {
-    std::vector<float> values(10);
-    comm.at(97, comm.rank() == 3 ? "waiting for data" : "backward");
-    comm.barrier();
-    if (comm.rank() == 3) std::this_thread::sleep_for(milliseconds(2500));
-    comm.all_reduce(values)->wait();
-  });
-  EXPECT_THAT(outcome.said, ::testing::ElementsAre(
-                                AllOf(HasSubstr("the others have waited"), HasSubstr("for rank 3 on host"),
-                                      HasSubstr("(last in waiting for data of step 97)"))));
-}
-
-/// The memory of those who have given up is gone by the time that the late one comes.
-TEST(ProcessesFailure, WhoComesTooLateToASumInCommonMemoryIsNamed) {
-  ProcessesOptions options{.deadline = std::chrono::seconds(2)};
-  options.watch.beat = milliseconds(50);
-  const auto outcome = on_processes(3, 1, options, [&](Communicator& comm) {
-    comm.at(7, "backward");
-    base::Buffer memory = comm.memory(200'000);
-    EXPECT_NE(comm.algorithm().find("direct"), std::string::npos);
-    const auto values = memory.as<float>();
-    for (int turn = 0; turn < 4; ++turn) {
-      if (comm.rank() == 1 && turn == 3) std::this_thread::sleep_for(milliseconds(3500));
-      comm.all_reduce(values)->wait();
+/// A small reduction with nothing before it is left to whoever waits, and one behind it takes it along.
+TEST(Processes, WhatIsLeftToTheWaiterIsDoneInItsPlace) {
+  const auto outcome = on_processes(2, 1, {}, [&](Communicator& comm) {
+    for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, std::size_t{300007}}) {
+      auto first = values_of(comm.rank(), 12);
+      auto second = values_of(comm.rank(), behind);
+      auto pending = comm.all_reduce(first);
+      auto next = comm.all_reduce(second);
+      double one = 1;
+      comm.all_reduce(std::span(&one, 1), Reduce::sum);
+      EXPECT_EQ(one, 2);
+      next->wait();
+      EXPECT_TRUE(pending->complete());
+      pending->wait();
+      EXPECT_TRUE(same_bits(first, tree_of(2, 12)));
+      EXPECT_TRUE(same_bits(second, tree_of(2, behind)));
+      EXPECT_LE(pending->timing().posted, pending->timing().done);
+      EXPECT_LE(pending->timing().done, next->timing().done);
     }
   });
-  for (const int rank : {0, 2})
-    EXPECT_THAT(
-        outcome.errors[static_cast<std::size_t>(rank)],
-        AllOf(HasSubstr("rank 1 "), HasSubstr("did not come to an all-reduce of 50000 floats within 2 s")));
-  EXPECT_NE(outcome.errors[1], "");
-}
-
-/// A thread that hangs while it waits: its process says that it waits, and so do all others.
-class HangingWire final : public FakeWire {
- public:
-  HangingWire(const std::shared_ptr<FakeNetwork>& network, int process, bool has_given,
-              std::function<bool()> hangs)
-      : FakeWire(network, process), has_given_(has_given), hangs_(std::move(hangs)) {}
-  std::vector<int> swap(Channel channel, std::span<const Send> sends, std::span<const Receive> receives,
-                        const std::function<bool()>& keep_waiting) override {
-    if (!hangs_()) return FakeWire::swap(channel, sends, receives, keep_waiting);
-    // As gloo's, whose guard looks for a thread that sleeps: the others go on with what they have got.
-    if (has_given_) (void)FakeWire::swap(channel, sends, receives, keep_waiting);
-    (void)keep_waiting();
-    while (hangs_()) {
-      std::this_thread::sleep_for(milliseconds(5));
-      if (has_given_) (void)keep_waiting();
-    }
-    if (has_given_) return {};
-    return FakeWire::swap(channel, sends, receives, keep_waiting);
-  }
-
- private:
-  bool has_given_;
-  std::function<bool()> hangs_;
-};
-
-TEST(ProcessesFailure, AThreadThatHangsInItsWaitIsNamedWhereAllWait) {
-  for (const bool has_given : {false, true}) {
-    const auto network = std::make_shared<FakeNetwork>(3);
-    std::mutex mutex;
-    std::vector<std::string> said;
-    std::atomic<bool> has_met{false};
-    const auto begin = base::Clock::now();
-    const auto hangs = [&] {
-      const std::lock_guard lock(mutex);
-      return has_met && said.empty() && base::seconds_since(begin) < 20;
-    };
-    const auto run = [&](int process) {
-      HangingWire wire(network, process, has_given, [&, process] { return process == 1 && hangs(); });
-      ProcessesOptions options{.shared_memory = false};
-      options.watch.beat = milliseconds(50);
-      options.watch.held_up = milliseconds(300);
-      Processes joined(wire, options, [&](const std::string& text) {
-        const std::lock_guard lock(mutex);
-        said.push_back(text);
-      });
-      joined.at(7, "backward");
-      joined.barrier();
-      if (process == 1) has_met = true;
-      for (int again = 0; again < 3; ++again) joined.barrier();
-    };
-    std::vector<std::thread> threads;
-    for (int process = 0; process < 3; ++process) threads.emplace_back(run, process);
-    for (auto& thread : threads) thread.join();
-    EXPECT_THAT(said,
-                ::testing::ElementsAre(AllOf(HasSubstr("the others have waited"), HasSubstr("rank 1 on host"),
-                                             HasSubstr("(last in backward of step 7)"))));
-  }
+  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
 /// What a study does between its cells: the first processes work, the others hear when it goes on.
@@ -559,63 +330,6 @@ TEST(Processes, AreRegroupedAndHearOrdersMeanwhile) {
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(sums, 2 + 1 + 3 + 2);
   }
-}
-
-/// The end of a run: process 0 has files to write for longer than anybody is waited for in a collective.
-TEST(Processes, PartWhenTheFirstIsThroughAndNameWhoDoesNotCome) {
-  for (const bool all_come : {true, false}) {
-    const auto network = std::make_shared<FakeNetwork>(3);
-    std::vector<std::string> errors(3);
-    std::vector<double> seconds(3);
-    const auto begin = base::Clock::now();
-    const auto run = [&](int process) {
-      FakeWire wire(network, process);
-      ProcessesOptions options{.deadline = std::chrono::seconds(1), .shared_memory = false};
-      options.watch.beat = milliseconds(50);
-      Processes joined(wire, options, {});
-      if (process == 0) std::this_thread::sleep_for(milliseconds(1800));
-      if (process == 2 && !all_come) std::this_thread::sleep_for(milliseconds(5000));
-      try {
-        joined.part();
-      } catch (const base::Error& error) {
-        errors[static_cast<std::size_t>(process)] = error.what();
-      }
-      seconds[static_cast<std::size_t>(process)] = base::seconds_since(begin);
-    };
-    std::vector<std::thread> threads;
-    for (int process = 0; process < 3; ++process) threads.emplace_back(run, process);
-    for (auto& thread : threads) thread.join();
-    EXPECT_GE(seconds[1], 1.8) << "its end would have ended the first one's writing";
-    for (const std::size_t process : {0u, 1u}) {
-      if (all_come)
-        EXPECT_EQ(errors[process], "");
-      else
-        EXPECT_THAT(errors[process], AllOf(HasSubstr("rank 2"), HasSubstr("did not come")));
-    }
-  }
-}
-
-/// A small reduction with nothing before it is left to whoever waits, and one behind it takes it along.
-TEST(Processes, WhatIsLeftToTheWaiterIsDoneInItsPlace) {
-  const auto outcome = on_processes(2, 1, {}, [&](Communicator& comm) {
-    for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, std::size_t{300007}}) {
-      auto first = values_of(comm.rank(), 12);
-      auto second = values_of(comm.rank(), behind);
-      auto pending = comm.all_reduce(first);
-      auto next = comm.all_reduce(second);
-      double one = 1;
-      comm.all_reduce(std::span(&one, 1), Reduce::sum);
-      EXPECT_EQ(one, 2);
-      next->wait();
-      EXPECT_TRUE(pending->complete());
-      pending->wait();
-      EXPECT_TRUE(same_bits(first, tree_of(2, 12)));
-      EXPECT_TRUE(same_bits(second, tree_of(2, behind)));
-      EXPECT_LE(pending->timing().posted, pending->timing().done);
-      EXPECT_LE(pending->timing().done, next->timing().done);
-    }
-  });
-  for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
 }  // namespace

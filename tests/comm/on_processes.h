@@ -1,0 +1,58 @@
+#pragma once
+
+/// Ranks of several processes as threads, joined by the fake network: what tests of such collectives run in.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/make.h"
+#include "comm/processes.h"
+#include "fake_wire.h"
+
+namespace paceline::comm {
+
+struct Outcome {
+  std::vector<std::string> errors;  ///< [rank]
+  std::vector<std::string> said;    ///< by process 0
+};
+
+/// Runs `body` on `processes` x `each` ranks: threads of the test that share no memory but the fake network.
+inline Outcome on_processes(int processes, int each, ProcessesOptions options,
+                            const std::function<void(Communicator&)>& body) {
+  const auto network = std::make_shared<FakeNetwork>(processes);
+  Outcome outcome;
+  outcome.errors.resize(static_cast<std::size_t>(processes * each));
+  std::mutex mutex;
+  options.ranks_each = each;
+  const auto run = [&](int process) {
+    FakeWire wire(network, process);
+    Processes joined(wire, options, [&](const std::string& text) {
+      const std::lock_guard lock(mutex);
+      outcome.said.push_back(text);
+    });
+    auto communicators = make_local(each, {.deadline = options.deadline, .across = &joined});
+    std::vector<std::thread> ranks;
+    for (int local = 0; local < each; ++local)
+      ranks.emplace_back([&, local] {
+        try {
+          body(*communicators[static_cast<std::size_t>(local)]);
+        } catch (const std::exception& error) {
+          outcome.errors[static_cast<std::size_t>(process * each + local)] = error.what();
+          communicators[static_cast<std::size_t>(local)]->abort(error.what());
+        }
+      });
+    for (auto& rank : ranks) rank.join();
+    communicators.clear();
+    if (joined.failure()) (void)joined.farewell();
+  };
+  std::vector<std::thread> threads;
+  for (int process = 0; process < processes; ++process) threads.emplace_back(run, process);
+  for (auto& thread : threads) thread.join();
+  return outcome;
+}
+
+}  // namespace paceline::comm
