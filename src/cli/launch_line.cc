@@ -19,16 +19,23 @@ std::string shell_word(const std::string& word) {
   return text + "'";
 }
 
-/// The places of "a:2,b:2": 4. A host without a number has one.
+/// The places of "a:2": 2. A host without a number has one.
+int places_on(const std::string& host) {
+  const auto colon = host.find(':');
+  if (colon == 0 || host.find_first_of(" \t'\"") != std::string::npos)
+    base::fail(base::ErrorKind::usage, "must be a list such as a:2,b:2 (a name and its processes), got '{}'",
+               host);
+  if (colon == std::string::npos) return 1;
+  return static_cast<int>(whole_number_in(host, "number of processes", host.substr(colon + 1), 1, 4096));
+}
+
+/// The places of "a:2,b:2": 4.
 int places_of(const std::string& hosts) {
   int places = 0;
-  for (const auto& host : parts(hosts)) {
-    const auto colon = host.find(':');
-    if (colon == 0 || host.find_first_of(" \t'\"") != std::string::npos)
-      base::fail(base::ErrorKind::usage,
-                 "--hosts must be a list such as a:2,b:2 (a name and its processes), got '{}'", hosts);
-    places +=
-        colon == std::string::npos ? 1 : static_cast<int>(whole_number(host.substr(colon + 1), 1, 4096));
+  try {
+    for (const auto& host : parts(hosts)) places += places_on(host);
+  } catch (const base::Error& error) {
+    base::fail(base::ErrorKind::usage, "--hosts {}", error.what());
   }
   return places;
 }

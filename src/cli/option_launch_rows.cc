@@ -19,8 +19,8 @@ constexpr unsigned kLinked = kTrain | kScale | kComm;
 std::size_t size_of(Text text) {
   const auto unit = text.empty() ? std::string_view::npos : std::string_view("KMG").find(text.back());
   if (unit == std::string_view::npos) return static_cast<std::size_t>(whole_number(text, 4, kLargestBatch));
-  text.remove_suffix(1);
-  return static_cast<std::size_t>(whole_number(text, 1, 1024)) << (10 * (unit + 1));
+  const auto number = text.substr(0, text.size() - 1);
+  return static_cast<std::size_t>(whole_number_in(text, "number", number, 1, 1024)) << (10 * (unit + 1));
 }
 
 void choose_sizes(Settings& settings, Text text) {

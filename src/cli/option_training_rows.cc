@@ -31,13 +31,11 @@ void choose_batch_norm(Options& options, std::string_view text) {
   constexpr std::string_view kGhost = "ghost:";
   if (text.starts_with(kGhost)) {
     options.batch_norm = engine::BatchNormMode::ghost;
-    options.ghost_size = static_cast<int>(whole_number(text.substr(kGhost.size()), 1, 1 << 20));
+    options.ghost_size = static_cast<int>(whole_number_in(text, "N", text.substr(kGhost.size()), 1, 1 << 20));
     return;
   }
   const std::vector<std::string> names{"local", "sync", "ghost:N"};
   const auto chosen = one_of(text, names);
-  if (chosen == 2)
-    base::fail(base::ErrorKind::usage, "must give a number for N, such as ghost:32, got '{}'", text);
   options.batch_norm = chosen == 0 ? engine::BatchNormMode::local : engine::BatchNormMode::synchronised;
 }
 

@@ -33,6 +33,15 @@ std::int64_t whole_number(std::string_view text, std::int64_t least, std::int64_
   base::fail(ErrorKind::usage, "must be a whole number from {} to {}, got '{}'", least, most, text);
 }
 
+std::int64_t whole_number_in(std::string_view whole, std::string_view what, std::string_view text,
+                             std::int64_t least, std::int64_t most) {
+  try {
+    return whole_number(text, least, most);
+  } catch (const base::Error& error) {
+    base::fail(ErrorKind::usage, "has '{}', whose {} {}", whole, what, error.what());
+  }
+}
+
 double decimal(std::string_view text, Range range) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -29,7 +29,18 @@ TEST(LaunchLine, TakesTheNumberOfProcessesFromTheHosts) {
   const auto line = shell_line(mpirun_line({.hosts = "a:2,b:3,c"}, "p", kTrainWords));
   EXPECT_THAT(line, AllOf(HasSubstr("-np 6"), HasSubstr("--host a:2,b:3,c")));
   EXPECT_THROW((void)mpirun_line({.processes = 3, .hosts = "a:2"}, "p", kTrainWords), base::Error);
-  EXPECT_THROW((void)mpirun_line({.hosts = "a:two"}, "p", kTrainWords), base::Error);
+  const auto complaint = [](const std::string& hosts) -> std::string {
+    try {
+      (void)mpirun_line({.hosts = hosts}, "p", kTrainWords);
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::string bad : {"b:two", "b:2x", "b:1.5", "b:0", "b:"})
+    EXPECT_THAT(complaint("a:2," + bad),
+                HasSubstr("--hosts has '" + bad + "', whose number of processes must be a whole number"));
+  EXPECT_THAT(complaint("a:2,,b"), HasSubstr("--hosts must be a list"));
   EXPECT_THROW((void)mpirun_line({}, "p", kTrainWords), base::Error);
 }
 
