@@ -32,8 +32,8 @@ using namespace tiles;
 constexpr int kTileElements = kHalf * kBlock;
 constexpr std::int64_t kBandBytes = 900 << 10;  ///< of both operands: with sums, in 2 MB of cache
 constexpr int kVisitTiles = 32;                 ///< of pixels: enough for each visit of the sums
-/// Without a stride tile_gradient.cc is as fast with so many, and faster with fewer.
-constexpr int kFewPixels = 64;
+/// Without a stride tile_gradient.cc is faster with fewer.
+constexpr int kLeastPixels = 64;
 
 int pairs_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
@@ -286,7 +286,7 @@ class PairKernel final : public ProductKernel {
 bool has_pairs(const ProductShape& s, const TileKernels& kernels) {
   return kernels.visit_pairs != nullptr && !s.is_dense && s.kernel == kPairTaps && s.padding < s.kernel &&
          s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 &&
-         (s.stride > 1 || s.dst_pixels() > kFewPixels);
+         (s.stride > 1 || s.dst_pixels() >= kLeastPixels);
 }
 
 std::unique_ptr<ProductKernel> make_pair_kernel(const ProductShape& shape, const TileKernels& kernels) {
