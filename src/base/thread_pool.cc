@@ -11,11 +11,6 @@ namespace {
 /// About 20 us: longer than the gaps inside a step, shorter than anything another program would feel.
 constexpr int kSpins = 500;
 
-constexpr int kItemBits = 20;
-constexpr std::uint64_t kItemMask = (std::uint64_t{1} << kItemBits) - 1;
-constexpr std::uint64_t kNextItem = std::uint64_t{1} << kItemBits;
-constexpr int kMostItems = static_cast<int>(kItemMask);  ///< of one loop
-
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -59,27 +54,22 @@ void ThreadPool::help(int thread, const std::function<void()>& on_start) {
 }
 
 void ThreadPool::run_shared(int count, Call call, const void* context) {
-  for (int first = 0; first < count; first += kMostItems) {
-    const int items = std::min(count - first, kMostItems);
-    const std::uint32_t loop = loops_.load(std::memory_order_relaxed) + 1;
-    first_.store(first, std::memory_order_relaxed);
-    count_.store(items, std::memory_order_relaxed);
-    call_.store(call, std::memory_order_relaxed);
-    context_.store(context, std::memory_order_relaxed);
-    done_.store(0, std::memory_order_relaxed);
-    for (int thread = 0; thread < threads(); ++thread) {
-      const auto next = static_cast<std::uint64_t>(first_of(thread, threads(), items));
-      const auto end = static_cast<std::uint64_t>(first_of(thread + 1, threads(), items));
-      ranges_[static_cast<std::size_t>(thread)].left.store(
-          std::uint64_t{loop} << 2 * kItemBits | next << kItemBits | end, std::memory_order_release);
-    }
-    loops_.store(loop, std::memory_order_release);
-    loops_.notify_all();
-    take_items(0);
-    for (int done = done_.load(std::memory_order_acquire); done < items;
-         done = done_.load(std::memory_order_acquire))
-      wait_while(done_, done);
+  count_.store(count, std::memory_order_relaxed);
+  call_.store(call, std::memory_order_relaxed);
+  context_.store(context, std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
+  const auto threads = static_cast<int>(ranges_.size());
+  for (int thread = 0; thread < threads; ++thread) {
+    const auto next = static_cast<std::uint64_t>(first_of(thread, threads, count));
+    const auto end = static_cast<std::uint64_t>(first_of(thread + 1, threads, count));
+    ranges_[static_cast<std::size_t>(thread)].left.store(next << 32 | end, std::memory_order_release);
   }
+  loops_.fetch_add(1, std::memory_order_release);
+  loops_.notify_all();
+  take_items(0);
+  for (int done = done_.load(std::memory_order_acquire); done < count;
+       done = done_.load(std::memory_order_acquire))
+    wait_while(done_, done);
   if (failed_.exchange(false, std::memory_order_relaxed)) {
     const std::exception_ptr failure = std::exchange(failure_, nullptr);
     std::rethrow_exception(failure);
@@ -87,33 +77,33 @@ void ThreadPool::run_shared(int count, Call call, const void* context) {
 }
 
 void ThreadPool::take_items(int thread) {
-  for (int other = 0; other < threads(); ++other)
-    while (take_one((thread + other) % threads(), thread)) {
+  const auto threads = static_cast<int>(ranges_.size());
+  for (int other = 0; other < threads; ++other)
+    while (take_one((thread + other) % threads, thread)) {
     }
 }
 
-/// One item of the range of thread `from`; false when it has none left.
 bool ThreadPool::take_one(int from, int thread) {
   auto& range = ranges_[static_cast<std::size_t>(from)].left;
-  std::uint64_t left = range.load(std::memory_order_acquire);
-  for (;;) {
-    const int first = first_.load(std::memory_order_relaxed), count = count_.load(std::memory_order_relaxed);
-    const Call call = call_.load(std::memory_order_relaxed);
-    const void* context = context_.load(std::memory_order_relaxed);
-    const std::uint64_t next = left >> kItemBits & kItemMask, end = left & kItemMask;
+  std::uint64_t left = range.load(std::memory_order_relaxed);
+  const bool is_own = from == thread;
+  std::uint64_t next = 0, end = 0;
+  do {
+    next = left >> 32, end = left & 0xffffffff;
     if (next >= end) return false;
-    const bool is_own = from == thread;
-    if (!range.compare_exchange_weak(left, is_own ? left + kNextItem : left - 1, std::memory_order_acq_rel,
-                                     std::memory_order_acquire))
-      continue;
-    try {
-      call(context, first + static_cast<int>(is_own ? next : end - 1), thread);
-    } catch (...) {
-      if (!failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
-    }
-    if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == count) done_.notify_one();
-    return true;
+  } while (!range.compare_exchange_weak(left, is_own ? left + (std::uint64_t{1} << 32) : left - 1,
+                                        std::memory_order_acq_rel, std::memory_order_relaxed));
+  // Only now: the loop of this item cannot end before it is done, whichever loop it is.
+  const Call call = call_.load(std::memory_order_relaxed);
+  const void* context = context_.load(std::memory_order_relaxed);
+  const int count = count_.load(std::memory_order_relaxed);
+  try {
+    call(context, static_cast<int>(is_own ? next : end - 1), thread);
+  } catch (...) {
+    if (!failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
   }
+  if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == count) done_.notify_one();
+  return true;
 }
 
 }  // namespace paceline::base

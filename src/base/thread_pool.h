@@ -58,8 +58,8 @@ class ThreadPool {
  private:
   using Call = void (*)(const void* context, int item, int thread);
 
-  /// What a thread has left: [loop : 24 | next item : 20 | end : 20]. The owner raises the next item, others
-  /// lower the end; whoever succeeds owns the item. Each on a line of its own.
+  /// What a thread has left: [next item : 32 | end : 32]. The owner raises the next item, others lower the
+  /// end; whoever succeeds owns the item. Each on a line of its own.
   struct alignas(64) Range {
     std::atomic<std::uint64_t> left{0};
   };
@@ -69,11 +69,10 @@ class ThreadPool {
   void take_items(int thread);
   [[nodiscard]] bool take_one(int from, int thread);
 
-  // The loop that goes on. The fields are written before the ranges show a new loop, and stay as they are
-  // until all its items are done, so a thread that wins an item has read the right ones; one that comes late
-  // wins nothing.
+  // The loop that goes on. The fields are written before the ranges show its items, and stay as they are
+  // until all of them are done: whoever has won an item, and only then, reads the right ones. Between loops
+  // all ranges are empty; a thread that comes late wins nothing, or an item of the loop that goes on by now.
   std::vector<Range> ranges_;  ///< [thread]
-  std::atomic<int> first_{0};  ///< what is added to items: long loops go on in several
   std::atomic<int> count_{0};
   std::atomic<Call> call_{nullptr};
   std::atomic<const void*> context_{nullptr};

@@ -81,6 +81,17 @@ std::optional<tiles::Unit> tile_unit(Method method) {
   return std::nullopt;
 }
 
+/// By tiles a copy of many weights is what a piece of a gradient has to wait for: it is fetched, written back
+/// and read again to be summed up. Twice the usual pixels then, and no more than four copies.
+int samples_of_far_gradient(const ProductShape& batch, int usual) {
+  constexpr std::int64_t kNearBytes = 256 << 10;
+  constexpr std::int64_t kPixels = 4096, kMostPieces = 4;
+  if (4 * batch.weights() <= kNearBytes) return usual;
+  const std::int64_t samples = std::max((kPixels + batch.dst_pixels() - 1) / batch.dst_pixels(),
+                                        (batch.samples + kMostPieces - 1) / kMostPieces);
+  return static_cast<int>(std::clamp<std::int64_t>(samples, usual, batch.samples));
+}
+
 /// Whole blocks of samples, whose tiles are read half as often; but half ones where there would be few
 /// pieces.
 int samples_of_tile_piece(int usual, int batch, Direction direction) {
@@ -195,7 +206,8 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
 }
 
 int samples_of_piece(Method method, const ProductShape& batch, Direction direction) {
-  const int usual = samples_of_piece(batch, direction);
+  int usual = samples_of_piece(batch, direction);
+  if (tile_unit(method) && direction == Direction::d_weight) usual = samples_of_far_gradient(batch, usual);
   if (method == Method::taps) return batch.samples;  // its parts share the batch
   const bool is_unfolded = direction == Direction::d_weight && has_unfolded_gradient(batch);
   if (const auto unit = tile_unit(method); unit && has_strips(batch, direction, tiles::kernels_of(*unit)))

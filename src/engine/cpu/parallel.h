@@ -57,31 +57,31 @@ void parallel_parts(base::ThreadPool& pool, std::int64_t count, std::int64_t lea
 /// and short ones, and the short ones last.
 template <typename Task>
 [[nodiscard]] std::vector<Task> dealt(const std::vector<Task>& longest_first, int threads) {
-  std::vector<Task> tasks;
-  tasks.reserve(longest_first.size());
-  // Ranges that have one more are the later ones (ThreadPool::first_of): these begin.
-  for (int turn = threads - 1; turn >= 0; --turn)
-    for (auto i = static_cast<std::size_t>(turn); i < longest_first.size();
-         i += static_cast<std::size_t>(threads))
-      tasks.push_back(longest_first[i]);
+  const auto count = static_cast<int>(longest_first.size());
+  const auto first_of = [&](int thread) { return base::ThreadPool::first_of(thread, threads, count); };
+  std::vector<Task> tasks(longest_first.size());
+  auto next = longest_first.begin();
+  for (int turn = 0; next != longest_first.end(); ++turn)
+    for (int thread = threads - 1; thread >= 0; --thread)
+      if (const int at = first_of(thread) + turn; at < first_of(thread + 1))
+        tasks[static_cast<std::size_t>(at)] = *next++;
   return tasks;
 }
 
 /// Two lists of tasks as one loop of `threads` threads, the long ones first: each thread's range has its part
-/// of `longer`, then its part of `shorter`, so that both go over the same samples. Numbers of the second list
-/// follow those of the first.
+/// of `longer`, then about its part of `shorter`, so that both go over the same samples. Numbers of the
+/// second list follow those of the first.
 [[nodiscard]] inline std::vector<int> in_ranges(int longer, int shorter, int threads) {
+  const auto first_of = [&](int thread, int count) {
+    return base::ThreadPool::first_of(thread, threads, count);
+  };
   std::vector<int> order;
-  order.reserve(static_cast<std::size_t>(longer + shorter));
-  for (int thread = 0; thread < threads; ++thread) {
-    const auto take = [&](int first_number, int count) {
-      const int end = base::ThreadPool::first_of(thread + 1, threads, count);
-      for (int i = base::ThreadPool::first_of(thread, threads, count); i < end; ++i)
-        order.push_back(first_number + i);
-    };
-    take(0, longer);
-    take(longer, shorter);
-  }
+  int next_longer = 0, next_shorter = 0;
+  for (int thread = 0; thread < threads; ++thread)
+    while (static_cast<int>(order.size()) < first_of(thread + 1, longer + shorter)) {
+      const bool is_longer = next_longer < first_of(thread + 1, longer) || next_shorter == shorter;
+      order.push_back(is_longer ? next_longer++ : longer + next_shorter++);
+    }
   return order;
 }
 

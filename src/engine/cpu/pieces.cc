@@ -9,13 +9,10 @@ namespace paceline::engine::cpu {
 
 int samples_of_piece(const ProductShape& batch, Direction direction) {
   // A gradient's piece writes a whole copy of the weights, to be summed up later: it wants enough pixels for
-  // that to be little. Copies that do not stay in the second-level cache are fetched, written back and read
-  // again, and want more. The others read the weights once a piece, from a far cache.
-  constexpr std::int64_t kNearBytes = 256 << 10;
+  // that to be little. The others read the weights once a piece, from a far cache.
   const bool sums = direction == Direction::d_weight;
-  const bool are_far = 4 * batch.weights() > kNearBytes;
-  const std::int64_t most_pieces = !sums ? kMostParts : are_far ? 4 : 8;
-  const std::int64_t pixels = sums ? are_far ? 4096 : 2048 : batch.is_dense ? 32 : 256;
+  const std::int64_t most_pieces = sums ? 8 : kMostParts;
+  const std::int64_t pixels = sums ? 2048 : batch.is_dense ? 32 : 256;
   // About half a millisecond on one core; but no more than stays in the second-level cache, where sums over
   // rows are taken from what was just written (epilogue.h).
   constexpr std::int64_t kProducts = 50'000'000, kBytes = 1 << 20;

@@ -21,8 +21,12 @@ TEST(Parallel, GivesEachRangeItsPartOfTwoListsTheLongerTasksFirst) {
   EXPECT_EQ(range_of(in_ranges(4, 8, 2), 0, 2), (std::vector<int>{0, 1, 4, 5, 6, 7}));
   EXPECT_EQ(range_of(in_ranges(4, 8, 2), 1, 2), (std::vector<int>{2, 3, 8, 9, 10, 11}));
   for (const int threads : {1, 2, 3, 8})
-    for (const auto& [longer, shorter] : {std::pair{0, 5}, {1, 0}, {1, 32}, {8, 32}, {3, 7}}) {
+    for (const auto& [longer, shorter] :
+         {std::pair{0, 5}, {1, 0}, {1, 32}, {8, 32}, {3, 7}, {1, 7}, {2, 11}}) {
       auto order = in_ranges(longer, shorter, threads);
+      for (int thread = 0; thread < threads; ++thread)
+        EXPECT_TRUE(std::ranges::is_partitioned(range_of(order, thread, threads),
+                                                [&](int task) { return task < longer; }));
       std::ranges::sort(order);
       std::vector<int> all(static_cast<std::size_t>(longer + shorter));
       std::iota(all.begin(), all.end(), 0);
@@ -37,9 +41,12 @@ TEST(Parallel, DealsLongTasksToAllRanges) {
       std::vector<int> lengths(static_cast<std::size_t>(count));
       std::iota(lengths.rbegin(), lengths.rend(), 1);
       auto tasks = dealt(lengths, threads);
-      if (count % threads == 0) {  // else a range may begin with another's last
-        for (int thread = 0; thread < threads; ++thread)
-          EXPECT_TRUE(std::ranges::is_sorted(range_of(tasks, thread, threads), std::ranges::greater{}));
+      for (int thread = 0; thread < threads; ++thread) {
+        const auto range = range_of(tasks, thread, threads);
+        EXPECT_TRUE(std::ranges::is_sorted(range, std::ranges::greater{}));
+        if (!range.empty()) {
+          EXPECT_GT(range.front(), count - threads) << "one of the longest";
+        }
       }
       std::ranges::sort(tasks, std::ranges::greater{});
       EXPECT_EQ(tasks, lengths) << threads << " threads: each task once";

@@ -117,7 +117,21 @@ TEST(ProductKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
     EXPECT_EQ(samples(batch, Direction::forward), want) << batch;
     EXPECT_EQ(samples(batch, Direction::d_src), want) << batch;
   }
-  EXPECT_EQ(samples(128, Direction::d_weight), 64);  // whose pieces each sum up a copy of the weights
+  EXPECT_EQ(samples(128, Direction::d_weight), 32);  // whose pieces each sum up a copy of the weights
+}
+
+TEST(ProductKernel, CutsGradientsOfManyWeightsByTilesIntoFewerPieces) {
+  const auto samples = [](Method method, int channels, int size, int batch) {
+    return samples_of_piece(method, shape_of({channels, channels, size, size, 3, 1, 1, batch}),
+                            Direction::d_weight);
+  };
+  EXPECT_EQ(samples(Method::amx, 64, 32, 128), 32);
+  EXPECT_EQ(samples(Method::amx, 256, 8, 128), 64);
+  EXPECT_EQ(samples(Method::amx, 256, 8, 32), 32);
+  EXPECT_EQ(samples(Method::amx, 64, 8, 128), 32);     // few weights
+  EXPECT_EQ(samples(Method::amx, 128, 16, 512), 128);  // four copies at most
+  EXPECT_EQ(samples(Method::amx, 64, 32, 512), 64);
+  EXPECT_EQ(samples(Method::onednn, 256, 8, 128), 32);
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ constexpr Case kCases[] = {
     {2, 16, 3, 4, 2, 1, 4, 3},
     // whole images that do not fit into a band, or only for some numbers of threads
     {350, 40, 8, 8, 3, 1, 1, 33},
-    {250, 128, 8, 8, 3, 1, 1, 40},
-    {250, 128, 4, 4, 3, 1, 1, 129},
+    {330, 128, 8, 8, 3, 1, 1, 40},
+    {250, 290, 4, 4, 3, 1, 1, 129},  // and parts of 256 output channels and of the rest
     {512, 40, 7, 7, 0, 1, 0, 40},
     // strips (below: which of these are): rows of one tile, of more, and of pixels that are computed twice;
     // parts, strides, kernels of all sizes, edges of all widths
