@@ -9,6 +9,8 @@
 // Rounding: errors are about four times those of the direct form (docs/decisions/winograd.md).
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "base/error.h"
@@ -29,6 +31,9 @@ using namespace winograd;
 constexpr int kGap = 16;
 constexpr int kPartChannels = 128;  ///< of a part of d_weight: the more, the fewer times v is made
 constexpr std::int64_t kBlockBytes = 448 << 10;  ///< of v and m (or z): they stay in the second-level cache
+
+constexpr std::int64_t kNearBytes =
+    1 << 20;  ///< of weights: they stay in the second-level cache from block to block
 
 int rounded_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -135,8 +140,8 @@ class WinogradKernel final : public ProductKernel {
   [[nodiscard]] int tiles_of_block() const {
     const std::int64_t bytes = std::int64_t{4} * kPositions * (from_.channels + width());
     const int fitting = static_cast<int>(kBlockBytes / bytes) / kMultiplyRows * kMultiplyRows;
-    const int worth =
-        direction_ == Direction::d_weight || from_.channels > 128 ? 8 * kMultiplyRows : 2 * kMultiplyRows;
+    const int groups = direction_ == Direction::d_weight ? 4 : from_.channels > 128 ? 8 : 2;
+    const int worth = groups * kMultiplyRows;
     return std::min(std::max(fitting, worth), rounded_up(tiles(), kMultiplyRows));
   }
 
@@ -148,10 +153,73 @@ class WinogradKernel final : public ProductKernel {
     return {index / of_sample, rest / tiles_across_ * kOut, rest % tiles_across_ * kOut};
   }
 
+  /// The matrix behind that of position p, which blocks begin anew with.
+  static Ahead next_position(const float* matrices, std::int64_t stride, int p) {
+    return {matrices + (p + 1) % kPositions * stride, 4 * stride};
+  }
+
+  /// Where a tile's pixels begin, in pixels from the piece's first on; within a row of tiles about there. Of
+  /// the tile behind the last: where the piece ends.
+  [[nodiscard]] std::int64_t pixel(const Image& image, int index) const {
+    const int of_sample = tiles_down_ * tiles_across_, rest = index % of_sample;
+    const int row = std::min(image.height, rest / tiles_across_ * kOut);
+    const int column = std::min(image.width, rest % tiles_across_ * kOut);
+    const int rows = std::min(kOut, image.height - row);
+    return (std::int64_t{1} * (index / of_sample) * image.height + row) * image.width + column * rows;
+  }
+
+  /// An array of the piece that blocks of tiles read or write.
+  struct Array {
+    const void* at = nullptr;
+    const Image* image = nullptr;
+  };
+  struct Arrays {
+    std::array<Array, 4> all{};
+    int count = 0;
+    void add(const void* at, const Image& image) {
+      if (at != nullptr) all[static_cast<std::size_t>(count++)] = {at, &image};
+    }
+  };
+  [[nodiscard]] Arrays arrays_of(const Operands& o) const {
+    Arrays arrays;
+    if (direction_ == Direction::d_weight) {
+      arrays.add(o.src, from_);
+      arrays.add(o.d_dst, to_);
+      return arrays;
+    }
+    arrays.add(direction_ == Direction::forward ? o.src : o.d_dst, from_);
+    if (o.epilogue == nullptr || o.epilogue->what == Epilogue::Sums::moments) {
+      arrays.add(direction_ == Direction::forward ? o.dst : o.d_src, to_);
+      return arrays;
+    }
+    const NormBackward& g = o.epilogue->gradient;
+    arrays.add(g.d_masked, to_);
+    arrays.add(g.src, to_);
+    if (g.mask == Mask::from_dst) arrays.add(g.dst, to_);
+    return arrays;
+  }
+
+  /// What is fetched beside the product at position p: the positions take turns at the arrays, each at its
+  /// share of what the block of tiles behind the one from `first` on has there. Behind the last block lies
+  /// another piece's, most likely this thread's next one.
+  [[nodiscard]] Ahead next_block(const Arrays& arrays, int first, int p) const {
+    const int each = kPositions / arrays.count, turn = p / arrays.count;
+    if (turn >= each) return {};
+    const Array& array = arrays.all[static_cast<std::size_t>(p % arrays.count)];
+    const std::int64_t begin = pixel(*array.image, std::min(first + block_, tiles()));
+    const std::int64_t end = begin + pixel(*array.image, block_);
+    const std::int64_t bytes = std::int64_t{4} * array.image->channels, share = (end - begin) * bytes / each;
+    return {reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(array.at) +
+                                          static_cast<std::uintptr_t>(begin * bytes + share * turn)),
+            share};
+  }
+
   void convolve(const float* src, float* dst, const Operands& o) const {
     auto* v = static_cast<float*>(o.scratchpad);
     float* m = v + kPositions * v_stride();
     const auto* u = static_cast<const float*>(o.packed);
+    const Arrays arrays = arrays_of(o);
+    const bool fetches_weights = kPositions * u_stride() * 4 > kNearBytes;
     for (int first = 0; first < tiles(); first += block_) {
       const int count = std::min(block_, tiles() - first);
       transform_tiles(src, first, count, v);
@@ -166,7 +234,9 @@ class WinogradKernel final : public ProductKernel {
                            .b_inner = kPanel,
                            .b_panel = std::int64_t{kPanel} * from_.channels,
                            .c = m + p * m_stride(),
-                           .c_row = to_.channels});
+                           .c_row = to_.channels,
+                           .ahead = {fetches_weights ? next_position(u, u_stride(), p) : Ahead{},
+                                     next_block(arrays, first, p)}});
       if (first == 0 && o.epilogue != nullptr) begin_sums(*o.epilogue, m, dst);
       for (int t = 0; t < count; ++t) {
         const Tile at = tile(first + t);
@@ -198,6 +268,7 @@ class WinogradKernel final : public ProductKernel {
     float* z = v + kPositions * v_stride();
     float* sums = z + kPositions * m_stride();
     const auto* d_dst = static_cast<const float*>(o.d_dst);
+    const Arrays arrays = arrays_of(o);
     for (int first = 0; first < tiles(); first += block_) {
       const int count = std::min(block_, tiles() - first);
       transform_tiles(static_cast<const float*>(o.src), first, count, v);
@@ -218,7 +289,8 @@ class WinogradKernel final : public ProductKernel {
                            .b_panel = kPanel,
                            .c = sums + p * sum_stride(),
                            .c_row = channels,
-                           .adds = first > 0});
+                           .adds = first > 0,
+                           .ahead = {next_position(sums, sum_stride(), p), next_block(arrays, first, p)}});
     }
     const std::int64_t tap_stride = std::int64_t{1} * from_.channels * to_.channels;
     for (int c = 0; c < from_.channels; ++c)

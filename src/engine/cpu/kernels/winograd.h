@@ -15,6 +15,7 @@
 /// points by the Toom-Cook construction
 /// Threads  none of its own
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -32,6 +33,14 @@ struct Image {
   int height = 0, width = 0, channels = 0;
 };
 
+/// Memory that is wanted soon, or after it: it need not be all there. It is fetched into the second-level
+/// cache, evenly beside the products, while they need little of the memory's time.
+struct Ahead {
+  const void* at = nullptr;
+  std::int64_t bytes = 0;  ///< 0: nothing
+};
+constexpr int kAheads = 2;
+
 /// c [rows][columns] = a [rows][inner] * b [inner][columns], added to c when `adds`. Element (r, i) of `a`
 /// lies at a[r * a_row + i * a_inner], where one of the two strides is 1; element (i, j) of `b` at b[j /
 /// kPanel * b_panel + i * b_inner + j % kPanel]. `columns` is a multiple of 16.
@@ -44,6 +53,7 @@ struct Multiply {
   float* c = nullptr;
   std::int64_t c_row = 0;
   bool adds = false;
+  std::array<Ahead, kAheads> ahead{};
 };
 
 struct WinogradKernels {
