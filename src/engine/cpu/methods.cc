@@ -142,12 +142,13 @@ std::optional<std::string> refusal(Method method, const Product& product) {
   if (const auto unit = tile_unit(method)) return refusal_of_tiles(*unit, s);
   switch (method) {
     case Method::winograd:
-      if (s.is_dense || s.kernel != 3 || s.stride != 1) return "is for 3x3 convolutions with stride 1";
+      if (s.is_dense || s.kernel != 3 || s.stride > 2) return "is for 3x3 convolutions with stride 1 or 2";
       if (s.bias) return "adds no bias";
       if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
       if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
       if (winograd::kernels_here().empty()) return "needs AVX2";
       if (s.padding > 2) return "has at most 2 pixels of padding";
+      if (s.stride == 2 && s.padding != 1) return "has 1 pixel of padding with stride 2";
       return std::nullopt;
     case Method::taps:
       if (s.is_dense) return "is for convolutions";

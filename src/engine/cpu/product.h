@@ -144,7 +144,7 @@ struct TileKernels;  // kernels/tiles.h
 [[nodiscard]] std::unique_ptr<ProductKernel> make_turned_kernel(const ProductShape& shape,
                                                                 const ProductKernel* like);
 
-/// Minimal filtering, for 3x3 convolutions with stride 1; see winograd_product.cc.
+/// Minimal filtering, for 3x3 convolutions with stride 1 or 2; see winograd_product.cc.
 [[nodiscard]] std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape,
                                                                   Direction direction,
                                                                   const winograd::WinogradKernels& kernels);

@@ -1,12 +1,13 @@
-// 3x3 convolutions with stride 1 by Winograd's minimal filtering (kernels/winograd.h): blocks of tiles are
-// transformed, multiplied at each of 36 positions, and transformed back, all while they are in the cache.
+// 3x3 convolutions by Winograd's minimal filtering (kernels/winograd.h): blocks of tiles are transformed,
+// multiplied at each of P positions, and transformed back, all while they are in the cache. P is 36, or 81
+// with a stride of 2, where up to 16 positions share one of the 36 matrices of weights.
 //
 // Legend: C channels that come in, K that go out (d_src: the other way round), T tiles of a block.
-//   v [36][T][C] the tiles · u [36][panel][C][32] the weights · m [36][T][K] their products
-//   d_weight: z [36][T][K'] the output's gradient, sums [36][C][K'], for K' of the K channels, which are its
+//   v [P][T][C] the tiles · u [36][panel][C][32] the weights · m [P][T][K] their products
+//   d_weight: z [P][T][K'] the output's gradient, sums [36][C][K'], for K' of the K channels, which are its
 //   parts.
 //
-// Rounding: errors are about four times those of the direct form (docs/decisions/winograd.md).
+// Rounding: docs/decisions/winograd.md.
 
 #include <algorithm>
 #include <array>
@@ -45,17 +46,20 @@ class WinogradKernel final : public ProductKernel {
         direction_(direction),
         from_(direction == Direction::d_src ? image(shape.dst) : image(shape.src)),
         to_(direction == Direction::d_src ? image(shape.src) : image(shape.dst)),
-        padding_(direction == Direction::d_src ? 2 - shape.padding : shape.padding),
-        tiles_down_((to_.height + kOut - 1) / kOut),
-        tiles_across_((to_.width + kOut - 1) / kOut),
+        transforms_(shape.stride == 1 ? kernels.stride1 : kernels.stride2),
+        side_(direction == Direction::d_src ? transforms_.backward : transforms_.forward),
+        padding_(padding(shape, direction)),
+        tiles_down_((to_.height + side_.written_step - 1) / side_.written_step),
+        tiles_across_((to_.width + side_.written_step - 1) / side_.written_step),
+        order_(by_matrix(transforms_.positions)),
         block_(tiles_of_block()) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override {
-    return 4 * (direction_ == Direction::d_weight ? s_.weights() : kPositions * u_stride());
+    return 4 * (direction_ == Direction::d_weight ? s_.weights() : kMatrices * u_stride());
   }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override {
-    const std::int64_t tiles = kPositions * (v_stride() + m_stride());
-    return 4 * (direction_ == Direction::d_weight ? tiles + kPositions * sum_stride() : tiles);
+    const std::int64_t tiles = positions() * (v_stride() + m_stride());
+    return 4 * (direction_ == Direction::d_weight ? tiles + kMatrices * sum_stride() : tiles);
   }
 
   [[nodiscard]] bool packs_plainly() const override { return false; }
@@ -74,9 +78,9 @@ class WinogradKernel final : public ProductKernel {
     const auto pack_filters = [&](int out, int in) {
       float* at = u + (std::int64_t{1} * (out / kPanel) * from_.channels + in) * kPanel + out % kPanel;
       if (out < to_.channels) {
-        kernels_.transform_filters(weights + out * of_out + in * of_in, of_out, rotates, at, u_stride());
+        transforms_.transform_filters(weights + out * of_out + in * of_in, of_out, rotates, at, u_stride());
       } else {
-        for (int p = 0; p < kPositions; ++p) std::fill_n(at + p * u_stride(), kFilters, 0.0f);
+        for (int p = 0; p < kMatrices; ++p) std::fill_n(at + p * u_stride(), kFilters, 0.0f);
       }
     };
     // The weights in the order in which they lie: what is read is fetched ahead, what is written needs no
@@ -114,11 +118,37 @@ class WinogradKernel final : public ProductKernel {
   [[nodiscard]] bool has_epilogue() const override { return direction_ != Direction::d_weight; }
 
   [[nodiscard]] std::string name() const override {
-    return "own Winograd 4x4 " + std::string(name_of(kernels_.isa));
+    return (s_.stride == 1 ? "own Winograd 4x4 " : "own Winograd 4x4 with stride 2 ") +
+           std::string(name_of(kernels_.isa));
   }
 
  private:
   static Image image(const graph::Shape& shape) { return {shape.height, shape.width, shape.channels}; }
+
+  /// Zeros in front of what a tile reads.
+  static int padding(const ProductShape& shape, Direction direction) {
+    if (direction != Direction::d_src) return shape.padding;
+    return shape.stride == 1 ? 2 - shape.padding : 0;
+  }
+
+  struct Position {
+    int number = 0, matrix = 0;
+    bool is_first = true;  ///< of those that share the matrix
+    int next_matrix = 0;   ///< what is multiplied next
+  };
+  /// Those that share a matrix one behind the other.
+  static std::vector<Position> by_matrix(int positions) {
+    std::vector<Position> order;
+    for (int p = 0; p < positions * positions; ++p)
+      order.push_back({.number = p, .matrix = matrix_of(p, positions)});
+    std::ranges::stable_sort(order, {}, &Position::matrix);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      order[i].is_first = i == 0 || order[i - 1].matrix != order[i].matrix;
+      order[i].next_matrix = order[(i + 1) % order.size()].matrix;
+    }
+    return order;
+  }
+  [[nodiscard]] int positions() const { return transforms_.positions * transforms_.positions; }
 
   /// Channels of m, or of z and the sums: all that go out, or a part of them.
   [[nodiscard]] int width() const {
@@ -138,76 +168,78 @@ class WinogradKernel final : public ProductKernel {
 
   /// Few enough to stay in the cache, and enough to be worth reading the weights once more.
   [[nodiscard]] int tiles_of_block() const {
-    const std::int64_t bytes = std::int64_t{4} * kPositions * (from_.channels + width());
+    const std::int64_t bytes = std::int64_t{4} * positions() * (from_.channels + width());
     const int fitting = static_cast<int>(kBlockBytes / bytes) / kMultiplyRows * kMultiplyRows;
-    const int groups = direction_ == Direction::d_weight ? 4 : from_.channels > 128 ? 8 : 2;
+    const int groups = s_.stride > 1                       ? 2
+                       : direction_ == Direction::d_weight ? 4
+                       : from_.channels > 128              ? 8
+                                                           : 2;
     const int worth = groups * kMultiplyRows;
     return std::min(std::max(fitting, worth), rounded_up(tiles(), kMultiplyRows));
   }
 
   struct Tile {
-    int sample, y, x;
+    int sample, row, column;
   };
   [[nodiscard]] Tile tile(int index) const {
     const int of_sample = tiles_down_ * tiles_across_, rest = index % of_sample;
-    return {index / of_sample, rest / tiles_across_ * kOut, rest % tiles_across_ * kOut};
+    return {index / of_sample, rest / tiles_across_, rest % tiles_across_};
   }
 
-  /// The matrix behind that of position p, which blocks begin anew with.
-  static Ahead next_position(const float* matrices, std::int64_t stride, int p) {
-    return {matrices + (p + 1) % kPositions * stride, 4 * stride};
+  /// The matrix that the next position multiplies, where it is another one: blocks begin anew with the first.
+  static Ahead next_matrix(const float* matrices, std::int64_t stride, const Position& position) {
+    if (position.next_matrix == position.matrix) return {};
+    return {matrices + position.next_matrix * stride, 4 * stride};
   }
 
-  /// Where a tile's pixels begin, in pixels from the piece's first on; within a row of tiles about there. Of
-  /// the tile behind the last: where the piece ends.
-  [[nodiscard]] std::int64_t pixel(const Image& image, int index) const {
-    const int of_sample = tiles_down_ * tiles_across_, rest = index % of_sample;
-    const int row = std::min(image.height, rest / tiles_across_ * kOut);
-    const int column = std::min(image.width, rest % tiles_across_ * kOut);
-    const int rows = std::min(kOut, image.height - row);
-    return (std::int64_t{1} * (index / of_sample) * image.height + row) * image.width + column * rows;
+  /// Where a tile's pixels begin, `step` from one to the next, in pixels from the piece's first on; within a
+  /// row of tiles about there. Of the tile behind the last: where the piece ends.
+  [[nodiscard]] std::int64_t pixel(const Image& image, int step, int index) const {
+    const Tile at = tile(index);
+    const int row = std::min(image.height, at.row * step), column = std::min(image.width, at.column * step);
+    const int rows = std::min(step, image.height - row);
+    return (std::int64_t{1} * at.sample * image.height + row) * image.width + column * rows;
   }
 
   /// An array of the piece that blocks of tiles read or write.
   struct Array {
     const void* at = nullptr;
     const Image* image = nullptr;
+    int step = 0;  ///< pixels from tile to tile
   };
   struct Arrays {
     std::array<Array, 4> all{};
     int count = 0;
-    void add(const void* at, const Image& image) {
-      if (at != nullptr) all[static_cast<std::size_t>(count++)] = {at, &image};
+    void add(const void* at, const Image& image, int step) {
+      all[static_cast<std::size_t>(count++)] = {at, &image, step};
     }
   };
   [[nodiscard]] Arrays arrays_of(const Operands& o) const {
     Arrays arrays;
+    arrays.add(direction_ == Direction::d_src ? o.d_dst : o.src, from_, side_.read_step);
+    const auto add = [&](const void* at) { arrays.add(at, to_, side_.written_step); };
     if (direction_ == Direction::d_weight) {
-      arrays.add(o.src, from_);
-      arrays.add(o.d_dst, to_);
-      return arrays;
+      add(o.d_dst);
+    } else if (o.epilogue == nullptr || o.epilogue->what == Epilogue::Sums::moments) {
+      add(direction_ == Direction::forward ? o.dst : o.d_src);
+    } else {
+      const NormBackward& g = o.epilogue->gradient;
+      add(g.d_masked);
+      add(g.src);
+      if (g.mask == Mask::from_dst) add(g.dst);
     }
-    arrays.add(direction_ == Direction::forward ? o.src : o.d_dst, from_);
-    if (o.epilogue == nullptr || o.epilogue->what == Epilogue::Sums::moments) {
-      arrays.add(direction_ == Direction::forward ? o.dst : o.d_src, to_);
-      return arrays;
-    }
-    const NormBackward& g = o.epilogue->gradient;
-    arrays.add(g.d_masked, to_);
-    arrays.add(g.src, to_);
-    if (g.mask == Mask::from_dst) arrays.add(g.dst, to_);
     return arrays;
   }
 
-  /// What is fetched beside the product at position p: the positions take turns at the arrays, each at its
+  /// What is fetched beside the products of one position: they take turns at the arrays, each at its
   /// share of what the block of tiles behind the one from `first` on has there. Behind the last block lies
   /// another piece's, most likely this thread's next one.
-  [[nodiscard]] Ahead next_block(const Arrays& arrays, int first, int p) const {
-    const int each = kPositions / arrays.count, turn = p / arrays.count;
+  [[nodiscard]] Ahead next_block(const Arrays& arrays, int first, int position) const {
+    const int each = positions() / arrays.count, turn = position / arrays.count;
     if (turn >= each) return {};
-    const Array& array = arrays.all[static_cast<std::size_t>(p % arrays.count)];
-    const std::int64_t begin = pixel(*array.image, std::min(first + block_, tiles()));
-    const std::int64_t end = begin + pixel(*array.image, block_);
+    const Array& array = arrays.all[static_cast<std::size_t>(position % arrays.count)];
+    const std::int64_t begin = pixel(*array.image, array.step, std::min(first + block_, tiles()));
+    const std::int64_t end = begin + pixel(*array.image, array.step, block_);
     const std::int64_t bytes = std::int64_t{4} * array.image->channels, share = (end - begin) * bytes / each;
     return {reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(array.at) +
                                           static_cast<std::uintptr_t>(begin * bytes + share * turn)),
@@ -216,32 +248,32 @@ class WinogradKernel final : public ProductKernel {
 
   void convolve(const float* src, float* dst, const Operands& o) const {
     auto* v = static_cast<float*>(o.scratchpad);
-    float* m = v + kPositions * v_stride();
+    float* m = v + positions() * v_stride();
     const auto* u = static_cast<const float*>(o.packed);
     const Arrays arrays = arrays_of(o);
-    const bool fetches_weights = kPositions * u_stride() * 4 > kNearBytes;
+    const bool fetches_weights = kMatrices * u_stride() * 4 > kNearBytes;
     for (int first = 0; first < tiles(); first += block_) {
       const int count = std::min(block_, tiles() - first);
       transform_tiles(src, first, count, v);
-      for (int p = 0; p < kPositions; ++p)
+      for (const Position& p : order_)
         kernels_.multiply({.rows = count,
                            .columns = to_.channels,
                            .inner = from_.channels,
-                           .a = v + p * v_stride(),
+                           .a = v + p.number * v_stride(),
                            .a_row = from_.channels,
                            .a_inner = 1,
-                           .b = u + p * u_stride(),
+                           .b = u + p.matrix * u_stride(),
                            .b_inner = kPanel,
                            .b_panel = std::int64_t{kPanel} * from_.channels,
-                           .c = m + p * m_stride(),
+                           .c = m + p.number * m_stride(),
                            .c_row = to_.channels,
-                           .ahead = {fetches_weights ? next_position(u, u_stride(), p) : Ahead{},
-                                     next_block(arrays, first, p)}});
+                           .ahead = {fetches_weights ? next_matrix(u, u_stride(), p) : Ahead{},
+                                     next_block(arrays, first, p.number)}});
       if (first == 0 && o.epilogue != nullptr) begin_sums(*o.epilogue, m, dst);
       for (int t = 0; t < count; ++t) {
         const Tile at = tile(first + t);
-        kernels_.transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), dst, to_, at.sample,
-                                  at.y, at.x, o.epilogue);
+        side_.transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), dst, to_, at.sample,
+                               at.row * side_.written_step, at.column * side_.written_step, o.epilogue);
       }
     }
     if (o.epilogue != nullptr)
@@ -253,9 +285,10 @@ class WinogradKernel final : public ProductKernel {
   void begin_sums(const Epilogue& e, const float* m, float* dst) const {
     std::fill_n(e.sums, 2 * to_.channels, 0.0);
     if (e.what != Epilogue::Sums::moments) return;
-    kernels_.transform_output(m, m_stride(), dst, to_, 0, 0, 0, nullptr);
+    side_.transform_output(m, m_stride(), dst, to_, 0, 0, 0, nullptr);
     std::fill_n(e.shift, to_.channels, 0.0f);
-    const int rows = std::min(kOut, to_.height), columns = std::min(kOut, to_.width);
+    const int rows = std::min(side_.written_step, to_.height);
+    const int columns = std::min(side_.written_step, to_.width);
     for (int y = 0; y < rows; ++y)
       for (int x = 0; x < columns; ++x)
         for (int c = 0; c < to_.channels; ++c)
@@ -265,8 +298,8 @@ class WinogradKernel final : public ProductKernel {
 
   void sum_gradient(const Operands& o, int first_channel, int channels) const {
     auto* v = static_cast<float*>(o.scratchpad);
-    float* z = v + kPositions * v_stride();
-    float* sums = z + kPositions * m_stride();
+    float* z = v + positions() * v_stride();
+    float* sums = z + positions() * m_stride();
     const auto* d_dst = static_cast<const float*>(o.d_dst);
     const Arrays arrays = arrays_of(o);
     for (int first = 0; first < tiles(); first += block_) {
@@ -274,28 +307,30 @@ class WinogradKernel final : public ProductKernel {
       transform_tiles(static_cast<const float*>(o.src), first, count, v);
       for (int t = 0; t < count; ++t) {
         const Tile at = tile(first + t);
-        kernels_.transform_gradient(d_dst + at.sample * elements(to_), to_, first_channel, channels, at.y,
-                                    at.x, z + std::int64_t{1} * t * channels, m_stride());
+        transforms_.transform_gradient(d_dst + at.sample * elements(to_), to_, first_channel, channels,
+                                       at.row * kOut, at.column * kOut, z + std::int64_t{1} * t * channels,
+                                       m_stride());
       }
-      for (int p = 0; p < kPositions; ++p)
-        kernels_.multiply({.rows = from_.channels,
-                           .columns = channels,
-                           .inner = count,
-                           .a = v + p * v_stride(),
-                           .a_row = 1,
-                           .a_inner = from_.channels,
-                           .b = z + p * m_stride(),
-                           .b_inner = channels,
-                           .b_panel = kPanel,
-                           .c = sums + p * sum_stride(),
-                           .c_row = channels,
-                           .adds = first > 0,
-                           .ahead = {next_position(sums, sum_stride(), p), next_block(arrays, first, p)}});
+      for (const Position& p : order_)
+        kernels_.multiply(
+            {.rows = from_.channels,
+             .columns = channels,
+             .inner = count,
+             .a = v + p.number * v_stride(),
+             .a_row = 1,
+             .a_inner = from_.channels,
+             .b = z + p.number * m_stride(),
+             .b_inner = channels,
+             .b_panel = kPanel,
+             .c = sums + p.matrix * sum_stride(),
+             .c_row = channels,
+             .adds = first > 0 || !p.is_first,
+             .ahead = {next_matrix(sums, sum_stride(), p), next_block(arrays, first, p.number)}});
     }
     const std::int64_t tap_stride = std::int64_t{1} * from_.channels * to_.channels;
     for (int c = 0; c < from_.channels; ++c)
       for (int k = 0; k < channels; k += kFilters)
-        kernels_.transform_filter_gradients(
+        transforms_.transform_filter_gradients(
             sums + std::int64_t{1} * c * channels + k, sum_stride(),
             o.d_weight + std::int64_t{1} * c * to_.channels + first_channel + k, tap_stride);
   }
@@ -303,8 +338,9 @@ class WinogradKernel final : public ProductKernel {
   void transform_tiles(const float* src, int first, int count, float* v) const {
     for (int t = 0; t < count; ++t) {
       const Tile at = tile(first + t);
-      kernels_.transform_input(src + at.sample * elements(from_), from_, at.y - padding_, at.x - padding_,
-                               v + std::int64_t{1} * t * from_.channels, v_stride());
+      side_.transform_input(src + at.sample * elements(from_), from_, at.row * side_.read_step - padding_,
+                            at.column * side_.read_step - padding_, v + std::int64_t{1} * t * from_.channels,
+                            v_stride());
     }
   }
   static std::int64_t elements(const Image& image) {
@@ -315,8 +351,11 @@ class WinogradKernel final : public ProductKernel {
   const WinogradKernels& kernels_;
   const Direction direction_;
   const Image from_, to_;  ///< read and written; of d_weight: the input and the output
+  const Transforms& transforms_;
+  const Side& side_;
   const int padding_;
   const int tiles_down_, tiles_across_;
+  const std::vector<Position> order_;
   const int block_;
 };
 

@@ -8,6 +8,9 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "engine/cpu/kernels/transpose.h"
 #include "product_runs.h"
@@ -23,6 +26,21 @@ void for_tables(const std::function<void(const WinogradKernels&)>& test) {
     test(*table);
   }
 }
+
+/// What is written by tiles of 4x4 and of 8x8 pixels.
+void for_sides(const std::function<void(const Side&)>& test) {
+  for_tables([&](const WinogradKernels& table) {
+    const std::pair<const char*, const Side*> sides[] = {{"stride 1", &table.stride1.forward},
+                                                         {"stride 2 forward", &table.stride2.forward},
+                                                         {"stride 2 backward", &table.stride2.backward}};
+    for (const auto& [name, side] : sides) {
+      SCOPED_TRACE(name);
+      test(*side);
+    }
+  });
+}
+
+constexpr int kMostPositions = 81;
 
 constexpr float kNothing = 42;  ///< what lies behind a result, before and after
 
@@ -51,10 +69,10 @@ TEST(WinogradTables, FiltersAreThePlainTransformsBits) {
         // Nothing behind the last filter: the buffer ends there.
         const Values taps = random_values(15 * lane_stride + kTap, static_cast<std::uint64_t>(lane_stride));
         constexpr std::int64_t kStride = 32;
-        base::Buffer room((kPositions * kStride + 16) * sizeof(float));  // whole lines
+        base::Buffer room((kMatrices * kStride + 16) * sizeof(float));  // whole lines
         const auto u = room.as<float>();
         std::ranges::fill(u, kNothing);
-        table.transform_filters(taps.data(), lane_stride, rotated, u.data(), kStride);
+        table.stride1.transform_filters(taps.data(), lane_stride, rotated, u.data(), kStride);
         end_streams();
         for (int lane = 0; lane < 16; ++lane) {
           float t[3][6];
@@ -77,7 +95,7 @@ TEST(WinogradTables, FiltersAreThePlainTransformsBits) {
           }
         }
         EXPECT_EQ(u[16], kNothing);  // between two positions
-        EXPECT_EQ(u[kPositions * kStride], kNothing);
+        EXPECT_EQ(u[kMatrices * kStride], kNothing);
       }
   });
 }
@@ -88,21 +106,21 @@ struct Output {
   int y, x;
   std::int64_t stride = image.channels + 16,
                values = std::int64_t{2} * image.height * image.width * image.channels;
-  Values m = random_values(kPositions * stride, 1), src = random_values(values, 2),
+  Values m = random_values(kMostPositions * stride, 1), src = random_values(values, 2),
          dst = random_values(values, 3), first = random_values(values, 4),
          shift = random_values(image.channels, 5), mean = random_values(image.channels, 6),
          scale = random_values(image.channels, 7), bias = random_values(image.channels, 8);
 
   static constexpr int kSample = 1;
   [[nodiscard]] Values untouched() const { return Values(static_cast<std::size_t>(values), kNothing); }
-  [[nodiscard]] Values plain(const WinogradKernels& table) const {
+  [[nodiscard]] Values plain(const Side& side) const {
     Values out = untouched();
-    table.transform_output(m.data(), stride, out.data(), image, kSample, y, x, nullptr);
+    side.transform_output(m.data(), stride, out.data(), image, kSample, y, x, nullptr);
     return out;
   }
-  void for_pixels(const std::function<void(std::size_t at, std::size_t c)>& visit) const {
-    for (int row = y; row < std::min(y + kOut, image.height); ++row)
-      for (int column = x; column < std::min(x + kOut, image.width); ++column)
+  void for_pixels(const Side& side, const std::function<void(std::size_t at, std::size_t c)>& visit) const {
+    for (int row = y; row < std::min(y + side.written_step, image.height); ++row)
+      for (int column = x; column < std::min(x + side.written_step, image.width); ++column)
         for (int c = 0; c < image.channels; ++c)
           visit(static_cast<std::size_t>(
                     ((kSample * image.height + row) * image.width + column) * image.channels + c),
@@ -112,7 +130,7 @@ struct Output {
 
 const std::vector<Output>& outputs() {
   static const std::vector<Output> all = {
-      {{8, 8, 16}, 4, 0}, {{6, 5, 48}, 4, 4}, {{6, 9, 32}, 0, 8}, {{3, 7, 16}, 0, 0}};
+      {{8, 8, 16}, 4, 0}, {{6, 5, 48}, 4, 4}, {{6, 9, 32}, 0, 8}, {{3, 7, 16}, 0, 0}, {{9, 17, 16}, 0, 8}};
   return all;
 }
 
@@ -130,10 +148,10 @@ struct Sums {
 };
 
 TEST(WinogradTables, OutputsStayInsideTheImage) {
-  for_tables([](const WinogradKernels& table) {
+  for_sides([](const Side& side) {
     for (const Output& o : outputs()) {
-      Values out = o.plain(table);
-      o.for_pixels([&](std::size_t at, std::size_t) {
+      Values out = o.plain(side);
+      o.for_pixels(side, [&](std::size_t at, std::size_t) {
         EXPECT_NE(out[at], kNothing);
         out[at] = kNothing;
       });
@@ -143,16 +161,16 @@ TEST(WinogradTables, OutputsStayInsideTheImage) {
 }
 
 TEST(WinogradTables, MomentsAreThoseOfWhatIsWritten) {
-  for_tables([](const WinogradKernels& table) {
+  for_sides([](const Side& side) {
     for (const Output& o : outputs()) {
-      const Values plain = o.plain(table);
+      const Values plain = o.plain(side);
       Values out = o.untouched(), shift = o.shift;
       Sums sums(o.image.channels);
       const Epilogue epilogue{
           .what = Epilogue::Sums::moments, .sums = sums.got.data(), .shift = shift.data()};
-      table.transform_output(o.m.data(), o.stride, out.data(), o.image, Output::kSample, o.y, o.x, &epilogue);
+      side.transform_output(o.m.data(), o.stride, out.data(), o.image, Output::kSample, o.y, o.x, &epilogue);
       EXPECT_EQ(out, plain);
-      o.for_pixels([&](std::size_t at, std::size_t c) {
+      o.for_pixels(side, [&](std::size_t at, std::size_t c) {
         const double d = static_cast<double>(plain[at]) - static_cast<double>(o.shift[c]);
         sums.add(c, d);
         sums.add(static_cast<std::size_t>(o.image.channels) + c, d * d);
@@ -163,11 +181,11 @@ TEST(WinogradTables, MomentsAreThoseOfWhatIsWritten) {
 }
 
 TEST(WinogradTables, GradientsPassTheMaskAndAreSummed) {
-  for_tables([](const WinogradKernels& table) {
+  for_sides([](const Side& side) {
     for (const Output& o : outputs())
       for (const Mask mask : {Mask::none, Mask::from_src, Mask::from_dst})
         for (const bool second : {false, true}) {
-          const Values plain = o.plain(table);
+          const Values plain = o.plain(side);
           Values masked = o.untouched(), nothing = o.untouched();
           Sums sums(o.image.channels);
           Epilogue epilogue{.what = Epilogue::Sums::gradient, .sums = sums.got.data()};
@@ -180,11 +198,11 @@ TEST(WinogradTables, GradientsPassTheMaskAndAreSummed) {
           epilogue.gradient.params.mean = o.mean.data();
           epilogue.gradient.params.scale = o.scale.data();
           epilogue.gradient.params.bias = o.bias.data();
-          table.transform_output(o.m.data(), o.stride, nothing.data(), o.image, Output::kSample, o.y, o.x,
-                                 &epilogue);
+          side.transform_output(o.m.data(), o.stride, nothing.data(), o.image, Output::kSample, o.y, o.x,
+                                &epilogue);
           EXPECT_EQ(nothing, o.untouched()) << "dst is not written";
           Values want = o.untouched();
-          o.for_pixels([&](std::size_t at, std::size_t c) {
+          o.for_pixels(side, [&](std::size_t at, std::size_t c) {
             const float centred = o.src[at] - o.mean[c];
             const volatile float scaled = centred * o.scale[c];  // rounded, as the forward pass did
             const float y = mask == Mask::from_src   ? scaled + o.bias[c]
@@ -240,28 +258,50 @@ TEST(WinogradTables, ProductsAreTheSumsInTheirOrder) {
 TEST(WinogradTables, TablesGiveTheSameBits) {
   const auto tables = kernels_here();
   if (tables.size() < 2) GTEST_SKIP() << "one table alone runs on this processor";
-  const Image image{7, 9, 48};
-  const Values values = random_values(7 * 9 * 48, 1), sums = random_values(kPositions * 16, 2);
-  std::vector<Values> results[3];
+  const Image image{7, 13, 48};
+  const Values values = random_values(7 * 13 * 48, 1), sums = random_values(kMatrices * 16, 2),
+               filters = random_values(9 * 16, 3);
+  std::vector<Values> results;
   for (const auto* table : tables) {
-    SCOPED_TRACE(name_of(table->isa));
-    Values in, gradient, filters;
-    for (const auto& [y, x] : {std::pair{-1, -1}, {0, 1}, {3, 7}}) {
-      Values v(kPositions * 48), z(kPositions * 32);
-      table->transform_input(values.data(), image, y, x, v.data(), 48);
-      table->transform_gradient(values.data(), image, 16, 32, std::max(y, 0), std::max(x, 0), z.data(), 32);
-      in.insert(in.end(), v.begin(), v.end());
-      gradient.insert(gradient.end(), z.begin(), z.end());
+    Values& all = results.emplace_back();
+    const auto keep = [&](std::span<const float> part) { all.insert(all.end(), part.begin(), part.end()); };
+    for (const Transforms* of_stride : {&table->stride1, &table->stride2}) {
+      const auto positions = static_cast<std::size_t>(of_stride->positions * of_stride->positions);
+      for (const auto& [y, x] : {std::pair{-1, -1}, {0, 1}, {3, 7}}) {
+        Values v(positions * 48), z(positions * 32);
+        for (const Side* side : {&of_stride->forward, &of_stride->backward}) {
+          side->transform_input(values.data(), image, y, x, v.data(), 48);
+          keep(v);
+        }
+        of_stride->transform_gradient(values.data(), image, 16, 32, std::max(y, 0), std::max(x, 0), z.data(),
+                                      32);
+        keep(z);
+      }
+      Values taps(9 * 16);
+      of_stride->transform_filter_gradients(sums.data(), 16, taps.data(), 16);
+      keep(taps);
+      for (const bool rotated : {false, true}) {
+        base::Buffer room(kMatrices * 16 * sizeof(float));
+        of_stride->transform_filters(filters.data(), 9, rotated, room.as<float>().data(), 16);
+        end_streams();
+        keep(room.as<float>());
+      }
+      for (const Output& o : outputs())
+        for (const Side* side : {&of_stride->forward, &of_stride->backward}) keep(o.plain(*side));
     }
-    Values taps(9 * 16);
-    table->transform_filter_gradients(sums.data(), 16, taps.data(), 16);
-    results[0].push_back(in);
-    results[1].push_back(gradient);
-    results[2].push_back(taps);
   }
-  for (const auto& of_tables : results)
-    for (const Values& of_table : of_tables) EXPECT_EQ(of_table, of_tables.front());
-  for (const Output& o : outputs()) EXPECT_EQ(o.plain(*tables.front()), o.plain(*tables.back()));
+  for (const Values& of_table : results) EXPECT_EQ(of_table, results.front());
+}
+
+/// One row or column: 81 multiplications are what a strided sum over nine taps needs.
+TEST(WinogradTables, WithStrideTwoPositionsShareWeights) {
+  int used[kMatrices] = {};
+  for (int p = 0; p < kMostPositions; ++p) ++used[matrix_of(p, 9)];
+  for (int m = 0; m < kMatrices; ++m) {
+    const int down = m / kPoints == kPoints - 1 ? 4 : 1, across = m % kPoints == kPoints - 1 ? 4 : 1;
+    EXPECT_EQ(used[m], down * across) << m;
+  }
+  for (int p = 0; p < kMatrices; ++p) EXPECT_EQ(matrix_of(p, kPoints), p);
 }
 
 }  // namespace

@@ -1,15 +1,20 @@
 #pragma once
 
-/// The parts of a 3x3 convolution by Winograd's minimal filtering F(4x4, 3x3), for AVX-512 and for AVX2: the
-/// same bits by both.
+/// The parts of a 3x3 convolution by Winograd's minimal filtering, for AVX-512 and for AVX2: the same bits by
+/// both.
 ///
-/// A tile is 6x6 input pixels that give 4x4 output pixels. In the transformed domain a tile has 36 positions;
-/// at each, the sum over channels is a matrix product, with a quarter of the multiplications of the direct
-/// form. Everything is laid out [position][tile or channel][channel], channels innermost in whole vectors
-/// of 16.
+/// A tile of 4x4 output pixels has a number of positions in the transformed domain; at each of them the sum
+/// over channels is a matrix product. Everything is laid out [position][tile or channel][channel], channels
+/// innermost in whole vectors of 16.
 ///
+/// Stride 1, F(4x4, 3x3): 6x6 input pixels, 36 positions where the direct form has 144 multiplications.
 /// Points of evaluation are 0, +-5/8, +-3/2 and infinity: with the textbook's 0, +-1, +-2 the rounding error
 /// is about three times as large.
+///
+/// Stride 2: 9x9 input pixels. In each direction every other pixel meets the two outer taps, F(4, 2) with the
+/// points +-1/2, +-3/2 and infinity; those between meet the tap in the middle, alone. 9 positions of a row,
+/// five with weights of their own and four that share some: 81 instead of 144 multiplications by 36 matrices
+/// of weights. Rounding errors are those of the direct form.
 ///
 /// Source   Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016; the general
 /// points by the Toom-Cook construction
@@ -23,9 +28,10 @@
 
 namespace paceline::engine::cpu::winograd {
 
-constexpr int kTile = 6, kOut = 4, kPositions = kTile * kTile;
-constexpr int kFilters = 16;       ///< that are transformed at a time
-constexpr int kPanel = 32;         ///< columns of `b` that lie together
+constexpr int kOut = 4;                                    ///< output pixels of a tile, in each direction
+constexpr int kPoints = 6, kMatrices = kPoints * kPoints;  ///< of weights
+constexpr int kFilters = 16;                               ///< that are transformed at a time
+constexpr int kPanel = 32;                                 ///< columns of `b` that lie together
 constexpr int kMultiplyRows = 12;  ///< that multiply() does best: a multiple of so many rows
 
 /// One sample's values, [height][width][channels].
@@ -56,28 +62,47 @@ struct Multiply {
   std::array<Ahead, kAheads> ahead{};
 };
 
-struct WinogradKernels {
-  Isa isa = Isa::baseline;
-  /// The input tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
+/// The matrix of weights that a position multiplies, of 6 or 9 `positions` in each direction.
+[[nodiscard]] constexpr int matrix_of(int position, int positions) {
+  const auto point = [](int i) { return i < kPoints ? i : kPoints - 1; };
+  return point(position / positions) * kPoints + point(position % positions);
+}
+
+/// What becomes of tiles that are read and written, forward or backward.
+struct Side {
+  int read_step = 0, written_step = 0;  ///< pixels from tile to tile of what is read, and of what is written
+  /// The tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
   /// [channels].
   void (*transform_input)(const float* src, const Image& image, int y, int x, float* v, std::int64_t stride);
-  /// Positions at m + p * stride, [channels], to the 4x4 output pixels from (y, x) on of image number
+  /// Positions at m + p * stride, [channels], to the pixels of a tile from (y, x) on of image number
   /// `sample`; those outside are dropped. With an epilogue the sums of these pixels are added to its own:
   /// moments around its shift; under `gradient` d_masked is written instead of dst.
   void (*transform_output)(const float* m, std::int64_t stride, float* dst, const Image& image, int sample,
                            int y, int x, const Epilogue* epilogue);
+};
+
+/// Of convolutions with one stride.
+struct Transforms {
+  int positions = 0;  ///< in each direction
+  Side forward, backward;
   /// The 4x4 pixels from (y, x) on of an output's gradient, channels [first, first + count): the transpose of
-  /// transform_output.
+  /// forward's transform_output.
   void (*transform_gradient)(const float* d_dst, const Image& image, int first, int count, int y, int x,
                              float* z, std::int64_t stride);
-  /// kFilters filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn. `u` in whole
-  /// lines of 64 bytes; it is written past the caches: end_streams() before another thread may read it.
+  /// kFilters filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn, for backward:
+  /// matrix m to u + m * stride. `u` in whole lines of 64 bytes; it is written past the caches: end_streams()
+  /// before another thread may read it.
   void (*transform_filters)(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
                             std::int64_t stride);
-  /// Positions at m + p * stride of kFilters filters' gradients, to tap t at taps + t * tap_stride: the
+  /// Matrices at m + number * stride of kFilters filters' gradients, to tap t at taps + t * tap_stride: the
   /// transpose of transform_filters.
   void (*transform_filter_gradients)(const float* m, std::int64_t stride, float* taps,
                                      std::int64_t tap_stride);
+};
+
+struct WinogradKernels {
+  Isa isa = Isa::baseline;
+  Transforms stride1, stride2;
   void (*multiply)(const Multiply& args);
 };
 
