@@ -113,6 +113,7 @@ TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
   EXPECT_EQ(usual({512, 512, 3, 3, 3, 1, 1, 128}), Method::taps);
   EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 8}), Method::onednn);
   EXPECT_EQ(usual({64, 128, 32, 32, 1, 2, 0, 128}), Method::onednn);
+  EXPECT_EQ(usual({128, 256, 28, 28, 3, 2, 1, 16}), Method::onednn);  // 16x16 for 14x14
   EXPECT_EQ(usual({3, 64, 32, 32, 3, 1, 1, 128}), Method::onednn);
 }
 
