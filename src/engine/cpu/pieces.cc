@@ -18,9 +18,16 @@ int samples_of_piece(const ProductShape& batch, Direction direction) {
   constexpr std::int64_t kProducts = 50'000'000, kBytes = 1 << 20;
   const std::int64_t products = (kProducts + batch.products() - 1) / batch.products();
   const std::int64_t cached = std::max<std::int64_t>(1, kBytes / (4 * batch.dst.elements()));
-  const std::int64_t samples = std::max({(pixels + batch.dst_pixels() - 1) / batch.dst_pixels(),
-                                         sums ? products : std::min(products, cached),
-                                         (batch.samples + most_pieces - 1) / most_pieces});
+  const auto samples_of = [&](std::int64_t pixels) {
+    return (pixels + batch.dst_pixels() - 1) / batch.dst_pixels();
+  };
+  std::int64_t least = samples_of(pixels);
+  // One piece is one thread's, while another waits: rather two, slower each, that are not too small.
+  constexpr std::int64_t kHalfPixels = 64;
+  if (!sums && !batch.is_dense && least >= batch.samples)
+    least = std::max<std::int64_t>(samples_of(kHalfPixels), (batch.samples + 1) / 2);
+  const std::int64_t samples = std::max(
+      {least, sums ? products : std::min(products, cached), (batch.samples + most_pieces - 1) / most_pieces});
   if (samples >= batch.samples) return batch.samples;
   const std::int64_t pieces = (batch.samples + samples - 1) / samples;
   return static_cast<int>((batch.samples + pieces - 1) / pieces);

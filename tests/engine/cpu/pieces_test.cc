@@ -28,6 +28,19 @@ TEST(Pieces, HaveEnoughWorkForTheirCostAndAreEnoughForManyThreads) {
   EXPECT_EQ(samples_of_piece(layer(4, 8, 16), Direction::forward), 16);
 }
 
+TEST(Pieces, AreTwoRatherThanOneThatAThreadComputesAlone) {
+  const auto of_512 = [](int samples, Direction direction = Direction::forward) {
+    return samples_of_piece(layer(512, 4, samples), direction);
+  };
+  EXPECT_EQ(of_512(4), 4);  // too small to halve
+  EXPECT_EQ(of_512(7), 4);
+  EXPECT_EQ(of_512(8), 4);
+  EXPECT_EQ(of_512(16), 8);
+  EXPECT_EQ(of_512(17), 9);
+  EXPECT_EQ(of_512(32), 16);
+  EXPECT_EQ(of_512(16, Direction::d_weight), 16);  // parts of weights share it
+}
+
 TEST(Pieces, CoverEveryBatch) {
   for (const int batch : {1, 2, 7, 16, 33, 127, 128, 1000})
     for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
