@@ -26,14 +26,17 @@ std::int64_t winograd_tiles(const ProductShape& s) {
 }
 
 /// Where a quarter of the multiplications pays for the transforms: enough channels, whole tiles, and enough
-/// of them to be worth reading the weights' fourfold form. With a stride of 2 it is more than half of them,
-/// and no longer worth it where tiles hang over the images by a third (14x14, 7x7).
+/// of them to be worth reading the weights' fourfold form. With a stride of 2 more than half of them are
+/// left: then tiles must not hang over the images by much, and few channels want more tiles.
 bool wants_winograd(const ProductShape& s) {
   constexpr int kLeastChannels = 32, kMostChannels = 512, kPixels = 16, kTiles = 32;
-  constexpr double kMostOver = 1.2;
-  if (s.stride > 1 &&
-      static_cast<double>(kPixels * winograd_tiles(s)) > kMostOver * static_cast<double>(s.dst_pixels()))
-    return false;
+  constexpr int kManyChannels = 128, kMostPercent = 120;
+  if (s.stride > 1) {
+    if (100 * kPixels * winograd_tiles(s) > kMostPercent * s.dst_pixels()) return false;
+    if (std::min(s.src.channels, s.dst.channels) < kManyChannels &&
+        s.samples * winograd_tiles(s) < 2 * kTiles)
+      return false;
+  }
   return std::min(s.src.channels, s.dst.channels) >= kLeastChannels &&
          std::max(s.src.channels, s.dst.channels) <= kMostChannels && s.dst_pixels() >= kPixels &&
          s.samples * winograd_tiles(s) >= kTiles;
@@ -204,7 +207,7 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
       text +=
           "wants 32 to 512 channels, images of 4x4 or more, and 32 tiles of that size; with stride 2 tiles "
           "that "
-          "are a fifth larger than the image at most";
+          "cover at most a fifth more than the image, and 64 of them below 128 channels";
     } else if (method == Method::taps) {
       text += "wants many channels and samples, and few pixels";
     } else {

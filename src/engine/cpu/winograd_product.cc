@@ -31,7 +31,9 @@ using namespace winograd;
 /// Floats between positions, so that they do not all fall on the same lines of the nearest cache.
 constexpr int kGap = 16;
 constexpr int kPartChannels = 128;  ///< of a part of d_weight: the more, the fewer times v is made
-constexpr std::int64_t kBlockBytes = 448 << 10;  ///< of v and m (or z): they stay in the second-level cache
+/// Of v and m (or z), so that they stay in the second-level cache; more where too few tiles would fit to be
+/// worth reading the weights (tiles_of_block()).
+constexpr std::int64_t kBlockBytes = 448 << 10;
 
 constexpr std::int64_t kNearBytes =
     1 << 20;  ///< of weights: they stay in the second-level cache from block to block
@@ -189,11 +191,12 @@ class WinogradKernel final : public ProductKernel {
   /// The matrix that the next position multiplies, where it is another one: blocks begin anew with the first.
   static Ahead next_matrix(const float* matrices, std::int64_t stride, const Position& position) {
     if (position.next_matrix == position.matrix) return {};
-    return {matrices + position.next_matrix * stride, 4 * stride};
+    return {matrices + position.next_matrix * stride, 4 * (stride - kGap)};
   }
 
-  /// Where a tile's pixels begin, `step` from one to the next, in pixels from the piece's first on; within a
-  /// row of tiles about there. Of the tile behind the last: where the piece ends.
+  /// Where a tile's pixels begin, `step` from one to the next, in pixels from the piece's first on: exactly
+  /// that of the first tile of a row, in proportion those within it. Of the tile behind the last: where the
+  /// piece ends.
   [[nodiscard]] std::int64_t pixel(const Image& image, int step, int index) const {
     const Tile at = tile(index);
     const int row = std::min(image.height, at.row * step), column = std::min(image.width, at.column * step);
@@ -233,7 +236,7 @@ class WinogradKernel final : public ProductKernel {
 
   /// What is fetched beside the products of one position: they take turns at the arrays, each at its
   /// share of what the block of tiles behind the one from `first` on has there. Behind the last block lies
-  /// another piece's, most likely this thread's next one.
+  /// another piece's, most likely this thread's next one, unless this piece comes again for its next part.
   [[nodiscard]] Ahead next_block(const Arrays& arrays, int first, int position) const {
     const int each = positions() / arrays.count, turn = position / arrays.count;
     if (turn >= each) return {};

@@ -293,7 +293,7 @@ TEST(WinogradTables, TablesGiveTheSameBits) {
   for (const Values& of_table : results) EXPECT_EQ(of_table, results.front());
 }
 
-/// One row or column: 81 multiplications are what a strided sum over nine taps needs.
+/// 81 products for a tile: those of the matrix in the middle of both directions serve 16, of one direction 4.
 TEST(WinogradTables, WithStrideTwoPositionsShareWeights) {
   int used[kMatrices] = {};
   for (int p = 0; p < kMostPositions; ++p) ++used[matrix_of(p, 9)];

@@ -11,16 +11,16 @@
 /// Points of evaluation are 0, +-5/8, +-3/2 and infinity: with the textbook's 0, +-1, +-2 the rounding error
 /// is about three times as large.
 ///
-/// Stride 2: 9x9 input pixels. In each direction every other pixel meets the two outer taps, F(4, 2) with the
-/// points +-1/2, +-3/2 and infinity; those between meet the tap in the middle, alone. 9 positions of a row,
-/// five with weights of their own and four that share some: 81 instead of 144 multiplications by 36 matrices
-/// of weights. Rounding errors are those of the direct form.
+/// Stride 2: 9x9 input pixels, or backward 8x8 of them from 5x5 gradients. In each direction every other
+/// pixel meets the two outer taps, F(4, 2) with the points +-1/2, +-3/2 and infinity; those between meet the
+/// tap in the middle, alone. 9 positions of a row, five with weights of their own and four that share some:
+/// 81 instead of 144 multiplications by 36 matrices of weights. Rounding errors are between those of the
+/// direct form and, backward data, twice as large.
 ///
 /// Source   Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016; the general
 /// points by the Toom-Cook construction
 /// Threads  none of its own
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -39,8 +39,8 @@ struct Image {
   int height = 0, width = 0, channels = 0;
 };
 
-/// Memory that is wanted soon, or after it: it need not be all there. It is fetched into the second-level
-/// cache, evenly beside the products, while they need little of the memory's time.
+/// Memory that is wanted soon: a hint, so that the addresses need not exist. It is fetched into the
+/// second-level cache, evenly beside the products, while they need little of the memory's time.
 struct Ahead {
   const void* at = nullptr;
   std::int64_t bytes = 0;  ///< 0: nothing
@@ -59,7 +59,7 @@ struct Multiply {
   float* c = nullptr;
   std::int64_t c_row = 0;
   bool adds = false;
-  std::array<Ahead, kAheads> ahead{};
+  Ahead ahead[kAheads] = {};  ///< fetched meanwhile
 };
 
 /// The matrix of weights that a position multiplies, of 6 or 9 `positions` in each direction.
