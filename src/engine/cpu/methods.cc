@@ -206,8 +206,7 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
     } else if (method == Method::winograd) {
       text +=
           "wants 32 to 512 channels, images of 4x4 or more, and 32 tiles of that size; with stride 2 tiles "
-          "that "
-          "cover at most a fifth more than the image, and 64 of them below 128 channels";
+          "that cover at most a fifth more than the image, and 64 of them below 128 channels";
     } else if (method == Method::taps) {
       text += "wants many channels and samples, and few pixels";
     } else {
