@@ -28,8 +28,9 @@ class Choices;
 /// rounding only.
 struct Tuning {
   std::optional<Isa> isa;  ///< of our own kernels; the machine's best
-  /// bf16 only: whether oneDNN multiplies bf16 itself. Off: blocks of samples are converted to float and
-  /// multiplied in float, which is faster on machines without bf16 units (and the only way below AVX-512).
+  /// bf16 only: whether products read and write bf16 themselves. Off: blocks of samples are converted to
+  /// float and multiplied in float, which is faster on machines without bf16 units (and oneDNN's only way
+  /// below AVX-512). By default off there, but on for what suits Winograd.
   std::optional<bool> bf16_products;
   /// bf16 without bf16 products: bytes of float copies (source and destination) that a block may have.
   std::int64_t block_bytes = std::int64_t{8} << 20;

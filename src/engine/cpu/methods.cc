@@ -123,6 +123,11 @@ std::optional<std::string> refusal_of_tiles(tiles::Unit unit, const ProductShape
   return std::nullopt;
 }
 
+std::optional<std::string> refusal_of_onednn(const ProductShape& s) {
+  if (s.type == Storage::f32 || bf16_products_here() != Bf16Products::none) return std::nullopt;
+  return "multiplies bf16 from AVX-512 on";
+}
+
 }  // namespace
 
 std::string_view name_of(Method method) {
@@ -152,7 +157,7 @@ std::optional<std::string> refusal(Method method, const Product& product) {
     case Method::winograd:
       if (s.is_dense || s.kernel != 3 || s.stride > 2) return "is for 3x3 convolutions with stride 1 or 2";
       if (s.bias) return "adds no bias";
-      if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
+      if (s.type != s.dst_type) return "reads and writes one precision";
       if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
       if (winograd::kernels_here().empty()) return "needs AVX2";
       if (s.padding > 2) return "has at most 2 pixels of padding";
@@ -167,8 +172,9 @@ std::optional<std::string> refusal(Method method, const Product& product) {
       if (product.direction != Direction::d_src) return "is for backward data";
       if (s.is_dense || s.stride != 1) return "is for convolutions with stride 1";
       if (s.padding >= s.kernel) return "wants less padding than its kernel is wide";
-      return std::nullopt;
+      return refusal_of_onednn(s);
     case Method::onednn:
+      return refusal_of_onednn(s);
     case Method::amx:
     case Method::avx512_bf16:
     case Method::emulated_amx:
@@ -178,9 +184,14 @@ std::optional<std::string> refusal(Method method, const Product& product) {
   return std::nullopt;
 }
 
+bool suits_winograd(const Product& product) {
+  return !refusal(Method::winograd, product) && wants_winograd(product.shape);
+}
+
 Method usual_method(const Product& product) {
-  if (!refusal(Method::amx, product) && wants_amx(product)) return Method::amx;
-  if (!refusal(Method::winograd, product) && wants_winograd(product.shape)) return Method::winograd;
+  const bool has_amx = !refusal(Method::amx, product);
+  if (has_amx && wants_amx(product)) return Method::amx;
+  if (!has_amx && suits_winograd(product)) return Method::winograd;
   if (!refusal(Method::taps, product) && wants_taps(product.shape)) return Method::taps;
   return Method::onednn;
 }

@@ -34,6 +34,9 @@ inline constexpr std::array kMethods = {Method::amx,  Method::avx512_bf16, Metho
 /// Why `method` cannot compute `product`; empty when it can.
 [[nodiscard]] std::optional<std::string> refusal(Method method, const Product& product);
 
+/// Whether Winograd can compute it, and fewer multiplications outweigh its transforms.
+[[nodiscard]] bool suits_winograd(const Product& product);
+
 /// What the shape wants by rule, among those that can. The rules are measurements of one machine
 /// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); choices.h has what was measured on this
 /// one.

@@ -44,12 +44,22 @@ int samples_of_block(const Site& site, const Value& src, const Value& dst) {
   return static_cast<int>((batch + blocks - 1) / blocks);
 }
 
+/// Not float copies of them.
+bool multiplies_stored(const Site& site, const Value& src, const Value& dst) {
+  if (src.storage == Storage::f32) return true;
+  if (site.tuning.bf16_products) return *site.tuning.bf16_products;
+  if (bf16_products_here() == Bf16Products::in_hardware) return true;
+  const Product stored{.shape = product_shape(site, src, dst, true)};
+  return site.tuning.method ? *site.tuning.method == Method::winograd && !refusal(Method::winograd, stored)
+                            : suits_winograd(stored);
+}
+
 }  // namespace
 
 ProductKernels::ProductKernels(const Site& site, const Value& src, const Value& dst, bool has_d_src)
     : name_(site.op().name),
       batch_(site.options.batch),
-      direct_(src.storage == Storage::f32 || site.tuning.bf16_products.value_or(false)),
+      direct_(multiplies_stored(site, src, dst)),
       shape_(product_shape(site, src, dst, direct_)),
       block_(whole_or_shard(site, samples_of_block(site, src, dst))),
       forward_(pieces(site, Direction::forward)) {

@@ -3,8 +3,8 @@
 /// The kernels of one convolution or dense layer: a method for each direction, cut into pieces of samples;
 /// and what is said of them.
 ///
-/// They work on the stored values themselves; or, for bf16 on machines without bf16 units, on float copies of
-/// a block of samples at a time.
+/// They work on the stored values themselves; or, for bf16 on machines without bf16 units and not by
+/// Winograd, on float copies of a block of samples at a time.
 
 #include <array>
 #include <functional>

@@ -1,5 +1,6 @@
 // Convolutions and dense layers, in one of two ways: kernels work on the stored values themselves; or, bf16
-// on machines without bf16 units, on float copies of a block of samples at a time, which stay in the cache.
+// on machines without bf16 units, where it is not by Winograd, on float copies of a block of samples at a
+// time, which stay in the cache.
 // Either way storage is bf16, sums are float, and the weights are rounded to bf16 once an update.
 //
 // A direction is cut into pieces of samples (pieces.h), which are the tasks of the threads. Weight gradients
@@ -104,6 +105,7 @@ class ProductStep final : public Step {
     if (gradient_) join_sections(run);
   }
 
+  [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_; }
   void list_products(std::vector<Product>& products) const override { kernels_.list(products); }
   void describe(const Run&, std::vector<KernelChoice>& choices) const override { kernels_.describe(choices); }
   void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices) override {

@@ -39,7 +39,6 @@ Tuning settled(Tuning tuning) {
   if (!tuning.isa) tuning.isa = isas.back();
   base::expects(std::find(isas.begin(), isas.end(), *tuning.isa) != isas.end(),
                 "the machine has the instruction set that is asked for");
-  if (!tuning.bf16_products) tuning.bf16_products = bf16_products_here() == Bf16Products::in_hardware;
   return tuning;
 }
 
@@ -236,10 +235,10 @@ std::int64_t Program::gradient(int node) const {
 }
 
 Traffic Program::product_traffic(int step) const {
-  const Group& group = steps_[static_cast<std::size_t>(step)].group;
-  const bool direct = storage_ == Storage::f32 || *tuning_.bf16_products;
+  const Entry& entry = steps_[static_cast<std::size_t>(step)];
+  const Group& group = entry.group;
   const int src = group.inputs[0], dst = group.last;
-  Traffic traffic{.forward = stored(src) + (group.relu && direct ? 3 : 1) * stored(dst)};
+  Traffic traffic{.forward = stored(src) + (entry.step->has_relu_pass() ? 3 : 1) * stored(dst)};
   if (!options_.training) return traffic;
   const auto& terms = values_[static_cast<std::size_t>(dst)].gradient;
   traffic.d_weight = stored(src) + gradient(dst);

@@ -110,6 +110,8 @@ class Step {
     (void)sums, (void)pass, (void)moment, (void)memory;
     return false;
   }
+  /// Whether the ReLU behind it is a pass of its own.
+  [[nodiscard]] virtual bool has_relu_pass() const { return false; }
   /// The products that more than one method may compute.
   virtual void list_products(std::vector<Product>& products) const { (void)products; }
   virtual void describe(const Run& run, std::vector<KernelChoice>& choices) const = 0;

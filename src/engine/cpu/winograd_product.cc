@@ -1,6 +1,7 @@
 // 3x3 convolutions by Winograd's minimal filtering (kernels/winograd.h): blocks of tiles are transformed,
 // multiplied at each of P positions, and transformed back, all while they are in the cache. P is 36, or 81
-// with a stride of 2, where up to 16 positions share one of the 36 matrices of weights.
+// with a stride of 2, where up to 16 positions share one of the 36 matrices of weights. Images may be bf16:
+// they are float from their transform to the one back.
 //
 // Legend: C channels that come in, K that go out (d_src: the other way round), T tiles of a block.
 //   v [P][T][C] the tiles · u [36][panel][C][32] the weights · m [P][T][K] their products
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "engine/cpu/epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
@@ -48,7 +50,8 @@ class WinogradKernel final : public ProductKernel {
         direction_(direction),
         from_(direction == Direction::d_src ? image(shape.dst) : image(shape.src)),
         to_(direction == Direction::d_src ? image(shape.src) : image(shape.dst)),
-        transforms_(shape.stride == 1 ? kernels.stride1 : kernels.stride2),
+        element_bytes_(bytes_of(shape.type)),
+        transforms_(transforms_of(shape, kernels)),
         side_(direction == Direction::d_src ? transforms_.backward : transforms_.forward),
         padding_(padding(shape, direction)),
         tiles_down_((to_.height + side_.written_step - 1) / side_.written_step),
@@ -67,12 +70,8 @@ class WinogradKernel final : public ProductKernel {
   [[nodiscard]] bool packs_plainly() const override { return false; }
   void pack(const float* weights, void* packed) const override {
     auto* u = static_cast<float*>(packed);
-    std::vector<float> rounded;
-    if (s_.in_blocks) {  // the transform of rounded weights, not rounded transforms
-      rounded.resize(static_cast<std::size_t>(s_.weights()));
-      kernels_for(kernels_.isa).round_to_bf16(weights, rounded.data(), s_.weights());
-      weights = rounded.data();
-    }
+    // The transform of rounded weights, not rounded transforms.
+    const bool rounds = s_.type == Storage::bf16 || s_.in_blocks;
     const bool rotates = direction_ == Direction::d_src;
     // A filter's taps: of output channel k and input channel c at (k * C + c) * 9.
     const std::int64_t of_in = rotates ? std::int64_t{9} * s_.src.channels : 9;
@@ -80,7 +79,8 @@ class WinogradKernel final : public ProductKernel {
     const auto pack_filters = [&](int out, int in) {
       float* at = u + (std::int64_t{1} * (out / kPanel) * from_.channels + in) * kPanel + out % kPanel;
       if (out < to_.channels) {
-        transforms_.transform_filters(weights + out * of_out + in * of_in, of_out, rotates, at, u_stride());
+        transforms_.transform_filters(weights + out * of_out + in * of_in, of_out, rotates, rounds, at,
+                                      u_stride());
       } else {
         for (int p = 0; p < kMatrices; ++p) std::fill_n(at + p * u_stride(), kFilters, 0.0f);
       }
@@ -108,9 +108,9 @@ class WinogradKernel final : public ProductKernel {
   void run(const Operands& o, int part) const override {
     switch (direction_) {
       case Direction::forward:
-        return convolve(static_cast<const float*>(o.src), static_cast<float*>(o.dst), o);
+        return convolve(o.src, o.dst, o);
       case Direction::d_src:
-        return convolve(static_cast<const float*>(o.d_dst), static_cast<float*>(o.d_src), o);
+        return convolve(o.d_dst, o.d_src, o);
       case Direction::d_weight:
         return sum_gradient(o, part * kPartChannels,
                             std::min(kPartChannels, to_.channels - part * kPartChannels));
@@ -125,6 +125,10 @@ class WinogradKernel final : public ProductKernel {
   }
 
  private:
+  static const Transforms& transforms_of(const ProductShape& shape, const WinogradKernels& kernels) {
+    const Strides& strides = shape.type == Storage::bf16 ? kernels.bf16 : kernels.f32;
+    return shape.stride == 1 ? strides.stride1 : strides.stride2;
+  }
   static Image image(const graph::Shape& shape) { return {shape.height, shape.width, shape.channels}; }
 
   /// Zeros in front of what a tile reads.
@@ -243,13 +247,13 @@ class WinogradKernel final : public ProductKernel {
     const Array& array = arrays.all[static_cast<std::size_t>(position % arrays.count)];
     const std::int64_t begin = pixel(*array.image, array.step, std::min(first + block_, tiles()));
     const std::int64_t end = begin + pixel(*array.image, array.step, block_);
-    const std::int64_t bytes = std::int64_t{4} * array.image->channels, share = (end - begin) * bytes / each;
+    const std::int64_t bytes = element_bytes_ * array.image->channels, share = (end - begin) * bytes / each;
     return {reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(array.at) +
                                           static_cast<std::uintptr_t>(begin * bytes + share * turn)),
             share};
   }
 
-  void convolve(const float* src, float* dst, const Operands& o) const {
+  void convolve(const void* src, void* dst, const Operands& o) const {
     auto* v = static_cast<float*>(o.scratchpad);
     float* m = v + positions() * v_stride();
     const auto* u = static_cast<const float*>(o.packed);
@@ -285,17 +289,25 @@ class WinogradKernel final : public ProductKernel {
 
   /// Moments are taken around the mean of the first tile: near enough to all of them that squares do not
   /// cancel.
-  void begin_sums(const Epilogue& e, const float* m, float* dst) const {
+  void begin_sums(const Epilogue& e, const float* m, void* dst) const {
     std::fill_n(e.sums, 2 * to_.channels, 0.0);
     if (e.what != Epilogue::Sums::moments) return;
     side_.transform_output(m, m_stride(), dst, to_, 0, 0, 0, nullptr);
     std::fill_n(e.shift, to_.channels, 0.0f);
     const int rows = std::min(side_.written_step, to_.height);
     const int columns = std::min(side_.written_step, to_.width);
-    for (int y = 0; y < rows; ++y)
-      for (int x = 0; x < columns; ++x)
-        for (int c = 0; c < to_.channels; ++c)
-          e.shift[c] += dst[(std::int64_t{1} * y * to_.width + x) * to_.channels + c];
+    const auto add = [&](const auto* pixels, const auto& to_float) {
+      for (int y = 0; y < rows; ++y)
+        for (int x = 0; x < columns; ++x)
+          for (int c = 0; c < to_.channels; ++c)
+            e.shift[c] += to_float(pixels[(std::int64_t{1} * y * to_.width + x) * to_.channels + c]);
+    };
+    if (s_.type == Storage::bf16) {
+      add(static_cast<const base::BFloat16*>(dst),
+          [](base::BFloat16 value) { return base::to_float(value); });
+    } else {
+      add(static_cast<const float*>(dst), [](float value) { return value; });
+    }
     for (int c = 0; c < to_.channels; ++c) e.shift[c] /= static_cast<float>(rows * columns);
   }
 
@@ -303,14 +315,13 @@ class WinogradKernel final : public ProductKernel {
     auto* v = static_cast<float*>(o.scratchpad);
     float* z = v + positions() * v_stride();
     float* sums = z + positions() * m_stride();
-    const auto* d_dst = static_cast<const float*>(o.d_dst);
     const Arrays arrays = arrays_of(o);
     for (int first = 0; first < tiles(); first += block_) {
       const int count = std::min(block_, tiles() - first);
-      transform_tiles(static_cast<const float*>(o.src), first, count, v);
+      transform_tiles(o.src, first, count, v);
       for (int t = 0; t < count; ++t) {
         const Tile at = tile(first + t);
-        transforms_.transform_gradient(d_dst + at.sample * elements(to_), to_, first_channel, channels,
+        transforms_.transform_gradient(sample(o.d_dst, to_, at.sample), to_, first_channel, channels,
                                        at.row * kOut, at.column * kOut, z + std::int64_t{1} * t * channels,
                                        m_stride());
       }
@@ -338,22 +349,24 @@ class WinogradKernel final : public ProductKernel {
             o.d_weight + std::int64_t{1} * c * to_.channels + first_channel + k, tap_stride);
   }
 
-  void transform_tiles(const float* src, int first, int count, float* v) const {
+  void transform_tiles(const void* src, int first, int count, float* v) const {
     for (int t = 0; t < count; ++t) {
       const Tile at = tile(first + t);
-      side_.transform_input(src + at.sample * elements(from_), from_, at.row * side_.read_step - padding_,
+      side_.transform_input(sample(src, from_, at.sample), from_, at.row * side_.read_step - padding_,
                             at.column * side_.read_step - padding_, v + std::int64_t{1} * t * from_.channels,
                             v_stride());
     }
   }
-  static std::int64_t elements(const Image& image) {
-    return std::int64_t{1} * image.height * image.width * image.channels;
+  [[nodiscard]] const void* sample(const void* images, const Image& image, int number) const {
+    return static_cast<const std::byte*>(images) +
+           element_bytes_ * number * image.height * image.width * image.channels;
   }
 
   const ProductShape s_;
   const WinogradKernels& kernels_;
   const Direction direction_;
-  const Image from_, to_;  ///< read and written; of d_weight: the input and the output
+  const Image from_, to_;             ///< read and written; of d_weight: the input and the output
+  const std::int64_t element_bytes_;  ///< of images
   const Transforms& transforms_;
   const Side& side_;
   const int padding_;

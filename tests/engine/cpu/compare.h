@@ -57,6 +57,10 @@ inline std::vector<Variant> variants() {
                  .threads = 2,
                  .tuning = {.bf16_products = false, .method = Method::winograd, .poison = true},
                  .name = "bf16 in blocks by Winograd"});
+  all.push_back({.precision = Precision::bf16,
+                 .threads = 2,
+                 .tuning = {.method = Method::winograd, .poison = true},
+                 .name = "bf16 by Winograd"});
   all.push_back({.precision = Precision::f32,
                  .threads = 2,
                  .tuning = {.method = Method::turned, .piece_samples = 3, .poison = true},

@@ -65,6 +65,36 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
             std::ranges::count_if(kCases, [](const Case& c) { return shape_of(c).stride == 1; }));
 }
 
+/// The same sums of bf16 numbers: d_weight is as exact as in fp32, values are rounded once more, to 8 bits.
+TEST(ProductKernel, ByWinogradReadsAndWritesBf16) {
+  int computed = 0;
+  for (const Case& c : kCases) {
+    ProductShape s = shape_of(c);
+    s.type = s.dst_type = Storage::bf16;
+    if (refusal(Method::winograd, {.shape = s})) continue;
+    SCOPED_TRACE(text_of(c));
+    const Values src = rounded_to_bf16(random_values(s.samples * s.src.elements(), 1)),
+                 weight = random_values(s.weights(), 2), rounded = rounded_to_bf16(weight),
+                 d_dst = rounded_to_bf16(random_values(s.samples * s.dst.elements(), 3));
+    const Expected want(s, {.src = src, .weight = rounded, .d_dst = d_dst});
+    for (const auto* table : winograd::kernels_here()) {
+      SCOPED_TRACE(name_of(table->isa));
+      const auto error = [&](Direction direction, const std::vector<double>& expected) {
+        const auto kernel = make_winograd_kernel(s, direction, *table);
+        const auto got = results_of(*kernel, s, direction, {.src = src, .weight = weight, .d_dst = d_dst});
+        return relative_error(got.values, expected);
+      };
+      // A rounding to 8 bits moves a number by 2^-10 of its power of two on average, 2^-9 at most.
+      EXPECT_LT(error(Direction::forward, want.dst), 0x1p-9);
+      EXPECT_LT(error(Direction::d_src, want.d_src), 0x1p-9);
+      const double root = std::sqrt(static_cast<double>(s.samples * s.dst_pixels()));
+      EXPECT_LT(error(Direction::d_weight, want.d_weight), (12 + 1.5 * root) * 0x1p-24);
+      ++computed;
+    }
+  }
+  EXPECT_EQ(computed, 19 * static_cast<int>(winograd::kernels_here().size()));
+}
+
 TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   ProductShape s = shape_of({16, 16, 8, 8, 3, 1, 1, 4});
   EXPECT_FALSE(refusal(Method::taps, {.shape = s}));
@@ -85,16 +115,22 @@ TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "wants multiples of 16 channels");
   s.src.channels = 16;
   s.type = Storage::bf16;
-  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "is for fp32");
+  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "reads and writes one precision");
+  EXPECT_EQ(refusal(Method::taps, {.shape = s}), "is for fp32");
+  s.dst_type = Storage::bf16;
+  EXPECT_FALSE(refusal(Method::winograd, {.shape = s}));
   EXPECT_EQ(refusal(Method::turned, {.shape = s}), "is for backward data");
-  EXPECT_FALSE(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}));
+  const auto onednn_in_bf16 = bf16_products_here() == Bf16Products::none
+                                  ? std::optional<std::string>("multiplies bf16 from AVX-512 on")
+                                  : std::nullopt;
+  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}), onednn_in_bf16);
+  EXPECT_EQ(refusal(Method::onednn, {.shape = s}), onednn_in_bf16);
   s.padding = 3;
   EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}),
             "wants less padding than its kernel is wide");
   s.stride = 2;
   EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}),
             "is for convolutions with stride 1");
-  EXPECT_FALSE(refusal(Method::onednn, {.shape = s}));
 }
 
 TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {

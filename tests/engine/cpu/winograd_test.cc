@@ -7,42 +7,15 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "engine/cpu/kernels/transpose.h"
-#include "product_runs.h"
+#include "winograd_runs.h"
 
 namespace paceline::engine::cpu::winograd {
 namespace {
-
-void for_tables(const std::function<void(const WinogradKernels&)>& test) {
-  const auto tables = kernels_here();
-  if (tables.empty()) GTEST_SKIP() << "Winograd needs AVX2, which this processor does not have";
-  for (const auto* table : tables) {
-    SCOPED_TRACE(name_of(table->isa));
-    test(*table);
-  }
-}
-
-/// What is written by tiles of 4x4 and of 8x8 pixels.
-void for_sides(const std::function<void(const Side&)>& test) {
-  for_tables([&](const WinogradKernels& table) {
-    const std::pair<const char*, const Side*> sides[] = {{"stride 1", &table.stride1.forward},
-                                                         {"stride 2 forward", &table.stride2.forward},
-                                                         {"stride 2 backward", &table.stride2.backward}};
-    for (const auto& [name, side] : sides) {
-      SCOPED_TRACE(name);
-      test(*side);
-    }
-  });
-}
-
-constexpr int kMostPositions = 81;
-
-constexpr float kNothing = 42;  ///< what lies behind a result, before and after
 
 std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
@@ -72,7 +45,7 @@ TEST(WinogradTables, FiltersAreThePlainTransformsBits) {
         base::Buffer room((kMatrices * kStride + 16) * sizeof(float));  // whole lines
         const auto u = room.as<float>();
         std::ranges::fill(u, kNothing);
-        table.stride1.transform_filters(taps.data(), lane_stride, rotated, u.data(), kStride);
+        table.f32.stride1.transform_filters(taps.data(), lane_stride, rotated, false, u.data(), kStride);
         end_streams();
         for (int lane = 0; lane < 16; ++lane) {
           float t[3][6];
@@ -100,55 +73,9 @@ TEST(WinogradTables, FiltersAreThePlainTransformsBits) {
   });
 }
 
-/// A tile of outputs at the edge of an image or inside, with what an epilogue reads of each pixel.
-struct Output {
-  Image image;
-  int y, x;
-  std::int64_t stride = image.channels + 16,
-               values = std::int64_t{2} * image.height * image.width * image.channels;
-  Values m = random_values(kMostPositions * stride, 1), src = random_values(values, 2),
-         dst = random_values(values, 3), first = random_values(values, 4),
-         shift = random_values(image.channels, 5), mean = random_values(image.channels, 6),
-         scale = random_values(image.channels, 7), bias = random_values(image.channels, 8);
-
-  static constexpr int kSample = 1;
-  [[nodiscard]] Values untouched() const { return Values(static_cast<std::size_t>(values), kNothing); }
-  [[nodiscard]] Values plain(const Side& side) const {
-    Values out = untouched();
-    side.transform_output(m.data(), stride, out.data(), image, kSample, y, x, nullptr);
-    return out;
-  }
-  void for_pixels(const Side& side, const std::function<void(std::size_t at, std::size_t c)>& visit) const {
-    for (int row = y; row < std::min(y + side.written_step, image.height); ++row)
-      for (int column = x; column < std::min(x + side.written_step, image.width); ++column)
-        for (int c = 0; c < image.channels; ++c)
-          visit(static_cast<std::size_t>(
-                    ((kSample * image.height + row) * image.width + column) * image.channels + c),
-                static_cast<std::size_t>(c));
-  }
-};
-
-const std::vector<Output>& outputs() {
-  static const std::vector<Output> all = {
-      {{8, 8, 16}, 4, 0}, {{6, 5, 48}, 4, 4}, {{6, 9, 32}, 0, 8}, {{3, 7, 16}, 0, 0}, {{9, 17, 16}, 0, 8}};
-  return all;
-}
-
-/// Sums that begin with 1 each: an epilogue's are added.
-struct Sums {
-  std::vector<double> got, want, size;  ///< size: what rounding errors are measured by
-  explicit Sums(int channels) : got(static_cast<std::size_t>(2 * channels), 1.0), want(got), size(got) {}
-  void add(std::size_t at, double value) {
-    want[at] += value;
-    size[at] += std::abs(value);
-  }
-  void compare() const {
-    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6 * size[i]) << i;
-  }
-};
-
 TEST(WinogradTables, OutputsStayInsideTheImage) {
-  for_sides([](const Side& side) {
+  for_sides([](const Sides& sides) {
+    const Side& side = sides.f32;
     for (const Output& o : outputs()) {
       Values out = o.plain(side);
       o.for_pixels(side, [&](std::size_t at, std::size_t) {
@@ -161,7 +88,8 @@ TEST(WinogradTables, OutputsStayInsideTheImage) {
 }
 
 TEST(WinogradTables, MomentsAreThoseOfWhatIsWritten) {
-  for_sides([](const Side& side) {
+  for_sides([](const Sides& sides) {
+    const Side& side = sides.f32;
     for (const Output& o : outputs()) {
       const Values plain = o.plain(side);
       Values out = o.untouched(), shift = o.shift;
@@ -181,7 +109,8 @@ TEST(WinogradTables, MomentsAreThoseOfWhatIsWritten) {
 }
 
 TEST(WinogradTables, GradientsPassTheMaskAndAreSummed) {
-  for_sides([](const Side& side) {
+  for_sides([](const Sides& sides) {
+    const Side& side = sides.f32;
     for (const Output& o : outputs())
       for (const Mask mask : {Mask::none, Mask::from_src, Mask::from_dst})
         for (const bool second : {false, true}) {
@@ -265,7 +194,7 @@ TEST(WinogradTables, TablesGiveTheSameBits) {
   for (const auto* table : tables) {
     Values& all = results.emplace_back();
     const auto keep = [&](std::span<const float> part) { all.insert(all.end(), part.begin(), part.end()); };
-    for (const Transforms* of_stride : {&table->stride1, &table->stride2}) {
+    for (const Transforms* of_stride : {&table->f32.stride1, &table->f32.stride2}) {
       const auto positions = static_cast<std::size_t>(of_stride->positions * of_stride->positions);
       for (const auto& [y, x] : {std::pair{-1, -1}, {0, 1}, {3, 7}}) {
         Values v(positions * 48), z(positions * 32);
@@ -282,7 +211,7 @@ TEST(WinogradTables, TablesGiveTheSameBits) {
       keep(taps);
       for (const bool rotated : {false, true}) {
         base::Buffer room(kMatrices * 16 * sizeof(float));
-        of_stride->transform_filters(filters.data(), 9, rotated, room.as<float>().data(), 16);
+        of_stride->transform_filters(filters.data(), 9, rotated, false, room.as<float>().data(), 16);
         end_streams();
         keep(room.as<float>());
       }

@@ -68,16 +68,17 @@ struct Multiply {
   return point(position / positions) * kPoints + point(position % positions);
 }
 
-/// What becomes of tiles that are read and written, forward or backward.
+/// What becomes of tiles that are read and written, forward or backward. Images are float or bf16, what is
+/// between the transforms always float.
 struct Side {
   int read_step = 0, written_step = 0;  ///< pixels from tile to tile of what is read, and of what is written
   /// The tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
   /// [channels].
-  void (*transform_input)(const float* src, const Image& image, int y, int x, float* v, std::int64_t stride);
+  void (*transform_input)(const void* src, const Image& image, int y, int x, float* v, std::int64_t stride);
   /// Positions at m + p * stride, [channels], to the pixels of a tile from (y, x) on of image number
-  /// `sample`; those outside are dropped. With an epilogue the sums of these pixels are added to its own:
-  /// moments around its shift; under `gradient` d_masked is written instead of dst.
-  void (*transform_output)(const float* m, std::int64_t stride, float* dst, const Image& image, int sample,
+  /// `sample`; those outside are dropped. With an epilogue the sums of these pixels, as they are stored, are
+  /// added to its own: moments around its shift; under `gradient` d_masked is written instead of dst.
+  void (*transform_output)(const float* m, std::int64_t stride, void* dst, const Image& image, int sample,
                            int y, int x, const Epilogue* epilogue);
 };
 
@@ -87,12 +88,12 @@ struct Transforms {
   Side forward, backward;
   /// The 4x4 pixels from (y, x) on of an output's gradient, channels [first, first + count): the transpose of
   /// forward's transform_output.
-  void (*transform_gradient)(const float* d_dst, const Image& image, int first, int count, int y, int x,
+  void (*transform_gradient)(const void* d_dst, const Image& image, int first, int count, int y, int x,
                              float* z, std::int64_t stride);
-  /// kFilters filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn, for backward:
-  /// matrix m to u + m * stride. `u` in whole lines of 64 bytes; it is written past the caches: end_streams()
-  /// before another thread may read it.
-  void (*transform_filters)(const float* taps, std::int64_t lane_stride, bool rotated, float* u,
+  /// kFilters filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn, for backward;
+  /// `rounds`: of taps rounded to bf16. Matrix m to u + m * stride. `u` in whole lines of 64 bytes; it is
+  /// written past the caches: end_streams() before another thread may read it.
+  void (*transform_filters)(const float* taps, std::int64_t lane_stride, bool rotated, bool rounds, float* u,
                             std::int64_t stride);
   /// Matrices at m + number * stride of kFilters filters' gradients, to tap t at taps + t * tap_stride: the
   /// transpose of transform_filters.
@@ -100,9 +101,13 @@ struct Transforms {
                                      std::int64_t tap_stride);
 };
 
+struct Strides {
+  Transforms stride1, stride2;
+};
+
 struct WinogradKernels {
   Isa isa = Isa::baseline;
-  Transforms stride1, stride2;
+  Strides f32, bf16;  ///< by the images' storage
   void (*multiply)(const Multiply& args);
 };
 

@@ -18,12 +18,21 @@ namespace {
 
 #define PACELINE_INLINE inline __attribute__((always_inline))
 using V = __m256;
+typedef std::uint32_t U __attribute__((vector_size(32)));
 constexpr int kLanes = 8;
 constexpr int kRows = 6;  // 12 of 16 registers hold sums
 
 PACELINE_INLINE V load(const float* p) { return _mm256_loadu_ps(p); }
 PACELINE_INLINE void store(float* p, V v) { _mm256_storeu_ps(p, v); }
 PACELINE_INLINE void stream(float* p, V v) { _mm256_stream_ps(p, v); }
+PACELINE_INLINE U words_of_halves(const std::uint16_t* p) {
+  return reinterpret_cast<U>(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+PACELINE_INLINE void store_as_halves(std::uint16_t* p, U words) {
+  const __m256i w = reinterpret_cast<__m256i>(words);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packus_epi32(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1)));
+}
 PACELINE_INLINE V splat(float x) { return _mm256_set1_ps(x); }
 PACELINE_INLINE V add(V a, V b) { return _mm256_add_ps(a, b); }
 PACELINE_INLINE V sub(V a, V b) { return _mm256_sub_ps(a, b); }

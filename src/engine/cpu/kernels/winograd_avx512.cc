@@ -12,6 +12,7 @@ namespace {
 
 #define PACELINE_INLINE inline __attribute__((always_inline))
 using V = __m512;
+typedef std::uint32_t U __attribute__((vector_size(64)));
 constexpr int kLanes = 16;
 constexpr int kRows = 12;
 
@@ -20,6 +21,15 @@ constexpr int kRows = 12;
 PACELINE_INLINE V load(const float* p) { return _mm512_loadu_ps(p); }
 PACELINE_INLINE void store(float* p, V v) { _mm512_storeu_ps(p, v); }
 PACELINE_INLINE void stream(float* p, V v) { _mm512_stream_ps(p, v); }
+// (With a mask: gcc 12 warns of what the others leave undefined.)
+PACELINE_INLINE U words_of_halves(const std::uint16_t* p) {
+  return reinterpret_cast<U>(
+      _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+}
+PACELINE_INLINE void store_as_halves(std::uint16_t* p, U words) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_maskz_cvtepi32_epi16(0xffff, reinterpret_cast<__m512i>(words)));
+}
 PACELINE_INLINE V splat(float x) { return _mm512_set1_ps(x); }
 PACELINE_INLINE V add(V a, V b) { return _mm512_add_ps(a, b); }
 PACELINE_INLINE V sub(V a, V b) { return _mm512_sub_ps(a, b); }
