@@ -103,7 +103,7 @@ void show_build(const measure::Environment& environment, const DoctorOptions& op
     const bool bf16 = engine::has_bf16_units(options.device);
     row(out, "bf16", "{}",
         bf16 ? "has units for it: --precision auto picks bf16"
-             : "no units for it: --precision auto picks fp32 (bf16 works, slowly)");
+             : "no units for it: --precision auto picks fp32 (bf16 is stored, and multiplied as fp32)");
   } catch (const base::Error& error) {
     row(out, "bf16", "unknown: {}", error.what());
   }
