@@ -27,6 +27,7 @@
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"
+#include "train/run_ranks.h"
 
 namespace paceline::cli {
 namespace {
@@ -151,13 +152,10 @@ std::vector<double> time_memcpy(std::size_t bytes, int repeats) {
 comm::Probe probe_local(int ranks, std::size_t count, int repeats, const base::CorePlan& plan) {
   auto communicators = comm::make_local(ranks);
   std::vector<comm::Probe> probes(communicators.size());
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < communicators.size(); ++r)
-    threads.emplace_back([&, r] {
-      (void)base::bind_current_thread(plan.cores[r]);  // where it is refused the line on pinning says so
-      probes[r] = comm::probe_all_reduce(*communicators[r], count, 2, repeats);
-    });
-  for (auto& thread : threads) thread.join();
+  train::run_ranks(communicators, [&](std::size_t r) {
+    (void)base::bind_current_thread(plan.cores[r]);  // where it is refused the line on pinning says so
+    probes[r] = comm::probe_all_reduce(*communicators[r], count, 2, repeats);
+  });
   return probes[0];
 }
 

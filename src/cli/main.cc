@@ -11,12 +11,14 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/start_thread.h"
 #include "cli/arguments.h"
 #include "cli/child.h"
 #include "cli/commands/commands.h"
@@ -147,6 +149,13 @@ int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::s
   return known ? static_cast<int>(session->kind_of_failure(kind)) : code;
 }
 
+int end_with_bug(cli::Session* session, const std::exception& error) {
+  return end_with(
+      session, base::ErrorKind::comm, cli::kBugExitCode,
+      fmt::format("a bug in paceline, not in what was asked: {}; please report it with the command",
+                  error.what()));
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -162,10 +171,11 @@ int main(int count, char** words) {
   } catch (const std::bad_alloc&) {
     return end(base::ErrorKind::device,
                "the system refused more memory than was planned; use a smaller batch or fewer workers");
+  } catch (const std::system_error& error) {
+    if (!base::is_refused_thread(error)) return end_with_bug(session.get(), error);
+    const auto refusal = base::refused_thread("a thread", error);
+    return end(refusal.kind(), refusal.what());
   } catch (const std::exception& error) {
-    return end_with(
-        session.get(), base::ErrorKind::comm, cli::kBugExitCode,
-        fmt::format("a bug in paceline, not in what was asked: {}; please report it with the command",
-                    error.what()));
+    return end_with_bug(session.get(), error);
   }
 }

@@ -29,6 +29,12 @@ void enter(const Circumstances& circumstances) {
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(99);
   }
   if (!circumstances.cache.empty()) ::setenv("PACELINE_CACHE", circumstances.cache.c_str(), 1);
+#ifdef PACELINE_REFUSE_THREAD
+  if (circumstances.refused_thread > 0) {
+    ::setenv("LD_PRELOAD", PACELINE_REFUSE_THREAD, 1);
+    ::setenv("REFUSE_THREAD", std::to_string(circumstances.refused_thread).c_str(), 1);
+  }
+#endif
   if (!circumstances.out_path.empty()) {
     const int file = ::open(circumstances.out_path.c_str(), O_WRONLY);
     if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0) ::_exit(99);
