@@ -104,6 +104,7 @@ Recipe read_recipe(const std::filesystem::path& path, Command command) {
   if (quick != nullptr) recipe.quick = read_keys(*quick, file, command, recipe.unused);
   recipe.has_quick = quick != nullptr;
   recipe.given = read_keys(table, file, command, recipe.unused);
+  for (const auto* layer : {&recipe.given, &recipe.quick}) check_layer(command, *layer);
   std::string names;
   for (const auto& assignment : recipe.given) names += (names.empty() ? "" : ", ") + assignment.option->name;
   recipe.summary = fmt::format("{} sets {}", file, names.empty() ? "nothing" : names);

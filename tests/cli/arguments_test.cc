@@ -366,6 +366,22 @@ TEST_F(Arguments, TheQuickTableOfARecipeCountsWithQuickOnly) {
               HasSubstr("bad.toml:2: lr"));
 }
 
+TEST_F(Arguments, ARecipeIsCheckedWhetherItsValuesCountOrNot) {
+  // What is wrong in [quick] used to be found by the first --quick.
+  const auto in_quick = [&](const std::string& line) {
+    return complaint(kTrain, {recipe("lr = 0.1\n[quick]\n" + line + "\n")});
+  };
+  EXPECT_THAT(in_quick("lr = -1"), HasSubstr(".toml:3: lr must be a number above 0, got '-1'"));
+  EXPECT_THAT(in_quick("workers = 1.0"), HasSubstr(".toml:3: workers must be a whole number"));
+  EXPECT_THAT(in_quick("optimizer = 'sdg'"), HasSubstr("did you mean 'sgd'?"));
+  EXPECT_THAT(in_quick("steps = 2\nepochs = 2"), HasSubstr("are both given"));
+  EXPECT_EQ(in_quick("lr = 1"), "");
+  // Nor does a value count that the command line replaces.
+  EXPECT_THAT(complaint(kTrain, {recipe("lr = -1\n"), "--lr", "0.1"}), HasSubstr(".toml:1: lr must be"));
+  // What depends on the other layers is none of its own faults.
+  EXPECT_EQ(complaint(kTrain, {recipe("nesterov = true\n[quick]\nmomentum = 0\n")}), "");
+}
+
 TEST_F(Arguments, DataIsToldHowToBeOpened) {
   const auto s =
       settings(kTrain, {"--data", "folder:x,size=32", "--validation-split", "0.2", "--bad-images", "skip"});
