@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <thread>
@@ -186,8 +187,7 @@ graph::Shape usual_input(const DoctorOptions& options) {
   return {3, 32, 32};
 }
 
-void show_kernels(const DoctorOptions& options, int cores, std::ostream& out) {
-  const auto graph = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
+void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int cores, std::ostream& out) {
   const bool bf16 =
       options.precision == "bf16" || (options.precision == "auto" && engine::has_bf16_units(options.device));
   engine::CompileOptions how;
@@ -233,6 +233,9 @@ std::vector<std::string> libraries() {
 }
 
 void doctor(const DoctorOptions& options, const Session* session, std::ostream& out) {
+  std::optional<graph::Graph> model;  // first of all: a wrong name is not said below pages of other things
+  if (!options.kernels_model.empty())
+    model = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
   const auto environment = measure::environment(libraries());
   const auto topology = base::topology();
   show_machine(environment, topology, out);
@@ -240,7 +243,7 @@ void doctor(const DoctorOptions& options, const Session* session, std::ostream& 
   show_threads(topology, out);
   show_launch(session, out);
   if (options.measure) show_bandwidth(topology, out);
-  if (!options.kernels_model.empty()) show_kernels(options, topology.usable(), out);
+  if (model) show_kernels(options, *model, topology.usable(), out);
 }
 
 }  // namespace paceline::cli
