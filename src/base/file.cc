@@ -1,6 +1,8 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,10 +33,17 @@ class Descriptor {
 
 [[noreturn]] void fail_write(const std::filesystem::path& path, int error) {
   fail(ErrorKind::data, "{}: cannot be written: {}; the previous file, if any, is untouched", path.string(),
-       std::strerror(error));
+       reason_of_write(error));
 }
 
 }  // namespace
+
+std::string reason_of_write(int error) {
+  rlimit limit{};
+  if (error != EFBIG || ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::strerror(error);
+  return fmt::format("{} (ulimit -f allows a file {} bytes; raise it)", std::strerror(error), limit.rlim_cur);
+}
 
 void write_file(const std::filesystem::path& path, const std::function<void(const Sink&)>& writer) {
   if (path.has_parent_path()) {

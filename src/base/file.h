@@ -21,6 +21,10 @@ void write_file(const std::filesystem::path& path, std::string_view bytes);
 using Sink = std::function<void(std::span<const std::byte>)>;
 void write_file(const std::filesystem::path& path, const std::function<void(const Sink&)>& writer);
 
+/// Why the system refused a write, for a sentence: its reason for `error` (an errno), and where that is the
+/// limit of a file's size (ulimit -f, which ends a process that does not ignore SIGXFSZ) the limit too.
+[[nodiscard]] std::string reason_of_write(int error);
+
 /// The whole file as bytes. Errors: Error(data) naming the path and the system's reason.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 

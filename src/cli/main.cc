@@ -1,6 +1,7 @@
 /// The table of commands, and the one place where errors become exit codes.
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <array>
 #include <chrono>
@@ -134,7 +135,8 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   parsed.settings.session = session.get();
   const int code = entry.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    base::fail(base::ErrorKind::data, "standard output could not be written to the end; is the disk full?");
+    base::fail(base::ErrorKind::data,
+               "standard output could not be written to the end; is the disk full, or ulimit -f met?");
   if (session) session->part();
   return code;
 }
@@ -160,6 +162,7 @@ int end_with_bug(cli::Session* session, const std::exception& error) {
 
 int main(int count, char** words) {
   const auto started = base::Clock::now();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that meets ulimit -f is an error with its name, not a silent end
   std::unique_ptr<cli::Session> session;
   const auto end = [&](base::ErrorKind kind, const std::string& text) {
     return end_with(session.get(), kind, static_cast<int>(kind), text);

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kLongest{120};
 void enter(const Circumstances& circumstances) {
   if (!circumstances.directory.empty() && ::chdir(circumstances.directory.c_str()) != 0) ::_exit(99);
   if (circumstances.largest_file) {
-    ::signal(SIGXFSZ, SIG_IGN);  // then write() fails with EFBIG, as it does with ENOSPC on a full disk
+    ::signal(SIGXFSZ, SIG_DFL);  // as a shell starts it; not as a parent may have that ignores it
     const rlimit limit{*circumstances.largest_file, *circumstances.largest_file};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(99);
   }
