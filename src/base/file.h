@@ -14,7 +14,9 @@ namespace paceline::base {
 /// Writes `bytes` to `path` so that a full disk, a crash or Ctrl-C leaves the old file whole: a temporary
 /// file beside it is written, synced and renamed over it. Missing parent directories are made.
 ///
-/// Errors   Error(data) naming the path and the system's reason; the temporary file is removed
+/// Errors   Error(data) naming the path and the system's reason; the temporary file is removed, here or, if
+/// the
+///          process is killed, by the next write of the same path (replacement.h)
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// The same in pieces: `writer` calls its argument with each piece, in order.
