@@ -63,6 +63,10 @@ void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communica
         threads.push_back(start([&, rank] {
           try {
             work(rank);
+          } catch (const std::system_error& error) {
+            const bool refused = base::is_refused_thread(error);  // one that the work itself wanted
+            give_up(rank, refused ? std::make_exception_ptr(base::refused_thread("a thread", error))
+                                  : std::current_exception());
           } catch (...) {
             give_up(rank, std::current_exception());
           }

@@ -54,5 +54,19 @@ TEST(RunRanks, ARankThatGetsNoThreadEndsThoseThatWaitForIt) {
   }
 }
 
+TEST(RunRanks, AThreadThatTheWorkIsRefusedIsSaidAsOne) {
+  const auto communicators = comm::make_local(2);
+  try {
+    run_ranks(communicators, [&](std::size_t rank) {
+      if (rank == 1) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+      communicators[rank]->barrier();
+    });
+    FAIL() << "expected an error";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::device);
+    EXPECT_THAT(error.what(), testing::StartsWith("a thread could not be started: "));
+  }
+}
+
 }  // namespace
 }  // namespace paceline::train
