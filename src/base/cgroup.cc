@@ -80,6 +80,11 @@ void read_cpu_v2(const fs::path& folder, CgroupLimits& limits) {
   if (words >> quota >> period && quota > 0 && period > 0) lower(limits.cpus, quota / period);
 }
 
+/// Of the same name in both versions; "max" is none.
+void read_threads(const fs::path& folder, CgroupLimits& limits) {
+  if (const auto most = number(folder / "pids.max")) lower(limits.threads, *most);
+}
+
 }  // namespace
 
 CgroupLimits cgroup_limits(const fs::path& root) {
@@ -97,6 +102,7 @@ CgroupLimits cgroup_limits(const fs::path& root) {
         walk_up(mount, group, [&](const fs::path& folder) {
           read_memory(folder, "memory.max", "memory.current", "inactive_file", limits);
           read_cpu_v2(folder, limits);
+          read_threads(folder, limits);
         });
     }
     if (controllers.find(",memory,") != std::string::npos)
@@ -106,6 +112,8 @@ CgroupLimits cgroup_limits(const fs::path& root) {
     if (controllers.find(",cpu,") != std::string::npos)
       for (const char* mount : {"cpu", "cpu,cpuacct"})
         walk_up(mounts / mount, group, [&](const fs::path& folder) { read_cpu_v1(folder, limits); });
+    if (controllers.find(",pids,") != std::string::npos)
+      walk_up(mounts / "pids", group, [&](const fs::path& folder) { read_threads(folder, limits); });
   }
   return limits;
 }

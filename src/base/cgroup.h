@@ -16,8 +16,9 @@ namespace paceline::base {
 struct CgroupLimits {
   std::optional<std::int64_t> memory_bytes;  ///< the smallest limit on the way up
   std::optional<std::int64_t>
-      memory_available_bytes;  ///< the smallest limit less what is used and not reclaimable
-  std::optional<double> cpus;  ///< quota / period: 1.5 is one and a half cores' time
+      memory_available_bytes;           ///< the smallest limit less what is used and not reclaimable
+  std::optional<double> cpus;           ///< quota / period: 1.5 is one and a half cores' time
+  std::optional<std::int64_t> threads;  ///< processes and threads together: the smallest limit on the way up
 };
 
 /// Reads cgroup v2, v1 or the mixture of both below `root` (tests lay out a file system of their own).

@@ -1,9 +1,11 @@
 #include "base/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/start_thread.h"
 
 namespace paceline::base {
 namespace {
@@ -29,14 +31,22 @@ void wait_while(const std::atomic<T>& value, T old) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, const std::function<void()>& on_start)
+ThreadPool::ThreadPool(int threads, const std::function<void()>& on_start, const StartThread& start)
     : ranges_(static_cast<std::size_t>(std::max(threads, 0))) {
   expects(threads >= 1, "a pool has at least its caller's thread");
-  for (int thread = 1; thread < threads; ++thread)
-    helpers_.emplace_back([this, thread, on_start] { help(thread, on_start); });
+  for (int thread = 1; thread < threads; ++thread) {
+    try {
+      helpers_.push_back(start([this, thread, on_start] { help(thread, on_start); }));
+    } catch (const std::system_error& error) {
+      end();  // or those that were started would be waited for without an end
+      throw refused_thread(fmt::format("computing thread {} of {}", thread + 1, threads), error);
+    }
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   ends_.store(true, std::memory_order_relaxed);
   loops_.fetch_add(1, std::memory_order_release);
   loops_.notify_all();

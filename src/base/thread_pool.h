@@ -21,12 +21,17 @@
 #include <thread>
 #include <vector>
 
+#include "base/start_thread.h"
+
 namespace paceline::base {
 
 class ThreadPool {
  public:
   /// `threads` >= 1 in all: the caller, and helpers that call `on_start` once.
-  explicit ThreadPool(int threads, const std::function<void()>& on_start = {});
+  ///
+  /// Errors   Error(device) when the system refuses a thread; those that were started have ended then
+  explicit ThreadPool(int threads, const std::function<void()>& on_start = {},
+                      const StartThread& start = start_thread);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -64,6 +69,7 @@ class ThreadPool {
     std::atomic<std::uint64_t> left{0};
   };
 
+  void end();
   void run_shared(int count, Call call, const void* context);
   void help(int thread, const std::function<void()>& on_start);
   void take_items(int thread);

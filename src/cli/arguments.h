@@ -30,11 +30,16 @@ struct Recipe {
   std::string unused;   ///< a sentence, or ""
 };
 
+/// Reads and checks all of a recipe, its table [quick] too when nobody asks for it: a mistake in it is found
+/// with the first run, not with the first --quick.
 ///
 /// Errors   Error(usage) with file and line: not TOML, an unknown key (with the nearest name), a value of
-/// another
-///          type; Error(data) when the file cannot be read
+///          another type or out of its range; Error(data) when the file cannot be read
 [[nodiscard]] Recipe read_recipe(const std::filesystem::path& path, Command command);
+
+/// Refuses what is wrong with one layer for itself, whatever the others give: its values, and two of them
+/// that contradict each other. Errors: as settle().
+void check_layer(Command command, const std::vector<Assignment>& layer);
 
 /// Joins the layers, later ones winning, sets everything in the table's order, and checks what must hold
 /// between options whatever the data and the machine.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <thread>
@@ -27,6 +28,7 @@
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"
+#include "train/run_ranks.h"
 
 namespace paceline::cli {
 namespace {
@@ -151,13 +153,10 @@ std::vector<double> time_memcpy(std::size_t bytes, int repeats) {
 comm::Probe probe_local(int ranks, std::size_t count, int repeats, const base::CorePlan& plan) {
   auto communicators = comm::make_local(ranks);
   std::vector<comm::Probe> probes(communicators.size());
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < communicators.size(); ++r)
-    threads.emplace_back([&, r] {
-      (void)base::bind_current_thread(plan.cores[r]);  // where it is refused the line on pinning says so
-      probes[r] = comm::probe_all_reduce(*communicators[r], count, 2, repeats);
-    });
-  for (auto& thread : threads) thread.join();
+  train::run_ranks(communicators, [&](std::size_t r) {
+    (void)base::bind_current_thread(plan.cores[r]);  // where it is refused the line on pinning says so
+    probes[r] = comm::probe_all_reduce(*communicators[r], count, 2, repeats);
+  });
   return probes[0];
 }
 
@@ -188,8 +187,7 @@ graph::Shape usual_input(const DoctorOptions& options) {
   return {3, 32, 32};
 }
 
-void show_kernels(const DoctorOptions& options, int cores, std::ostream& out) {
-  const auto graph = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
+void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int cores, std::ostream& out) {
   const bool bf16 =
       options.precision == "bf16" || (options.precision == "auto" && engine::has_bf16_units(options.device));
   engine::CompileOptions how;
@@ -235,6 +233,9 @@ std::vector<std::string> libraries() {
 }
 
 void doctor(const DoctorOptions& options, const Session* session, std::ostream& out) {
+  std::optional<graph::Graph> model;  // first of all: a wrong name is not said below pages of other things
+  if (!options.kernels_model.empty())
+    model = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
   const auto environment = measure::environment(libraries());
   const auto topology = base::topology();
   show_machine(environment, topology, out);
@@ -242,7 +243,7 @@ void doctor(const DoctorOptions& options, const Session* session, std::ostream& 
   show_threads(topology, out);
   show_launch(session, out);
   if (options.measure) show_bandwidth(topology, out);
-  if (!options.kernels_model.empty()) show_kernels(options, topology.usable(), out);
+  if (model) show_kernels(options, *model, topology.usable(), out);
 }
 
 }  // namespace paceline::cli

@@ -1,6 +1,7 @@
 /// The table of commands, and the one place where errors become exit codes.
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <array>
 #include <chrono>
@@ -11,12 +12,14 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/start_thread.h"
 #include "cli/arguments.h"
 #include "cli/child.h"
 #include "cli/commands/commands.h"
@@ -132,7 +135,8 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   parsed.settings.session = session.get();
   const int code = entry.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    base::fail(base::ErrorKind::data, "standard output could not be written to the end; is the disk full?");
+    base::fail(base::ErrorKind::data,
+               "standard output could not be written to the end; is the disk full, or ulimit -f met?");
   if (session) session->part();
   return code;
 }
@@ -147,10 +151,18 @@ int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::s
   return known ? static_cast<int>(session->kind_of_failure(kind)) : code;
 }
 
+int end_with_bug(cli::Session* session, const std::exception& error) {
+  return end_with(
+      session, base::ErrorKind::comm, cli::kBugExitCode,
+      fmt::format("a bug in paceline, not in what was asked: {}; please report it with the command",
+                  error.what()));
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   const auto started = base::Clock::now();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that meets ulimit -f is an error with its name, not a silent end
   std::unique_ptr<cli::Session> session;
   const auto end = [&](base::ErrorKind kind, const std::string& text) {
     return end_with(session.get(), kind, static_cast<int>(kind), text);
@@ -162,10 +174,11 @@ int main(int count, char** words) {
   } catch (const std::bad_alloc&) {
     return end(base::ErrorKind::device,
                "the system refused more memory than was planned; use a smaller batch or fewer workers");
+  } catch (const std::system_error& error) {
+    if (!base::is_refused_thread(error)) return end_with_bug(session.get(), error);
+    const auto refusal = base::refused_thread("a thread", error);
+    return end(refusal.kind(), refusal.what());
   } catch (const std::exception& error) {
-    return end_with(
-        session.get(), base::ErrorKind::comm, cli::kBugExitCode,
-        fmt::format("a bug in paceline, not in what was asked: {}; please report it with the command",
-                    error.what()));
+    return end_with_bug(session.get(), error);
   }
 }

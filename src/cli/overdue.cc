@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 
 #include "cli/say.h"
 
@@ -12,7 +13,7 @@ namespace paceline::cli {
 
 void Overdue::begin(const std::string& text, base::ErrorKind kind) {
   if (thread_.joinable()) return;
-  thread_ = std::jthread([text, kind](const std::stop_token& stop) {
+  const auto end = [text, kind](const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
@@ -23,7 +24,12 @@ void Overdue::begin(const std::string& text, base::ErrorKind kind) {
                     "write that hangs; it is ended",
                     text, kToEnd.count()));
     std::_Exit(static_cast<int>(kind));
-  });
+  };
+  try {
+    thread_ = std::jthread(end);
+  } catch (const std::system_error&) {
+    // The system refuses threads, most likely what the run has failed of: it ends without a last resort.
+  }
 }
 
 }  // namespace paceline::cli

@@ -8,18 +8,18 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/arguments.h"
-#include "cli/values.h"
 
 namespace paceline::cli {
 namespace {
 
 using base::ErrorKind;
 
-/// A value as it would be typed on the command line; lists are joined with commas. Empty: no such form.
+/// A value as it would be typed on the command line: a number with a point keeps it, since 1.0 is no whole
+/// number there either. Lists are joined with commas. Empty: no such form.
 std::optional<std::string> as_typed(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
-  if (const auto* number = node.as_floating_point()) return as_text(number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{:#}", number->get());
   if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
   if (const auto* list = node.as_array()) {
     std::string joined;
@@ -104,6 +104,7 @@ Recipe read_recipe(const std::filesystem::path& path, Command command) {
   if (quick != nullptr) recipe.quick = read_keys(*quick, file, command, recipe.unused);
   recipe.has_quick = quick != nullptr;
   recipe.given = read_keys(table, file, command, recipe.unused);
+  for (const auto* layer : {&recipe.given, &recipe.quick}) check_layer(command, *layer);
   std::string names;
   for (const auto& assignment : recipe.given) names += (names.empty() ? "" : ", ") + assignment.option->name;
   recipe.summary = fmt::format("{} sets {}", file, names.empty() ? "nothing" : names);

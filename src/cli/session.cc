@@ -15,6 +15,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -162,22 +163,31 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
         "with each other; with Slurm use srun --mpi=pmix, else the mpirun of the same MPI",
         launch.by, launch.processes, place_.processes, place_.library);
   }
-  processes_ = std::make_unique<comm::Processes>(
-      *wire_,
-      comm::ProcessesOptions{
-          .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
-      [](const std::string& text) { say(text); });
-  overdue_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
+  try {
+    processes_ = std::make_unique<comm::Processes>(
+        *wire_,
+        comm::ProcessesOptions{
+            .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
+        [](const std::string& text) { say(text); });
+    overdue_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
+  } catch (...) {      // a thread that the system refuses, most likely
+    wire_->give_up();  // or its end would wait for the others, and they for this process
+    throw;
+  }
 }
 
 Session::~Session() {
   const auto longest = std::max(deadline_, kToMeet);
   // To the very end: what the libraries do behind main() can hang too.
-  [[maybe_unused]] static const auto* leave = new LastResort(
-      place_.process, longest,
-      fmt::format("the run is over, and the processes have not left it together within {} s: one of them "
-                  "hangs, or their launcher does",
-                  longest.count()));
+  try {
+    [[maybe_unused]] static const auto* leave = new LastResort(
+        place_.process, longest,
+        fmt::format("the run is over, and the processes have not left it together within {} s: one of them "
+                    "hangs, or their launcher does",
+                    longest.count()));
+  } catch (const std::system_error&) {
+    // The system refuses threads, most likely what the run has failed of: it ends without a last resort.
+  }
   overdue_ = {};
   processes_.reset();
   wire_.reset();

@@ -35,6 +35,22 @@ std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers)
   return joined;
 }
 
+/// In the table's order: the optimizer brings its own lr, which an explicit --lr then replaces.
+void take_values(Settings& settings, const std::vector<Assignment>& joined) {
+  for (const auto& option : options()) {
+    for (const auto& given : joined) {
+      if (given.option != &option) continue;
+      try {
+        if (given.text.empty()) base::fail(ErrorKind::usage, "must not be empty");
+        option.set(settings, given.text);
+      } catch (const base::Error& error) {
+        throw base::Error(error.kind(), given.where + " " + error.what());
+      }
+      settings.given.push_back(option.name);
+    }
+  }
+}
+
 void take_defaults(Settings& settings) {
   auto& train = settings.train;
   if (settings.command == kTrain && train.local_batch == 0 && train.global_batch == 0) {
@@ -92,22 +108,14 @@ Settings defaults(Command command) {
   return settings;
 }
 
+void check_layer(Command command, const std::vector<Assignment>& layer) {
+  Settings settings = defaults(command);
+  take_values(settings, join({layer}));
+}
+
 Settings settle(Command command, const std::vector<std::vector<Assignment>>& layers) {
   Settings settings = defaults(command);
-  const auto joined = join(layers);
-  // In the table's order: the optimizer brings its own lr, which an explicit --lr then replaces.
-  for (const auto& option : options()) {
-    for (const auto& given : joined) {
-      if (given.option != &option) continue;
-      try {
-        if (given.text.empty()) base::fail(ErrorKind::usage, "must not be empty");
-        option.set(settings, given.text);
-      } catch (const base::Error& error) {
-        throw base::Error(error.kind(), given.where + " " + error.what());
-      }
-      settings.given.push_back(option.name);
-    }
-  }
+  take_values(settings, join(layers));
   take_defaults(settings);
   check_together(settings);
   return settings;

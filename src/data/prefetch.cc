@@ -1,10 +1,13 @@
 #include "data/prefetch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/processor_time.h"
+#include "base/start_thread.h"
 
 namespace paceline::data {
 
@@ -55,9 +59,10 @@ struct Prefetch::Impl {
     join();
     try {
       for (auto& scratch : scratches) threads.emplace_back([this, &scratch] { work(scratch); });
-    } catch (...) {  // the system refused a thread: the ones that run must not outlive this object
+    } catch (const std::system_error& error) {  // those that run must not outlive this object
       stop();
-      throw;
+      throw base::refused_thread(fmt::format("loader thread {} of {}", threads.size() + 1, scratches.size()),
+                                 error);
     }
   }
 

@@ -28,6 +28,15 @@ using base::suggestion;
   throw Error(ErrorKind::usage, fmt::format("{}:{}: {}", source, node.source().begin.line, sentence));
 }
 
+/// What stands in the file, for a sentence that ends "but is ...".
+std::string written(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return fmt::format("the text \"{}\"", *text);
+  if (const auto truth = node.value_exact<bool>()) return *truth ? "true" : "false";
+  if (const auto number = node.value_exact<std::int64_t>()) return fmt::format("{}", *number);
+  if (const auto number = node.value_exact<double>()) return fmt::format("{:#}", *number);  // 3.0 is not 3
+  return node.is_array() ? "a list" : node.is_table() ? "a table" : "a date or a time";
+}
+
 /// One [[layer]] table: typed access to its keys, with errors that carry their place.
 class LayerTable {
  public:
@@ -69,7 +78,8 @@ class LayerTable {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return std::nullopt;
     if (auto value = node->value_exact<T>()) return value;
-    fail_at(source_, *node, fmt::format("'{}' must be {}, but is something else; correct it", key, wanted));
+    fail_at(source_, *node,
+            fmt::format("'{}' must be {}, but is {}; correct it", key, wanted, written(*node)));
   }
   [[nodiscard]] std::int64_t checked(std::string_view key, std::int64_t value) const {
     constexpr std::int64_t kMost = 1 << 20;
@@ -220,7 +230,9 @@ class ModelReader {
     } else if (const toml::node* several = table.get("inputs")) {
       const toml::array* array = several->as_array();
       if (array == nullptr)
-        fail_at(source_, *several, "'inputs' must be a list of layer names; write [\"a\", \"b\"]");
+        fail_at(source_, *several,
+                fmt::format("'inputs' must be a list of layer names, but is {}; write [\"a\", \"b\"]",
+                            written(*several)));
       for (const toml::node& element : *array) inputs.push_back(node_named(element));
     } else {
       inputs.push_back(last_);
@@ -235,7 +247,9 @@ class ModelReader {
 
   [[nodiscard]] int node_named(const toml::node& node) const {
     const auto name = node.value_exact<std::string>();
-    if (!name) fail_at(source_, node, "an input must be a layer's name in quotes; correct it");
+    if (!name)
+      fail_at(source_, node,
+              fmt::format("an input must be a layer's name in quotes, but is {}; correct it", written(node)));
     if (const auto found = nodes_.find(*name); found != nodes_.end()) return found->second;
     std::vector<std::string> known;
     for (const auto& [key, value] : nodes_) known.push_back(key);
@@ -265,8 +279,16 @@ Graph parse_model(std::string_view text, const std::string& source, Shape input,
                   double label_smoothing) {
   const toml::table file = parse_toml(text, source);
   check_keys(file, {"name", "layer"}, "a model file", source);
-  const toml::array* layers = file["layer"].as_array();
-  if (layers == nullptr || layers->empty() || !layers->is_homogeneous(toml::node_type::table))
+  if (const toml::node* name = file.get("name"); name != nullptr && !name->is_string())
+    fail_at(source, *name,
+            fmt::format("'name' must be a text in quotes, but is {}; correct it", written(*name)));
+  const toml::node* given = file.get("layer");
+  const toml::array* layers = given == nullptr ? nullptr : given->as_array();
+  if (given != nullptr && (layers == nullptr || !layers->is_homogeneous(toml::node_type::table)))
+    fail_at(
+        source, *given,
+        fmt::format("'layer' must be [[layer]] tables, but is {}; write each layer as one", written(*given)));
+  if (layers == nullptr)
     base::fail(ErrorKind::usage,
                "{}: a model file must have layers, but has none; write each as a [[layer]] table", source);
   Builder model(file["name"].value_or(std::filesystem::path(source).stem().string()));

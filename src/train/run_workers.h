@@ -12,7 +12,9 @@
 namespace paceline::train {
 
 /// Starts a thread for each of `communicators` and waits for all of them. A worker that fails tells the
-/// others. Errors   what went wrong first; the Error(comm) of the others are its consequences
+/// others.
+///
+/// Errors   what went wrong first; the Error(comm) of the others are its consequences
 [[nodiscard]] std::vector<WorkerResult> run_workers(
     const Job& job, std::vector<std::unique_ptr<comm::Communicator>>& communicators);
 

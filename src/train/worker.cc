@@ -12,7 +12,6 @@
 #include "data/augment.h"
 #include "data/loader.h"
 #include "data/sampler.h"
-#include "measure/processor_time.h"
 #include "train/bucket_size.h"
 #include "train/ceiling.h"
 #include "train/checkpoint.h"
@@ -24,6 +23,7 @@
 #include "train/lookahead.h"
 #include "train/step.h"
 #include "train/timeline.h"
+#include "train/window.h"
 
 namespace paceline::train {
 namespace {
@@ -53,7 +53,10 @@ data::AugmentOptions augment_options(const Job& job) {
 class Worker {
  public:
   Worker(const Job& job, comm::Communicator& communicator)
-      : job_(job), communicator_(communicator), lookahead_(job.options.lookahead) {}
+      : job_(job),
+        communicator_(communicator),
+        window_(job, communicator),
+        lookahead_(job.options.lookahead) {}
 
   WorkerResult run() {
     bind();
@@ -174,51 +177,14 @@ class Worker {
     for (std::size_t i = 0; i < result_.buckets.size(); ++i)
       result_.buckets[i].bytes = stepper_->buckets().bytes(i);
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
-    if (local_rank() == 0) times_before_ = measure::processor_times();
-    traffic_before_ = communicator_.traffic();
-    loader_before_ = loader_->statistics();
-    window_begin_ = base::Clock::now();
+    window_.begin(*loader_);
     ledger_.start();
   }
 
   void end_window() {
     fold();
     result_.rank.phases = ledger_.totals();
-    result_.rank.wall_s = base::seconds_since(window_begin_);
-    find_others();
-    result_.rank.rank = communicator_.rank();
-    const auto traffic = communicator_.traffic();
-    result_.traffic = {.collectives = traffic.collectives - traffic_before_.collectives,
-                       .steps = traffic.steps - traffic_before_.steps,
-                       .bytes_sent = traffic.bytes_sent - traffic_before_.bytes_sent,
-                       .bytes_received = traffic.bytes_received - traffic_before_.bytes_received};
-    result_.window_steps = static_cast<std::int64_t>(result_.rank.step_s.size());
-    describe_loader();
-  }
-
-  void describe_loader() {
-    const auto now = loader_->statistics();
-    auto& rank = result_.rank;
-    rank.loader_prepare_s = now.prepare_s - loader_before_.prepare_s;
-    rank.loader_threads = job_.options.loader_threads;
-    rank.loader_processor_s = now.processor_s - loader_before_.processor_s;
-    rank.loader_waits = now.waits - loader_before_.waits;
-    rank.loader_queue = loader_options(job_.options, job_.resolved, communicator_.rank()).prefetch;
-    if (const auto batches = now.batches - loader_before_.batches; batches > 0)
-      rank.loader_ready =
-          static_cast<double>(now.ready - loader_before_.ready) / static_cast<double>(batches);
-  }
-
-  /// Processor time at rank 0's host that went to no process of this run.
-  void find_others() {
-    const auto times = local_rank() == 0 ? measure::processor_times() : std::nullopt;
-    double siblings_s = 0;
-    if (job_.backend.place.processes > 1) {
-      if (!is_root() && job_.backend.place.is_beside_first && times && times_before_)
-        siblings_s = times->own_s - times_before_->own_s;
-      communicator_.all_reduce(std::span(&siblings_s, 1), comm::Reduce::sum);
-    }
-    if (is_root()) result_.others_cores = measure::cores_of_others(times_before_, times, siblings_s);
+    window_.end(*loader_, result_);
   }
 
   /// Everybody's figures at rank 0; and whether the weights are still the same everywhere.
@@ -297,8 +263,7 @@ class Worker {
   [[nodiscard]] bool is_long_enough(std::int64_t update) const {
     constexpr std::size_t kFewestSteps = 3;
     return job_.options.window_seconds > 0 && is_window() && update >= job_.options.warmup_steps &&
-           result_.rank.step_s.size() + 1 >= kFewestSteps &&
-           base::seconds_since(window_begin_) > job_.options.window_seconds;
+           result_.rank.step_s.size() + 1 >= kFewestSteps && window_.seconds() > job_.options.window_seconds;
   }
 
   [[noreturn]] void fail_not_finite(std::int64_t step, double lr, const std::string& what) const {
@@ -374,6 +339,7 @@ class Worker {
   CollectiveLog gradients_log_;   ///< the buckets
   CollectiveLog statistics_log_;  ///< synchronised batch norm
   Timeline timeline_;             ///< --timeline
+  Window window_;
   std::unique_ptr<engine::Engine> engine_;
   Lookahead lookahead_;
   std::optional<data::Augment> augment_;
@@ -389,12 +355,6 @@ class Worker {
   double last_lr_ = 0;
   bool enough_ = false;  ///< the ranks agreed to end the window
   std::vector<double> logged_losses_;
-
-  // At the begin of the window:
-  std::optional<measure::ProcessorTimes> times_before_;
-  comm::Traffic traffic_before_;
-  data::LoaderStatistics loader_before_;
-  base::TimePoint window_begin_{};
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ class Cgroup : public ::testing::Test {
 
 TEST_F(Cgroup, WithoutAnyFileThereIsNoLimit) {
   const auto limits = cgroup_limits(root_);
-  EXPECT_FALSE(limits.memory_bytes || limits.memory_available_bytes || limits.cpus);
+  EXPECT_FALSE(limits.memory_bytes || limits.memory_available_bytes || limits.cpus || limits.threads);
 }
 
 TEST_F(Cgroup, VersionTwoTakesTheTightestLimitOnTheWayUp) {
@@ -37,18 +37,22 @@ TEST_F(Cgroup, VersionTwoTakesTheTightestLimitOnTheWayUp) {
   file("sys/fs/cgroup/slice/memory.current", "5000000000\n");
   file("sys/fs/cgroup/slice/memory.stat", "anon 1\ninactive_file 2000000000\nfile 9\n");
   file("sys/fs/cgroup/slice/cpu.max", "max 100000\n");
+  file("sys/fs/cgroup/slice/job/pids.max", "max\n");
+  file("sys/fs/cgroup/slice/pids.max", "200\n");
   const auto limits = cgroup_limits(root_);
   EXPECT_EQ(limits.memory_bytes, 8000000000);
   EXPECT_EQ(limits.memory_available_bytes, 5000000000);  // the inactive page cache is given back on demand
   EXPECT_EQ(limits.cpus, 1.5);
+  EXPECT_EQ(limits.threads, 200);
 }
 
 TEST_F(Cgroup, VersionOneHasAPathForEachController) {
-  file("proc/self/cgroup", "9:name=systemd:/\n4:memory:/box/a\n1:cpu,cpuacct:/b\n0::/\n");
+  file("proc/self/cgroup", "9:name=systemd:/\n4:memory:/box/a\n2:pids:/c\n1:cpu,cpuacct:/b\n0::/\n");
   file("sys/fs/cgroup/memory/box/a/memory.limit_in_bytes", "4000000000\n");
   file("sys/fs/cgroup/memory/box/a/memory.usage_in_bytes", "1000000000\n");
   file("sys/fs/cgroup/memory/box/a/memory.stat", "total_inactive_file 0\n");
   file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // "no limit"
+  file("sys/fs/cgroup/pids/c/pids.max", "64\n");
   file("sys/fs/cgroup/cpu/b/cpu.cfs_quota_us", "200000\n");
   file("sys/fs/cgroup/cpu/b/cpu.cfs_period_us", "100000\n");
   file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
@@ -57,6 +61,7 @@ TEST_F(Cgroup, VersionOneHasAPathForEachController) {
   EXPECT_EQ(limits.memory_bytes, 4000000000);
   EXPECT_EQ(limits.memory_available_bytes, 3000000000);
   EXPECT_EQ(limits.cpus, 2.0);
+  EXPECT_EQ(limits.threads, 64);
 }
 
 TEST_F(Cgroup, PathThatIsNotVisibleInAContainerFallsBackToWhatIs) {

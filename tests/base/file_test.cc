@@ -74,6 +74,7 @@ TEST_F(File, FullDiskLeavesTheOldFileAndSaysSo) {
       const std::string text = error.what();
       const bool good = error.kind() == ErrorKind::data &&
                         text.find((folder_ / "a").string()) != std::string::npos &&
+                        text.find("ulimit -f allows a file 4096 bytes") != std::string::npos &&
                         text.find("untouched") != std::string::npos;
       ::_exit(good ? 0 : 2);
     }

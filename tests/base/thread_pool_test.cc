@@ -1,12 +1,17 @@
 #include "base/thread_pool.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
 #include <vector>
+
+#include "base/error.h"
 
 namespace paceline::base {
 namespace {
@@ -118,6 +123,29 @@ TEST(ThreadPool, ThrowsInTheCallerWhatAnItemThrew) {
   std::atomic<int> after{0};
   pool.run(3, [&](int, int) { ++after; });
   EXPECT_EQ(after, 3);
+}
+
+TEST(ThreadPool, EndsTheHelpersItHasWhenTheSystemRefusesOne) {
+  // It used to wait for ever: for helpers that wait for a loop.
+  int started = 0;
+  std::atomic<int> ended{0};
+  const auto two_at_most = [&](std::function<void()> work) {
+    if (started == 2)
+      throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    ++started;
+    return std::jthread([&ended, work = std::move(work)] {
+      work();
+      ++ended;
+    });
+  };
+  try {
+    ThreadPool pool(5, {}, two_at_most);
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    EXPECT_THAT(error.what(), testing::StartsWith("computing thread 4 of 5 could not be started: "));
+  }
+  EXPECT_EQ(ended, 2);
 }
 
 TEST(ThreadPool, StartsEveryHelperOnce) {

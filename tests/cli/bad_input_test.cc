@@ -202,6 +202,23 @@ TEST(BadInput, AnErrorPrintsNothingOnStandardOutputWithJson) {
   EXPECT_EQ(outcome.out, "");
 }
 
+TEST(BadInput, DoctorNamesAnUnknownModelInsteadOfThisMachine) {
+  // It used to be said last, below the machine and what had been measured meanwhile.
+  const auto unlike = run_program({"doctor", "--kernels", "vgg"});
+  EXPECT_EQ(unlike.code, kUsage);
+  EXPECT_EQ(unlike.out, "");
+  for (const char* text :
+       {"model 'vgg' is not known", "resnet18-cifar", "mnist-cnn", "a file of layers ends in .toml"})
+    EXPECT_THAT(unlike.err, HasSubstr(text));
+  const auto near = run_program({"doctor", "--kernels", "resnet18-cifr"});
+  EXPECT_EQ(near.code, kUsage);
+  EXPECT_THAT(near.err, HasSubstr("did you mean 'resnet18-cifar'?"));
+  const auto file = run_program({"doctor", "--kernels", "none.toml"});
+  EXPECT_EQ(file.code, kData);
+  EXPECT_EQ(file.out, "");
+  EXPECT_THAT(file.err, HasSubstr("none.toml: cannot be read"));
+}
+
 TEST(BadInput, ATimelineThatCannotBeWrittenIsFoundBeforeTheTraining) {
   const Folder folder;
   const auto outcome =

@@ -24,11 +24,17 @@ constexpr std::chrono::seconds kLongest{120};
 void enter(const Circumstances& circumstances) {
   if (!circumstances.directory.empty() && ::chdir(circumstances.directory.c_str()) != 0) ::_exit(99);
   if (circumstances.largest_file) {
-    ::signal(SIGXFSZ, SIG_IGN);  // then write() fails with EFBIG, as it does with ENOSPC on a full disk
+    ::signal(SIGXFSZ, SIG_DFL);  // as a shell starts it; not as a parent may have that ignores it
     const rlimit limit{*circumstances.largest_file, *circumstances.largest_file};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(99);
   }
   if (!circumstances.cache.empty()) ::setenv("PACELINE_CACHE", circumstances.cache.c_str(), 1);
+#ifdef PACELINE_REFUSE_THREAD
+  if (circumstances.refused_thread > 0) {
+    ::setenv("LD_PRELOAD", PACELINE_REFUSE_THREAD, 1);
+    ::setenv("REFUSE_THREAD", std::to_string(circumstances.refused_thread).c_str(), 1);
+  }
+#endif
   if (!circumstances.out_path.empty()) {
     const int file = ::open(circumstances.out_path.c_str(), O_WRONLY);
     if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0) ::_exit(99);

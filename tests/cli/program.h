@@ -18,9 +18,10 @@ struct Outcome {
 
 struct Circumstances {
   std::filesystem::path directory;          ///< where it runs
-  std::optional<std::size_t> largest_file;  ///< writes beyond this many bytes fail, as on a full disk
+  std::optional<std::size_t> largest_file;  ///< ulimit -f: writes beyond fail with EFBIG, as on a full disk
   std::string out_path;                     ///< standard output goes there: "/dev/full"
   std::string cache;                        ///< its PACELINE_CACHE; "": that of the test
+  int refused_thread = 0;                   ///< of its threads this one (from 1) and all after it; 0: none
 };
 
 /// A run under way.

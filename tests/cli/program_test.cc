@@ -172,6 +172,8 @@ TEST(Program, AFullDiskLeavesTheOldFilesWhole) {
   EXPECT_EQ(outcome.code, 3) << outcome.out << outcome.err;
   // A resumed run keeps its record before it trains: on a full disk it ends there, before the hours.
   EXPECT_THAT(outcome.err, HasSubstr("o/record.json: cannot be written"));
+  // SIGXFSZ used to end it without a word.
+  EXPECT_THAT(outcome.err, HasSubstr("ulimit -f allows a file 512 bytes"));
   EXPECT_EQ(base::read_file(record_path), before);
   std::vector<std::filesystem::path> files_after;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "o"))

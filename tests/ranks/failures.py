@@ -7,6 +7,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import time
 
 from launching import (COMMON, MODEL, check, children, children_of, mpirun, result, run, runs, stop, train_options,
@@ -289,3 +290,28 @@ def failed(args, folder):
     code, out, err = run(mpirun(args.processes) + ["sh", "-c", script, "sh", *words], cwd=folder)
     check(code != 0 and err.count("paceline:") == 1 and "only-here.toml" in err, f"one process: exit {code}: {err}")
     print("errors of all and of one process are said once")
+
+
+def refused(args, folder):
+    """The system refuses the last process its nth thread, whichever: it says so, and nobody waits for it."""
+    library = args.runner.parent / "librefuse_thread.so"
+    if not library.exists():
+        print("skipped: built with a sanitizer, which has to be loaded first")
+        sys.exit(77)
+    script = (f'if [ $OMPI_COMM_WORLD_RANK = {args.processes - 1} ]; then export LD_PRELOAD="{library}" REFUSE_THREAD=$0; fi; '
+              'exec "$@"')
+    said, code = 0, 1
+    for number in range(1, 60):
+        words = [args.program, *train_options(folder, "--steps", "2"), "--threads", "2", "--out", folder / f"o{number}"]
+        begin = time.monotonic()
+        code, out, err = run(mpirun(args.processes) + ["sh", "-c", script, number, *words])
+        seconds = time.monotonic() - begin
+        if code == 0:
+            break
+        check(seconds < 30 and "terminate called" not in err, f"thread {number}: ended after {seconds:.1f} s: {err}")
+        if "paceline:" not in err:  # MPI needed it, and gave up in its own words
+            continue
+        check(code == 4 and "could not be started: " in err, f"thread {number}: exit {code}: {err}")
+        said += 1
+    check(code == 0 and said >= 5, f"{said} threads were refused and said, and the last run ended with {code}: {err}")
+    print(f"{said} threads of one process, refused one after the other: each said, with exit code 4")

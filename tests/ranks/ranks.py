@@ -32,6 +32,7 @@ Cases:
   studies       scale, sweep and converge in several processes
   bf16          --gradients-as bf16: half the bytes, the same bits on all ranks
   failed        an error of one process: one sentence, its exit code, nobody left
+  refused       the system refuses one process a thread, whichever: one sentence, nobody left
 Ends with 77 and why where mpirun or the module is not there.
 """
 
@@ -47,7 +48,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from failures import ended, failed, kills, lost, restarts, together
+from failures import ended, failed, kills, lost, refused, restarts, together
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from spans import overlap, timeline
@@ -322,7 +323,7 @@ def comm(args, folder):
 
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
-                                          doctor, lost, together, stopped, left, hung, worker, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed)}
+                                          doctor, lost, together, stopped, left, hung, worker, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed, refused)}
 
 
 def main():

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <exception>
-#include <thread>
 
 #include "analysis/link_fit.h"
 #include "base/error.h"
@@ -16,6 +14,7 @@
 #include "measure/environment.h"
 #include "measure/record.h"
 #include "measure/statistics.h"
+#include "train/run_ranks.h"
 
 namespace paceline::cli {
 namespace {
@@ -72,25 +71,11 @@ void measure_all(comm::Communicator& communicator, const Bench& bench) {
   }
 }
 
-/// One thread a rank of this process; throws what went wrong first.
-void run_ranks(std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Bench& bench) {
-  std::vector<std::exception_ptr> errors(communicators.size());
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t rank = 0; rank < communicators.size(); ++rank)
-      threads.emplace_back([&, rank] {
-        try {
-          (void)base::bind_current_thread(
-              bench.cores.cores[static_cast<std::size_t>(bench.first_core) + rank]);
-          measure_all(*communicators[rank], bench);
-        } catch (const std::exception& error) {
-          errors[rank] = std::current_exception();
-          communicators[rank]->abort(error.what());
-        }
-      });
-  }
-  for (const auto& error : errors)
-    if (error) std::rethrow_exception(error);
+void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Bench& bench) {
+  train::run_ranks(communicators, [&](std::size_t rank) {
+    (void)base::bind_current_thread(bench.cores.cores[static_cast<std::size_t>(bench.first_core) + rank]);
+    measure_all(*communicators[rank], bench);
+  });
 }
 
 std::string fit_line(const measure::LinkFitRecord& fit) {

@@ -9,13 +9,13 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <system_error>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "data/get/sha256.h"
 
 namespace paceline::data {
@@ -66,7 +66,7 @@ class Part {
   }
   [[noreturn]] void fail(const char* what) const {
     base::fail(ErrorKind::data, "{}: {}: {}; is the disk full, or the folder not yours?", path_.string(),
-               what, std::strerror(errno));
+               what, base::reason_of_write(errno));
   }
 
  private:

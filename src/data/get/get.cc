@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <system_error>
@@ -87,7 +86,7 @@ void write_member(archive* handle, const fs::path& packed, const fs::path& targe
   file.close();
   if (!file)
     base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full?", target.string(),
-               std::strerror(errno));
+               base::reason_of_write(errno));
 }
 
 /// The files of a .tar.gz (without the folders they lie in) or the one of a .gz.

@@ -7,10 +7,12 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/start_thread.h"
 #include "data/image/decode.h"
 #include "data/twins.h"
 
@@ -38,7 +40,13 @@ void for_each_image(std::size_t count, int threads, const std::function<void(Buf
   };
   {
     std::vector<std::jthread> workers;
-    for (int i = 1; i < threads; ++i) workers.emplace_back(work);
+    try {
+      for (int i = 1; i < threads; ++i) workers.emplace_back(work);
+    } catch (const std::system_error& refusal) {
+      next = count;  // those that were started end at once
+      throw base::refused_thread(fmt::format("decoding thread {} of {}", workers.size() + 2, threads),
+                                 refusal);
+    }
     work();
   }
   if (error) std::rethrow_exception(error);

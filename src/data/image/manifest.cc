@@ -127,7 +127,7 @@ FolderScan write_manifest(const fs::path& top) {
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0)
       base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full?", path.string(),
-                 std::system_category().message(errno));
+                 base::reason_of_write(errno));
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
   return scan;

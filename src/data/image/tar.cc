@@ -3,7 +3,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/replacement.h"
 
 namespace paceline::data {
 namespace {
@@ -164,33 +164,27 @@ std::span<const std::uint8_t> TarStore::bytes(std::int64_t index, std::vector<st
 }
 
 struct TarWriter::Impl {
-  fs::path path, temporary;
-  std::unique_ptr<archive, WriteCloser> handle;
-  bool finished = false;
+  fs::path path;
+  base::Replacement file;
+  std::unique_ptr<archive, WriteCloser> handle;  ///< first to go: it writes to the file
 
+  explicit Impl(fs::path to) : path(std::move(to)), file(path) {}
   void check(int status) const {
     if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return;
     const char* said = archive_error_string(handle.get());
     base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full, or the folder not yours?",
-               temporary.string(), said ? said : "no reason given");
+               path.string(), said ? said : "no reason given");
   }
 };
 
-TarWriter::TarWriter(fs::path path) : impl_(std::make_unique<Impl>()) {
-  impl_->temporary = path.string() + fmt::format(".{}.part", ::getpid());
-  impl_->path = std::move(path);
+TarWriter::TarWriter(fs::path path) : impl_(std::make_unique<Impl>(std::move(path))) {
   impl_->handle.reset(archive_write_new());
   archive_write_set_format_pax_restricted(
       impl_->handle.get());  // ustar, and long names where they are needed
-  impl_->check(archive_write_open_filename(impl_->handle.get(), impl_->temporary.c_str()));
+  impl_->check(archive_write_open_fd(impl_->handle.get(), impl_->file.descriptor()));
 }
 
-TarWriter::~TarWriter() {
-  if (impl_->finished) return;
-  impl_->handle.reset();
-  std::error_code ignored;
-  fs::remove(impl_->temporary, ignored);
-}
+TarWriter::~TarWriter() = default;
 
 void TarWriter::add(const std::string& name, std::span<const std::uint8_t> bytes) {
   const std::unique_ptr<archive_entry, EntryCloser> entry(archive_entry_new());
@@ -205,12 +199,7 @@ void TarWriter::add(const std::string& name, std::span<const std::uint8_t> bytes
 
 void TarWriter::finish() {
   impl_->check(archive_write_close(impl_->handle.get()));
-  std::error_code error;
-  fs::rename(impl_->temporary, impl_->path, error);
-  if (error)
-    base::fail(ErrorKind::data, "{}: cannot be renamed to {}: {}", impl_->temporary.string(),
-               impl_->path.string(), error.message());
-  impl_->finished = true;
+  impl_->file.commit();
 }
 
 }  // namespace paceline::data

@@ -50,8 +50,7 @@ class TarStore final : public ImageStore {
   std::string first_lost_link_;
 };
 
-/// Writes an uncompressed tar archive, whole or not at all: to a temporary file beside `path` that finish()
-/// renames.
+/// Writes an uncompressed tar archive, whole or not at all: it takes its place with finish().
 class TarWriter {
  public:
   /// Errors   Error(data) naming the path and the system's reason, here and in the functions

@@ -1,9 +1,9 @@
 // The operations on bf16 tiles of every unit, one by one: products against sums in double, packing bit by
-// bit; and the check that a unit has to pass before it is used.
+// bit.
 
 #include "engine/cpu/kernels/tiles.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
@@ -11,7 +11,6 @@
 #include <tuple>
 
 #include "base/buffer.h"
-#include "engine/cpu/tile_units.h"
 #include "on_unit.h"
 #include "product_runs.h"
 
@@ -350,75 +349,6 @@ TEST_P(Tiles, AddTheValuesOfARow) {
     }
     EXPECT_EQ(sums.back(), 2);
   }
-}
-
-// ---- the check of a unit
-
-const TileKernels& right() { return kernels_of(Unit::emulated_amx); }
-void multiply_wrong_in_one_place(const Multiply& m) {
-  right().multiply(m);
-  m.sums[7] += 0.5F;
-}
-void multiply_rows_wrong(const RowOfPixels& m) {
-  right().multiply_row(m);
-  m.sums[7] += 0.5F;
-}
-void multiply_neighbours_wrong(const Neighbours& m) {
-  right().multiply_neighbours(m);
-  m.sums[7] += 0.5F;
-}
-void multiply_strips_wrong(const Strip& s) {
-  right().multiply_strip(s);
-  for (float* sums : {s.sums, s.sums + kStripSums / 2})
-    sums[7] += 0.5F;  // the last block's are in one of them
-}
-void visit_pairs_wrong(const PairVisit& v) {
-  right().visit_pairs(v);
-  v.near_sums[7] += 0.5F;  // every second visit's
-}
-void multiply_nothing_to_nan(const Multiply& m) {
-  right().multiply(m);
-  m.sums[3] = std::numeric_limits<float>::quiet_NaN();
-}
-void transpose_not_at_all(const PixelRow& row, std::uint16_t* a, std::int64_t) {
-  right().gather(row, kBlock, a);
-}
-
-TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
-  using testing::HasSubstr;
-  for (const Unit unit : kEmulatedUnits) EXPECT_EQ(trouble_with(kernels_of(unit)), std::nullopt);
-  TileKernels broken = right();
-  broken.multiply = multiply_wrong_in_one_place;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
-  broken.multiply = multiply_nothing_to_nan;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives nan"));
-  broken = right();
-  broken.multiply_row = multiply_rows_wrong;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
-  broken = right();
-  broken.multiply_neighbours = multiply_neighbours_wrong;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
-  broken = right();
-  broken.multiply_strip = multiply_strips_wrong;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
-  broken = right();
-  broken.visit_pairs = visit_pairs_wrong;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
-  broken = right();
-  broken.transpose = transpose_not_at_all;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
-}
-
-TEST(TileUnits, AreRefusedWithAReasonAndAlwaysTheSameOne) {
-  for (const Unit unit : kHardwareUnits) {
-    const auto refused = refusal_of(unit);
-    EXPECT_EQ(refusal_of(unit), refused);
-    if (refused) {
-      EXPECT_THAT(*refused,
-                  testing::AnyOf(testing::StartsWith("needs "), testing::StartsWith("computes wrong")));
-    }
-  }
-  for (const Unit unit : kEmulatedUnits) EXPECT_EQ(refusal_of(unit), std::nullopt);
 }
 
 }  // namespace

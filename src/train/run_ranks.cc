@@ -1,0 +1,84 @@
+#include "train/run_ranks.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <string>
+#include <system_error>
+#include <thread>
+
+namespace paceline::train {
+namespace {
+
+/// The error that began it: a rank that failed drags the others into comm errors.
+std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
+  std::exception_ptr consequence;
+  for (const auto& error : errors) {
+    if (!error) continue;
+    try {
+      std::rethrow_exception(error);
+    } catch (const base::Error& typed) {
+      if (typed.kind() != base::ErrorKind::comm) return error;
+      if (!consequence) consequence = error;
+    } catch (...) {
+      return error;
+    }
+  }
+  return consequence;
+}
+
+std::string sentence_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+base::ErrorKind kind_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const base::Error& typed) {
+    return typed.kind();
+  } catch (...) {
+    return base::ErrorKind::device;  // no memory, as main says it
+  }
+}
+
+}  // namespace
+
+void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communicators,
+               const std::function<void(std::size_t)>& work, const base::StartThread& start) {
+  std::vector<std::exception_ptr> errors(communicators.size());
+  const auto give_up = [&](std::size_t rank, const std::exception_ptr& error) {
+    errors[rank] = error;
+    communicators[rank]->abort(sentence_of(error), kind_of(error));
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < communicators.size(); ++rank) {
+      try {
+        threads.push_back(start([&, rank] {
+          try {
+            work(rank);
+          } catch (const std::system_error& error) {
+            const bool refused = base::is_refused_thread(error);  // one that the work itself wanted
+            give_up(rank, refused ? std::make_exception_ptr(base::refused_thread("a thread", error))
+                                  : std::current_exception());
+          } catch (...) {
+            give_up(rank, std::current_exception());
+          }
+        }));
+      } catch (const std::system_error& error) {
+        const auto which = fmt::format("worker thread {} of {}", rank + 1, communicators.size());
+        give_up(rank, std::make_exception_ptr(base::refused_thread(which, error)));
+        break;
+      }
+    }
+  }
+  if (const auto cause = first_cause(errors)) std::rethrow_exception(cause);
+}
+
+}  // namespace paceline::train

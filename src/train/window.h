@@ -1,0 +1,40 @@
+#pragma once
+
+/// What is measured from the begin of a worker's window to its end, beside the ledger: time, traffic, the
+/// loader's work, and what other programs took of the processors.
+
+#include <optional>
+
+#include "base/clock.h"
+#include "comm/communicator.h"
+#include "data/loader.h"
+#include "measure/processor_time.h"
+#include "train/job.h"
+#include "train/worker.h"
+
+namespace paceline::train {
+
+class Window {
+ public:
+  Window(const Job& job, comm::Communicator& communicator) : job_(job), communicator_(communicator) {}
+
+  /// The last thing before the ledger starts. A later one begins anew.
+  void begin(const data::Loader& loader);
+  [[nodiscard]] double seconds() const { return base::seconds_since(begin_); }
+  /// All ranks together: one reduction where there are several processes.
+  void end(const data::Loader& loader, WorkerResult& result);
+
+ private:
+  [[nodiscard]] bool is_first_of_process() const;
+  void find_others(WorkerResult& result);
+  void describe_loader(const data::Loader& loader, measure::RankRecord& rank) const;
+
+  const Job& job_;
+  comm::Communicator& communicator_;
+  std::optional<measure::ProcessorTimes> times_before_;
+  comm::Traffic traffic_before_;
+  data::LoaderStatistics loader_before_;
+  base::TimePoint begin_{};
+};
+
+}  // namespace paceline::train
