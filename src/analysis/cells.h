@@ -30,6 +30,8 @@ struct Cell {
   bool oversubscribed = false;
   bool debug_build = false;
   bool synthetic = false;
+  std::string emulated;  ///< what the records say was emulated, "link of 1000 us, 1 GB/s; straggler: ...";
+                         ///< empty: nothing was
 
   std::string status;  ///< "complete" when at least one repeat is; else that of the records, with `reason`
   std::string reason;
@@ -74,8 +76,8 @@ struct Cell {
 [[nodiscard]] double epochs_done(const measure::Record& record, const measure::EpochRecord& epoch);
 
 /// What tells each of the cells from the others beyond its sizes and the length of its window: "lr 0.2",
-/// "version
-/// ...". Empty texts where they are all alike.
+/// "version ..."; of a cell that only lacks settings which others have, "no emulate-link". Empty texts where
+/// they are all alike.
 [[nodiscard]] std::vector<std::string> differences(const std::vector<const Cell*>& cells);
 
 /// Settings that say only how long was measured and which sample was drawn: a time of a step has the same

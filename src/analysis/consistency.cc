@@ -138,13 +138,17 @@ std::vector<Finding> check(const Record& record) {
   return findings;
 }
 
+bool is_disturbed(const Record& record) {
+  return record.window.others_cores.value_or(0) > kBusy * record.environment.cores;
+}
+
 std::optional<Finding> busy(std::span<const Record> records) {
   int known = 0, disturbed = 0;
   const Record* worst = nullptr;
   for (const Record& record : records) {
     if (!record.window.others_cores) continue;
     ++known;
-    if (*record.window.others_cores <= kBusy * record.environment.cores) continue;
+    if (!is_disturbed(record)) continue;
     ++disturbed;
     if (worst == nullptr || *record.window.others_cores > *worst->window.others_cores) worst = &record;
   }

@@ -151,6 +151,15 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
   if (const long over = number_of([](const auto& cell) { return cell.oversubscribed; }))
     warnings.push_back(fmt::format("{} of {} had more worker threads than cores; they are marked *.", over,
                                    count(all, "cell")));
+  // By what was emulated: a link of 1 ms says nothing of one of 50 us.
+  std::map<std::string, long> emulated;
+  for (const auto& cell : conclusions.cells)
+    if (!cell.emulated.empty()) ++emulated[cell.emulated];
+  for (const auto& [what, cells] : emulated)
+    warnings.push_back(fmt::format(
+        "EMULATED (marked emulated) in {} of {}: {}. Such times are those of a model of that hardware, "
+        "not measured on it.",
+        cells, count(all, "cell"), what));
   bool shares = false;
   for (const auto* groups : {&conclusions.weak, &conclusions.strong})
     for (const auto& group : *groups)
