@@ -47,26 +47,6 @@ std::string measured_key(const Record& record) {
                      record.model.parameters);
 }
 
-/// What a run had to name EMULATED: in its communicator's name, behind each of these marks, and in what its
-/// data is described as. One worker talks to nobody, whatever its options ask for.
-std::string emulated(const Record& record) {
-  static constexpr std::string_view kMark = " EMULATED ";
-  std::vector<std::string> parts;
-  for (const std::string* text : {&record.communication.communicator, &record.data.description})
-    for (auto at = text->find(kMark); at != std::string::npos;) {
-      const auto begin = at + kMark.size();
-      at = text->find(kMark, begin);
-      auto part = text->substr(begin, at == std::string::npos ? at : at - begin);
-      if (part.ends_with(" +")) part.resize(part.size() - 2);
-      parts.push_back(std::move(part));
-    }
-  if (parts.empty() && record.ranks.empty() && record.workers > 1)  // not run: what was asked for
-    for (const char* option : {"emulate-link", "emulate-straggler"})
-      if (const auto asked = record.settings.find(option); asked != record.settings.end())
-        parts.push_back(fmt::format("{} {}", option + sizeof("emulate-") - 1, asked->second));
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
-
 Cell begin_cell(const Record& record) {
   Cell cell;
   cell.kind = record.kind;
@@ -183,6 +163,24 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
     texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
   }
   return texts;
+}
+
+std::string emulated(const Record& record) {
+  static constexpr std::string_view kMark = " EMULATED ";
+  std::vector<std::string> parts;
+  for (const std::string* text : {&record.communication.communicator, &record.data.description})
+    for (auto at = text->find(kMark); at != std::string::npos;) {
+      const auto begin = at + kMark.size();
+      at = text->find(kMark, begin);
+      auto part = text->substr(begin, at == std::string::npos ? at : at - begin);
+      if (part.ends_with(" +")) part.resize(part.size() - 2);
+      parts.push_back(std::move(part));
+    }
+  if (parts.empty() && record.ranks.empty() && record.workers > 1)  // not run: what was asked for
+    for (const char* option : {"emulate-link", "emulate-straggler"})
+      if (const auto asked = record.settings.find(option); asked != record.settings.end())
+        parts.push_back(fmt::format("{} {}", option + sizeof("emulate-") - 1, asked->second));
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 double Cell::full_steps() const {

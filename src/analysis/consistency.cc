@@ -129,6 +129,7 @@ long implied_workers(std::int64_t samples, std::int64_t steps_per_epoch, std::in
 std::vector<Finding> check(const Record& record) {
   std::vector<Finding> findings;
   if (record.status == "skipped" || record.status == "failed") return findings;
+  if (record.status == "interrupted" && record.ranks.empty()) return findings;  // not begun
   check_batches(record, findings);
   check_ledger(record, findings);
   check_accuracy(record, findings);

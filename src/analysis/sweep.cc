@@ -101,7 +101,8 @@ void find_limits(Sweep& sweep) {
     const SweepPoint& point = sweep.points[i];
     if (point.limit == Limit::memory && !sweep.memory_ends) sweep.memory_ends = i;
     if (point.limit == Limit::data && !sweep.data_ends) sweep.data_ends = i;
-    const bool planned = point.limit == Limit::not_timed && point.plan_bytes > 0;
+    const bool planned =
+        point.limit == Limit::not_timed && point.cell->status == "skipped" && point.plan_bytes > 0;
     if (point.limit != Limit::none && !planned) continue;
     sweep.largest_that_fits = point.cell->local_batch;
     sweep.largest_was_measured = point.limit == Limit::none;

@@ -226,6 +226,33 @@ TEST(Build, NamesWhatWasSkippedAndWhy) {
   EXPECT_THAT(to_terminal(build(records)), HasSubstr("skipped: does not fit: the plan is 9.10 GB"));
 }
 
+TEST(Build, SaysOfAStoppedStudyThatItIsPartial) {
+  const auto not_begun = [](const golden::Run& run) {
+    auto record = make_skipped(run, "not begun when the study was stopped");
+    record.status = "interrupted";
+    return record;
+  };
+  auto converge = make_training({});
+  converge.status = "interrupted";
+  converge.reason = "not begun when the study was stopped";
+  converge.ranks.clear();
+  converge.epochs.clear();
+  const std::vector<Record> records{make_record({.kind = "sweep", .local_batch = 8}),
+                                    make_record({.kind = "sweep", .local_batch = 16}),
+                                    not_begun({.kind = "sweep", .local_batch = 32}),
+                                    not_begun({}),
+                                    not_begun({.workers = 2}),
+                                    converge};
+  EXPECT_THAT(build(records).warnings,
+              testing::Contains(HasSubstr("PARTIAL: the study was stopped with 4 of 6 cells not measured")));
+  const std::string text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("So far: 1 of 3 batches was not measured when the study was stopped."));
+  for (const char* question :
+       {"How many workers?", "What does the all-reduce give?", "What does the accuracy pay?"})
+    EXPECT_THAT(text, HasSubstr(fmt::format("{} Not measured yet: the study was stopped", question)));
+  EXPECT_THAT(text_of(study()), Not(HasSubstr("PARTIAL")));
+}
+
 TEST(Build, PraisesNoRemedyThatMadeItWorse) {
   const std::vector<Record> records{
       make_training({.accuracies = {0.70}}),

@@ -146,6 +146,19 @@ std::string said_of_emulated_rows(const std::vector<ScalingGroup>& groups) {
 
 }  // namespace
 
+std::string not_measured(const Conclusions& conclusions, std::string_view kind) {
+  if (conclusions.stopped(kind).unmeasured > 0)
+    return "Not measured yet: the study was stopped; the same command goes on.";
+  return fmt::format("Not measured: `paceline {}` answers it.", kind);
+}
+
+std::string so_far(const Conclusions& conclusions, std::string_view kind, std::string_view noun) {
+  const auto stopped = conclusions.stopped(kind);
+  if (stopped.unmeasured == 0) return "";
+  return fmt::format(" So far: {} of {} {} {} not measured when the study was stopped.", stopped.unmeasured,
+                     stopped.records, noun, stopped.unmeasured == 1 ? "was" : "were");
+}
+
 void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) {
   std::vector<std::string> nothing;
   bool any = false;
@@ -155,7 +168,7 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
     for (const ScalingGroup& group : conclusions.scaling(mode)) {
       const FewestWorkers choice = analysis::fewest_workers(group);
       if (choice.row == nullptr || choice.compared + choice.left_out.size() < 2) {
-        nothing.push_back(said_of_nothing(group, mode));
+        if (conclusions.stopped("scale").unmeasured == 0) nothing.push_back(said_of_nothing(group, mode));
         continue;
       }
       answers.push_back(describe(group, choice, mode));
@@ -166,14 +179,15 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
     any = true;
     blocks.push_back(finding(
         fmt::format("How many workers? {} scaling, by {} batch, the fewest within 5 % of the best "
-                    "throughput: {}. Baseline: {}.{}",
+                    "throughput: {}. Baseline: {}.{}{}",
                     mode == Mode::weak ? "Weak" : "Strong", mode == Mode::weak ? "local" : "global",
-                    fmt::join(answers, "; "), baseline, said_of_emulated_rows(conclusions.scaling(mode)))));
+                    fmt::join(answers, "; "), baseline, said_of_emulated_rows(conclusions.scaling(mode)),
+                    so_far(conclusions, "scale", "cells of scaling"))));
   }
   if (!nothing.empty())
     blocks.push_back(plain(fmt::format("How many workers? Not answered: {}.", fmt::join(nothing, ". "))));
   else if (!any)
-    blocks.push_back(plain("How many workers? Not measured: `paceline scale` answers it."));
+    blocks.push_back(plain("How many workers? " + not_measured(conclusions, "scale")));
 }
 
 }  // namespace paceline::report

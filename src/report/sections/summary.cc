@@ -46,7 +46,7 @@ long count_measured(const analysis::Sweep& sweep) {
 
 void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   if (!conclusions.sweep || !conclusions.sweep->knee) {
-    blocks.push_back(plain("Which batch size? Not measured: `paceline sweep` answers it."));
+    blocks.push_back(plain("Which batch size? " + not_measured(conclusions, "sweep")));
     return;
   }
   const auto& sweep = *conclusions.sweep;
@@ -74,7 +74,7 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
                         number(best.images_per_s.median), best.local_batch);
   if (const std::string open = knee_not_decided(sweep); !open.empty())
     text += fmt::format(" Not decided: {}.", open);
-  text += largest(sweep) + said_of_emulation(knee);
+  text += largest(sweep) + said_of_emulation(knee) + so_far(conclusions, "sweep", "batches");
   blocks.push_back(finding(text));
 }
 
@@ -165,8 +165,10 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) 
   for (const auto& cell : conclusions.cells)
     if (!one) one = analysis::bandwidth(cell);
   if (!one) {
-    blocks.push_back(
-        plain("What does the all-reduce give? Not measured: no record has more than one worker."));
+    blocks.push_back(plain(fmt::format("What does the all-reduce give? {}",
+                                       conclusions.stopped("scale").unmeasured > 0
+                                           ? not_measured(conclusions, "scale")
+                                           : "Not measured: no record has more than one worker.")));
     return;
   }
   std::string text = fmt::format(
@@ -220,10 +222,10 @@ std::string said_of_remedies(const analysis::Convergence& result) {
 void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& result = conclusions.convergence;
   if (!result || !result->baseline || !result->large) {
-    blocks.push_back(
-        plain(result ? "What does the accuracy pay? The baseline or the large batch without remedy is "
-                       "missing: see the table."
-                     : "What does the accuracy pay? Not measured: `paceline converge` answers it."));
+    blocks.push_back(plain("What does the accuracy pay? " +
+                           (result && conclusions.stopped("converge").unmeasured == 0
+                                ? "The baseline or the large batch without remedy is missing: see the table."
+                                : not_measured(conclusions, "converge"))));
     return;
   }
   const auto& baseline = result->variants[*result->baseline];
@@ -236,7 +238,7 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
       baseline.cell->global_batch, percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value,
       100 * loss.standard_error, loss.word(), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
-  text += said_of_remedies(*result);
+  text += said_of_remedies(*result) + so_far(conclusions, "converge", "trainings");
   blocks.push_back(finding(text));
 }
 
