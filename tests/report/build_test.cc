@@ -305,6 +305,7 @@ TEST(Build, PraisesNoRemedyThatIsNotToldApartFromTheNext) {
   EXPECT_THAT(text_of(remedies(0.55, 0.60)),
               HasSubstr("'+ sync BN' gives back most: 50.0 % of the loss, against 25.0 % of '+ linear, "
                         "warm-up' (beyond the test set's error; one seed)"));
+  EXPECT_THAT(text_of(remedies(0.55, 0.561)), HasSubstr("(weak evidence; one seed)"));
 }
 
 TEST(Build, SaysWhatEveryRemedyChanges) {

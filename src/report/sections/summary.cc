@@ -211,10 +211,12 @@ std::string said_of_remedies(const analysis::Convergence& result) {
     if (is_remedy(variant) && &variant != &best &&
         (next == nullptr || *variant.given_back > *next->given_back))
       next = &variant;
-  const std::string rival = next == nullptr
-                                ? ""
-                                : fmt::format(", against {} of '{}' ({})", percent(*next->given_back),
-                                              next->name, analysis::difference(*next, best).word());
+  std::string rival;
+  if (next != nullptr) {
+    const auto lead = analysis::difference(*next, best);
+    rival = fmt::format(", against {} of '{}' ({}{})", percent(*next->given_back), next->name, lead.word(),
+                        lead.one_seed && !lead.is_clear() ? "; one seed" : "");
+  }
   return fmt::format(" '{}' gives back most: {} of the loss{}{}.", best.name, percent(*best.given_back),
                      rival, best.to_large->is_noise() ? ", which is noise" : "");
 }
