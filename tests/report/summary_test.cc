@@ -170,6 +170,14 @@ TEST(Summary, SaysThatWorkersWithoutACoreEachAreLeftOutOfTheAnswer) {
   EXPECT_THAT(text, Not(HasSubstr("not faster")));
 }
 
+TEST(Summary, ChoosesNoneOfWorkersThatAllShareCores) {
+  const std::string text = text_of({make_record({.workers = 4, .oversubscribed = true}),
+                                    make_record({.workers = 8, .oversubscribed = true})});
+  EXPECT_THAT(
+      text,
+      HasSubstr("Not answered: weak scaling at local batch 128 has 4, 8 workers, which all share cores"));
+}
+
 TEST(Summary, DecidesNoNumberOfWorkersThatAnIntervalLeavesOpen) {
   const auto one = make_record({.forward = 0.1, .backward = 0.1, .jitter = {0.5, 0.8, 1, 1, 1.5, 2}});
   EXPECT_THAT(

@@ -116,14 +116,19 @@ std::vector<std::string> why_not_compared(const ScalingGroup& group) {
   return why;
 }
 
-/// A group that has no two rows to compare: what it has, and what is missing.
-std::string said_of_nothing(const ScalingGroup& group, Mode mode) {
+/// A group that has no two rows to choose from: what it has, and what is missing.
+std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choice, Mode mode) {
+  std::string has =
+      group.baseline == nullptr ? "no measured cell" : count(group.baseline->workers, "worker") + " alone";
+  if (choice.left_out.size() > 1) {
+    std::vector<int> workers;
+    for (const ScalingRow* row : choice.left_out) workers.push_back(row->cell->workers);
+    has = fmt::format("{} workers, which all share cores: that says nothing about a core for each",
+                      fmt::join(workers, ", "));
+  }
   auto parts = why_not_compared(group);
-  parts.insert(parts.begin(),
-               fmt::format("{} scaling at {} batch {} has {}", name(mode),
-                           mode == Mode::weak ? "local" : "global", group.batch,
-                           group.baseline == nullptr ? "no measured cell"
-                                                     : count(group.baseline->workers, "worker") + " alone"));
+  parts.insert(parts.begin(), fmt::format("{} scaling at {} batch {} has {}", name(mode),
+                                          mode == Mode::weak ? "local" : "global", group.batch, has));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -168,7 +173,8 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
     for (const ScalingGroup& group : conclusions.scaling(mode)) {
       const FewestWorkers choice = analysis::fewest_workers(group);
       if (choice.row == nullptr || choice.compared + choice.left_out.size() < 2) {
-        if (conclusions.stopped("scale").unmeasured == 0) nothing.push_back(said_of_nothing(group, mode));
+        if (conclusions.stopped("scale").unmeasured == 0)
+          nothing.push_back(said_of_nothing(group, choice, mode));
         continue;
       }
       answers.push_back(describe(group, choice, mode));
