@@ -78,7 +78,18 @@ struct Residual {
   double baseline_data_wait = 0;   ///< part of its step
   double loader_images_per_s = 0;  ///< the baseline's ceiling
   std::string name;                ///< "residual": what the number may be called
+  /// Half the intervals of both times of an epoch, joined in quadrature: a residual below it is none. 0 where
+  /// a time has no interval.
+  double noise_s = 0;
+  [[nodiscard]] double largest_part_s() const;  ///< the size of the largest of the five
 };
+
+/// Below this part of its largest line a residual is what two large lines leave of each other: at least two
+/// thirds of that line are taken back by others, and an error of a third of it changes the residual's sign.
+/// To say which line "it" went to would be to explain what is not there.
+inline constexpr double kWorthExplaining = 1.0 / 3;
+/// The residual is above its noise and worth explaining by its lines.
+[[nodiscard]] bool has_to_be_explained(const Residual& residual);
 
 /// Precondition: both from measured cells that compare() allows.
 [[nodiscard]] Residual residual(const Breakdown& baseline, const Breakdown& breakdown);

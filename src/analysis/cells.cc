@@ -61,6 +61,7 @@ Cell begin_cell(const Record& record) {
   cell.global_batch = record.global_batch;
   cell.debug_build = !record.environment.build.empty() && !is_release(record.environment.build);
   cell.synthetic = record.data.synthetic;
+  cell.emulated = emulated(record);
   cell.status = record.status;
   cell.reason = record.reason;
   cell.steps_per_epoch = record.data.steps_per_epoch;
@@ -131,6 +132,7 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
   static const std::set<std::string> kSaid{"workers", "local-batch", "global-batch", "precision"};
   std::vector<std::map<std::string, std::string>> circumstances;
   std::map<std::string, std::set<std::string>> values;
+  std::map<std::string, std::size_t> settings;  // in how many cells each is set
   for (const Cell* cell : cells) {
     const Record& record = cell->record();
     auto& here = circumstances.emplace_back();
@@ -140,16 +142,45 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
     here["version"] = record.environment.version;
     here["host"] = record.environment.host;
     std::erase_if(here, [](const auto& one) { return one.second.empty(); });
-    for (const auto& [name, value] : here) values[name].insert(value);
+    for (const auto& [name, value] : here) {
+      values[name].insert(value);
+      if (record.settings.contains(name) && name != "precision") ++settings[name];
+    }
   }
+  // A setting that some lack says as much as one with several values; what is not known of a cell does not.
+  const auto is_lacked = [&](const std::string& name) {
+    const auto found = settings.find(name);
+    return found != settings.end() && found->second < cells.size();
+  };
   std::vector<std::string> texts;
   for (const auto& here : circumstances) {
     std::vector<std::string> own;
     for (const auto& [name, value] : here)
-      if (values[name].size() > 1) own.push_back(fmt::format("{} {}", name, value));
+      if (values[name].size() > 1 || is_lacked(name)) own.push_back(fmt::format("{} {}", name, value));
+    if (own.empty())
+      for (const auto& [name, number] : settings)
+        if (is_lacked(name) && !here.contains(name)) own.push_back("no " + name);
     texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
   }
   return texts;
+}
+
+std::string emulated(const Record& record) {
+  static constexpr std::string_view kMark = " EMULATED ";
+  std::vector<std::string> parts;
+  for (const std::string* text : {&record.communication.communicator, &record.data.description})
+    for (auto at = text->find(kMark); at != std::string::npos;) {
+      const auto begin = at + kMark.size();
+      at = text->find(kMark, begin);
+      auto part = text->substr(begin, at == std::string::npos ? at : at - begin);
+      if (part.ends_with(" +")) part.resize(part.size() - 2);
+      parts.push_back(std::move(part));
+    }
+  if (parts.empty() && record.ranks.empty() && record.workers > 1)  // not run: what was asked for
+    for (const char* option : {"emulate-link", "emulate-straggler"})
+      if (const auto asked = record.settings.find(option); asked != record.settings.end())
+        parts.push_back(fmt::format("{} {}", option + sizeof("emulate-") - 1, asked->second));
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 double Cell::full_steps() const {

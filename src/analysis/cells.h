@@ -30,6 +30,8 @@ struct Cell {
   bool oversubscribed = false;
   bool debug_build = false;
   bool synthetic = false;
+  std::string emulated;  ///< what the records say was emulated, "link of 1000 us, 1 GB/s; straggler: ...";
+                         ///< empty: nothing was
 
   std::string status;  ///< "complete" when at least one repeat is; else that of the records, with `reason`
   std::string reason;
@@ -60,6 +62,11 @@ struct Cell {
 /// else by what process 0 could use on its host.
 [[nodiscard]] int cores_used(const measure::Record& record);
 
+/// What a run had to name EMULATED, in its communicator's name and in what its data is described as: "link of
+/// 1000 us, 1 GB/s; straggler: ...". Of a record that was not run, what its options ask for. Empty where
+/// nothing was: one worker talks to nobody, whatever its options ask for.
+[[nodiscard]] std::string emulated(const measure::Record& record);
+
 /// In the order in which each cell's first record comes.
 [[nodiscard]] std::vector<Cell> make_cells(std::span<const measure::Record> records);
 
@@ -74,8 +81,8 @@ struct Cell {
 [[nodiscard]] double epochs_done(const measure::Record& record, const measure::EpochRecord& epoch);
 
 /// What tells each of the cells from the others beyond its sizes and the length of its window: "lr 0.2",
-/// "version
-/// ...". Empty texts where they are all alike.
+/// "version ..."; of a cell that only lacks settings which others have, "no emulate-link". Empty texts where
+/// they are all alike.
 [[nodiscard]] std::vector<std::string> differences(const std::vector<const Cell*>& cells);
 
 /// Settings that say only how long was measured and which sample was drawn: a time of a step has the same

@@ -159,6 +159,9 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
                     b.epochs.back().updates < a.epochs.back().updates
                         ? "fewer updates, not only the larger batch, can cost accuracy"
                         : "more updates, not only the smaller batch, can gain accuracy"));
+  // LARS counts its rate in units of |w| / |g|, Adam in units of a step: no ratio of two optimizers' rates
+  // means anything.
+  if (value_of(a, "optimizer") != value_of(b, "optimizer")) return;
   if (a.global_batch > 0 && b.global_batch > a.global_batch && b.learning_rate.peak == a.learning_rate.peak)
     verdict.remarks.push_back(kept_rate(
         a.learning_rate.peak, static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch)));

@@ -129,6 +129,7 @@ long implied_workers(std::int64_t samples, std::int64_t steps_per_epoch, std::in
 std::vector<Finding> check(const Record& record) {
   std::vector<Finding> findings;
   if (record.status == "skipped" || record.status == "failed") return findings;
+  if (record.status == "interrupted" && record.ranks.empty()) return findings;  // not begun
   check_batches(record, findings);
   check_ledger(record, findings);
   check_accuracy(record, findings);
@@ -138,13 +139,17 @@ std::vector<Finding> check(const Record& record) {
   return findings;
 }
 
+bool is_disturbed(const Record& record) {
+  return record.window.others_cores.value_or(0) > kBusy * record.environment.cores;
+}
+
 std::optional<Finding> busy(std::span<const Record> records) {
   int known = 0, disturbed = 0;
   const Record* worst = nullptr;
   for (const Record& record : records) {
     if (!record.window.others_cores) continue;
     ++known;
-    if (*record.window.others_cores <= kBusy * record.environment.cores) continue;
+    if (!is_disturbed(record)) continue;
     ++disturbed;
     if (worst == nullptr || *record.window.others_cores > *worst->window.others_cores) worst = &record;
   }

@@ -1,6 +1,7 @@
 #include "analysis/converge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -112,20 +113,13 @@ std::optional<std::size_t> find_baseline(const std::vector<Variant>& variants) {
   return found;
 }
 
-Difference between(const Variant& baseline, const Variant& other) {
-  Difference result =
-      difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
-  result.one_seed = baseline.seeds == 1 || other.seeds == 1;
-  return result;
-}
-
 void compare_with_baseline(Convergence& result) {
   const Variant& baseline = result.variants[*result.baseline];
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     Variant& variant = result.variants[i];
     if (i == *result.baseline) continue;
     variant.verdict = compare(baseline.cell->record(), variant.cell->record(), Topic::convergence);
-    if (variant.verdict.comparable()) variant.to_baseline = between(baseline, variant);
+    if (variant.verdict.comparable()) variant.to_baseline = difference(baseline, variant);
   }
 }
 
@@ -147,10 +141,24 @@ void find_given_back(Convergence& result) {
       if (variant.cell->global_batch != large.cell->global_batch) continue;
       if (is_without_remedy(result.variants[*result.baseline], variant)) continue;
       variant.large = at;
-      variant.to_large = between(large, variant);
+      variant.to_large = difference(large, variant);
       if (lost.value < 0 && !lost.is_noise()) variant.given_back = variant.to_large->value / -lost.value;
     }
   }
+}
+
+void find_best(Convergence& result) {
+  if (!result.large) return;
+  const auto& variants = result.variants;
+  std::vector<std::size_t> remedies;
+  for (std::size_t i = 0; i < variants.size(); ++i)
+    if (variants[i].large == result.large && variants[i].given_back.value_or(0) > 0) remedies.push_back(i);
+  std::stable_sort(remedies.begin(), remedies.end(), [&](std::size_t a, std::size_t b) {
+    return *variants[a].given_back > *variants[b].given_back;
+  });
+  for (const std::size_t i : remedies)
+    if (i == remedies.front() || difference(variants[i], variants[remedies.front()]).is_noise())
+      result.give_back_most.push_back(i);
 }
 
 }  // namespace
@@ -165,6 +173,33 @@ const char* Difference::word() const {
 
 Difference difference(double baseline, double baseline_error, double other, double other_error) {
   return {.value = other - baseline, .standard_error = std::hypot(baseline_error, other_error)};
+}
+
+Difference difference(const Variant& baseline, const Variant& other) {
+  Difference result =
+      difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
+  result.one_seed = baseline.seeds == 1 || other.seeds == 1;
+  return result;
+}
+
+std::string changed_settings(const Record& baseline, const Record& variant) {
+  static const std::set<std::string> kFree{
+      "workers", "threads",   "local-batch",    "global-batch", "lr-batch",
+      "pin",     "precision", "loader-threads", "emulate-link", "emulate-straggler"};
+  std::set<std::string> names;
+  for (const Record* record : {&baseline, &variant})
+    for (const auto& [name, value] : record->settings)
+      if (!kFree.contains(name) && !is_of_window(name)) names.insert(name);
+  std::vector<std::string> changed;
+  for (const std::string& name : names) {
+    const auto before = baseline.settings.find(name);
+    const auto here = variant.settings.find(name);
+    if (here == variant.settings.end())
+      changed.push_back("no " + name);
+    else if (before == baseline.settings.end() || before->second != here->second)
+      changed.push_back(fmt::format("{} {}", name, here->second));
+  }
+  return fmt::format("{}", fmt::join(changed, ", "));
 }
 
 std::optional<Convergence> convergence(std::span<const Cell> cells) {
@@ -185,6 +220,7 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
   if (!result.baseline) return result;
   compare_with_baseline(result);
   find_given_back(result);
+  find_best(result);
   return result;
 }
 

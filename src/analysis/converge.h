@@ -52,11 +52,20 @@ struct Variant {
       given_back;  ///< to_large / what the large batch lost; only where the loss is no noise
 };
 
+[[nodiscard]] Difference difference(const Variant& baseline, const Variant& other);
+
 struct Convergence {
   std::vector<Variant> variants;               ///< in the records' order; those with a test accuracy
   std::optional<std::size_t> baseline, large;  ///< the first larger batch with the baseline's own rule
-  std::vector<std::string> missing;            ///< variants without accuracy, and why
+  /// The remedy of `large` that gives back most, if any does, and behind it those whose difference from it is
+  /// noise.
+  std::vector<std::size_t> give_back_most;
+  std::vector<std::string> missing;  ///< variants without accuracy, and why
 };
+
+/// Settings in which a variant's rule differs from the baseline's, beside the batch and who shares it: "bn
+/// sync, warmup 1". Its name need not say all of them.
+[[nodiscard]] std::string changed_settings(const measure::Record& baseline, const measure::Record& variant);
 
 /// Of all trainings of `converge`, and those of `train` on the same model and data, or of several of `train`
 /// alone. Nothing where there are none.

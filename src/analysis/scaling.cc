@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "analysis/sweep.h"
+
 namespace paceline::analysis {
 namespace {
 
@@ -90,6 +92,33 @@ std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
     if (is_study || workers.size() > 1) groups.push_back(make_group(batch, members, mode));
   }
   return groups;
+}
+
+FewestWorkers fewest_workers(const ScalingGroup& group) {
+  FewestWorkers result;
+  std::vector<const ScalingRow*> candidates;
+  for (const ScalingRow& row : group.rows)
+    if (row.has_ratios) (row.cell->oversubscribed ? result.left_out : candidates).push_back(&row);
+  result.compared = static_cast<int>(candidates.size());
+  if (candidates.empty()) return result;
+  const auto rate = [](const ScalingRow* row) { return row->cell->images_per_s; };
+  const ScalingRow* const best = *std::max_element(
+      candidates.begin(), candidates.end(),
+      [&](const ScalingRow* a, const ScalingRow* b) { return rate(a).median < rate(b).median; });
+  result.row = *std::find_if(candidates.begin(), candidates.end(), [&](const ScalingRow* row) {
+    return rate(row).median >= (1 - kKneeTolerance) * rate(best).median;
+  });
+  bool is_before = true;
+  for (const ScalingRow* other : candidates) {
+    if (other == result.row) {
+      is_before = false;
+      continue;
+    }
+    const Estimate share = is_before ? ratio(rate(other), rate(best)) : ratio(rate(result.row), rate(other));
+    const bool is_open = is_before ? share.high >= 1 - kKneeTolerance : share.low < 1 - kKneeTolerance;
+    if (is_open || !has_interval(share)) result.rivals.push_back(other);
+  }
+  return result;
 }
 
 std::vector<double> successive_speedups(std::span<const double> seconds) {

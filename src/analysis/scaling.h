@@ -45,6 +45,19 @@ struct ScalingGroup {
   std::vector<ScalingRow> rows;    ///< by workers
 };
 
+/// How many workers of a group to take: the fewest within kKneeTolerance of the best throughput (sweep.h),
+/// since more of them cost cores and give nothing. Workers without a core each are never advised: what they
+/// gain here, one worker with more threads gains as well.
+struct FewestWorkers {
+  const ScalingRow* row = nullptr;  ///< null where no row has ratios
+  /// Rows that it could be as well, by the interval of the ratio of throughputs, or because there is none;
+  /// the rule of a sweep's knee.
+  std::vector<const ScalingRow*> rivals;
+  int compared = 0;                         ///< rows that it was chosen from
+  std::vector<const ScalingRow*> left_out;  ///< measured and comparable, but with more threads than cores
+};
+[[nodiscard]] FewestWorkers fewest_workers(const ScalingGroup& group);
+
 /// Groups of the mode, by batch. Cells of other kinds are taken in where they fit (kind "train": the batch
 /// that was given, local or global, says the mode) when they hold at least two numbers of workers.
 [[nodiscard]] std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode);

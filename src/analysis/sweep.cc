@@ -57,13 +57,16 @@ SweepPoint make_point(const Cell& cell) {
 }
 
 /// The knee is decided when every smaller batch is surely slower than within the tolerance of the best, and
-/// the knee surely within it of every larger one: "surely" by the interval of the ratio.
+/// the knee surely within it of every larger one: "surely" by the interval of the ratio, without which
+/// nothing is.
 void find_rivals(Sweep& sweep, const std::vector<std::size_t>& places) {
   const auto rate = [&](std::size_t i) { return sweep.points[i].cell->images_per_s; };
   for (const std::size_t i : places) {
-    const bool is_rival = i < *sweep.knee   ? ratio(rate(i), rate(*sweep.best)).high >= 1 - kKneeTolerance
-                          : i > *sweep.knee ? ratio(rate(*sweep.knee), rate(i)).low < 1 - kKneeTolerance
-                                            : true;
+    const Estimate share =
+        i < *sweep.knee ? ratio(rate(i), rate(*sweep.best)) : ratio(rate(*sweep.knee), rate(i));
+    const bool is_rival =
+        i == *sweep.knee || !has_interval(share) ||
+        (i < *sweep.knee ? share.high >= 1 - kKneeTolerance : share.low < 1 - kKneeTolerance);
     if (is_rival) sweep.undecided.push_back(i);
   }
   if (sweep.undecided.size() == 1) sweep.undecided.clear();
@@ -83,16 +86,31 @@ void find_knee(Sweep& sweep) {
   find_rivals(sweep, places);
 }
 
+/// Whether the next batch would be larger than the data set. With --shard a worker's shards stay a power of
+/// two.
+bool is_at_the_end_of_data(const measure::Record& record) {
+  if (record.data.train_samples <= 0) return false;
+  const auto shard = record.settings.find("shard");
+  const bool doubles = shard != record.settings.end() && shard->second != "0" && !shard->second.empty();
+  const std::int64_t next = doubles ? 2 * record.local_batch : record.local_batch + 1;
+  return next * record.workers > record.data.train_samples;
+}
+
 void find_limits(Sweep& sweep) {
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
     if (point.limit == Limit::memory && !sweep.memory_ends) sweep.memory_ends = i;
     if (point.limit == Limit::data && !sweep.data_ends) sweep.data_ends = i;
-    const bool planned = point.limit == Limit::not_timed && point.plan_bytes > 0;
+    const bool planned =
+        point.limit == Limit::not_timed && point.cell->status == "skipped" && point.plan_bytes > 0;
     if (point.limit != Limit::none && !planned) continue;
     sweep.largest_that_fits = point.cell->local_batch;
     sweep.largest_was_measured = point.limit == Limit::none;
+    sweep.largest_met = is_at_the_end_of_data(point.cell->record()) ? Limit::data
+                        : sweep.largest_was_measured                ? Limit::none
+                                                                    : Limit::memory;
   }
+  if (sweep.largest_met == Limit::none && sweep.memory_ends) sweep.largest_met = Limit::memory;
 }
 
 }  // namespace
@@ -119,6 +137,7 @@ std::optional<Sweep> sweep(std::span<const Cell> cells) {
       if (first == nullptr) first = cell;
       point.verdict = compare(first->record(), cell->record(), Topic::sweep);
       point.on_curve = point.verdict.comparable();
+      result.on_curve += point.on_curve ? 1 : 0;
     }
     result.points.push_back(std::move(point));
   }

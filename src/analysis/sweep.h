@@ -35,11 +35,14 @@ struct Sweep {
   std::vector<SweepPoint> points;  ///< by batch
   // Into `points`; empty when nothing was measured.
   std::optional<std::size_t> best, knee;
-  /// The knee and those that it could be as well, by their intervals: at least two, or none where the knee is
-  /// decided (or nothing was timed more than once).
+  /// The knee and those that it could be as well, by their intervals or for want of one: at least two, or
+  /// none where the knee is decided.
   std::vector<std::size_t> undecided;
   std::optional<std::int64_t> largest_that_fits;  ///< local batch; measured, or planned to fit
   bool largest_was_measured = false;
+  /// What ended the growth at largest_that_fits: memory, data, or none of both (nobody asked for more).
+  Limit largest_met = Limit::none;
+  int on_curve = 0;                                   ///< points that are compared: of one there is no knee
   std::optional<std::size_t> memory_ends, data_ends;  ///< first point beyond
 };
 

@@ -135,8 +135,23 @@ void warn_of_tables_with_other_settings(Document& document, const Conclusions& c
   }
 }
 
+/// A stopped study's report is of what it had measured until then: said before anything else.
+void warn_of_a_stopped_study(Document& document, const Conclusions& conclusions) {
+  long unmeasured = 0, all = 0;
+  for (const char* kind : {"sweep", "scale", "converge"}) {
+    unmeasured += conclusions.stopped(kind).unmeasured;
+    all += conclusions.stopped(kind).records;
+  }
+  if (unmeasured > 0)
+    document.warnings.push_back(fmt::format(
+        "PARTIAL: the study was stopped with {} of {} not measured (repeats counted); the answers are of "
+        "the others, and the same command goes on.",
+        unmeasured, count(all, "cell")));
+}
+
 void add_warnings(Document& document, const Conclusions& conclusions) {
   auto& warnings = document.warnings;
+  warn_of_a_stopped_study(document, conclusions);
   const auto number_of = [&](auto claim) {
     return static_cast<long>(std::count_if(conclusions.cells.begin(), conclusions.cells.end(), claim));
   };
@@ -151,6 +166,15 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
   if (const long over = number_of([](const auto& cell) { return cell.oversubscribed; }))
     warnings.push_back(fmt::format("{} of {} had more worker threads than cores; they are marked *.", over,
                                    count(all, "cell")));
+  // By what was emulated: a link of 1 ms says nothing of one of 50 us.
+  std::map<std::string, long> emulated;
+  for (const auto& cell : conclusions.cells)
+    if (!cell.emulated.empty()) ++emulated[cell.emulated];
+  for (const auto& [what, cells] : emulated)
+    warnings.push_back(fmt::format(
+        "EMULATED (marked emulated) in {} of {}: {}. Such times are those of a model of that hardware, "
+        "not measured on it.",
+        cells, count(all, "cell"), what));
   bool shares = false;
   for (const auto* groups : {&conclusions.weak, &conclusions.strong})
     for (const auto& group : *groups)
@@ -172,8 +196,11 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
     warnings.push_back(std::move(sentence));
   }
   for (const char* status : {"failed", "interrupted"}) {
-    const auto number = std::count_if(conclusions.records.begin(), conclusions.records.end(),
-                                      [&](const Record& record) { return record.status == status; });
+    const auto number =
+        std::count_if(conclusions.records.begin(), conclusions.records.end(), [&](const Record& record) {
+          const bool is_said = record.status == "interrupted" && record.kind != "train";
+          return record.status == status && !is_said;
+        });
     if (number > 0) warnings.push_back(fmt::format("{} {}; see the end.", count(number, "record"), status));
   }
   const auto wrong = std::count_if(conclusions.remarks.begin(), conclusions.remarks.end(),

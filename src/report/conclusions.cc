@@ -43,6 +43,16 @@ void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const s
   fresh.records.push_back(record);
 }
 
+Conclusions::Stopped Conclusions::stopped(std::string_view kind) const {
+  Stopped result;
+  for (const auto& record : records) {
+    if (record.kind != kind) continue;
+    ++result.records;
+    result.unmeasured += record.status == "interrupted" ? 1 : 0;
+  }
+  return result;
+}
+
 Conclusions conclude(std::span<const measure::Record> records) {
   Conclusions result;
   result.records = records;

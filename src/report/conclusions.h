@@ -40,6 +40,13 @@ struct Conclusions {
   std::optional<analysis::Convergence> convergence;
   std::vector<Remark> remarks;
 
+  /// Of a kind of cell ("sweep", "scale", "converge"): how many records there are, and how many of them were
+  /// not measured to their end because the study was stopped.
+  struct Stopped {
+    long records = 0, unmeasured = 0;
+  };
+  [[nodiscard]] Stopped stopped(std::string_view kind) const;
+
   [[nodiscard]] const std::vector<analysis::ScalingGroup>& scaling(analysis::Mode mode) const {
     return mode == analysis::Mode::weak ? weak : strong;
   }

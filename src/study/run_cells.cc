@@ -37,12 +37,7 @@ void describe_without_plan(Record& record, const Runner& runner, const Cell& cel
   }
 }
 
-/// What can be said of a cell that is not run: its settings, its plan, and why.
-Record skipped(const Runner& runner, const Cell& cell) {
-  Record record;
-  label(record, cell);
-  record.status = "skipped";
-  record.reason = cell.skip;
+void describe_as_asked(Record& record, const Runner& runner, const Cell& cell) {
   record.command = runner.command;
   record.settings = train::settings(cell.options);
   record.environment = measure::environment();
@@ -54,6 +49,15 @@ Record skipped(const Runner& runner, const Cell& cell) {
   record.batch_given_as = cell.options.global_batch > 0 ? "global" : "local";
   record.model.name = cell.options.model;
   record.data.spec = cell.options.data;
+}
+
+/// What can be said of a cell that is not run: its settings, its plan, and why.
+Record skipped(const Runner& runner, const Cell& cell) {
+  Record record;
+  label(record, cell);
+  record.status = "skipped";
+  record.reason = cell.skip;
+  describe_as_asked(record, runner, cell);
   try {
     const auto setup = train::inspect(cell.options, backend_for(runner, cell.options));
     record.memory.plan_bytes = setup.plan.total_bytes();
@@ -67,6 +71,22 @@ Record skipped(const Runner& runner, const Cell& cell) {
     // The reason for skipping is often the very one for which there is no plan: what a smaller batch would
     // tell is still true of model and data.
     describe_without_plan(record, runner, cell);
+  }
+  return record;
+}
+
+/// Of a cell that is left when the study stops. No plan is made for it: who presses ctrl-C wants to be gone.
+/// Model and data are those of `other`, a record of the same study.
+Record not_begun(const Runner& runner, const Cell& cell, const Record* other) {
+  Record record;
+  label(record, cell);
+  record.status = "interrupted";
+  record.reason = kNotBegun;
+  describe_as_asked(record, runner, cell);
+  if (other != nullptr) {
+    record.model = other->model;
+    record.data = other->data;
+    record.data.steps_per_epoch = record.data.dropped_per_epoch = 0;  // of the other's batch
   }
   return record;
 }
@@ -143,6 +163,17 @@ std::vector<Record> run_cells(const std::vector<Cell>& cells, const Runner& runn
     if (fresh && !runner.directory.empty()) measure::write_record(record_path(runner, cell), record);
     if (runner.done) runner.done(record);
     records.push_back(std::move(record));
+  }
+  for (std::size_t i = records.size(); i < cells.size(); ++i) {
+    auto record = kept_records.take(cells[i].id);
+    const Record* const other = records.empty() ? nullptr : &records.front();
+    if (!record) {
+      record = not_begun(runner, cells[i], other);
+      // An earlier run's record of a training that was begun has more to say.
+      if (!runner.directory.empty() && !std::filesystem::exists(record_path(runner, cells[i])))
+        measure::write_record(record_path(runner, cells[i]), *record);
+    }
+    records.push_back(std::move(*record));
   }
   return records;
 }

@@ -112,13 +112,18 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
 [[nodiscard]] std::vector<Cell> study_cells(const train::Options& base, const StudyOptions& options,
                                             const train::Backend& backend);
 
+/// The reason in the record of a cell that a stopped study did not begin; its status is "interrupted".
+inline constexpr const char* kNotBegun = "not begun when the study was stopped";
+
 /// Runs the cells in order; returns a record for each, skipped and failed ones included. Neither ends the
 /// study: a cell that its options or its plan rule out has status "skipped", one that goes wrong while it
 /// runs "failed", each with the sentence. With several processes that is so for what the options and the plan
-/// tell; what goes wrong once a cell has begun ends it for all. Stops early when asked to. Errors
-/// Error(usage) before anything runs when the directory holds complete records of the same cells under other
-/// settings: they answer another question and are not overwritten. Records and trainings of the same settings
-/// from another program or machine are moved to directory/earlier and done anew.
+/// tell; what goes wrong once a cell has begun ends it for all. Stops early when asked to: of every cell that
+/// is then not begun, and not kept from before, it leaves a record that says so (kNotBegun), which a study
+/// that goes on replaces; else a report would take the part for the whole. Errors Error(usage) before
+/// anything runs when the directory holds complete records of the same cells under other settings: they
+/// answer another question and are not overwritten. Records and trainings of the same settings from another
+/// program or machine are moved to directory/earlier and done anew.
 [[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<Cell>& cells, const Runner& runner);
 
 }  // namespace paceline::study

@@ -47,6 +47,17 @@ TEST(Cells, HaveInTheirLabelsWhatAloneTellsThemApart) {
   EXPECT_EQ(cells[2].label, "b 128, N 2");
 }
 
+// One of two trainings over an emulated link: a setting that only it has told nobody which was which.
+TEST(Cells, AreToldApartByASettingThatOneOfThemLacks) {
+  auto emulated = make_record({});
+  emulated.settings["emulate-link"] = "latency=1ms";
+  const std::vector<Record> records{make_record({}), emulated};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].label, "b 128, N 1, no emulate-link");
+  EXPECT_EQ(cells[1].label, "b 128, N 1, emulate-link latency=1ms");
+}
+
 TEST(Cells, KeepApartMachinesAndBuilds) {
   auto debug = make_record({.repeat = 1});
   debug.environment.build = "Debug";

@@ -96,6 +96,18 @@ TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {
   EXPECT_FALSE(compare(make_training({}), other, Topic::convergence).comparable());
 }
 
+// LARS measures its rate in units of |w| / |g|: "56.6 times the baseline's" compared it with SGD's.
+TEST(Comparability, HoldsNoRateOfOneOptimizerAgainstThatOfAnother) {
+  auto lars = make_training({.variant = "+ LARS", .global_batch = 2048, .factor = 56.6});
+  lars.settings["optimizer"] = "lars";
+  EXPECT_THAT(compare(make_training({}), lars, Topic::convergence).remarks,
+              testing::Not(Contains(HasSubstr("learning rate"))));
+  auto kept = make_training({.variant = "+ LARS", .global_batch = 2048});
+  kept.settings["optimizer"] = "lars";
+  EXPECT_THAT(compare(make_training({}), kept, Topic::convergence).remarks,
+              testing::Not(Contains(HasSubstr("learning rate"))));
+}
+
 // An audit: 64 updates of two epochs beside 32 of one were "fewer updates at equal epochs".
 TEST(Comparability, SpeaksOfEqualEpochsOnlyWhereTheyAre) {
   const auto one = golden::make_training({.accuracies = {0.5}});

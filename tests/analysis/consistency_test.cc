@@ -70,5 +70,13 @@ TEST(Consistency, NamesAPeakFarFromThePlan) {
   EXPECT_THAT(all(record), HasSubstr("+25 % off the plan"));
 }
 
+TEST(Consistency, FindsNothingWrongWithWhatWasNotBegun) {
+  auto record = make_record({.local_batch = 60000});
+  EXPECT_FALSE(check(record).empty());
+  record.status = "interrupted";
+  record.ranks.clear();
+  EXPECT_TRUE(check(record).empty());
+}
+
 }  // namespace
 }  // namespace paceline::analysis

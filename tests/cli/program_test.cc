@@ -16,6 +16,7 @@ namespace paceline::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using Words = std::vector<std::string>;
 
 Words training(const Words& more) {
@@ -103,6 +104,54 @@ TEST(Program, CtrlCKeepsTheRecordOfWhatWasDone) {
   EXPECT_EQ(record.status, "interrupted");
   EXPECT_GE(record.epochs.size(), 2u);
   EXPECT_EQ(run_program({"report", "o"}, {.directory = folder.path()}).code, 0);
+}
+
+/// Of one batch, a step a cell.
+std::vector<std::string> scaling(const std::vector<std::string>& more) {
+  std::vector<std::string> words{"scale",
+                                 "--model",
+                                 "resnet8-cifar",
+                                 "--data",
+                                 "synthetic,train=64,test=16",
+                                 "--batches",
+                                 "4",
+                                 "--window-steps",
+                                 "1",
+                                 "--warmup-steps",
+                                 "0",
+                                 "--threads",
+                                 "1",
+                                 "--out",
+                                 "o"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// A report of 5 cells of 200 looked like one of a small study.
+TEST(Program, AStoppedStudySaysThatItIsPartial) {
+  const Folder folder;
+  Program program(scaling({"--workers", "1", "--repeats", "200"}), {.directory = folder.path()});
+  ASSERT_TRUE(program.wait_for("[3/200]"));
+  program.signal(SIGINT);
+  const auto outcome = program.finish();
+  EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
+  const auto said = outcome.out + outcome.err;
+  EXPECT_THAT(said, HasSubstr("PARTIAL: the study was stopped with "));
+  EXPECT_THAT(said, HasSubstr(" of 200 cells done and kept"));
+  EXPECT_THAT(said, Not(HasSubstr("200 of 200 cells done")));
+  const auto later = run_program({"report", "o"}, {.directory = folder.path()});
+  EXPECT_THAT(later.out + later.err, HasSubstr("PARTIAL: the study was stopped with "));
+}
+
+TEST(Program, SaysOfAnEmulatedLinkThatItIsNone) {
+  const Folder folder;
+  const auto outcome =
+      run_program(scaling({"--workers", "2", "--repeats", "1", "--emulate-link", "latency=1ms"}),
+                  {.directory = folder.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto said = outcome.out + outcome.err;
+  EXPECT_THAT(said, HasSubstr("EMULATED (marked emulated) in 1 of 1 cell: link of 1000 us, no limit"));
+  EXPECT_THAT(said, HasSubstr("images/s, EMULATED link of 1000 us, no limit"));
 }
 
 TEST(Program, TermKeepsTheRecordToo) {

@@ -88,6 +88,21 @@ TEST(ConvergeCells, AddOneRemedyAfterTheOtherToTheSameLargeBatch) {
   for (std::size_t i = 3; i < cells.size(); ++i) EXPECT_EQ(cells[i].options.schedule.warmup_epochs, 1);
 }
 
+// "+ sync BN" had linear scaling and a warm-up too, and was praised for what it gave back with them.
+TEST(ConvergeCells, AreCalledByAllThatTheyChange) {
+  train::Options base;
+  base.workers = 4;
+  for (const Cell& cell : converge_cells(base, {})) {
+    const auto says = [&](const char* word) { return cell.variant.find(word) != std::string::npos; };
+    const auto& options = cell.options;
+    EXPECT_EQ(says("linear"), options.scale_lr == train::LrScaling::linear) << cell.variant;
+    EXPECT_EQ(says("sqrt"), options.scale_lr == train::LrScaling::sqrt) << cell.variant;
+    EXPECT_EQ(says("warm-up"), options.schedule.warmup_epochs > 0) << cell.variant;
+    EXPECT_EQ(says("LARS"), options.rule.kind == engine::UpdateKind::lars) << cell.variant;
+    EXPECT_EQ(says("sync BN"), options.batch_norm == engine::BatchNormMode::synchronised) << cell.variant;
+  }
+}
+
 TEST(ConvergeCells, OfWorkersKeepTheLocalBatchAndTryBothRates) {
   train::Options base;
   base.lr = 0.001;
@@ -138,7 +153,7 @@ TEST(ApplyQuick, LeavesWhatWasGiven) {
   EXPECT_EQ(options.converge.baseline_batch, 256);
   EXPECT_EQ(options.converge.large_batch, 1024);
   EXPECT_EQ(base.lr, train::Options{}.lr);
-  EXPECT_EQ(options.converge.variants.back(), "+ sync BN");
+  EXPECT_EQ(options.converge.variants.back(), "+ linear, warm-up, sync BN");
   apply_quick(base, options, {});
   EXPECT_EQ(options.converge.baseline_batch, 64);
   EXPECT_EQ(base.lr, 0.05);

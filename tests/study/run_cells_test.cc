@@ -137,6 +137,37 @@ TEST_F(StudyDirectory, WhatGoesWrongWhileItRunsHasFailed) {
 }
 
 /// One training of four epochs of four updates.
+// A stopped study's report looked like one of a smaller study: nothing said what had been left.
+TEST_F(StudyDirectory, StoppedLeavesARecordOfEveryCellThatItDidNotBegin) {
+  std::stop_source stop;
+  runner_.stop = stop.get_token();
+  runner_.done = [&](const measure::Record&) { stop.request_stop(); };
+  const auto records = scale({4, 8, 16});
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].status, "complete");
+  for (const std::size_t i : {1u, 2u}) {
+    EXPECT_EQ(records[i].status, "interrupted");
+    EXPECT_EQ(records[i].reason, kNotBegun);
+    EXPECT_EQ(records[i].model.name, "resnet8-cifar");
+    const auto there = measure::read_record(directory_ / "records" / (records[i].id + ".json"));
+    EXPECT_EQ(there.reason, kNotBegun);
+  }
+  // What an earlier run completed is kept and not overwritten, and the same command goes on.
+  runner_.done = nullptr;
+  runner_.stop = {};
+  EXPECT_EQ(scale({16}).at(0).status, "complete");
+  std::stop_source at_once;
+  at_once.request_stop();
+  runner_.stop = at_once.get_token();
+  const auto again = scale({4, 8, 16});
+  ASSERT_EQ(again.size(), 3u);
+  EXPECT_EQ(again[0].status, "complete");
+  EXPECT_EQ(again[1].reason, kNotBegun);
+  EXPECT_EQ(again[2].status, "complete");
+  runner_.stop = {};
+  for (const auto& record : scale({4, 8, 16})) EXPECT_EQ(record.status, "complete");
+}
+
 class TrainingOfAStudy : public StudyDirectory {
  protected:
   void SetUp() override {

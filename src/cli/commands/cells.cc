@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "analysis/cells.h"
 #include "base/error.h"
 #include "cli/commands/followers.h"
 #include "cli/commands/share_out.h"
@@ -29,9 +30,11 @@ std::string result_line(const measure::Record& record) {
                        record.epochs.back().updates);
   if (record.ranks.empty() || record.window.wall_s <= 0) return "  done";
   const auto step = measure::estimate(record.ranks.front().step_s);
-  return fmt::format("  {:.1f} ms a step [{:.1f}, {:.1f}], {:.0f} images/s", 1e3 * step.median,
+  const std::string emulated = analysis::emulated(record);
+  return fmt::format("  {:.1f} ms a step [{:.1f}, {:.1f}], {:.0f} images/s{}", 1e3 * step.median,
                      1e3 * step.low, 1e3 * step.high,
-                     static_cast<double>(record.window.samples) / record.window.wall_s);
+                     static_cast<double>(record.window.samples) / record.window.wall_s,
+                     emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
 }
 
 void print_records(const std::vector<measure::Record>& records) {
@@ -113,7 +116,9 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   if (session != nullptr) dismiss(*session);
   screen.clear_bar();
 
-  if (records.empty()) {
+  const auto not_begun = std::count_if(records.begin(), records.end(),
+                                       [](const auto& record) { return record.reason == study::kNotBegun; });
+  if (not_begun == static_cast<std::ptrdiff_t>(records.size())) {
     screen.say("stopped before the first cell was done: no report; the same command begins again");
     return interrupt.exit_code();
   }
@@ -137,9 +142,10 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const int stopped = interrupt.exit_code();
   if (stopped != 0) {
     const auto begun = std::count_if(records.begin(), records.end(),
-                                     [](const auto& record) { return record.status == "interrupted"; });
+                                     [](const auto& record) { return record.status == "interrupted"; }) -
+                       not_begun;
     screen.say(fmt::format("stopped: {} of {} cells done and kept{}; the same command goes on",
-                           static_cast<std::ptrdiff_t>(records.size()) - begun, cells.size(),
+                           static_cast<std::ptrdiff_t>(records.size()) - begun - not_begun, cells.size(),
                            begun > 0 ? ", one begun" : ""));
   }
   if (stopped == 0) require_a_figure(records);

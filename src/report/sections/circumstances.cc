@@ -86,11 +86,14 @@ Table cells_table(const Conclusions& conclusions) {
                   {.key = "steps", .label = "measured steps", .format = Format::integer},
                   {.key = "wall", .label = "wall", .unit = "s", .format = Format::seconds},
                   {.key = "others", .label = "used by others", .unit = "cores", .format = Format::fixed2}}};
+  Footnotes footnotes;
   for (const auto& cell : conclusions.cells) {
+    footnotes.explain_marks(cell);
     std::string part = cell.kind;
     for (const std::string* word : {&cell.scaling, &cell.variant})
       if (!word->empty()) part += " " + *word;
-    std::vector<Cell> row{words(std::move(part)), words(cell.label), words(cell.status)};
+    std::vector<Cell> row{words(std::move(part)), with_mark(words(cell.label), marks_of(cell)),
+                          words(cell.status)};
     if (!cell.is_measured()) {
       row.insert(row.end(), 5, missing(cell.reason.empty() ? cell.status : cell.reason));
     } else {
@@ -108,6 +111,7 @@ Table cells_table(const Conclusions& conclusions) {
     }
     table.rows.push_back(std::move(row));
   }
+  table.footnotes = footnotes.take();
   return table;
 }
 

@@ -65,8 +65,9 @@ std::vector<Cell> table_row(const Convergence& result, std::size_t i) {
           value(static_cast<double>(variant.updates)),
           words(fmt::format("{:.4g}", variant.peak_lr)),
           value(variant.seeds),
-          value(variant.training_s),
-          with_mark(value(variant.epoch_s), variant.epoch_measured ? "" : "est."),
+          with_mark(value(variant.training_s), marks_of(*variant.cell)),
+          with_mark(with_mark(value(variant.epoch_s), variant.epoch_measured ? "" : "est."),
+                    marks_of(*variant.cell)),
           variant.test_loss ? value(*variant.test_loss) : missing("not measured"),
           accuracy_cell(variant),
           difference_cell(variant.to_baseline, reason),
@@ -125,9 +126,13 @@ Table table(const Convergence& result) {
     table.rows.push_back(table_row(result, i));
     for (const auto& refusal : variant.verdict.refusals)
       footnotes.add(fmt::format("{}: not compared with the baseline: {}.", variant.name, refusal));
-    if (variant.cell->oversubscribed)
-      footnotes.add(fmt::format(
-          "{}: more workers than cores share them: its time says nothing of as many cores.", variant.name));
+    footnotes.explain_marks(*variant.cell);
+    if (result.baseline && i != *result.baseline) {
+      const auto& baseline = result.variants[*result.baseline].cell->record();
+      if (const auto changed = analysis::changed_settings(baseline, variant.cell->record()); !changed.empty())
+        footnotes.add(
+            fmt::format("{} changes against the baseline, beside its batch: {}.", variant.name, changed));
+    }
     if (variant.seeds == 1)
       footnotes.add(
           "One seed: the spread over seeds is not known, the standard error is the test set's alone.");

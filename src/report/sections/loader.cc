@@ -104,11 +104,10 @@ std::optional<Paragraph> loader_warning(const Conclusions& conclusions) {
       bound.of == 1 ? "" : fmt::format(" in {} of {} cells; at {}", bound.cells, bound.of, name_of(cell));
   return warning(fmt::format(
       "The loader is a limit{}: steps wait for data {} of their time; the loaders could give {} images/s, "
-      "the "
-      "steps would take {}. {}",
+      "the steps would take {}. {}{}",
       where, percent(ledger.mean.data_wait / ledger.mean.total()),
       ledger.loader_images_per_s > 0 ? number(ledger.loader_images_per_s) : "an unknown number of",
-      number(loader.wanted_images_per_s), advice(loader, cell.record())));
+      number(loader.wanted_images_per_s), advice(loader, cell.record()), said_of_emulation(cell)));
 }
 
 std::optional<Table> loader_table(const Conclusions& conclusions) {

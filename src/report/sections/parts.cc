@@ -48,10 +48,12 @@ std::string count(long number, const std::string& noun) {
 }
 
 std::string marks_of(const analysis::Cell& cell) {
-  std::string marks;
-  if (cell.oversubscribed) marks += "*";
-  if (cell.debug_build) marks += marks.empty() ? "debug" : " debug";
-  return marks;
+  std::vector<const char*> marks;
+  if (cell.oversubscribed) marks.push_back("*");
+  if (cell.debug_build) marks.push_back("debug");
+  if (!cell.emulated.empty()) marks.push_back("emulated");
+  if (cell.step_s.n == 1) marks.push_back("n=1");
+  return fmt::format("{}", fmt::join(marks, " "));
 }
 
 std::string marks_of(const analysis::ScalingRow& row) {
@@ -61,9 +63,14 @@ std::string marks_of(const analysis::ScalingRow& row) {
 }
 
 std::string point_mark(const analysis::Cell& cell) {
+  if (!cell.emulated.empty()) return "emulated";
   if (cell.oversubscribed) return "oversubscribed";
   if (cell.debug_build) return "debug build";
   return "";
+}
+
+std::string said_of_emulation(const analysis::Cell& cell) {
+  return cell.emulated.empty() ? "" : fmt::format(" EMULATED {}: no times of such hardware.", cell.emulated);
 }
 
 std::string workers_on_cores(const analysis::Cell& cell) {
@@ -78,19 +85,28 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
     batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
   const std::string last = std::move(batches.back());
   batches.pop_back();
-  return fmt::format("{} and {} overlap; measure longer", fmt::join(batches, ", "), last);
+  const bool any_single = std::any_of(sweep.undecided.begin(), sweep.undecided.end(),
+                                      [&](std::size_t i) { return sweep.points[i].cell->step_s.n == 1; });
+  return fmt::format("{} and {} {}; measure longer", fmt::join(batches, ", "), last,
+                     any_single ? "overlap or were timed by a single step" : "overlap");
 }
 
-std::string said_of_single_repeats(const std::vector<const analysis::Cell*>& cells) {
-  std::vector<std::string> labels;
-  for (const analysis::Cell* cell : cells)
-    if (cell->is_measured() && cell->records.size() == 1 && cell->step_s.n > 1 &&
-        std::find(labels.begin(), labels.end(), cell->label) == labels.end())
-      labels.push_back(cell->label);
-  if (labels.empty()) return {};
-  return fmt::format(
-      "One repeat: the interval is of steps within one run; another run may lie outside it: {}.",
-      fmt::join(labels, "; "));
+std::vector<std::string> said_of_single_repeats(const std::vector<const analysis::Cell*>& cells) {
+  std::vector<std::string> of_steps, of_one_step;
+  for (const analysis::Cell* cell : cells) {
+    if (!cell->is_measured() || cell->records.size() != 1) continue;
+    auto& labels = cell->step_s.n > 1 ? of_steps : of_one_step;
+    if (std::find(labels.begin(), labels.end(), cell->label) == labels.end()) labels.push_back(cell->label);
+  }
+  std::vector<std::string> said;
+  if (!of_steps.empty())
+    said.push_back(fmt::format(
+        "One repeat: the interval is of steps within one run; another run may lie outside it: {}.",
+        fmt::join(of_steps, "; ")));
+  if (!of_one_step.empty())
+    said.push_back(fmt::format("One repeat of a single step: another run may give another time: {}.",
+                               fmt::join(of_one_step, "; ")));
+  return said;
 }
 
 void add_settings_column(Table& table, const std::vector<const analysis::Cell*>& cells) {
@@ -105,12 +121,20 @@ void Footnotes::add(const std::string& note) {
   if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
 }
 
-void Footnotes::explain(const analysis::Cell& cell) {
+void Footnotes::explain_marks(const analysis::Cell& cell) {
   if (cell.oversubscribed)
     add("* more worker threads than cores: the time says nothing about a core for each worker.");
   if (cell.debug_build)
     add(fmt::format("debug: built as {}, not optimised; no figure of it is a speed.",
                     cell.record().environment.build));
+  if (!cell.emulated.empty())
+    add(fmt::format("emulated: {}: its times are those of a model of such hardware, not measured on it.",
+                    cell.emulated));
+  if (cell.step_s.n == 1) add("n=1: a single step was timed; no interval.");
+}
+
+void Footnotes::explain(const analysis::Cell& cell) {
+  explain_marks(cell);
   if (!cell.is_measured()) add(fmt::format("{}: {}: {}.", cell.label, cell.status, cell.reason));
   for (const std::string& lost : cell.lost_repeats)
     add(fmt::format("{}: a repeat was lost: {}.", cell.label, lost));

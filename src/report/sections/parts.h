@@ -33,12 +33,16 @@ void mark_row(std::vector<Cell>& row, std::size_t first, const std::string& mark
 [[nodiscard]] std::string count(long number, const std::string& noun);
 
 /// Marks that say what is special about a cell's figures: "*" more worker threads than cores, "†" a worker
-/// has fewer threads than the baseline's, "debug" a build that is not optimised. Joined by a blank; empty for
-/// none.
+/// has fewer threads than the baseline's, "debug" a build that is not optimised, "emulated" a link, straggler
+/// or storage that was only emulated, "n=1" a single timed step. Joined by a blank; empty for none.
 [[nodiscard]] std::string marks_of(const analysis::Cell& cell);
 [[nodiscard]] std::string marks_of(const analysis::ScalingRow& row);
-/// The word of a plot's point: "oversubscribed", "shared cores", "debug build", or "".
+/// The word of a plot's point: "emulated", "oversubscribed", "shared cores", "debug build", or "".
 [[nodiscard]] std::string point_mark(const analysis::Cell& cell);
+
+/// For the end of a sentence on the cell's times: " EMULATED link of ...: no times of such hardware."; empty
+/// where nothing was emulated.
+[[nodiscard]] std::string said_of_emulation(const analysis::Cell& cell);
 
 /// "2 workers (2 cores)": the cores that the cell could use, since one worker may have one thread or many.
 [[nodiscard]] std::string workers_on_cores(const analysis::Cell& cell);
@@ -54,6 +58,7 @@ class Footnotes {
   /// The explanations of the marks that `row` bears, its refusals and remarks, and why it was not measured.
   void explain(const analysis::ScalingRow& row);
   void explain(const analysis::Cell& cell);
+  void explain_marks(const analysis::Cell& cell);
   [[nodiscard]] std::vector<std::string> take() { return std::move(notes_); }
 
  private:
@@ -63,8 +68,9 @@ class Footnotes {
 /// "8 and 512 overlap; measure longer", to stand behind "not decided: "; empty where the knee is decided.
 [[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
 
-/// "One repeat: ..." with the labels of the measured cells that have a single repeat; empty where
-/// there is none.
-[[nodiscard]] std::string said_of_single_repeats(const std::vector<const analysis::Cell*>& cells);
+/// "One repeat: ..." with the labels of the measured cells that have a single repeat, and apart from them
+/// those of which that repeat is a single step; none where there are none.
+[[nodiscard]] std::vector<std::string> said_of_single_repeats(
+    const std::vector<const analysis::Cell*>& cells);
 
 }  // namespace paceline::report

@@ -47,12 +47,14 @@ Paragraph verdict(const SameCores& pair) {
                                       form(*pair.workers), form(*pair.threads), count(pair.cores, "core"),
                                       pair.workers->global_batch, with_interval(pair.speed, Format::fixed2));
   const bool known = analysis::has_interval(pair.speed);
-  if (known && pair.speed.low > 1) return finding(who + ".");
+  const std::string emulated = said_of_emulation(*pair.workers);
+  if (known && pair.speed.low > 1) return finding(fmt::format("{}.{}", who, emulated));
   const std::string undecided = !known                ? "one sample, not decided"
                                 : pair.speed.high < 1 ? "slower"
                                                       : "not decided";
   const std::string why = why_not_faster(pair);
-  return finding(fmt::format("{} ({}){}.", who, undecided, why.empty() ? "" : "; against them: " + why));
+  return finding(
+      fmt::format("{} ({}){}.{}", who, undecided, why.empty() ? "" : "; against them: " + why, emulated));
 }
 
 }  // namespace
@@ -85,12 +87,18 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
                           time("data_wait", "data wait"),
                           time("other", "copy, other")}};
   Section section{.id = "same-cores", .title = "How many workers? The same cores as threads or as workers"};
-  for (const SameCores& pair : pairs)
-    table.rows.push_back({value(static_cast<double>(pair.workers->global_batch)), value(pair.cores),
-                          words(form(*pair.threads)), figure(pair.threads->images_per_s),
-                          words(form(*pair.workers)), figure(pair.workers->images_per_s), figure(pair.speed),
-                          value(pair.compute_s), value(pair.exposed_transfer_s), value(pair.waiting_s),
-                          value(pair.data_wait_s), value(pair.rest_s)});
+  Footnotes footnotes;
+  for (const SameCores& pair : pairs) {
+    table.rows.push_back(
+        {value(static_cast<double>(pair.workers->global_batch)), value(pair.cores),
+         with_mark(words(form(*pair.threads)), marks_of(*pair.threads)), figure(pair.threads->images_per_s),
+         with_mark(words(form(*pair.workers)), marks_of(*pair.workers)), figure(pair.workers->images_per_s),
+         figure(pair.speed), value(pair.compute_s), value(pair.exposed_transfer_s), value(pair.waiting_s),
+         value(pair.data_wait_s), value(pair.rest_s)});
+    footnotes.explain_marks(*pair.threads);
+    footnotes.explain_marks(*pair.workers);
+  }
+  table.footnotes = footnotes.take();
   section.blocks.push_back(std::move(table));
   for (const SameCores& pair : pairs) section.blocks.push_back(verdict(pair));
   return section;

@@ -97,8 +97,6 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
       const auto& cell = *row.cell;
       if (cell.is_measured() && !cell.epoch_measured)
         footnotes.add("est.: D / B x median step, not a measured epoch; the interval is the step's.");
-      if (cell.is_measured() && cell.step_s.n == 1)
-        footnotes.add(fmt::format("{}: a single step was timed; no interval.", cell.label));
       footnotes.explain(row);
       if (!cell.is_measured()) continue;
       if (const auto ledger = analysis::breakdown(cell); analysis::is_data_bound(ledger))
@@ -110,7 +108,7 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
   std::vector<const analysis::Cell*> cells;
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows) cells.push_back(row.cell);
-  footnotes.add(said_of_single_repeats(cells));
+  for (const std::string& note : said_of_single_repeats(cells)) footnotes.add(note);
   add_settings_column(table, cells);
   table.footnotes = footnotes.take();
   return table;
@@ -202,10 +200,11 @@ void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode m
     const bool is_more = before != nullptr && row.cell->workers > before->cell->workers;
     if (is_more && row.cell->images_per_s.high < before->cell->images_per_s.low)
       blocks.push_back(warning(fmt::format(
-          "{} are slower than {} at {} batch {}: {} against {} images/s{}.",
+          "{} are slower than {} at {} batch {}: {} against {} images/s{}.{}",
           count(row.cell->workers, "worker"), before->cell->workers, mode == Mode::weak ? "local" : "global",
           group.batch, number(row.cell->images_per_s.median), number(before->cell->images_per_s.median),
-          row.cell->oversubscribed ? " (more worker threads than cores)" : "")));
+          row.cell->oversubscribed ? " (more worker threads than cores)" : "",
+          said_of_emulation(*row.cell))));
     before = &row;
   }
 }

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
 #include "analysis/cells.h"
+#include "report/sections/answers.h"
 #include "report/sections/loader.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -20,37 +22,47 @@
 namespace paceline::report {
 namespace {
 
-using analysis::Estimate;
-using analysis::Mode;
 using analysis::ScalingGroup;
 using analysis::ScalingRow;
 
-/// What makes a speedup doubtful, all of it.
-std::string caveats(const ScalingRow& row) {
-  std::vector<std::string> all;
-  if (const auto ledger = analysis::breakdown(*row.cell); analysis::is_data_bound(ledger))
-    all.push_back(fmt::format("the loader is the limit, {} of the step waits for data",
-                              percent(ledger.mean.data_wait / ledger.mean.total())));
-  if (analysis::has_interval(row.speedup) && row.speedup.low <= 1 && row.speedup.high >= 1)
-    all.emplace_back("the interval holds 1: no clear gain");
-  if (analysis::has_interval(row.efficiency) && row.efficiency.low > 1)
-    all.emplace_back(
-        "above the ideal: the baseline was measured in a slower moment, or a worker's share fits a cache");
-  if (row.cell->oversubscribed) all.emplace_back("more worker threads than cores");
-  if (row.verdict.shares_cores) all.emplace_back("on the baseline's cores, shared out");
-  return all.empty() ? "" : fmt::format(" ({})", fmt::join(all, "; "));
+/// What the batch could grow to, and which limit it met there.
+std::string largest(const analysis::Sweep& sweep) {
+  if (!sweep.largest_that_fits) return "";
+  const std::string size = integer(static_cast<double>(*sweep.largest_that_fits));
+  switch (sweep.largest_met) {
+    case analysis::Limit::data:
+      return fmt::format(" The largest is {}: there the data set ends, not memory.", size);
+    case analysis::Limit::memory:
+      return fmt::format(" The largest that fits into memory is {}.", size);
+    default:
+      return fmt::format(" The largest that was measured is {}.", size);
+  }
+}
+
+long count_measured(const analysis::Sweep& sweep) {
+  return std::count_if(sweep.points.begin(), sweep.points.end(),
+                       [](const analysis::SweepPoint& point) { return point.cell->is_measured(); });
 }
 
 void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   if (!conclusions.sweep || !conclusions.sweep->knee) {
-    blocks.push_back(plain("Which batch size? Not measured: `paceline sweep` answers it."));
+    blocks.push_back(plain("Which batch size? " + not_measured(conclusions, "sweep")));
     return;
   }
   const auto& sweep = *conclusions.sweep;
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;
-  std::string text = fmt::format("Which batch size? {} on {}: {} images/s", knee.local_batch,
-                                 workers_on_cores(knee), with_interval(knee.images_per_s, Format::rate));
+  const std::string repeats = knee.records.size() == 1 ? " (one repeat)" : "";
+  if (sweep.on_curve == 1) {
+    blocks.push_back(finding(fmt::format(
+        "Which batch size? Not answered: only batch {} was {}, on {}: {} images/s{}.{}{}", knee.local_batch,
+        count_measured(sweep) == 1 ? "measured" : "compared", workers_on_cores(knee),
+        with_interval(knee.images_per_s, Format::rate), repeats, largest(sweep), said_of_emulation(knee))));
+    return;
+  }
+  std::string text =
+      fmt::format("Which batch size? {} on {}: {} images/s{}", knee.local_batch, workers_on_cores(knee),
+                  with_interval(knee.images_per_s, Format::rate), repeats);
   const bool all_compared = std::all_of(
       sweep.points.begin(), sweep.points.end(),
       [](const analysis::SweepPoint& point) { return point.on_curve || !point.cell->is_measured(); });
@@ -62,60 +74,8 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
                         number(best.images_per_s.median), best.local_batch);
   if (const std::string open = knee_not_decided(sweep); !open.empty())
     text += fmt::format(" Not decided: {}.", open);
-  if (sweep.largest_that_fits)
-    text += fmt::format(" The largest that {} is {}.",
-                        sweep.memory_ends || !sweep.largest_was_measured ? "fits" : "was measured",
-                        integer(static_cast<double>(*sweep.largest_that_fits)));
+  text += largest(sweep) + said_of_emulation(knee) + so_far(conclusions, "sweep", "batches");
   blocks.push_back(finding(text));
-}
-
-/// The fewest workers within 5 % of the best throughput: more of them cost cores and give nothing. Workers
-/// without a core each are never advised: what they gain here, one worker with more threads gains as well.
-const ScalingRow* recommended(const ScalingGroup& group) {
-  const auto is_candidate = [](const ScalingRow& row) { return row.has_ratios && !row.cell->oversubscribed; };
-  double best = 0;
-  for (const ScalingRow& row : group.rows)
-    if (is_candidate(row)) best = std::max(best, row.cell->images_per_s.median);
-  for (const ScalingRow& row : group.rows)
-    if (is_candidate(row) && row.cell->images_per_s.median >= (1 - analysis::kKneeTolerance) * best)
-      return &row;
-  return nullptr;
-}
-
-/// N workers of weak scaling do more work in a step, not the same one faster.
-std::string describe(const ScalingGroup& group, const ScalingRow& row, Mode mode) {
-  if (row.is_baseline)
-    return fmt::format("batch {}: {} ({} images/s; more were not faster by 5 %)", group.batch,
-                       workers_on_cores(*row.cell), number(row.cell->images_per_s.median));
-  return fmt::format("batch {}: {}, {} {}, efficiency {}{}", group.batch, workers_on_cores(*row.cell),
-                     mode == Mode::weak ? "scaled speedup" : "speedup",
-                     with_interval(row.speedup, Format::fixed2),
-                     with_interval(row.efficiency, Format::percent1), caveats(row));
-}
-
-void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) {
-  bool any = false;
-  for (const Mode mode : {Mode::weak, Mode::strong}) {
-    std::vector<std::string> answers;
-    std::string baseline;
-    for (const ScalingGroup& group : conclusions.scaling(mode)) {
-      const ScalingRow* row = recommended(group);
-      const auto compared = std::count_if(group.rows.begin(), group.rows.end(),
-                                          [](const ScalingRow& one) { return one.has_ratios; });
-      if (row == nullptr || compared < 2) continue;
-      answers.push_back(describe(group, *row, mode));
-      baseline = fmt::format("{}, on {}", group.baseline_name,
-                             count(analysis::cores_used(group.baseline->record()), "core"));
-    }
-    if (answers.empty()) continue;
-    any = true;
-    blocks.push_back(
-        finding(fmt::format("How many workers? {} scaling, by {} batch, the fewest within 5 % of the best "
-                            "throughput: {}. Baseline: {}.",
-                            mode == Mode::weak ? "Weak" : "Strong", mode == Mode::weak ? "local" : "global",
-                            fmt::join(answers, "; "), baseline)));
-  }
-  if (!any) blocks.push_back(plain("How many workers? Not measured: `paceline scale` answers it."));
 }
 
 std::string share(const char* what, double part, double total) {
@@ -132,6 +92,13 @@ const ScalingGroup* group_of(const Conclusions& conclusions, const ScalingRow& r
 
 /// Where the lost efficiency went: the residual by its largest parts, those of at least a twentieth of it.
 std::string describe_loss(const analysis::Residual& split) {
+  if (!analysis::has_to_be_explained(split))
+    return fmt::format(
+        " Against the ideal T(1)/N an epoch of all images took {} {}, {}: there is nothing to explain.",
+        duration(std::abs(split.residual_s)), split.residual_s < 0 ? "less" : "more",
+        std::abs(split.residual_s) <= split.noise_s
+            ? fmt::format("and its noise is {}", duration(split.noise_s))
+            : fmt::format("what parts of up to {} leave of each other", duration(split.largest_part_s())));
   if (split.residual_s <= 0)
     return fmt::format(" Against the ideal T(1)/N an epoch of all images lost nothing ({} less).",
                        duration(-split.residual_s));
@@ -173,13 +140,15 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
                       share("copy and other", mean.copy + mean.other, total));
   if (ledger.communication_total > 0)
     text += fmt::format(
-        " The all-reduces of a step take {} of transfer and {} of waiting for a later rank; {} of both is "
+        " The all-reduces of a step take, on average over all steps, {} of transfer and {} of waiting for a "
+        "later rank; {} of both is "
         "hidden behind the backward pass.",
         duration(ledger.transfer), duration(ledger.late_peer),
         percent(ledger.overlapped / ledger.communication_total));
   if (row != nullptr)
     text += describe_loss(
         analysis::residual(analysis::breakdown(*group_of(conclusions, *row)->baseline), ledger));
+  text += said_of_emulation(*cell);
   blocks.push_back(finding(text));
   if (analysis::waits_for_scheduling(ledger))
     blocks.push_back(plain(fmt::format(
@@ -196,27 +165,69 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) 
   for (const auto& cell : conclusions.cells)
     if (!one) one = analysis::bandwidth(cell);
   if (!one) {
-    blocks.push_back(
-        plain("What does the all-reduce give? Not measured: no record has more than one worker."));
+    blocks.push_back(plain(fmt::format("What does the all-reduce give? {}",
+                                       conclusions.stopped("scale").unmeasured > 0
+                                           ? not_measured(conclusions, "scale")
+                                           : "Not measured: no record has more than one worker.")));
     return;
   }
   std::string text = fmt::format(
-      "What does the all-reduce give? {} of gradients a step among {} in {}: algbw {} GB/s, busbw {} GB/s",
+      "What does the all-reduce give? {} of gradients a step among {} in {} (median step): algbw {} GB/s, "
+      "busbw {} GB/s",
       bytes(one->bytes_per_step), count(one->cell->workers, "worker"), duration(one->transfer_s.median),
       with_interval(one->algbw, Format::rate), with_interval(one->busbw, Format::rate));
   if (one->utilisation)
     text += fmt::format(", {} of the {} GB/s of reducing the same buckets with nothing else running",
                         percent(one->utilisation->median), number(*one->ceiling));
-  blocks.push_back(finding(fmt::format("{} (local batch {}).", text, one->cell->local_batch)));
+  blocks.push_back(finding(
+      fmt::format("{} (local batch {}).{}", text, one->cell->local_batch, said_of_emulation(*one->cell))));
+}
+
+/// Which remedy gives back most, as far as it is told apart from the others.
+std::string said_of_remedies(const analysis::Convergence& result) {
+  const auto& variants = result.variants;
+  const auto is_remedy = [&](const analysis::Variant& one) {
+    return one.given_back && one.large == result.large;
+  };
+  if (std::none_of(variants.begin(), variants.end(), is_remedy)) return "";
+  if (result.give_back_most.empty()) return " No remedy gave any of it back.";
+  const auto& best = variants[result.give_back_most.front()];
+  if (result.give_back_most.size() > 1) {
+    std::vector<std::string> names, shares;
+    for (const std::size_t i : result.give_back_most) {
+      names.push_back(fmt::format("'{}'", variants[i].name));
+      shares.push_back(percent(*variants[i].given_back));
+    }
+    const auto list = [](std::vector<std::string> texts) {
+      const std::string last = std::move(texts.back());
+      texts.pop_back();
+      return fmt::format("{} and {}", fmt::join(texts, ", "), last);
+    };
+    return fmt::format(" {} give back most, {} of the loss: not told apart{}.", list(names), list(shares),
+                       best.to_large->is_noise() ? ", and noise" : "");
+  }
+  const analysis::Variant* next = nullptr;
+  for (const auto& variant : variants)
+    if (is_remedy(variant) && &variant != &best &&
+        (next == nullptr || *variant.given_back > *next->given_back))
+      next = &variant;
+  std::string rival;
+  if (next != nullptr) {
+    const auto lead = analysis::difference(*next, best);
+    rival = fmt::format(", against {} of '{}' ({}{})", percent(*next->given_back), next->name, lead.word(),
+                        lead.one_seed && !lead.is_clear() ? "; one seed" : "");
+  }
+  return fmt::format(" '{}' gives back most: {} of the loss{}{}.", best.name, percent(*best.given_back),
+                     rival, best.to_large->is_noise() ? ", which is noise" : "");
 }
 
 void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& result = conclusions.convergence;
   if (!result || !result->baseline || !result->large) {
-    blocks.push_back(
-        plain(result ? "What does the accuracy pay? The baseline or the large batch without remedy is "
-                       "missing: see the table."
-                     : "What does the accuracy pay? Not measured: `paceline converge` answers it."));
+    blocks.push_back(plain("What does the accuracy pay? " +
+                           (result && conclusions.stopped("converge").unmeasured == 0
+                                ? "The baseline or the large batch without remedy is missing: see the table."
+                                : not_measured(conclusions, "converge"))));
     return;
   }
   const auto& baseline = result->variants[*result->baseline];
@@ -229,17 +240,25 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
       baseline.cell->global_batch, percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value,
       100 * loss.standard_error, loss.word(), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
-  const analysis::Variant* best = nullptr;
-  for (const auto& variant : result->variants)
-    if (variant.given_back && (best == nullptr || *variant.given_back > *best->given_back) &&
-        variant.cell->global_batch == large.cell->global_batch)
-      best = &variant;
-  if (best != nullptr && *best->given_back > 0)
-    text += fmt::format(" '{}' gives back most: {} of the loss{}.", best->name, percent(*best->given_back),
-                        best->to_large->is_noise() ? ", which is noise" : "");
-  else if (best != nullptr)
-    text += " No remedy gave any of it back.";
+  text += said_of_remedies(*result) + so_far(conclusions, "converge", "trainings");
   blocks.push_back(finding(text));
+}
+
+/// What stands behind a figure in brackets, said once for the whole report: docs/measuring.md has the
+/// reasons.
+std::optional<Paragraph> said_of_intervals(const Conclusions& conclusions) {
+  const bool any = std::any_of(conclusions.cells.begin(), conclusions.cells.end(), [](const auto& cell) {
+    return cell.is_measured() && analysis::has_interval(cell.step_s);
+  });
+  if (!any) return std::nullopt;
+  return plain(
+      "Intervals, [low, high]: of a time or rate they hold the median of the steps measured with at least 95 "
+      "% (of "
+      "fewer than 6 steps: the extremes), of several repeats the medians of all of them too; they are of "
+      "these runs, "
+      "and another run may lie outside. Of a ratio: both joined in quadrature. Of a ledger's part: the "
+      "extremes of the "
+      "repeats. Of an accuracy: one standard error to either side.");
 }
 
 }  // namespace
@@ -252,6 +271,7 @@ Section summary_section(const Conclusions& conclusions) {
   if (auto warned = loader_warning(conclusions)) section.blocks.push_back(std::move(*warned));
   answer_network(section.blocks, conclusions);
   answer_accuracy(section.blocks, conclusions);
+  if (auto legend = said_of_intervals(conclusions)) section.blocks.push_back(std::move(*legend));
   return section;
 }
 

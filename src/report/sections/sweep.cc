@@ -24,10 +24,12 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
     case Limit::data:
       return "data ends";
     case Limit::not_timed:
-      return point.cell->local_batch == sweep.largest_that_fits ? "largest that fits" : "not timed";
+      if (point.cell->local_batch != sweep.largest_that_fits) return "not timed";
+      return sweep.largest_met == Limit::data ? "largest: the data's end" : "largest that fits";
     case Limit::failed:
       return "failed";
   }
+  if (sweep.on_curve == 1 && point.on_curve) return "the only one";
   const auto& rivals = sweep.undecided;
   std::string text;
   if (sweep.knee == i)
@@ -93,7 +95,7 @@ Table table(const Sweep& sweep) {
     footnotes.add(fmt::format("Knee not decided: {}.", open));
   std::vector<const analysis::Cell*> cells;
   for (const SweepPoint& point : sweep.points) cells.push_back(point.cell);
-  footnotes.add(said_of_single_repeats(cells));
+  for (const std::string& note : said_of_single_repeats(cells)) footnotes.add(note);
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
     table.rows.push_back(table_row(sweep, i));

@@ -16,8 +16,10 @@ Cell optional_value(const std::optional<double>& number) {
 }
 
 std::string caption_of(const Record& record) {
-  return fmt::format("{}, global batch {}, {}, {}", record.model.name, record.global_batch,
-                     count(record.workers, "worker"), record.precision);
+  const std::string emulated = analysis::emulated(record);
+  return fmt::format("{}, global batch {}, {}, {}{}", record.model.name, record.global_batch,
+                     count(record.workers, "worker"), record.precision,
+                     emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
 }
 
 Table table(const Record& record, const std::string& id) {

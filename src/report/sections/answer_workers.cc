@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "analysis/breakdown.h"
+#include "analysis/consistency.h"
+#include "report/sections/answers.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::FewestWorkers;
+using analysis::Mode;
+using analysis::ScalingGroup;
+using analysis::ScalingRow;
+
+bool was_disturbed(const analysis::Cell& cell) {
+  return std::any_of(cell.records.begin(), cell.records.end(),
+                     [](const measure::Record* record) { return analysis::is_disturbed(*record); });
+}
+
+double most_others(const analysis::Cell& cell) {
+  double most = 0;
+  for (const measure::Record* record : cell.records)
+    most = std::max(most, record->window.others_cores.value_or(0));
+  return most;
+}
+
+/// Why an efficiency exceeds 100 %. Records tell a disturbed baseline from a quiet one; whether a quiet one
+/// met a slow moment or had too little cache, they do not.
+std::string above_the_ideal(const ScalingGroup& group, const ScalingRow& row) {
+  if (row.efficiency.median <= 1) return "";
+  if (!analysis::has_interval(row.efficiency)) return "above 100 %, of a single step: it may be noise";
+  if (row.efficiency.low <= 1) return "above 100 % within its interval: noise";
+  if (was_disturbed(*group.baseline) && !was_disturbed(*row.cell))
+    return fmt::format(
+        "above the ideal: other programs kept {:.2f} cores busy while the baseline was measured",
+        most_others(*group.baseline));
+  return "above the ideal: the baseline was measured in a slower moment, or a worker's share fits a cache";
+}
+
+/// What makes a speedup doubtful, all of it.
+std::vector<std::string> caveats(const ScalingGroup& group, const ScalingRow& row) {
+  std::vector<std::string> all;
+  if (const auto ledger = analysis::breakdown(*row.cell); analysis::is_data_bound(ledger))
+    all.push_back(fmt::format("the loader is the limit, {} of the step waits for data",
+                              percent(ledger.mean.data_wait / ledger.mean.total())));
+  if (analysis::has_interval(row.speedup) && row.speedup.low <= 1 && row.speedup.high >= 1)
+    all.emplace_back("the interval holds 1: no clear gain");
+  if (auto above = above_the_ideal(group, row); !above.empty()) all.push_back(std::move(above));
+  if (row.verdict.shares_cores) all.emplace_back("on the baseline's cores, shared out");
+  return all;
+}
+
+std::string workers(const ScalingRow& row) { return count(row.cell->workers, "worker"); }
+
+/// What of the rivals and of the rows left out a reader must know, to stand among the caveats.
+void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
+  const auto rate = [](const ScalingRow* row) { return row->cell->images_per_s; };
+  std::vector<std::string> open;
+  for (const ScalingRow* rival : choice.rivals)
+    open.push_back(
+        fmt::format("{} gave {} times its images/s", workers(*rival),
+                    with_interval(analysis::ratio(rate(rival), rate(choice.row)), Format::fixed2)));
+  if (!open.empty()) all.push_back(fmt::format("not decided: {}", fmt::join(open, ", ")));
+  if (choice.row->is_baseline && choice.compared > 1 && open.empty())
+    all.emplace_back("more were not faster by 5 %");
+  for (const ScalingRow* left_out : choice.left_out) {
+    const auto gain = analysis::ratio(rate(left_out), rate(choice.row));
+    if (choice.row->is_baseline || gain.median > 1)
+      all.push_back(fmt::format("{} share cores and are left out, at {} times the images/s",
+                                workers(*left_out), with_interval(gain, Format::fixed2)));
+  }
+  const auto repeats = [](const ScalingRow* row) { return row->cell->records.size(); };
+  if (repeats(choice.row) == 1) all.emplace_back("one repeat");
+}
+
+/// N workers of weak scaling do more work in a step, not the same one faster.
+std::string describe(const ScalingGroup& group, const FewestWorkers& choice, Mode mode) {
+  const ScalingRow& row = *choice.row;
+  if (row.is_baseline) {
+    std::vector<std::string> said{
+        fmt::format("{} images/s", with_interval(row.cell->images_per_s, Format::rate))};
+    add_rivals(said, choice);
+    return fmt::format("batch {}: {} ({})", group.batch, workers_on_cores(*row.cell), fmt::join(said, "; "));
+  }
+  auto said = caveats(group, row);
+  add_rivals(said, choice);
+  if (row.cell->records.size() > 1 && group.baseline->records.size() == 1)
+    said.emplace_back("one repeat of the baseline");
+  return fmt::format("batch {}: {}, {} {}, efficiency {}{}", group.batch, workers_on_cores(*row.cell),
+                     mode == Mode::weak ? "scaled speedup" : "speedup",
+                     with_interval(row.speedup, Format::fixed2),
+                     with_interval(row.efficiency, Format::percent1),
+                     said.empty() ? "" : fmt::format(" ({})", fmt::join(said, "; ")));
+}
+
+/// Of rows that are not there to be compared, each with its reason.
+std::vector<std::string> why_not_compared(const ScalingGroup& group) {
+  std::vector<std::string> why;
+  for (const ScalingRow& row : group.rows) {
+    if (row.has_ratios) continue;
+    std::string reason =
+        row.cell->is_measured()
+            ? fmt::format("not compared: {}", row.verdict.refusals.empty() ? "no baseline was measured"
+                                                                           : row.verdict.refusals.front())
+            : fmt::format("{}: {}", row.cell->status, row.cell->reason);
+    if (reason.ends_with('.')) reason.pop_back();
+    why.push_back(fmt::format("{}: {}", workers(row), reason));
+  }
+  return why;
+}
+
+/// A group that has no two rows to choose from: what it has, and what is missing.
+std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choice, Mode mode) {
+  std::string has =
+      group.baseline == nullptr ? "no measured cell" : count(group.baseline->workers, "worker") + " alone";
+  if (choice.left_out.size() > 1) {
+    std::vector<int> workers;
+    for (const ScalingRow* row : choice.left_out) workers.push_back(row->cell->workers);
+    has = fmt::format("{} workers, which all share cores: that says nothing about a core for each",
+                      fmt::join(workers, ", "));
+  }
+  auto parts = why_not_compared(group);
+  parts.insert(parts.begin(), fmt::format("{} scaling at {} batch {} has {}", name(mode),
+                                          mode == Mode::weak ? "local" : "global", group.batch, has));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// Which of the rows that were compared are of emulated hardware.
+std::string said_of_emulated_rows(const std::vector<ScalingGroup>& groups) {
+  std::map<std::string, std::vector<int>> workers_of;
+  for (const ScalingGroup& group : groups)
+    for (const ScalingRow& row : group.rows) {
+      if (!row.has_ratios || row.cell->emulated.empty()) continue;
+      auto& there = workers_of[row.cell->emulated];
+      if (std::find(there.begin(), there.end(), row.cell->workers) == there.end())
+        there.push_back(row.cell->workers);
+    }
+  std::string said;
+  for (const auto& [what, there] : workers_of)
+    said += fmt::format(" EMULATED {} at {} worker{}: no speedup of such hardware.", what,
+                        fmt::join(there, ", "), there.size() == 1 && there.front() == 1 ? "" : "s");
+  return said;
+}
+
+}  // namespace
+
+std::string not_measured(const Conclusions& conclusions, std::string_view kind) {
+  if (conclusions.stopped(kind).unmeasured > 0)
+    return "Not measured yet: the study was stopped; the same command goes on.";
+  return fmt::format("Not measured: `paceline {}` answers it.", kind);
+}
+
+std::string so_far(const Conclusions& conclusions, std::string_view kind, std::string_view noun) {
+  const auto stopped = conclusions.stopped(kind);
+  if (stopped.unmeasured == 0) return "";
+  return fmt::format(" So far: {} of {} {} {} not measured when the study was stopped.", stopped.unmeasured,
+                     stopped.records, noun, stopped.unmeasured == 1 ? "was" : "were");
+}
+
+void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) {
+  std::vector<std::string> nothing;
+  bool any = false;
+  for (const Mode mode : {Mode::weak, Mode::strong}) {
+    std::vector<std::string> answers;
+    std::string baseline;
+    for (const ScalingGroup& group : conclusions.scaling(mode)) {
+      const FewestWorkers choice = analysis::fewest_workers(group);
+      if (choice.row == nullptr || choice.compared + choice.left_out.size() < 2) {
+        if (conclusions.stopped("scale").unmeasured == 0)
+          nothing.push_back(said_of_nothing(group, choice, mode));
+        continue;
+      }
+      answers.push_back(describe(group, choice, mode));
+      baseline = fmt::format("{}, on {}", group.baseline_name,
+                             count(analysis::cores_used(group.baseline->record()), "core"));
+    }
+    if (answers.empty()) continue;
+    any = true;
+    blocks.push_back(finding(
+        fmt::format("How many workers? {} scaling, by {} batch, the fewest within 5 % of the best "
+                    "throughput: {}. Baseline: {}.{}{}",
+                    mode == Mode::weak ? "Weak" : "Strong", mode == Mode::weak ? "local" : "global",
+                    fmt::join(answers, "; "), baseline, said_of_emulated_rows(conclusions.scaling(mode)),
+                    so_far(conclusions, "scale", "cells of scaling"))));
+  }
+  if (!nothing.empty())
+    blocks.push_back(plain(fmt::format("How many workers? Not answered: {}.", fmt::join(nothing, ". "))));
+  else if (!any)
+    blocks.push_back(plain("How many workers? " + not_measured(conclusions, "scale")));
+}
+
+}  // namespace paceline::report
