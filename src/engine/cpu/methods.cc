@@ -156,7 +156,6 @@ std::optional<std::string> refusal(Method method, const Product& product) {
   switch (method) {
     case Method::winograd:
       if (s.is_dense || s.kernel != 3 || s.stride > 2) return "is for 3x3 convolutions with stride 1 or 2";
-      if (s.bias) return "adds no bias";
       if (s.type != s.dst_type) return "reads and writes one precision";
       if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
       if (winograd::kernels_here().empty()) return "needs AVX2";

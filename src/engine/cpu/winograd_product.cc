@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <ranges>
 #include <vector>
 
 #include "base/dtype.h"
@@ -276,11 +277,12 @@ class WinogradKernel final : public ProductKernel {
                            .c_row = to_.channels,
                            .ahead = {fetches_weights ? next_matrix(u, u_stride(), p) : Ahead{},
                                      next_block(arrays, first, p.number)}});
-      if (first == 0 && o.epilogue != nullptr) begin_sums(*o.epilogue, m, dst);
+      if (first == 0 && o.epilogue != nullptr) begin_sums(*o.epilogue, m, bias(o), dst);
       for (int t = 0; t < count; ++t) {
         const Tile at = tile(first + t);
-        side_.transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), dst, to_, at.sample,
-                               at.row * side_.written_step, at.column * side_.written_step, o.epilogue);
+        side_.transform_output(m + std::int64_t{1} * t * to_.channels, m_stride(), bias(o), dst, to_,
+                               at.sample, at.row * side_.written_step, at.column * side_.written_step,
+                               o.epilogue);
       }
     }
     if (o.epilogue != nullptr)
@@ -289,10 +291,10 @@ class WinogradKernel final : public ProductKernel {
 
   /// Moments are taken around the mean of the first tile: near enough to all of them that squares do not
   /// cancel.
-  void begin_sums(const Epilogue& e, const float* m, void* dst) const {
+  void begin_sums(const Epilogue& e, const float* m, const float* bias, void* dst) const {
     std::fill_n(e.sums, 2 * to_.channels, 0.0);
     if (e.what != Epilogue::Sums::moments) return;
-    side_.transform_output(m, m_stride(), dst, to_, 0, 0, 0, nullptr);
+    side_.transform_output(m, m_stride(), bias, dst, to_, 0, 0, 0, nullptr);
     std::fill_n(e.shift, to_.channels, 0.0f);
     const int rows = std::min(side_.written_step, to_.height);
     const int columns = std::min(side_.written_step, to_.width);
@@ -316,6 +318,7 @@ class WinogradKernel final : public ProductKernel {
     float* z = v + positions() * v_stride();
     float* sums = z + positions() * m_stride();
     const Arrays arrays = arrays_of(o);
+    std::array<double, kPartChannels> d_bias{};
     for (int first = 0; first < tiles(); first += block_) {
       const int count = std::min(block_, tiles() - first);
       transform_tiles(o.src, first, count, v);
@@ -323,7 +326,7 @@ class WinogradKernel final : public ProductKernel {
         const Tile at = tile(first + t);
         transforms_.transform_gradient(sample(o.d_dst, to_, at.sample), to_, first_channel, channels,
                                        at.row * kOut, at.column * kOut, z + std::int64_t{1} * t * channels,
-                                       m_stride());
+                                       m_stride(), s_.bias ? d_bias.data() : nullptr);
       }
       for (const Position& p : order_)
         kernels_.multiply(
@@ -341,6 +344,9 @@ class WinogradKernel final : public ProductKernel {
              .adds = first > 0 || !p.is_first,
              .ahead = {next_matrix(sums, sum_stride(), p), next_block(arrays, first, p.number)}});
     }
+    if (s_.bias)
+      std::ranges::transform(d_bias | std::views::take(channels), o.d_bias + first_channel,
+                             [](double sum) { return static_cast<float>(sum); });
     const std::int64_t tap_stride = std::int64_t{1} * from_.channels * to_.channels;
     for (int c = 0; c < from_.channels; ++c)
       for (int k = 0; k < channels; k += kFilters)
@@ -356,6 +362,10 @@ class WinogradKernel final : public ProductKernel {
                             at.column * side_.read_step - padding_, v + std::int64_t{1} * t * from_.channels,
                             v_stride());
     }
+  }
+  /// What forward adds.
+  [[nodiscard]] const float* bias(const Operands& o) const {
+    return s_.bias && direction_ == Direction::forward ? o.bias : nullptr;
   }
   [[nodiscard]] const void* sample(const void* images, const Image& image, int number) const {
     return static_cast<const std::byte*>(images) +

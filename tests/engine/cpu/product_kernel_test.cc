@@ -95,12 +95,43 @@ TEST(ProductKernel, ByWinogradReadsAndWritesBf16) {
   EXPECT_EQ(computed, 19 * static_cast<int>(winograd::kernels_here().size()));
 }
 
+TEST(ProductKernel, ByWinogradAddsABiasAndSumsItsGradient) {
+  int computed = 0;
+  for (const Case& c : kCases)
+    for (const Storage storage : {Storage::f32, Storage::bf16}) {
+      ProductShape s = shape_of(c);
+      s.bias = true;
+      s.type = s.dst_type = storage;
+      if (refusal(Method::winograd, {.shape = s})) continue;
+      SCOPED_TRACE(text_of(c));
+      const auto values = [&](std::int64_t count, std::uint64_t seed) {
+        return rounded_to_bf16(random_values(count, seed));
+      };
+      const Values src = values(s.samples * s.src.elements(), 1), weight = values(s.weights(), 2),
+                   d_dst = values(s.samples * s.dst.elements(), 3), bias = random_values(s.dst.channels, 4);
+      const Data data{.src = src, .weight = weight, .d_dst = d_dst, .bias = bias};
+      const Expected want(s, data);
+      const double root = std::sqrt(static_cast<double>(9 * s.src.channels));
+      for (const auto* table : winograd::kernels_here()) {
+        SCOPED_TRACE(name_of(table->isa));
+        const auto results = [&](Direction direction) {
+          return results_of(*make_winograd_kernel(s, direction, *table), s, direction, data);
+        };
+        EXPECT_LT(relative_error(results(Direction::forward).values, want.dst),
+                  storage == Storage::bf16 ? 0x1p-9 : (12 + 1.5 * root) * 0x1p-24);
+        EXPECT_LT(relative_error(results(Direction::d_weight).d_bias, want.d_bias), 0x1p-22);
+        ++computed;
+      }
+    }
+  EXPECT_EQ(computed, 2 * 19 * static_cast<int>(winograd::kernels_here().size()));
+}
+
 TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   ProductShape s = shape_of({16, 16, 8, 8, 3, 1, 1, 4});
   EXPECT_FALSE(refusal(Method::taps, {.shape = s}));
   EXPECT_FALSE(refusal(Method::onednn, {.shape = s}));
   s.bias = true;
-  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "adds no bias");
+  EXPECT_FALSE(refusal(Method::winograd, {.shape = s}));
   EXPECT_EQ(refusal(Method::taps, {.shape = s}), "adds no bias");
   s.bias = false;
   s.stride = 3;

@@ -43,8 +43,8 @@ TEST(WinogradInBf16, ReadsWhatFloatsOfTheSameNumbersGive) {
           EXPECT_EQ(got, want);
         }
         const int row = std::max(y, 0), column = std::max(x, 0);
-        f32->transform_gradient(values.data(), image, 16, 32, row, column, want.data(), 32);
-        bf16->transform_gradient(halves.data(), image, 16, 32, row, column, got.data(), 32);
+        f32->transform_gradient(values.data(), image, 16, 32, row, column, want.data(), 32, nullptr);
+        bf16->transform_gradient(halves.data(), image, 16, 32, row, column, got.data(), 32, nullptr);
         EXPECT_EQ(got, want);
       }
     }
@@ -56,8 +56,8 @@ TEST(WinogradInBf16, WritesWhatFloatsRoundTo) {
     for (const Output& o : outputs()) {
       const Values plain = o.plain(sides.f32);
       Halves got = halves_of(o.untouched());
-      sides.bf16.transform_output(o.m.data(), o.stride, got.data(), o.image, Output::kSample, o.y, o.x,
-                                  nullptr);
+      sides.bf16.transform_output(o.m.data(), o.stride, nullptr, got.data(), o.image, Output::kSample, o.y,
+                                  o.x, nullptr);
       EXPECT_EQ(got, halves_of(plain));
     }
   });
@@ -88,7 +88,8 @@ TEST(WinogradInBf16, RoundsToTheNearestEvenAndKeepsWhatIsNoNumber) {
     std::ranges::copy(hard, m.begin() + kPosition * kFilters);
     const Image pixel{1, 1, kFilters};
     Halves got(kFilters);
-    table.bf16.stride2.backward.transform_output(m.data(), kFilters, got.data(), pixel, 0, 0, 0, nullptr);
+    table.bf16.stride2.backward.transform_output(m.data(), kFilters, nullptr, got.data(), pixel, 0, 0, 0,
+                                                 nullptr);
     EXPECT_EQ(got, halves_of(hard));
   });
 }
@@ -102,8 +103,8 @@ TEST(WinogradInBf16, MomentsAreThoseOfWhatIsWritten) {
       Sums sums(o.image.channels);
       const Epilogue epilogue{
           .what = Epilogue::Sums::moments, .sums = sums.got.data(), .shift = shift.data()};
-      sides.bf16.transform_output(o.m.data(), o.stride, out.data(), o.image, Output::kSample, o.y, o.x,
-                                  &epilogue);
+      sides.bf16.transform_output(o.m.data(), o.stride, nullptr, out.data(), o.image, Output::kSample, o.y,
+                                  o.x, &epilogue);
       EXPECT_EQ(floats_of(out), plain);
       o.for_pixels(sides.f32, [&](std::size_t at, std::size_t c) {
         const double d = static_cast<double>(plain[at]) - static_cast<double>(o.shift[c]);
@@ -135,8 +136,8 @@ TEST(WinogradInBf16, GradientsPassTheMaskOfStoredValuesAndAreSummed) {
           epilogue.gradient.params.mean = o.mean.data();
           epilogue.gradient.params.scale = o.scale.data();
           epilogue.gradient.params.bias = o.bias.data();
-          sides.bf16.transform_output(o.m.data(), o.stride, nothing.data(), o.image, Output::kSample, o.y,
-                                      o.x, &epilogue);
+          sides.bf16.transform_output(o.m.data(), o.stride, nullptr, nothing.data(), o.image, Output::kSample,
+                                      o.y, o.x, &epilogue);
           EXPECT_EQ(nothing, halves_of(o.untouched())) << "dst is not written";
           Values want = o.untouched();
           o.for_pixels(sides.f32, [&](std::size_t at, std::size_t c) {

@@ -61,7 +61,7 @@ struct Output {
   [[nodiscard]] Values untouched() const { return Values(static_cast<std::size_t>(values), kNothing); }
   [[nodiscard]] Values plain(const Side& side) const {
     Values out = untouched();
-    side.transform_output(m.data(), stride, out.data(), image, kSample, y, x, nullptr);
+    side.transform_output(m.data(), stride, nullptr, out.data(), image, kSample, y, x, nullptr);
     return out;
   }
   void for_pixels(const Side& side, const std::function<void(std::size_t at, std::size_t c)>& visit) const {

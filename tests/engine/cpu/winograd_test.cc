@@ -96,7 +96,8 @@ TEST(WinogradTables, MomentsAreThoseOfWhatIsWritten) {
       Sums sums(o.image.channels);
       const Epilogue epilogue{
           .what = Epilogue::Sums::moments, .sums = sums.got.data(), .shift = shift.data()};
-      side.transform_output(o.m.data(), o.stride, out.data(), o.image, Output::kSample, o.y, o.x, &epilogue);
+      side.transform_output(o.m.data(), o.stride, nullptr, out.data(), o.image, Output::kSample, o.y, o.x,
+                            &epilogue);
       EXPECT_EQ(out, plain);
       o.for_pixels(side, [&](std::size_t at, std::size_t c) {
         const double d = static_cast<double>(plain[at]) - static_cast<double>(o.shift[c]);
@@ -127,8 +128,8 @@ TEST(WinogradTables, GradientsPassTheMaskAndAreSummed) {
           epilogue.gradient.params.mean = o.mean.data();
           epilogue.gradient.params.scale = o.scale.data();
           epilogue.gradient.params.bias = o.bias.data();
-          side.transform_output(o.m.data(), o.stride, nothing.data(), o.image, Output::kSample, o.y, o.x,
-                                &epilogue);
+          side.transform_output(o.m.data(), o.stride, nullptr, nothing.data(), o.image, Output::kSample, o.y,
+                                o.x, &epilogue);
           EXPECT_EQ(nothing, o.untouched()) << "dst is not written";
           Values want = o.untouched();
           o.for_pixels(side, [&](std::size_t at, std::size_t c) {
@@ -203,7 +204,7 @@ TEST(WinogradTables, TablesGiveTheSameBits) {
           keep(v);
         }
         of_stride->transform_gradient(values.data(), image, 16, 32, std::max(y, 0), std::max(x, 0), z.data(),
-                                      32);
+                                      32, nullptr);
         keep(z);
       }
       Values taps(9 * 16);

@@ -76,10 +76,11 @@ struct Side {
   /// [channels].
   void (*transform_input)(const void* src, const Image& image, int y, int x, float* v, std::int64_t stride);
   /// Positions at m + p * stride, [channels], to the pixels of a tile from (y, x) on of image number
-  /// `sample`; those outside are dropped. With an epilogue the sums of these pixels, as they are stored, are
-  /// added to its own: moments around its shift; under `gradient` d_masked is written instead of dst.
-  void (*transform_output)(const float* m, std::int64_t stride, void* dst, const Image& image, int sample,
-                           int y, int x, const Epilogue* epilogue);
+  /// `sample`; those outside are dropped. `bias` [channels] is added, if there is one, never under
+  /// `gradient`. With an epilogue the sums of these pixels, as they are stored, are added to its own: moments
+  /// around its shift; under `gradient` d_masked is written instead of dst.
+  void (*transform_output)(const float* m, std::int64_t stride, const float* bias, void* dst,
+                           const Image& image, int sample, int y, int x, const Epilogue* epilogue);
 };
 
 /// Of convolutions with one stride.
@@ -87,9 +88,9 @@ struct Transforms {
   int positions = 0;  ///< in each direction
   Side forward, backward;
   /// The 4x4 pixels from (y, x) on of an output's gradient, channels [first, first + count): the transpose of
-  /// forward's transform_output.
+  /// forward's transform_output. They are added to sums [count] unless that is null: the bias's gradient.
   void (*transform_gradient)(const void* d_dst, const Image& image, int first, int count, int y, int x,
-                             float* z, std::int64_t stride);
+                             float* z, std::int64_t stride, double* sums);
   /// kFilters filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn, for backward;
   /// `rounds`: of taps rounded to bf16. Matrix m to u + m * stride. `u` in whole lines of 64 bytes; it is
   /// written past the caches: end_streams() before another thread may read it.

@@ -1,5 +1,6 @@
 // Winograd's parts for AVX2 with fused multiply-adds.
 
+#include <type_traits>
 #include <utility>
 
 #include "engine/cpu/kernels/winograd.h"

@@ -1,5 +1,6 @@
 // Winograd's parts for AVX-512.
 
+#include <type_traits>
 #include <utility>
 
 #include "engine/cpu/kernels/winograd.h"
