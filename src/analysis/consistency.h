@@ -1,7 +1,7 @@
 #pragma once
 
 /// What is wrong with, or must be said of, one record by itself: sums shown as means, worker counts that the
-/// steps contradict, ledgers that do not close, single timings.
+/// steps contradict, ledgers that do not close, steps that do not fit into them, single timings.
 
 #include <optional>
 #include <span>
@@ -18,6 +18,10 @@ struct Finding {
 };
 
 [[nodiscard]] std::vector<Finding> check(const measure::Record& record);
+
+/// The first error of check(): a record that has one answers no question, since nobody knows which of its
+/// figures are true.
+[[nodiscard]] std::optional<std::string> contradiction(const measure::Record& record);
 
 /// Whether other programs used the processors while something was measured, in how many windows and how much
 /// at worst. Nothing where they did not, or where no window knows.
