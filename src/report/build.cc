@@ -166,6 +166,12 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
         "Measured by {} versions ({}): their repeats are not joined, and a ratio between two of them is "
         "remarked.",
         versions.size(), joined(versions)));
+  const auto hosts = distinct(conclusions.records, [](const Record& r) { return r.environment.host; });
+  if (hosts.size() > 1)
+    warnings.push_back(fmt::format(
+        "Measured on {} hosts ({}): their repeats are not joined, and a ratio between two of them says "
+        "something of the workers only where the hosts are alike.",
+        hosts.size(), joined(hosts)));
   if (const auto busy = analysis::busy(conclusions.records)) {
     std::string sentence = busy->text + ".";
     sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
