@@ -227,6 +227,7 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
               count(static_cast<long>(records.size()), "record")});
 
   const Conclusions conclusions = conclude(records);
+  document.warnings = options.remarks;
   add_warnings(document, conclusions);
   document.sections.push_back(summary_section(conclusions));
   add(document, sweep_section(conclusions));
