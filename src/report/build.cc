@@ -185,8 +185,10 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
   const auto wrong = std::count_if(conclusions.remarks.begin(), conclusions.remarks.end(),
                                    [](const Remark& remark) { return remark.finding.is_error; });
   if (wrong > 0)
-    warnings.push_back(fmt::format("Records contradict themselves ({}): see 'How it was measured'.",
-                                   count(wrong, "finding")));
+    warnings.push_back(fmt::format(
+        "Records contradict themselves ({}) and are left out of every answer and comparison: see 'How it was "
+        "measured'.",
+        count(wrong, "finding")));
 }
 
 /// A definition that stands above an earlier table of the section already is not printed again.
