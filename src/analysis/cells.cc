@@ -71,10 +71,14 @@ Cell begin_cell(const Record& record) {
   cell.global_batch = record.global_batch;
   cell.debug_build = !record.environment.build.empty() && !is_release(record.environment.build);
   cell.synthetic = record.data.synthetic;
-  cell.status = contradiction(record) ? "left out" : record.status;
-  cell.reason = reason_of(record);
+  cell.status = record.status;
+  cell.reason = record.reason;
   cell.steps_per_epoch = record.data.steps_per_epoch;
   cell.train_samples = record.data.train_samples;
+  if (contradiction(record)) {
+    cell.status = "left out";
+    cell.reason = reason_of(record);
+  }
   return cell;
 }
 

@@ -100,6 +100,25 @@ void check_steps(const Record& record, std::vector<Finding>& findings) {
   }
 }
 
+/// The window's own epochs are its last ones; before them stand those of before a resume. Where they begin
+/// with one of them (an epoch that was cut by the resume covers steps of both runs), their seconds are the
+/// same steps added up.
+void check_epochs(const Record& record, std::vector<Finding>& findings) {
+  if (record.ranks.empty() || record.epochs.empty() || record.window.steps <= 0) return;
+  std::int64_t left = record.window.steps;
+  double seconds = 0, steps = 0;
+  for (std::size_t i = record.epochs.size(); i-- > 0 && left > 0;) {
+    const auto& epoch = record.epochs[i];
+    left -= epoch.steps.value_or(epoch.updates - (i > 0 ? record.epochs[i - 1].updates : 0));
+    seconds += epoch.seconds;
+  }
+  if (left != 0) return;
+  for (const double step : record.ranks.front().step_s) steps += step;
+  if (std::abs(seconds - steps) > kClosure * steps)
+    findings.push_back(
+        {true, fmt::format("the epochs took {:.4g} s, but their steps add up to {:.4g} s", seconds, steps)});
+}
+
 /// Cross entropy of a classifier that is right with probability p: images it gets right cost little, so the
 /// mean is about (1 - p) times the cost of an error. An error at certainty 1 - 1e-13 costs 30.
 constexpr double kHighestCostOfAnError = 30;
@@ -180,23 +199,24 @@ long implied_workers(std::int64_t samples, std::int64_t steps_per_epoch, std::in
                      (static_cast<double>(steps_per_epoch) * static_cast<double>(local_batch)));
 }
 
+std::optional<std::string> contradiction(const Record& record) {
+  for (auto& finding : check(record))
+    if (finding.is_error) return std::move(finding.text);
+  return std::nullopt;
+}
+
 std::vector<Finding> check(const Record& record) {
   std::vector<Finding> findings;
   if (record.status == "skipped" || record.status == "failed") return findings;
   check_batches(record, findings);
   check_ledger(record, findings);
   check_steps(record, findings);
+  check_epochs(record, findings);
   check_accuracy(record, findings);
   check_timing(record, findings);
   check_queue(record, findings);
   check_memory(record, findings);
   return findings;
-}
-
-std::optional<std::string> contradiction(const Record& record) {
-  for (auto& finding : check(record))
-    if (finding.is_error) return std::move(finding.text);
-  return std::nullopt;
 }
 
 std::optional<Finding> busy(std::span<const Record> records) {

@@ -19,13 +19,13 @@ struct Finding {
 
 [[nodiscard]] std::vector<Finding> check(const measure::Record& record);
 
-/// The first error of check(): a record that has one answers no question, since nobody knows which of its
-/// figures are true.
-[[nodiscard]] std::optional<std::string> contradiction(const measure::Record& record);
-
 /// Whether other programs used the processors while something was measured, in how many windows and how much
 /// at worst. Nothing where they did not, or where no window knows.
 [[nodiscard]] std::optional<Finding> busy(std::span<const measure::Record> records);
+
+/// The first error of check(): a record that has one answers no question, since nobody knows which of its
+/// figures are true.
+[[nodiscard]] std::optional<std::string> contradiction(const measure::Record& record);
 
 /// Workers that `steps` an epoch imply: samples / (steps x local batch), rounded. 3,120 steps in 40 epochs of
 /// 60,000 samples at 128 a worker are 6 workers.

@@ -64,6 +64,19 @@ TEST(Consistency, LeavesRoomForWhatLiesBetweenSteps) {
               HasSubstr("rank 0: its steps add up to 30.78 s, but the window left them 29.78 s"));
 }
 
+TEST(Consistency, NamesEpochsThatTheirStepsContradict) {
+  auto record = make_training({});
+  record.epochs[1].steps = 5;  // the window is of 8 steps: these two epochs, and a resume behind the first
+  record.epochs[2].steps = 3;
+  record.epochs[1].seconds = 6;
+  record.epochs[2].seconds = record.window.wall_s - 6;
+  EXPECT_THAT(check(record), IsEmpty()) << all(record);
+  record.epochs[2].seconds /= 2;
+  EXPECT_THAT(all(record), HasSubstr("E the epochs took 7.892 s, but their steps add up to 9.784 s"));
+  record.epochs[1].steps = 6;  // of it one step was made before the resume: nothing can be said
+  EXPECT_THAT(check(record), IsEmpty()) << all(record);
+}
+
 TEST(Consistency, NamesStepsThatAreMissing) {
   auto record = make_record({.workers = 2});
   for (auto& rank : record.ranks) rank.step_s.resize(1);
