@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "analysis/consistency.h"
+
 namespace paceline::analysis {
 namespace {
 
@@ -17,9 +19,17 @@ using measure::Record;
 
 bool is_release(const std::string& build) { return build == "Release" || build == "RelWithDebInfo"; }
 
+/// Whether its figures may be used: one that contradicts itself stands in the tables without any.
 bool is_measured(const Record& record) {
+  if (contradiction(record)) return false;
   return (record.status == "complete" || record.status == "interrupted") && !record.ranks.empty() &&
          record.window.steps > 0 && !record.ranks.front().step_s.empty();
+}
+
+/// Why nothing of a record that is not measured stands in its cell.
+std::string reason_of(const Record& record) {
+  if (const auto wrong = contradiction(record)) return "its record contradicts itself: " + *wrong;
+  return record.reason;
 }
 
 /// What was asked apart from the precision.
@@ -66,6 +76,10 @@ Cell begin_cell(const Record& record) {
   cell.reason = record.reason;
   cell.steps_per_epoch = record.data.steps_per_epoch;
   cell.train_samples = record.data.train_samples;
+  if (contradiction(record)) {
+    cell.status = "left out";
+    cell.reason = reason_of(record);
+  }
   return cell;
 }
 
@@ -255,7 +269,8 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
   for (const Record& record : records) {
     if (is_measured(record)) continue;
     Cell& cell = cell_of(by_asked, asked(record), record);
-    const std::string why = record.reason.empty() ? record.status : record.reason;
+    const std::string reason = reason_of(record);
+    const std::string why = reason.empty() ? record.status : reason;
     const bool is_lost_repeat = !cell.records.empty() && is_measured(*cell.records.front());
     if (is_lost_repeat)
       cell.lost_repeats.push_back(why);

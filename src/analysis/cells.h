@@ -4,7 +4,8 @@
 ///
 /// Records belong to the same cell when all their settings agree apart from the seed and the length of the
 /// measured window, on the same kind of machine, by the same version, build and libraries. Whatever else
-/// differs makes another cell, so repeats can never hide a difference.
+/// differs makes another cell, so repeats can never hide a difference. A record that contradicts itself is a
+/// repeat that was lost, or a cell that is "left out": none of its figures is used.
 ///
 /// Lifetime  cells look into the records that they were made from, which must outlive them
 
@@ -33,7 +34,8 @@ struct Cell {
   std::string emulated;  ///< what the records say was emulated, "link of 1000 us, 1 GB/s; straggler: ...";
                          ///< empty: nothing was
 
-  std::string status;  ///< "complete" when at least one repeat is; else that of the records, with `reason`
+  /// "complete" when at least one repeat is; else that of the records, or "left out", with `reason`
+  std::string status;
   std::string reason;
   std::vector<const measure::Record*> records;  ///< the measured repeats; without any, the one that says why
   std::vector<std::string> lost_repeats;        ///< reasons of repeats that failed beside measured ones

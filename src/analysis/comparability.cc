@@ -1,6 +1,7 @@
 #include "analysis/comparability.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -115,17 +116,35 @@ void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& ver
             fmt::format("the baseline was computed in {}, this in {}", a.precision, b.precision));
 }
 
+/// Machines of one kind differ by some pages of memory, by what their firmware keeps.
+bool is_about(std::int64_t a, std::int64_t b) {
+  return static_cast<double>(std::max(a, b)) <= 1.02 * static_cast<double>(std::min(a, b));
+}
+
 void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
   const auto& x = a.environment;
   const auto& y = b.environment;
   refuse_if(verdict, x.cpu != y.cpu || x.cores != y.cores,
             fmt::format("the baseline ran on another machine: {} ({} cores) against {} ({} cores)", x.cpu,
                         x.cores, y.cpu, y.cores));
+  refuse_if(verdict, x.instructions != y.instructions,
+            fmt::format("the baseline's processor has the instruction sets {}, this one {}",
+                        fmt::join(x.instructions, ", "), fmt::join(y.instructions, ", ")));
   refuse_if(verdict, x.build != y.build,
             fmt::format("the baseline's build is {}, this one's is {}", x.build, y.build));
   if (x.version != y.version)
     verdict.remarks.push_back(
         fmt::format("the baseline was measured by version {}, this by {}", x.version, y.version));
+  if (x.host != y.host)
+    verdict.remarks.push_back(fmt::format(
+        "the baseline ran on host {}, this on {}: alike by name, and perhaps not as fast", x.host, y.host));
+  if (!is_about(x.memory_bytes, y.memory_bytes))
+    verdict.remarks.push_back(fmt::format("the baseline had {:.3g} GB of memory, this {:.3g} GB",
+                                          static_cast<double>(x.memory_bytes) / 1e9,
+                                          static_cast<double>(y.memory_bytes) / 1e9));
+  if (x.os != y.os || x.compiler != y.compiler)
+    verdict.remarks.push_back(fmt::format("the baseline's system is {} with a build by {}, here {} by {}",
+                                          x.os, x.compiler, y.os, y.compiler));
   if (x.libraries != y.libraries)
     verdict.remarks.push_back("the libraries' versions differ from the baseline's");
 }

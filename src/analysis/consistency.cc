@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace paceline::analysis {
 namespace {
@@ -44,6 +45,78 @@ void check_ledger(const Record& record, std::vector<Finding>& findings) {
                            rank.rank, sum, rank.wall_s, (sum / rank.wall_s - 1) * 100,
                            sum > rank.wall_s ? "twice" : "nowhere")});
   }
+}
+
+/// Seconds that the ledger has in these phases.
+double booked(const measure::RankRecord& rank, std::initializer_list<measure::Phase> phases) {
+  double sum = 0;
+  for (const auto phase : phases) sum += rank.phases[static_cast<std::size_t>(phase)];
+  return sum;
+}
+
+/// The steps against the clock and the ledger, which are kept apart from them. A step begins before its first
+/// phase and ends after its last one, and between steps there are evaluation, checkpoint and what is booked
+/// on "other": the end of an epoch, the callback that shows progress. So on every rank
+///
+///     data wait + copy + forward + backward + exposed + update  <=  sum of steps
+///                                        <=  wall time - evaluation - checkpoint
+///
+/// as sums of intervals of one clock that contain each other: nothing overlaps, since the ledger books each
+/// second of a rank once. Repeats are records of their own, and a resumed run begins window, ledger and steps
+/// anew. The tolerance is the ledger's.
+void check_steps(const Record& record, std::vector<Finding>& findings) {
+  using enum measure::Phase;
+  if (record.ranks.empty()) return;
+  if (static_cast<int>(record.ranks.size()) != record.workers)
+    findings.push_back(
+        {true, fmt::format("workers is {}, but ranks lists {}", record.workers, record.ranks.size())});
+  for (const auto& rank : record.ranks) {
+    if (static_cast<std::int64_t>(rank.step_s.size()) != record.window.steps) {
+      findings.push_back({true, fmt::format("rank {}: the window has {} steps, but step_s lists {}",
+                                            rank.rank, record.window.steps, rank.step_s.size())});
+      continue;  // their sum says nothing more
+    }
+    if (rank.step_s.empty()) continue;
+    if (!(rank.wall_s > 0)) {
+      findings.push_back({true, fmt::format("rank {}: {} steps were timed in a wall time of {:.4g} s",
+                                            rank.rank, rank.step_s.size(), rank.wall_s)});
+      continue;
+    }
+    double steps = 0;
+    for (const double step : rank.step_s) steps += step;
+    const double least =
+        booked(rank, {data_wait, copy, forward, backward, exposed_transfer, exposed_wait, update});
+    const double most = rank.wall_s - booked(rank, {evaluation, checkpoint});
+    const double tolerance = kClosure * rank.wall_s;
+    if (steps < least - tolerance)
+      findings.push_back(
+          {true, fmt::format("rank {}: its steps add up to {:.4g} s, but the ledger has {:.4g} "
+                             "s of work and waiting in them",
+                             rank.rank, steps, least)});
+    if (steps > most + tolerance)
+      findings.push_back({true, fmt::format("rank {}: its steps add up to {:.4g} s, but the window left them "
+                                            "{:.4g} s",
+                                            rank.rank, steps, most)});
+  }
+}
+
+/// The window's own epochs are its last ones; before them stand those of before a resume. Where they begin
+/// with one of them (an epoch that was cut by the resume covers steps of both runs), their seconds are the
+/// same steps added up.
+void check_epochs(const Record& record, std::vector<Finding>& findings) {
+  if (record.ranks.empty() || record.epochs.empty() || record.window.steps <= 0) return;
+  std::int64_t left = record.window.steps;
+  double seconds = 0, steps = 0;
+  for (std::size_t i = record.epochs.size(); i-- > 0 && left > 0;) {
+    const auto& epoch = record.epochs[i];
+    left -= epoch.steps.value_or(epoch.updates - (i > 0 ? record.epochs[i - 1].updates : 0));
+    seconds += epoch.seconds;
+  }
+  if (left != 0) return;
+  for (const double step : record.ranks.front().step_s) steps += step;
+  if (std::abs(seconds - steps) > kClosure * steps)
+    findings.push_back(
+        {true, fmt::format("the epochs took {:.4g} s, but their steps add up to {:.4g} s", seconds, steps)});
 }
 
 /// Cross entropy of a classifier that is right with probability p: images it gets right cost little, so the
@@ -126,12 +199,20 @@ long implied_workers(std::int64_t samples, std::int64_t steps_per_epoch, std::in
                      (static_cast<double>(steps_per_epoch) * static_cast<double>(local_batch)));
 }
 
+std::optional<std::string> contradiction(const Record& record) {
+  for (auto& finding : check(record))
+    if (finding.is_error) return std::move(finding.text);
+  return std::nullopt;
+}
+
 std::vector<Finding> check(const Record& record) {
   std::vector<Finding> findings;
   if (record.status == "skipped" || record.status == "failed") return findings;
   if (record.status == "interrupted" && record.ranks.empty()) return findings;  // not begun
   check_batches(record, findings);
   check_ledger(record, findings);
+  check_steps(record, findings);
+  check_epochs(record, findings);
   check_accuracy(record, findings);
   check_timing(record, findings);
   check_queue(record, findings);

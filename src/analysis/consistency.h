@@ -1,7 +1,7 @@
 #pragma once
 
 /// What is wrong with, or must be said of, one record by itself: sums shown as means, worker counts that the
-/// steps contradict, ledgers that do not close, single timings.
+/// steps contradict, ledgers that do not close, steps that do not fit into them, single timings.
 
 #include <optional>
 #include <span>
@@ -24,6 +24,10 @@ struct Finding {
 /// Whether other programs used the processors while something was measured, in how many windows and how much
 /// at worst. Nothing where they did not, or where no window knows.
 [[nodiscard]] std::optional<Finding> busy(std::span<const measure::Record> records);
+
+/// The first error of check(): a record that has one answers no question, since nobody knows which of its
+/// figures are true.
+[[nodiscard]] std::optional<std::string> contradiction(const measure::Record& record);
 
 /// Workers that `steps` an epoch imply: samples / (steps x local batch), rounded. 3,120 steps in 40 epochs of
 /// 60,000 samples at 128 a worker are 6 workers.

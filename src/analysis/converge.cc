@@ -7,13 +7,16 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/consistency.h"
+
 namespace paceline::analysis {
 namespace {
 
 using measure::Record;
 
 std::optional<double> last_accuracy(const Record& record) {
-  return record.epochs.empty() ? std::nullopt : record.epochs.back().test_accuracy;
+  if (record.epochs.empty() || contradiction(record)) return std::nullopt;
+  return record.epochs.back().test_accuracy;
 }
 
 bool has_accuracy(const Cell& cell) {

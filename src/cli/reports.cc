@@ -2,13 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <set>
 #include <system_error>
+#include <utility>
 
+#include "analysis/consistency.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -17,22 +22,146 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A report is JSON too; records say what they are by their schema.
-bool is_record(const fs::path& file) {
-  return file.extension() == ".json" && base::read_file(file).find("\"paceline-record-") != std::string::npos;
+/// What lies in the paths that were given.
+struct Found {
+  std::vector<fs::path> records;
+  std::vector<fs::path> lost;  ///< JSON files that look like a record's remains
+};
+
+/// Whether a JSON file that is no record should be one: nothing is in it, its end is missing, or it has a
+/// record's name or place. Anything else is a report, or another program's.
+bool looks_lost(const fs::path& file, const std::string& text) {
+  const auto last = text.find_last_not_of(" \t\r\n");
+  if (last == std::string::npos || (text[last] != '}' && text[last] != ']')) return true;
+  const auto first = text.find_first_not_of(" \t\r\n");
+  const bool holds_nothing = text.find_first_not_of(" \t\r\n", first + 1) == last;
+  return holds_nothing || file.filename() == "record.json" || file.parent_path().filename() == "records";
 }
 
-std::vector<fs::path> record_files(const fs::path& directory) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(directory))
-    if (entry.is_regular_file() && is_record(entry.path())) files.push_back(entry.path());
-  if (files.empty())
+void look_into(const fs::path& directory, Found& found) {
+  Found here;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (!entry.is_regular_file() || entry.path().extension() != ".json") continue;
+    const std::string text = base::read_file(entry.path());
+    // A report is JSON too; records say what they are by their schema.
+    if (text.find("\"paceline-record-") != std::string::npos)
+      here.records.push_back(entry.path());
+    else if (looks_lost(entry.path(), text))
+      here.lost.push_back(entry.path());
+  }
+  std::sort(here.records.begin(), here.records.end());
+  std::sort(here.lost.begin(), here.lost.end());
+  if (here.records.empty())
     base::fail(base::ErrorKind::data,
                "{}: no record is in it; train leaves record.json, the others records/*.json in their --out "
-               "directory",
-               directory.string());
-  std::sort(files.begin(), files.end());
-  return files;
+               "directory{}",
+               directory.string(),
+               here.lost.empty()
+                   ? ""
+                   : fmt::format("; {} is empty, cut short or something else", here.lost.front().string()));
+  found.records.insert(found.records.end(), here.records.begin(), here.records.end());
+  found.lost.insert(found.lost.end(), here.lost.begin(), here.lost.end());
+}
+
+Found look_for_records(const std::vector<fs::path>& paths) {
+  Found found;
+  for (const auto& path : paths) {
+    std::error_code unreadable;
+    if (!fs::exists(path, unreadable))
+      base::fail(base::ErrorKind::data,
+                 "{}: there is no such record or directory; train and study name theirs at the end",
+                 path.string());
+    if (fs::is_directory(path))
+      look_into(path, found);
+    else
+      found.records.push_back(path);
+  }
+  return found;
+}
+
+/// Leaves every file once, under the first of its names; returns how many names went.
+std::size_t drop_repeated(std::vector<fs::path>& files) {
+  std::set<fs::path> seen;
+  return std::erase_if(files, [&](const fs::path& file) {
+    std::error_code is_pipe;  // `report <(...)` has no other name
+    const auto whole = fs::canonical(file, is_pipe);
+    return !seen.insert(is_pipe ? file : whole).second;
+  });
+}
+
+/// What two records have in common only if they are of the same measurement, whatever their names and
+/// whatever was edited around it: the host, the second it began in and all raw times, to the nanosecond.
+/// A record without times is the same only if all of it is.
+std::string identity(const measure::Record& record) {
+  std::string times;
+  const auto add = [&](const std::vector<double>& seconds) {
+    for (const double one : seconds) times += fmt::format("{} ", one);
+    times += '|';
+  };
+  for (const auto& rank : record.ranks) add(rank.step_s);
+  if (record.collectives)
+    for (const auto& collective : *record.collectives) add(collective.seconds);
+  if (times.find_first_not_of('|') == std::string::npos) return measure::to_json(record);
+  return record.environment.host + '|' + record.created + '|' + times;
+}
+
+struct Copies {
+  int number = 0, edited = 0;  ///< edited: the times are the same, and not all of the rest
+  std::string example;         ///< "b.json is a.json"
+};
+
+/// Every measurement once: the first record of it, or the first that does not contradict itself.
+std::vector<measure::Record> read_once(const std::vector<fs::path>& files, Copies& copies) {
+  std::vector<measure::Record> records;
+  std::map<std::string, std::size_t> by_identity;
+  std::vector<fs::path> names;
+  for (const auto& file : files) {
+    auto record = measure::read_record(file);
+    const auto [found, is_new] = by_identity.try_emplace(identity(record), records.size());
+    if (is_new) {
+      records.push_back(std::move(record));
+      names.push_back(file);
+      continue;
+    }
+    auto& kept = records[found->second];
+    auto& name = names[found->second];
+    copies.edited += measure::to_json(kept) != measure::to_json(record);
+    fs::path dropped = file;
+    if (analysis::contradiction(kept) && !analysis::contradiction(record)) {
+      kept = std::move(record);
+      std::swap(name, dropped);
+    }
+    if (++copies.number == 1) copies.example = fmt::format("{} is {}", dropped.string(), name.string());
+  }
+  return records;
+}
+
+/// "1 record", "3 records"
+std::string some(std::size_t number, const char* what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies,
+                                    const std::vector<fs::path>& lost) {
+  std::vector<std::string> remarks;
+  std::vector<std::string> parts;
+  if (repeated > 0) parts.push_back(fmt::format("{} that had been read already", some(repeated, "file")));
+  if (copies.number > 0)
+    parts.push_back(
+        fmt::format("{} with the host, begin and all times of another one{} ({}{})",
+                    some(static_cast<std::size_t>(copies.number), "record"),
+                    copies.edited > 0 ? fmt::format(", {} of them otherwise edited", copies.edited) : "",
+                    copies.example, copies.number > 1 ? ", ..." : ""));
+  if (!parts.empty())
+    remarks.push_back(
+        fmt::format("Every measurement counts once; left out: {}.", fmt::join(parts, ", and ")));
+  if (!lost.empty())
+    remarks.push_back(fmt::format(
+        "Not read: {}{}: empty, cut short, or no record where one belongs.", lost.front().string(),
+        lost.size() == 1
+            ? ""
+            : fmt::format(" and {} more JSON {}", lost.size() - 1, lost.size() == 2 ? "file" : "files")));
+  return remarks;
 }
 
 }  // namespace
@@ -86,23 +215,17 @@ std::vector<std::string> write_reports(const report::Document& document, const S
   return lines;
 }
 
-std::vector<measure::Record> read_records(const std::vector<fs::path>& paths) {
-  std::vector<measure::Record> records;
-  for (const auto& path : paths) {
-    std::error_code unreadable;
-    if (!fs::exists(path, unreadable))
-      base::fail(base::ErrorKind::data,
-                 "{}: there is no such record or directory; train and study name theirs at the end",
-                 path.string());
-    if (!fs::is_directory(path)) {
-      records.push_back(measure::read_record(path));
-      continue;
-    }
-    for (const auto& file : record_files(path)) records.push_back(measure::read_record(file));
-  }
-  std::stable_sort(records.begin(), records.end(),
+RecordsRead read_records(const std::vector<fs::path>& paths) {
+  Found found = look_for_records(paths);
+  const std::size_t repeated = drop_repeated(found.records);
+  drop_repeated(found.lost);
+  RecordsRead read;
+  Copies copies;
+  read.records = read_once(found.records, copies);
+  read.remarks = remarks_on(repeated, copies, found.lost);
+  std::stable_sort(read.records.begin(), read.records.end(),
                    [](const auto& a, const auto& b) { return a.created < b.created; });
-  return records;
+  return read;
 }
 
 }  // namespace paceline::cli

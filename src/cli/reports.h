@@ -35,10 +35,17 @@ class OutputDirectory {
 /// it is and where.
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where);
 
-/// The records in `paths`: files, and of directories every JSON file below them that is a record, oldest
-/// first.
+struct RecordsRead {
+  std::vector<measure::Record> records;  ///< oldest first
+  std::vector<std::string> remarks;      ///< what was not counted, and why: sentences for screen and report
+};
+
+/// The records in `paths`: files, and of directories every JSON file below them that is a record. A file that
+/// is reached twice is read once, and a measurement counts once whatever its files are called: a copy among
+/// the repeats would narrow their interval. Of a directory's other JSON files those are named that look like
+/// a record's remains (docs/record.md); other programs' may lie there.
 ///
 /// Errors   Error(data) for a path that does not exist, a file that is no record, a directory without any
-[[nodiscard]] std::vector<measure::Record> read_records(const std::vector<std::filesystem::path>& paths);
+[[nodiscard]] RecordsRead read_records(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace paceline::cli

@@ -187,6 +187,20 @@ void print(const Json& json, int depth, std::string& text) {
   text += json.is_object() ? '}' : ']';
 }
 
+/// Every figure of a report comes from these. A clock never gives another value, so such a file was damaged
+/// or edited: a step of -1 s would only make a median smaller, without a word.
+void require_times_of_steps(const Record& record, const std::string& where) {
+  for (std::size_t rank = 0; rank < record.ranks.size(); ++rank) {
+    const auto& steps = record.ranks[rank].step_s;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (!std::isfinite(steps[i]) || steps[i] <= 0)
+        base::fail(base::ErrorKind::data,
+                   "{}: 'ranks[{}].step_s[{}]' should be a time above 0 s but is {}; the file was damaged or "
+                   "edited: leave it out, or measure again",
+                   where, rank, i, std::isnan(steps[i]) ? "null" : fmt::format("{}", steps[i]));
+  }
+}
+
 }  // namespace
 
 std::string to_json(const Record& record) {
@@ -206,6 +220,8 @@ Record record_from_json(const std::string& text, const std::string& where) {
   } catch (const Json::parse_error& error) {
     base::fail(base::ErrorKind::data, "{}: is not JSON: at byte {} of {}; the file may be cut short", where,
                error.byte, text.size());
+  } catch (const Json::out_of_range& error) {  // 1e999
+    base::fail(base::ErrorKind::data, "{}: has a number that no record can hold: {}", where, error.what());
   }
   if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string())
     base::fail(base::ErrorKind::data, "{}: is not a record of Paceline: it has no \"schema\"", where);
@@ -215,6 +231,7 @@ Record record_from_json(const std::string& text, const std::string& where) {
   Record record;
   const Reader reader(json, where, "");
   fields(reader, record);
+  require_times_of_steps(record, where);
   return record;
 }
 

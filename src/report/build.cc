@@ -190,6 +190,12 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
         "Measured by {} versions ({}): their repeats are not joined, and a ratio between two of them is "
         "remarked.",
         versions.size(), joined(versions)));
+  const auto hosts = distinct(conclusions.records, [](const Record& r) { return r.environment.host; });
+  if (hosts.size() > 1)
+    warnings.push_back(fmt::format(
+        "Measured on {} hosts ({}): their repeats are not joined, and a ratio between two of them says "
+        "something of the workers only where the hosts are alike.",
+        hosts.size(), joined(hosts)));
   if (const auto busy = analysis::busy(conclusions.records)) {
     std::string sentence = busy->text + ".";
     sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
@@ -206,8 +212,10 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
   const auto wrong = std::count_if(conclusions.remarks.begin(), conclusions.remarks.end(),
                                    [](const Remark& remark) { return remark.finding.is_error; });
   if (wrong > 0)
-    warnings.push_back(fmt::format("Records contradict themselves ({}): see 'How it was measured'.",
-                                   count(wrong, "finding")));
+    warnings.push_back(fmt::format(
+        "Records contradict themselves ({}) and are left out of every answer and comparison: see 'How it was "
+        "measured'.",
+        count(wrong, "finding")));
 }
 
 /// A definition that stands above an earlier table of the section already is not printed again.
@@ -248,6 +256,7 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
               count(static_cast<long>(records.size()), "record")});
 
   const Conclusions conclusions = conclude(records);
+  document.warnings = options.remarks;
   add_warnings(document, conclusions);
   document.sections.push_back(summary_section(conclusions));
   add(document, sweep_section(conclusions));

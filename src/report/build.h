@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "measure/record.h"
 #include "report/document.h"
@@ -13,6 +14,8 @@ namespace paceline::report {
 struct BuildOptions {
   std::string title;    ///< empty: made from model and data
   std::string command;  ///< that made this report; empty: not said
+  /// Sentences on what was given and does not stand in the records; shown on top.
+  std::vector<std::string> remarks = {};
 };
 
 /// A report of any mix of records: one training, a sweep, scaling cells, a study, or all of them. Sections

@@ -249,5 +249,30 @@ TEST(CoresUsed, OfWorkersThatAreNotPinnedAreWhatIsThere) {
   EXPECT_EQ(cores_used(record), 2) << "one core on each of two hosts";
 }
 
+// "4 workers ... 1.49, efficiency 37.3 %" came from a record whose workers somebody had edited.
+TEST(Cells, UseNoFigureOfARecordThatContradictsItself) {
+  auto edited = make_record({.workers = 2});
+  edited.workers = 4;
+  const std::vector<measure::Record> records{make_record({}), edited};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_FALSE(cells[1].is_measured());
+  EXPECT_EQ(cells[1].status, "left out");
+  EXPECT_THAT(cells[1].reason,
+              testing::HasSubstr("its record contradicts itself: 4 workers of local batch 128"));
+}
+
+TEST(Cells, TakeAContradictoryRepeatForALostOne) {
+  auto edited = make_record({.repeat = 1});
+  for (double& step : edited.ranks[0].step_s) step /= 2;
+  const std::vector<measure::Record> records{edited, make_record({})};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 1U);
+  EXPECT_EQ(cells[0].status, "complete");
+  EXPECT_EQ(cells[0].step_s.n, 8);
+  ASSERT_EQ(cells[0].lost_repeats.size(), 1U);
+  EXPECT_THAT(cells[0].lost_repeats[0], testing::HasSubstr("contradicts itself: rank 0: its steps"));
+}
+
 }  // namespace
 }  // namespace paceline::analysis

@@ -57,6 +57,30 @@ TEST(Comparability, RefusesAnotherMachineBuildModelDataOrPrecision) {
   EXPECT_THAT(refusal([](auto& r) { r.precision = "bf16"; }), HasSubstr("computed in fp32, this in bf16"));
 }
 
+TEST(Comparability, RefusesAProcessorWithOtherInstructions) {
+  auto other = make_record({.workers = 2});  // the same name: a virtual machine hides some of them
+  other.environment.instructions = {"avx2"};
+  EXPECT_THAT(compare(make_record({}), other, Topic::scaling).refusals,
+              Contains("the baseline's processor has the instruction sets avx2, avx512f, this one avx2"));
+}
+
+TEST(Comparability, RemarksMachinesThatOnlyMayBeUnlike) {
+  const auto remark = [&](auto change) {
+    auto other = make_record({.workers = 2});
+    change(other.environment);
+    const auto verdict = compare(make_record({}), other, Topic::scaling);
+    EXPECT_TRUE(verdict.comparable());
+    return verdict.remarks.empty() ? std::string() : verdict.remarks.front();
+  };
+  EXPECT_EQ(remark([](auto& e) { e.host = "node2"; }),
+            "the baseline ran on host bench, this on node2: alike by name, and perhaps not as fast");
+  EXPECT_EQ(remark([](auto& e) { e.memory_bytes *= 2; }), "the baseline had 8 GB of memory, this 16 GB");
+  EXPECT_EQ(remark([](auto& e) { e.memory_bytes += 4096; }), "");
+  EXPECT_THAT(remark([](auto& e) { e.os = "Debian GNU/Linux 13"; }),
+              HasSubstr("here Debian GNU/Linux 13 by GCC"));
+  EXPECT_THAT(remark([](auto& e) { e.compiler = "GCC 14"; }), HasSubstr("by GCC 14"));
+}
+
 TEST(Comparability, ComparesThePrecisionThatWasUsed) {
   auto automatic = make_record({.workers = 2});
   automatic.settings["precision"] = "auto";

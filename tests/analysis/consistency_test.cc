@@ -12,6 +12,7 @@ using golden::make_record;
 using golden::make_training;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::string all(const measure::Record& record) {
   std::string text;
@@ -29,6 +30,69 @@ TEST(Consistency, NamesBatchesThatDoNotMultiply) {
   auto record = make_record({.workers = 2});
   record.global_batch = 128;
   EXPECT_THAT(all(record), HasSubstr("2 workers of local batch 128 do not make a global batch of 128"));
+}
+
+// All steps halved, ledger and wall time kept: "2.98 times as fast, efficiency 149 %", without a word.
+TEST(Consistency, NamesStepsThatTheLedgerContradicts) {
+  auto record = make_record({.workers = 2});
+  for (auto& rank : record.ranks)
+    for (double& step : rank.step_s) step /= 2;
+  EXPECT_THAT(all(record),
+              HasSubstr("E rank 0: its steps add up to 4.892 s, but the ledger has 9.76 s of work "
+                        "and waiting in them"));
+  EXPECT_THAT(all(record), HasSubstr("E rank 1: "));
+}
+
+TEST(Consistency, NamesAStepOfOneRankThatTheWindowHasNoRoomFor) {
+  auto record = make_record({.workers = 2});
+  record.ranks[1].step_s[3] *= 1.2;
+  EXPECT_THAT(all(record),
+              HasSubstr("E rank 1: its steps add up to 10.03 s, but the window left them 9.784 s"));
+  EXPECT_THAT(all(record), Not(HasSubstr("rank 0")));
+}
+
+TEST(Consistency, LeavesRoomForWhatLiesBetweenSteps) {
+  auto record = make_training({});
+  auto& rank = record.ranks[0];
+  for (const auto phase : {measure::Phase::evaluation, measure::Phase::checkpoint, measure::Phase::other}) {
+    rank.phases[static_cast<std::size_t>(phase)] += 20;
+    rank.wall_s += 20;
+  }
+  EXPECT_THAT(check(record), IsEmpty()) << all(record);
+  rank.step_s[0] += 21;  // "other" may lie in a step, evaluation and checkpoint never do
+  EXPECT_THAT(all(record),
+              HasSubstr("rank 0: its steps add up to 30.78 s, but the window left them 29.78 s"));
+}
+
+TEST(Consistency, NamesEpochsThatTheirStepsContradict) {
+  auto record = make_training({});
+  record.epochs[1].steps = 5;  // the window is of 8 steps: these two epochs, and a resume behind the first
+  record.epochs[2].steps = 3;
+  record.epochs[1].seconds = 6;
+  record.epochs[2].seconds = record.window.wall_s - 6;
+  EXPECT_THAT(check(record), IsEmpty()) << all(record);
+  record.epochs[2].seconds /= 2;
+  EXPECT_THAT(all(record), HasSubstr("E the epochs took 7.892 s, but their steps add up to 9.784 s"));
+  record.epochs[1].steps = 6;  // of it one step was made before the resume: nothing can be said
+  EXPECT_THAT(check(record), IsEmpty()) << all(record);
+}
+
+TEST(Consistency, NamesStepsThatAreMissing) {
+  auto record = make_record({.workers = 2});
+  for (auto& rank : record.ranks) rank.step_s.resize(1);
+  EXPECT_THAT(all(record), HasSubstr("E rank 0: the window has 8 steps, but step_s lists 1"));
+}
+
+TEST(Consistency, NamesRanksThatAreMissing) {
+  auto record = make_record({.workers = 2});
+  record.ranks.pop_back();
+  EXPECT_THAT(all(record), HasSubstr("E workers is 2, but ranks lists 1"));
+}
+
+TEST(Consistency, NamesStepsThatTookNoTime) {
+  auto record = make_record({});
+  record.ranks[0].wall_s = 0;
+  EXPECT_THAT(all(record), HasSubstr("E rank 0: 8 steps were timed in a wall time of 0 s"));
 }
 
 TEST(Consistency, NamesAnAccuracyThatIsNoCountOverTheTestSet) {

@@ -151,5 +151,16 @@ TEST(Convergence, NamesAVariantWithoutAccuracy) {
   EXPECT_EQ(result->missing[0], "+ linear scaling: step 5: the loss is no longer finite");
 }
 
+TEST(Convergence, UsesNoAccuracyOfARecordThatContradictsItself) {
+  auto broken = make_training({.variant = "large batch", .workers = 4, .global_batch = 2048});
+  broken.epochs.back().test_accuracy = 0.70123456;  // no whole number of images
+  const std::vector<measure::Record> records{make_training({}), broken};
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->variants.size(), 1U);
+  EXPECT_EQ(result->variants[0].name, "baseline");
+}
+
 }  // namespace
 }  // namespace paceline::analysis

@@ -143,10 +143,10 @@ TEST(Record, ReadsItsOwnDefaults) {
 
 TEST(Record, DoublesSurviveToTheLastBit) {
   Record r;
-  r.ranks.resize(1);
-  r.ranks[0].step_s = {0.1,  1.0 / 3, std::nextafter(1.0, 2.0), 5e-324, 1.7976931348623157e308,
-                       -0.0, 1e22,    123456789.123456789};
-  EXPECT_EQ(record_from_json(to_json(r), "x").ranks[0].step_s, r.ranks[0].step_s);
+  r.buckets.resize(1);
+  r.buckets[0].transfer_s = {0.1,  1.0 / 3, std::nextafter(1.0, 2.0), 5e-324, 1.7976931348623157e308,
+                             -0.0, 1e22,    123456789.123456789};
+  EXPECT_EQ(record_from_json(to_json(r), "x").buckets[0].transfer_s, r.buckets[0].transfer_s);
 }
 
 TEST(Record, WhatIsNotFiniteIsNullAndComesBackAsMissing) {
@@ -203,6 +203,11 @@ TEST(Record, EveryErrorNamesTheFileTheKeyAndWhatWasFound) {
            {with("\"forward\"", "\"foreward\""), {"ranks[0].phases_s.forward"}},
            {with("\"weights\": 6", "\"weights\": 6.5"), {"'memory.plan_lines.weights'"}},
            {with("\"kind\": \"scale\"", "\"kind\": [1]"), {"'kind'", "a text"}},
+           {with("[0.1,0.2,0.3]", "[0.1,-1,0.3]"),
+            {"runs/a.json", "'ranks[0].step_s[1]'", "above 0 s but is -1", "measure again"}},
+           {with("[0.1,0.2,0.3]", "[0.1,0.2,0]"), {"'ranks[0].step_s[2]'", "is 0;"}},
+           {with("[0.1,0.2,0.3]", "[null,0.2,0.3]"), {"'ranks[0].step_s[0]'", "is null"}},
+           {with("[0.1,0.2,0.3]", "[0.1,0.2,1e999]"), {"runs/a.json", "1e999"}},
        }) {
     const std::string error = error_of(text);
     for (const auto& part : parts) EXPECT_THAT(error, HasSubstr(part));

@@ -155,6 +155,30 @@ TEST(Build, SaysThatSeveralVersionsMeasured) {
               HasSubstr("Measured by 2 versions (0.1.0 (abc1234); 0.1.0 (def5678))"));
 }
 
+TEST(Build, SaysThatSeveralHostsMeasured) {
+  Record other = make_record({.workers = 2});
+  other.environment.host = "node2";
+  EXPECT_THAT(text_of({make_record({}), other}), HasSubstr("Measured on 2 hosts (bench; node2)"));
+  EXPECT_THAT(text_of({make_record({}), make_record({.workers = 2})}), Not(HasSubstr("hosts (")));
+}
+
+TEST(Build, AnswersNothingFromARecordThatContradictsItself) {
+  Record edited = make_record({.workers = 2});
+  edited.workers = 4;
+  const auto text = text_of({make_record({}), edited});
+  EXPECT_THAT(text, HasSubstr("are left out of every answer and comparison"));
+  EXPECT_THAT(text, HasSubstr("left out: its record contradicts itself"));
+  EXPECT_THAT(text, Not(HasSubstr("4 workers with")));
+  EXPECT_THAT(text, HasSubstr("How many workers? Not"));
+}
+
+TEST(Build, ShowsOnTopWhatWasGivenAndNotCounted) {
+  const std::vector<Record> records{make_record({})};
+  const Document document = build(records, {.remarks = {"Left out: a copy."}});
+  ASSERT_FALSE(document.warnings.empty());
+  EXPECT_EQ(document.warnings.front(), "Left out: a copy.");
+}
+
 TEST(Build, SaysWhichIntervalsAreOfOneRun) {
   const std::vector<Record> records{make_record({.repeat = 0}), make_record({.repeat = 1}),
                                     make_record({.workers = 2})};

@@ -180,8 +180,9 @@ TEST(Converge, CallsHalfAnEpochAHalf) {
   auto large =
       make_training({.variant = "large batch", .workers = 2, .global_batch = 512, .accuracies = {0.3}});
   for (Record* record : {&one, &large}) {
-    record->data.steps_per_epoch = 100;
-    record->epochs[0].updates = 50;
+    record->data.train_samples = 51200;
+    record->data.steps_per_epoch = 51200 / record->global_batch;
+    record->epochs[0].updates = record->data.steps_per_epoch / 2;
     record->epochs[0].seconds = 10;
   }
   const std::vector<Record> records{one, large};

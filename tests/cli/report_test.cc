@@ -1,0 +1,154 @@
+/// `paceline report` over files as people leave them: copies, the same directory twice, remains of records.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "golden/records.h"
+#include "program.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using golden::make_record;
+using measure::Record;
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+/// What `report` says of `paths` on the screen, and its report as Markdown.
+Outcome report(const Folder& folder, const Words& paths) {
+  Words words{"report"};
+  words.insert(words.end(), paths.begin(), paths.end());
+  words.insert(words.end(), {"--markdown", "page.md"});
+  auto outcome = run_program(words, {.directory = folder.path()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  outcome.out += outcome.err;
+  return outcome;
+}
+
+std::string page(const Folder& folder) { return base::read_file(folder.path() / "page.md"); }
+
+Record one_worker() { return make_record({}); }
+Record two_workers() { return make_record({.workers = 2, .forward = 0.45}); }
+
+// A record given five times was five records, and its interval that of five times the steps.
+TEST(Report, CountsAFileOnceHoweverItIsReached) {
+  const Folder folder;
+  (void)folder.write("a/record.json", to_json(one_worker()));
+  (void)folder.write("b/record.json", to_json(two_workers()));
+  const auto outcome = report(folder, {"a", "b", "b/record.json", "b", "./b/"});
+  const char* sentence = "Every measurement counts once; left out: 3 files that had been read already.";
+  EXPECT_THAT(outcome.out, HasSubstr("2 records read"));
+  EXPECT_THAT(outcome.out, HasSubstr(sentence));
+  EXPECT_THAT(page(folder), HasSubstr(sentence));
+  (void)report(folder, {"a", "b"});
+  EXPECT_THAT(page(folder), Not(HasSubstr("counts once")));
+}
+
+// Copies under other names made [1.26, 1.76] of [0.74, 2.04].
+TEST(Report, CountsAMeasurementOnceWhateverItsFilesAreCalled) {
+  const Folder folder;
+  const auto original = two_workers();
+  auto renamed = original;
+  renamed.id = "scale-weak-w2-b128-r1";
+  renamed.repeat = 1;
+  (void)folder.write("r/a.json", to_json(one_worker()));
+  (void)folder.write("r/b.json", to_json(original));
+  (void)folder.write("r/copy.json", to_json(original));
+  (void)folder.write("r/renamed.json", to_json(renamed));
+  EXPECT_THAT(report(folder, {"r"}).out, HasSubstr("2 records read"));
+  EXPECT_THAT(page(folder),
+              HasSubstr("left out: 2 records with the host, begin and all times of another one, "
+                        "1 of them otherwise edited (r/copy.json is r/b.json, ...)."));
+}
+
+TEST(Report, CountsRepeatsThatBeganInTheSameSecond) {
+  const Folder folder;
+  (void)folder.write("r/a.json", to_json(make_record({})));
+  (void)folder.write("r/b.json", to_json(make_record({.repeat = 1, .forward = 0.400000001})));
+  EXPECT_THAT(report(folder, {"r"}).out, HasSubstr("2 records read"));
+  EXPECT_THAT(page(folder), Not(HasSubstr("left out")));
+}
+
+TEST(Report, OfTwoCopiesKeepsTheOneThatDoesNotContradictItself) {
+  const Folder folder;
+  auto edited = two_workers();
+  edited.workers = 4;
+  (void)folder.write("r/a-edited.json", to_json(edited));
+  (void)folder.write("r/b.json", to_json(two_workers()));
+  EXPECT_THAT(report(folder, {"r"}).out, HasSubstr("(r/a-edited.json is r/b.json)"));
+  EXPECT_THAT(page(folder), Not(HasSubstr("contradict")));
+}
+
+// Steps, ledger and wall time are held against each other: of what really ran they must agree, with
+// everything that can lie in a step or between two of them.
+TEST(Report, FindsNoContradictionInWhatWasMeasured) {
+  const Folder folder;
+  const Words training{"train",
+                       "--model",
+                       "resnet8-cifar",
+                       "--data",
+                       "synthetic,train=64,test=32",
+                       "--no-pin",
+                       "--threads",
+                       "1",
+                       "--workers",
+                       "2",
+                       "--global-batch",
+                       "16",
+                       "--bn",
+                       "sync"};
+  for (const auto& length : {Words{"--epochs", "3", "--out", "r/epochs"},
+                             Words{"--window-steps", "3", "--warmup-steps", "1", "--out", "r/window"}}) {
+    Words words = training;
+    words.insert(words.end(), length.begin(), length.end());
+    const auto outcome = run_program(words, {.directory = folder.path()});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  EXPECT_THAT(report(folder, {"r"}).out, HasSubstr("2 records read"));
+  EXPECT_THAT(page(folder), Not(HasSubstr("contradict")));
+}
+
+TEST(Report, NamesWhatLooksLikeTheRemainsOfARecord) {
+  for (const auto& [name, bytes] : std::vector<std::pair<std::string, std::string>>{
+           {"w2.json", ""},
+           {"w2.json", " \n"},
+           {"w2.json", "{}"},
+           {"w2.json", "[ ]\n"},
+           {"w2.json", "{\n  \"sche"},
+           {"w2/record.json", "{\"kind\": \"scale\"}"},
+           {"records/w2.json", "{\"kind\": \"scale\"}"},
+       }) {
+    const Folder folder;
+    (void)folder.write("r/w1.json", to_json(one_worker()));
+    (void)folder.write("r/" + name, bytes);
+    const auto sentence = "Not read: r/" + name + ": empty, cut short, or no record where one belongs.";
+    EXPECT_THAT(report(folder, {"r"}).out, HasSubstr(sentence));
+    EXPECT_THAT(page(folder), HasSubstr(sentence));
+  }
+}
+
+TEST(Report, PassesOverFilesOfOtherPrograms) {
+  const Folder folder;
+  (void)folder.write("r/w1.json", to_json(one_worker()));
+  (void)folder.write("r/report.json", "{\"schema\": \"paceline-report-1\"}");
+  (void)folder.write("r/package.json", "{\"name\": \"web\"}");
+  (void)folder.write("r/times.json", "[1, 2]\n");
+  EXPECT_THAT(report(folder, {"r"}).out, Not(HasSubstr("Not read")));
+}
+
+TEST(Report, SaysWhatItFoundWhereThereIsNoRecord) {
+  const Folder folder;
+  (void)folder.write("r/w1.json", "");
+  const auto outcome = run_program({"report", "r"}, {.directory = folder.path()});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("r: no record is in it"));
+  EXPECT_THAT(outcome.err, HasSubstr("r/w1.json is empty, cut short or something else"));
+}
+
+}  // namespace
+}  // namespace paceline::cli
