@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/replacement.h"
 #include "base/topology.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
@@ -176,8 +177,11 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   if (job.keep && (resume || record.restarts)) job.keep({});
   forget_last_words(options.out);
   // One that cannot be written is found now, not after hours.
-  if (place.is_first() && !options.timeline.empty())
-    base::write_file(options.timeline, std::string_view(measure::chrome_trace({}, {})));
+  if (place.is_first() && !options.timeline.empty()) {
+    base::require_directory_of(options.timeline, "--timeline");
+    if (!base::is_written_in_place(options.timeline))  // whose reader takes what comes first for all
+      base::write_file(options.timeline, std::string_view(measure::chrome_trace({}, {})));
+  }
   update_count.set(resume ? resume->counters.update : 0);
 
   const bool peak_is_ours = measure::reset_peak_memory();

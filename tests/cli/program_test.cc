@@ -80,6 +80,7 @@ TEST(Program, JsonIsAloneOnStandardOutput) {
 TEST(Program, AReportIsMadeAgainFromARecordAlone) {
   const Folder folder;
   ASSERT_EQ(run_program(training({"--steps", "2", "--out", "o"}), {.directory = folder.path()}).code, 0);
+  std::filesystem::create_directory(folder.path() / "r");
   const auto outcome = run_program({"report", "o", "--html", "r/page.html", "--markdown", "r/page.md",
                                     "--csv", "r/csv", "--json", "r/page.json"},
                                    {.directory = folder.path()});
@@ -88,6 +89,29 @@ TEST(Program, AReportIsMadeAgainFromARecordAlone) {
   EXPECT_THAT(base::read_file(folder.path() / "r/page.html"), HasSubstr("<html"));
   EXPECT_THAT(base::read_file(folder.path() / "r/page.json"), HasSubstr("paceline-report-1"));
   EXPECT_FALSE(std::filesystem::is_empty(folder.path() / "r/csv"));
+}
+
+TEST(Program, AFileAskedForInADirectoryThatIsNotThereIsRefused) {
+  // A typing error used to become a directory.
+  const Folder folder;
+  const Circumstances here{.directory = folder.path()};
+  const auto trained = run_program(training({"--steps", "1", "--out", "o", "--timeline", "o/t.json"}), here);
+  ASSERT_EQ(trained.code, 0) << "--out makes its directory, and the timeline may go there: " << trained.err;
+  for (const char* option : {"--html", "--markdown", "--json"}) {
+    const auto outcome = run_program({"report", "o", option, "tpyo/file"}, here);
+    EXPECT_EQ(outcome.code, 3) << option << outcome.err;
+  }
+  const auto outcome = run_program({"report", "o", "--markdown", "good.md", "--html", "tpyo/page"}, here);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("--html tpyo/page: there is no directory tpyo; make it first, or give another file"));
+  EXPECT_THAT(run_program({"report", "o", "--html", "o/record.json/page"}, here).err,
+              HasSubstr("this is not a directory: o/record.json"));
+  EXPECT_THAT(run_program(training({"--steps", "1", "--out", "p", "--timeline", "tpyo/t.json"}), here).err,
+              HasSubstr("--timeline tpyo/t.json: there is no directory tpyo"));
+  EXPECT_THAT(run_program({"sbatch", "--script", "tpyo/job", "--", "train"}, here).err,
+              HasSubstr("--script tpyo/job: there is no directory tpyo"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "tpyo"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "good.md")) << "refused before anything is written";
 }
 
 TEST(Program, CtrlCKeepsTheRecordOfWhatWasDone) {
