@@ -15,19 +15,19 @@ constexpr int kWidthOfFiles = 110;
 constexpr int kBar = 24;
 constexpr double kSecondsBetweenDrawings = 0.1;
 
-int terminal_width(int descriptor) {
+}  // namespace
+
+int terminal_width(int descriptor, int elsewhere) {
   winsize size{};
   if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
-  return kWidthOfFiles;
+  return elsewhere;
 }
-
-}  // namespace
 
 Screen::Screen(bool json)
     : json_(json),
       live_(::isatty(STDERR_FILENO) == 1),
       colour_(!json && ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr),
-      width_(terminal_width(live_ ? STDERR_FILENO : STDOUT_FILENO)) {}
+      width_(terminal_width(live_ ? STDERR_FILENO : STDOUT_FILENO, kWidthOfFiles)) {}
 
 Screen::~Screen() { clear_bar(); }
 

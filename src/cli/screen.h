@@ -48,6 +48,9 @@ class Screen {
   std::string label_;
 };
 
+/// Columns of the terminal behind `descriptor`; `elsewhere` where there is none, or one too narrow to care
+/// for.
+[[nodiscard]] int terminal_width(int descriptor, int elsewhere);
 /// "epoch 3   loss 0.8123   train 71.23 %   test 70.10 %   lr 0.1   12.3 s"
 [[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch);
 /// [=====>    ] and its text, cut to `width`.
