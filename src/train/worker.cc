@@ -330,6 +330,11 @@ class Worker {
     keeper_->keep(result_.epochs, counters_,
                   last || number % std::max(1, job_.options.checkpoint_every) == 0);
     if (is_root() && job_.progress.epoch) job_.progress.epoch(epoch);
+    if (is_root() && job_.progress.say && job_.resume && job_.resume->counters.step > 0 &&
+        result_.epochs.size() == 1)
+      job_.progress.say(fmt::format(
+          "epoch {}: training loss, accuracy and seconds are of {} of its {} steps, those since the resume",
+          epoch.epoch, epoch.steps.value(), job_.resolved.steps_per_epoch));
   }
 
   const Job& job_;

@@ -114,6 +114,37 @@ TEST(Program, AFileAskedForInADirectoryThatIsNotThereIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "good.md")) << "refused before anything is written";
 }
 
+TEST(Program, AResumedTrainingSaysFromWhereAndWhereTo) {
+  const Folder folder;
+  const Circumstances here{.directory = folder.path()};
+  const auto resumed = [&](const std::vector<std::string>& more) {
+    return run_program(training(more), here);  // of 4 steps an epoch
+  };
+  ASSERT_EQ(resumed({"--steps", "2", "--out", "r1"}).code, 0);
+  const auto elsewhere = resumed({"--steps", "4", "--resume", "r1", "--out", "r2"});
+  ASSERT_EQ(elsewhere.code, 0) << elsewhere.err;
+  EXPECT_THAT(
+      elsewhere.out,
+      HasSubstr("resumed from r1/checkpoint-00000002.safetensors: update 2 of 4, step 2 of 4 in epoch 1"));
+  EXPECT_THAT(elsewhere.out, HasSubstr("this run writes to r2; r1 stays as it is"));
+  EXPECT_THAT(elsewhere.out,
+              HasSubstr("epoch 1: training loss, accuracy and seconds are of 2 of its 4 steps"));
+  const auto in_place = resumed({"--steps", "4", "--resume", "r1", "--out", "r1"});
+  ASSERT_EQ(in_place.code, 0) << in_place.err;
+  EXPECT_THAT(in_place.out, HasSubstr("resumed from r1/"));
+  EXPECT_THAT(in_place.out, testing::Not(HasSubstr("stays as it is")));
+}
+
+TEST(Program, HelpIsNoWiderThanATerminalOf80Columns) {
+  for (const char* command : {"train", "study", "launch", "comm"}) {
+    const auto text = run_program({command, "--help"}).out;
+    std::size_t begin = text.find("\n  --");  // the options; what is above them is one sentence
+    ASSERT_NE(begin, std::string::npos);
+    for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+      EXPECT_LE(end - begin, 80u) << text.substr(begin, end - begin);
+  }
+}
+
 TEST(Program, CtrlCKeepsTheRecordOfWhatWasDone) {
   const Folder folder;
   Program program(training({"--epochs", "1000000", "--no-checkpoints", "--out", "o"}),
