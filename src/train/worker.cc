@@ -268,10 +268,12 @@ class Worker {
 
   [[noreturn]] void fail_not_finite(std::int64_t step, double lr, const std::string& what) const {
     base::fail(base::ErrorKind::data,
-               "step {} of {}: {} at learning rate {:g}; the last good checkpoint is {}; try a lower --lr, "
+               "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, "
                "--warmup or another --precision",
                step, length().updates, what, lr,
-               keeper_->last_checkpoint().empty() ? "none (none was written)" : keeper_->last_checkpoint());
+               keeper_->last_checkpoint().empty()
+                   ? "there is no earlier checkpoint to go back to"
+                   : "the last good checkpoint is " + keeper_->last_checkpoint());
   }
 
   /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
