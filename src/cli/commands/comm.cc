@@ -143,11 +143,11 @@ int comm_command(const Settings& settings) {
     record.communication.library = place.library;
   }
   record.notes.push_back(cores.note);
-  screen.say(fmt::format("{} {} in {} {}, {}: {}", workers, workers == 1 ? "rank" : "ranks", place.processes,
-                         place.processes == 1 ? "process" : "processes", record.communication.communicator,
-                         record.communication.algorithm));
-  screen.say(cores.note);
-  screen.say(
+  screen.explain(fmt::format("{} {} in {} {}, {}: {}", workers, workers == 1 ? "rank" : "ranks",
+                             place.processes, place.processes == 1 ? "process" : "processes",
+                             record.communication.communicator, record.communication.algorithm));
+  screen.explain(cores.note);
+  screen.explain(
       "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
       "(all_reduce), "
       "(N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
@@ -155,10 +155,10 @@ int comm_command(const Settings& settings) {
                          "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
   run_ranks(communicators, bench);
   if (workers == 1)
-    screen.say(
+    screen.explain(
         "one rank alone transfers nothing: the times are those of the call, and there is no bandwidth; give "
         "--workers 2");
-  for (const auto& fit : *record.link_fits) screen.say(fit_line(fit, record));
+  for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
 
   bool correct = true;
   for (const auto& one : *record.collectives) correct = correct && one.correct;
@@ -167,7 +167,7 @@ int comm_command(const Settings& settings) {
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  screen.say(
+  screen.explain(
       fmt::format("record: {}   (paceline report {} shows it as tables)", path.string(), out.string()));
   if (!correct)
     base::fail(base::ErrorKind::comm,

@@ -71,8 +71,8 @@ int train_command(const Settings& settings) {
   if (options.out.empty()) options.out = new_directory("train");
   const OutputDirectory directory(options.out);
   Screen screen(settings.json);
-  if (!settings.recipe.empty()) screen.say(settings.recipe);
-  for (const auto& note : settings.notes) screen.say(note);
+  if (!settings.recipe.empty()) screen.explain(settings.recipe);
+  for (const auto& note : settings.notes) screen.explain(note);
 
   const Interrupt interrupt(silence(session));
   measure::Record record =
@@ -85,13 +85,13 @@ int train_command(const Settings& settings) {
   }
 
   if (!record.ranks.empty() && record.window.wall_s > 0) {
-    screen.say(ledger_line(record.ranks.front()));
+    screen.explain(ledger_line(record.ranks.front()));
     if (const auto warning = report::loader_warning(report::conclude({&record, 1})))
-      screen.say(warning->text);
+      screen.explain(warning->text);
   }
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  if (record.status != "complete") screen.say(fmt::format("{}: {}", record.status, record.reason));
-  screen.say(
+  if (record.status != "complete") screen.explain(fmt::format("{}: {}", record.status, record.reason));
+  screen.explain(
       fmt::format("record: {}   (paceline report {} explains it)", path.string(), options.out.string()));
   return record.status == "interrupted" ? interrupt.exit_code() : 0;
 }
