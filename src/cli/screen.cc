@@ -28,7 +28,7 @@ int terminal_width(int descriptor, int elsewhere) {
 Screen::Screen(bool json)
     : json_(json),
       live_(::isatty(STDERR_FILENO) == 1),
-      breaks_(::isatty(json ? STDERR_FILENO : STDOUT_FILENO) == 1),
+      breaks_(terminal_width(json ? STDERR_FILENO : STDOUT_FILENO, 0) > 0),
       colour_(!json && ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr),
       width_(terminal_width(live_ ? STDERR_FILENO : STDOUT_FILENO, kWidthOfFiles)) {}
 

@@ -44,8 +44,10 @@ class Screen {
 
   std::mutex mutex_;
   bool json_;
-  bool live_;    ///< standard error is a terminal: the bar can be redrawn
-  bool breaks_;  ///< lines go to a terminal: sentences are broken to its width
+  bool live_;  ///< standard error is a terminal: the bar can be redrawn
+  /// Lines go to a terminal of a known width, and sentences are broken to it. One of no width is mpirun's,
+  /// behind which may stand a file.
+  bool breaks_;
   bool colour_;  ///< standard output is a terminal, and NO_COLOR is not set
   int width_;
   bool drawn_ = false;
