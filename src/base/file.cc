@@ -52,6 +52,15 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   write_file(path, [&](const Sink& sink) { sink(std::as_bytes(std::span(bytes))); });
 }
 
+void require_directory_of(const std::filesystem::path& file, std::string_view option) {
+  std::error_code unknown;
+  const auto directory = file.parent_path();
+  if (directory.empty() || std::filesystem::is_directory(directory, unknown)) return;
+  const bool is_there = std::filesystem::exists(directory, unknown);
+  fail(ErrorKind::data, "{} {}: {} {}; make it first, or give another file", option, file.string(),
+       is_there ? "this is not a directory:" : "there is no directory", directory.string());
+}
+
 std::string read_file(const std::filesystem::path& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));

@@ -1,11 +1,13 @@
 #include "base/replacement.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -18,11 +20,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kLongestChain = 40;                                    // of symbolic links, as Linux follows
 constexpr std::string_view kMark = ".partial-", kRandom = "XXXXXX";  // as mkstemp fills it in
 
 [[noreturn]] void fail_write(const fs::path& path, int error) {
   fail(ErrorKind::data, "{}: cannot be written: {}; the previous file, if any, is untouched", path.string(),
        reason_of_write(error));
+}
+
+/// Of what is written in place nothing earlier is left to be untouched.
+[[noreturn]] void fail_in_place(const fs::path& path, int error) {
+  fail(ErrorKind::data, "{}: cannot be written: {}", path.string(), reason_of_write(error));
+}
+
+/// The file that `path` leads to through symbolic links, which may not be there yet: the link stays, and what
+/// it leads to is replaced.
+fs::path end_of_links(fs::path path) {
+  for (int links = 0; links < kLongestChain; ++links) {
+    std::error_code failed;
+    if (!fs::is_symlink(fs::symlink_status(path, failed))) return path;
+    const auto target = fs::read_symlink(path, failed);
+    if (failed) return path;  // what is wrong with it shows where the file is made
+    path = path.parent_path() / target;
+  }
+  fail_write(path, ELOOP);
+}
+
+/// Writes one piece; a reader that has gone away is an error (EPIPE), not the signal that ends the process.
+ssize_t write_without_signal(int descriptor, std::span<const std::byte> bytes) {
+  sigset_t pipe, before, pending;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::sigpending(&pending);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+  const int error = errno;
+  // It comes with a write that the reader's end cut short, too, before the one that fails.
+  if (::sigismember(&pending, SIGPIPE) == 0) {
+    const timespec at_once{};
+    while (::sigtimedwait(&pipe, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return written;
 }
 
 /// What writers of `path` that were killed have left beside it.
@@ -42,7 +83,20 @@ void remove_abandoned(const fs::path& path) {
 
 }  // namespace
 
+bool is_written_in_place(const fs::path& path) {
+  struct stat found {};
+  return ::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
 Replacement::Replacement(fs::path path) : path_(std::move(path)) {
+  if (is_written_in_place(path_)) {
+    // Neither made nor emptied: it is there. A FIFO waits here for its reader, as it does in a shell.
+    while ((descriptor_ = ::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC)) < 0 && errno == EINTR) {
+    }
+    if (descriptor_ < 0) fail_in_place(path_, errno);
+    return;
+  }
+  path_ = end_of_links(std::move(path_));
   remove_abandoned(path_);
   for (;;) {
     temporary_ = path_.string().append(kMark).append(kRandom);
@@ -68,14 +122,21 @@ void Replacement::close() {
 
 void Replacement::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    const ssize_t written = write_without_signal(descriptor_, bytes);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_write(path_, errno);
+    if (written < 0) is_in_place() ? fail_in_place(path_, errno) : fail_write(path_, errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
 
 void Replacement::commit() {
+  if (is_in_place()) {
+    // A device may have kept what it will not take; most, and FIFOs, have nothing to sync.
+    if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
+      fail_in_place(path_, errno);
+    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_in_place(path_, errno);
+    return;
+  }
   ::fchmod(descriptor_, 0644);
   // The sync says all that a close could say, which comes last: the lock lasts until the name has changed.
   if (::fsync(descriptor_) != 0) fail_write(path_, errno);

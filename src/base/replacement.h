@@ -6,6 +6,10 @@
 /// same path removes it. Who still writes holds a lock on his (flock), which ends with his process however
 /// that ends: what can be locked has been abandoned. Where the file system has no locks nothing is removed.
 ///
+/// A symbolic link is followed: what it leads to is replaced, beside itself, and need not be there yet. A
+/// device, a FIFO or a socket is never replaced: it is opened and written in place, as it comes, and nothing
+/// is undone.
+///
 /// Threads  several replacements of one path may be under way at once; the last to commit stays
 
 #include <cstddef>
@@ -15,11 +19,14 @@
 
 namespace paceline::base {
 
+/// Whether `path` leads to a device, a FIFO or a socket: what a file that took its place would break.
+[[nodiscard]] bool is_written_in_place(const std::filesystem::path& path);
+
 class Replacement {
  public:
-  /// Errors   Error(data) naming the path and the system's reason, here and below; `path` is untouched then
+  /// Errors   Error(data) naming the path and the system's reason, here and below; a file is untouched then
   explicit Replacement(std::filesystem::path path);
-  /// Unless it was committed, nothing has happened.
+  /// Unless it was committed, nothing has happened (but in place).
   ~Replacement();
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
@@ -32,9 +39,11 @@ class Replacement {
 
  private:
   void close();
+  /// Until it is committed.
+  [[nodiscard]] bool is_in_place() const { return temporary_.empty(); }
 
-  std::filesystem::path path_;
-  std::string temporary_;  ///< "": committed, or never made
+  std::filesystem::path path_;  ///< the end of all links
+  std::string temporary_;       ///< "": committed, never made, or written in place
   int descriptor_ = -1;
 };
 

@@ -1,12 +1,17 @@
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "cli/arguments.h"
+#include "cli/screen.h"
 
 namespace paceline::cli {
 namespace {
 
-constexpr std::size_t kLeft = 30;    ///< columns of the option's name
-constexpr std::size_t kWidth = 100;  ///< of a line
+constexpr std::size_t kLeft = 30;  ///< columns of the option's name
+constexpr int kWidest = 100;       ///< of a line, for reading
+constexpr int kWidthOfFiles = 80;  ///< of a line where there is no terminal
 
 std::string usage_line(Command command) {
   const auto name = command_name(command);
@@ -28,14 +33,14 @@ std::string usage_line(Command command) {
 }
 
 /// `text` behind `left`, broken between words and indented to the right column.
-std::string two_columns(std::string left, std::string_view text) {
+std::string two_columns(std::string left, std::string_view text, std::size_t width) {
   std::string result = left;
   result += left.size() + 2 > kLeft ? "\n" + std::string(kLeft, ' ') : std::string(kLeft - left.size(), ' ');
   std::size_t column = kLeft;
   while (!text.empty()) {
     const auto end = std::min(text.find(' '), text.size());
     const auto word = text.substr(0, end);
-    if (column > kLeft && column + word.size() > kWidth) {
+    if (column > kLeft && column + word.size() > width) {
       result.back() = '\n';  // the blank behind the word before
       result += std::string(kLeft, ' ');
       column = kLeft;
@@ -54,6 +59,8 @@ std::string help_text(Command command) {
   std::string text = usage_line(command) + "\n";
   if (command & kRuns)
     text += "\nA recipe is a TOML file of the same options (global-batch = 128); the command line wins.\n";
+  const auto width =
+      static_cast<std::size_t>(std::min(terminal_width(STDOUT_FILENO, kWidthOfFiles), kWidest));
   const Settings settings = defaults(command);
   std::string group;
   for (const auto& option : options()) {
@@ -63,10 +70,11 @@ std::string help_text(Command command) {
     if (option.value.empty()) {
       const bool on = present == "true";
       text += two_columns(fmt::format("  --{}{}", on ? "no-" : "", option.name),
-                          on ? fmt::format("without: {}", option.help) : option.help);
+                          on ? fmt::format("without: {}", option.help) : option.help, width);
     } else {
-      text += two_columns(fmt::format("  --{} {}", option.name, option.value),
-                          present.empty() ? option.help : fmt::format("{} [{}]", option.help, present));
+      text +=
+          two_columns(fmt::format("  --{} {}", option.name, option.value),
+                      present.empty() ? option.help : fmt::format("{} [{}]", option.help, present), width);
     }
   }
   return text;

@@ -80,6 +80,10 @@ std::string as_typed(int count, char** words) {
 const Entry& find_command(const std::string& name) {
   for (const auto& entry : kCommands)
     if (entry.name == name) return entry;
+  if (name == "predict")
+    base::fail(base::ErrorKind::usage,
+               "there is no command 'predict' yet: predictions for larger clusters are not there; 'paceline "
+               "scale' measures what this one gives");
   std::vector<std::string> known;
   for (const auto& entry : kCommands) known.emplace_back(entry.name);
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));

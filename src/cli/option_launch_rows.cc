@@ -132,7 +132,7 @@ std::vector<Option> launch_rows() {
       {"requeue", "", kProcesses, "begin again, from the last checkpoint, when a host or a process is lost",
        kSbatch, [](S& s, Text t) { s.batch.requeue = truth(t); },
        [](const S& s) { return yes_no(s.batch.requeue); }, "", false},
-      {"script", "FILE", kProcesses, "the job script to write", kSbatch,
+      {"script", "FILE", kProcesses, "the job script to write; its directory must be there", kSbatch,
        [](S& s, Text t) { s.batch.script = t; }, [](const S& s) { return s.batch.script.string(); }, "",
        false},
       {"submit", "", kProcesses, "hand the script to sbatch", kSbatch,

@@ -27,6 +27,15 @@ std::string known(std::string_view text, const std::vector<std::string>& names) 
   return names[one_of(text, names)];
 }
 
+std::string device_named(std::string_view text) {
+  if (text.starts_with("gpu") || text.starts_with("cuda"))
+    base::fail(
+        base::ErrorKind::usage,
+        "must be one of {}, got '{}': GPUs (CUDA) are not there yet; leave it out to train on the processor",
+        fmt::join(kDevices, ", "), text);
+  return known(text, kDevices);
+}
+
 void choose_batch_norm(Options& options, std::string_view text) {
   constexpr std::string_view kGhost = "ghost:";
   if (text.starts_with(kGhost)) {
@@ -57,8 +66,7 @@ std::vector<Option> training_rows() {
        "class; ,size=64 and more in docs/formats.md), or synthetic, which needs no files",
        kRuns, [](S& s, Text t) { s.train.data = t; }, [](const S& s) { return s.train.data; }},
       {"device", "NAME", kWhat, "cpu, or reference: plain loops, slow, to compare with", kRuns | kDoctor,
-       [](S& s, Text t) { s.train.device = kDevices[one_of(t, kDevices)]; },
-       [](const S& s) { return s.train.device; }},
+       [](S& s, Text t) { s.train.device = device_named(t); }, [](const S& s) { return s.train.device; }},
       {"precision", "P", kWhat,
        "fp32, bf16 (fp32 master weights), or auto: bf16 where the processor has units for it; the record "
        "says which",

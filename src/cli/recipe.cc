@@ -69,6 +69,11 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
       continue;
     }
     if (option == nullptr) base::fail(ErrorKind::usage, "{} {}", where, why_unknown(key, command, ""));
+    if (const auto* list = node.as_array(); list != nullptr && list->size() > 1 && key == "workers" &&
+                                            option->value.find("LIST") == std::string::npos)
+      base::fail(ErrorKind::usage,
+                 "{} is a list, and {} takes one number; paceline scale RECIPE compares several", where,
+                 command_name(command));
     auto typed = as_typed(node);
     if (!typed)
       base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
@@ -96,9 +101,18 @@ Recipe read_recipe(const std::filesystem::path& path, Command command) {
   try {
     table = toml::parse(text, file);
   } catch (const toml::parse_error& error) {
-    base::fail(ErrorKind::usage, "{}:{}: not TOML: {}", file, error.source().begin.line, error.description());
+    const std::string_view what = error.description();
+    const bool ran_on = what.find("control character") != what.npos || what.find("end-of-file") != what.npos;
+    base::fail(
+        ErrorKind::usage, "{}:{}: not TOML: {}{}", file, error.source().begin.line, what,
+        ran_on ? "; most likely a quote is missing at the end of this line's text, or of one above" : "");
   }
 
+  if (table["layer"].is_array())
+    base::fail(
+        ErrorKind::usage,
+        "{}: looks like a model file, since it has layers; a recipe holds options. Give it as --model {}",
+        file, file);
   Recipe recipe;
   const toml::table* const quick = table["quick"].as_table();
   if (quick != nullptr) recipe.quick = read_keys(*quick, file, command, recipe.unused);

@@ -189,6 +189,10 @@ OutputDirectory::~OutputDirectory() {
 }
 
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {
+  // Before any is written.
+  base::require_directory_of(where.markdown, "--markdown");
+  base::require_directory_of(where.json, "--json");
+  base::require_directory_of(where.html, "--html");
   std::vector<std::string> lines;
   if (!where.markdown.empty()) {
     base::write_file(where.markdown, report::to_markdown(document));

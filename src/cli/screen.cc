@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "report/text.h"
+
 namespace paceline::cli {
 namespace {
 
@@ -15,19 +17,20 @@ constexpr int kWidthOfFiles = 110;
 constexpr int kBar = 24;
 constexpr double kSecondsBetweenDrawings = 0.1;
 
-int terminal_width(int descriptor) {
+}  // namespace
+
+int terminal_width(int descriptor, int elsewhere) {
   winsize size{};
   if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
-  return kWidthOfFiles;
+  return elsewhere;
 }
-
-}  // namespace
 
 Screen::Screen(bool json)
     : json_(json),
       live_(::isatty(STDERR_FILENO) == 1),
+      breaks_(terminal_width(json ? STDERR_FILENO : STDOUT_FILENO, 0) > 0),
       colour_(!json && ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr),
-      width_(terminal_width(live_ ? STDERR_FILENO : STDOUT_FILENO)) {}
+      width_(terminal_width(live_ ? STDERR_FILENO : STDOUT_FILENO, kWidthOfFiles)) {}
 
 Screen::~Screen() { clear_bar(); }
 
@@ -38,6 +41,8 @@ void Screen::say(const std::string& line) {
   std::fprintf(stream, "%s\n", line.c_str());
   std::fflush(stream);
 }
+
+void Screen::explain(const std::string& sentence) { say(breaks_ ? broken(sentence, width_) : sentence); }
 
 void Screen::label(const std::string& text) {
   const std::lock_guard lock(mutex_);
@@ -68,7 +73,7 @@ void Screen::clear_locked() {
 
 train::Progress Screen::progress() {
   return {
-      .say = [this](const std::string& line) { say(line); },
+      .say = [this](const std::string& line) { explain(line); },
       .step = [this](std::int64_t step, std::int64_t steps, double loss,
                      double images_per_s) { bar(step, steps, loss, images_per_s); },
       .epoch = [this](const measure::EpochRecord& epoch) { say(epoch_line(epoch)); },
@@ -84,6 +89,27 @@ std::string epoch_line(const measure::EpochRecord& epoch) {
   if (epoch.validation_accuracy)
     line += fmt::format("   validation {:.2f} %", 100 * *epoch.validation_accuracy);
   return line + fmt::format("   lr {:.4g}  {:.1f} s", epoch.lr, epoch.seconds);
+}
+
+std::string broken(std::string_view text, int width) {
+  std::string result;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const auto end = std::min(text.find_first_of(" \n"), text.size());
+    const auto word = text.substr(0, end);
+    const auto columns = report::display_width(word);
+    if (column > 0 && result.back() == ' ' && column + columns > static_cast<std::size_t>(width)) {
+      result.back() = '\n';  // the blank behind the word before
+      column = 0;
+    }
+    result += word;
+    column += columns;
+    if (end == text.size()) break;
+    result += text[end];
+    column = text[end] == '\n' ? 0 : column + 1;
+    text.remove_prefix(end + 1);
+  }
+  return result;
 }
 
 std::string bar_text(std::string_view label, std::int64_t step, std::int64_t steps, double loss,

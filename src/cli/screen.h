@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "measure/record.h"
@@ -25,6 +26,9 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
 
   void say(const std::string& line);
+  /// The same for a sentence: on a terminal broken between words, elsewhere (a file, a log) one line. Tables
+  /// are for say.
+  void explain(const std::string& sentence);
   /// Redraws the bar; `label` stands in front of it ("cell 3 of 18").
   void bar(std::int64_t step, std::int64_t steps, double loss, double images_per_s);
   void label(const std::string& text);
@@ -40,7 +44,10 @@ class Screen {
 
   std::mutex mutex_;
   bool json_;
-  bool live_;    ///< standard error is a terminal: the bar can be redrawn
+  bool live_;  ///< standard error is a terminal: the bar can be redrawn
+  /// Lines go to a terminal of a known width, and sentences are broken to it. One of no width is mpirun's,
+  /// behind which may stand a file.
+  bool breaks_;
   bool colour_;  ///< standard output is a terminal, and NO_COLOR is not set
   int width_;
   bool drawn_ = false;
@@ -48,8 +55,13 @@ class Screen {
   std::string label_;
 };
 
+/// Columns of the terminal behind `descriptor`; `elsewhere` where there is none, or one too narrow to care
+/// for.
+[[nodiscard]] int terminal_width(int descriptor, int elsewhere);
 /// "epoch 3   loss 0.8123   train 71.23 %   test 70.10 %   lr 0.1   12.3 s"
 [[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch);
+/// `text` in lines of at most `width` columns, but for longer words; what was a line's begin stays one.
+[[nodiscard]] std::string broken(std::string_view text, int width);
 /// [=====>    ] and its text, cut to `width`.
 [[nodiscard]] std::string bar_text(std::string_view label, std::int64_t step, std::int64_t steps, double loss,
                                    double images_per_s, int width);

@@ -235,6 +235,14 @@ void add(Document& document, std::optional<Section> section) {
   document.sections.push_back(std::move(*section));
 }
 
+/// Collectives alone have neither model nor data, and answer none of the questions about a training.
+void describe_collectives(Document& document, std::span<const Record> records, const BuildOptions& options) {
+  const auto ranks =
+      distinct(records, [](const Record& r) { return count(static_cast<long>(r.workers), "rank"); });
+  if (options.title.empty()) document.title = "Paceline: collectives of " + joined(ranks);
+  document.subtitle = count(static_cast<long>(records.size()), "record");
+}
+
 }  // namespace
 
 Document build(std::span<const Record> records, const BuildOptions& options) {
@@ -258,6 +266,14 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
   const Conclusions conclusions = conclude(records);
   document.warnings = options.remarks;
   add_warnings(document, conclusions);
+  if (std::all_of(records.begin(), records.end(), is_of_collectives)) {
+    describe_collectives(document, records, options);
+    add(document, collectives_section(conclusions));
+    document.sections.push_back(collectives_circumstances(conclusions));
+    add_fact(document, "report made by", options.command);
+    add_facts(document, records);
+    return document;
+  }
   document.sections.push_back(summary_section(conclusions));
   add(document, sweep_section(conclusions));
   add(document, scaling_section(conclusions, analysis::Mode::weak));
@@ -265,6 +281,7 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
   add(document, same_cores_section(conclusions));
   add(document, breakdown_section(conclusions));
   add(document, bandwidth_section(conclusions));
+  add(document, collectives_section(conclusions));
   add(document, converge_section(conclusions));
   add(document, training_section(conclusions));
   document.sections.push_back(circumstances_section(conclusions));

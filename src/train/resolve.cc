@@ -99,6 +99,17 @@ void resolve_shards(const Options& options, Resolved& run) {
   run.engine_batch = options.shard;
 }
 
+/// Rounded; what no training comes to is refused before it overflows.
+std::int64_t updates_of(double epochs, std::int64_t steps_per_epoch) {
+  constexpr double kMostUpdates = 1e15;
+  const auto steps = static_cast<double>(steps_per_epoch);
+  if (epochs * steps > kMostUpdates)
+    fail(ErrorKind::usage,
+         "--epochs {:g} of {} steps is too large: updates are counted up to {:g}; give at most {:g}", epochs,
+         steps_per_epoch, kMostUpdates, kMostUpdates / steps);
+  return static_cast<std::int64_t>(std::llround(epochs * steps));
+}
+
 void resolve_length(const Options& options, std::int64_t samples, Resolved& run) {
   run.train_samples = samples;
   run.steps_per_epoch = samples / run.global_batch;
@@ -122,8 +133,7 @@ void resolve_length(const Options& options, std::int64_t samples, Resolved& run)
   if (options.steps > 0)
     run.length.updates = options.steps;
   else
-    run.length.updates = static_cast<std::int64_t>(
-        std::llround((options.epochs > 0 ? options.epochs : 1) * static_cast<double>(run.steps_per_epoch)));
+    run.length.updates = updates_of(options.epochs > 0 ? options.epochs : 1, run.steps_per_epoch);
   if (run.length.updates < 1)
     fail(ErrorKind::usage, "--epochs {:g} of {} steps is less than one step; give at least {:g}",
          options.epochs, run.steps_per_epoch, 1.0 / static_cast<double>(run.steps_per_epoch));

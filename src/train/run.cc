@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/replacement.h"
 #include "base/topology.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
@@ -41,6 +42,20 @@ void note_first_step(Record& record, const Options& options, const Earlier& earl
   if (!record.restarts || !earlier.lost_at_s) return;
   const double began = measure::unix_now() - base::seconds_since(options.started);
   record.restarts->back().rebuild_s = began + first_step_s - *earlier.lost_at_s;
+}
+
+/// From where, and what becomes of the run that is gone on with: it stays as it is unless --out names it.
+void say_of_resume(const Progress& progress, const Options& options, const ResumePoint& resume,
+                   const Resolved& resolved) {
+  progress.say(fmt::format("resumed from {}: update {} of {}, step {} of {} in epoch {}",
+                           resume.path.string(), resume.counters.update, resolved.length.updates,
+                           resume.counters.step, resolved.steps_per_epoch, resume.counters.epoch + 1));
+  if (options.out.empty() || goes_on_in_place(options)) return;
+  const auto directory = resume.path.has_parent_path() ? resume.path.parent_path() : ".";
+  progress.say(fmt::format(
+      "this run writes to {0}; {1} stays as it is, and a later --resume {0} goes on from here (--out "
+      "{1} would have gone on in {1})",
+      options.out.string(), directory.string()));
 }
 
 data::Source open_data(const Options& options) {
@@ -157,6 +172,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
                              resolved.local_batch, resolved.global_batch, record.precision));
     progress.say(resolved.rate.sentence);
     progress.say(describe_memory(record));
+    if (resume) say_of_resume(progress, options, *resume, resolved);
     for (const auto& note : record.notes) progress.say(note);
   }
 
@@ -176,8 +192,11 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   if (job.keep && (resume || record.restarts)) job.keep({});
   forget_last_words(options.out);
   // One that cannot be written is found now, not after hours.
-  if (place.is_first() && !options.timeline.empty())
-    base::write_file(options.timeline, std::string_view(measure::chrome_trace({}, {})));
+  if (place.is_first() && !options.timeline.empty()) {
+    base::require_directory_of(options.timeline, "--timeline");
+    if (!base::is_written_in_place(options.timeline))  // whose reader takes what comes first for all
+      base::write_file(options.timeline, std::string_view(measure::chrome_trace({}, {})));
+  }
   update_count.set(resume ? resume->counters.update : 0);
 
   const bool peak_is_ours = measure::reset_peak_memory();

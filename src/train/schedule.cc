@@ -40,6 +40,17 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t u
   return peak;
 }
 
+namespace {
+
+/// Whether it is known for which batch the rate is meant: it was said, or the rate is SGD's usual one. One
+/// that was chosen for this training, or is the usual one of Adam and its like, is scaled from nothing.
+bool belongs_to_a_batch(const Options& options) {
+  const bool is_usual = options.rule.kind == engine::UpdateKind::sgd && options.lr == Options{}.lr;
+  return options.lr_batch > 0 || is_usual;
+}
+
+}  // namespace
+
 ScaledRate scaled_rate(const Options& options, std::int64_t global_batch) {
   ScaledRate rate{.base = options.lr, .reference_batch = options.lr_batch > 0 ? options.lr_batch : 128};
   const double ratio = static_cast<double>(global_batch) / static_cast<double>(rate.reference_batch);
@@ -57,13 +68,15 @@ ScaledRate scaled_rate(const Options& options, std::int64_t global_batch) {
       break;
   }
   rate.peak = rate.base * rate.factor;
-  rate.sentence = options.scale_lr == LrScaling::none
-                      ? fmt::format(
-                            "learning rate {:g} (not scaled by the global batch {}; linear scaling from {} "
-                            "would be {:g})",
-                            rate.base, global_batch, rate.reference_batch, rate.base * ratio)
-                      : fmt::format("learning rate {:g} x {:g} = {:g} ({}: global batch {} / {})", rate.base,
-                                    rate.factor, rate.peak, rate.rule, global_batch, rate.reference_batch);
+  if (options.scale_lr != LrScaling::none)
+    rate.sentence = fmt::format("learning rate {:g} x {:g} = {:g} ({}: global batch {} / {})", rate.base,
+                                rate.factor, rate.peak, rate.rule, global_batch, rate.reference_batch);
+  else if (belongs_to_a_batch(options) && ratio != 1)
+    rate.sentence = fmt::format(
+        "learning rate {:g} (not scaled by the global batch {}; linear scaling from {} would be {:g})",
+        rate.base, global_batch, rate.reference_batch, rate.base * ratio);
+  else
+    rate.sentence = fmt::format("learning rate {:g}", rate.base);
   return rate;
 }
 

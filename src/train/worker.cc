@@ -268,10 +268,12 @@ class Worker {
 
   [[noreturn]] void fail_not_finite(std::int64_t step, double lr, const std::string& what) const {
     base::fail(base::ErrorKind::data,
-               "step {} of {}: {} at learning rate {:g}; the last good checkpoint is {}; try a lower --lr, "
+               "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, "
                "--warmup or another --precision",
                step, length().updates, what, lr,
-               keeper_->last_checkpoint().empty() ? "none (none was written)" : keeper_->last_checkpoint());
+               keeper_->last_checkpoint().empty()
+                   ? "there is no earlier checkpoint to go back to"
+                   : "the last good checkpoint is " + keeper_->last_checkpoint());
   }
 
   /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
@@ -330,6 +332,11 @@ class Worker {
     keeper_->keep(result_.epochs, counters_,
                   last || number % std::max(1, job_.options.checkpoint_every) == 0);
     if (is_root() && job_.progress.epoch) job_.progress.epoch(epoch);
+    if (is_root() && job_.progress.say && job_.resume && job_.resume->counters.step > 0 &&
+        result_.epochs.size() == 1)
+      job_.progress.say(fmt::format(
+          "epoch {}: training loss, accuracy and seconds are of {} of its {} steps, those since the resume",
+          epoch.epoch, epoch.steps.value(), job_.resolved.steps_per_epoch));
   }
 
   const Job& job_;

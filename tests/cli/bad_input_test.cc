@@ -258,7 +258,35 @@ TEST(BadInput, ALossThatIsNotFiniteNamesStepRateAndCheckpoint) {
   EXPECT_EQ(outcome.code, kData);
   EXPECT_THAT(outcome.err, HasSubstr("step 2 of 2: the loss is no longer finite"));
   EXPECT_THAT(outcome.err, HasSubstr("learning rate 1e+30"));
-  EXPECT_THAT(outcome.err, HasSubstr("last good checkpoint is none"));
+  EXPECT_THAT(outcome.err, HasSubstr("there is no earlier checkpoint to go back to"));
+}
+
+TEST(BadInput, SentencesSayWhatWasMeantAndWhatToDo) {
+  const Folder folder;
+  const Circumstances here{.directory = folder.path()};
+  (void)folder.write("quote.toml", "lr = 0.1\nmodel = \"resnet8-cifar\nsteps = 2\n");
+  (void)folder.write("list.toml", "model = \"resnet8-cifar\"\nworkers = [1, 2]\n");
+  (void)folder.write("model.toml", "name = \"m\"\n\n[[layer]]\nop = \"flatten\"\n");
+  struct Case {
+    Words words;
+    std::vector<std::string> said;
+  };
+  for (const auto& [words, said] : std::vector<Case>{
+           {{"train", "--data", "synthetic,train=128,test=32", "--epochs", "1e99"},
+            {"--epochs 1e+99 of 1 steps is too large", "give at most 1e+15"}},
+           {{"train", "--device", "gpu"},
+            {"must be one of cpu, reference, got 'gpu'", "GPUs (CUDA) are not there yet"}},
+           {{"train", "--device", "cuda:0"}, {"GPUs (CUDA) are not there yet"}},
+           {{"train", "quote.toml"}, {"quote.toml:2: not TOML", "most likely a quote is missing"}},
+           {{"train", "list.toml"},
+            {"list.toml:2: workers is a list, and train takes one number", "paceline scale"}},
+           {{"train", "model.toml"}, {"looks like a model file", "--model model.toml"}},
+           {{"predict"}, {"there is no command 'predict' yet"}},
+       }) {
+    const auto outcome = run_program(words, here);
+    EXPECT_EQ(outcome.code, kUsage) << words.back();
+    for (const auto& part : said) EXPECT_THAT(outcome.err, HasSubstr(part));
+  }
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ TEST(Program, JsonIsAloneOnStandardOutput) {
 TEST(Program, AReportIsMadeAgainFromARecordAlone) {
   const Folder folder;
   ASSERT_EQ(run_program(training({"--steps", "2", "--out", "o"}), {.directory = folder.path()}).code, 0);
+  std::filesystem::create_directory(folder.path() / "r");
   const auto outcome = run_program({"report", "o", "--html", "r/page.html", "--markdown", "r/page.md",
                                     "--csv", "r/csv", "--json", "r/page.json"},
                                    {.directory = folder.path()});
@@ -89,6 +90,60 @@ TEST(Program, AReportIsMadeAgainFromARecordAlone) {
   EXPECT_THAT(base::read_file(folder.path() / "r/page.html"), HasSubstr("<html"));
   EXPECT_THAT(base::read_file(folder.path() / "r/page.json"), HasSubstr("paceline-report-1"));
   EXPECT_FALSE(std::filesystem::is_empty(folder.path() / "r/csv"));
+}
+
+TEST(Program, AFileAskedForInADirectoryThatIsNotThereIsRefused) {
+  // A typing error used to become a directory.
+  const Folder folder;
+  const Circumstances here{.directory = folder.path()};
+  const auto trained = run_program(training({"--steps", "1", "--out", "o", "--timeline", "o/t.json"}), here);
+  ASSERT_EQ(trained.code, 0) << "--out makes its directory, and the timeline may go there: " << trained.err;
+  for (const char* option : {"--html", "--markdown", "--json"}) {
+    const auto outcome = run_program({"report", "o", option, "tpyo/file"}, here);
+    EXPECT_EQ(outcome.code, 3) << option << outcome.err;
+  }
+  const auto outcome = run_program({"report", "o", "--markdown", "good.md", "--html", "tpyo/page"}, here);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("--html tpyo/page: there is no directory tpyo; make it first, or give another file"));
+  EXPECT_THAT(run_program({"report", "o", "--html", "o/record.json/page"}, here).err,
+              HasSubstr("this is not a directory: o/record.json"));
+  EXPECT_THAT(run_program(training({"--steps", "1", "--out", "p", "--timeline", "tpyo/t.json"}), here).err,
+              HasSubstr("--timeline tpyo/t.json: there is no directory tpyo"));
+  EXPECT_THAT(run_program({"sbatch", "--script", "tpyo/job", "--", "train"}, here).err,
+              HasSubstr("--script tpyo/job: there is no directory tpyo"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "tpyo"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "good.md")) << "refused before anything is written";
+}
+
+TEST(Program, AResumedTrainingSaysFromWhereAndWhereTo) {
+  const Folder folder;
+  const Circumstances here{.directory = folder.path()};
+  const auto resumed = [&](const std::vector<std::string>& more) {
+    return run_program(training(more), here);  // of 4 steps an epoch
+  };
+  ASSERT_EQ(resumed({"--steps", "2", "--out", "r1"}).code, 0);
+  const auto elsewhere = resumed({"--steps", "4", "--resume", "r1", "--out", "r2"});
+  ASSERT_EQ(elsewhere.code, 0) << elsewhere.err;
+  EXPECT_THAT(
+      elsewhere.out,
+      HasSubstr("resumed from r1/checkpoint-00000002.safetensors: update 2 of 4, step 2 of 4 in epoch 1"));
+  EXPECT_THAT(elsewhere.out, HasSubstr("this run writes to r2; r1 stays as it is"));
+  EXPECT_THAT(elsewhere.out,
+              HasSubstr("epoch 1: training loss, accuracy and seconds are of 2 of its 4 steps"));
+  const auto in_place = resumed({"--steps", "4", "--resume", "r1", "--out", "r1"});
+  ASSERT_EQ(in_place.code, 0) << in_place.err;
+  EXPECT_THAT(in_place.out, HasSubstr("resumed from r1/"));
+  EXPECT_THAT(in_place.out, testing::Not(HasSubstr("stays as it is")));
+}
+
+TEST(Program, HelpIsNoWiderThanATerminalOf80Columns) {
+  for (const char* command : {"train", "study", "launch", "comm"}) {
+    const auto text = run_program({command, "--help"}).out;
+    std::size_t begin = text.find("\n  --");  // the options; what is above them is one sentence
+    ASSERT_NE(begin, std::string::npos);
+    for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+      EXPECT_LE(end - begin, 80u) << text.substr(begin, end - begin);
+  }
 }
 
 TEST(Program, CtrlCKeepsTheRecordOfWhatWasDone) {

@@ -89,7 +89,7 @@ TEST_F(Run, DoesNotKeepWeightsThatAreNotFinite) {
   for (const int workers : {1, 2}) {
     options.workers = workers;
     EXPECT_THAT(refusal(options), AllOf(HasSubstr("step 1 of 1: the weights are no longer finite"),
-                                        HasSubstr("checkpoint is none (none was written)")));
+                                        HasSubstr("there is no earlier checkpoint to go back to")));
     EXPECT_THAT(checkpoints_in(options.out), ElementsAre());
     std::filesystem::remove_all(options.out);
   }

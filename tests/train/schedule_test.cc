@@ -59,5 +59,18 @@ TEST(ScaledRate, StatesRuleFactorAndBaseAndWhatLinearWouldBeWhenItIsNotUsed) {
   EXPECT_NE(none.sentence.find("linear scaling from 128 would be 0.4"), std::string::npos) << none.sentence;
 }
 
+TEST(LearningRate, IsScaledInWordsOnlyFromABatchThatItBelongsTo) {
+  Options options;
+  EXPECT_EQ(scaled_rate(options, 128).sentence, "learning rate 0.1") << "nothing would differ";
+  options.lr = 0.002;  // chosen for this batch, as recipes/mnist.toml does
+  EXPECT_EQ(scaled_rate(options, 64).sentence, "learning rate 0.002");
+  options.rule.kind = engine::UpdateKind::adamw;
+  options.lr = 0.1;
+  EXPECT_EQ(scaled_rate(options, 64).sentence, "learning rate 0.1") << "SGD's usual rate, and not this one's";
+  options.lr_batch = 128;
+  EXPECT_NE(scaled_rate(options, 64).sentence.find("linear scaling from 128 would be 0.05"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace paceline::train

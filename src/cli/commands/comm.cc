@@ -2,11 +2,13 @@
 
 #include <cstdio>
 
+#include "analysis/collectives.h"
 #include "analysis/link_fit.h"
 #include "base/error.h"
 #include "base/topology.h"
 #include "cli/backend.h"
 #include "cli/commands/commands.h"
+#include "cli/new_directory.h"
 #include "cli/reports.h"
 #include "cli/screen.h"
 #include "cli/session.h"
@@ -31,14 +33,16 @@ struct Bench {
   measure::Record& record;
 };
 
-std::string row_of(const measure::CollectiveRecord& one, int ranks, double factor) {
-  const auto t = measure::estimate(one.seconds);
-  const double algbw = static_cast<double>(one.bytes) / t.median / 1e9;
-  return fmt::format("{:<14} {:<3} {:>11} {:>10.1f} {:>10.1f} {:>10.1f} {:>8.3f} {:>8.3f}  {}",
-                     one.collective, one.in_place ? "in" : "out", one.bytes,
-                     1e6 * measure::quantile(one.seconds, 0), 1e6 * t.median,
-                     1e6 * measure::quantile(one.seconds, 0.95), algbw, ranks > 1 ? algbw * factor : 0.0,
-                     one.correct ? "yes" : "NO");
+std::string rate(const std::optional<measure::Estimate>& gb_per_s) {
+  return gb_per_s ? fmt::format("{:.3f}", gb_per_s->median) : "-";
+}
+
+std::string row_of(const measure::CollectiveRecord& one, int ranks) {
+  const auto figures = analysis::figures(one, ranks);
+  return fmt::format("{:<14} {:<3} {:>11} {:>10.1f} {:>10.1f} {:>10.1f} {:>8} {:>8}  {}", one.collective,
+                     one.in_place ? "in" : "out", one.bytes, 1e6 * measure::quantile(one.seconds, 0),
+                     1e6 * figures.seconds.median, 1e6 * measure::quantile(one.seconds, 0.95),
+                     rate(figures.algbw), rate(figures.busbw), one.correct ? "yes" : "NO");
 }
 
 void measure_all(comm::Communicator& communicator, const Bench& bench) {
@@ -58,10 +62,10 @@ void measure_all(comm::Communicator& communicator, const Bench& bench) {
                                     .correct = probe.correct,
                                     .seconds = probe.seconds};
       messages.push_back({static_cast<double>(one.bytes), measure::estimate(one.seconds).median});
-      bench.screen->say(row_of(one, communicator.size(), comm::bus_factor(collective, communicator.size())));
+      bench.screen->say(row_of(one, communicator.size()));
       bench.record.collectives->push_back(std::move(one));
     }
-    if (!speaks) continue;
+    if (!speaks || communicator.size() < 2) continue;  // with one rank X is not moved: the slope is nothing's
     if (const auto fit = analysis::fit_link(messages))
       bench.record.link_fits->push_back({.collective = std::string(name(collective)),
                                          .in_place = trial.in_place,
@@ -78,11 +82,22 @@ void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communica
   });
 }
 
-std::string fit_line(const measure::LinkFitRecord& fit) {
-  return fmt::format(
-      "{} {}: latency {:.1f} us, bandwidth {:.3f} GB/s (t = latency + X / bandwidth, residual {:.0f} %)",
-      fit.collective, fit.in_place ? "in place" : "out of place", 1e6 * fit.alpha_s, fit.bytes_per_s / 1e9,
-      100 * fit.residual);
+std::string fit_line(const measure::LinkFitRecord& fit, const measure::Record& record) {
+  const auto what = fmt::format("{} {}: latency {:.1f} us", fit.collective,
+                                fit.in_place ? "in place" : "out of place", 1e6 * fit.alpha_s);
+  if (!analysis::shows_bandwidth(fit, record))
+    return what + ", and nearly nothing else up to the largest X: larger --sizes would show a bandwidth";
+  return fmt::format("{}, bandwidth {:.3f} GB/s (t = latency + X / bandwidth, residual {:.0f} %)", what,
+                     fit.bytes_per_s / 1e9, 100 * fit.residual);
+}
+
+/// As train does: what was measured is not lost to a second call.
+void refuse_another_record(const std::filesystem::path& out) {
+  std::error_code unreadable;
+  if (std::filesystem::exists(out / "record.json", unreadable))
+    base::fail(base::ErrorKind::usage,
+               "--out {}: holds another run's record.json; give another --out, or move it away",
+               out.string());
 }
 
 }  // namespace
@@ -113,8 +128,8 @@ int comm_command(const Settings& settings) {
     return 0;
   }
 
-  const auto out =
-      settings.train.out.empty() ? std::filesystem::path("paceline-out/comm") : settings.train.out;
+  const auto out = settings.train.out.empty() ? new_directory("comm") : settings.train.out;
+  refuse_another_record(out);
   const OutputDirectory directory(out);
   Screen screen(settings.json);
   bench.screen = &screen;
@@ -128,17 +143,22 @@ int comm_command(const Settings& settings) {
     record.communication.library = place.library;
   }
   record.notes.push_back(cores.note);
-  screen.say(fmt::format("{} ranks in {} processes, {}: {}", workers, place.processes,
-                         record.communication.communicator, record.communication.algorithm));
-  screen.say(cores.note);
-  screen.say(
+  screen.explain(fmt::format("{} {} in {} {}, {}: {}", workers, workers == 1 ? "rank" : "ranks",
+                             place.processes, place.processes == 1 ? "process" : "processes",
+                             record.communication.communicator, record.communication.algorithm));
+  screen.explain(cores.note);
+  screen.explain(
       "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
       "(all_reduce), "
       "(N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
   screen.say(fmt::format("{:<14} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
                          "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
   run_ranks(communicators, bench);
-  for (const auto& fit : *record.link_fits) screen.say(fit_line(fit));
+  if (workers == 1)
+    screen.explain(
+        "one rank alone transfers nothing: the times are those of the call, and there is no bandwidth; give "
+        "--workers 2");
+  for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
 
   bool correct = true;
   for (const auto& one : *record.collectives) correct = correct && one.correct;
@@ -147,7 +167,8 @@ int comm_command(const Settings& settings) {
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  screen.say(fmt::format("record: {}", path.string()));
+  screen.explain(
+      fmt::format("record: {}   (paceline report {} shows it as tables)", path.string(), out.string()));
   if (!correct)
     base::fail(base::ErrorKind::comm,
                "a collective gave a wrong result: every row with NO; please report it");

@@ -37,9 +37,12 @@ int sbatch_command(const Settings& settings) {
   const auto out =
       settings.child_out.empty() ? std::filesystem::path("paceline-out") / options.name : settings.child_out;
   const auto program = std::filesystem::read_symlink("/proc/self/exe").string();
+  base::require_directory_of(options.script, "--script");
   base::write_file(options.script, batch_script(options, program, settings.child, out));
-  std::filesystem::permissions(options.script, std::filesystem::perms::owner_exec,
-                               std::filesystem::perm_options::add);
+  if (std::filesystem::is_regular_file(
+          options.script))  // nobody starts a FIFO, and a device is not ours to change
+    std::filesystem::permissions(options.script, std::filesystem::perms::owner_exec,
+                                 std::filesystem::perm_options::add);
   std::printf("job script: %s\n", options.script.c_str());
   const auto submit = shell_line({"sbatch", "--parsable", options.script.string()});
   if (!options.submit) {

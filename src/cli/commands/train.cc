@@ -1,15 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 
 #include "base/error.h"
 #include "cli/backend.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
+#include "cli/new_directory.h"
 #include "cli/reports.h"
 #include "cli/restart.h"
 #include "cli/screen.h"
@@ -19,19 +18,6 @@
 
 namespace paceline::cli {
 namespace {
-
-/// A directory of its own for each training, so that none overwrites another's record.
-std::filesystem::path new_directory() {
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  char stamp[32];
-  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts);
-  std::filesystem::path path = fmt::format("paceline-out/train-{}", stamp);
-  for (int next = 2; std::filesystem::exists(path); ++next)
-    path = fmt::format("paceline-out/train-{}-{}", stamp, next);
-  return path;
-}
 
 /// The ledger of rank 0 in one line: where the wall time went, the largest part first.
 std::string ledger_line(const measure::RankRecord& rank) {
@@ -82,11 +68,11 @@ int train_command(const Settings& settings) {
                "--gradients-as bf16 is what travels between processes, and this is one alone: its workers "
                "share memory; "
                "start several (docs/processes.md), or leave it out");
-  if (options.out.empty()) options.out = new_directory();
+  if (options.out.empty()) options.out = new_directory("train");
   const OutputDirectory directory(options.out);
   Screen screen(settings.json);
-  if (!settings.recipe.empty()) screen.say(settings.recipe);
-  for (const auto& note : settings.notes) screen.say(note);
+  if (!settings.recipe.empty()) screen.explain(settings.recipe);
+  for (const auto& note : settings.notes) screen.explain(note);
 
   const Interrupt interrupt(silence(session));
   measure::Record record =
@@ -99,13 +85,13 @@ int train_command(const Settings& settings) {
   }
 
   if (!record.ranks.empty() && record.window.wall_s > 0) {
-    screen.say(ledger_line(record.ranks.front()));
+    screen.explain(ledger_line(record.ranks.front()));
     if (const auto warning = report::loader_warning(report::conclude({&record, 1})))
-      screen.say(warning->text);
+      screen.explain(warning->text);
   }
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  if (record.status != "complete") screen.say(fmt::format("{}: {}", record.status, record.reason));
-  screen.say(
+  if (record.status != "complete") screen.explain(fmt::format("{}: {}", record.status, record.reason));
+  screen.explain(
       fmt::format("record: {}   (paceline report {} explains it)", path.string(), options.out.string()));
   return record.status == "interrupted" ? interrupt.exit_code() : 0;
 }

@@ -22,6 +22,12 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> breakdown_section(const Conclusions& conclusions);
 /// What the all-reduce gives (table 3).
 [[nodiscard]] std::optional<Section> bandwidth_section(const Conclusions& conclusions);
+/// What collectives give alone (table of `comm`).
+[[nodiscard]] std::optional<Section> collectives_section(const Conclusions& conclusions);
+/// Of records of collectives alone, which have no settings of a training and no steps: their notes.
+[[nodiscard]] Section collectives_circumstances(const Conclusions& conclusions);
+/// Whether `record` holds collectives and no training.
+[[nodiscard]] bool is_of_collectives(const measure::Record& record);
 /// What the accuracy pays.
 [[nodiscard]] std::optional<Section> converge_section(const Conclusions& conclusions);
 /// Epochs of trainings: loss and accuracy.

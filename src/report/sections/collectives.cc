@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/collectives.h"
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+// What `paceline comm` leaves: collectives alone, without a training around them.
+
+namespace paceline::report {
+namespace {
+
+using measure::Record;
+
+constexpr const char* kNothingMoved = "one rank alone transfers nothing";
+
+std::string form(bool in_place) { return in_place ? "in place" : "out of place"; }
+
+/// "2 ranks in 2 processes, mpi: exchange": whose collectives these are.
+std::string whose(const Record& record) {
+  const auto& how = record.communication;
+  std::string text = count(record.workers, "rank");
+  if (how.processes.value_or(1) > 1) text += fmt::format(" in {} processes", *how.processes);
+  return fmt::format("{}, {}: {}", text, how.communicator, how.algorithm);
+}
+
+Cell rate(const std::optional<measure::Estimate>& gb_per_s) {
+  return gb_per_s ? figure(*gb_per_s) : missing(kNothingMoved);
+}
+
+Table times(const Record& record, const std::string& id) {
+  Table table{
+      .id = id,
+      .title = fmt::format("Collectives: {}", whose(record)),
+      .definition =
+          "X: bytes, of an all_gather its result, of a reduce_scatter what it sums. t: of the slowest "
+          "rank, with a barrier before it. algbw = X / t; busbw = algbw x 2(N-1)/N (all_reduce), "
+          "(N-1)/N (reduce_scatter, all_gather), 1 (broadcast). Correct: every element on every rank, "
+          "in every repetition. GB = 1e9 bytes.",
+      .columns = {{.key = "collective", .label = "collective"},
+                  {.key = "form", .label = "form"},
+                  {.key = "bytes", .label = "X", .unit = "B", .format = Format::integer},
+                  {.key = "t", .label = "t", .unit = "s", .format = Format::milliseconds},
+                  {.key = "algbw", .label = "algbw", .unit = "GB/s", .format = Format::rate},
+                  {.key = "busbw", .label = "busbw", .unit = "GB/s", .format = Format::rate},
+                  {.key = "repeats", .label = "repeats", .format = Format::integer},
+                  {.key = "correct", .label = "correct"}}};
+  for (const auto& one : *record.collectives) {
+    const auto figures = analysis::figures(one, record.workers);
+    table.rows.push_back({words(one.collective), words(form(one.in_place)),
+                          value(static_cast<double>(one.bytes)), figure(figures.seconds), rate(figures.algbw),
+                          rate(figures.busbw), value(figures.seconds.n), words(one.correct ? "yes" : "NO")});
+    if (record.oversubscribed) mark_row(table.rows.back(), 3, "*");
+  }
+  if (record.workers < 2)
+    table.footnotes.push_back(
+        "One rank alone transfers nothing: t is that of the call, and there is no bandwidth.");
+  if (record.oversubscribed) table.footnotes.push_back("*: more ranks than cores.");
+  return table;
+}
+
+std::optional<Table> fits(const Record& record, const std::string& id) {
+  if (record.workers < 2 || !record.link_fits || record.link_fits->empty()) return std::nullopt;
+  Table table{.id = id,
+              .title = "Latency and bandwidth",
+              .definition =
+                  "t(X) = latency + X / bandwidth, fitted over the sizes for the smallest relative errors. "
+                  "Residual: root mean square of (t_model - t) / t.",
+              .columns = {{.key = "collective", .label = "collective"},
+                          {.key = "form", .label = "form"},
+                          {.key = "latency", .label = "latency", .unit = "s", .format = Format::milliseconds},
+                          {.key = "bandwidth", .label = "bandwidth", .unit = "GB/s", .format = Format::rate},
+                          {.key = "residual", .label = "residual", .format = Format::percent1}}};
+  bool all_shown = true;
+  for (const auto& fit : *record.link_fits) {
+    const bool shown = analysis::shows_bandwidth(fit, record);
+    all_shown = all_shown && shown;
+    table.rows.push_back({words(fit.collective), words(form(fit.in_place)), value(fit.alpha_s),
+                          shown ? value(fit.bytes_per_s / 1e9) : missing("nearly all latency"),
+                          value(fit.residual)});
+  }
+  if (!all_shown)
+    table.footnotes.push_back(
+        "-: up to the largest X nearly all of t is latency, and the times show no bandwidth; measure larger "
+        "--sizes.");
+  return table;
+}
+
+}  // namespace
+
+bool is_of_collectives(const Record& record) { return record.kind == "comm" && record.collectives; }
+
+std::optional<Section> collectives_section(const Conclusions& conclusions) {
+  Section section{.id = "collectives", .title = "What do the collectives give alone?"};
+  int number = 0;
+  for (const Record& record : conclusions.records) {
+    if (!is_of_collectives(record)) continue;
+    const std::string suffix = ++number == 1 ? "" : fmt::format("-{}", number);
+    if (record.status != "complete")
+      section.blocks.push_back(warning(fmt::format("{}: {}.", record.status, record.reason)));
+    section.blocks.push_back(times(record, "collectives" + suffix));
+    if (auto table = fits(record, "collective-fits" + suffix)) section.blocks.push_back(std::move(*table));
+  }
+  if (number == 0) return std::nullopt;
+  return section;
+}
+
+Section collectives_circumstances(const Conclusions& conclusions) {
+  Section section{.id = "circumstances", .title = "How it was measured"};
+  for (const Record& record : conclusions.records)
+    for (const auto& note : record.notes) section.blocks.push_back(plain(note + "."));
+  return section;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,67 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+#include "report/build.h"
+#include "report/study_records.h"
+
+namespace paceline::report {
+namespace {
+
+using measure::Record;
+using testing::HasSubstr;
+using testing::Not;
+
+/// As `paceline comm` leaves it.
+Record collectives(int workers) {
+  Record record;
+  record.kind = record.id = "comm";
+  record.status = "complete";
+  record.workers = workers;
+  record.communication.communicator = "local";
+  record.communication.algorithm = "direct";
+  record.collectives = {
+      {.collective = "all_reduce", .in_place = true, .bytes = 4'000'000, .seconds = {0.002, 0.002, 0.002}}};
+  record.link_fits = {{.collective = "all_reduce",
+                       .in_place = true,
+                       .alpha_s = 0.00005,
+                       .bytes_per_s = 2e9,
+                       .residual = 0.01}};
+  record.notes = {"4 ranks pinned"};
+  return record;
+}
+
+TEST(Collectives, AloneAreTitledAndNotAskedAboutTrainings) {
+  const auto text = text_of({collectives(4)});
+  EXPECT_THAT(text, HasSubstr("Paceline: collectives of 4 ranks"));
+  EXPECT_THAT(text, HasSubstr("Collectives: 4 ranks, local: direct"));
+  EXPECT_THAT(text, HasSubstr("4 ranks pinned."));
+  EXPECT_THAT(text, Not(HasSubstr("Not measured")));
+  EXPECT_THAT(text, Not(HasSubstr("Which batch size")));
+}
+
+TEST(Collectives, BesideATrainingAreASectionOfItsReport) {
+  const auto text = text_of({golden::make_record({.kind = "train", .scaling = ""}), collectives(4)});
+  EXPECT_THAT(text, HasSubstr("Which batch size"));
+  EXPECT_THAT(text, HasSubstr("What do the collectives give alone?"));
+}
+
+TEST(Collectives, SeveralRecordsHaveTablesOfTheirOwn) {
+  const std::vector<Record> records{collectives(4), collectives(2)};
+  const auto document = build(records, {});
+  std::vector<std::string> ids;
+  for (const auto& block : document.sections.front().blocks)
+    if (const auto* table = std::get_if<Table>(&block)) ids.push_back(table->id);
+  EXPECT_THAT(ids,
+              testing::ElementsAre("collectives", "collective-fits", "collectives-2", "collective-fits-2"))
+      << "the names of their CSV files";
+}
+
+TEST(Collectives, MarkMoreRanksThanCores) {
+  auto record = collectives(4);
+  record.oversubscribed = true;
+  EXPECT_THAT(text_of({record}), HasSubstr("*: more ranks than cores."));
+}
+
+}  // namespace
+}  // namespace paceline::report
