@@ -123,6 +123,11 @@ std::optional<std::string> refusal_of_tiles(tiles::Unit unit, const ProductShape
   return std::nullopt;
 }
 
+/// With AMX what is not by own tiles is oneDNN's, unless that may not use it (ONEDNN_MAX_CPU_ISA).
+bool leaves_winograd_to_amx(const Product& product) {
+  return !refusal(Method::amx, product) && bf16_products_here() == Bf16Products::in_hardware;
+}
+
 std::optional<std::string> refusal_of_onednn(const ProductShape& s) {
   if (s.type == Storage::f32 || bf16_products_here() != Bf16Products::none) return std::nullopt;
   return "multiplies bf16 from AVX-512 on";
@@ -188,9 +193,8 @@ bool suits_winograd(const Product& product) {
 }
 
 Method usual_method(const Product& product) {
-  const bool has_amx = !refusal(Method::amx, product);
-  if (has_amx && wants_amx(product)) return Method::amx;
-  if (!has_amx && suits_winograd(product)) return Method::winograd;
+  if (!refusal(Method::amx, product) && wants_amx(product)) return Method::amx;
+  if (!leaves_winograd_to_amx(product) && suits_winograd(product)) return Method::winograd;
   if (!refusal(Method::taps, product) && wants_taps(product.shape)) return Method::taps;
   return Method::onednn;
 }
@@ -211,7 +215,8 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
           "wants 64 channels, and rows of 16 pixels, or images with rows of 8 or of 4 and enough of them for "
           "16, "
           "or 16 samples and small images, strides or gradients";
-    } else if (tile_unit(method) || method == Method::turned) {
+    } else if (tile_unit(method) || method == Method::turned ||
+               (method == Method::winograd && leaves_winograd_to_amx(product))) {
       text += "is taken only where it was measured";
     } else if (method == Method::winograd) {
       text +=

@@ -57,6 +57,8 @@ inline std::vector<Variant> variants() {
                  .threads = 2,
                  .tuning = {.bf16_products = false, .method = Method::winograd, .poison = true},
                  .name = "bf16 in blocks by Winograd"});
+  all.push_back(
+      {.precision = Precision::bf16, .threads = 2, .tuning = {.poison = true}, .name = "bf16 as it suits"});
   all.push_back({.precision = Precision::bf16,
                  .threads = 2,
                  .tuning = {.method = Method::winograd, .poison = true},

@@ -66,33 +66,38 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
 }
 
 /// The same sums of bf16 numbers: d_weight is as exact as in fp32, values are rounded once more, to 8 bits.
-TEST(ProductKernel, ByWinogradReadsAndWritesBf16) {
+/// Float copies are not, but multiplied by rounded weights all the same.
+TEST(ProductKernel, ByWinogradMultipliesBf16StoredOrCopied) {
   int computed = 0;
-  for (const Case& c : kCases) {
-    ProductShape s = shape_of(c);
-    s.type = s.dst_type = Storage::bf16;
-    if (refusal(Method::winograd, {.shape = s})) continue;
-    SCOPED_TRACE(text_of(c));
-    const Values src = rounded_to_bf16(random_values(s.samples * s.src.elements(), 1)),
-                 weight = random_values(s.weights(), 2), rounded = rounded_to_bf16(weight),
-                 d_dst = rounded_to_bf16(random_values(s.samples * s.dst.elements(), 3));
-    const Expected want(s, {.src = src, .weight = rounded, .d_dst = d_dst});
-    for (const auto* table : winograd::kernels_here()) {
-      SCOPED_TRACE(name_of(table->isa));
-      const auto error = [&](Direction direction, const std::vector<double>& expected) {
-        const auto kernel = make_winograd_kernel(s, direction, *table);
-        const auto got = results_of(*kernel, s, direction, {.src = src, .weight = weight, .d_dst = d_dst});
-        return relative_error(got.values, expected);
-      };
-      // A rounding to 8 bits moves a number by 2^-10 of its power of two on average, 2^-9 at most.
-      EXPECT_LT(error(Direction::forward, want.dst), 0x1p-9);
-      EXPECT_LT(error(Direction::d_src, want.d_src), 0x1p-9);
-      const double root = std::sqrt(static_cast<double>(s.samples * s.dst_pixels()));
-      EXPECT_LT(error(Direction::d_weight, want.d_weight), (12 + 1.5 * root) * 0x1p-24);
-      ++computed;
+  for (const Case& c : kCases)
+    for (const bool copied : {false, true}) {
+      ProductShape s = shape_of(c);
+      s.in_blocks = copied;
+      s.type = s.dst_type = copied ? Storage::f32 : Storage::bf16;
+      if (refusal(Method::winograd, {.shape = s})) continue;
+      SCOPED_TRACE(text_of(c) + (copied ? ", copied" : ""));
+      const Values src = rounded_to_bf16(random_values(s.samples * s.src.elements(), 1)),
+                   weight = random_values(s.weights(), 2), rounded = rounded_to_bf16(weight),
+                   d_dst = rounded_to_bf16(random_values(s.samples * s.dst.elements(), 3));
+      const Expected want(s, {.src = src, .weight = rounded, .d_dst = d_dst});
+      for (const auto* table : winograd::kernels_here()) {
+        SCOPED_TRACE(name_of(table->isa));
+        const auto error = [&](Direction direction, const std::vector<double>& expected) {
+          const auto kernel = make_winograd_kernel(s, direction, *table);
+          const auto got = results_of(*kernel, s, direction, {.src = src, .weight = weight, .d_dst = d_dst});
+          return relative_error(got.values, expected);
+        };
+        // A rounding to 8 bits moves a number by 2^-10 of its power of two on average, 2^-9 at most.
+        const auto limit = [&](std::int64_t length) {
+          return (12 + 1.5 * std::sqrt(static_cast<double>(length))) * 0x1p-24;
+        };
+        EXPECT_LT(error(Direction::forward, want.dst), copied ? limit(9 * s.src.channels) : 0x1p-9);
+        EXPECT_LT(error(Direction::d_src, want.d_src), copied ? limit(9 * s.dst.channels) : 0x1p-9);
+        EXPECT_LT(error(Direction::d_weight, want.d_weight), limit(s.samples * s.dst_pixels()));
+        ++computed;
+      }
     }
-  }
-  EXPECT_EQ(computed, 19 * static_cast<int>(winograd::kernels_here().size()));
+  EXPECT_EQ(computed, 2 * 19 * static_cast<int>(winograd::kernels_here().size()));
 }
 
 TEST(ProductKernel, ByWinogradAddsABiasAndSumsItsGradient) {

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "engine/cpu/cpu_engine.h"
 #include "engine/cpu/kernels/transpose.h"
+#include "graph/builder.h"
 #include "winograd_runs.h"
 
 namespace paceline::engine::cpu::winograd {
@@ -81,8 +85,8 @@ TEST(WinogradInBf16, RoundsToTheNearestEvenAndKeepsWhatIsNoNumber) {
                        0x1p-130F,  // a denormal that bf16 has
                        -0x1.01p-126F,
                        std::numeric_limits<float>::quiet_NaN(),
-                       -std::numeric_limits<float>::quiet_NaN(),
-                       3};
+                       std::bit_cast<float>(0xffffffffu),  // NaN that adding would carry over to 0
+                       std::bit_cast<float>(0x7fff8000u)};
   for_tables([&](const WinogradKernels& table) {
     Values m(std::size_t{kMostPositions} * kFilters);
     std::ranges::copy(hard, m.begin() + kPosition * kFilters);
@@ -171,6 +175,31 @@ TEST(WinogradInBf16, FiltersAreTransformsOfRoundedTaps) {
         EXPECT_TRUE(std::ranges::equal(got.as<float>(), want.as<float>()));
       }
   });
+}
+
+TEST(WinogradInBf16, IsTakenForStoredValuesWhereNothingElseMultipliesThem) {
+  if (kernels_here().empty()) GTEST_SKIP() << "Winograd needs AVX2, which this processor does not have";
+  if (bf16_products_here() == Bf16Products::in_hardware)
+    GTEST_SKIP() << "this processor has bf16 units, which multiply stored values";
+  graph::Builder model("two");
+  int value = model.relu(model.conv2d(model.input({32, 12, 12}), "wide", {.channels = 32, .padding = 1}));
+  value = model.conv2d(value, "pointwise", {.channels = 32, .kernel = 1});
+  model.loss(model.dense(model.global_average_pool(value), "fc", {.features = 3}), 0);
+  const auto graph = model.finish();
+  int wide = 0, pointwise = 0;
+  for (const auto& kernel : compile(graph, {.batch = 8, .precision = Precision::bf16}, {})->kernels()) {
+    const bool copied = kernel.reason.find("by blocks of 8 samples") != std::string::npos;
+    if (kernel.op.starts_with("wide")) {
+      ++wide;
+      EXPECT_TRUE(kernel.implementation.starts_with("own Winograd")) << kernel.op << kernel.implementation;
+      EXPECT_FALSE(copied) << kernel.op;
+    } else if (kernel.op.starts_with("pointwise")) {
+      ++pointwise;
+      EXPECT_TRUE(copied) << kernel.op;
+    }
+  }
+  EXPECT_EQ(wide, 2);  // no gradient of the input is wanted
+  EXPECT_EQ(pointwise, 3);
 }
 
 }  // namespace
