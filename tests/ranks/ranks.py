@@ -250,7 +250,7 @@ def studies(args, folder):
                                   folder / "study"])
     check(code == 0, f"study: exit {code}\n{out}{err}")
     check("have waited" not in err, f"nobody holds up the others: {err}")
-    record = json.loads((folder / "study/records/converge-sync-bn-r0.json").read_text())
+    record = json.loads((folder / "study/records/converge-linear-warm-up-sync-bn-r0.json").read_text())
     if cores >= 2:
         check(record["status"] == "complete" and record["workers"] == 2, f"{record['workers']} workers: {record['reason']}")
         check(record["communication"]["processes"] == 2, f"{record['communication']['processes']} processes")
