@@ -256,8 +256,9 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     if (is_new) cells.push_back(begin_cell(record));
     return cells[found->second];
   };
+  const auto is_of_collectives = [](const Record& record) { return record.kind == "comm"; };  // collectives.h
   for (const Record& record : records) {
-    if (!is_measured(record)) continue;
+    if (is_of_collectives(record) || !is_measured(record)) continue;
     Cell& cell = cell_of(by_key, measured_key(record), record);
     by_asked.try_emplace(asked(record), static_cast<std::size_t>(&cell - cells.data()));
     if (record.status == "complete") {
@@ -267,7 +268,7 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     cell.records.push_back(&record);
   }
   for (const Record& record : records) {
-    if (is_measured(record)) continue;
+    if (is_of_collectives(record) || is_measured(record)) continue;
     Cell& cell = cell_of(by_asked, asked(record), record);
     const std::string reason = reason_of(record);
     const std::string why = reason.empty() ? record.status : reason;

@@ -71,6 +71,7 @@ std::optional<Variant> make_variant(const Cell& cell) {
   if (last == nullptr || last->data.test_samples <= 0) return std::nullopt;
   Variant variant;
   variant.cell = &cell;
+  variant.record = last;
   variant.epochs = epochs_done(*last, last->epochs.back());
   variant.updates = last->epochs.back().updates;
   variant.seeds = static_cast<int>(accuracies.size());
@@ -121,7 +122,7 @@ void compare_with_baseline(Convergence& result) {
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     Variant& variant = result.variants[i];
     if (i == *result.baseline) continue;
-    variant.verdict = compare(baseline.cell->record(), variant.cell->record(), Topic::convergence);
+    variant.verdict = compare(*baseline.record, *variant.record, Topic::convergence);
     if (variant.verdict.comparable()) variant.to_baseline = difference(baseline, variant);
   }
 }

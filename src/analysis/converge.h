@@ -32,6 +32,7 @@ struct Difference {
 
 struct Variant {
   const Cell* cell = nullptr;
+  const measure::Record* record = nullptr;  ///< whose accuracy it is: of several the last
   std::string name;
   double epochs = 0;  ///< of half an epoch 0.5
   std::int64_t updates = 0;

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <ctime>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -20,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLongestChain = 40;                                    // of symbolic links, as Linux follows
-constexpr std::string_view kMark = ".partial-", kRandom = "XXXXXX";  // as mkstemp fills it in
+constexpr int kLongestChain = 40;  // of symbolic links, as Linux follows
+constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  // as mkstemp fills it in
 
 [[noreturn]] void fail_write(const fs::path& path, int error) {
   fail(ErrorKind::data, "{}: cannot be written: {}; the previous file, if any, is untouched", path.string(),
@@ -44,6 +46,45 @@ fs::path end_of_links(fs::path path) {
     path = path.parent_path() / target;
   }
   fail_write(path, ELOOP);
+}
+
+/// The descriptor of this process that `path` names, as /dev/stdout and /dev/fd/N do: what lies behind may be
+/// a file that a shell appends to, and others write to. Nothing: it names none.
+std::optional<int> own_descriptor(fs::path path) {
+  const auto own = fs::path("/proc") / std::to_string(::getpid()) / "fd";
+  for (int links = 0; links < kLongestChain; ++links) {
+    std::error_code failed;
+    if (!fs::is_symlink(fs::symlink_status(path, failed))) return std::nullopt;
+    const auto name = path.filename().string();
+    if (path.has_parent_path() && fs::canonical(path.parent_path(), failed) == own)
+      return std::stoi(name);  // the system makes no others there
+    const auto target = fs::read_symlink(path, failed);
+    if (failed) return std::nullopt;
+    path = path.parent_path() / target;
+  }
+  return std::nullopt;
+}
+
+/// Opens what is there, neither made nor emptied. A FIFO's reader may come a moment later, but one that never
+/// comes must not hold up a run.
+int open_in_place(const fs::path& path) {
+  constexpr int kTries = 200;
+  constexpr timespec kBetween{.tv_sec = 0, .tv_nsec = 50'000'000};
+  for (int tried = 0;; ++tried) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor >= 0) {
+      ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+      return descriptor;
+    }
+    struct stat found {};
+    const int error = errno;
+    const bool is_fifo = ::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode);
+    if (error == ENXIO && is_fifo && tried == kTries)
+      fail(ErrorKind::data, "{}: nobody has read from this FIFO for 10 s; start its reader first",
+           path.string());
+    if (error != EINTR && !(error == ENXIO && is_fifo)) fail_in_place(path, error);
+    ::nanosleep(&kBetween, nullptr);
+  }
 }
 
 /// Writes one piece; a reader that has gone away is an error (EPIPE), not the signal that ends the process.
@@ -84,15 +125,15 @@ void remove_abandoned(const fs::path& path) {
 }  // namespace
 
 bool is_written_in_place(const fs::path& path) {
+  if (own_descriptor(path)) return true;
   struct stat found {};
   return ::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
 }
 
 Replacement::Replacement(fs::path path) : path_(std::move(path)) {
   if (is_written_in_place(path_)) {
-    // Neither made nor emptied: it is there. A FIFO waits here for its reader, as it does in a shell.
-    while ((descriptor_ = ::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC)) < 0 && errno == EINTR) {
-    }
+    const auto own = own_descriptor(path_);
+    descriptor_ = own ? ::fcntl(*own, F_DUPFD_CLOEXEC, 0) : open_in_place(path_);
     if (descriptor_ < 0) fail_in_place(path_, errno);
     return;
   }
@@ -137,7 +178,9 @@ void Replacement::commit() {
     if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_in_place(path_, errno);
     return;
   }
-  ::fchmod(descriptor_, 0644);
+  struct stat before {};
+  constexpr mode_t kUsual = 0644, kAll = 07777;
+  ::fchmod(descriptor_, ::stat(path_.c_str(), &before) == 0 ? before.st_mode & kAll : kUsual);
   // The sync says all that a close could say, which comes last: the lock lasts until the name has changed.
   if (::fsync(descriptor_) != 0) fail_write(path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);

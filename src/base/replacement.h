@@ -2,9 +2,10 @@
 
 /// A file on its way to take the place of another: written beside it, then synced and renamed over it.
 ///
-/// A process that is killed leaves what it had written, `<path>.partial-XXXXXX`. The next replacement of the
-/// same path removes it. Who still writes holds a lock on his (flock), which ends with his process however
-/// that ends: what can be locked has been abandoned. Where the file system has no locks nothing is removed.
+/// A process that is killed leaves what it had written, `<path>.paceline-partial-XXXXXX`. The next
+/// replacement of the same path removes it. Who still writes holds a lock on his (flock), which ends with his
+/// process however that ends: what can be locked has been abandoned. Where the file system has no locks
+/// nothing is removed.
 ///
 /// A symbolic link is followed: what it leads to is replaced, beside itself, and need not be there yet. A
 /// device, a FIFO or a socket is never replaced: it is opened and written in place, as it comes, and nothing
@@ -19,7 +20,8 @@
 
 namespace paceline::base {
 
-/// Whether `path` leads to a device, a FIFO or a socket: what a file that took its place would break.
+/// Whether `path` leads to a device, a FIFO or a socket, or is a name of an open descriptor (/dev/stdout):
+/// what a file that took its place would break.
 [[nodiscard]] bool is_written_in_place(const std::filesystem::path& path);
 
 class Replacement {

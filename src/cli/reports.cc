@@ -106,7 +106,7 @@ std::string identity(const measure::Record& record) {
 }
 
 struct Copies {
-  int number = 0, edited = 0;  ///< edited: the times are the same, and not all of the rest
+  int number = 0, edited = 0;  ///< edited: the times are the same, not all of the rest
   std::string example;         ///< "b.json is a.json"
 };
 
@@ -147,11 +147,11 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies,
   std::vector<std::string> parts;
   if (repeated > 0) parts.push_back(fmt::format("{} that had been read already", some(repeated, "file")));
   if (copies.number > 0)
-    parts.push_back(
-        fmt::format("{} with the host, begin and all times of another one{} ({}{})",
-                    some(static_cast<std::size_t>(copies.number), "record"),
-                    copies.edited > 0 ? fmt::format(", {} of them otherwise edited", copies.edited) : "",
-                    copies.example, copies.number > 1 ? ", ..." : ""));
+    parts.push_back(fmt::format(
+        "{} with the host, begin and all times of another one{} ({}{})",
+        some(static_cast<std::size_t>(copies.number), "record"),
+        copies.edited > 0 ? fmt::format(", {} of them with other words or settings", copies.edited) : "",
+        copies.example, copies.number > 1 ? ", ..." : ""));
   if (!parts.empty())
     remarks.push_back(
         fmt::format("Every measurement counts once; left out: {}.", fmt::join(parts, ", and ")));

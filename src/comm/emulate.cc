@@ -85,7 +85,7 @@ class Emulated final : public Communicator {
           1e6 * emulation_.link->latency_s,
           emulation_.link->bytes_per_s > 0 ? fmt::format("{:g} GB/s", emulation_.link->bytes_per_s / 1e9)
                                            : "no limit");
-    if (emulation_.straggler)
+    if (emulation_.straggler && emulation_.straggler->rank < inner_->size())
       text += fmt::format(" + EMULATED straggler: rank {} {:g} times slower", emulation_.straggler->rank,
                           emulation_.straggler->slower);
     return text;

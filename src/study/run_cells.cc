@@ -132,6 +132,22 @@ Record run_cell(const Runner& runner, const Cell& cell, int index, bool resumed)
   }
 }
 
+/// What an earlier, longer study left here as not begun, and this one does not have: its report would be
+/// called partial for ever.
+void forget_not_begun(const Runner& runner, const std::vector<Cell>& cells) {
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(runner.directory / "records", unreadable)) {
+    if (entry.path().extension() != ".json") continue;
+    const auto id = entry.path().stem().string();
+    if (std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) { return cell.id == id; })) continue;
+    try {
+      if (measure::read_record(entry.path()).reason == kNotBegun) std::filesystem::remove(entry.path());
+    } catch (const base::Error&) {
+      // The report says what is wrong with it.
+    }
+  }
+}
+
 }  // namespace
 
 train::Options as_run(const Cell& cell, const std::string& command) {
@@ -164,6 +180,7 @@ std::vector<Record> run_cells(const std::vector<Cell>& cells, const Runner& runn
     if (runner.done) runner.done(record);
     records.push_back(std::move(record));
   }
+  if (records.size() == cells.size() && !runner.directory.empty()) forget_not_begun(runner, cells);
   for (std::size_t i = records.size(); i < cells.size(); ++i) {
     auto record = kept_records.take(cells[i].id);
     const Record* const other = records.empty() ? nullptr : &records.front();

@@ -29,10 +29,10 @@ void keep_record(const Options& options, const Record& record) {
   if (!options.out.empty()) measure::write_record(options.out / "record.json", record);
 }
 
-void keep_timeline(const Options& options, const WorkerResult& first) {
+std::string trace_of(const WorkerResult& first) {
   std::vector<std::int64_t> bytes;
   for (const auto& bucket : first.buckets) bytes.push_back(bucket.bytes);
-  base::write_file(options.timeline, std::string_view(measure::chrome_trace(first.timelines, bytes)));
+  return measure::chrome_trace(first.timelines, bytes);
 }
 
 /// The first step's time, and with it that of the restart that led to it.
@@ -52,10 +52,11 @@ void say_of_resume(const Progress& progress, const Options& options, const Resum
                            resume.counters.step, resolved.steps_per_epoch, resume.counters.epoch + 1));
   if (options.out.empty() || goes_on_in_place(options)) return;
   const auto directory = resume.path.has_parent_path() ? resume.path.parent_path() : ".";
-  progress.say(fmt::format(
-      "this run writes to {0}; {1} stays as it is, and a later --resume {0} goes on from here (--out "
-      "{1} would have gone on in {1})",
-      options.out.string(), directory.string()));
+  progress.say(
+      fmt::format("this run writes to {0}; {1} stays as it is{2}", options.out.string(), directory.string(),
+                  options.save_checkpoints
+                      ? fmt::format(", and a later --resume {} goes on from here", options.out.string())
+                      : ""));
 }
 
 data::Source open_data(const Options& options) {
@@ -188,15 +189,15 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     };
   }
 
-  // On disk before this run can be lost too: what is known of those before it.
-  if (job.keep && (resume || record.restarts)) job.keep({});
-  forget_last_words(options.out);
   // One that cannot be written is found now, not after hours.
   if (place.is_first() && !options.timeline.empty()) {
     base::require_directory_of(options.timeline, "--timeline");
     if (!base::is_written_in_place(options.timeline))  // whose reader takes what comes first for all
       base::write_file(options.timeline, std::string_view(measure::chrome_trace({}, {})));
   }
+  // On disk before this run can be lost too: what is known of those before it.
+  if (job.keep && (resume || record.restarts)) job.keep({});
+  forget_last_words(options.out);
   update_count.set(resume ? resume->counters.update : 0);
 
   const bool peak_is_ours = measure::reset_peak_memory();
@@ -206,12 +207,13 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
         "(/proc/self/clear_refs), and it would be that of everything before");
   auto communicators =
       backend.communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
+  std::string trace;
   try {
     auto results = run_workers(job, communicators);
     at("the writing of the record");
     if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     remember_run();
-    if (place.is_first() && !options.timeline.empty()) keep_timeline(options, results.front());
+    if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
     note_first_step(record, options, earlier, first_step_s);
     complete_record(record, results, *communicators.front());
   } catch (const std::exception& error) {
@@ -238,6 +240,8 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   }
   keep_record(options, record);
   update_count.forget();
+  // Behind the record: a timeline that cannot be written costs nothing that was measured.
+  if (!trace.empty()) base::write_file(options.timeline, std::string_view(trace));
   return record;
 }
 

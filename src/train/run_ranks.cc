@@ -58,6 +58,7 @@ void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communica
   };
   {
     std::vector<std::jthread> threads;
+    threads.reserve(communicators.size());
     for (std::size_t rank = 0; rank < communicators.size(); ++rank) {
       try {
         threads.push_back(start([&, rank] {

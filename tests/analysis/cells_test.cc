@@ -262,6 +262,15 @@ TEST(Cells, UseNoFigureOfARecordThatContradictsItself) {
               testing::HasSubstr("its record contradicts itself: 4 workers of local batch 128"));
 }
 
+TEST(Cells, AreNotMadeOfCollectives) {
+  auto collectives = make_record({});
+  collectives.kind = "comm";
+  auto skipped = collectives;
+  skipped.ranks.clear();
+  const std::vector<measure::Record> records{collectives, make_record({}), skipped};
+  EXPECT_EQ(make_cells(records).size(), 1U);
+}
+
 TEST(Cells, TakeAContradictoryRepeatForALostOne) {
   auto edited = make_record({.repeat = 1});
   for (double& step : edited.ranks[0].step_s) step /= 2;

@@ -43,6 +43,18 @@ TEST(Consistency, NamesStepsThatTheLedgerContradicts) {
   EXPECT_THAT(all(record), HasSubstr("E rank 1: "));
 }
 
+// A training resumed at its end has a window of a microsecond, and its accuracy counts all the same.
+TEST(Consistency, AsksNothingOfAWindowWithoutSteps) {
+  auto record = make_record({});
+  record.window.steps = 0;
+  for (auto& rank : record.ranks) {
+    rank.step_s.clear();
+    rank.phases = {};
+    rank.wall_s = 1.2e-6;
+  }
+  EXPECT_EQ(contradiction(record), std::nullopt);
+}
+
 TEST(Consistency, NamesAStepOfOneRankThatTheWindowHasNoRoomFor) {
   auto record = make_record({.workers = 2});
   record.ranks[1].step_s[3] *= 1.2;

@@ -106,13 +106,14 @@ TEST_F(ReplacementTest, LeavesWhatALivingProcessWrites) {
 }
 
 TEST_F(ReplacementTest, LeavesWhatIsAnothersOrOfAnotherKind) {
-  for (const char* other :
-       {"b.partial-abcdef", "a.partial", "a.partial-abcdefg", "a.partial-abc", "xa.partial-abcdef"})
+  for (const char* other : {"b.paceline-partial-abcdef", "a.partial-backup", "a.paceline-partial-abcdefg",
+                            "a.paceline-partial-abc", "xa.paceline-partial-abcdef"})
     write_file(folder_ / other, "x");
-  write_file(folder_ / "a.partial-abcdef", "x");  // nobody holds it
+  write_file(folder_ / "a.paceline-partial-abcdef", "x");  // nobody holds it
   write_file(folder_ / "a", "new");
-  EXPECT_THAT(names(), UnorderedElementsAre("a", "b.partial-abcdef", "a.partial", "a.partial-abcdefg",
-                                            "a.partial-abc", "xa.partial-abcdef"));
+  EXPECT_THAT(names(), UnorderedElementsAre("a", "b.paceline-partial-abcdef", "a.partial-backup",
+                                            "a.paceline-partial-abcdefg", "a.paceline-partial-abc",
+                                            "xa.paceline-partial-abcdef"));
 }
 
 TEST_F(ReplacementTest, WorksWithoutAFolderInTheName) {
@@ -231,6 +232,28 @@ TEST_F(ReplacementTest, ADeviceIsWrittenInPlaceAndItsErrorsAreSaid) {
               HasSubstr((folder_ / "full").string() + ": cannot be written: " + std::strerror(ENOSPC)));
   for (const char* name : {"null", "full"}) EXPECT_TRUE(fs::is_character_file(folder_ / name)) << name;
   EXPECT_THAT(names(), UnorderedElementsAre("null", "full"));
+}
+
+// `--json /dev/stdout >> log` replaced the log: what it had held was gone.
+TEST_F(ReplacementTest, ADescriptorsNameIsWrittenThere) {
+  const auto log = folder_ / "log";
+  write_file(log, "earlier\n");
+  const int descriptor = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  for (const char* where : {"/dev/fd/", "/proc/self/fd/"})
+    write_file(where + std::to_string(descriptor), "now\n");
+  ::close(descriptor);
+  EXPECT_EQ(read_file(log), "earlier\nnow\nnow\n");
+  EXPECT_THAT(names(), UnorderedElementsAre("log"));
+}
+
+TEST_F(ReplacementTest, KeepsTheModeOfWhatItReplaces) {
+  write_file(folder_ / "a", "old");
+  ASSERT_EQ(::chmod((folder_ / "a").c_str(), 0600), 0);
+  write_file(folder_ / "a", "new");
+  struct stat found {};
+  ASSERT_EQ(::stat((folder_ / "a").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0600u);
 }
 
 }  // namespace

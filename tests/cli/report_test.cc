@@ -63,7 +63,7 @@ TEST(Report, CountsAMeasurementOnceWhateverItsFilesAreCalled) {
   EXPECT_THAT(report(folder, {"r"}).out, HasSubstr("2 records read"));
   EXPECT_THAT(page(folder),
               HasSubstr("left out: 2 records with the host, begin and all times of another one, "
-                        "1 of them otherwise edited (r/copy.json is r/b.json, ...)."));
+                        "1 of them with other words or settings (r/copy.json is r/b.json, ...)."));
 }
 
 TEST(Report, CountsRepeatsThatBeganInTheSameSecond) {

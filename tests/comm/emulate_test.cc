@@ -127,5 +127,12 @@ TEST(Emulate, NothingAskedForChangesNothing) {
   EXPECT_EQ(communicators[0]->name(), "local");
 }
 
+TEST(Emulated, NamesNoStragglerThatIsNotThere) {
+  const Emulation of_two{.link = {}, .straggler = EmulatedStraggler{.rank = 1, .slower = 2}};
+  const Emulation of_four{.link = {}, .straggler = EmulatedStraggler{.rank = 3, .slower = 2}};
+  EXPECT_NE(emulate(make_local(2), of_two).front()->name().find("EMULATED"), std::string::npos);
+  EXPECT_EQ(emulate(make_local(2), of_four).front()->name().find("EMULATED"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace paceline::comm

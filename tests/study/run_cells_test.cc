@@ -136,7 +136,24 @@ TEST_F(StudyDirectory, WhatGoesWrongWhileItRunsHasFailed) {
   EXPECT_THAT(records.front().reason, HasSubstr("a worker is lost"));
 }
 
-/// One training of four epochs of four updates.
+TEST_F(StudyDirectory, ACompleteOneForgetsWhatALongerOneDidNotBegin) {
+  std::stop_source stop;
+  runner_.stop = stop.get_token();
+  runner_.done = [&](const measure::Record&) { stop.request_stop(); };
+  EXPECT_EQ(scale({4, 8, 16}).size(), 3U);
+  const auto left = [&] {
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(runner_.directory / "records"))
+      files += entry.path().extension() == ".json";
+    return files;
+  };
+  EXPECT_EQ(left(), 3U);
+  runner_.stop = {};
+  runner_.done = {};
+  EXPECT_EQ(scale({4, 8}).size(), 2U);
+  EXPECT_EQ(left(), 2U);
+}
+
 // A stopped study's report looked like one of a smaller study: nothing said what had been left.
 TEST_F(StudyDirectory, StoppedLeavesARecordOfEveryCellThatItDidNotBegin) {
   std::stop_source stop;
