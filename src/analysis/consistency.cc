@@ -124,8 +124,7 @@ void check_epochs(const Record& record, std::vector<Finding>& findings) {
 /// mean is about (1 - p) times the cost of an error. An error at certainty 1 - 1e-13 costs 30.
 constexpr double kHighestCostOfAnError = 30;
 
-/// A network that is right this often has not diverged: a high loss beside it is no mean. Below it a mean may
-/// be as high as it likes, and is only worth a word.
+/// A network that is right this often has not diverged: a high loss beside it is a sum, or of large logits.
 constexpr double kHasLearnt = 0.5;
 
 void check_accuracy(const Record& record, std::vector<Finding>& findings) {
