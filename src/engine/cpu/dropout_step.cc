@@ -50,8 +50,10 @@ class DropoutStep final : public Step {
       run.typed(dst_.gradient_storage)
           .dropout(d_dst + part.begin * size, keep(run, part.begin), scale_, d_src + part.begin * size,
                    part.size());
+      if (src_.gradient_comes_masked) mask_by_relu(run, src_, d_src_, part.begin, part.size());
     });
   }
+  [[nodiscard]] Masking masking() const override { return Masking::by_value; }
 
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
     choices.push_back(own_kernel(run, name_));
@@ -75,9 +77,7 @@ class DropoutStep final : public Step {
     }
     auto* planes = reinterpret_cast<std::uint8_t*>(run.memory.scratch) + thread * whole_lines(elements);
     run.kernels.dropout_mask(counter.data(), key.data(), mask.threshold(), planes, elements);
-    const int pixels = src_.pixels(), channels = src_.shape.channels;
-    for (int pixel = 0; pixel < pixels; ++pixel)
-      for (int c = 0; c < channels; ++c) *to++ = planes[c * pixels + pixel];
+    run.kernels.channels_last(planes, src_.shape.channels, src_.pixels(), to);
   }
 
   const std::string name_;

@@ -42,8 +42,8 @@ class MaxPoolStep final : public Step {
                    least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Part part) {
                      run.typed(src_.storage)
                          .max_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer),
-                                   run.training ? run.memory.at<std::uint8_t>(winner_) : nullptr, shape_,
-                                   part.begin, part.end);
+                                   run.training ? run.memory.at<std::uint8_t>(winner_) : nullptr,
+                                   src_.gradient_comes_masked, shape_, part.begin, part.end);
                    });
   }
   void backward(Run& run) override {
@@ -55,6 +55,10 @@ class MaxPoolStep final : public Step {
                          .max_pool_backward(d_dst, run.memory.at<std::uint8_t>(winner_),
                                             run.memory.at(d_src_), shape_, part.begin, part.end);
                    });
+  }
+  /// Windows whose best is not positive have no winner.
+  [[nodiscard]] Masking masking() const override {
+    return shape_.kernel < kLargestKernel ? Masking::on_the_way : Masking::none;
   }
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
     choices.push_back(own_kernel(run, name_));
@@ -69,6 +73,13 @@ class MaxPoolStep final : public Step {
   const PoolShape shape_;
   BufferId winner_;
 };
+
+/// Rows of d_src that were just written, where a ReLU in front wants them masked.
+void mask_rows(const Run& run, const Value& src, BufferId d_src, Part rows) {
+  if (!src.gradient_comes_masked) return;
+  const std::int64_t row = std::int64_t{1} * src.shape.width * src.shape.channels;
+  mask_by_relu(run, src, d_src, rows.begin * row, rows.size() * row);
+}
 
 class AveragePoolStep final : public Step {
  public:
@@ -93,8 +104,10 @@ class AveragePoolStep final : public Step {
                    least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Part part) {
                      run.typed(dst_.gradient_storage)
                          .average_pool_backward(d_dst, run.memory.at(d_src_), shape_, part.begin, part.end);
+                     mask_rows(run, src_, d_src_, part);
                    });
   }
+  [[nodiscard]] Masking masking() const override { return Masking::by_value; }
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
     choices.push_back(own_kernel(run, name_));
   }
@@ -125,8 +138,12 @@ class GlobalPoolStep final : public Step {
       run.typed(dst_.gradient_storage)
           .global_pool_backward(d_dst, run.memory.at(d_src_), src_.pixels(), src_.shape.channels, part.begin,
                                 part.end);
+      if (src_.gradient_comes_masked)
+        mask_by_relu(run, src_, d_src_, part.begin * src_.shape.elements(),
+                     part.size() * src_.shape.elements());
     });
   }
+  [[nodiscard]] Masking masking() const override { return Masking::by_value; }
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
     choices.push_back(own_kernel(run, name_));
   }

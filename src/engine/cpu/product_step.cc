@@ -70,29 +70,21 @@ class ProductStep final : public Step {
       Operands o = operands(run, forward_.first(piece), thread);
       o.packed = weights_.packed_forward(run);
       run_and_sum(run, forward_, o, task, run.training ? dst_sums_ : nullptr, Pass::forward);
+      if (relu_ && !has_relu_pass()) rectify(run, elements_of(forward_, piece, dst_));
     });
-    if (!relu_) return;
-    std::byte* dst = run.memory.at(dst_.buffer);
-    const std::int64_t size = bytes_of(dst_.storage);
-    parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements, [&](int, Part part) {
-      run.typed(dst_.storage).relu(dst + part.begin * size, dst + part.begin * size, part.size());
-    });
+    if (!has_relu_pass()) return;
+    parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements,
+                   [&](int, Part part) { rectify(run, part); });
   }
 
   void backward(Run& run) override {
     if (!gradient_) clear_gradients(run);
     if (!gradient_ && !backward_) return;  // frozen, and nothing before it learns
-    void* d_dst = merged_gradient(run, dst_);
-    if (relu_) {
-      const std::byte* dst = run.memory.at(dst_.buffer);
-      const std::int64_t size = bytes_of(dst_.storage);
-      std::byte* d = static_cast<std::byte*>(d_dst);
+    merged_gradient(run, dst_);
+    if (relu_ && !dst_.gradient_comes_masked)
       parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements, [&](int, Part part) {
-        run.typed(dst_.storage)
-            .relu_backward(dst + part.begin * size, d + part.begin * size, d + part.begin * size,
-                           part.size());
+        mask_by_relu(run, dst_, dst_.gradient.front(), part.begin, part.size());
       });
-    }
     run.pool.run(static_cast<int>(backward_order_.size()), [&](int item, int thread) {
       const int task = backward_order_[static_cast<std::size_t>(item)];
       if (task < gradient_tasks_) {
@@ -105,7 +97,11 @@ class ProductStep final : public Step {
     if (gradient_) join_sections(run);
   }
 
-  [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_; }
+  [[nodiscard]] Masking masking() const override {
+    const bool whole_pieces = backward_ && (!direct_ || backward_->any().parts() == 1);
+    return whole_pieces ? Masking::by_value : Masking::none;  // a part's rows lie apart
+  }
+  [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_ && forward_.any().parts() > 1; }
   void list_products(std::vector<Product>& products) const override { kernels_.list(products); }
   void describe(const Run&, std::vector<KernelChoice>& choices) const override { kernels_.describe(choices); }
   void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices) override {
@@ -159,8 +155,23 @@ class ProductStep final : public Step {
     return reinterpret_cast<float*>(run.memory.scratch + section_bytes_ * section + d_bias_at_);
   }
 
+  /// What a piece has of a value.
+  static Part elements_of(const Pieces& pieces, int piece, const Value& value) {
+    const std::int64_t begin = pieces.first(piece) * value.shape.elements();
+    return {.begin = begin, .end = begin + pieces.size(piece) * value.shape.elements()};
+  }
+
   // ---- on stored values
 
+  void rectify(const Run& run, Part part) const {
+    std::byte* dst = run.memory.at(dst_.buffer) + part.begin * bytes_of(dst_.storage);
+    run.typed(dst_.storage).relu(dst, dst, part.size());
+  }
+  void mask_d_src(const Run& run, int piece) const {
+    if (!src_.gradient_comes_masked) return;
+    const Part part = elements_of(*backward_, piece, src_);
+    mask_by_relu(run, src_, d_src_, part.begin, part.size());
+  }
   /// The stored values from sample `first` on.
   [[nodiscard]] Operands operands(const Run& run, int first, int thread) const {
     const auto at = [&](std::byte* values, const graph::Shape& shape, Storage storage) {
@@ -187,6 +198,7 @@ class ProductStep final : public Step {
     Operands o = operands(run, backward_->first(task / backward_->any().parts()), thread);
     o.packed = weights_.packed_backward(run);
     run_and_sum(run, *backward_, o, task, d_src_sums_, Pass::backward);
+    mask_d_src(run, task / backward_->any().parts());
   }
 
   /// One task of a direction, and the sums over its rows that somebody wants.
@@ -263,6 +275,7 @@ class ProductStep final : public Step {
     if (d_src_sums_ != nullptr)
       sum_written(run, d_src_sums_->epilogue(run, Pass::backward, piece), Pass::backward, samples,
                   operands(run, first, thread).d_src);
+    mask_d_src(run, piece);
   }
 
   /// The blocks of one section, one after the other, into that section's sum.

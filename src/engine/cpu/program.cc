@@ -60,6 +60,7 @@ Program::Program(const graph::Graph& graph, const CompileOptions& options, const
   if (options_.training) lay_out_gradients(groups);
   make_steps(groups);
   if (options_.training && tuning_.row_sums) share_row_sums();
+  if (options_.training) share_masks();
   memory_.place();
 }
 
@@ -224,6 +225,29 @@ void Program::share_row_sums() {
   }
 }
 
+/// Lets the step behind each product with a ReLU mask the gradient that it writes, where it is the only one.
+void Program::share_masks() {
+  for (Entry& entry : steps_) {
+    const graph::Node& op = node(entry.group.node);
+    Value& dst = value(entry.group.last);
+    if (!entry.group.relu || !(op.as<graph::Conv2d>() || op.as<graph::Dense>()) || dst.gradient.size() != 1)
+      continue;
+    const int writer = writer_of(dst.gradient.front(), entry.group.last);
+    if (writer < 0 || steps_[static_cast<std::size_t>(writer)].step->masking() == Masking::none) continue;
+    dst.gradient_comes_masked = true;
+    entry.mask_by = writer;
+  }
+}
+
+/// Bytes of the values by which a step masks the gradients that it writes.
+std::int64_t Program::masks_read(int step) const {
+  std::int64_t bytes = 0;
+  if (steps_[static_cast<std::size_t>(step)].step->masking() != Masking::by_value) return bytes;
+  for (const Entry& entry : steps_)
+    if (entry.mask_by == step) bytes += stored(entry.group.last);
+  return bytes;
+}
+
 std::int64_t Program::stored(int node) const {
   const Value& value = values_[static_cast<std::size_t>(node)];
   return options_.batch * value.shape.elements() * bytes_of(value.storage);
@@ -244,8 +268,9 @@ Traffic Program::product_traffic(int step) const {
   traffic.d_weight = stored(src) + gradient(dst);
   // Before it: terms summed, the ReLU's mask.
   traffic.d_weight += 3 * (static_cast<std::int64_t>(terms.size()) - 1) * gradient(dst);
-  if (group.relu) traffic.d_weight += stored(dst) + 2 * gradient(dst);
-  if (d_srcs_[static_cast<std::size_t>(step)][0]) traffic.backward = gradient(dst) + gradient(src);
+  if (group.relu && entry.mask_by < 0) traffic.d_weight += stored(dst) + 2 * gradient(dst);
+  if (d_srcs_[static_cast<std::size_t>(step)][0])
+    traffic.backward = gradient(dst) + gradient(src) + masks_read(step);
   for (const Entry& norm : steps_) {
     if (norm.gradient_sums_by != step) continue;
     traffic.backward += stored(norm.group.inputs[0]);
@@ -288,6 +313,7 @@ Traffic Program::traffic(int step) const {
       traffic.backward += gradient(group.inputs[input]);
   if (keeps_src(group, 0)) traffic.backward += stored(group.inputs[0]);
   if (keeps_dst(group)) traffic.backward += stored(group.last);
+  traffic.backward += masks_read(step);
   return traffic;
 }
 

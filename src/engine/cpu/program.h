@@ -27,6 +27,9 @@ class Program {
     std::unique_ptr<Step> step;
     // Of a batch norm: the products that take its sums over rows while they write them; -1: its own passes.
     int moments_by = -1, gradient_sums_by = -1;
+    // Of a product with a ReLU: the step that stores the gradient under the ReLU's mask; -1: a pass of its
+    // own.
+    int mask_by = -1;
   };
 
   [[nodiscard]] const graph::Graph& graph() const { return graph_; }
@@ -58,9 +61,11 @@ class Program {
   [[nodiscard]] std::unique_ptr<Step> make_step(const Site& site, const Group& group,
                                                 const std::vector<BufferId>& d_src);
   void share_row_sums();
+  void share_masks();
   [[nodiscard]] int writer_of(BufferId d_src, int node) const;
   [[nodiscard]] std::int64_t stored(int node) const;
   [[nodiscard]] std::int64_t gradient(int node) const;
+  [[nodiscard]] std::int64_t masks_read(int step) const;
   [[nodiscard]] Traffic product_traffic(int step) const;
   [[nodiscard]] Traffic norm_traffic(const Entry& entry) const;
 

@@ -24,6 +24,13 @@ void* merged_gradient(const Run& run, const Value& value) {
   return sum;
 }
 
+void mask_by_relu(const Run& run, const Value& value, BufferId gradient, std::int64_t first,
+                  std::int64_t count) {
+  std::byte* d = run.memory.at(gradient) + first * bytes_of(value.gradient_storage);
+  const std::byte* y = run.memory.at(value.buffer) + first * bytes_of(value.storage);
+  run.typed(value.gradient_storage).relu_backward(y, d, d, count);
+}
+
 double seconds_of(const std::function<void()>& call) {
   constexpr int kRuns = 3;
   call();

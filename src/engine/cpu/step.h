@@ -36,6 +36,8 @@ struct Value {
   /// The gradient is the sum of these, one for each use of the value; the first use in backward order first.
   /// Empty where no gradient is needed.
   std::vector<BufferId> gradient;
+  /// Whoever writes the gradient's one term stores it under the mask of the ReLU that made the value.
+  bool gradient_comes_masked = false;
   [[nodiscard]] int pixels() const { return shape.height * shape.width; }
 };
 
@@ -78,6 +80,13 @@ struct PackTask {
   std::int64_t scratch_bytes = 0;  ///< of update_and_pack()
 };
 
+/// How a step may store d_src under the mask of the ReLU that made its source (Value::gradient_comes_masked).
+enum class Masking {
+  none,        ///< it cannot
+  by_value,    ///< it reads the source again
+  on_the_way,  ///< it knows without
+};
+
 /// Seconds of one call: the least of a few after one to warm up.
 [[nodiscard]] double seconds_of(const std::function<void()>& call);
 
@@ -110,6 +119,8 @@ class Step {
     (void)sums, (void)pass, (void)moment, (void)memory;
     return false;
   }
+  /// How it stores d_src where its source's gradient is to come masked.
+  [[nodiscard]] virtual Masking masking() const { return Masking::none; }
   /// Whether the ReLU behind it is a pass of its own.
   [[nodiscard]] virtual bool has_relu_pass() const { return false; }
   /// The products that more than one method may compute.
@@ -122,5 +133,10 @@ class Step {
 
 /// Sums all terms of a gradient into the first one (rounding to its storage), which is returned.
 void* merged_gradient(const Run& run, const Value& value);
+
+/// Sets `count` elements of `gradient` from `first` on to zero where the value is not positive, as the ReLU
+/// that made it wants: right after they were written, while they are in the cache. By any thread.
+void mask_by_relu(const Run& run, const Value& value, BufferId gradient, std::int64_t first,
+                  std::int64_t count);
 
 }  // namespace paceline::engine::cpu

@@ -127,12 +127,62 @@ TEST(Kernels, KeepNaNThroughReluAndMaxPool) {
       std::vector<float> image = {1, 2, 3, 4, 5, 6, 7, 8}, best(2);
       std::vector<std::uint8_t> winner(2);
       image[2 * place] = nan;
-      kernels_for(isa).f32.max_pool(image.data(), best.data(), winner.data(), shape, 0, 1);
+      kernels_for(isa).f32.max_pool(image.data(), best.data(), winner.data(), false, shape, 0, 1);
       EXPECT_TRUE(std::isnan(best[0]));
       EXPECT_EQ(winner[0], place);
       EXPECT_EQ(best[1], 8.0f);
     }
   }
+}
+
+// What a ReLU's mask would keep of d_src, without looking at src again: overlapping windows, values of both
+// signs and zeros of both, NaN.
+TEST(Kernels, LeaveWindowsWithoutPositiveValuesWithoutAWinner) {
+  const PoolShape shape{.channels = 19,
+                        .height = 7,
+                        .width = 7,
+                        .out_height = 4,
+                        .out_width = 4,
+                        .kernel = 3,
+                        .stride = 2,
+                        .padding = 1};
+  constexpr std::size_t kSrc = 7 * 7 * 19, kDst = 4 * 4 * 19;
+  for (const Isa isa : isas_here()) {
+    std::vector<float> src = random_values(kSrc, 6);
+    for (std::size_t i = 0; i < kSrc; ++i) src[i] = i % 3 == 0 ? src[i] - 3 : i % 7 == 0 ? -0.0f : src[i];
+    std::fill_n(src.begin(), 19 * 16, -1.0f);  // whole windows of negative values, of zeros, and a NaN
+    std::fill_n(src.begin() + 19 * 35, 19 * 14, 0.0f);
+    src[5] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> d_dst = random_values(kDst, 7);
+    std::vector<float> dst(kDst), d_masked(kSrc), d_src(kSrc);
+    std::vector<std::uint8_t> winner(kDst);
+    const TypedKernels& kernels = kernels_for(isa).f32;
+    kernels.max_pool(src.data(), dst.data(), winner.data(), false, shape, 0, 4);
+    kernels.max_pool_backward(d_dst.data(), winner.data(), d_masked.data(), shape, 0, 7);
+    kernels.relu_backward(src.data(), d_masked.data(), d_masked.data(), kSrc);
+    kernels.max_pool(src.data(), dst.data(), winner.data(), true, shape, 0, 4);
+    kernels.max_pool_backward(d_dst.data(), winner.data(), d_src.data(), shape, 0, 7);
+    EXPECT_EQ(d_src, d_masked) << name_of(isa);
+    EXPECT_GT(std::count(winner.begin(), winner.end(), kNoWinner), 19) << "some window had none";
+    EXPECT_NE(d_src[5], 0.0f) << "where the value is NaN the gradient passes";
+  }
+}
+
+TEST(Kernels, PutChannelsLast) {
+  for (const Isa isa : isas_here())
+    for (const int channels : {1, 3, 16, 17, 32, 50})
+      for (const int pixels : {1, 2, 15, 16, 36, 49}) {
+        const auto count = static_cast<std::size_t>(channels * pixels);
+        std::vector<std::uint8_t> planes(count), got(count + 1, 77);
+        for (std::size_t i = 0; i < count; ++i) planes[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+        kernels_for(isa).channels_last(planes.data(), channels, pixels, got.data());
+        for (int pixel = 0; pixel < pixels; ++pixel)
+          for (int c = 0; c < channels; ++c)
+            ASSERT_EQ(got[static_cast<std::size_t>(pixel * channels + c)],
+                      planes[static_cast<std::size_t>(c * pixels + pixel)])
+                << name_of(isa) << ": " << channels << " channels, " << pixels << " pixels";
+        EXPECT_EQ(got[count], 77);
+      }
 }
 
 TEST(Kernels, SumMomentsWithoutCancellation) {

@@ -2,6 +2,7 @@
 // the gradient different at every position), over the shapes that break kernels.
 
 #include "compare.h"
+#include "engine/cpu/program.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -212,6 +213,66 @@ TEST(CpuEngine, PoolsLikeTheReference) {
         expect_like_reference(average, {.batch = 3}, variant, tolerance(variant.precision, 60));
       }
     }
+}
+
+// The ReLU behind a convolution is taken by its own pieces, and its mask by whoever writes the gradient: each
+// op that may, and a value that is read twice, whose gradient has two terms.
+TEST(CpuEngine, TakesAReluBesideTheProducts) {
+  const std::vector<std::pair<const char*, std::function<int(Builder&, int)>>> ops = {
+      {"3x3", [](Builder& m, int src) { return m.conv2d(src, "next", {.channels = 32, .padding = 1}); }},
+      {"1x1", [](Builder& m, int src) { return m.conv2d(src, "next", {.channels = 5, .kernel = 1}); }},
+      {"max pool", [](Builder& m, int src) { return m.max_pool(src, {}); }},
+      {"overlapping max pool",
+       [](Builder& m, int src) { return m.max_pool(src, {.kernel = 3, .stride = 2, .padding = 1}); }},
+      {"the widest max pool",
+       [](Builder& m, int src) { return m.max_pool(src, {.kernel = 16, .stride = 3, .padding = 8}); }},
+      {"average pool", [](Builder& m, int src) { return m.average_pool(src, {.kernel = 3, .stride = 2}); }},
+      {"global pool", [](Builder& m, int src) { return m.global_average_pool(src); }},
+      {"dropout", [](Builder& m, int src) { return m.dropout(src, {.probability = 0.4}); }},
+      {"dense", [](Builder& m, int src) { return m.relu(m.dense(src, "next", {.features = 24})); }},
+      {"gelu, which does not", [](Builder& m, int src) { return m.gelu(src); }},
+      {"two readers", [](Builder& m, int src) {
+         return m.add(m.conv2d(src, "next", {.channels = 32, .padding = 1}), src);
+       }}};
+  for (const auto& [name, op] : ops)
+    for (const int batch : {1, 7}) {
+      SCOPED_TRACE(testing::Message() << name << ", batch " << batch);
+      const auto graph = sandwich(24, 9, [&](Builder& model, int src) {
+        const int conv = model.conv2d(src, "conv", {.channels = 32, .padding = 1, .bias = true});
+        return op(model, model.relu(conv));
+      });
+      for (const Variant& variant : variants_and_tiles()) {
+        // Rounded to bf16, two values of a window may tie and another one win.
+        if (variant.precision == Precision::bf16 && std::string(name).find("max") != std::string::npos)
+          continue;
+        expect_like_reference(graph, {.batch = batch, .seed = 11}, variant,
+                              tolerance(variant.precision, 150));
+      }
+    }
+}
+
+// The bytes say who reads what for a mask, and that a ReLU beside its product reads nothing.
+TEST(CpuEngine, CountsTheMasksBytesWhereTheyAreRead) {
+  const auto graph = sandwich(16, 8, [](Builder& model, int src) {
+    const int conv = model.conv2d(src, "conv", {.channels = 32, .padding = 1, .bias = true});
+    return model.max_pool(model.relu(model.conv2d(model.relu(conv), "next", {.channels = 32, .padding = 1})),
+                          {});
+  });
+  const Program program(graph, {.batch = 8}, {.method = Method::onednn, .piece_samples = 4});
+  const std::int64_t image = 4 * 8 * 32 * 64, narrow = image / 2,
+                     pooled = image / 4;  // of the batch, in bytes
+  const auto traffic = [&](const char* name) {
+    for (int step = 0; step < static_cast<int>(program.steps().size()); ++step)
+      if (graph.nodes[static_cast<std::size_t>(program.steps()[static_cast<std::size_t>(step)].group.node)]
+              .name == name)
+        return program.traffic(step);
+    throw std::runtime_error("no such op");
+  };
+  EXPECT_EQ(traffic("conv").forward, narrow + image) << "the ReLU is in it";
+  EXPECT_EQ(traffic("conv").d_weight, narrow + image) << "masked before";
+  EXPECT_EQ(traffic("next").backward, 2 * image + image) << "reads conv's values for their mask";
+  EXPECT_EQ(traffic("next").d_weight, 2 * image);
+  EXPECT_EQ(traffic("max_pool1").backward, pooled + image) << "knows the mask from the winners";
 }
 
 TEST(CpuEngine, FlattensInChannelHeightWidthOrder) {

@@ -4,5 +4,6 @@
 #include "engine/cpu/kernels/kernels.h"
 
 #pragma GCC target("avx2,fma")
+#define PACELINE_VECTOR_BYTES 32
 #define PACELINE_ISA avx2
 #include "engine/cpu/kernels/body.inc"

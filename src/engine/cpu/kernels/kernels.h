@@ -69,6 +69,9 @@ struct Epilogue {
   NormBackward gradient;
 };
 
+/// In the place of the tap that won a window of a max pool.
+constexpr int kNoWinner = 255;
+
 /// A window over [height][width][channels], giving [out_height][out_width][channels].
 struct PoolShape {
   int channels = 0, height = 0, width = 0;
@@ -97,9 +100,10 @@ struct TypedKernels {
   void (*to_float)(const void* src, float* dst, std::int64_t count);
 
   // Pools. Forward items are output rows (sample * out_height + y), backward items input rows. `winner`, one
-  // byte an output element, is the tap (r * kernel + s) that won; null when no backward follows.
-  void (*max_pool)(const void* src, void* dst, std::uint8_t* winner, const PoolShape& shape,
-                   std::int64_t begin, std::int64_t end);
+  // byte an output element, is the tap (r * kernel + s) that won; null when no backward follows. With
+  // `only_positive` a window whose best is zero or less has none, which is a ReLU's mask of d_src.
+  void (*max_pool)(const void* src, void* dst, std::uint8_t* winner, bool only_positive,
+                   const PoolShape& shape, std::int64_t begin, std::int64_t end);
   void (*max_pool_backward)(const void* d_dst, const std::uint8_t* winner, void* d_src,
                             const PoolShape& shape, std::int64_t begin, std::int64_t end);
   void (*average_pool)(const void* src, void* dst, const PoolShape& shape, std::int64_t begin,
@@ -149,6 +153,8 @@ struct Kernels {
   /// Philox words for elements [0, count), kept where word >= threshold: one byte each, 1 or 0.
   void (*dropout_mask)(const std::uint32_t counter[3], const std::uint32_t key[2], std::uint32_t threshold,
                        std::uint8_t* keep, std::int64_t count);
+  /// [channel][pixel] -> [pixel][channel], bytes.
+  void (*channels_last)(const std::uint8_t* planes, int channels, int pixels, std::uint8_t* dst);
 };
 
 /// The table for `isa`, which the machine must have.
