@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/augment.h"
 #include "fixture.h"
 #include "train/checkpoint.h"
 
@@ -220,6 +221,37 @@ TEST_F(Run, RefusesAPlanLargerThanTheMemoryWithBothNumbersAndTheLargestBatchThat
     EXPECT_EQ(error.kind(), base::ErrorKind::device);
     EXPECT_THAT(error.what(), HasSubstr("the largest local batch that fits is "));
   }
+}
+
+// Such a crop used to end in a failed assertion, and views moved by a pixel were read beside the image.
+TEST_F(Run, RefusesToMirrorMoreOfAnImageThanItHas) {
+  Options options = small();
+  options.crop_fill = data::CropFill::reflect;
+  options.crop_padding = 31;
+  EXPECT_EQ(refusal(options), "accepted");
+  options.crop_padding = 32;
+  EXPECT_THAT(refusal(options), AllOf(HasSubstr("--crop-padding 32: an image of 32x32 has only 31 pixels"),
+                                      HasSubstr("at most 31, or --crop-fill black")));
+  options.augment = false;
+  EXPECT_EQ(refusal(options), "accepted") << "nothing is cropped then";
+
+  for (const char* image : {"train/a/1.ppm", "train/b/1.ppm", "test/a/1.ppm", "test/b/1.ppm"}) {
+    std::filesystem::create_directories((directory_ / image).parent_path());
+    base::write_file(directory_ / image, std::string_view("P6\n1 1\n255\nabc"));
+  }
+  base::write_file(directory_ / "dot.toml",
+                   std::string_view("[[layer]]\nop = \"dense\"\nfeatures = \"classes\"\n"));
+  options = small();
+  options.model = (directory_ / "dot.toml").string();
+  options.data = "folder:" + directory_.string() + ",size=1";
+  options.global_batch = 2;
+  options.test_views = 2;
+  EXPECT_EQ(refusal(options), "accepted");
+  options.workers = 1;
+  options.data += ",flip=0";
+  options.global_batch = 2;
+  options.test_views = data::kMostViews;
+  EXPECT_THAT(refusal(options), testing::AnyOf(HasSubstr("1x1 has no pixel beside an edge")));
 }
 
 }  // namespace
