@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "data/augment.h"
 #include "fixture.h"
+#include "measure/environment.h"
 #include "train/checkpoint.h"
 
 namespace paceline::train {
@@ -253,6 +255,27 @@ TEST_F(Run, RefusesToMirrorMoreOfAnImageThanItHas) {
   options.test_views = data::kMostViews;
   EXPECT_THAT(refusal(options), testing::AnyOf(HasSubstr("1x1 has no pixel beside an edge")));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take address space as they like
+// The plan used to ask for what `ulimit -v` then refused, and batches were tried out where oneDNN cannot.
+TEST_F(Run, PlansWithinTheAddressSpaceThatUlimitLeaves) {
+  Options options = small();
+  options.data = "synthetic,train=20000,test=40";
+  options.global_batch = 20000;
+  options.steps = 1;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  rlimit lowered = before;
+  lowered.rlim_cur = std::min<rlim_t>(before.rlim_max, rlim_t{1} << 46);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &lowered), 0);
+  lowered.rlim_cur -= static_cast<rlim_t>(measure::address_space_left()) - 150'000'000;
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &lowered), 0);
+  const auto why = refusal(options);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_THAT(why, AllOf(HasSubstr("memory: the plan for 1 worker x local batch 20000"),
+                         HasSubstr("by its `ulimit -v`; raise it")));
+}
+#endif
 
 }  // namespace
 }  // namespace paceline::train
