@@ -95,6 +95,9 @@ void note_unread(Settings& settings) {
   for (const auto& [option, what] : kReaders)
     if (settings.is_given(option) && !read.contains(std::string(option)))
       settings.notes.push_back(fmt::format("--{} changes nothing without {}", option, what));
+  for (const char* option : {"crop-padding", "crop-fill", "flip"})
+    if (settings.is_given(option) && !train.augment)
+      settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", option));
   using engine::UpdateKind;
   const auto kind = train.rule.kind;
   if (settings.is_given("momentum") && kind != UpdateKind::sgd && kind != UpdateKind::lars &&

@@ -200,6 +200,8 @@ TEST(Arguments, OptionsThatNothingReadsAreSaid) {
   EXPECT_THAT(notes({"--lookahead-keep", "0.3"}), ElementsAre(HasSubstr("without --lookahead")));
   EXPECT_THAT(notes({"--warmup", "5"}), ElementsAre(HasSubstr("--warmup 5 is longer than the 2 epochs")));
   EXPECT_THAT(notes({"--warmup", "2"}), IsEmpty());
+  EXPECT_THAT(notes({"--flip", "random", "--no-augment"}), ElementsAre(HasSubstr("--flip changes nothing")));
+  EXPECT_THAT(notes({"--flip", "random"}), IsEmpty());
 }
 
 TEST(Arguments, AnOptimizerBringsItsUsualRateUnlessOneIsGiven) {
