@@ -80,6 +80,17 @@ void require_same(const SafetensorsFile& file, const std::string& key, const cha
        file.path().string(), what, then, now);
 }
 
+/// Where it is damaged, its error names the one before it too, if there is one.
+SafetensorsFile opened(const std::filesystem::path& path, const std::filesystem::path& earlier) {
+  try {
+    return SafetensorsFile(path);
+  } catch (const base::Error& error) {
+    if (earlier.empty()) throw;
+    fail(error.kind(), "{}; remove it, and the next --resume goes on from {}", error.what(),
+         earlier.string());
+  }
+}
+
 bool has_slow_weights(const SafetensorsFile& file) {
   const auto& tensors = file.tensors();
   return std::any_of(tensors.begin(), tensors.end(),
@@ -188,14 +199,16 @@ bool lost_at_its_end(const Options& options) {
 
 ResumePoint find_resume_point(const Options& options, const Resolved& resolved) {
   ResumePoint point{.path = options.resume, .counters = {}, .notes = {}};
+  std::filesystem::path earlier;
   if (!std::filesystem::is_regular_file(options.resume)) {
     const auto paths = checkpoints_in(options.resume);
     if (paths.empty())
       fail(ErrorKind::data, "--resume {}: is neither a checkpoint nor a directory with {}*{} in it",
            options.resume.string(), kPrefix, kSuffix);
     point.path = paths.front();
+    if (paths.size() > 1) earlier = paths[1];
   }
-  const SafetensorsFile file(point.path);
+  const SafetensorsFile file = opened(point.path, earlier);
   require_own_format(file);
   require_same(file, "optimizer", "--optimizer", std::string(name(options.rule.kind)));
   require_same(file, "seed", "--seed", std::to_string(options.seed));

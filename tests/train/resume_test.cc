@@ -247,5 +247,21 @@ TEST_F(Resume, WithLookaheadWhereThereWasNoneNamesTheOption) {
   EXPECT_THAT(refusal(options), HasSubstr("--lookahead was off in its run and is 3 in this one"));
 }
 
+TEST_F(Resume, NamesTheCheckpointBeforeADamagedOne) {
+  Options options = small("parts");
+  options.steps = 0;
+  options.epochs = 2;
+  (void)train(options);
+  const auto newest = checkpoint_path(options.out, 12), before = checkpoint_path(options.out, 6);
+  std::filesystem::resize_file(newest, 100);
+  options.resume = options.out;
+  options.epochs = 3;
+  EXPECT_THAT(refusal(options),
+              AllOf(HasSubstr(newest.string() + ": "), HasSubstr("truncated"),
+                    HasSubstr("remove it, and the next --resume goes on from " + before.string())));
+  std::filesystem::remove(newest);
+  EXPECT_EQ(refusal(options), "accepted");
+}
+
 }  // namespace
 }  // namespace paceline::train
