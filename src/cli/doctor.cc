@@ -187,7 +187,7 @@ graph::Shape usual_input(const DoctorOptions& options) {
   return {3, 32, 32};
 }
 
-void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int cores, std::ostream& out) {
+engine::CompileOptions how_to_compile(const DoctorOptions& options, int cores) {
   const bool bf16 =
       options.precision == "bf16" || (options.precision == "auto" && engine::has_bf16_units(options.device));
   engine::CompileOptions how;
@@ -195,13 +195,33 @@ void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int c
   how.precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32;
   how.threads = options.threads > 0 ? options.threads : cores;
   how.measured_kernels = true;
+  return how;
+}
+
+/// As before a training: kernels are made with the model's arrays, and these must be there.
+void require_memory(const DoctorOptions& options, const graph::Graph& graph, int cores) {
+  const auto needed = engine::plan(options.device, graph, how_to_compile(options, cores)).total_bytes();
+  const auto usable =
+      std::min(measure::available_memory_bytes(), measure::address_space_left()) + measure::resident_bytes();
+  if (needed > usable)
+    base::fail(
+        base::ErrorKind::device,
+        "--kernels {}: with local batch {} it takes {:.2f} GB of memory and this process may use {:.2f} GB; "
+        "give a smaller --local-batch or a smaller model",
+        options.kernels_model, options.local_batch, gb(static_cast<double>(needed)),
+        gb(static_cast<double>(usable)));
+}
+
+void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int cores, std::ostream& out) {
+  const auto how = how_to_compile(options, cores);
   const auto found = options.measure ? engine::prepare(options.device, graph, how) : "";
   const auto compiled = engine::compile(options.device, graph, how);
   graph::initialise(graph, compiled->layout(), 0, compiled->weights());
   compiled->weights_changed();
   const auto kernels = options.measure ? compiled->measured_kernels() : compiled->kernels();
   out << fmt::format("\nkernels of {} on {}, local batch {}, {}, {}\n", options.kernels_model,
-                     compiled->name(), options.local_batch, bf16 ? "bf16" : "fp32",
+                     compiled->name(), options.local_batch,
+                     how.precision == engine::Precision::bf16 ? "bf16" : "fp32",
                      plural(how.threads, "thread"));
   if (!found.empty()) out << "  " << found << '\n';
   if (kernels.empty()) out << "  this engine has one implementation of each op\n";
@@ -236,8 +256,9 @@ void doctor(const DoctorOptions& options, const Session* session, std::ostream& 
   std::optional<graph::Graph> model;  // first of all: a wrong name is not said below pages of other things
   if (!options.kernels_model.empty())
     model = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
-  const auto environment = measure::environment(libraries());
   const auto topology = base::topology();
+  if (model) require_memory(options, *model, topology.usable());
+  const auto environment = measure::environment(libraries());
   show_machine(environment, topology, out);
   show_build(environment, options, out);
   show_threads(topology, out);

@@ -53,7 +53,8 @@ std::optional<train::LostBefore> read_lost(const char* text) {
 }
 
 std::string sentence_of_end(int code) {
-  if (code <= 128) return fmt::format("mpirun ended with {}", code);
+  // Open MPI's own errors are negative, and 243 (-13) is no signal.
+  if (code <= 128 || code - 128 > SIGRTMAX) return fmt::format("mpirun ended with {}", code);
   return fmt::format("mpirun ended with {} (signal {}, {})", code, code - 128, ::strsignal(code - 128));
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "base/error.h"
 #include "cli/arguments.h"
@@ -65,6 +67,49 @@ void take_defaults(Settings& settings) {
   }
 }
 
+struct Reader {
+  std::string_view option, what;  ///< the option, and what must be chosen for it to be read
+};
+constexpr std::array kReaders{
+    Reader{"step-epochs", "--schedule step"},
+    Reader{"step-factor", "--schedule step"},
+    Reader{"final-factor", "--schedule cosine or one-cycle"},
+    Reader{"one-cycle-peak", "--schedule one-cycle"},
+    Reader{"one-cycle-start", "--schedule one-cycle"},
+    Reader{"beta1", "--optimizer adam or adamw"},
+    Reader{"beta2", "--optimizer adam or adamw"},
+    Reader{"alpha", "--optimizer rmsprop"},
+    Reader{"rho", "--optimizer adadelta"},
+    Reader{"trust", "--optimizer lars"},
+    Reader{"epsilon", "--optimizer adam, adamw, rmsprop or adadelta"},
+    Reader{"lookahead-keep", "--lookahead"},
+    Reader{"lookahead-power", "--lookahead"},
+};
+
+/// Options that were given and change nothing, where every run is of these options (remedies bring their
+/// own).
+void note_unread(Settings& settings) {
+  if ((settings.command & (kTrain | kSweep | kScale)) == 0) return;
+  const auto& train = settings.train;
+  const auto read = train::settings(train);  // where a number that nothing reads is absent
+  for (const auto& [option, what] : kReaders)
+    if (settings.is_given(option) && !read.contains(std::string(option)))
+      settings.notes.push_back(fmt::format("--{} changes nothing without {}", option, what));
+  for (const char* option : {"crop-padding", "crop-fill", "flip"})
+    if (settings.is_given(option) && !train.augment)
+      settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", option));
+  using engine::UpdateKind;
+  const auto kind = train.rule.kind;
+  if (settings.is_given("momentum") && kind != UpdateKind::sgd && kind != UpdateKind::lars &&
+      kind != UpdateKind::rmsprop)
+    settings.notes.push_back("--momentum changes nothing without --optimizer sgd, lars or rmsprop");
+  if (settings.command == kTrain && train.epochs > 0 && train.schedule.warmup_epochs > train.epochs)
+    settings.notes.push_back(
+        fmt::format("--warmup {:g} is longer than the {:g} epochs of this training: the learning rate never "
+                    "reaches its peak",
+                    train.schedule.warmup_epochs, train.epochs));
+}
+
 /// What must hold between options whatever the data and the machine; the rest is train::resolve's.
 void check_together(Settings& settings) {
   const auto& train = settings.train;
@@ -118,6 +163,7 @@ Settings settle(Command command, const std::vector<std::vector<Assignment>>& lay
   take_values(settings, join(layers));
   take_defaults(settings);
   check_together(settings);
+  note_unread(settings);
   return settings;
 }
 

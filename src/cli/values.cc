@@ -28,7 +28,8 @@ std::int64_t whole_number(std::string_view text, std::int64_t least, std::int64_
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool read = error == std::errc{} && end == text.data() + text.size();
   if (read && value >= least && value <= most) return value;
-  if (most == std::numeric_limits<std::int64_t>::max())
+  const bool too_large = error == std::errc::result_out_of_range && !text.starts_with('-');
+  if (most == std::numeric_limits<std::int64_t>::max() && !too_large)
     base::fail(ErrorKind::usage, "must be a whole number of at least {}, got '{}'", least, text);
   base::fail(ErrorKind::usage, "must be a whole number from {} to {}, got '{}'", least, most, text);
 }

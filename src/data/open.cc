@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,13 @@ Source open(const std::string& text, const OpenOptions& options) {
   if (row == rows.end()) {
     std::vector<std::string> names;
     for (const auto& known : rows) names.push_back(known.info.name);
+    std::error_code unreadable;  // then it is no folder
+    if (!text.empty() && std::filesystem::exists(text, unreadable))
+      base::fail(
+          base::ErrorKind::usage,
+          "data '{0}': a path needs its format in front: folder:{0} for images in folders or a tar archive, "
+          "or cifar10:DIR, mnist:DIR",
+          text);
     base::fail(base::ErrorKind::usage, "data '{}': there is no data set '{}'{}", text, spec.name,
                base::suggestion(spec.name, names));
   }

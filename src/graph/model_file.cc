@@ -240,7 +240,7 @@ class ModelReader {
     if (static_cast<int>(inputs.size()) != wanted)
       fail_at(
           source_, table,
-          fmt::format("a {} layer takes {} input{}, but has {}; {}", op, wanted, wanted == 1 ? "" : "s",
+          fmt::format("op {} takes {} input{}, but has {}; {}", op, wanted, wanted == 1 ? "" : "s",
                       inputs.size(), wanted == 2 ? "write inputs = [\"a\", \"b\"]" : "write input = \"a\""));
     return inputs;
   }

@@ -36,6 +36,8 @@ struct Environment {
 
 /// Bytes of memory that this process could still take (MemAvailable, bounded by the cgroup).
 [[nodiscard]] std::int64_t available_memory_bytes();
+/// Bytes that `ulimit -v` still leaves this process; the largest number where it sets no limit.
+[[nodiscard]] std::int64_t address_space_left();
 /// Resident memory of this process now, and the most since the last reset_peak_memory().
 [[nodiscard]] std::int64_t resident_bytes();
 [[nodiscard]] std::int64_t peak_resident_bytes();

@@ -1,5 +1,8 @@
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "base/cgroup.h"
@@ -26,6 +29,14 @@ std::int64_t machine_memory_bytes() {
 std::int64_t available_memory_bytes() {
   const std::int64_t machine = kilobytes("/proc/meminfo", "MemAvailable:");
   return std::min(machine, base::cgroup_limits().memory_available_bytes.value_or(machine));
+}
+
+std::int64_t address_space_left() {
+  rlimit limit{};
+  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(kNoLimit)) return kNoLimit;
+  return std::max<std::int64_t>(
+      0, static_cast<std::int64_t>(limit.rlim_cur) - kilobytes("/proc/self/status", "VmSize:"));
 }
 
 std::int64_t resident_bytes() { return kilobytes("/proc/self/status", "VmRSS:"); }

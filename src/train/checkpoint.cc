@@ -20,6 +20,7 @@ using base::fail;
 
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::string_view kSlowPrefix = "lookahead.";
 constexpr const char* kFormat = "paceline-checkpoint-1";
 
 /// The updates in a checkpoint's file name; nothing for other files.
@@ -37,7 +38,7 @@ std::string state_name(const std::string& array, const std::string& parameter) {
   return "optimizer." + array + "." + parameter;
 }
 
-std::string slow_name(const std::string& parameter) { return "lookahead." + parameter; }
+std::string slow_name(const std::string& parameter) { return std::string(kSlowPrefix) + parameter; }
 
 /// PyTorch's module path of a running mean: "bn1.running_mean" -> "bn1.num_batches_tracked".
 std::string batches_name(const std::string& running_mean) {
@@ -77,6 +78,37 @@ void require_same(const SafetensorsFile& file, const std::string& key, const cha
   if (then.empty() || then == now) return;
   fail(ErrorKind::data, "{}: {} was {} in its run and is {} in this one; give the same, or begin anew",
        file.path().string(), what, then, now);
+}
+
+/// Where it is damaged, its error names the one before it too, if there is one.
+SafetensorsFile opened(const std::filesystem::path& path, const std::filesystem::path& earlier) {
+  try {
+    return SafetensorsFile(path);
+  } catch (const base::Error& error) {
+    if (earlier.empty()) throw;
+    fail(error.kind(), "{}; remove it, and the next --resume goes on from {}", error.what(),
+         earlier.string());
+  }
+}
+
+bool has_slow_weights(const SafetensorsFile& file) {
+  const auto& tensors = file.tensors();
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor& tensor) { return tensor.name.starts_with(kSlowPrefix); });
+}
+
+/// The three counters say the same in two ways, which a damaged file hardly does.
+void require_possible(const ResumePoint& point, std::int64_t steps_per_epoch) {
+  const auto& [update, epoch, step] = point.counters;
+  const bool in_range = update >= 0 && epoch >= 0 && epoch <= update && step >= 0 && step <= steps_per_epoch;
+  if (in_range && step <= update && (update - step) % steps_per_epoch == 0 &&
+      (update - step) / steps_per_epoch == epoch)
+    return;
+  fail(ErrorKind::data,
+       "{}: its next batch is said to be step {} of epoch {} (from 0) after {} updates, which with {} steps "
+       "an "
+       "epoch cannot be; it is damaged: take an earlier checkpoint, or begin anew",
+       point.path.string(), step, epoch, update, steps_per_epoch);
 }
 
 }  // namespace
@@ -167,14 +199,16 @@ bool lost_at_its_end(const Options& options) {
 
 ResumePoint find_resume_point(const Options& options, const Resolved& resolved) {
   ResumePoint point{.path = options.resume, .counters = {}, .notes = {}};
+  std::filesystem::path earlier;
   if (!std::filesystem::is_regular_file(options.resume)) {
     const auto paths = checkpoints_in(options.resume);
     if (paths.empty())
       fail(ErrorKind::data, "--resume {}: is neither a checkpoint nor a directory with {}*{} in it",
            options.resume.string(), kPrefix, kSuffix);
     point.path = paths.front();
+    if (paths.size() > 1) earlier = paths[1];
   }
-  const SafetensorsFile file(point.path);
+  const SafetensorsFile file = opened(point.path, earlier);
   require_own_format(file);
   require_same(file, "optimizer", "--optimizer", std::string(name(options.rule.kind)));
   require_same(file, "seed", "--seed", std::to_string(options.seed));
@@ -184,6 +218,11 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved) 
   point.counters = {.update = number_in(file, "update"),
                     .epoch = number_in(file, "epoch"),
                     .step = number_in(file, "step")};
+  require_possible(point, resolved.steps_per_epoch);
+  if (options.lookahead.steps > 0 && !has_slow_weights(file))
+    fail(ErrorKind::data,
+         "{}: --lookahead was off in its run and is {} in this one; give the same, or begin anew",
+         point.path.string(), options.lookahead.steps);
   const auto left = resolved.length.updates - point.counters.update;
   if (left < 0 || (left == 0 && !lost_at_its_end(options)))
     fail(ErrorKind::usage, "{}: is already at update {} of {}; give more --epochs or --steps",

@@ -20,6 +20,10 @@ constexpr std::int64_t kProcessBytes = 24'000'000;
 /// kernels have been measured by then. Later runs find it all there.
 constexpr std::int64_t kFirstRunBytes = 5'000'000;
 
+/// Address space below which batches are not tried out: each brings kernels, and oneDNN 2.6 ends in a
+/// segmentation fault where room for their code is refused (seen with 90 MB left, not with 190 MB).
+constexpr std::int64_t kSearchBytes = 256'000'000;
+
 std::atomic<bool> g_has_run{false};
 
 std::int64_t process_bytes(const data::Source& source) {
@@ -60,7 +64,8 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
 void remember_run() { g_has_run.store(true); }
 
 std::int64_t usable_memory_bytes(const Place& place) {
-  return measure::available_memory_bytes() / place.neighbours + measure::resident_bytes();
+  return std::min(measure::available_memory_bytes() / place.neighbours, measure::address_space_left()) +
+         measure::resident_bytes();
 }
 
 std::int64_t batch_unit(const Options& options) {
@@ -97,6 +102,12 @@ void require_memory(const Options& options, const Resolved& resolved, const grap
                     const graph::MemoryPlan& plan) {
   const std::int64_t usable = usable_memory_bytes(backend.place);
   if (plan.total_bytes() <= usable) return;
+  if (measure::address_space_left() < kSearchBytes)
+    base::fail(base::ErrorKind::device,
+               "memory: the plan for {} worker{} x local batch {} is {:.2f} GB and this process may use "
+               "{:.2f} GB by its `ulimit -v`; raise it, or use a smaller batch or model",
+               resolved.workers, resolved.workers == 1 ? "" : "s", resolved.local_batch,
+               static_cast<double>(plan.total_bytes()) / 1e9, static_cast<double>(usable) / 1e9);
   const std::int64_t largest = largest_local_batch(options, graph, source, backend, circumstances, usable,
                                                    source.train->size() / resolved.workers);
   if (largest == 0)

@@ -28,8 +28,8 @@ void remember_run();
                                                const Circumstances& circumstances,
                                                std::int64_t available_bytes, std::int64_t limit);
 
-/// What this process may use in all: its share, among the processes of its host, of what is free now, and
-/// what it holds already.
+/// What this process may use in all: its share, among the processes of its host, of what is free now, but no
+/// more than `ulimit -v` leaves it, and what it holds already.
 [[nodiscard]] std::int64_t usable_memory_bytes(const Place& place);
 
 /// Errors   Error(device) when the plan exceeds what there is: both numbers, and the largest batch that fits

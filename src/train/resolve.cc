@@ -1,5 +1,7 @@
 #include "train/resolve.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -14,6 +16,13 @@ using base::fail;
 
 constexpr std::int64_t kDefaultLocalBatch = 128;
 constexpr std::int64_t kMostThreadsACore = 8;  ///< beyond, starting them takes longer than what they compute
+
+/// The sentence's end: the global batches beside `batch` that `workers` workers can share.
+std::string nearest_that_divide(std::int64_t batch, std::int64_t workers) {
+  const std::int64_t below = batch / workers * workers;
+  if (below == 0) return fmt::format("the smallest that does is {}", workers);
+  return fmt::format("the nearest that do are {} and {}", below, below + workers);
+}
 
 void resolve_batches(const Options& options, std::int64_t samples, Resolved& run) {
   if (options.local_batch != 0 && options.global_batch != 0)
@@ -30,11 +39,8 @@ void resolve_batches(const Options& options, std::int64_t samples, Resolved& run
     run.global_batch = options.global_batch;
     if (run.global_batch % run.workers != 0)
       fail(ErrorKind::usage,
-           "--global-batch {} does not divide by --workers {}: every worker takes the same local batch; the "
-           "nearest "
-           "that do are {} and {}",
-           run.global_batch, run.workers, run.global_batch / run.workers * run.workers,
-           (run.global_batch / run.workers + 1) * run.workers);
+           "--global-batch {} does not divide by --workers {}: every worker takes the same local batch; {}",
+           run.global_batch, run.workers, nearest_that_divide(run.global_batch, run.workers));
     run.local_batch = run.global_batch / run.workers;
   } else {
     run.batch_given_as = "local";
@@ -45,9 +51,10 @@ void resolve_batches(const Options& options, std::int64_t samples, Resolved& run
     fail(ErrorKind::usage,
          "the global batch {} ({} worker{} x {}) exceeds the data set of {} training samples; from there on "
          "every batch "
-         "would be the whole set: use at most {} a worker",
+         "would be the whole set: use at most {}",
          run.global_batch, run.workers, run.workers == 1 ? "" : "s", run.local_batch, samples,
-         samples / run.workers);
+         samples < run.workers ? fmt::format("{} workers", samples)
+                               : fmt::format("{} a worker", samples / run.workers));
 }
 
 void resolve_processes(const Options& options, const Circumstances& circumstances, Resolved& run) {

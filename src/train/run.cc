@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "base/file.h"
 #include "base/replacement.h"
 #include "base/topology.h"
+#include "data/augment.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "train/checkpoint.h"
@@ -59,10 +61,32 @@ void say_of_resume(const Progress& progress, const Options& options, const Resum
                       : ""));
 }
 
+/// An edge is mirrored from the pixels beside it, so these must be there.
+void require_mirrored_edge(const Options& options, const data::Source& source) {
+  const auto format = source.train->format();
+  const int most = std::min(format.height, format.width) - 1;
+  const int padding = options.augment ? options.crop_padding.value_or(source.crop_padding) : 0;
+  if (options.crop_fill == data::CropFill::reflect && padding > most)
+    base::fail(
+        base::ErrorKind::usage,
+        "--crop-fill reflect with --crop-padding {}: an image of {}x{} has only {} pixel{} beside an edge "
+        "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
+        padding, format.height, format.width, most, most == 1 ? "" : "s", most);
+  if (options.test_views == data::kMostViews && options.window_steps == 0 && options.evaluate_every > 0 &&
+      most < 1)
+    base::fail(
+        base::ErrorKind::usage,
+        "--test-time-augmentation moves test images by a pixel and mirrors their edges, and an image of "
+        "{}x{} has no pixel beside an edge; give a larger image, or flip",
+        format.height, format.width);
+}
+
 data::Source open_data(const Options& options) {
-  return data::open(options.data, {.validation_split = options.validation_split,
-                                   .skip_bad_images = options.skip_bad_images,
-                                   .threads = base::usable_cores()});
+  auto source = data::open(options.data, {.validation_split = options.validation_split,
+                                          .skip_bad_images = options.skip_bad_images,
+                                          .threads = base::usable_cores()});
+  require_mirrored_edge(options, source);
+  return source;
 }
 
 Circumstances circumstances_of(const data::Source& source, const Backend& backend) {

@@ -13,6 +13,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr Command kAll[] = {kTrain, kSweep, kScale, kConverge, kStudy, kReport, kDoctor, kData};
 
@@ -183,6 +184,24 @@ TEST(Arguments, DefaultsTakenAreSaid) {
   EXPECT_EQ(s.train.local_batch, 128);
   EXPECT_THAT(s.notes, Contains(HasSubstr("local batch 128")));
   EXPECT_THAT(s.notes, Contains(HasSubstr("1 epoch")));
+}
+
+TEST(Arguments, OptionsThatNothingReadsAreSaid) {
+  const auto notes = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--local-batch", "8", "--epochs", "2"});
+    return settings(kTrain, words).notes;
+  };
+  EXPECT_THAT(notes({"--trust", "0.01"}), ElementsAre("--trust changes nothing without --optimizer lars"));
+  EXPECT_THAT(notes({"--trust", "0.01", "--optimizer", "lars"}), IsEmpty());
+  EXPECT_THAT(notes({"--momentum", "0.5", "--optimizer", "adam"}),
+              ElementsAre(HasSubstr("--momentum changes nothing")));
+  EXPECT_THAT(notes({"--momentum", "0.5", "--schedule", "step", "--step-epochs", "1"}), IsEmpty());
+  EXPECT_THAT(notes({"--step-epochs", "1"}), ElementsAre(HasSubstr("--schedule step")));
+  EXPECT_THAT(notes({"--lookahead-keep", "0.3"}), ElementsAre(HasSubstr("without --lookahead")));
+  EXPECT_THAT(notes({"--warmup", "5"}), ElementsAre(HasSubstr("--warmup 5 is longer than the 2 epochs")));
+  EXPECT_THAT(notes({"--warmup", "2"}), IsEmpty());
+  EXPECT_THAT(notes({"--flip", "random", "--no-augment"}), ElementsAre(HasSubstr("--flip changes nothing")));
+  EXPECT_THAT(notes({"--flip", "random"}), IsEmpty());
 }
 
 TEST(Arguments, AnOptimizerBringsItsUsualRateUnlessOneIsGiven) {

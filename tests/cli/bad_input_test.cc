@@ -125,6 +125,18 @@ INSTANTIATE_TEST_SUITE_P(
               "--local-batch", "2000000", "--workers", "1", "--precision", "fp32", "--steps", "1"},
              kMemory,
              {"GB", "largest"}},
+        // It used to go and make the arrays, for as long as the machine bore it.
+        Case{"KernelsOfAModelLargerThanMemory",
+             {"doctor", "--kernels", "DIR/huge.toml", "--no-measure"},
+             kMemory,
+             {"--kernels", "huge.toml", "GB", "smaller"},
+             [](const Folder& f) {
+               std::string model;
+               for (const char* features : {"1048576", "1048576", "\"classes\""})
+                 model += std::string("[[layer]]\nop = \"dense\"\nfeatures = ") + features + "\n";
+               (void)f.write("huge.toml", model);
+             }},
+        Case{"DataThatIsABarePath", {"data", "info", "DIR"}, kUsage, {"folder:", "format in front"}},
         Case{"RecipeWithAWrongKey",
              training({"DIR/r.toml"}),
              kUsage,

@@ -89,6 +89,12 @@ TEST(Restart, TellsTheNextRunWhatLaunchHasSeenOfTheLoss) {
     EXPECT_FALSE(read_lost(none).has_value());
 }
 
+// Open MPI ended with -13, and a person read of signal 115.
+TEST(Restart, NamesASignalOnlyWhereThereIsOne) {
+  EXPECT_EQ(sentence_of_end(243), "mpirun ended with 243");
+  EXPECT_EQ(sentence_of_end(128 + 9), "mpirun ended with 137 (signal 9, Killed)");
+}
+
 TEST(Restart, SaysWhatToInstallWhenTheLauncherIsNotThere) {
   try {
     (void)run_line({"/nowhere/mpirun"});

@@ -23,9 +23,11 @@ std::string complaint(Call call) {
 }
 
 TEST(Values, WholeNumbersAreWholeAndInRange) {
+  EXPECT_EQ(complaint([] { (void)whole_number("18446744073709551615", 0); }),
+            "must be a whole number from 0 to 9223372036854775807, got '18446744073709551615'");
   EXPECT_EQ(whole_number("128", 1), 128);
   EXPECT_EQ(whole_number("0", 0), 0);
-  for (const char* bad : {"0", "-4", "1.5", "12x", "", " 3", "1e3", "99999999999999999999"})
+  for (const char* bad : {"0", "-4", "1.5", "12x", "", " 3", "1e3"})
     EXPECT_THAT(complaint([&] { (void)whole_number(bad, 1); }),
                 testing::AllOf(testing::HasSubstr("whole number of at least 1"), testing::HasSubstr(bad)))
         << bad;

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "base/buffer.h"
@@ -34,6 +37,21 @@ TEST(Environment, NamesTheMachineTheBuildAndTheCallersLibraries) {
 TEST(Memory, AvailableIsLessThanAllOfIt) {
   EXPECT_GT(available_memory_bytes(), 0);
   EXPECT_LE(available_memory_bytes(), machine_memory_bytes());
+}
+
+TEST(Memory, KnowsWhatUlimitLeaves) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  if (before.rlim_cur == RLIM_INFINITY) {
+    EXPECT_EQ(address_space_left(), std::numeric_limits<std::int64_t>::max());
+  }
+  constexpr rlim_t kLimit = rlim_t{1} << 46;  // more than any sanitizer's shadow
+  const rlimit lowered{.rlim_cur = std::min(kLimit, before.rlim_max), .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &lowered), 0);
+  const auto left = address_space_left();
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_GT(left, 0);
+  EXPECT_LE(left + resident_bytes(), static_cast<std::int64_t>(lowered.rlim_cur)) << "it has some already";
 }
 
 TEST(Memory, PeakRemembersWhatIsGoneUntilItIsReset) {

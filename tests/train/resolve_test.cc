@@ -101,6 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"both", {.local_batch = 8, .global_batch = 8}, "are both given"},
         Refused{"negative", {.local_batch = -1}, "must be at least 1, is -1"},
         Refused{"division", {.workers = 3, .global_batch = 128}, "the nearest that do are 126 and 129"},
+        Refused{"lessThanOneEach", {.workers = 3, .global_batch = 2}, "the smallest that does is 3"},
+        Refused{"moreWorkersThanSamples", {.workers = 2000, .local_batch = 1}, "use at most 1000 workers"},
         Refused{"data", {.workers = 2, .local_batch = 501}, "exceeds the data set of 1000 training samples"},
         Refused{"workers", {.workers = 0}, "--workers must be at least 1, is 0"},
         Refused{"crowd",

@@ -212,5 +212,56 @@ TEST_F(Resume, KeepsRecordAndCheckpointWhenItIsStopped) {
               std::filesystem::exists(options.out / "checkpoint-00000008.safetensors"));
 }
 
+// Both used to end in a failed assertion of the loader, or in an order of samples that no run has.
+TEST_F(Resume, RefusesCountersThatNoRunCanHave) {
+  Options options = small("parts");
+  options.steps = 4;
+  (void)train(options);
+  options.steps = 10;
+  const auto good = base::read_file(options.out / "checkpoint-00000004.safetensors");
+  const auto path = directory_ / "damaged.safetensors";
+  const auto with = [&](const std::string& from, const std::string& to) {
+    auto bytes = good;
+    const auto at = bytes.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    base::write_file(path, std::string_view(bytes.replace(at, from.size(), to)));
+    options.out = directory_ / "rest";
+    options.resume = path;
+    return refusal(options);
+  };
+  EXPECT_THAT(with(R"("step":"4")", R"("step":"9")"),
+              AllOf(HasSubstr("damaged.safetensors: its next batch is said to be step 9 of epoch 0"),
+                    HasSubstr("after 4 updates, which with 6 steps an epoch cannot be")));
+  EXPECT_THAT(with(R"("update":"4")", R"("update":"5")"), HasSubstr("after 5 updates"));
+  EXPECT_THAT(with(R"("epoch":"0")", R"("epoch":"1")"), HasSubstr("of epoch 1"));
+}
+
+// The missing tensors were said to be those of another model.
+TEST_F(Resume, WithLookaheadWhereThereWasNoneNamesTheOption) {
+  Options options = small("parts");
+  options.steps = 4;
+  (void)train(options);
+  options.steps = 10;
+  options.resume = options.out;
+  options.lookahead.steps = 3;
+  EXPECT_THAT(refusal(options), HasSubstr("--lookahead was off in its run and is 3 in this one"));
+}
+
+TEST_F(Resume, NamesTheCheckpointBeforeADamagedOne) {
+  Options options = small("parts");
+  options.steps = 0;
+  options.epochs = 2;
+  (void)train(options);
+  const auto newest = checkpoint_path(options.out, 12), before = checkpoint_path(options.out, 6);
+  std::filesystem::resize_file(newest, 100);
+  options.resume = options.out;
+  options.epochs = 3;
+  EXPECT_THAT(refusal(options),
+              AllOf(HasSubstr(newest.string() + ": "), HasSubstr("truncated"),
+                    HasSubstr("remove it, and the next --resume goes on from " + before.string())));
+  std::filesystem::remove(newest);
+  EXPECT_EQ(refusal(options), "accepted");
+}
+
 }  // namespace
 }  // namespace paceline::train

@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -10,7 +11,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/augment.h"
 #include "fixture.h"
+#include "measure/environment.h"
 #include "train/checkpoint.h"
 
 namespace paceline::train {
@@ -221,6 +224,58 @@ TEST_F(Run, RefusesAPlanLargerThanTheMemoryWithBothNumbersAndTheLargestBatchThat
     EXPECT_THAT(error.what(), HasSubstr("the largest local batch that fits is "));
   }
 }
+
+// Such a crop used to end in a failed assertion, and views moved by a pixel were read beside the image.
+TEST_F(Run, RefusesToMirrorMoreOfAnImageThanItHas) {
+  Options options = small();
+  options.crop_fill = data::CropFill::reflect;
+  options.crop_padding = 31;
+  EXPECT_EQ(refusal(options), "accepted");
+  options.crop_padding = 32;
+  EXPECT_THAT(refusal(options), AllOf(HasSubstr("--crop-padding 32: an image of 32x32 has only 31 pixels"),
+                                      HasSubstr("at most 31, or --crop-fill black")));
+  options.augment = false;
+  EXPECT_EQ(refusal(options), "accepted") << "nothing is cropped then";
+
+  for (const char* image : {"train/a/1.ppm", "train/b/1.ppm", "test/a/1.ppm", "test/b/1.ppm"}) {
+    std::filesystem::create_directories((directory_ / image).parent_path());
+    base::write_file(directory_ / image, std::string_view("P6\n1 1\n255\nabc"));
+  }
+  base::write_file(directory_ / "dot.toml",
+                   std::string_view("[[layer]]\nop = \"dense\"\nfeatures = \"classes\"\n"));
+  options = small();
+  options.model = (directory_ / "dot.toml").string();
+  options.data = "folder:" + directory_.string() + ",size=1";
+  options.global_batch = 2;
+  options.test_views = 2;
+  EXPECT_EQ(refusal(options), "accepted");
+  options.workers = 1;
+  options.data += ",flip=0";
+  options.global_batch = 2;
+  options.test_views = data::kMostViews;
+  EXPECT_THAT(refusal(options), testing::AnyOf(HasSubstr("1x1 has no pixel beside an edge")));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take address space as they like
+// The plan used to ask for what `ulimit -v` then refused, and batches were tried out where oneDNN cannot.
+TEST_F(Run, PlansWithinTheAddressSpaceThatUlimitLeaves) {
+  Options options = small();
+  options.data = "synthetic,train=20000,test=40";
+  options.global_batch = 20000;
+  options.steps = 1;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  rlimit lowered = before;
+  lowered.rlim_cur = std::min<rlim_t>(before.rlim_max, rlim_t{1} << 46);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &lowered), 0);
+  lowered.rlim_cur -= static_cast<rlim_t>(measure::address_space_left()) - 150'000'000;
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &lowered), 0);
+  const auto why = refusal(options);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_THAT(why, AllOf(HasSubstr("memory: the plan for 1 worker x local batch 20000"),
+                         HasSubstr("by its `ulimit -v`; raise it")));
+}
+#endif
 
 }  // namespace
 }  // namespace paceline::train

@@ -268,7 +268,8 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
     std::swap(arranged.test, arranged.validation);
     arranged.notes.push_back("no test folder: the validation folder is the test set");
   }
-  if (!folders.has_parts()) cut_test(arranged, test_part);
+  arranged.has_parts = folders.has_parts();
+  if (!arranged.has_parts) cut_test(arranged, test_part);
   if (arranged.test.images.empty())
     base::fail(ErrorKind::data,
                "data '{}': no class of the {} images is large enough to give one away to test; "

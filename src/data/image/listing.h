@@ -56,6 +56,7 @@ struct ArrangedPart {
 struct Arranged {
   std::vector<std::string> class_names;  ///< sorted; a label is a place in it
   ArrangedPart train, validation, test;  ///< validation may be empty
+  bool has_parts = false;                ///< these are folders, and nothing was cut off for the test
   std::vector<std::string> notes;        ///< how the folders were understood, where there was a choice
 };
 

@@ -27,9 +27,16 @@ using base::ErrorKind;
 
 constexpr std::string_view kFirstLine = "paceline-manifest-1";
 
+/// A file that is being written; gone again where that came to nothing.
 struct File {
+  std::string path;
   int descriptor = -1;
-  ~File() { ::close(descriptor); }
+  bool is_whole = false;
+  ~File() {
+    if (descriptor < 0) return;
+    ::close(descriptor);
+    if (!is_whole) ::unlink(path.c_str());
+  }
 };
 
 void require_one_line(const fs::path& top, std::string_view name) {
@@ -105,7 +112,8 @@ FolderScan write_manifest(const fs::path& top) {
   const fs::path path = top / kManifestName;
   // Written in place: a file that is renamed into the folder would change the very time that is noted. One
   // that was not written to its end has no last line and is not read.
-  const File file{::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)};
+  File file{.path = path.string(),
+            .descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)};
   if (file.descriptor < 0)
     base::fail(ErrorKind::data, "{}: cannot be written: {}; is the folder yours?", path.string(),
                std::system_category().message(errno));
@@ -130,6 +138,7 @@ FolderScan write_manifest(const fs::path& top) {
                  base::reason_of_write(errno));
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
+  file.is_whole = true;
   return scan;
 }
 

@@ -97,6 +97,10 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
 
   Arranged arranged = arrange(spec.text, listing, depth_of(spec), test_part);
+  if (arranged.has_parts && spec.options.contains("test"))
+    arranged.notes.push_back(
+        fmt::format("test={} changes nothing: nothing is cut off where there is a test or validation folder",
+                    spec.options.at("test")));
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);
   if (spec.how.skip_bad_images) {

@@ -179,8 +179,9 @@ struct TarWriter::Impl {
 
 TarWriter::TarWriter(fs::path path) : impl_(std::make_unique<Impl>(std::move(path))) {
   impl_->handle.reset(archive_write_new());
-  archive_write_set_format_pax_restricted(
-      impl_->handle.get());  // ustar, and long names where they are needed
+  // Names are bytes here, as in a directory. Pax says of those beyond ASCII in which character set they are,
+  // and without a locale libarchive says "binary", at which GNU tar warns once a file.
+  archive_write_set_format_gnutar(impl_->handle.get());
   impl_->check(archive_write_open_fd(impl_->handle.get(), impl_->file.descriptor()));
 }
 

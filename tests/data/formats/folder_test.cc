@@ -81,6 +81,7 @@ TEST_F(Folder, TakesAValidationFolderAsWhatItIs) {
   EXPECT_FALSE(without.validation);
   EXPECT_EQ(without.test->size(), 6);
   EXPECT_THAT(without.notes, Contains(HasSubstr("the validation folder is the test set")));
+  EXPECT_THAT(open_here(",test=0.5").notes, Contains(HasSubstr("test=0.5 changes nothing")));
 }
 
 TEST_F(Folder, CutsATestSetFromASingleFolder) {

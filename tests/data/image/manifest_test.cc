@@ -8,6 +8,7 @@
 
 #include "../files.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "data/dataset.h"
 #include "data/image/scan.h"
 
@@ -147,6 +148,13 @@ TEST(Listing, OfManyFilesIsSmallAndQuick) {
   const auto second = open("folder:" + folder.path().string());
   EXPECT_EQ(second.resident_bytes, source.resident_bytes);
   EXPECT_THAT(second.notes, testing::ElementsAreArray(source.notes));
+}
+
+// An empty one used to stay behind, and every later start said that it was damaged.
+TEST_F(Manifest, ThatCannotBeWrittenLeavesNone) {
+  touch("train/b/two\nlines.jpg");
+  EXPECT_THROW((void)write_manifest(top()), base::Error);
+  EXPECT_FALSE(fs::exists(top() / kManifestName));
 }
 
 }  // namespace

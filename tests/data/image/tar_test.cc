@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
+#include "base/file.h"
 #include "data/dataset.h"
 #include "pictures.h"
 
@@ -131,6 +134,24 @@ TEST_F(Tar, IsWrittenWholeOrNotAtAll) {
   for (const auto& entry : std::filesystem::directory_iterator(path()))
     EXPECT_THAT(entry.path().filename().string(), testing::Not(HasSubstr("abandoned")));
   EXPECT_EQ(error_of([&] { TarWriter tar(path() / "no" / "folder.tar"); }).kind, base::ErrorKind::data);
+}
+
+// GNU tar used to warn of an unknown header, once for every image of a class called "bl\u00e4u".
+TEST_F(Tar, IsReadByTheSystemsTarWithoutAWord) {
+  const std::vector<std::string> names{"bl\xc3\xa4u/1.png", "bl\xff/2.png",
+                                       std::string(90, 'd') + "/" + std::string(200, 'n'),
+                                       "\xe6\x97\xa5 " + std::string(120, 'x') + "/3.png"};
+  const Bytes image = png(picture(3, 3));
+  const auto file = path() / "names.tar", said = path() / "said", out = path() / "out";
+  TarWriter tar(file);
+  for (const auto& name : names) tar.add(name, image);
+  tar.finish();
+  std::filesystem::create_directory(out);
+  const auto command = "tar -C '" + out.string() + "' -xf '" + file.string() + "' 2> '" + said.string() + "'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(base::read_file(said), "");
+  for (const auto& name : names)
+    EXPECT_EQ(base::read_file(out / name), std::string(image.begin(), image.end())) << name;
 }
 
 }  // namespace
