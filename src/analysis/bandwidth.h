@@ -5,9 +5,8 @@
 /// X      bytes of the gradients that one step reduces, all buckets
 /// t      transfer time of a step: moving bytes, without waiting for a later rank
 /// algbw  X / t;  busbw = algbw 2(N-1)/N: what each link would carry in a ring, comparable across N
-/// sent   bytes that a rank really sent a step, as counted; beside it the ring's 2(N-1)/N X. Where both
-/// differ the
-///        algorithm is no ring, and busbw is a way of comparing, not the traffic.
+/// sent   bytes that a rank really sent a step, as counted; beside it the ring's 2(N-1)/N X. Where the two
+///        differ the algorithm is no ring, and busbw is a way of comparing, not the traffic.
 /// The bytes of an epoch are its steps times the bytes of one step. GB = 1e9 bytes.
 
 #include <cstdint>

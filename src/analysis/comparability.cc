@@ -28,11 +28,12 @@ constexpr std::array<std::string_view, 15> kRule{
     "alpha", "rho",      "trust",    "epsilon",  "weight-decay", "step-epochs", "step-factor"};
 constexpr std::array<std::string_view, 3> kRuleOfSchedule{"final-factor", "one-cycle-peak",
                                                           "one-cycle-start"};
-// What convergence is about, beyond the rule.
-constexpr std::array<std::string_view, 4> kRemedies{"optimizer", "nesterov", "decay-norm-and-bias", "bn"};
-// How the work was done: changes the time, not the result.
-constexpr std::array<std::string_view, 7> kExecution{
-    "threads", "pin", "loader-threads", "bucket-mb", "shard", "evaluate-every", "measured-kernels"};
+// What convergence is about, beyond the rule. A shard's samples have batch-norm statistics of their own.
+constexpr std::array<std::string_view, 5> kRemedies{"optimizer", "nesterov", "decay-norm-and-bias", "bn",
+                                                    "shard"};
+constexpr std::array<std::string_view, 9> kExecution{
+    "threads",          "pin",           "loader-threads", "bucket-mb",        "evaluate-every",
+    "measured-kernels", "shared-memory", "emulate-link",   "emulate-straggler"};
 
 bool contains(Names names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -47,7 +48,7 @@ Effect effect_on_time(std::string_view name) {
 }
 
 Effect effect_on_accuracy(std::string_view name) {
-  if (contains(kSizes, name) || contains(kExecution, name)) return Effect::none;
+  if (contains(kSizes, name) || is_of_execution(name)) return Effect::none;
   if (contains(kRemedies, name) || contains(kRule, name) || contains(kRuleOfSchedule, name))
     return Effect::none;
   return Effect::refuse;
@@ -190,6 +191,8 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
 }
 
 }  // namespace
+
+bool is_of_execution(std::string_view setting) { return contains(kExecution, setting); }
 
 Verdict compare(const Record& baseline, const Record& other, Topic topic) {
   Verdict verdict;

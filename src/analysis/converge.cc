@@ -93,14 +93,14 @@ std::optional<Variant> make_variant(const Cell& cell) {
 
 /// The same rule of training as the baseline's: only the batch (and who shares it) differs.
 bool has_same_rule(const Record& a, const Record& b) {
-  static const std::set<std::string> kFree{"workers",  "threads",  "local-batch", "global-batch",
-                                           "lr-batch", "scale-lr", "precision"};
+  static const std::set<std::string> kFree{"workers",  "local-batch", "global-batch",
+                                           "lr-batch", "scale-lr",    "precision"};
   if (a.learning_rate.peak != b.learning_rate.peak) return false;
   std::set<std::string> names;
   for (const Record* record : {&a, &b})
     for (const auto& [name, value] : record->settings) names.insert(name);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    if (kFree.contains(name) || is_of_window(name)) return true;
+    if (kFree.contains(name) || is_of_execution(name) || is_of_window(name)) return true;
     const auto x = a.settings.find(name);
     const auto y = b.settings.find(name);
     return x != a.settings.end() && y != b.settings.end() && x->second == y->second;
@@ -187,13 +187,11 @@ Difference difference(const Variant& baseline, const Variant& other) {
 }
 
 std::string changed_settings(const Record& baseline, const Record& variant) {
-  static const std::set<std::string> kFree{
-      "workers", "threads",   "local-batch",    "global-batch", "lr-batch",
-      "pin",     "precision", "loader-threads", "emulate-link", "emulate-straggler"};
+  static const std::set<std::string> kFree{"workers", "local-batch", "global-batch", "lr-batch", "precision"};
   std::set<std::string> names;
   for (const Record* record : {&baseline, &variant})
     for (const auto& [name, value] : record->settings)
-      if (!kFree.contains(name) && !is_of_window(name)) names.insert(name);
+      if (!kFree.contains(name) && !is_of_execution(name) && !is_of_window(name)) names.insert(name);
   std::vector<std::string> changed;
   for (const std::string& name : names) {
     const auto before = baseline.settings.find(name);

@@ -24,9 +24,8 @@ struct LaunchOptions {
 
 /// The words of the mpirun line that runs `program` with `words` ("train", "--model", ...).
 ///
-/// Errors   Error(usage): no number of processes; hosts that are no list of NAME or NAME:PLACES, or whose
-/// places are
-///          fewer than the processes
+/// Errors   Error(usage): no number of processes; hosts that are no list of NAME or NAME:PLACES, or have
+///          fewer places than there are processes
 [[nodiscard]] std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::string& program,
                                                    const std::vector<std::string>& words);
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <string>
@@ -155,6 +156,12 @@ int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::s
   return known ? static_cast<int>(session->kind_of_failure(kind)) : code;
 }
 
+/// What the system says of a file is no bug, wherever it was met.
+std::string sentence_of(const std::filesystem::filesystem_error& error) {
+  return fmt::format("{}: {}; check the path, its permissions and the disk", error.path1().string(),
+                     error.code().message());
+}
+
 int end_with_bug(cli::Session* session, const std::exception& error) {
   return end_with(
       session, base::ErrorKind::comm, cli::kBugExitCode,
@@ -178,6 +185,8 @@ int main(int count, char** words) {
   } catch (const std::bad_alloc&) {
     return end(base::ErrorKind::device,
                "the system refused more memory than was planned; use a smaller batch or fewer workers");
+  } catch (const std::filesystem::filesystem_error& error) {
+    return end(base::ErrorKind::data, sentence_of(error));
   } catch (const std::system_error& error) {
     if (!base::is_refused_thread(error)) return end_with_bug(session.get(), error);
     const auto refusal = base::refused_thread("a thread", error);

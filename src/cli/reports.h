@@ -19,7 +19,7 @@ namespace paceline::cli {
 class OutputDirectory {
  public:
   /// Errors   Error(data) naming the directory and the system's reason; Error(usage) when another run is
-  /// writing there
+  ///          writing there
   explicit OutputDirectory(const std::filesystem::path& path);
   ~OutputDirectory();
   OutputDirectory(const OutputDirectory&) = delete;

@@ -35,17 +35,16 @@ class Session {
   /// Joins the processes of `launch`. `deadline`: of all that they wait for one another.
   ///
   /// Errors   Error(comm): MPI is not installed; the launcher's processes do not find one another. Where one
-  /// of them does not come
-  ///          at all nobody is told by MPI: the process is then ended, with a sentence
+  ///          of them does not come at all MPI tells nobody: the process is then ended, with a sentence
   Session(const comm::Launch& launch, std::chrono::seconds deadline);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   /// Finds out who shares a host and cores; before anything else. `version` and `command` must be the same
-  /// everywhere. `shared_memory`: on one host processes may use it. No part of
-  /// the constructor, because another process may be through with it and have failed since: that failure is
-  /// told and ended with as any later one.
+  /// everywhere. `shared_memory`: processes of one host may use it. Not a part of the constructor, because
+  /// another process may have passed its own and failed since: such a failure is told, and ends the run, as
+  /// any later one does.
   ///
   /// Errors   Error(comm): hosts with different versions or commands; another process's failure
   void meet(const std::string& version, const std::string& command, bool shared_memory);

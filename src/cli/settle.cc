@@ -131,6 +131,11 @@ void check_together(Settings& settings) {
         "--workers names {} numbers, and the remedies of a large batch are compared on one; give one, or "
         "--compare workers",
         settings.study.scale.workers.size());
+  if (settings.command == kStudy && !settings.study.with_sweep && !settings.study.with_scale &&
+      !settings.study.with_converge)
+    base::fail(ErrorKind::usage,
+               "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
+               "leave one of them out");
   if (settings.study.converge.workers.size() == 1)
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of them, such as --workers 1,2,4");

@@ -4,8 +4,7 @@
 /// The group joins its own ranks first and hands over one value for all of them.
 ///
 /// Threads  the reductions of floats from one thread at a time, the blocking ones from one thread at a time;
-/// the two may run at
-///          once. fail(), reason() from anywhere
+///          the two may run at once. fail(), at() and held_up_by() from any
 /// Errors   every function throws Error(comm) once one process has failed
 
 #include <cstddef>

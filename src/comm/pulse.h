@@ -7,7 +7,7 @@
 /// counted from heartbeat to heartbeat, not timed: in a process that was stopped as a whole neither goes on.
 ///
 /// Threads  at() and held_up_by() from any; of each channel enters(), looks() and leaves() from one at a
-/// time; now() from one
+///          time; now() from one
 
 #include <atomic>
 #include <cstdint>

@@ -110,7 +110,7 @@ using GradientReady = std::function<void(std::int64_t ready)>;
 
 enum class Pass { forward, backward };
 
-/// Called when an op begins (`begin`) and ends; set only when somebody looks (timeline, doctor --kernels).
+/// Called when an op begins (`begin`) and ends. No run sets it; bench/train_step.cc times ops with it.
 using OpObserver = std::function<void(int node, Pass pass, bool begin)>;
 
 /// Which implementation an op got, and why not another: for `doctor --kernels`.
@@ -132,8 +132,7 @@ class Engine {
 
   /// The flat arrays, layout().elements each, in PyTorch's order (but use_own_gradient_order()), on this
   /// engine's device: fp32 master weights (with running statistics), gradients (with this step's batch
-  /// statistics times batch
-  /// * gradient_scale), optimizer state.
+  /// statistics times batch * gradient_scale), optimizer state.
   virtual std::span<float> weights() = 0;
   virtual std::span<float> gradients() = 0;
   virtual std::span<float> optimizer_state(int slot) = 0;

@@ -13,8 +13,7 @@ namespace paceline::graph {
 /// Reads `path` and builds the model for images of shape `input` in `classes` classes.
 ///
 /// Errors   Error(usage) "<file>:<line>: ..." for anything that is wrong in the file, with the nearest known
-/// name
-///          where a name is wrong; Error(data) when the file cannot be read
+///          name where a name is wrong; Error(data) when the file cannot be read
 [[nodiscard]] Graph read_model_file(const std::filesystem::path& path, Shape input, int classes,
                                     double label_smoothing);
 

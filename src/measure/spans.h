@@ -6,14 +6,12 @@
 ///   posted ........ this rank handed the bucket over
 ///   done .......... the sum was there
 ///   turn .......... from the later of posted and the previous collective's done, until done. Collectives
-///   complete in
-///                   the order posted, so the turns do not overlap, and together they cover exactly the time
-///                   in which any collective was under way: a bucket that queues behind another is not
-///                   counted twice.
+///                   complete in the order posted, so the turns do not overlap, and together they cover
+///                   exactly the time in which any collective was under way: a bucket that queues behind
+///                   another is not counted twice.
 ///   transfer ...... the shortest turn of the same collective over all ranks. The rank that came last waited
-///   for
-///                   nobody, so its turn is all transfer; it is the last `transfer` seconds of every rank's
-///                   turn.
+///                   for nobody, so its turn is all transfer; it is the last `transfer` seconds of every
+///                   rank's turn.
 ///   late peer ..... what comes before that: this rank was ready and another was not.
 ///   blocked ....... the step stood still, waiting for collectives.
 ///   exposed ....... the part of a turn inside a blocked interval; overlapped = total - exposed.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/error.h"
 #include "train/checkpoint.h"
 
@@ -21,15 +23,21 @@ std::optional<Record> readable(const fs::path& path) {
   }
 }
 
+/// Settings that only some choices read are absent elsewhere: one that either side lacks is another setting.
 void require_same_settings(const fs::path& path, const Cell& cell, const Record& record) {
   const auto wanted = train::settings(cell.options);
-  for (const auto& [name, value] : wanted) {
-    const auto there = record.settings.find(name);
-    if (there != record.settings.end() && there->second == value) continue;
-    base::fail(
-        base::ErrorKind::usage,
-        "{} was measured with --{} {}, and here it is {}: give another --out, or remove that directory",
-        path.string(), name, there == record.settings.end() ? "unknown" : there->second, value);
+  std::set<std::string> names;
+  for (const auto* settings : {&wanted, &record.settings})
+    for (const auto& [name, value] : *settings) names.insert(name);
+  for (const auto& name : names) {
+    const auto there = record.settings.find(name), here = wanted.find(name);
+    const bool was_set = there != record.settings.end(), is_set = here != wanted.end();
+    if (was_set && is_set && there->second == here->second) continue;
+    base::fail(base::ErrorKind::usage,
+               "{} was measured {}, and here it is {}: give another --out, or remove that directory",
+               path.string(),
+               was_set ? fmt::format("with --{} {}", name, there->second) : fmt::format("without --{}", name),
+               is_set ? here->second : "not given");
   }
 }
 

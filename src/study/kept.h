@@ -28,8 +28,7 @@ namespace paceline::study {
 class Kept {
  public:
   /// Errors   Error(usage) when a record or a training was made with other settings: it answers another
-  /// question,
-  ///          may be hours of somebody's measuring, and is never overwritten
+  ///          question, may be hours of somebody's measuring, and is never overwritten
   Kept(const std::vector<Cell>& cells, const Runner& runner);
 
   /// The record, once; it is moved out.

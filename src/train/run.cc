@@ -103,6 +103,100 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
                            options.label_smoothing);
 }
 
+void tell(const Backend& backend, const char* phase) {
+  if (backend.at) backend.at(phase);
+}
+
+/// What is known of a run before its first worker starts.
+struct Prepared {
+  data::Source source = {};
+  graph::Graph graph = {};
+  Resolved resolved = {};
+  std::optional<ResumePoint> resume = {};
+  Earlier earlier = {};
+  Record record = {};  ///< as it begins
+};
+
+/// Finds every mistake that needs no worker: in options, data, checkpoint, and a plan that does not fit.
+Prepared prepare(const Options& options, const Backend& backend) {
+  Prepared run;
+  tell(backend, "the opening of the data");
+  run.source = open_data(options);
+  tell(backend, "the planning of the run");
+  run.graph = make_graph(options, run.source);
+  const auto circumstances = circumstances_of(run.source, backend);
+  run.resolved = resolve(options, circumstances);
+  // The first process reads the checkpoint for all, and its host alone needs to have it.
+  if (!options.resume.empty() && backend.place.is_first()) {
+    tell(backend, "the reading of the checkpoint");
+    run.resume = find_resume_point(options, run.resolved);
+  }
+  const auto plan_that_fits = [&] {
+    auto plan = plan_run(options, run.resolved, run.graph, run.source, backend);
+    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, plan);
+    return plan;
+  };
+  auto plan = plan_that_fits();
+  std::string found;  // measured only for what fits; the plan then is that of the kernels found
+  if (backend.prepare) {
+    found = backend.prepare(run.graph, planning_options(options, run.resolved));
+    plan = plan_that_fits();
+  }
+  tell(backend, "the preparation of the run");
+  run.record = begin_record(options, run.resolved, run.graph, run.source, plan, backend);
+  run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);
+  auto& notes = run.record.notes;
+  if (!found.empty()) notes.push_back(found);
+  if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);
+  if (!run.earlier.restarts.empty()) run.record.restarts = run.earlier.restarts;
+  if (run.resume) notes.insert(notes.end(), run.resume->notes.begin(), run.resume->notes.end());
+  return run;
+}
+
+/// Which cores each worker of this process is to be bound to, with a note of them. Processes that share their
+/// cores plan for all of them and take their own part.
+std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const Place& place,
+                                           std::vector<std::string>& notes) {
+  const auto plan = base::plan_cores(resolved.local_workers * place.sharing, resolved.threads);
+  notes.push_back(plan.note);
+  const auto first = plan.cores.begin() + place.turn * resolved.local_workers;
+  return {first, first + resolved.local_workers};
+}
+
+/// What the user is told before the first step.
+void introduce(const Prepared& run, const Options& options, const Place& place, const Progress& progress) {
+  if (!progress.say) return;
+  const Record& record = run.record;
+  progress.say(
+      fmt::format("{}: {} parameters; {}", options.model, record.model.parameters, run.source.description));
+  progress.say(fmt::format("{}, local batch {}, global batch {}, {}", describe_workers(run.resolved, place),
+                           run.resolved.local_batch, run.resolved.global_batch, record.precision));
+  progress.say(run.resolved.rate.sentence);
+  progress.say(describe_memory(record));
+  if (run.resume) say_of_resume(progress, options, *run.resume, run.resolved);
+  for (const auto& note : record.notes) progress.say(note);
+}
+
+/// A timeline that cannot be written is found now, not after hours.
+void require_timeline(const std::filesystem::path& path) {
+  if (path.empty()) return;
+  base::require_directory_of(path, "--timeline");
+  if (!base::is_written_in_place(path))  // whose reader takes what comes first for all
+    base::write_file(path, std::string_view(measure::chrome_trace({}, {})));
+}
+
+/// Leaves what a failed run knows: its record in `options.out`, and where process 0 is lost, which else
+/// writes it, this process's last words in `asked_out`.
+void leave_failed(const Options& options, const std::filesystem::path& asked_out, const Record& record,
+                  bool first_is_lost) {
+  try {
+    keep_record(options, record);
+    if (first_is_lost) leave_last_words(asked_out, record);
+  } catch (const base::Error&) {
+    // A full disk, most likely the one that ended the run: its first error is the one to tell.
+  }
+}
+
 }  // namespace
 
 Setup inspect(const Options& options, const Backend& backend) {
@@ -132,46 +226,21 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   if (!place.is_first()) options.out.clear();  // the first process writes for all
   require_own_directory(options);
   if (options.started == base::TimePoint{}) options.started = base::Clock::now();
-  const auto at = [&](const char* phase) {
-    if (backend.at) backend.at(phase);
-  };
-  at("the opening of the data");
-  const auto source = open_data(options);
-  at("the planning of the run");
-  const auto graph = make_graph(options, source);
-  const auto circumstances = circumstances_of(source, backend);
-  const auto resolved = resolve(options, circumstances);
-  std::optional<ResumePoint> resume;
-  // The first process reads the checkpoint for all, and its host alone needs to have it.
-  if (!options.resume.empty() && place.is_first()) {
-    at("the reading of the checkpoint");
-    resume = find_resume_point(options, resolved);
-  }
-  auto plan = plan_run(options, resolved, graph, source, backend);
-  require_memory(options, resolved, graph, source, backend, circumstances, plan);
-  std::string found;  // measured only for what fits; the plan then is that of the kernels found
-  if (backend.prepare) {
-    found = backend.prepare(graph, planning_options(options, resolved));
-    plan = plan_run(options, resolved, graph, source, backend);
-    require_memory(options, resolved, graph, source, backend, circumstances, plan);
-  }
+  Prepared prepared = prepare(options, backend);
+  const auto& resume = prepared.resume;
+  const Earlier& earlier = prepared.earlier;
+  Record& record = prepared.record;
 
-  at("the preparation of the run");
-  Record record = begin_record(options, resolved, graph, source, plan, backend);
-  if (!found.empty()) record.notes.push_back(found);
-  const auto earlier = read_earlier(options, resume, resolved.global_batch);
-  if (!earlier.note.empty()) record.notes.push_back(earlier.note);
-  if (!earlier.restarts.empty()) record.restarts = earlier.restarts;
-  if (resume) record.notes.insert(record.notes.end(), resume->notes.begin(), resume->notes.end());
   std::atomic<std::int64_t> updates_done{0};
   std::atomic<double> first_step_s{0};
   data::Crew crew;
   // A cell is too short to be gone on with, and nothing shall happen in it that is not timed.
-  UpdateCount update_count(options.window_steps == 0 ? options.out : std::filesystem::path());
+  const bool is_kept = options.window_steps == 0;
+  UpdateCount update_count(is_kept ? options.out : std::filesystem::path());
   Job job{.options = options,
-          .resolved = resolved,
-          .graph = graph,
-          .source = source,
+          .resolved = prepared.resolved,
+          .graph = prepared.graph,
+          .source = prepared.source,
           .backend = backend,
           .progress = progress,
           .stop = stop,
@@ -183,26 +252,11 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .first_step_s = first_step_s,
           .crew = crew,
           .keep = {}};
-  if (options.pin) {
-    // Processes that share their cores plan for all of them and take their own part.
-    const auto cores = base::plan_cores(resolved.local_workers * place.sharing, resolved.threads);
-    const auto first = cores.cores.begin() + place.turn * resolved.local_workers;
-    job.cores.assign(first, first + resolved.local_workers);
-    record.notes.push_back(cores.note);
-  }
-  if (progress.say) {
-    progress.say(
-        fmt::format("{}: {} parameters; {}", options.model, record.model.parameters, source.description));
-    progress.say(fmt::format("{}, local batch {}, global batch {}, {}", describe_workers(resolved, place),
-                             resolved.local_batch, resolved.global_batch, record.precision));
-    progress.say(resolved.rate.sentence);
-    progress.say(describe_memory(record));
-    if (resume) say_of_resume(progress, options, *resume, resolved);
-    for (const auto& note : record.notes) progress.say(note);
-  }
+  if (options.pin) job.cores = choose_cores(prepared.resolved, place, record.notes);
+  introduce(prepared, options, place, progress);
 
   std::vector<EpochRecord> so_far = earlier.epochs;
-  if (!options.out.empty() && options.window_steps == 0) {
+  if (is_kept && !options.out.empty()) {
     job.keep = [&](const std::vector<EpochRecord>& epochs) {
       Record partial = record;
       partial.status = "interrupted";
@@ -213,12 +267,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     };
   }
 
-  // One that cannot be written is found now, not after hours.
-  if (place.is_first() && !options.timeline.empty()) {
-    base::require_directory_of(options.timeline, "--timeline");
-    if (!base::is_written_in_place(options.timeline))  // whose reader takes what comes first for all
-      base::write_file(options.timeline, std::string_view(measure::chrome_trace({}, {})));
-  }
+  if (place.is_first()) require_timeline(options.timeline);
   // On disk before this run can be lost too: what is known of those before it.
   if (job.keep && (resume || record.restarts)) job.keep({});
   forget_last_words(options.out);
@@ -230,11 +279,11 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
         "peak memory is not measured: the system does not let a process start it anew "
         "(/proc/self/clear_refs), and it would be that of everything before");
   auto communicators =
-      backend.communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
+      backend.communicators(prepared.resolved.local_workers, std::chrono::seconds(options.deadline_s));
   std::string trace;
   try {
     auto results = run_workers(job, communicators);
-    at("the writing of the record");
+    tell(backend, "the writing of the record");
     if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     remember_run();
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
@@ -249,12 +298,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     note_first_step(record, options, earlier, first_step_s);
     record.epochs = so_far;
     update_count.forget();
-    try {
-      keep_record(options, record);
-      if (loss && loss->of_first && !place.is_first()) leave_last_words(asked.out, record);
-    } catch (const base::Error&) {
-      // A full disk, most likely the one that ended the run: its first error is the one to tell.
-    }
+    leave_failed(options, asked.out, record, loss && loss->of_first && !place.is_first());
     throw;
   }
   record.epochs = joined(earlier.epochs, std::move(record.epochs));
@@ -266,7 +310,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   update_count.forget();
   // Behind the record: a timeline that cannot be written costs nothing that was measured.
   if (!trace.empty()) base::write_file(options.timeline, std::string_view(trace));
-  return record;
+  return std::move(record);
 }
 
 }  // namespace paceline::train

@@ -84,10 +84,9 @@ struct Setup {
 /// status "interrupted" and everything kept, when `stop` is requested.
 ///
 /// Errors   Error(usage) for impossible options (batch 0, a global batch that does not divide or exceeds the
-/// data
-///          set); Error(device) when the plan exceeds the memory there is, with both numbers and the largest
-///          batch that fits; Error(data); Error(comm). A loss that is no longer finite is Error(data) naming
-///          step, learning rate and the last good checkpoint.
+///          data set); Error(device) when the plan exceeds the memory there is, with both numbers and the
+///          largest batch that fits; Error(data); Error(comm). A loss that is no longer finite is Error(data)
+///          naming step, learning rate and the last good checkpoint.
 /// Threads  starts a thread for each of this process's workers and joins them
 [[nodiscard]] measure::Record run(const Options& options, const Backend& backend, std::stop_token stop,
                                   const Progress& progress);

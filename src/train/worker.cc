@@ -15,6 +15,7 @@
 #include "train/bucket_size.h"
 #include "train/ceiling.h"
 #include "train/checkpoint.h"
+#include "train/epoch_figures.h"
 #include "train/evaluate.h"
 #include "train/exposure.h"
 #include "train/first_weights.h"
@@ -30,8 +31,6 @@ namespace {
 
 using measure::InPhase;
 using measure::Phase;
-
-constexpr std::int64_t kLoggedSteps = 1000;  ///< runs up to this long keep every step's loss unasked
 
 /// The sign of what is not a number says nothing, and "-nan" reads like something.
 double without_sign(double value) {
@@ -50,13 +49,20 @@ data::AugmentOptions augment_options(const Job& job) {
           .crop_fill = options.crop_fill};
 }
 
+/// Whether the record has the loss of every step: where it was asked for, and of short trainings.
+bool keeps_steps(const Job& job) {
+  constexpr std::int64_t kShort = 1000;
+  return job.options.window_steps == 0 && (job.options.log_steps || job.resolved.length.updates <= kShort);
+}
+
 class Worker {
  public:
   Worker(const Job& job, comm::Communicator& communicator)
       : job_(job),
         communicator_(communicator),
         window_(job, communicator),
-        lookahead_(job.options.lookahead) {}
+        lookahead_(job.options.lookahead),
+        epoch_(job.resolved.global_batch, keeps_steps(job)) {}
 
   WorkerResult run() {
     bind();
@@ -236,19 +242,15 @@ class Worker {
                       fmt::format("the loss is no longer finite ({} on rank {})",
                                   without_sign(outcome.local.loss), communicator_.rank()));
 
-    epoch_sums_ += outcome.local;
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
     if (local_rank() == 0) job_.updates_done.store(update + 1, std::memory_order_relaxed);
     if (is_root()) job_.update_count.set(update + 1);
-    last_lr_ = lr;
-    log_step(update, lr, outcome.local);
     const double seconds = base::seconds_since(begin);
     result_.rank.step_s.push_back(seconds);
-    epoch_seconds_ += seconds;
+    epoch_.add({.update = update + 1, .local = outcome.local, .lr = lr, .seconds = seconds});
     if (is_root() && job_.progress.step)
-      job_.progress.step(update + 1, length().updates,
-                         epoch_sums_.loss / static_cast<double>(epoch_sums_.samples),
+      job_.progress.step(update + 1, length().updates, epoch_.mean_loss(),
                          static_cast<double>(job_.resolved.global_batch) / seconds);
     enough_ = outcome.enough;
     return outcome.stop;
@@ -290,35 +292,12 @@ class Worker {
                       fmt::format("the test loss is no longer finite ({})", without_sign(*epoch.test_loss)));
   }
 
-  void log_step(std::int64_t update, double lr, const engine::LossSums& local) {
-    if (is_window() || (!job_.options.log_steps && length().updates > kLoggedSteps)) return;
-    logged_losses_.push_back(local.loss);
-    result_.steps.push_back({.update = update + 1, .loss = 0, .lr = lr});
-  }
-
-  /// Losses of logged steps become means over the global batch: one reduction for all of an epoch's steps.
-  void reduce_logged() {
-    if (logged_losses_.empty()) return;
-    communicator_.all_reduce(logged_losses_, comm::Reduce::sum);
-    const std::size_t first = result_.steps.size() - logged_losses_.size();
-    for (std::size_t i = 0; i < logged_losses_.size(); ++i)
-      result_.steps[first + i].loss = logged_losses_[i] / static_cast<double>(job_.resolved.global_batch);
-    logged_losses_.clear();
-  }
-
   void end_epoch(bool last) {
     fold();
-    reduce_logged();
-    const auto sums = reduce_sums(epoch_sums_, communicator_);
+    auto epoch = epoch_.close(communicator_, result_.steps);
     const std::int64_t number = counters_.step == 0 ? counters_.epoch : counters_.epoch + 1;
-    measure::EpochRecord epoch{
-        .epoch = number,
-        .updates = counters_.update,
-        .steps = sums.samples / job_.resolved.global_batch,
-        .seconds = epoch_seconds_,
-        .lr = last_lr_,
-        .train_loss = sums.loss / static_cast<double>(sums.samples),
-        .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples)};
+    epoch.epoch = number;
+    epoch.updates = counters_.update;
     const int every = job_.options.evaluate_every;
     if (every > 0 && (last || number % every == 0) && !result_.interrupted) {
       const InPhase evaluation(ledger_, Phase::evaluation);
@@ -326,8 +305,6 @@ class Worker {
       evaluator_->evaluate(epoch);
     }
     require_finite(epoch);
-    epoch_sums_ = {};
-    epoch_seconds_ = 0;
     result_.epochs.push_back(epoch);
     keeper_->keep(result_.epochs, counters_,
                   last || number % std::max(1, job_.options.checkpoint_every) == 0);
@@ -355,13 +332,8 @@ class Worker {
   std::optional<Stepper> stepper_;
   std::optional<Keeper> keeper_;
   Counters counters_;
-
-  // Since the last epoch ended, this rank's own:
-  engine::LossSums epoch_sums_;
-  double epoch_seconds_ = 0;
-  double last_lr_ = 0;
+  EpochFigures epoch_;
   bool enough_ = false;  ///< the ranks agreed to end the window
-  std::vector<double> logged_losses_;
 };
 
 }  // namespace

@@ -32,8 +32,7 @@ struct WorkerResult {
 
 /// Runs rank `communicator.rank()` of `job`.
 /// Errors   Error(data) naming step, learning rate and last good checkpoint when the loss is no longer
-/// finite;
-///          Error(comm) when a peer is lost; whatever loader, engine and checkpoints throw
+///          finite; Error(comm) when a peer is lost; whatever loader, engine and checkpoints throw
 [[nodiscard]] WorkerResult work(const Job& job, comm::Communicator& communicator);
 
 }  // namespace paceline::train

@@ -139,6 +139,25 @@ TEST(Convergence, ComparesTrainingsThatWereMadeOneByOne) {
   EXPECT_FALSE(convergence(make_cells({&records.front(), 1}))) << "one alone is compared with nothing";
 }
 
+// A large batch that another number of loader threads had fed was taken for a remedy: the loss was then
+// nobody's, and no remedy gave anything of it back.
+TEST(Convergence, TakesHowTheWorkIsDoneForNoRemedy) {
+  auto records = three_variants(0.70, 0.50, 0.65);
+  records[1].settings["loader-threads"] = "2";
+  records[1].settings["pin"] = "false";
+  records[1].settings["emulate-link"] = "latency=50us";
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_TRUE(result && result->large);
+  EXPECT_EQ(*result->large, 1U);
+  EXPECT_NEAR(*result->variants[2].given_back, 0.75, 1e-9);
+  EXPECT_EQ(changed_settings(records[0], records[1]), "");
+  records[1].settings["shard"] = "32";  // batch norm sees other samples
+  const auto sharded_cells = make_cells(records);
+  EXPECT_NE(convergence(sharded_cells)->large, 1U);
+  EXPECT_EQ(changed_settings(records[0], records[1]), "shard 32");
+}
+
 TEST(Convergence, NamesAVariantWithoutAccuracy) {
   auto records = three_variants(0.7, 0.5, 0.6);
   records[2].status = "failed";

@@ -192,6 +192,18 @@ INSTANTIATE_TEST_SUITE_P(
              {"c.safetensors"},
              [](const Folder& f) { (void)f.write("c.safetensors", "no checkpoint at all"); }},
         Case{"MissingRecord", {"report", "DIR/nowhere.json"}, kData, {"nowhere.json", "no such record"}},
+        // What the system refuses where nothing was expected of it was called a bug in paceline.
+        Case{"LinkThatLeadsToItself",
+             training({"--resume", "DIR/loop"}),
+             kData,
+             {"loop: ", "symbolic links", "check the path"},
+             [](const Folder& folder) {
+               std::filesystem::create_symlink(folder.path() / "loop", folder.path() / "loop");
+             }},
+        Case{"StudyOfNothing",
+             {"study", "--no-with-sweep", "--no-with-scale", "--no-with-converge"},
+             kUsage,
+             {"leave a study nothing to measure"}},
         Case{"DirectoryWithoutRecords", {"report", "DIR"}, kData, {"no record is in it"}},
         Case{"DamagedRecord",
              {"report", "DIR/r.json"},

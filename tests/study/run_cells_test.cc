@@ -75,6 +75,29 @@ TEST_F(StudyDirectory, IsNotOverwrittenByOtherSettings) {
   EXPECT_EQ(measure::read_record(directory_ / "records" / "scale-weak-w1-b4-r0.json").created, before);
 }
 
+// A setting that only some choices read is absent elsewhere: records of an emulated link were taken for the
+// machine's own as soon as the same command was given without it.
+TEST_F(StudyDirectory, IsNotTakenForTheSameWhereASettingIsNoLongerGiven) {
+  base_.emulate_link = "latency=1ms";
+  (void)scale({4});
+  base_.emulate_link.clear();
+  const auto refusal = [&]() -> std::string {
+    try {
+      (void)scale({4});
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(), HasSubstr("was measured with --emulate-link latency=1ms, and here it is not given"));
+  base_.emulate_link = "latency=1ms";
+  (void)scale({4});
+  EXPECT_EQ(reused_, 1);
+  base_.emulate_straggler = "rank=0,slower=2x";
+  EXPECT_THAT(refusal(),
+              HasSubstr("was measured without --emulate-straggler, and here it is rank=0,slower=2x"));
+}
+
 TEST_F(StudyDirectory, MovesAsideWhatAnotherProgramMeasured) {
   (void)scale({4});
   runner_.backend.libraries = {"made up 2.0"};

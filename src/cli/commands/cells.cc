@@ -48,6 +48,16 @@ bool says_recipe(const measure::Record& record, const std::string& recipe) {
   return std::find(record.notes.begin(), record.notes.end(), recipe) != record.notes.end();
 }
 
+/// What the user is told before the first cell.
+void introduce(const Settings& settings, std::size_t cells, const std::filesystem::path& directory,
+               Screen& screen) {
+  const auto name = command_name(settings.command);
+  if (!settings.recipe.empty()) screen.explain(settings.recipe);
+  for (const auto& note : settings.notes) screen.explain(note);
+  screen.explain(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there",
+                             name, cells, cells == 1 ? "" : "s", directory.string(), name));
+}
+
 /// Error when no cell gave a figure: one that failed is the reason, else one that could not be run as asked.
 void require_a_figure(const std::vector<measure::Record>& records) {
   const auto with = [&](const char* status) {
@@ -67,6 +77,34 @@ report::Document beginning(report::Document document) {
   return document;
 }
 
+/// The report: on the screen (with --json the records on standard output instead) and in `directory`.
+void show_report(const Settings& settings, const std::vector<measure::Record>& records,
+                 const std::filesystem::path& directory, Screen& screen) {
+  const auto document = report::build(records, {.title = "", .command = settings.typed});
+  screen.say("");
+  if (settings.json)
+    print_records(records);
+  else
+    screen.say(report::to_terminal(settings.command == kStudy ? beginning(document) : document,
+                                   screen.width(), screen.colour()));
+  const Settings::Report where{.records = {},
+                               .html = directory / "report.html",
+                               .markdown = directory / "report.md",
+                               .csv = directory / "csv",
+                               .json = directory / "report.json"};
+  for (const auto& line : write_reports(document, where)) screen.say(line);
+}
+
+/// How far a study came that was stopped with `not_begun` cells to go.
+std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdiff_t not_begun) {
+  const auto begun = std::count_if(records.begin(), records.end(),
+                                   [](const auto& record) { return record.status == "interrupted"; }) -
+                     not_begun;
+  const auto all = static_cast<std::ptrdiff_t>(records.size());
+  return fmt::format("stopped: {} of {} cells done and kept{}; the same command goes on",
+                     all - begun - not_begun, all, begun > 0 ? ", one begun" : "");
+}
+
 }  // namespace
 
 int run_cells(const Settings& settings, const train::Backend& backend,
@@ -74,15 +112,12 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   Session* const session = settings.session;
   const auto cells = shared_out(listed, session == nullptr ? 1 : session->place().processes);
   if (session != nullptr && !session->is_first()) return follow(settings, cells);
-  const auto name = command_name(settings.command);
-  const auto directory =
-      settings.train.out.empty() ? std::filesystem::path("paceline-out") / name : settings.train.out;
+  const auto directory = settings.train.out.empty()
+                             ? std::filesystem::path("paceline-out") / command_name(settings.command)
+                             : settings.train.out;
   const OutputDirectory made(directory);
   Screen screen(settings.json);
-  if (!settings.recipe.empty()) screen.say(settings.recipe);
-  for (const auto& note : settings.notes) screen.say(note);
-  screen.say(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there", name,
-                         cells.size(), cells.size() == 1 ? "" : "s", directory.string(), name));
+  introduce(settings, cells.size(), directory, screen);
 
   const Interrupt interrupt(session == nullptr ? std::function<bool()>()
                                                : [session] { return session->silent(); });
@@ -119,35 +154,15 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const auto not_begun = std::count_if(records.begin(), records.end(),
                                        [](const auto& record) { return record.reason == study::kNotBegun; });
   if (not_begun == static_cast<std::ptrdiff_t>(records.size())) {
-    screen.say("stopped before the first cell was done: no report; the same command begins again");
+    screen.explain("stopped before the first cell was done: no report; the same command begins again");
     return interrupt.exit_code();
   }
   for (auto& record : records)
     if (!settings.recipe.empty() && !says_recipe(record, settings.recipe))
       record.notes.push_back(settings.recipe);
-  const auto document = report::build(records, {.title = "", .command = settings.typed});
-  screen.say("");
-  if (settings.json)
-    print_records(records);
-  else
-    screen.say(report::to_terminal(settings.command == kStudy ? beginning(document) : document,
-                                   screen.width(), screen.colour()));
-  Settings::Report where{.records = {},
-                         .html = directory / "report.html",
-                         .markdown = directory / "report.md",
-                         .csv = directory / "csv",
-                         .json = directory / "report.json"};
-  for (const auto& line : write_reports(document, where)) screen.say(line);
-
+  show_report(settings, records, directory, screen);
   const int stopped = interrupt.exit_code();
-  if (stopped != 0) {
-    const auto begun = std::count_if(records.begin(), records.end(),
-                                     [](const auto& record) { return record.status == "interrupted"; }) -
-                       not_begun;
-    screen.say(fmt::format("stopped: {} of {} cells done and kept{}; the same command goes on",
-                           static_cast<std::ptrdiff_t>(records.size()) - begun - not_begun, cells.size(),
-                           begun > 0 ? ", one begun" : ""));
-  }
+  if (stopped != 0) screen.explain(text_of_stop(records, not_begun));
   if (stopped == 0) require_a_figure(records);
   return stopped;
 }

@@ -25,8 +25,7 @@ struct Segment {
 ///
 /// Shapes   both [ranks], each at least segment.end elements; none overlap, but a target may be its rank's
 ///          source
-/// Cost     reads and writes (ranks - 1) * segment bytes in other ranks' memory, and as much as that of one
-/// rank in
+/// Cost     reads and writes (ranks - 1) * segment bytes in other ranks' memory, and a segment's bytes in
 ///          its own
 /// Threads  different segments of the same buffers may be summed at the same time
 void direct_all_reduce(std::span<const float* const> sources, std::span<float* const> targets,

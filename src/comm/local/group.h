@@ -22,8 +22,7 @@
 /// for that.
 ///
 /// Threads  all functions may be called from any thread; one mutex guards all state, and is never held while
-/// data
-///          is moved
+///          data is moved
 /// Lifetime shared by the N communicators: the last one to be destroyed ends it
 
 #include <atomic>

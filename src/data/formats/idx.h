@@ -12,8 +12,7 @@ namespace paceline::data {
 /// them plain or with .gz (plain is taken where both are there).
 ///
 /// Errors   Error(data) for a missing file, a wrong magic number, a length or count that contradicts the
-/// header,
-///          a label above 9, gzip data that breaks off or is damaged
+///          header, a label above 9, gzip data that breaks off or is damaged
 [[nodiscard]] Source open_mnist(const Spec& spec);
 
 }  // namespace paceline::data

@@ -31,8 +31,7 @@ void check_size(const ImageHeader& header, std::size_t bytes) {
                                   header.height, header.width, bytes));
 }
 
-// --- JPEG
-// -----------------------------------------------------------------------------------------------------
+// ---- JPEG
 
 struct JpegCloser {
   void operator()(void* handle) const { tjDestroy(handle); }
@@ -109,8 +108,7 @@ void decode_jpeg(std::span<const std::uint8_t> bytes, const ImageHeader& header,
   multiply_out(cmyk, dst.pixels);
 }
 
-// --- PNG
-// ------------------------------------------------------------------------------------------------------
+// ---- PNG
 
 struct PngCloser {
   void operator()(spng_ctx* context) const { spng_ctx_free(context); }
@@ -165,8 +163,7 @@ void decode_png(std::span<const std::uint8_t> bytes, const ImageHeader& header, 
   check_png(spng_decode_image(context.get(), dst.pixels.data(), dst.pixels.size(), SPNG_FMT_RGB8, 0));
 }
 
-// --- PPM
-// ------------------------------------------------------------------------------------------------------
+// ---- PPM
 
 /// Where the pixels begin: behind "P6", width, height and 255, each followed by one blank or line end. That
 /// is how to_ppm and most programs write it; comments, which the format also allows, are not taken.

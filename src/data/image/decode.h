@@ -38,8 +38,7 @@ struct RgbImage {
 };
 
 /// Errors   BrokenImage: neither JPEG, PNG nor PPM, a damaged header, or more pixels than a file of this
-/// length
-///          can hold (so that no header makes us take memory that the file does not explain)
+///          length can hold (so that no header makes us take memory that the file does not explain)
 [[nodiscard]] ImageHeader read_image_header(std::span<const std::uint8_t> bytes);
 
 /// Decodes `bytes` into `dst`. A JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, which is much cheaper:

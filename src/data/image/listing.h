@@ -62,7 +62,7 @@ struct Arranged {
 
 /// The rules, in this order:
 /// - A common first folder of all images is passed over ("fruits-360/Training/..."), unless it is the only
-/// one.
+///   one.
 /// - train or training, beside val, valid or validation, and test or testing (in any case): these are the
 ///   parts; other folders beside them are left out, with a note. Without a test folder, val is the test set.
 /// - Otherwise the whole is one set, and `test_part` of every class is cut from it as test set (split.h).
