@@ -16,6 +16,7 @@
 #include "analysis/consistency.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "study/kept.h"
 
 namespace paceline::cli {
 namespace {
@@ -25,8 +26,16 @@ namespace fs = std::filesystem;
 /// What lies in the paths that were given.
 struct Found {
   std::vector<fs::path> records;
-  std::vector<fs::path> lost;  ///< JSON files that look like a record's remains
+  std::vector<fs::path> lost;       ///< JSON files that look like a record's remains
+  std::vector<fs::path> set_aside;  ///< folders that were passed over
 };
+
+/// Where a study put what another machine or program measured, and what its own report therefore leaves out.
+bool is_set_aside(const fs::path& directory) {
+  std::error_code unreadable;
+  return directory.filename() == study::kSetAside &&
+         fs::is_directory(directory.parent_path() / "records", unreadable);
+}
 
 /// Whether a JSON file that is no record should be one: nothing is in it, its end is missing, or it has a
 /// record's name or place. Anything else is a report, or another program's.
@@ -40,8 +49,15 @@ bool looks_lost(const fs::path& file, const std::string& text) {
 
 void look_into(const fs::path& directory, Found& found) {
   Found here;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file() || entry.path().extension() != ".json") continue;
+  for (auto at = fs::recursive_directory_iterator(directory); at != fs::recursive_directory_iterator();
+       ++at) {
+    const auto& entry = *at;
+    std::error_code dangling;  // a link to nowhere or to itself is no record
+    if (entry.is_directory(dangling) && is_set_aside(entry.path())) {
+      at.disable_recursion_pending();
+      here.set_aside.push_back(entry.path());
+    }
+    if (!entry.is_regular_file(dangling) || entry.path().extension() != ".json") continue;
     const std::string text = base::read_file(entry.path());
     // A report is JSON too; records say what they are by their schema.
     if (text.find("\"paceline-record-") != std::string::npos)
@@ -61,6 +77,7 @@ void look_into(const fs::path& directory, Found& found) {
                    : fmt::format("; {} is empty, cut short or something else", here.lost.front().string()));
   found.records.insert(found.records.end(), here.records.begin(), here.records.end());
   found.lost.insert(found.lost.end(), here.lost.begin(), here.lost.end());
+  found.set_aside.insert(found.set_aside.end(), here.set_aside.begin(), here.set_aside.end());
 }
 
 Found look_for_records(const std::vector<fs::path>& paths) {
@@ -141,8 +158,8 @@ std::string some(std::size_t number, const char* what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies,
-                                    const std::vector<fs::path>& lost) {
+std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, const Found& found) {
+  const auto& lost = found.lost;
   std::vector<std::string> remarks;
   std::vector<std::string> parts;
   if (repeated > 0) parts.push_back(fmt::format("{} that had been read already", some(repeated, "file")));
@@ -161,6 +178,11 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies,
         lost.size() == 1
             ? ""
             : fmt::format(" and {} more JSON {}", lost.size() - 1, lost.size() == 2 ? "file" : "files")));
+  for (const auto& folder : found.set_aside)
+    remarks.push_back(
+        fmt::format("Not read: {}, where a study put what another machine or program had measured; name it "
+                    "to read it.",
+                    folder.string()));
   return remarks;
 }
 
@@ -226,7 +248,7 @@ RecordsRead read_records(const std::vector<fs::path>& paths) {
   RecordsRead read;
   Copies copies;
   read.records = read_once(found.records, copies);
-  read.remarks = remarks_on(repeated, copies, found.lost);
+  read.remarks = remarks_on(repeated, copies, found);
   std::stable_sort(read.records.begin(), read.records.end(),
                    [](const auto& a, const auto& b) { return a.created < b.created; });
   return read;

@@ -93,7 +93,7 @@ Kept::Kept(const std::vector<Cell>& cells, const Runner& runner) {
       foreign.push_back({training, begun->created});
   }
   if (foreign.empty()) return;
-  const auto earlier = runner.directory / "earlier";
+  const auto earlier = runner.directory / kSetAside;
   fs::create_directories(earlier);
   for (const auto& [path, created] : foreign)
     fs::rename(path, earlier / fmt::format("{}-{}", created, path.filename().string()));

@@ -23,6 +23,9 @@ namespace paceline::study {
 /// Empty for a cell that is timed (half a window is no measurement) and where nothing is kept.
 [[nodiscard]] std::filesystem::path training_directory(const Runner& runner, const Cell& cell);
 
+/// The folder of what was set aside; `report` passes over it.
+inline constexpr const char* kSetAside = "earlier";
+
 /// Complete records by the cells' ids. What another program, machine or data set left under these cells'
 /// names is moved to directory/earlier, records and trainings.
 class Kept {

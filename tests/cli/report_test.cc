@@ -141,6 +141,27 @@ TEST(Report, PassesOverFilesOfOtherPrograms) {
   EXPECT_THAT(report(folder, {"r"}).out, Not(HasSubstr("Not read")));
 }
 
+// A study's own report leaves out what it set aside; so does one made of its directory later.
+TEST(Report, PassesOverWhatAStudySetAside) {
+  const Folder folder;
+  (void)folder.write("s/records/w1.json", to_json(one_worker()));
+  (void)folder.write("s/earlier/w2.json", to_json(two_workers()));
+  const auto outcome = report(folder, {"s"});
+  EXPECT_THAT(outcome.out, HasSubstr("1 record read"));
+  EXPECT_THAT(outcome.out, HasSubstr("Not read: s/earlier, where a study put"));
+  EXPECT_THAT(report(folder, {"s", "s/earlier"}).out, HasSubstr("2 records read"));
+  (void)folder.write("mine/earlier/w2.json", to_json(two_workers()));  // no study's
+  EXPECT_THAT(report(folder, {"mine"}).out, HasSubstr("1 record read"));
+}
+
+TEST(Report, PassesOverLinksThatLeadNowhere) {
+  const Folder folder;
+  (void)folder.write("r/w1.json", to_json(one_worker()));
+  fs::create_symlink("loop.json", folder.path() / "r/loop.json");
+  fs::create_symlink("gone.json", folder.path() / "r/dangling.json");
+  EXPECT_THAT(report(folder, {"r"}).out, HasSubstr("1 record read"));
+}
+
 TEST(Report, SaysWhatItFoundWhereThereIsNoRecord) {
   const Folder folder;
   (void)folder.write("r/w1.json", "");
