@@ -57,5 +57,24 @@ TEST(Bandwidth, TakesItsIntervalFromTheRepeats) {
   EXPECT_NEAR(one->algbw.high, 0.044695848 / 0.010, 1e-9);
 }
 
+TEST(Bandwidth, JoinsTheCeilingsIntervalToUtilisations) {
+  std::vector<Record> records;
+  for (const double ceiling : {8.0, 10.0, 12.5}) {
+    records.push_back(make_record({.workers = 2,
+                                   .repeat = static_cast<int>(records.size()),
+                                   .communication = 0.05,
+                                   .transfer = 0.010}));
+    records.back().communication.memory_ceiling_gb_per_s = ceiling;
+  }
+  const auto cells = make_cells(records);
+  const auto one = bandwidth(cells[0]);
+  EXPECT_EQ(one->ceiling->median, 10);
+  EXPECT_EQ(one->ceiling->low, 8);
+  EXPECT_EQ(one->ceiling->high, 12.5);
+  EXPECT_NEAR(one->utilisation->median, one->busbw.median / 10, 1e-12);
+  EXPECT_LE(one->utilisation->low, one->busbw.median / 12.4);
+  EXPECT_GE(one->utilisation->high, one->busbw.median / 8.1);
+}
+
 }  // namespace
 }  // namespace paceline::analysis

@@ -190,6 +190,22 @@ TEST(Cells, TakeAMeasuredEpochWhereThereIsOne) {
   EXPECT_EQ(cells[0].epoch_basis, "median of 3 epochs");
 }
 
+// As steps: what epochs of one run have in common, the next run need not have.
+TEST(Cells, WidenTheIntervalOfEpochsToTheMediansOfTheRepeats) {
+  std::vector<Record> records;
+  for (const double seconds : {90.0, 100.0}) {
+    records.push_back(make_training({.variant = "", .seed = static_cast<int>(records.size())}));
+    for (int epoch = 0; epoch < 3; ++epoch)
+      records.back().epochs[static_cast<std::size_t>(epoch)].seconds = seconds + epoch;
+  }
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 1U);
+  const double images = (50000.0 / 128) / 390;
+  EXPECT_EQ(cells[0].epoch_basis, "median of 6 epochs");
+  EXPECT_LE(cells[0].epoch_s.low, 91 * images);
+  EXPECT_GE(cells[0].epoch_s.high, 101 * images);
+}
+
 TEST(Cells, LeaveOutAnEpochThatWasCutShort) {
   auto record = make_training({.variant = ""});
   record.epochs.back().updates -= 100;

@@ -94,6 +94,35 @@ TEST(Convergence, CallsNothingClearFromOneSeed) {
   EXPECT_STREQ(convergence(joined)->variants[1].to_baseline->word(), "clear");
 }
 
+// Where two seeds of each lie far apart, what is known of the error is little: without any difference 18 % of
+// such pairs were beyond two of their errors.
+TEST(Convergence, WantsMoreOfADifferenceWhereFewSeedsLieFarApart) {
+  const auto records = [](double apart, double worse) {
+    std::vector<Record> result;
+    for (int seed = 0; seed < 2; ++seed) {
+      result.push_back(make_training({.seed = seed, .accuracies = {0.70 + apart * seed}}));
+      result.push_back(make_training({.variant = "large batch",
+                                      .workers = 2,
+                                      .global_batch = 2048,
+                                      .seed = seed,
+                                      .accuracies = {0.70 - worse + apart * seed}}));
+    }
+    return result;
+  };
+  const auto of = [](const std::vector<Record>& some) {
+    const auto cells = make_cells(some);
+    return *convergence(cells)->variants[1].to_baseline;
+  };
+  const auto far = of(records(0.04, 0.10));  // 3.4 errors of which two degrees are known
+  EXPECT_NEAR(far.degrees, 2, 0.3);
+  EXPECT_GT(std::abs(far.value), 3 * far.standard_error);
+  EXPECT_STREQ(far.word(), "weak evidence");
+  EXPECT_STREQ(of(records(0.04, 0.16)).word(), "clear");
+  const auto near = of(records(0.001, 0.02));  // the test set's error, which is known
+  EXPECT_GT(near.degrees, 1000);
+  EXPECT_STREQ(near.word(), "clear");
+}
+
 TEST(Convergence, TakesTheMeanOverSeedsAndItsSpread) {
   const std::vector<Record> records{make_training({.seed = 0, .accuracies = {0.70}}),
                                     make_training({.seed = 1, .accuracies = {0.74}})};

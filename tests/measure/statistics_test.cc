@@ -113,5 +113,15 @@ TEST(Statistics, StandardErrorOfAnAccuracyJoinsTestSizeAndSeeds) {
                    std::sqrt(p * (1 - p) / 10000 + spread * spread / 3));
 }
 
+// Student's table: the quantile that is exceeded on both sides as seldom as two standard errors (4.55 %).
+TEST(Statistics, FewDegreesWantMoreThanTwoErrors) {
+  EXPECT_EQ(as_rare_as_two_errors(std::numeric_limits<double>::infinity()), 2);
+  EXPECT_NEAR(as_rare_as_two_errors(2), 4.5266, 0.045);
+  EXPECT_NEAR(as_rare_as_two_errors(3), 3.3068, 0.01);
+  EXPECT_NEAR(as_rare_as_two_errors(4), 2.8693, 0.005);
+  EXPECT_NEAR(as_rare_as_two_errors(10), 2.2837, 0.001);
+  EXPECT_LT(as_rare_as_two_errors(1), 13.968);
+}
+
 }  // namespace
 }  // namespace paceline::measure
