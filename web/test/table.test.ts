@@ -12,6 +12,12 @@ const firstColumn = (element: HTMLElement) => [...element.querySelectorAll('tbod
 
 describe('CSV', () => {
   it('is the same as the one that C++ writes', () => expect(toCsv(scaling())).toBe(goldenCsv));
+  it('writes small and large figures as C++ does, with an exponent of two digits', () => {
+    const column = { key: 't', label: 't', unit: 's', format: 'seconds' as const };
+    const values = [5e-5, 0.0001, 1.25e-7, 123456789012, 1e12, -3.5e-10, 0, 0.1 + 0.2];
+    const table: Table = { ...scaling(), columns: [column], rows: values.map((value) => [cell(value)]) };
+    expect(toCsv(table)).toBe('t [s]\n5e-05\n0.0001\n1.25e-07\n123456789012\n1e+12\n-3.5e-10\n0\n0.3\n');
+  });
   it('quotes commas, quotes and line ends', () => {
     const table: Table = { ...scaling(), columns: [{ key: 'a', label: 'a', unit: '', format: 'text' }], rows: [[cell(null, 'x, "y"\nz')]] };
     expect(toCsv(table)).toBe('a\n"x, ""y""\nz"\n');
