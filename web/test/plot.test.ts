@@ -34,6 +34,12 @@ describe('Ticks', () => {
     expect(ticksFor([70, 98], axis(false), 300, { gap: 40, measured: false }).domain[0]).toBe(0);
     expect(ticksFor([0.98, 0.99], axis(false), 300, { gap: 40, measured: false }).domain[0]).toBeGreaterThan(0.97);
   });
+  it('of many decades leave room between them', () => {
+    const { values, domain } = ticksFor([1e-7, 3e12], axis(true), 200, { gap: 40, measured: false });
+    expect(values.length).toBeGreaterThan(2);
+    const decades = Math.log10(domain[1] / domain[0]);
+    values.slice(1).forEach((value, i) => expect(200 * Math.log10(value / values[i]!) / decades).toBeGreaterThanOrEqual(40));
+  });
   it('of a log axis through zero fall back to a linear one', () => {
     expect(ticksFor([0, 10], axis(true), 300, { gap: 40, measured: false }).type).toBe('linear');
   });
