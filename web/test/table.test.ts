@@ -83,6 +83,25 @@ it('A table of many columns is set closer', () => {
   expect(renderTable(table).className).toBe('table wide');
 });
 
+describe('A column of figures', () => {
+  const column = (marks: string[], notes: string[]) => {
+    const table: Table = { ...scaling(), columns: [{ key: 'a', label: 'a', unit: '', format: 'text' }, { key: 'v', label: 'v', unit: '', format: 'fixed1' }] };
+    table.rows = marks.map((mark, i) => [cell(null, `row ${i}`), { ...cell(i), mark, note: notes[i] ?? '' }]);
+    return [...renderTable(table).querySelectorAll('tbody td')];
+  };
+  it('keeps room for a note in every cell when one has it, and for a short mark', () => {
+    const cells = column(['*', ''], ['', 'why']);
+    expect(cells.map((one) => one.querySelectorAll('sup').length)).toEqual([1, 1]);
+    expect(cells.map((one) => one.querySelector('sup')!.textContent)).toEqual(['', 'a']);
+    expect(cells.map((one) => one.querySelector('.mark')!.getAttribute('style'))).toEqual(['min-width:0.5em', 'min-width:0.5em']);
+  });
+  it('has long marks below its figures, where they move none', () => {
+    const cells = column(['* emulated', ''], []);
+    expect(cells[0]!.querySelector('.mark.below')!.textContent).toBe('* emulated');
+    expect(cells[1]!.querySelector('.mark')).toBeNull();
+  });
+});
+
 it('Notes have one letter a text, after z come two', () => {
   const notes = new Notes([Array.from({ length: 28 }, (_, i) => cell(null, '-', `note ${i % 27}`))]);
   expect(notes.list.map(({ letter }) => letter).slice(24)).toEqual(['y', 'z', 'aa']);
