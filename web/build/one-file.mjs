@@ -5,6 +5,10 @@
 
 export const DATA_TAG = '<script id="paceline-data" type="application/json"></script>';
 
+/// The promise of the page's foot, held by the browser: nothing is fetched, whatever a report's words or a later change say.
+const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; ` +
+  `style-src 'unsafe-inline'; img-src data:">`;
+
 const count = (text, part) => text.split(part).length - 1;
 
 /// Puts a report's JSON into a page. "<" is escaped so that no text of a report can end the script element.
@@ -25,7 +29,8 @@ export function joinPage(html, files) {
     .replace(/<script type="module"[^>]*? src="([^"]+)"[^>]*><\/script>/g, (_, name) =>
       `<script type="module">${take(name).replaceAll('</script', '<\\/script')}</script>`)
     .replace(/<link rel="stylesheet"[^>]*? href="([^"]+)"[^>]*>/g, (_, name) =>
-      `<style>${take(name).replaceAll('</style', '<\\/style')}</style>`);
+      `<style>${take(name).replaceAll('</style', '<\\/style')}</style>`)
+    .replace('<head>', () => `<head>${POLICY}`);
   if (count(page, DATA_TAG) !== 1) throw new Error(`the built page holds ${count(page, DATA_TAG)} data tags, needs 1`);
   if (/<(script|link|img)[^>]*? (src|href)="(?!data:)/.test(page)) throw new Error('the built page still names files');
   return page;

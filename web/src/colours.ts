@@ -19,6 +19,9 @@ export const PALETTE = 8;
 
 export const variable = (name: string) => `var(${name})`;
 
+/// A colour for words: a line needs 3:1 against the paper, letters need 4.5:1 (WCAG 1.4.3).
+export const readable = (colour: string) => `color-mix(in srgb, ${colour} 75%, var(--ink))`;
+
 export class Colours {
   private readonly slots = new Map<string, number>();
 

@@ -5,7 +5,17 @@
 import type { Cell, Table } from './schema';
 
 const quote = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-const figure = (value: number | null) => (value === null ? '' : String(Number(value.toPrecision(12))));
+
+/** Twelve figures as C++ writes them ({:.12g}): 5e-05 and 1e+12, where JavaScript alone would write 0.00005 and 1000000000000. */
+function figure(value: number | null): string {
+  if (value === null) return '';
+  const [mantissa = '', exponent = '0'] = value.toExponential(11).split('e');
+  const power = Number(exponent);
+  if (power >= -4 && power < 12) return Object.is(value, -0) ? '-0' : String(Number(value.toPrecision(12)));
+  const sign = power < 0 ? '-' : '+';
+  return `${mantissa.replace(/\.?0+$/, '')}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
+}
+
 /** What a row's marks (each by itself) and notes say, each once: first the marks. */
 const remarks = (row: Cell[]) =>
   [...new Set([...row.flatMap(({ mark }) => mark.split(/\s+/)), ...row.map(({ note }) => note)])]

@@ -31,6 +31,9 @@ function scientific(value: number, decimals = 2): string {
   return `${mantissa.replace('-', MINUS)} × 10${raised}`;
 }
 
+/// Without zeros that say nothing: 1 × 10⁻⁶.
+const short = (value: number) => scientific(value).replace(/\.?0+(?= ×)/, '');
+
 const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 /// 44.7 MB (GB = 1e9). `like` fixes prefix and decimals, so that a figure and its interval share them.
@@ -46,7 +49,7 @@ function bytes(value: number, like: number): string {
 export function general(value: number): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size < 1e-4 || size >= 1e15) return scientific(value);
+  if (size < 1e-4 || size >= 1e15) return short(value);
   const text = fixed(value, Math.min(7, Math.max(0, 3 - Math.floor(Math.log10(size)))));
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
@@ -95,7 +98,7 @@ export function axisLabel({ label, unit }: { label: string; unit: string }): str
   return unit && !isBytes(unit) ? `${label} [${unit}]` : label;
 }
 
-/// A tick's text. Bytes in powers of two read as KiB, MiB; others as kB, MB.
+/// A tick's text. Bytes in powers of two read as KiB, MiB; others as kB, MB. From 1e9 on zeros are counted for the reader.
 export function formatTick(value: number, unit: string): string {
   if (isBytes(unit)) {
     if (value >= 1024 && Number.isInteger(Math.log2(value))) {
@@ -104,7 +107,7 @@ export function formatTick(value: number, unit: string): string {
     }
     return bytes(value, value).replace(/\.0+ /, ' ');
   }
-  return general(Number(value.toPrecision(12)));
+  return Math.abs(value) >= 1e9 ? short(value) : general(Number(value.toPrecision(12)));
 }
 
 /// A figure of a plot in words (tooltips), with the unit that stands behind it: bytes carry theirs.

@@ -2,9 +2,10 @@
 
 import { h, svg } from './dom';
 import { outline, type Shape } from './marks';
+import { DOTS } from './style';
 
 export interface LegendEntry {
-  sign: 'line' | 'dashed' | 'box' | 'whisker' | 'band' | 'none' | Shape;
+  sign: 'line' | 'dashed' | 'dotted' | 'box' | 'whisker' | 'band' | 'none' | Shape;
   text: string;
   colour?: string;
   series?: number;
@@ -17,6 +18,7 @@ function drawSign({ sign, colour = 'var(--ink-soft)' }: LegendEntry): Element | 
     case 'none': return null;
     case 'line': return box(svg('path', { 'd': 'M-10,0H10', 'stroke': colour, 'stroke-width': 2.4 }), svg('circle', { r: 3.4, fill: colour }));
     case 'dashed': return box(svg('path', { 'd': 'M-10,0H10', 'stroke': colour, 'stroke-width': 1.6, 'stroke-dasharray': '5 3' }));
+    case 'dotted': return box(svg('path', { 'd': 'M-10,0H10', 'stroke': colour, 'stroke-width': 2.4, 'stroke-dasharray': DOTS, 'stroke-linecap': 'round' }), svg('circle', { r: 3.4, fill: colour }));
     case 'box': return box(svg('rect', { x: -6, y: -6, width: 12, height: 12, rx: 2, fill: colour }));
     case 'whisker': return box(svg('path', { 'd': 'M0,-6V6M-3,-6H3M-3,6H3', 'stroke': colour, 'stroke-width': 1.6 }));
     case 'band': return box(svg('rect', { 'x': -10, 'y': -5, 'width': 20, 'height': 10, 'fill': colour, 'fill-opacity': 0.25 }));

@@ -24,5 +24,6 @@ if (report !== undefined) {
   followReading(page);
   unfoldForPrint(page);
   // The section that the address names exists only now.
-  document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  const named = [...page.querySelectorAll('[id]')].find(({ id }) => [`#${id}`, `#${encodeURIComponent(id)}`].includes(location.hash));
+  named?.scrollIntoView();
 }

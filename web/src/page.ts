@@ -9,12 +9,26 @@ import { renderTable } from './table';
 
 export function renderPage(report: Report, json: string): HTMLElement {
   const colours = new Colours(report);
-  return h('div', { class: 'page' },
+  const page = h('div', { class: 'page' },
     h('a', { class: 'skip', href: '#report' }, 'Skip to the report'),
     renderHead(report),
     renderContents(report.sections),
     h('main', { id: 'report', tabindex: -1 }, ...report.sections.map((section) => renderSection(section, colours))),
     renderFoot(json));
+  giveOwnNames(page);
+  return page;
+}
+
+/// Blocks may share a name, with each other (each training has its table) or with their section; an address is of one
+/// element: training, training-2, ...
+function giveOwnNames(page: HTMLElement): void {
+  const sections = [...page.querySelectorAll('[id]')].filter((element) => element.tagName !== 'FIGURE');
+  const taken = new Set(sections.map(({ id }) => id));
+  for (const figure of page.querySelectorAll('figure[id]')) {
+    const name = figure.id;
+    for (let i = 2; taken.has(figure.id); ++i) figure.id = `${name}-${i}`;
+    taken.add(figure.id);
+  }
 }
 
 function renderHead({ title, subtitle, warnings, facts }: Report): HTMLElement {

@@ -44,6 +44,22 @@ function barsOf(plot: PlotBlock): { segments: Segment[]; bars: Bar[] } {
   return { segments, bars };
 }
 
+/// A text in lines of at most `width` pixels, broken between words, inside one only if it alone is wider.
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && textWidth(`${line} ${word}`) > width) {
+      lines.push(line);
+      line = '';
+    }
+    line = line === '' ? word : `${line} ${word}`;
+    const letters = Math.max(1, Math.floor(width / textWidth('m')));
+    for (; textWidth(line) > width && line.length > letters; line = line.slice(letters)) lines.push(line.slice(0, letters));
+  }
+  return [...lines, line];
+}
+
 export function drawBars(plot: PlotBlock, width: number, colours: Colours): Drawing {
   const { segments, bars } = barsOf(plot);
   const shapes = shapesOf(plot.series);
@@ -52,15 +68,18 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
   const widest = Math.max(0, ...labels.map(textWidth));
   const lying = labels.length * (widest + 14) > width - 60;
 
-  const room = lying ? Math.min(widest, width * 0.38) : 0;
-  const height = lying ? labels.length * (labels.length > 14 ? 22 : 28) + 62 : Math.round(Math.min(380, Math.max(260, width * 0.55)));
+  // A name too long for its room takes several lines: cut off, two cells that differ in their last word look the same.
+  const lines = labels.map((name) => (lying ? wrap(name, width * 0.38) : [name]));
+  const room = lying ? Math.max(0, ...lines.flat().map(textWidth)) : 0;
+  const row = Math.max(labels.length > 14 ? 22 : 28, 13 * Math.max(...lines.map(({ length }) => length)) + 9);
+  const height = lying ? labels.length * row + 62 : Math.round(Math.min(380, Math.max(260, width * 0.55)));
   const ticks = roundValues(0, 1, lying ? Math.max(2, Math.floor((width - room) / 90)) : 6);
   const marginLeft = lying ? room + 12 : textWidth(percent(1)) + 12;
   const marginRight = lying ? Math.max(...bars.map(({ total }) => textWidth(total))) + 26 : 12;
 
   // The two directions differ only in which axis is which.
   const value = { label: `share of the ${plot.y.label}`, labelArrow: 'none', tickSize: 0, text: percent } as const;
-  const band = { tickSize: 0, text: (i: number) => labels[i] ?? '' } as const;
+  const band = { tickSize: 0, text: (i: number) => lines[i]?.join('\n') ?? '' } as const;
   const paint = (segment: Segment) => colour[segment.series]!;
   const style = { fill: paint, stroke: 'var(--paper)', strokeWidth: 0.6 };
   const layers = plot.series.map((_, k) => {
@@ -97,7 +116,7 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
       ? [
           Plot.gridX(ticks, { stroke: 'var(--rule)', strokeOpacity: 1 }),
           Plot.axisX(ticks, { ...value, labelAnchor: 'center', labelOffset: 40 }),
-          Plot.axisY(domain, { ...band, label: null, lineWidth: room / 11, textOverflow: 'ellipsis-end' }),
+          Plot.axisY(domain, { ...band, label: null }),
           ...layers, totals,
           Plot.tip(bars, Plot.pointerY({ y: 'category', x: 'end', ...tip })),
         ]

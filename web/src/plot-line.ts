@@ -2,7 +2,7 @@
 // for marked points, and names at the line ends where there is room.
 
 import * as Plot from '@observablehq/plot';
-import type { Colours } from './colours';
+import { readable, type Colours } from './colours';
 import { svg } from './dom';
 import { axisLabel, formatFigure, formatTick, unitAfter } from './format';
 import type { LegendEntry } from './legend';
@@ -10,7 +10,7 @@ import { outline, shapesOf, type Shape } from './marks';
 import type { Drawing } from './drawing';
 import type { Plot as PlotBlock, Point, Series } from './schema';
 import { spread } from './spread';
-import { taggedAs, textWidth, tipStyle, LINE } from './style';
+import { taggedAs, textWidth, tipStyle, DOTS, LINE } from './style';
 import { isPowerOfTwo, ticksFor } from './ticks';
 
 interface Placed extends Point { x: number; y: number }
@@ -27,6 +27,8 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
   const points = plot.series.map(placed);
   const all = points.flat();
   const shapes = shapesOf(plot.series);
+  // With more lines than colours the later one of a colour is dotted.
+  const dotted = plot.series.map(({ dashed }, k) => !dashed && colour.indexOf(colour[k]!) < k);
 
   const names = plot.series.map(({ name }) => name);
   const labelled = width >= 460 && names.length <= 8 && Math.max(...names.map(textWidth)) < width * 0.28;
@@ -43,13 +45,14 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
   const marginLeft = Math.max(28, ...y.values.map((value) => textWidth(formatTick(value, plot.y.unit)))) + 12;
   const x = ticksFor(xs, plot.x, width - marginLeft - marginRight, { gap: 40, measured: true });
 
-  const lines = plot.series.flatMap((series, k) => line(series, points[k]!, colour[k]!, k, y.type === 'log'));
+  const lines = plot.series.flatMap((series, k) => line(series, points[k]!, colour[k]!, dotted[k]!, k, y.type === 'log'));
   const marked: Plot.Markish = (_, { x, y }) => svg('g', { 'aria-label': 'marked points' },
     ...points.flatMap((list, k) => list.filter(({ mark }) => mark !== '').map((p) =>
       outline(shapes.get(p.mark)!, {
         'stroke': colour[k]!, 'data-series': k,
         'transform': `translate(${x!(p.x)},${y!(p.y)})`,
       }))));
+  const crowded = new Set<number>();  // series whose name found no place at the end of its line
   const ends: Plot.Markish = (_, { x, y }) => {
     const last = points.flatMap((list, k) => {
       const end = list[list.length - 1];
@@ -60,13 +63,20 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
     const edge = Math.max(...last.map((end) => end.x));
     const isCrowdedAbove = (end: { k: number; x: number; y: number }) => points.some((list, k) => k !== end.k &&
       list.some((p) => x!(p.x) === end.x && (y!(p.y) as number) < end.y && (y!(p.y) as number) > end.y - 3 * LINE));
-    return svg('g', { 'class': 'ends', 'text-anchor': 'start' }, ...last.map((end) => {
+    const paths = points.map((list) => list.map((p): Spot => ({ x: x!(p.x) as number, y: y!(p.y) as number })));
+    return svg('g', { 'class': 'ends', 'text-anchor': 'start' }, ...last.flatMap((end) => {
       const beside = last.filter((other) => Math.abs(other.x - end.x) < textWidth(names[(other.x < end.x ? other : end).k]!));
       const heights = spread(beside.map((other) => other.y), LINE, marginTop, height - marginBottom);
       const place = end.x === edge || beside.length > 1
         ? { x: end.x + 9, y: heights[beside.indexOf(end)]! }
         : { x: end.x + 7, y: end.y + (isCrowdedAbove(end) ? 13 : -11) };
-      return svg('text', { ...place, 'dy': '0.32em', 'fill': colour[end.k]!, 'data-series': end.k }, names[end.k]!);
+      // A name that another line strikes through is not read: the legend has it.
+      const box = { left: place.x, right: place.x + textWidth(names[end.k]!), top: place.y - 6, bottom: place.y + 6 };
+      if (paths.some((path, k) => k !== end.k && crosses(path, box))) {
+        crowded.add(end.k);
+        return [];
+      }
+      return [svg('text', { ...place, 'dy': '0.32em', 'fill': readable(colour[end.k]!), 'data-series': end.k }, names[end.k]!)];
     }));
   };
   const tipped = points.flatMap((list, k) => list.map((p) => ({ ...p, title: describe(plot, names[k]!, p) })));
@@ -93,18 +103,43 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
       Plot.tip(tipped, Plot.pointer({ x: 'x', y: 'y', title: 'title', maxRadius: 36, ...tipStyle })),
     ],
   });
-  return { image, legend: legend(plot, points, colour, shapes, labelled, y) };
+  const inLegend = plot.series.map((_, k) => !labelled || crowded.has(k));
+  return { image, legend: legend(plot, points, colour, dotted, shapes, inLegend, y) };
 }
 
-function line({ dashed }: Series, points: Placed[], colour: string, k: number, logY: boolean): Plot.Markish[] {
+interface Spot { x: number; y: number }
+interface Box { left: number; right: number; top: number; bottom: number }
+
+/// Whether a line goes through a box, looked at every two pixels.
+function crosses(path: readonly Spot[], { left, right, top, bottom }: Box): boolean {
+  return path.some((to, i) => {
+    const from = path[i - 1] ?? to;
+    const steps = Math.max(1, Math.ceil(Math.hypot(to.x - from.x, to.y - from.y) / 2));
+    return Array.from({ length: steps + 1 }, (_, s) => s / steps).some((part) => {
+      const x = from.x + part * (to.x - from.x);
+      const y = from.y + part * (to.y - from.y);
+      return x >= left && x <= right && y >= top && y <= bottom;
+    });
+  });
+}
+
+function line(
+  { dashed, points: given }: Series, points: Placed[], colour: string, dotted: boolean, k: number, logY: boolean,
+): Plot.Markish[] {
   const render = taggedAs(k);
   const ranged = points.filter(hasInterval).filter(({ low }) => !logY || low! > 0);
   const few = points.length <= FEW;
+  // With the missing ones, at which the line breaks; a figure between two of them is a dot.
+  const stations = given.filter(({ x }) => x !== null).sort((a, b) => a.x! - b.x!);
+  const isAlone = (p: Point) => {
+    const i = stations.indexOf(p);
+    return (stations[i - 1]?.y ?? null) === null && (stations[i + 1]?.y ?? null) === null;
+  };
   const path = points.length === 1 && dashed
     ? Plot.ruleY(points, { y: 'y', stroke: colour, strokeWidth: 1.5, strokeDasharray: '5 4', render })
-    : Plot.lineY(points, {
-        x: 'x', y: 'y', stroke: colour, strokeWidth: dashed ? 1.5 : 2.2, strokeLinejoin: 'round',
-        strokeDasharray: dashed ? '5 4' : undefined, render,
+    : Plot.lineY(stations, {
+        x: 'x', y: (p: Point) => p.y ?? NaN, stroke: colour, strokeWidth: dashed ? 1.5 : 2.2, strokeLinejoin: 'round',
+        strokeDasharray: dashed ? '5 4' : dotted ? DOTS : undefined, strokeLinecap: dotted ? 'round' : undefined, render,
       });
   if (dashed) return [path];
   return [
@@ -112,7 +147,7 @@ function line({ dashed }: Series, points: Placed[], colour: string, k: number, l
       ? Plot.ruleX(ranged, { x: 'x', y1: 'low', y2: 'high', stroke: colour, strokeWidth: 1.6, strokeOpacity: 0.75, marker: 'tick', render })
       : Plot.areaY(ranged, { x: 'x', y1: 'low', y2: 'high', fill: colour, fillOpacity: 0.17, render }),
     path,
-    Plot.dot(points.filter(({ mark }) => mark === '' && (few || points.length === 1)), {
+    Plot.dot(points.filter((p) => p.mark === '' && (few || isAlone(p))), {
       x: 'x', y: 'y', r: 3.4, fill: colour, stroke: 'var(--paper)', strokeWidth: 1, render,
     }),
   ];
@@ -127,13 +162,13 @@ function describe({ x, y }: PlotBlock, name: string, p: Placed): string {
 
 /// What the drawing does not say by itself.
 function legend(
-  plot: PlotBlock, points: Placed[][], colour: string[], shapes: Map<string, Shape>, labelled: boolean,
+  plot: PlotBlock, points: Placed[][], colour: string[], dotted: boolean[], shapes: Map<string, Shape>, inLegend: boolean[],
   y: { type: string; domain: [number, number] },
 ): LegendEntry[] {
   const entries: LegendEntry[] = [];
-  if (!labelled) {
-    plot.series.forEach(({ name, dashed }, k) => entries.push({ sign: dashed ? 'dashed' : 'line', colour: colour[k]!, text: name, series: k }));
-  }
+  plot.series.forEach(({ name, dashed }, k) => {
+    if (inLegend[k]) entries.push({ sign: dashed ? 'dashed' : dotted[k] ? 'dotted' : 'line', colour: colour[k]!, text: name, series: k });
+  });
   for (const [mark, shape] of shapes) entries.push({ sign: shape, text: mark });
   const ranged = points.filter((list, k) => !plot.series[k]!.dashed && list.some(hasInterval));
   if (ranged.some((list) => list.length <= FEW)) entries.push({ sign: 'whisker', text: 'interval' });

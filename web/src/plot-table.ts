@@ -19,12 +19,11 @@ export function plotAsTable(plot: Plot): Table {
     : [...new Set(plot.series.flatMap(({ points }) => points.map(({ x }) => x)))]
         .filter((x): x is number => x !== null)
         .sort((a, b) => a - b)
-        .map((x) => [
-          { ...missing, value: x },
-          ...plot.series.map(({ points }) => {
-            const point = points.find((p) => p.x === x);
-            return point ? figure(point) : missing;
-          }),
-        ]);
+        .flatMap((x) => {
+          // A series with two figures at one x (measured twice, by two versions) takes two rows.
+          const own = plot.series.map(({ points }) => points.filter((p) => p.x === x));
+          return Array.from({ length: Math.max(...own.map(({ length }) => length)) }, (_, i) =>
+            [{ ...missing, value: x }, ...own.map((points) => (points[i] ? figure(points[i]) : missing))]);
+        });
   return { type: 'table', id: `${plot.id}-figures`, title: plot.title, definition: '', columns, rows, footnotes: [] };
 }

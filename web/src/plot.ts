@@ -30,7 +30,13 @@ export function renderPlot(plot: Plot, colours: Colours): HTMLElement {
   }
   figure.append(behindFold('Figures of this plot', () => renderGrid(plotAsTable(plot))));
   whenSized(canvas, (width) => {
-    const drawing = kinds[plot.kind](plot, width, colours);
+    let drawing: Drawing;
+    try {
+      drawing = kinds[plot.kind](plot, width, colours);
+    } catch (error) {
+      canvas.replaceChildren(h('p', { class: 'empty' }, `This plot could not be drawn (${(error as Error).message}); its figures are below.`));
+      return;
+    }
     drawing.image.setAttribute('role', 'img');
     drawing.image.setAttribute('aria-label', `Plot: ${plot.title}. ${plot.caption}`);
     canvas.replaceChildren(drawing.image);

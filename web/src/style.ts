@@ -5,6 +5,9 @@ import type { RenderFunction } from '@observablehq/plot';
 /// Height of a line of text in a plot.
 export const LINE = 15;
 
+/// The dashes of a line whose colour another line of its plot has already.
+export const DOTS = '0.1 4.5';
+
 /// About the width of a text in a plot: measuring it would force a layout for every label.
 export const textWidth = (text: string): number => Math.ceil(text.length * 6.7);
 

@@ -21,7 +21,8 @@ export function renderTable(table: Table): HTMLElement {
 /// The grid alone, for tables inside other blocks. Sorting moves rows; it never makes new ones.
 export function renderGrid(table: Table, notes = new Notes(table.rows)): HTMLElement {
   const body = h('tbody');
-  const rows = table.rows.map((cells) => ({ cells, element: renderRow(table, cells, notes) }));
+  const rooms = table.columns.map((_, i) => roomOf(table, i));
+  const rows = table.rows.map((cells) => ({ cells, element: renderRow(table, cells, rooms, notes) }));
   let order: Order | null = null;
 
   const heads = table.columns.map((column, i) => {
@@ -60,26 +61,47 @@ export function renderGrid(table: Table, notes = new Notes(table.rows)): HTMLEle
       body));
 }
 
-function renderRow({ columns, rows }: Table, cells: Cell[], notes: Notes): HTMLTableRowElement {
-  return h('tr', {}, ...cells.map((cell, i) => {
-    const column = columns[i]!;
-    const room = Math.max(0, ...rows.map((row) => row[i]!.mark.length));
-    return renderCell(cell, column, i === 0, room, notes);
-  }));
+function renderRow({ columns }: Table, cells: Cell[], rooms: readonly Room[], notes: Notes): HTMLTableRowElement {
+  return h('tr', {}, ...cells.map((cell, i) => renderCell(cell, columns[i]!, i === 0, rooms[i]!, notes)));
 }
 
-/// `room`: the longest mark of the column; all its figures keep that space free and so stay aligned.
-function renderCell(cell: Cell, column: Column, isHead: boolean, room: number, notes: Notes): HTMLElement {
+/// What all cells of a column keep free, so that their figures stay aligned whether or not one has a mark or a note.
+interface Room {
+  mark: number;      ///< letters of the longest mark beside a figure
+  below: boolean;    ///< marks so long ("* emulated") that beside the figures they would push columns off the screen
+  letter: boolean;   ///< some cell has a note
+  longest: number;   ///< letters of the longest text: long ones make a narrow column very tall
+}
+
+function roomOf({ columns, rows }: Table, i: number): Room {
+  const most = (text: (cell: Cell) => string) => rows.reduce((length, row) => Math.max(length, text(row[i]!).length), 0);
+  const mark = most((cell) => cell.mark);
+  const isFigure = numeric(columns[i]!);
+  const below = isFigure && mark > BESIDE;
+  return {
+    mark: isFigure && !below ? mark : 0, below, letter: isFigure && most((cell) => cell.note) > 0,
+    longest: most((cell) => cell.text),
+  };
+}
+
+/// The longest mark that stands beside a figure: "est. *".
+const BESIDE = 6;
+const SENTENCE = 60;
+const NAME = 16;
+
+function renderCell(cell: Cell, column: Column, isHead: boolean, room: Room, notes: Notes): HTMLElement {
   const interval = formatInterval(cell, column);
   const letter = notes.letterOf(cell);
-  const kind = [numeric(column) ? 'figure' : 'words', cell.value === null && numeric(column) && 'missing'];
+  const kind = [numeric(column) ? 'figure' : 'words', cell.value === null && numeric(column) && 'missing', room.longest > SENTENCE ? 'long' : room.longest > NAME && 'name'];
   return h(isHead ? 'th' : 'td', {
     scope: isHead && 'row', class: kind.filter(Boolean).join(' '), title: cell.note || null,
   },
     h('span', { class: 'value' }, formatCell(cell, column)),
-    letter && h('sup', {}, letter),
-    room > 0 && h('span', { class: 'mark', style: `min-width:${room * 0.5}em` }, cell.mark),
-    interval && h('span', { class: 'interval', style: room > 0 && `padding-right:${room * 0.5 + 0.3}em` }, interval));
+    (letter || room.letter) && h('sup', {}, letter),
+    room.mark > 0 && h('span', { class: 'mark', style: `min-width:${room.mark * 0.5}em` }, cell.mark),
+    room.mark === 0 && !room.below && cell.mark && h('span', { class: 'mark' }, cell.mark),
+    interval && h('span', { class: 'interval', style: room.mark > 0 && `padding-right:${room.mark * 0.5 + 0.3}em` }, interval),
+    room.below && cell.mark && h('span', { class: 'mark below' }, cell.mark));
 }
 
 function footer(table: Table, notes: Notes): HTMLElement | null {

@@ -36,7 +36,13 @@ function decades(low: number, high: number, fits: (values: number[]) => boolean)
     }
     const inside = values.filter((value) => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
     if (inside.length >= 2 && fits(inside)) return inside;
-    if (mantissas.length === 1) return inside;
+    if (mantissas.length === 1) {
+      // Over many decades every second, third, ... of them.
+      const every = (k: number) => inside.filter((_, i) => i % k === 0);
+      let k = 1;
+      while (k < inside.length && !fits(every(k))) ++k;
+      return every(k);
+    }
   }
   return [];
 }

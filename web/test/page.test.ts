@@ -25,6 +25,14 @@ describe('The page', () => {
       expect(element.querySelectorAll(query)).toHaveLength(blocks.filter((block) => block.type === type).length);
     }
   });
+  it('gives no two elements one address', () => {
+    const report = goldenReport();
+    report.sections.push(...report.sections.map((section) => ({ ...section, id: `${section.id}-again` })));
+    report.sections[0]!.id = 'ledger';
+    const ids = [...renderPage(report, '').querySelectorAll('[id]')].map(({ id }) => id);
+    expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([]);
+    expect(ids).toContain('ledger-2');
+  });
   it('says the tone of a paragraph in words too', () => {
     expect([...page().querySelectorAll('.tone')].map((tone) => tone.textContent)).toEqual(['Finding', 'Finding', 'Warning']);
   });
@@ -53,6 +61,9 @@ describe('The one file', () => {
     expect(page).toContain('<script type="module">let a = "$&<\\/script>"</script>');
     expect(page).toContain('<style>p{}</style>');
     expect(page).toContain(DATA_TAG);
+  });
+  it('forbids the browser to fetch anything', () => {
+    expect(joinPage(html, files)).toContain(`<head><meta http-equiv="Content-Security-Policy" content="default-src 'none';`);
   });
   it('is refused when something is left to fetch or the data tag is lost', () => {
     expect(() => joinPage(html, new Map())).toThrow(/not built/);

@@ -34,6 +34,12 @@ describe('Ticks', () => {
     expect(ticksFor([70, 98], axis(false), 300, { gap: 40, measured: false }).domain[0]).toBe(0);
     expect(ticksFor([0.98, 0.99], axis(false), 300, { gap: 40, measured: false }).domain[0]).toBeGreaterThan(0.97);
   });
+  it('of many decades leave room between them', () => {
+    const { values, domain } = ticksFor([1e-7, 3e12], axis(true), 200, { gap: 40, measured: false });
+    expect(values.length).toBeGreaterThan(2);
+    const decades = Math.log10(domain[1] / domain[0]);
+    values.slice(1).forEach((value, i) => expect(200 * Math.log10(value / values[i]!) / decades).toBeGreaterThanOrEqual(40));
+  });
   it('of a log axis through zero fall back to a linear one', () => {
     expect(ticksFor([0, 10], axis(true), 300, { gap: 40, measured: false }).type).toBe('linear');
   });
@@ -109,6 +115,27 @@ describe('A line plot', () => {
     expect(image.querySelector('.ends')).toBeNull();
     expect(legend.map(({ text }) => text)).toEqual(['ideal', 'local batch 32', 'local batch 128', 'oversubscribed', 'interval']);
   });
+  const plain = (name: string, ys: (number | null)[]) =>
+    ({ name, dashed: false, points: ys.map((y, i) => ({ x: i + 1, y, low: null, high: null, mark: '' })) });
+  const lineOf = (image: Element, k: number) => image.querySelector(`[aria-label=line][data-series="${k}"] path`)!.getAttribute('d')!;
+  it('breaks where a figure is missing, and shows one that stands alone', () => {
+    const gap = { ...speedup(), series: [plain('a', [1, 2, null, 4, 5]), plain('b', [...Array(10).fill(1), null, 7, null, ...Array(10).fill(2)])] };
+    const { image } = drawLines(gap, 640, colours());
+    expect(lineOf(image, 0).match(/M/g)).toHaveLength(2);
+    expect(image.querySelectorAll('[aria-label=dot][data-series="1"] circle')).toHaveLength(1);
+  });
+  it('has in the legend a name that another line would strike through', () => {
+    const crossed = { ...speedup(), series: [plain('rising', [1, 2, 3, 4]), plain('short', [1.02])] };
+    const { image, legend } = drawLines(crossed, 640, colours());
+    expect([...image.querySelectorAll('.ends text')].map(({ textContent }) => textContent)).toEqual(['rising']);
+    expect(legend.map(({ text }) => text)).toEqual(['short']);
+  });
+  it('with more series than colours dots the later line of a colour', () => {
+    const many = { ...speedup(), series: Array.from({ length: 10 }, (_, k) => plain(`series ${k}`, [k, k + 1])) };
+    const { image, legend } = drawLines(many, 640, colours());
+    expect(legend.filter(({ sign }) => sign === 'dotted').map(({ text }) => text)).toEqual(['series 8', 'series 9']);
+    expect(image.querySelectorAll('[aria-label=line][stroke-dasharray]')).toHaveLength(2);
+  });
   it('survives missing figures, single points and zeros on log axes', () => {
     const odd = speedup();
     odd.y.log = true;
@@ -144,6 +171,15 @@ describe('Stacked bars', () => {
   });
 });
 
+it('Bars that lie have their whole names, in lines', () => {
+  const name = (i: number) => `batch 256, data cifar10:CACHE/cifar-10-batches-bin, test=test_batch_exact1k.bin, version ${i}`;
+  const long = { ...ledger(), categories: ledger().categories.map((_, i) => name(i)) };
+  const { image } = drawBars(long, 360, colours());
+  const words = (text: string) => text.replace(/\s/g, '');
+  expect(words(image.querySelector('[aria-label="y-axis tick label"]')!.textContent!)).toBe(words(long.categories.map((_, i) => name(i)).join('')));
+  expect(image.textContent).not.toContain('…');
+});
+
 describe('A plot on the page', () => {
   it('says title, caption and what it is to a screen reader', () => {
     const element = renderPlot(speedup(), colours());
@@ -155,6 +191,19 @@ describe('A plot on the page', () => {
     expect(table.columns.map(({ label }) => label)).toEqual(['workers', 'ideal', 'local batch 32', 'local batch 128']);
     expect(table.rows.map((row) => row.map(({ value }) => value))).toEqual([[1, 1, 1, 1], [2, 2, 1.66, 1.74], [4, 4, 1.62, null]]);
     expect(plotAsTable(ledger()).rows.map((row) => row[0]!.text)).toEqual(ledger().categories);
+  });
+  it('has two rows of figures where a series has two at one place', () => {
+    const twice = speedup();
+    twice.series[1]!.points.push({ ...twice.series[1]!.points[1]!, y: 1.9 });
+    expect(plotAsTable(twice).rows.map((row) => row.slice(0, 3).map(({ value }) => value)))
+      .toEqual([[1, 1, 1], [2, 2, 1.66], [2, null, 1.9], [4, 4, 1.62]]);
+  });
+  it('that cannot be drawn says why and keeps its figures', () => {
+    const bad = { ...speedup(), kind: 'line' as const, x: { ...speedup().x } };
+    Object.defineProperty(bad.x, 'label', { get() { throw new Error('a fault'); } });
+    const element = renderPlot(bad, colours());
+    expect(element.querySelector('.empty')!.textContent).toContain('a fault');
+    expect(element.querySelector('details.figures')).not.toBeNull();
   });
   it('without a figure says so and draws nothing', () => {
     const empty = { ...speedup(), series: [] };

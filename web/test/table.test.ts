@@ -12,6 +12,12 @@ const firstColumn = (element: HTMLElement) => [...element.querySelectorAll('tbod
 
 describe('CSV', () => {
   it('is the same as the one that C++ writes', () => expect(toCsv(scaling())).toBe(goldenCsv));
+  it('writes small and large figures as C++ does, with an exponent of two digits', () => {
+    const column = { key: 't', label: 't', unit: 's', format: 'seconds' as const };
+    const values = [5e-5, 0.0001, 1.25e-7, 123456789012, 1e12, -3.5e-10, 0, 0.1 + 0.2];
+    const table: Table = { ...scaling(), columns: [column], rows: values.map((value) => [cell(value)]) };
+    expect(toCsv(table)).toBe('t [s]\n5e-05\n0.0001\n1.25e-07\n123456789012\n1e+12\n-3.5e-10\n0\n0.3\n');
+  });
   it('quotes commas, quotes and line ends', () => {
     const table: Table = { ...scaling(), columns: [{ key: 'a', label: 'a', unit: '', format: 'text' }], rows: [[cell(null, 'x, "y"\nz')]] };
     expect(toCsv(table)).toBe('a\n"x, ""y""\nz"\n');
@@ -75,6 +81,25 @@ it('A table of many columns is set closer', () => {
   table.columns = [...table.columns, ...table.columns.slice(0, 2)];
   table.rows = table.rows.map((row) => [...row, ...row.slice(0, 2)]);
   expect(renderTable(table).className).toBe('table wide');
+});
+
+describe('A column of figures', () => {
+  const column = (marks: string[], notes: string[]) => {
+    const table: Table = { ...scaling(), columns: [{ key: 'a', label: 'a', unit: '', format: 'text' }, { key: 'v', label: 'v', unit: '', format: 'fixed1' }] };
+    table.rows = marks.map((mark, i) => [cell(null, `row ${i}`), { ...cell(i), mark, note: notes[i] ?? '' }]);
+    return [...renderTable(table).querySelectorAll('tbody td')];
+  };
+  it('keeps room for a note in every cell when one has it, and for a short mark', () => {
+    const cells = column(['*', ''], ['', 'why']);
+    expect(cells.map((one) => one.querySelectorAll('sup').length)).toEqual([1, 1]);
+    expect(cells.map((one) => one.querySelector('sup')!.textContent)).toEqual(['', 'a']);
+    expect(cells.map((one) => one.querySelector('.mark')!.getAttribute('style'))).toEqual(['min-width:0.5em', 'min-width:0.5em']);
+  });
+  it('has long marks below its figures, where they move none', () => {
+    const cells = column(['* emulated', ''], []);
+    expect(cells[0]!.querySelector('.mark.below')!.textContent).toBe('* emulated');
+    expect(cells[1]!.querySelector('.mark')).toBeNull();
+  });
 });
 
 it('Notes have one letter a text, after z come two', () => {
