@@ -8,14 +8,17 @@
 namespace paceline::report {
 namespace {
 
-/// So many that three figures are seen, and never fewer than the unit's own digit.
+constexpr int kMostDecimals = 12;
+
+/// So many that three figures are seen, of small values two, and never fewer than the unit's own digit.
 int decimals_for(double value) {
   const double size = std::abs(value);
   if (size == 0 || size >= 999.5) return 0;
   if (size >= 9.995) return 1;
   if (size >= 0.9995) return 2;
   if (size >= 0.09995) return 3;
-  return 4;
+  if (size >= 0.00095) return 4;
+  return std::min(1 - static_cast<int>(std::floor(std::log10(size))), kMostDecimals);
 }
 
 std::string with_thousands(std::string_view digits) {

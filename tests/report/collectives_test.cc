@@ -57,6 +57,32 @@ TEST(Collectives, SeveralRecordsHaveTablesOfTheirOwn) {
       << "the names of their CSV files";
 }
 
+TEST(Collectives, AreDrawnOverSizesWhereThereAreTwo) {
+  const auto plots_of = [](const Record& record) {
+    std::vector<Plot> plots;
+    const auto document = build({&record, 1}, {});
+    for (const auto& block : document.sections.front().blocks)
+      if (const auto* plot = std::get_if<Plot>(&block)) plots.push_back(*plot);
+    return plots;
+  };
+  auto record = collectives(4);
+  EXPECT_TRUE(plots_of(record).empty()) << "one size is no line";
+  record.collectives->push_back(
+      {.collective = "broadcast", .in_place = true, .bytes = 1'000, .seconds = {1e-5, 1e-5, 1e-5}});
+  record.collectives->push_back(
+      {.collective = "all_reduce", .in_place = true, .bytes = 8'000'000, .seconds = {0.002, 0.003, 0.004}});
+  const auto plots = plots_of(record);
+  ASSERT_EQ(plots.size(), 1U);
+  ASSERT_EQ(plots[0].series.size(), 1U);
+  EXPECT_EQ(plots[0].series[0].name, "all_reduce, in place");
+  const auto& point = plots[0].series[0].points.at(1);
+  EXPECT_EQ(point.x, 8e6);
+  EXPECT_NEAR(point.y, 8e-3 / 0.003 * 1.5, 1e-9) << "2 (N-1) / N of the algorithm bandwidth";
+  EXPECT_NEAR(*point.low, 8e-3 / 0.004 * 1.5, 1e-9);
+  EXPECT_NEAR(*point.high, 8e-3 / 0.002 * 1.5, 1e-9);
+  EXPECT_TRUE(plots_of(collectives(1)).empty());
+}
+
 TEST(Collectives, MarkMoreRanksThanCores) {
   auto record = collectives(4);
   record.oversubscribed = true;

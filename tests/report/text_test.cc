@@ -32,6 +32,8 @@ TEST(Text, TurnsEveryFormatIntoItsUnit) {
   EXPECT_EQ(show(0.000123, Format::scientific), "1.23e-04");
   EXPECT_EQ(show(0, Format::seconds), "0");
   EXPECT_EQ(show(0.0123, Format::seconds), "0.0123");
+  EXPECT_EQ(show(0.000951, Format::seconds), "0.0010");
+  EXPECT_EQ(show(0.00005, Format::seconds), "0.000050") << "and not twice as much";
   EXPECT_EQ(show(1.23, Format::seconds), "1.23");
   EXPECT_EQ(show(12.34, Format::rate), "12.3");
   EXPECT_EQ(show(123.45, Format::rate), "123.5");

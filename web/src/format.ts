@@ -14,14 +14,15 @@ export function fixed(value: number, decimals: number): string {
   return value < 0 && /[1-9]/.test(text) ? MINUS + text : text;
 }
 
-/// Decimals that a size deserves: 1,235 · 123.5 · 12.3 · 1.23 · 0.123 · 0.0123.
+/// Decimals that a size deserves: 1,235 · 123.5 · 12.3 · 1.23 · 0.123 · 0.0123 · 0.0012 · 0.00012.
 function decimalsFor(value: number): number {
   const size = Math.abs(value);
   if (size === 0 || size >= 999.5) return 0;
   if (size >= 9.995) return 1;
   if (size >= 0.9995) return 2;
   if (size >= 0.09995) return 3;
-  return 4;
+  if (size >= 0.00095) return 4;
+  return Math.min(1 - Math.floor(Math.log10(size)), 12);
 }
 
 function scientific(value: number, decimals = 2): string {

@@ -21,6 +21,8 @@ describe('a figure', () => {
     [1.2345, 'seconds', '1.23'],
     [0.12345, 'seconds', '0.123'],
     [0.012345, 'seconds', '0.0123'],
+    [0.000951, 'seconds', '0.0010'],
+    [0.00005, 'seconds', '0.000050'],
     [0, 'seconds', '0'],
     [0.369, 'milliseconds', '369.0'],
     [1.3531, 'milliseconds', '1,353'],

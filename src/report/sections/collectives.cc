@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/collectives.h"
+#include "analysis/interval.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -88,6 +89,30 @@ std::optional<Table> fits(const Record& record, const std::string& id) {
   return table;
 }
 
+/// Bus bandwidth over sizes, a line for each collective and form of which there are two sizes at least.
+std::optional<Plot> bandwidths(const Record& record, const std::string& id) {
+  if (record.workers < 2) return std::nullopt;
+  Plot plot{.id = id,
+            .title = "Bus bandwidth over sizes",
+            .caption = "Small messages pay latency; where a line is level, it is bandwidth.",
+            .x = {.label = "size X", .unit = "B", .log = true},
+            .y = {.label = "busbw", .unit = "GB/s"}};
+  for (const auto& one : *record.collectives) {
+    const auto busbw = analysis::figures(one, record.workers).busbw;
+    if (!busbw) continue;
+    const auto name = fmt::format("{}, {}", one.collective, form(one.in_place));
+    auto series = std::find_if(plot.series.begin(), plot.series.end(),
+                               [&](const Series& known) { return known.name == name; });
+    if (series == plot.series.end()) series = plot.series.insert(series, {.name = name});
+    Point point{.x = static_cast<double>(one.bytes), .y = busbw->median};
+    if (analysis::has_interval(*busbw)) point.low = busbw->low, point.high = busbw->high;
+    if (record.oversubscribed) point.mark = "oversubscribed";
+    series->points.push_back(std::move(point));
+  }
+  std::erase_if(plot.series, [](const Series& series) { return series.points.size() < 2; });
+  return plot.series.empty() ? std::nullopt : std::optional<Plot>(std::move(plot));
+}
+
 }  // namespace
 
 bool is_of_collectives(const Record& record) { return record.kind == "comm" && record.collectives; }
@@ -100,6 +125,8 @@ std::optional<Section> collectives_section(const Conclusions& conclusions) {
     const std::string suffix = ++number == 1 ? "" : fmt::format("-{}", number);
     if (record.status != "complete")
       section.blocks.push_back(warning(fmt::format("{}: {}.", record.status, record.reason)));
+    if (auto plot = bandwidths(record, "collective-bandwidths" + suffix))
+      section.blocks.push_back(std::move(*plot));
     section.blocks.push_back(times(record, "collectives" + suffix));
     if (auto table = fits(record, "collective-fits" + suffix)) section.blocks.push_back(std::move(*table));
   }
