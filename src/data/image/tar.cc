@@ -34,7 +34,7 @@ struct EntryCloser {
       ErrorKind::data,
       "{}: is no whole, uncompressed tar archive ({}); a compressed one cannot be read in place: unpack it, "
       "or only its compression (gunzip, unxz)",
-      path.string(), said ? said : "no reason given");
+      path.string(), said ? said : "its end is missing");
 }
 
 /// "./a/b.jpg" as directory "a" and name "b.jpg".
