@@ -85,24 +85,25 @@ Cell begin_cell(const Record& record) {
 
 void finish(Cell& cell) {
   std::vector<std::vector<double>> steps;
-  std::vector<double> epochs;
+  std::vector<std::vector<double>> epochs;
+  std::size_t whole_epochs = 0;
   for (const Record* record : cell.records) {
     cell.oversubscribed = cell.oversubscribed || record->oversubscribed;
     if (!is_measured(*record)) continue;
     steps.push_back(step_seconds(*record));
     cell.steps_measured += static_cast<std::int64_t>(steps.back().size());
-    const auto whole = epoch_seconds(*record);
-    epochs.insert(epochs.end(), whole.begin(), whole.end());
+    epochs.push_back(epoch_seconds(*record));
+    whole_epochs += epochs.back().size();
   }
   if (steps.empty()) return;
   cell.step_s = pooled(steps);
   cell.images_per_s = over(static_cast<double>(cell.global_batch), cell.step_s);
-  cell.epoch_measured = !epochs.empty();
+  cell.epoch_measured = whole_epochs > 0;
   if (cell.epoch_measured) {
     const double all_images = cell.full_steps() / static_cast<double>(cell.steps_per_epoch);
-    cell.epoch_s = scaled(measure::estimate(epochs), all_images);
+    cell.epoch_s = scaled(pooled(epochs), all_images);
     cell.epoch_basis =
-        epochs.size() == 1 ? "one measured epoch" : fmt::format("median of {} epochs", epochs.size());
+        whole_epochs == 1 ? "one measured epoch" : fmt::format("median of {} epochs", whole_epochs);
   } else {
     cell.epoch_s = scaled(cell.step_s, cell.full_steps());
     cell.epoch_basis = fmt::format("from {} steps", cell.steps_measured);
