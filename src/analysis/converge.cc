@@ -83,6 +83,8 @@ std::optional<Variant> make_variant(const Cell& cell) {
   variant.accuracy = measure::mean(accuracies);
   variant.standard_error =
       measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
+  const double spread = measure::standard_deviation(accuracies);
+  variant.seed_variance = spread * spread / variant.seeds;
   const auto [low, high] = std::minmax_element(accuracies.begin(), accuracies.end());
   variant.lowest = *low;
   variant.highest = *high;
@@ -168,7 +170,9 @@ void find_best(Convergence& result) {
 }  // namespace
 
 bool Difference::is_noise() const { return std::abs(value) < standard_error; }
-bool Difference::is_clear() const { return std::abs(value) > 2 * standard_error; }
+bool Difference::is_clear() const {
+  return std::abs(value) > measure::as_rare_as_two_errors(degrees) * standard_error;
+}
 const char* Difference::word() const {
   if (is_noise()) return "noise";
   if (!is_clear()) return "weak evidence";
@@ -183,6 +187,11 @@ Difference difference(const Variant& baseline, const Variant& other) {
   Difference result =
       difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
   result.one_seed = baseline.seeds == 1 || other.seeds == 1;
+  double unsure = 0;  // Welch and Satterthwaite: only what was estimated from seeds adds
+  for (const Variant* one : {&baseline, &other})
+    if (one->seeds > 1) unsure += one->seed_variance * one->seed_variance / (one->seeds - 1);
+  const double variance = result.standard_error * result.standard_error;
+  if (unsure > 0) result.degrees = std::max(1.0, variance * variance / unsure);
   return result;
 }
 

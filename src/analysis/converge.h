@@ -7,6 +7,7 @@
 /// over seeds. The figure of a variant is the mean over its seeds at the last epoch: never the best of them.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,11 +20,14 @@ namespace paceline::analysis {
 
 /// A difference of two accuracies.
 struct Difference {
-  double value = 0;                     ///< other - baseline
-  double standard_error = 0;            ///< of the difference
+  double value = 0;           ///< other - baseline
+  double standard_error = 0;  ///< of the difference
+  /// With which the standard error is known: that of the test set is, that of the spread over k seeds has k -
+  /// 1 of each variant, joined as Welch does.
+  double degrees = std::numeric_limits<double>::infinity();
   bool one_seed = false;                ///< of either: the error is the test set's alone
   [[nodiscard]] bool is_noise() const;  ///< |value| below one standard error
-  [[nodiscard]] bool is_clear() const;  ///< |value| above two
+  [[nodiscard]] bool is_clear() const;  ///< |value| above two, or as many more as few seeds make as likely
   /// "noise", "weak evidence", "clear". What one seed shows is never clear: how far seeds lie apart is not
   /// known.
   [[nodiscard]] const char* word() const;
@@ -39,6 +43,7 @@ struct Variant {
   int seeds = 0;
   double accuracy = 0;  ///< mean over seeds, last epoch
   double standard_error = 0;
+  double seed_variance = 0;        ///< the part of standard_error^2 that the spread over seeds makes
   double lowest = 0, highest = 0;  ///< over seeds
   std::optional<double> test_loss;
   double training_s = 0;       ///< of the last seed, without evaluation

@@ -88,4 +88,12 @@ double accuracy_standard_error(std::span<const double> accuracies, long samples)
                    spread * spread / static_cast<double>(accuracies.size()));
 }
 
+double as_rare_as_two_errors(double degrees) {
+  base::expects(degrees >= 1, "degrees >= 1");
+  // Student's quantile out of the normal one, z = 2, in powers of 1 / degrees (Abramowitz and
+  // Stegun, 26.7.5): from two degrees on within 1 % of it, below that smaller by up to 12 %.
+  const double v = 1 / degrees;
+  return 2 + v * (10.0 / 4 + v * (294.0 / 96 + v * (1098.0 / 384 + v * 169950.0 / 92160)));
+}
+
 }  // namespace paceline::measure

@@ -26,4 +26,9 @@ struct Estimate {
 /// sqrt(p(1-p)/samples + variance(seeds)/n).
 [[nodiscard]] double accuracy_standard_error(std::span<const double> accuracies, long samples);
 
+/// How many estimated standard errors chance exceeds as seldom as it exceeds two known ones (4.6 %): two
+/// where the error is known, 4.5 where it was estimated with 2 degrees of freedom, as from two pairs of runs.
+/// `degrees` at least 1, infinite for a known error.
+[[nodiscard]] double as_rare_as_two_errors(double degrees);
+
 }  // namespace paceline::measure

@@ -94,6 +94,37 @@ TEST(Convergence, CallsNothingClearFromOneSeed) {
   EXPECT_STREQ(convergence(joined)->variants[1].to_baseline->word(), "clear");
 }
 
+/// Trainings of a variant whose seeds lie this far apart.
+void add_seeds(std::vector<Record>& records, const std::string& variant, std::vector<double> accuracies) {
+  for (std::size_t seed = 0; seed < accuracies.size(); ++seed)
+    records.push_back(make_training({.variant = variant,
+                                     .global_batch = variant == "baseline" ? 128 : 2048,
+                                     .seed = static_cast<int>(seed),
+                                     .accuracies = {accuracies[seed]}}));
+}
+
+// Two true accuracies alike, seeds of two points apart: two standard errors from two seeds each are exceeded
+// by chance in one case of ten, not of twenty.
+TEST(Convergence, AsksForMoreOfFewSeedsThatLieFarApart) {
+  const auto between = [](std::vector<double> baseline, std::vector<double> large) {
+    std::vector<Record> records;
+    add_seeds(records, "baseline", std::move(baseline));
+    add_seeds(records, "large batch", std::move(large));
+    const auto cells = make_cells(records);
+    return *convergence(cells)->variants[1].to_baseline;
+  };
+  const auto two = between({0.70, 0.72}, {0.66, 0.68});
+  EXPECT_GT(std::abs(two.value), 2 * two.standard_error);
+  EXPECT_STREQ(two.word(), "weak evidence");
+  EXPECT_STREQ(between({0.70, 0.72}, {0.58, 0.60}).word(), "clear");
+  const auto five = between({0.70, 0.72, 0.71, 0.70, 0.72}, {0.66, 0.68, 0.67, 0.66, 0.68});
+  EXPECT_STREQ(five.word(), "clear");
+  // Where the test set makes the error, which is known, two of them are enough.
+  const auto close = between({0.7000, 0.7001}, {0.6860, 0.6861});
+  EXPECT_GT(close.degrees, 1000);
+  EXPECT_STREQ(close.word(), "clear");
+}
+
 TEST(Convergence, TakesTheMeanOverSeedsAndItsSpread) {
   const std::vector<Record> records{make_training({.seed = 0, .accuracies = {0.70}}),
                                     make_training({.seed = 1, .accuracies = {0.74}})};

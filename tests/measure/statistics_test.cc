@@ -113,5 +113,13 @@ TEST(Statistics, StandardErrorOfAnAccuracyJoinsTestSizeAndSeeds) {
                    std::sqrt(p * (1 - p) / 10000 + spread * spread / 3));
 }
 
+TEST(Statistics, FewDegreesOfFreedomAskForMoreStandardErrors) {
+  EXPECT_EQ(as_rare_as_two_errors(std::numeric_limits<double>::infinity()), 2);
+  // Student's quantiles of 97.725 %, from tables.
+  EXPECT_NEAR(as_rare_as_two_errors(2), 4.527, 0.05);
+  EXPECT_NEAR(as_rare_as_two_errors(4), 2.869, 0.005);
+  EXPECT_NEAR(as_rare_as_two_errors(8), 2.366, 0.001);
+}
+
 }  // namespace
 }  // namespace paceline::measure

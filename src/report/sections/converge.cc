@@ -22,9 +22,9 @@ constexpr const char* kDefinition =
     "Accuracy of the last epoch on the whole test set, mean over seeds (never the best of them). Standard "
     "error: sqrt(p(1-p) / test images) joined with the spread over seeds. Variants are compared at equal "
     "epochs; their updates differ and are shown. A difference (in points of a percent) below its own "
-    "standard error is noise, above two of them clear, but never with one seed. Training: seconds of the "
-    "last seed, without evaluation; an epoch: their median. Given "
-    "back: what a remedy gains over the large batch without remedy, as a part of what that lost.";
+    "standard error is noise, above two of them (more where few seeds lie far apart) clear, but never with "
+    "one seed. Training: seconds of the last seed, without evaluation; an epoch: their median. Given back: "
+    "what a remedy gains over the large batch without remedy, as a part of what that lost.";
 
 Cell accuracy_cell(const Variant& variant) {
   return {.value = variant.accuracy,
