@@ -64,8 +64,11 @@ std::optional<Bandwidth> bandwidth(const Cell& cell) {
   result.algbw = algbw_gb_per_s(result.bytes_per_step, result.transfer_s);
   result.busbw = busbw_gb_per_s(result.algbw, cell.workers);
   if (!ceilings.empty()) {
-    result.ceiling = measure::estimate(ceilings).median;
-    if (*result.ceiling > 0) result.utilisation = scaled(result.busbw, 1 / *result.ceiling);
+    result.ceiling = measure::estimate(ceilings);
+    // Ceilings of repeats lie apart as times do. One alone has no interval to join.
+    if (result.ceiling->median > 0)
+      result.utilisation = has_interval(*result.ceiling) ? ratio(result.busbw, *result.ceiling)
+                                                         : scaled(result.busbw, 1 / result.ceiling->median);
   }
   return result;
 }

@@ -26,17 +26,18 @@ namespace paceline::analysis {
 struct Bandwidth {
   const Cell* cell = nullptr;
   std::string algorithm;
-  double bytes_per_step = 0;      ///< X
-  double bytes_per_epoch = 0;     ///< steps x X
-  double largest_message = 0;     ///< bytes of the largest bucket
-  std::int64_t buckets = 0;       ///< all-reduces a step
-  double sent_per_step = 0;       ///< counted, by rank 0
-  double ring_per_step = 0;       ///< by the formula
-  bool is_ring_traffic = false;   ///< counted within 1 % of the formula
-  Estimate transfer_s;            ///< t, a step
-  Estimate algbw, busbw;          ///< GB/s
-  std::optional<double> ceiling;  ///< median busbw of reducing the same buckets with nothing else running
-  std::optional<Estimate> utilisation;  ///< busbw / ceiling
+  double bytes_per_step = 0;     ///< X
+  double bytes_per_epoch = 0;    ///< steps x X
+  double largest_message = 0;    ///< bytes of the largest bucket
+  std::int64_t buckets = 0;      ///< all-reduces a step
+  double sent_per_step = 0;      ///< counted, by rank 0
+  double ring_per_step = 0;      ///< by the formula
+  bool is_ring_traffic = false;  ///< counted within 1 % of the formula
+  Estimate transfer_s;           ///< t, a step
+  Estimate algbw, busbw;         ///< GB/s
+  /// Busbw of reducing the same buckets with nothing else running: the median of a run, and of the repeats.
+  std::optional<Estimate> ceiling;
+  std::optional<Estimate> utilisation;  ///< busbw / ceiling, intervals joined
 };
 
 /// Nothing for one worker, and where no transfer was timed.

@@ -49,7 +49,7 @@ std::vector<Cell> table_row(std::int64_t batch, const Bandwidth& one) {
           figure(one.transfer_s),
           figure(one.algbw),
           figure(one.busbw),
-          one.ceiling ? value(*one.ceiling) : missing("no ceiling was measured"),
+          one.ceiling ? figure(*one.ceiling) : missing("no ceiling was measured"),
           one.utilisation ? figure(*one.utilisation) : missing("no ceiling was measured"),
           value(one.bytes_per_epoch)};
 }

@@ -178,7 +178,8 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) 
       with_interval(one->algbw, Format::rate), with_interval(one->busbw, Format::rate));
   if (one->utilisation)
     text += fmt::format(", {} of the {} GB/s of reducing the same buckets with nothing else running",
-                        percent(one->utilisation->median), number(*one->ceiling));
+                        with_interval(*one->utilisation, Format::percent1),
+                        with_interval(*one->ceiling, Format::rate));
   blocks.push_back(finding(
       fmt::format("{} (local batch {}).{}", text, one->cell->local_batch, said_of_emulation(*one->cell))));
 }
