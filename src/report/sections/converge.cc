@@ -23,9 +23,8 @@ constexpr const char* kDefinition =
     "error: sqrt(p(1-p) / test images) joined with the spread over seeds. Variants are compared at equal "
     "epochs; their updates differ and are shown. A difference (in points of a percent) below its own "
     "standard error is noise, above two of them (more where few seeds lie far apart) clear, but never with "
-    "one seed. Training: seconds of the "
-    "last seed, without evaluation; an epoch: their median. Given "
-    "back: what a remedy gains over the large batch without remedy, as a part of what that lost.";
+    "one seed. Training: seconds of the last seed, without evaluation; an epoch: their median. Given back: "
+    "what a remedy gains over the large batch without remedy, as a part of what that lost.";
 
 Cell accuracy_cell(const Variant& variant) {
   return {.value = variant.accuracy,
