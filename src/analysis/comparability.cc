@@ -125,6 +125,8 @@ bool is_about(std::int64_t a, std::int64_t b) {
 void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
   const auto& x = a.environment;
   const auto& y = b.environment;
+  refuse_if(verdict, a.device != b.device,
+            fmt::format("the baseline was computed on the device {}, this on {}", a.device, b.device));
   refuse_if(verdict, x.cpu != y.cpu || x.cores != y.cores,
             fmt::format("the baseline ran on another machine: {} ({} cores) against {} ({} cores)", x.cpu,
                         x.cores, y.cpu, y.cores));

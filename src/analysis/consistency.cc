@@ -27,11 +27,31 @@ void check_batches(const Record& record, std::vector<Finding>& findings) {
   if (samples <= 0 || steps <= 0 || record.local_batch <= 0) return;
   const long workers = implied_workers(samples, steps, record.local_batch);
   const auto expected = samples / std::max<std::int64_t>(1, record.global_batch);
-  if (std::abs(steps - expected) > 1 && workers != record.workers)
+  if (steps == expected) return;  // an epoch has whole global batches only
+  if (workers != record.workers)
     findings.push_back(
         {true, fmt::format("{} steps an epoch over {} samples at {} a worker are the work of {} "
                            "workers, but the record says {}",
                            steps, samples, record.local_batch, workers, record.workers)});
+  else
+    findings.push_back(
+        {true, fmt::format("{} steps an epoch of a global batch of {} over {} samples, which fill {}", steps,
+                           record.global_batch, samples, expected)});
+}
+
+/// Images of the window, and its wall time, which the ranks have too.
+void check_window(const Record& record, std::vector<Finding>& findings) {
+  if (record.ranks.empty() || record.window.steps <= 0) return;
+  const auto& window = record.window;
+  if (window.samples != window.steps * record.global_batch)
+    findings.push_back(
+        {true, fmt::format("{} steps of a global batch of {} are not the {} images of the window",
+                           window.steps, record.global_batch, window.samples)});
+  double longest = 0;
+  for (const auto& rank : record.ranks) longest = std::max(longest, rank.wall_s);
+  if (std::abs(window.wall_s - longest) > kClosure * longest)
+    findings.push_back({true, fmt::format("the window took {:.4g} s, but its longest rank {:.4g} s",
+                                          window.wall_s, longest)});
 }
 
 void check_ledger(const Record& record, std::vector<Finding>& findings) {
@@ -39,6 +59,11 @@ void check_ledger(const Record& record, std::vector<Finding>& findings) {
   for (const auto& rank : record.ranks) {
     double sum = 0;
     for (const double phase : rank.phases) sum += phase;
+    const auto least = std::min_element(rank.phases.begin(), rank.phases.end());
+    if (*least < 0)  // it adds up all the same, and hides as much in another phase
+      findings.push_back(
+          {true, fmt::format("rank {}: its ledger has {:.4g} s of {}", rank.rank, *least,
+                             measure::name(static_cast<measure::Phase>(least - rank.phases.begin())))});
     if (rank.wall_s <= 0 || std::abs(sum / rank.wall_s - 1) <= kClosure) continue;
     findings.push_back(
         {true, fmt::format("rank {}: the ledger's phases add up to {:.4g} s, the wall time is {:.4g} s "
@@ -98,6 +123,27 @@ void check_steps(const Record& record, std::vector<Finding>& findings) {
       findings.push_back({true, fmt::format("rank {}: its steps add up to {:.4g} s, but the window left them "
                                             "{:.4g} s",
                                             rank.rank, steps, most)});
+  }
+}
+
+/// What bandwidths are made of: the bytes of a step are those of its buckets, and collectives take turns, so
+/// that they last no longer than the window.
+void check_communication(const Record& record, std::vector<Finding>& findings) {
+  std::int64_t bytes = 0;
+  for (const auto& bucket : record.buckets) bytes += bucket.bytes;
+  if (!record.buckets.empty() && bytes != record.communication.gradient_bytes)
+    findings.push_back({true, fmt::format("a step reduces {} bytes of gradients, but its buckets hold {}",
+                                          record.communication.gradient_bytes, bytes)});
+  for (const auto& rank : record.ranks) {
+    const double tolerance = kClosure * rank.wall_s;
+    if (std::abs(rank.communication_s - rank.transfer_s - rank.late_peer_s) > tolerance)
+      findings.push_back(
+          {true, fmt::format("rank {}: {:.4g} s of transfer and {:.4g} s of waiting for a later "
+                             "rank are not its {:.4g} s of communication",
+                             rank.rank, rank.transfer_s, rank.late_peer_s, rank.communication_s)});
+    else if (rank.communication_s > rank.wall_s + tolerance)
+      findings.push_back({true, fmt::format("rank {}: {:.4g} s of communication in a wall time of {:.4g} s",
+                                            rank.rank, rank.communication_s, rank.wall_s)});
   }
 }
 
@@ -211,8 +257,10 @@ std::vector<Finding> check(const Record& record) {
   if (record.status == "skipped" || record.status == "failed") return findings;
   if (record.status == "interrupted" && record.ranks.empty()) return findings;  // not begun
   check_batches(record, findings);
+  check_window(record, findings);
   check_ledger(record, findings);
   check_steps(record, findings);
+  check_communication(record, findings);
   check_epochs(record, findings);
   check_accuracy(record, findings);
   check_timing(record, findings);

@@ -119,6 +119,7 @@ std::string bytes(double value) {
 std::string duration(double seconds) {
   if (std::abs(seconds) < 1e-3 && seconds != 0) return number(seconds * 1e6) + " us";
   if (std::abs(seconds) < 1 && seconds != 0) return number(seconds * 1e3) + " ms";
+  if (std::abs(seconds) >= 1e9) return fmt::format("{:.3g} s", seconds);  // of no run: a damaged record
   if (seconds < 600) return number(seconds) + " s";
   const auto minutes = static_cast<long>(std::lround(seconds / 60));
   if (minutes < 60) return fmt::format("{} min", minutes);

@@ -168,6 +168,8 @@ TEST(Cells, TakeAWindowOfAWholeEpochAsAMeasuredOne) {
   record.ranks[0].phases[static_cast<std::size_t>(measure::Phase::checkpoint)] = 1;
   auto again = record;
   again.window.wall_s += 0.5;
+  again.ranks[0].wall_s += 0.5;
+  again.ranks[0].phases[static_cast<std::size_t>(measure::Phase::other)] += 0.5;
   const std::vector<Record> records{record, again};
   const auto cells = make_cells(records);
   ASSERT_EQ(cells.size(), 1U);

@@ -64,6 +64,13 @@ TEST(Comparability, RefusesAProcessorWithOtherInstructions) {
               Contains("the baseline's processor has the instruction sets avx2, avx512f, this one avx2"));
 }
 
+TEST(Comparability, RefusesAnotherDevice) {
+  auto other = make_record({.workers = 2});  // the option may have left it open
+  other.device = "gpu";
+  EXPECT_THAT(compare(make_record({}), other, Topic::scaling).refusals,
+              Contains("the baseline was computed on the device cpu, this on gpu"));
+}
+
 TEST(Comparability, RemarksMachinesThatOnlyMayBeUnlike) {
   const auto remark = [&](auto change) {
     auto other = make_record({.workers = 2});

@@ -232,6 +232,15 @@ TEST(Summary, SaysOfASingleRepeatThatItIsOne) {
   EXPECT_THAT(text_of(study()), Not(HasSubstr("one repeat")));
 }
 
+TEST(Summary, SaysOfTwoRepeatsThatTheyAreTwo) {
+  std::vector<Record> records;
+  for (int repeat = 0; repeat < 2; ++repeat)
+    for (const int workers : {1, 2})
+      records.push_back(make_record({.workers = workers, .local_batch = 32, .repeat = repeat}));
+  EXPECT_THAT(text_of(records), HasSubstr("two repeats"));
+  EXPECT_THAT(text_of(study()), Not(HasSubstr("two repeats")));
+}
+
 // A sweep of which a single batch was measured had a "knee, best" and an answer.
 TEST(Summary, CallsTheOnlyBatchNeitherKneeNorBest) {
   const std::string text = text_of({make_record({.kind = "sweep", .scaling = "", .local_batch = 8})});

@@ -56,6 +56,7 @@ TEST(Text, SaysDurationsAsPeopleDo) {
   EXPECT_EQ(duration(12.34), "12.3 s");
   EXPECT_EQ(duration(1500), "25 min");
   EXPECT_EQ(duration(7500), "2 h 05 min");
+  EXPECT_EQ(duration(1e300), "1e+300 s") << "more minutes than can be counted";
 }
 
 TEST(Text, CountsCodePointsNotBytes) { EXPECT_EQ(display_width("−1 µs"), 5U); }

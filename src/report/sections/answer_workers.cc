@@ -77,7 +77,7 @@ void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
                                 workers(*left_out), with_interval(gain, Format::fixed2)));
   }
   const auto repeats = [](const ScalingRow* row) { return row->cell->records.size(); };
-  if (repeats(choice.row) == 1) all.emplace_back("one repeat");
+  if (repeats(choice.row) < 3) all.emplace_back(few_repeats(*choice.row->cell));
 }
 
 /// N workers of weak scaling do more work in a step, not the same one faster.
@@ -91,8 +91,8 @@ std::string describe(const ScalingGroup& group, const FewestWorkers& choice, Mod
   }
   auto said = caveats(group, row);
   add_rivals(said, choice);
-  if (row.cell->records.size() > 1 && group.baseline->records.size() == 1)
-    said.emplace_back("one repeat of the baseline");
+  if (group.baseline->records.size() < std::min<std::size_t>(3, row.cell->records.size()))
+    said.emplace_back(few_repeats(*group.baseline) + " of the baseline");
   return fmt::format("batch {}: {}, {} {}, efficiency {}{}", group.batch, workers_on_cores(*row.cell),
                      mode == Mode::weak ? "scaled speedup" : "speedup",
                      with_interval(row.speedup, Format::fixed2),

@@ -91,6 +91,11 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
                      any_single ? "overlap or were timed by a single step" : "overlap");
 }
 
+std::string few_repeats(const analysis::Cell& cell) {
+  const std::size_t repeats = cell.records.size();
+  return repeats == 1 ? "one repeat" : repeats == 2 ? "two repeats" : "";
+}
+
 std::vector<std::string> said_of_single_repeats(const std::vector<const analysis::Cell*>& cells) {
   std::vector<std::string> of_steps, of_one_step;
   for (const analysis::Cell* cell : cells) {

@@ -68,6 +68,10 @@ class Footnotes {
 /// "8 and 512 overlap; measure longer", to stand behind "not decided: "; empty where the knee is decided.
 [[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
 
+/// "one repeat", "two repeats": too few for a claim, since where runs differ more than steps do two of them
+/// lie on the same side of the median in every second case. Empty of three or more.
+[[nodiscard]] std::string few_repeats(const analysis::Cell& cell);
+
 /// "One repeat: ..." with the labels of the measured cells that have a single repeat, and apart from them
 /// those of which that repeat is a single step; none where there are none.
 [[nodiscard]] std::vector<std::string> said_of_single_repeats(

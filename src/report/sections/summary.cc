@@ -52,7 +52,8 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& sweep = *conclusions.sweep;
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;
-  const std::string repeats = knee.records.size() == 1 ? " (one repeat)" : "";
+  const std::string few = few_repeats(knee);
+  const std::string repeats = few.empty() ? "" : fmt::format(" ({})", few);
   if (sweep.on_curve == 1) {
     blocks.push_back(finding(fmt::format(
         "Which batch size? Not answered: only batch {} was {}, on {}: {} images/s{}.{}{}", knee.local_batch,
