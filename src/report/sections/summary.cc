@@ -254,13 +254,11 @@ std::optional<Paragraph> said_of_intervals(const Conclusions& conclusions) {
   });
   if (!any) return std::nullopt;
   return plain(
-      "Intervals, [low, high]: of a time or rate they hold the median of the steps measured with at least 95 "
-      "% (of "
-      "fewer than 6 steps: the extremes), of several repeats the medians of all of them too; they are of "
-      "these runs, "
-      "and another run may lie outside. Of a ratio: both joined in quadrature. Of a ledger's part: the "
-      "extremes of the "
-      "repeats. Of an accuracy: one standard error to either side.");
+      "Intervals, [low, high]: of a time or rate they hold the median of the steps measured with at "
+      "least 95 % (of steps that are independent; of fewer than 6: the extremes), of several repeats the "
+      "medians of all of them too; they are of these runs, and another run may lie outside. Of a ratio: "
+      "both joined in quadrature. Of a ledger's part: the extremes of the repeats. Of an accuracy: one "
+      "standard error to either side.");
 }
 
 }  // namespace
