@@ -191,19 +191,22 @@ TEST(CpuEngine, ComputesTheSameBitsOnEveryInstructionSet) {
   std::vector<graph::Graph> graphs = {toy::every_op(),
                                       graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0.1),
                                       graph::make_model("mnist-cnn", {1, 12, 12}, 10, 0)};
+  // LARS takes sums across the vectors' lanes, Adam square roots.
   for (const auto& graph : graphs)
-    for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    for (const auto& [precision, kind] : {std::pair{Precision::f32, UpdateKind::adam},
+                                          {Precision::f32, UpdateKind::lars},
+                                          {Precision::bf16, UpdateKind::adam}}) {
       std::vector<std::vector<float>> weights;
       for (const Isa isa : isas_here()) {
-        auto engine = compile(
-            graph, {.batch = 7, .precision = precision, .threads = 2, .rule = {.kind = UpdateKind::adam}},
-            {.isa = isa, .bf16_products = false, .poison = true});
+        auto engine =
+            compile(graph, {.batch = 7, .precision = precision, .threads = 2, .rule = {.kind = kind}},
+                    {.isa = isa, .bf16_products = false, .poison = true});
         toy::initialise(*engine, 6);
         for (int step = 0; step < 2; ++step) {
           const toy::Samples samples(graph, 7 * step, 7);
           engine->forward(samples.step(1.0 / 7));
           engine->backward([](std::int64_t) {});
-          engine->update({.kind = UpdateKind::adam}, 0.01, step + 1);
+          engine->update({.kind = kind}, 0.01, step + 1);
         }
         weights.push_back(toy::copy(engine->weights()));
       }

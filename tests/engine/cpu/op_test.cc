@@ -224,15 +224,24 @@ TEST(CpuEngine, TakesAReluBesideTheProducts) {
       {"max pool", [](Builder& m, int src) { return m.max_pool(src, {}); }},
       {"overlapping max pool",
        [](Builder& m, int src) { return m.max_pool(src, {.kernel = 3, .stride = 2, .padding = 1}); }},
+      // Its last tap has the number of no winner: over channels that are zero everywhere, by a negative
+      // weight.
       {"the widest max pool",
-       [](Builder& m, int src) { return m.max_pool(src, {.kernel = 16, .stride = 3, .padding = 8}); }},
+       [](Builder& m, int src) {
+         const int one = m.relu(m.conv2d(src, "one", {.channels = 1, .kernel = 1}));
+         const int signs = m.relu(m.conv2d(one, "signs", {.channels = 32, .kernel = 1}));
+         return m.max_pool(signs, {.kernel = 16, .stride = 3, .padding = 8});
+       }},
       {"average pool", [](Builder& m, int src) { return m.average_pool(src, {.kernel = 3, .stride = 2}); }},
       {"global pool", [](Builder& m, int src) { return m.global_average_pool(src); }},
       {"dropout", [](Builder& m, int src) { return m.dropout(src, {.probability = 0.4}); }},
       {"dense", [](Builder& m, int src) { return m.relu(m.dense(src, "next", {.features = 24})); }},
       {"gelu, which does not", [](Builder& m, int src) { return m.gelu(src); }},
-      {"two readers", [](Builder& m, int src) {
-         return m.add(m.conv2d(src, "next", {.channels = 32, .padding = 1}), src);
+      {"two readers",
+       [](Builder& m, int src) { return m.add(m.conv2d(src, "next", {.channels = 32, .padding = 1}), src); }},
+      {"two readers, of which the first to write masks and the other does not", [](Builder& m, int src) {
+         const int other = m.gelu(src);
+         return m.add(other, m.conv2d(src, "next", {.channels = 32, .padding = 1}));
        }}};
   for (const auto& [name, op] : ops)
     for (const int batch : {1, 7}) {
