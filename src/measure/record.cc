@@ -1,5 +1,7 @@
 #include "measure/record.h"
 
+#include <fmt/format.h>
+
 #include "base/file.h"
 
 namespace paceline::measure {
@@ -10,6 +12,11 @@ void write_record(const std::filesystem::path& path, const Record& record) {
 
 Record read_record(const std::filesystem::path& path) {
   return record_from_json(base::read_file(path), path.string());
+}
+
+std::string sentence(const ChangeRecord& change) {
+  return fmt::format("from update {} on, --{} is {}; it was {}", change.update, change.setting,
+                     change.now.value_or("not given"), change.then.value_or("not given"));
 }
 
 }  // namespace paceline::measure

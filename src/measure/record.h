@@ -100,6 +100,13 @@ struct RestartRecord {
   std::optional<std::int64_t> lost_updates, lost_samples;  ///< done after its last checkpoint, done again
 };
 
+/// A setting in which a resume differs from the run that it goes on with.
+struct ChangeRecord {
+  std::string setting;                   ///< its command-line name
+  std::optional<std::string> then, now;  ///< none: absent, for it was not given or nothing read it
+  std::int64_t update = 0;               ///< updates done before it
+};
+
 struct Record {
   static constexpr const char* kSchema = "paceline-record-1";
 
@@ -112,6 +119,7 @@ struct Record {
       updates_done;                ///< of a training that failed: some may be behind its last checkpoint
   std::optional<LossRecord> loss;  ///< of a training that lost a rank
   std::optional<std::vector<RestartRecord>> restarts;  ///< of a training that was lost before, oldest first
+  std::optional<std::vector<ChangeRecord>> changes;    ///< by the resumes of this training, oldest first
   std::string created;                                 ///< ISO 8601, UTC
   std::string command;                                 ///< as typed
   /// Every option that can change a figure, by its command-line name, as text: two records may be compared
@@ -189,6 +197,8 @@ struct Record {
   std::optional<std::vector<LinkFitRecord>> link_fits;
   std::vector<std::string> notes;  ///< what the run wants said beside its figures
 };
+
+[[nodiscard]] std::string sentence(const ChangeRecord& change);
 
 [[nodiscard]] std::string to_json(const Record& record);
 /// Errors: Error(data) naming `where` (a file), the key and what was wrong; an unknown schema is said as

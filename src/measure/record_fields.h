@@ -172,6 +172,14 @@ void fields(A& archive, In<A, RestartRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, ChangeRecord>& value) {
+  archive("setting", value.setting);
+  archive("then", value.then);
+  archive("now", value.now);
+  archive("update", value.update);
+}
+
+template <typename A>
 void fields(A& archive, In<A, Record>& value) {
   archive("kind", value.kind);
   archive("id", value.id);
@@ -180,6 +188,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("updates_done", value.updates_done);
   archive("loss", value.loss);
   archive("restarts", value.restarts);
+  archive("changes", value.changes);
   archive("created", value.created);
   archive("command", value.command);
   archive("settings", value.settings);

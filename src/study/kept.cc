@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "base/error.h"
 #include "train/checkpoint.h"
 
@@ -23,22 +21,14 @@ std::optional<Record> readable(const fs::path& path) {
   }
 }
 
-/// Settings that only some choices read are absent elsewhere: one that either side lacks is another setting.
 void require_same_settings(const fs::path& path, const Cell& cell, const Record& record) {
-  const auto wanted = train::settings(cell.options);
-  std::set<std::string> names;
-  for (const auto* settings : {&wanted, &record.settings})
-    for (const auto& [name, value] : *settings) names.insert(name);
-  for (const auto& name : names) {
-    const auto there = record.settings.find(name), here = wanted.find(name);
-    const bool was_set = there != record.settings.end(), is_set = here != wanted.end();
-    if (was_set && is_set && there->second == here->second) continue;
+  for (const auto& [name, then, now, update] :
+       train::differences(record.settings, train::settings(cell.options)))
     base::fail(base::ErrorKind::usage,
                "{} was measured {}, and here it is {}: give another --out, or remove that directory",
                path.string(),
-               was_set ? fmt::format("with --{} {}", name, there->second) : fmt::format("without --{}", name),
-               is_set ? here->second : "not given");
-  }
+               then ? fmt::format("with --{} {}", name, *then) : fmt::format("without --{}", name),
+               now.value_or("not given"));
 }
 
 /// Whether a record of the same settings is of this program, this machine and the same model and data: only

@@ -9,6 +9,7 @@
 
 namespace paceline::train {
 
+using measure::ChangeRecord;
 using measure::EpochRecord;
 using measure::RestartRecord;
 
@@ -43,6 +44,24 @@ std::optional<measure::Record> read_if_there(const std::filesystem::path& path) 
   return std::filesystem::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
 }
 
+/// Changes of resumes that lie behind the checkpoint are undone with their updates: what was there then is
+/// what this run differs from.
+std::vector<ChangeRecord> changes_of(const measure::Record& record, const Options& options,
+                                     std::int64_t update) {
+  auto then = record.settings;
+  auto changes = record.changes.value_or(std::vector<ChangeRecord>());
+  for (; !changes.empty() && changes.back().update >= update; changes.pop_back()) {
+    const auto& undone = changes.back();
+    then.erase(undone.setting);
+    if (undone.then) then[undone.setting] = *undone.then;
+  }
+  for (auto& change : differences(then, settings(options))) {
+    change.update = update;
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
 std::string sentence(const RestartRecord& lost) {
   auto text = "the run before was lost: " + lost.reason;
   if (lost.lost_updates.value_or(0) > 0)
@@ -70,7 +89,10 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   const auto record = read_if_there(folder / (resume ? "record.json" : kLostRecord));
   Earlier earlier;
   if (record) earlier.restarts = record->restarts.value_or(std::vector<RestartRecord>());
-  if (record && resume) earlier.epochs = record->epochs;
+  if (record && resume) {
+    earlier.epochs = record->epochs;
+    earlier.changes = changes_of(*record, options, resume->counters.update);
+  }
   std::int64_t before = 0;
   for (auto& epoch : earlier.epochs) {
     if (!epoch.steps) epoch.steps = epoch.updates - before;

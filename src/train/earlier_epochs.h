@@ -17,7 +17,8 @@ struct Earlier {
   /// The runs that were lost, this one's predecessor last: its `rebuild_s` counts from `lost_at_s`.
   std::vector<measure::RestartRecord> restarts;
   std::optional<double>
-      lost_at_s;     ///< UTC, seconds since 1970; none: the run before was not lost, or unknown
+      lost_at_s;  ///< UTC, seconds since 1970; none: the run before was not lost, or unknown
+  std::vector<measure::ChangeRecord> changes;  ///< those of resumes before this one, and its own
   std::string note;  ///< how the run before was lost, and what of it is done again; "" when it was not
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "train/names.h"
 
 namespace paceline::train {
@@ -81,6 +83,22 @@ std::map<std::string, std::string> settings(const Options& options) {
   if (!options.emulate_link.empty()) result["emulate-link"] = options.emulate_link;
   if (!options.emulate_straggler.empty()) result["emulate-straggler"] = options.emulate_straggler;
   return result;
+}
+
+std::vector<measure::ChangeRecord> differences(const std::map<std::string, std::string>& then,
+                                               const std::map<std::string, std::string>& now) {
+  std::set<std::string> names;
+  for (const auto* settings : {&then, &now})
+    for (const auto& [name, value] : *settings) names.insert(name);
+  const auto in = [](const std::map<std::string, std::string>& settings, const std::string& name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? std::nullopt : std::optional(found->second);
+  };
+  std::vector<measure::ChangeRecord> found;
+  for (const auto& name : names)
+    if (const auto before = in(then, name), after = in(now, name); before != after)
+      found.push_back({.setting = name, .then = before, .now = after});
+  return found;
 }
 
 }  // namespace paceline::train

@@ -149,6 +149,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   if (!found.empty()) notes.push_back(found);
   if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);
   if (!run.earlier.restarts.empty()) run.record.restarts = run.earlier.restarts;
+  if (!run.earlier.changes.empty()) run.record.changes = run.earlier.changes;
   if (run.resume) notes.insert(notes.end(), run.resume->notes.begin(), run.resume->notes.end());
   return run;
 }
@@ -174,6 +175,9 @@ void introduce(const Prepared& run, const Options& options, const Place& place, 
   progress.say(run.resolved.rate.sentence);
   progress.say(describe_memory(record));
   if (run.resume) say_of_resume(progress, options, *run.resume, run.resolved);
+  if (run.resume)
+    for (const auto& change : run.earlier.changes)
+      if (change.update == run.resume->counters.update) progress.say(measure::sentence(change));
   for (const auto& note : record.notes) progress.say(note);
 }
 

@@ -194,6 +194,49 @@ TEST_F(Resume, SaysThatAResumedTrainingHasAnotherLearningRate) {
               Contains("the learning rate's peak is 0.025 from here on; it was 0.05 up to update 10"));
 }
 
+TEST_F(Resume, KeepsWhatItDoesOtherwiseThanTheRunBefore) {
+  Options options = small("o");
+  options.batch_norm = engine::BatchNormMode::local;
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 12;
+  options.batch_norm = engine::BatchNormMode::synchronised;
+  options.rule.nesterov = true;
+  const auto changes_of = [](const measure::Record& record) {
+    std::vector<std::string> changes;
+    for (const auto& change : record.changes.value()) changes.push_back(measure::sentence(change));
+    return changes;
+  };
+  std::vector<std::string> said;
+  Progress progress;
+  progress.say = [&](const std::string& line) { said.push_back(line); };
+  (void)train(options, {}, progress);
+  const std::string first[] = {"from update 10 on, --bn is sync; it was local",
+                               "from update 10 on, --nesterov is true; it was false",
+                               "from update 10 on, --steps is 12; it was 10"};
+  EXPECT_THAT(said, testing::IsSupersetOf(first));
+  EXPECT_THAT(changes_of(measure::read_record(options.out / "record.json")),
+              testing::ElementsAreArray(first));
+
+  // Another resume keeps them and adds its own; from the older checkpoint, they never were.
+  const auto twelve = options.out / "checkpoint-00000012.safetensors",
+             ten = options.out / "checkpoint-00000010.safetensors";
+  options.steps = 14;
+  options.crop_padding = 0;
+  options.out = directory_ / "third";
+  options.resume = twelve;
+  EXPECT_THAT(
+      changes_of(train(options)),
+      ElementsAre(first[0], first[1], first[2], "from update 12 on, --crop-padding is 0; it was not given",
+                  "from update 12 on, --steps is 14; it was 12"));
+  options.out = directory_ / "fourth";
+  options.resume = ten;
+  options.rule.nesterov = false;
+  EXPECT_THAT(changes_of(train(options)),
+              ElementsAre(first[0], "from update 10 on, --crop-padding is 0; it was not given",
+                          "from update 10 on, --steps is 14; it was 10"));
+}
+
 TEST_F(Resume, KeepsRecordAndCheckpointWhenItIsStopped) {
   Options options = small("stopped");
   options.workers = 2;

@@ -48,6 +48,8 @@ Table table(const Record& record, const std::string& id) {
                           optional_value(epoch.test_loss), optional_value(epoch.test_accuracy)});
     if (validated) table.rows.back().push_back(optional_value(epoch.validation_accuracy));
   }
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    table.footnotes.push_back(fmt::format("Resumed: {}.", measure::sentence(change)));
   if (record.status != "complete")
     table.footnotes.push_back(fmt::format("{}: {}.", record.status, record.reason));
   return table;
