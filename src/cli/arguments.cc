@@ -40,8 +40,7 @@ void take_data_words(const std::vector<std::string>& words, Settings& settings) 
     base::fail(ErrorKind::usage,
                "data takes what to do and a data set: paceline data info|verify folder:DIR, cifar10:DIR, "
                "mnist:DIR or synthetic; paceline data pack folder:DIR FILE.tar; paceline data manifest "
-               "folder:DIR; or "
-               "paceline data get cifar10|mnist|fashion-mnist");
+               "folder:DIR; or paceline data get cifar10|mnist|fashion-mnist");
   }
   settings.data.action = words[0];
   settings.data.spec = words[1];

@@ -126,14 +126,12 @@ std::vector<std::string> odd_about(const std::vector<Member>& members) {
     if (2 * used <= host.there)
       odd.push_back(fmt::format(
           "the processes on {} may use {} of its {} cores (one of them: {}), the rest stays idle; with "
-          "mpirun "
-          "give --bind-to none or --map-by slot:PE={}, with srun --cpus-per-task={}",
+          "mpirun give --bind-to none or --map-by slot:PE={}, with srun --cpus-per-task={}",
           name, used, host.there, host.fewest, host.there / host.processes, host.there / host.processes));
     else if (2 * host.fewest <= host.most)
       odd.push_back(
           fmt::format("on {} rank {} may use {} core{} and another one {}: the others wait for it; give all "
-                      "as many, with mpirun "
-                      "--map-by slot:PE={}, with srun --cpus-per-task={}",
+                      "as many, with mpirun --map-by slot:PE={}, with srun --cpus-per-task={}",
                       name, host.poorest, host.fewest, host.fewest == 1 ? "" : "s", host.most,
                       std::max(1, host.there / host.processes), std::max(1, host.there / host.processes)));
   }

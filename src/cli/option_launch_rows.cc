@@ -81,8 +81,7 @@ std::vector<Option> launch_rows() {
        [](const S& s) { return yes_no(s.train.shared_memory); }},
       {"emulate-link", "SPEC", kBetween,
        "behave as if workers were joined by such a link: latency=50us,bandwidth=1GB/s; with ,between=hosts "
-       "only hosts "
-       "are; every table says so",
+       "only hosts are; every table says so",
        kLinked,
        [](S& s, Text t) {
          (void)comm::parse_link(t);

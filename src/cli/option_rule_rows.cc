@@ -102,8 +102,7 @@ std::vector<Option> rule_rows() {
        [](const S& s) { return std::string(train::name(s.train.schedule.kind)); }},
       {"warmup", "EPOCHS", kRule,
        "linear rise of the learning rate in front of any schedule; converge: a fifth of the training, at "
-       "most 1"
-       " epoch",
+       "most 1 epoch",
        kRuns,
        [](S& s, Text t) { s.train.schedule.warmup_epochs = s.study.converge.warmup_epochs = decimal(t); },
        [](const S& s) {

@@ -73,8 +73,7 @@ std::vector<Option> study_rows() {
        [](const S& s) { return whole(s.study.converge.large_batch); }},
       {"quick", "", kCells,
        "the short form: of a recipe what its table [quick] says; of a study sizes that end within five "
-       "minutes on "
-       "two cores",
+       "minutes on two cores",
        kRuns, [](S& s, Text t) { s.study.quick = truth(t); },
        [](const S& s) { return yes_no(s.study.quick); }},
       {"with-sweep", "", kCells, "the batch sizes on one worker", kStudy,
@@ -88,8 +87,7 @@ std::vector<Option> study_rows() {
        [](const S& s) { return yes_no(s.study.with_converge); }},
       {"out", "DIR", kOutput,
        "directory for records, checkpoints and reports, made where it is not there; study goes on with what "
-       "is there, train and comm refuse what "
-       "another run left, unless train resumes it",
+       "is there, train and comm refuse what another run left, unless train resumes it",
        kRuns | kComm, [](S& s, Text t) { s.train.out = t; }, [](const S& s) { return s.train.out.string(); }},
       {"resume", "PATH", kOutput, "go on from a checkpoint: the file, or a directory whose newest is taken",
        kTrain, [](S& s, Text t) { s.train.resume = t; }, [](const S& s) { return s.train.resume.string(); }},

@@ -91,8 +91,7 @@ std::vector<Option> training_rows() {
        [](const S& s) { return s.train.flip ? std::string(train::name(*s.train.flip)) : std::string(); }},
       {"test-time-augmentation", "KIND", kWhat,
        "evaluate on the mean of the logits of each image and its mirror image (flip), and of both moved by a "
-       "pixel either way "
-       "(flip-shift); none; costs 2 or 6 evaluations",
+       "pixel either way (flip-shift); none; costs 2 or 6 evaluations",
        kTrainings,
        [](S& s, Text t) { s.train.test_views = *train::views_of_name(known(t, train::views_names())); },
        [](const S& s) { return std::string(train::name_of_views(s.train.test_views)); }},
@@ -103,8 +102,7 @@ std::vector<Option> training_rows() {
        [](const S& s) { return as_text(s.train.validation_split); }},
       {"bad-images", "error|skip", kWhat,
        "folder: stop at an image that cannot be decoded, or decode all of them before the first step (data "
-       "pack: "
-       "before packing) and leave such ones out, named and counted",
+       "pack: before packing) and leave such ones out, named and counted",
        kRuns | kData, [](S& s, Text t) { s.train.skip_bad_images = one_of(t, kBadImages) == 1; },
        [](const S& s) { return kBadImages[s.train.skip_bad_images ? 1 : 0]; }},
       {"label-smoothing", "X", kWhat, "part of the target spread evenly over all classes", kRuns,
@@ -116,8 +114,7 @@ std::vector<Option> training_rows() {
        [](const S& s) { return whole(s.train.workers); }},
       {"workers", "N|LIST", kWho,
        "workers that share the large batch (default: one in each process); with --compare workers the "
-       "numbers to "
-       "compare, such as 1,2,4",
+       "numbers to compare, such as 1,2,4",
        kConverge,
        [](S& s, Text t) {
          choose_worker_list(s, t);

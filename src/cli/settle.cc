@@ -122,8 +122,7 @@ void check_together(Settings& settings) {
   if (settings.command == kScale && settings.study.scale.automatic_batches)
     base::fail(ErrorKind::usage,
                "--batches auto is for sweep: scale compares the same batches on every number of workers; "
-               "give a list "
-               "such as 32,128,512");
+               "give a list such as 32,128,512");
   if (settings.command == kConverge && settings.study.converge.workers.empty() &&
       settings.is_given("workers") && settings.study.scale.workers.size() > 1)
     base::fail(

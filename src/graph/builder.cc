@@ -73,8 +73,7 @@ int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
   if (const auto* conv = node.as<Conv2d>(); conv && conv->init == Init::whiten && node.inputs.front() != 0)
     fail(ErrorKind::usage,
          "conv2d '{}': init \"whiten\" is for a layer on the image itself, but its input is '{}'; take "
-         "another "
-         "init",
+         "another init",
          node.name, graph_.nodes[static_cast<std::size_t>(node.inputs.front())].name);
   if (rule.parameters != nullptr) {
     for (ParameterRule& parameter : rule.parameters(site)) {

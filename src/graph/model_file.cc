@@ -299,8 +299,7 @@ Graph parse_model(std::string_view text, const std::string& source, Shape input,
     if (const Shape& logits = model.shape_of(reader.last()); logits != Shape{classes, 1, 1})
       base::fail(ErrorKind::usage,
                  "the last layer must give one number for each of the {} classes, but gives {}; end the "
-                 "model with a "
-                 "dense layer of features = \"classes\"",
+                 "model with a dense layer of features = \"classes\"",
                  classes, paceline::graph::text(logits));
     model.loss(reader.last(), label_smoothing);
     return model.finish();

@@ -106,8 +106,7 @@ void require_possible(const ResumePoint& point, std::int64_t steps_per_epoch) {
     return;
   fail(ErrorKind::data,
        "{}: its next batch is said to be step {} of epoch {} (from 0) after {} updates, which with {} steps "
-       "an "
-       "epoch cannot be; it is damaged: take an earlier checkpoint, or begin anew",
+       "an epoch cannot be; it is damaged: take an earlier checkpoint, or begin anew",
        point.path.string(), step, epoch, update, steps_per_epoch);
 }
 

@@ -113,14 +113,12 @@ void require_memory(const Options& options, const Resolved& resolved, const grap
   if (largest == 0)
     base::fail(base::ErrorKind::device,
                "memory: the plan for {} worker{} x local batch {} is {:.2f} GB and this process may use "
-               "{:.2f} GB; not even "
-               "the smallest batch fits: use fewer workers or a smaller model",
+               "{:.2f} GB; not even the smallest batch fits: use fewer workers or a smaller model",
                resolved.workers, resolved.workers == 1 ? "" : "s", resolved.local_batch,
                static_cast<double>(plan.total_bytes()) / 1e9, static_cast<double>(usable) / 1e9);
   base::fail(base::ErrorKind::device,
              "memory: the plan for {} worker{} x local batch {} is {:.2f} GB and this process may use {:.2f} "
-             "GB; the "
-             "largest local batch that fits is {}",
+             "GB; the largest local batch that fits is {}",
              resolved.workers, resolved.workers == 1 ? "" : "s", resolved.local_batch,
              static_cast<double>(plan.total_bytes()) / 1e9, static_cast<double>(usable) / 1e9, largest);
 }

@@ -28,8 +28,7 @@ void resolve_batches(const Options& options, std::int64_t samples, Resolved& run
   if (options.local_batch != 0 && options.global_batch != 0)
     fail(ErrorKind::usage,
          "batch: --local-batch {} and --global-batch {} are both given, and one follows from the other "
-         "(global = "
-         "workers x local); give one of them",
+         "(global = workers x local); give one of them",
          options.local_batch, options.global_batch);
   if (options.local_batch < 0 || options.global_batch < 0)
     fail(ErrorKind::usage, "batch: must be at least 1, is {}",
@@ -50,8 +49,7 @@ void resolve_batches(const Options& options, std::int64_t samples, Resolved& run
   if (run.global_batch > samples)
     fail(ErrorKind::usage,
          "the global batch {} ({} worker{} x {}) exceeds the data set of {} training samples; from there on "
-         "every batch "
-         "would be the whole set: use at most {}",
+         "every batch would be the whole set: use at most {}",
          run.global_batch, run.workers, run.workers == 1 ? "" : "s", run.local_batch, samples,
          samples < run.workers ? fmt::format("{} workers", samples)
                                : fmt::format("{} a worker", samples / run.workers));
@@ -73,8 +71,7 @@ void resolve_processes(const Options& options, const Circumstances& circumstance
   if (options.shard > 0 && processes > 1 && !std::has_single_bit(static_cast<unsigned>(run.local_workers)))
     fail(ErrorKind::usage,
          "--shard {} with {} workers in each of {} processes: only a power of two of them is a whole part of "
-         "the "
-         "fixed summation tree; give --workers {}",
+         "the fixed summation tree; give --workers {}",
          options.shard, run.local_workers, processes,
          std::bit_floor(static_cast<unsigned>(run.local_workers)) * static_cast<unsigned>(processes));
 }
@@ -92,8 +89,7 @@ void resolve_shards(const Options& options, Resolved& run) {
   if (run.workers > 1 && !std::has_single_bit(static_cast<std::uint64_t>(run.shards_per_worker)))
     fail(ErrorKind::usage,
          "--shard {} gives each of {} workers {} shards, and only a power of two of them is a whole part of "
-         "the fixed "
-         "summation tree; choose a shard of {} samples",
+         "the fixed summation tree; choose a shard of {} samples",
          options.shard, run.workers, run.shards_per_worker,
          run.local_batch /
              static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(run.shards_per_worker))));
@@ -190,8 +186,7 @@ Resolved resolve(const Options& options, const Circumstances& circumstances) {
   if (options.window_steps == 0 && options.evaluate_every > 0 && run.engine_batch < options.test_views)
     fail(ErrorKind::usage,
          "--test-time-augmentation shows each test image in {} forms at once, and {} is only {}; use a "
-         "larger one, or "
-         "none",
+         "larger one, or none",
          options.test_views, options.shard > 0 ? "the shard" : "the local batch", run.engine_batch);
   run.precision = resolve_precision(options, circumstances.has_bf16_units);
   run.rate = scaled_rate(options, run.global_batch);

@@ -103,8 +103,7 @@ Sections split(const std::string& path, std::span<const std::byte> file) {
   if (file.size() < kLengthBytes)
     fail(ErrorKind::data,
          "{}: a safetensors file begins with 8 bytes of header length, but this one has {} bytes in all; it "
-         "is "
-         "truncated or of another format",
+         "is truncated or of another format",
          path, file.size());
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), kLengthBytes);
@@ -112,8 +111,7 @@ Sections split(const std::string& path, std::span<const std::byte> file) {
   if (length > rest.size() || length > kMostHeaderBytes)
     fail(ErrorKind::data,
          "{}: the header is said to have {} bytes, but {} bytes follow (and a header has at most {}); the "
-         "file is "
-         "truncated or no safetensors file",
+         "file is truncated or no safetensors file",
          path, length, rest.size(), kMostHeaderBytes);
   const auto header = rest.first(length);
   return {{reinterpret_cast<const char*>(header.data()), header.size()}, rest.subspan(length)};
@@ -181,8 +179,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   if (!shape || !offsets || offsets->size() != 2 || !json.contains("dtype") || !json["dtype"].is_string())
     fail(ErrorKind::data,
          "{}: tensor '{}' needs a dtype, a shape and two data_offsets, whole numbers all, but has {}; the "
-         "file is "
-         "damaged: write it again",
+         "file is damaged: write it again",
          path, name, json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 200));
   const auto dtype_name = json["dtype"].get<std::string>();
   const auto dtype = dtype_named(dtype_name);
@@ -197,8 +194,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
   if (entry.end < entry.begin || needed != entry.end - entry.begin)
     fail(ErrorKind::data,
          "{}: tensor '{}', {} {}, needs {} bytes, but its data_offsets are {} and {}; the file is damaged: "
-         "write it "
-         "again",
+         "write it again",
          path, name, dtype_name, text_of(*shape), needed ? std::to_string(*needed) : "more than 2^63",
          entry.begin, entry.end);
   return entry;
@@ -237,14 +233,12 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     if (begin != covered)
       fail(ErrorKind::data,
            "{}: tensors lie one after the other without a gap, but '{}' begins at byte {} of the data and "
-           "the one "
-           "before it ends at {}; the file is damaged: write it again",
+           "the one before it ends at {}; the file is damaged: write it again",
            where, tensor.name, begin, covered);
     if (end > sections.data.size())
       fail(ErrorKind::data,
            "{}: tensor '{}' ends at byte {} of the data, but the file has {} bytes of data; it is truncated: "
-           "copy or "
-           "write it again",
+           "copy or write it again",
            where, tensor.name, end, sections.data.size());
     tensor.bytes = sections.data.subspan(begin, end - begin);
     covered = end;
@@ -254,8 +248,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   if (covered != sections.data.size())
     fail(ErrorKind::data,
          "{}: its tensors end at byte {} of the data, but the file has {} bytes of data; it is damaged or "
-         "was appended "
-         "to: write it again",
+         "was appended to: write it again",
          where, covered, sections.data.size());
 }
 

@@ -149,8 +149,7 @@ int comm_command(const Settings& settings) {
   screen.explain(cores.note);
   screen.explain(
       "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
-      "(all_reduce), "
-      "(N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
+      "(all_reduce), (N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
   screen.say(fmt::format("{:<14} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
                          "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
   run_ranks(communicators, bench);

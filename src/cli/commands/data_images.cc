@@ -179,8 +179,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
       } catch (const data::BrokenImage& broken) {
         base::fail(
             base::ErrorKind::data,
-            "{}: the image cannot be decoded: {}; replace it, or pack without such images: --bad-images "
-            "skip",
+            "{}: the image cannot be decoded: {}; replace it, or pack without such images: --bad-images skip",
             part.set->name(i), broken.what());
       }
       const auto label = static_cast<std::size_t>(part.set->label(i));

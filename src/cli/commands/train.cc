@@ -66,8 +66,7 @@ int train_command(const Settings& settings) {
   if (options.gradients_as_bf16 && session == nullptr)
     base::fail(base::ErrorKind::usage,
                "--gradients-as bf16 is what travels between processes, and this is one alone: its workers "
-               "share memory; "
-               "start several (docs/processes.md), or leave it out");
+               "share memory; start several (docs/processes.md), or leave it out");
   if (options.out.empty()) options.out = new_directory("train");
   const OutputDirectory directory(options.out);
   Screen screen(settings.json);

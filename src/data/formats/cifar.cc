@@ -86,8 +86,7 @@ fs::path find_directory(const Spec& spec) {
     if (fs::exists(candidate / "data_batch_1.bin")) return candidate;
   base::fail(ErrorKind::data,
              "data '{}': there is no data_batch_1.bin in {} or in {}; give the folder that CIFAR-10's binary "
-             "version "
-             "was unpacked to",
+             "version was unpacked to",
              spec.text, given.string(), child.string());
 }
 

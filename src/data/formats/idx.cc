@@ -50,8 +50,7 @@ std::size_t read_header(IdxFile& idx, const Kind& kind, std::span<const std::uin
   if (bytes.size() < kind.header_bytes())
     base::fail(ErrorKind::data,
                "{}: an IDX file of {} begins with a header of {} bytes, but this one ends after {}; it is "
-               "truncated: "
-               "fetch it again",
+               "truncated: fetch it again",
                path, kind.word, kind.header_bytes(), bytes.size());
   const std::uint32_t magic = big_endian(bytes, 0);
   if (magic != kind.magic)
@@ -102,8 +101,7 @@ class IdxDataset final : public Dataset {
     if (images_.count != labels_.count)
       base::fail(ErrorKind::data,
                  "{}: has {} labels, but {} has {} images; each image has one label: check that both files "
-                 "are of one "
-                 "set",
+                 "are of one set",
                  label_path.string(), labels_.count, image_path.string(), images_.count);
     const auto labels = labels_.values(kLabels);
     const auto bad = std::find_if(labels.begin(), labels.end(), [](std::uint8_t l) { return l >= kClasses; });

@@ -180,8 +180,7 @@ void cut_test(Arranged& arranged, double test_part) {
   move(cut.rest, rest);
   move(cut.part, arranged.test);
   arranged.notes.push_back(fmt::format(
-      "no test folder: {} of {} images are the test set, {:g} of every class, the same ones for every "
-      "seed",
+      "no test folder: {} of {} images are the test set, {:g} of every class, the same ones for every seed",
       arranged.test.images.size(), arranged.train.images.size(), test_part));
   arranged.train = std::move(rest);
 }
@@ -229,8 +228,7 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
   if (listing.size() == 0)
     base::fail(ErrorKind::data,
                "data '{}': there is no file that ends in .jpg, .jpeg, .png or .ppm; give the folder that "
-               "holds train/ and "
-               "test/, or a folder for each class",
+               "holds train/ and test/, or a folder for each class",
                spec);
   Arranged arranged;
   Folders folders(spec, listing);

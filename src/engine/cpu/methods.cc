@@ -213,8 +213,7 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
     } else if (method == Method::amx) {
       text +=
           "wants 64 channels, and rows of 16 pixels, or images with rows of 8 or of 4 and enough of them for "
-          "16, "
-          "or 16 samples and small images, strides or gradients";
+          "16, or 16 samples and small images, strides or gradients";
     } else if (tile_unit(method) || method == Method::turned ||
                (method == Method::winograd && leaves_winograd_to_amx(product))) {
       text += "is taken only where it was measured";

@@ -38,8 +38,7 @@ BatchNormGroups groups_of(const CompileOptions& options) {
       if (options.shard > 0)
         base::fail(base::ErrorKind::usage,
                    "engine reference: it does not join shards of {} samples itself, as --shard with --bn "
-                   "sync needs; "
-                   "use --bn local, or --device cpu",
+                   "sync needs; use --bn local, or --device cpu",
                    options.shard);
       expects(options.world_size == 1 || options.reduce_statistics != nullptr,
               "synchronised batch norm has a way to reduce its statistics");

@@ -8,8 +8,7 @@ Shape shape(const OpSite& site) {
   if (site.src[0] != site.src[1])
     base::fail(base::ErrorKind::usage,
                "add '{}': both inputs must have one shape, but have {} and {}; give the shortcut a 1x1 "
-               "convolution with "
-               "the same stride and channels as the branch",
+               "convolution with the same stride and channels as the branch",
                site.name, text(site.src[0]), text(site.src[1]));
   return site.src[0];
 }

@@ -10,8 +10,7 @@ Shape shape(const OpSite& site) {
   if (src.height != 1 || src.width != 1 || src.channels < 2)
     base::fail(base::ErrorKind::usage,
                "softmax_cross_entropy '{}': its input must be one number for each of 2 or more classes, but "
-               "is {}; end "
-               "the model with a dense layer of as many features as classes",
+               "is {}; end the model with a dense layer of as many features as classes",
                site.name, text(src));
   if (!(smoothing >= 0 && smoothing < 1))
     base::fail(base::ErrorKind::usage,

@@ -20,8 +20,7 @@ Shape slide(const OpSite& site, const Window& window, int channels) {
   if (src.height + 2 * window.padding < window.kernel || src.width + 2 * window.padding < window.kernel)
     fail(ErrorKind::usage,
          "{} '{}': the kernel {} must fit into its input, but that is {} with padding {}; use a larger image "
-         "or "
-         "less downsampling before it",
+         "or less downsampling before it",
          kind, site.name, window.kernel, text(src), window.padding);
   return {channels, positions(src.height, window), positions(src.width, window)};
 }

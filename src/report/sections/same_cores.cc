@@ -20,9 +20,8 @@ constexpr const char* kDefinition =
     "The same cores and the same global batch: few workers of many threads against more workers of fewer "
     "threads. Speed: images/s of the more workers over those of the fewer; intervals joined in quadrature. "
     "Behind it what a step of the more workers takes longer (+) or shorter (-), by the ledger, mean over "
-    "ranks: "
-    "compute (smaller batches, but no threads that meet after every op), exposed transfer, waiting for a "
-    "rank, waiting for data, copy and other. The parts add up to the difference of the mean steps.";
+    "ranks: compute (smaller batches, but no threads that meet after every op), exposed transfer, waiting "
+    "for a rank, waiting for data, copy and other. The parts add up to the difference of the mean steps.";
 
 std::string form(const analysis::Cell& cell) {
   return fmt::format("{} x {}", count(cell.workers, "worker"), count(cell.threads_per_worker, "thread"));

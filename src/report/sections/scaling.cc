@@ -121,8 +121,7 @@ std::string said_of_the_loss(const std::vector<ScalingGroup>& groups) {
     for (const ScalingRow& row : group.rows)
       if (row.has_ratios && analysis::is_data_bound(analysis::breakdown(*row.cell)))
         return "The dashed line is the ideal. The loader is the limit in some of these cells: their lines "
-               "are the "
-               "loader's, and what lies below the ideal must not be called communication.";
+               "are the loader's, and what lies below the ideal must not be called communication.";
   return "The dashed line is the ideal; what lies below it is lost to communication, waiting and slower "
          "kernels.";
 }

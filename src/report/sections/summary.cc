@@ -142,8 +142,7 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
   if (ledger.communication_total > 0)
     text += fmt::format(
         " The all-reduces of a step take, on average over all steps, {} of transfer and {} of waiting for a "
-        "later rank; {} of both is "
-        "hidden behind the backward pass.",
+        "later rank; {} of both is hidden behind the backward pass.",
         duration(ledger.transfer), duration(ledger.late_peer),
         percent(ledger.overlapped / ledger.communication_total));
   if (row != nullptr)
