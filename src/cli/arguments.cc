@@ -134,11 +134,14 @@ void check_child(Settings& settings) {
              fmt::join(names, ", "), child.front(), base::suggestion(child.front(), names));
 }
 
-}  // namespace
+/// A command's line, taken apart.
+struct Line {
+  bool asks_for_help = false;
+  std::vector<Assignment> typed;  ///< the options
+  std::vector<std::string> rest;  ///< the words that are none
+};
 
-Parsed parse(Command command, const std::vector<std::string>& typed_words) {
-  std::vector<std::string> words = typed_words, child;
-  if (command & (kLaunch | kSbatch)) child = cut_child(words);
+Line read_line(const std::vector<std::string>& words, Command command) {
   CLI::App app;
   app.set_help_flag("-h,--help");
   app.allow_extras();
@@ -160,7 +163,7 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes its words from the back
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    return {.settings = defaults(command), .help = help_text(command)};
+    return {.asks_for_help = true};
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string text = error.what();
     base::fail(ErrorKind::usage, "{} needs a value behind it; 'paceline {} --help' says which",
@@ -169,22 +172,30 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
     base::fail(ErrorKind::usage, "{}; see 'paceline {} --help'", error.what(), command_name(command));
   }
 
-  std::vector<std::string> rest;
+  Line line;
   for (const auto& word : app.remaining()) {
     if (looks_like_option(word)) refuse_unknown(word, command);
-    rest.push_back(word);
+    line.rest.push_back(word);
   }
-  std::vector<Assignment> typed;
   for (auto& [option, assignment] : known) {
     if (option->count() == 0) continue;
     if (!assignment.option->value.empty()) {
       assignment.text = option->results().back();
-      typed.push_back(std::move(assignment));
+      line.typed.push_back(std::move(assignment));
       continue;
     }
-    for (const auto& text : option->results()) typed.push_back(switched(assignment, text));
+    for (const auto& text : option->results()) line.typed.push_back(switched(assignment, text));
   }
+  return line;
+}
 
+}  // namespace
+
+Parsed parse(Command command, const std::vector<std::string>& typed_words) {
+  std::vector<std::string> words = typed_words, child;
+  if (command & (kLaunch | kSbatch)) child = cut_child(words);
+  auto [asks_for_help, typed, rest] = read_line(words, command);
+  if (asks_for_help) return {.settings = defaults(command), .help = help_text(command)};
   Recipe recipe;
   const auto file = take_recipe(rest, command);
   if (!file.empty()) recipe = read_recipe(file, command);

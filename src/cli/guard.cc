@@ -8,8 +8,8 @@
 
 #include <string>
 
+#include "base/host_name.h"
 #include "base/process_state.h"
-#include "comm/line_socket.h"
 
 namespace paceline::cli {
 
@@ -17,7 +17,7 @@ void guard_against_being_stopped(int process, std::chrono::seconds longest) {
   const auto sentence = fmt::format(
       "paceline: process {} on host {} (pid {}) has been stopped for {} s, and nobody lets it go on; it is "
       "ended\n",
-      process, comm::host_name(), ::getpid(), longest.count());
+      process, base::host_name(), ::getpid(), longest.count());
   const pid_t parent = ::getpid();
   if (::fork() != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with its parent

@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "base/topology.h"
 #include "cli/guard.h"
 #include "cli/overdue.h"
 #include "cli/say.h"
-#include "comm/line_socket.h"
 #include "comm/make.h"
 
 namespace paceline::cli {
@@ -69,7 +69,7 @@ class LastResort {
           const auto late = suspects_in(longest - kToBegin + std::chrono::seconds(5 * std::min(process, 3)));
           if (!late) return;
           const auto why = late->empty() ? sentence : fmt::format("{}: {}", sentence, *late);
-          say(fmt::format("{}; this is process {} on host {}", why, process, comm::host_name()));
+          say(fmt::format("{}; this is process {} on host {}", why, process, base::host_name()));
           std::_Exit(static_cast<int>(base::ErrorKind::comm));
         }) {}
 
@@ -79,7 +79,7 @@ class LastResort {
 
 /// What each process tells the others about itself at the start.
 struct Card {
-  std::array<char, 64> host{};
+  std::array<char, base::kHostNameBytes> host{};
   std::array<char, 512> command{};                  ///< its begin
   std::uint64_t whole_command = 0;                  ///< a hash
   std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< one bit each: may run there
@@ -111,7 +111,7 @@ std::string my_gpus() {
 
 Card my_card(const std::string& command) {
   Card card;
-  put(card.host, comm::host_name());
+  put(card.host, base::host_name());
   put(card.command, command);
   card.whole_command = std::hash<std::string>()(command);
   card.cores_of_host = static_cast<std::int32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
@@ -206,7 +206,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
     say(fmt::format(
         "process {} on host {} does not come to its end {} s after the run has failed, most likely in a read "
         "or write that hangs; it is ended",
-        processes_->process(), comm::host_name(), kToEnd.count()));
+        processes_->process(), base::host_name(), kToEnd.count()));
     std::_Exit(static_cast<int>(failure->kind));
   }
 }
@@ -215,7 +215,7 @@ void Session::require_one_version(const std::string& version) {
   struct Label {  // of every version alike: the first that processes tell one another, by messages
     std::array<char, 64> host{}, version{};
   } mine;
-  put(mine.host, comm::host_name());
+  put(mine.host, base::host_name());
   put(mine.version, version);
   std::vector<Label> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/host_name.h"
 #include "base/process_state.h"
 #include "comm/line_socket.h"
 
@@ -94,8 +95,8 @@ std::vector<std::string> Attendance::absent(const Glance& before) const {
                          ? fmt::format("process {}", local)
                          : fmt::format("the process with local rank {}", local);
     sentences.push_back(seen == Seen::absent
-                            ? fmt::format("{} on host {} has not begun", who, host_name())
-                            : fmt::format("{} on host {} (pid {}) {}", who, host_name(), process,
+                            ? fmt::format("{} on host {} has not begun", who, base::host_name())
+                            : fmt::format("{} on host {} (pid {}) {}", who, base::host_name(), process,
                                           seen == Seen::stopped ? "is stopped" : "does nothing"));
   }
   return sentences;

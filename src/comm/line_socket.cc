@@ -54,12 +54,6 @@ Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-std::string host_name() {
-  char name[64] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
 std::string text_of(const Address& address) {
   return fmt::format("{} {} {} {}", address.token, address.port, address.host, fmt::join(address.ipv4, " "));
 }
@@ -88,7 +82,7 @@ bool wait_for(int socket, short event, milliseconds longest) {
 
 int connect_to(const Address& address, milliseconds longest) {
   std::vector<std::uint32_t> candidates;
-  if (host_name() == address.host) candidates.push_back(htonl(INADDR_LOOPBACK));
+  if (base::host_name() == address.host) candidates.push_back(htonl(INADDR_LOOPBACK));
   for (const auto ipv4 : address.ipv4)
     if (ipv4 != 0) candidates.push_back(ipv4);
   for (const auto ipv4 : candidates)
@@ -100,7 +94,7 @@ Address listen_anywhere(int& listener) {
   Address address;
   std::random_device random;
   address.token = (std::uint64_t{random()} << 32) | random();
-  std::strncpy(address.host, host_name().c_str(), sizeof address.host - 1);
+  std::strncpy(address.host, base::host_name().c_str(), sizeof address.host - 1);
   Socket socket(new_socket());
   sockaddr_in here{};
   here.sin_family = AF_INET;

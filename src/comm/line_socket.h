@@ -11,13 +11,15 @@
 #include <string_view>
 #include <utility>
 
+#include "base/host_name.h"
+
 namespace paceline::comm {
 
 /// Where a process is to be found: what all tell one another before anything else.
 struct Address {
   std::uint64_t token = 0;  ///< so that nobody else is taken for a process of this run
   std::uint16_t port = 0;
-  char host[64] = {};
+  char host[base::kHostNameBytes] = {};
   std::uint32_t ipv4[8] = {};  ///< of its interfaces, network order; 0: none
 };
 
@@ -38,8 +40,6 @@ class Socket {
  private:
   int descriptor_;
 };
-
-[[nodiscard]] std::string host_name();
 
 /// A socket that listens at a free port of every interface, and where it is found.
 /// Errors   Error(comm): no port could be opened

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "comm/processes.h"
 
 // How the processes of a run come together: their watch, the memory of their host, and once more for each
@@ -38,7 +39,7 @@ using MemoryName = std::array<char, 64>;  ///< empty: there is none
 
 /// What each process tells the others before they share memory.
 struct Card {
-  std::array<char, 64> host{};
+  std::array<char, base::kHostNameBytes> host{};
   MemoryName memory{};  ///< of process 0
   cpu_set_t cores{};    ///< that it may use
 };
@@ -104,7 +105,7 @@ void Processes::share_memory() {
   blocks_[1] = block_bytes(kExchangesBlock, processes());
   const std::size_t room = Staged::room(processes(), blocks_[0]) + Staged::room(processes(), blocks_[1]);
   Card mine;
-  std::strncpy(mine.host.data(), host_name().c_str(), mine.host.size() - 1);
+  std::strncpy(mine.host.data(), base::host_name().c_str(), mine.host.size() - 1);
   ::sched_getaffinity(0, sizeof mine.cores, &mine.cores);
   if (process() == 0) memory_ = SharedMemory::create(room);
   if (memory_) std::strncpy(mine.memory.data(), memory_->name().c_str(), mine.memory.size() - 1);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "comm/line_socket.h"
 #include "comm/watch.h"
 
@@ -31,13 +32,13 @@ constexpr milliseconds kLookForThem{100};
 Watch::Watch(int processes, WatchOptions options)
     : process_(0), options_(options), deadline_(options.deadline) {
   addresses_.push_back(listen_anywhere(listener_));
-  self_.host = host_name();
+  self_.host = base::host_name();
   for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
 }
 
 Watch::Watch(int process, std::vector<Address> addresses, WatchOptions options)
     : process_(process), options_(options), deadline_(options.deadline), addresses_(std::move(addresses)) {
-  const auto host = host_name();
+  const auto host = base::host_name();
   const Address& address = addresses_.front();
   const int socket = connect_to(address, kToConnect);
   if (socket < 0)

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/host_name.h"
 #include "base/topology.h"
 #include "measure/version.h"
 
@@ -68,11 +69,6 @@ std::string operating_system() {
   return name;
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
 double load_average() {
   double load = 0;
   return ::getloadavg(&load, 1) == 1 ? load : 0;
@@ -81,7 +77,7 @@ double load_average() {
 }  // namespace
 
 Environment environment(std::vector<std::string> libraries) {
-  return {.host = host_name(),
+  return {.host = base::host_name(),
           .cpu = cpu_model(),
           .cores = base::usable_cores(),
           .memory_bytes = machine_memory_bytes(),

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <span>
 
+#include "base/host_name.h"
+
 namespace paceline::train {
 namespace {
 
@@ -14,7 +16,7 @@ double seconds_of(base::TimePoint time) { return base::seconds(time.time_since_e
 
 /// What travels ahead of a rank's spans.
 struct Head {
-  std::array<char, 64> host{};
+  std::array<char, base::kHostNameBytes> host{};
   double clock_error_s = 0;
   bool is_cut = false;
   std::int64_t spans = 0;

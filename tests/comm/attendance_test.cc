@@ -1,4 +1,5 @@
 #include "comm/attendance.h"
+#include "base/host_name.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,7 +12,6 @@
 #include <thread>
 
 #include "base/process_state.h"
-#include "comm/line_socket.h"
 
 namespace paceline::comm {
 namespace {
@@ -134,8 +134,8 @@ TEST(Attendance, WhoseFirstThreadHasNotRunDoesNothing) {
   EXPECT_THAT(seen_by_lowest(), IsEmpty()) << "the one that waits is lower, and says it";
   waits.end();
   EXPECT_THAT(seen_by_lowest(),
-              ElementsAre(HasSubstr(fmt::format("process 0 on host {} (pid {}) does nothing", host_name(),
-                                                hangs.process())),
+              ElementsAre(HasSubstr(fmt::format("process 0 on host {} (pid {}) does nothing",
+                                                base::host_name(), hangs.process())),
                           HasSubstr("process 1 on host")));
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "analysis/collectives.h"
@@ -100,28 +101,74 @@ void refuse_another_record(const std::filesystem::path& out) {
                out.string());
 }
 
-}  // namespace
-
-int comm_command(const Settings& settings) {
-  const train::Place place = settings.session == nullptr ? train::Place{} : settings.session->place();
+int workers_of(const Settings& settings, const train::Place& place) {
   const int workers =
       settings.is_given("workers") || place.processes == 1 ? settings.train.workers : place.processes;
   if (workers % place.processes != 0)
     base::fail(base::ErrorKind::usage, "--workers {} must be a multiple of the {} processes", workers,
                place.processes);
-  const int local = workers / place.processes;
-  const auto backend = make_backend("cpu", settings.session, emulation_of(settings.train));
-  auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
-  const auto cores = base::plan_cores(local * place.sharing, 1);
+  return workers;
+}
 
+measure::Record begin_record(const Settings& settings, const train::Place& place, const base::CorePlan& cores,
+                             const comm::Communicator& communicator) {
   measure::Record record;
   record.kind = record.id = "comm";
   record.command = settings.typed;
-  record.workers = workers;
+  record.created = measure::utc_now();
+  record.environment = measure::environment();
+  record.workers = communicator.size();
   record.threads_per_worker = 1;
   record.oversubscribed = cores.oversubscribed;
+  record.communication.communicator = communicator.name();
+  record.communication.algorithm = communicator.algorithm();
+  if (place.processes > 1) {
+    record.communication.processes = place.processes;
+    record.communication.launcher = place.launcher;
+    record.communication.library = place.library;
+  }
   record.collectives.emplace();
   record.link_fits.emplace();
+  record.notes.push_back(cores.note);
+  return record;
+}
+
+/// What the user is told before the first row.
+void introduce(Screen& screen, const measure::Record& record, int processes) {
+  screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
+                             processes, processes == 1 ? "process" : "processes",
+                             record.communication.communicator, record.communication.algorithm));
+  for (const auto& note : record.notes) screen.explain(note);
+  screen.explain(
+      "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
+      "(all_reduce), (N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
+  screen.say(fmt::format("{:<14} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
+                         "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
+}
+
+/// What the user is told behind the last row.
+void conclude(Screen& screen, const measure::Record& record) {
+  if (record.workers == 1)
+    screen.explain(
+        "one rank alone transfers nothing: the times are those of the call, and there is no bandwidth; give "
+        "--workers 2");
+  for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
+}
+
+bool all_correct(const measure::Record& record) {
+  return std::all_of(record.collectives->begin(), record.collectives->end(),
+                     [](const auto& one) { return one.correct; });
+}
+
+}  // namespace
+
+int comm_command(const Settings& settings) {
+  const train::Place place = settings.session == nullptr ? train::Place{} : settings.session->place();
+  const int local = workers_of(settings, place) / place.processes;
+  const auto backend = make_backend("cpu", settings.session, emulation_of(settings.train));
+  auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
+  const auto cores = base::plan_cores(local * place.sharing, 1);
+  auto record = begin_record(settings, place, cores, *communicators.front());
   Bench bench{.settings = settings, .cores = cores, .first_core = place.turn * local, .record = record};
   if (!place.is_first()) {
     run_ranks(communicators, bench);
@@ -133,34 +180,11 @@ int comm_command(const Settings& settings) {
   const OutputDirectory directory(out);
   Screen screen(settings.json);
   bench.screen = &screen;
-  record.environment = measure::environment();
-  record.created = measure::utc_now();
-  record.communication.communicator = communicators.front()->name();
-  record.communication.algorithm = communicators.front()->algorithm();
-  if (place.processes > 1) {
-    record.communication.processes = place.processes;
-    record.communication.launcher = place.launcher;
-    record.communication.library = place.library;
-  }
-  record.notes.push_back(cores.note);
-  screen.explain(fmt::format("{} {} in {} {}, {}: {}", workers, workers == 1 ? "rank" : "ranks",
-                             place.processes, place.processes == 1 ? "process" : "processes",
-                             record.communication.communicator, record.communication.algorithm));
-  screen.explain(cores.note);
-  screen.explain(
-      "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
-      "(all_reduce), (N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
-  screen.say(fmt::format("{:<14} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
-                         "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
+  introduce(screen, record, place.processes);
   run_ranks(communicators, bench);
-  if (workers == 1)
-    screen.explain(
-        "one rank alone transfers nothing: the times are those of the call, and there is no bandwidth; give "
-        "--workers 2");
-  for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
+  conclude(screen, record);
 
-  bool correct = true;
-  for (const auto& one : *record.collectives) correct = correct && one.correct;
+  const bool correct = all_correct(record);
   record.status = correct ? "complete" : "failed";
   if (!correct) record.reason = "a collective gave a wrong result; see `correct` of each";
   const auto path = out / "record.json";

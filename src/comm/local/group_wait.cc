@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "comm/line_socket.h"
+#include "base/host_name.h"
 #include "comm/local/group.h"
 #include "comm/local/lookout.h"
 #include "comm/work_meter.h"
@@ -159,7 +159,7 @@ void Group::look_for_standstill() {
 
 std::string Group::name_of_rank(int rank) const {
   const auto where = place_of_rank(rank);
-  return fmt::format("rank {} on host {} (last in {})", where.rank, host_name(), place_of(where));
+  return fmt::format("rank {} on host {} (last in {})", where.rank, base::host_name(), place_of(where));
 }
 
 std::string Group::late(const Operation& operation) const {
