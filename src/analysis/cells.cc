@@ -51,10 +51,10 @@ std::string asked(const Record& record) {
 /// And what it was run on and as; the precision is the one that "auto" came to.
 std::string measured_key(const Record& record) {
   const auto& machine = record.environment;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", configuration(record), machine.host, machine.cpu,
-                     machine.cores, machine.version, machine.build, fmt::join(machine.libraries, ","),
-                     record.threads_per_worker, record.precision, record.device, record.window.unit,
-                     record.model.parameters);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", configuration(record), machine.host,
+                     machine.cpu, machine.cores, machine.version, machine.build,
+                     fmt::join(machine.libraries, ","), record.threads_per_worker, record.precision,
+                     record.device, record.window.unit, record.model.parameters, record.model.training_flops);
 }
 
 Cell begin_cell(const Record& record) {
@@ -148,6 +148,9 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
   std::vector<std::map<std::string, std::string>> circumstances;
   std::map<std::string, std::set<std::string>> values;
   std::map<std::string, std::size_t> settings;  // in how many cells each is set
+  const bool is_one_model = std::all_of(cells.begin(), cells.end(), [&](const Cell* cell) {
+    return cell->record().model.name == cells.front()->record().model.name;
+  });
   for (const Cell* cell : cells) {
     const Record& record = cell->record();
     auto& here = circumstances.emplace_back();
@@ -156,6 +159,10 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
     here["precision"] = record.precision;  // "auto" has come to one; of a cell that was not run none is known
     here["version"] = record.environment.version;
     here["host"] = record.environment.host;
+    if (is_one_model)  // else its name says it: a file of layers may have changed under one name
+      for (const auto& [name, number] : {std::pair{"parameters", record.model.parameters},
+                                         std::pair{"FLOPs a sample", record.model.training_flops}})
+        if (number > 0) here[name] = std::to_string(number);
     std::erase_if(here, [](const auto& one) { return one.second.empty(); });
     for (const auto& [name, value] : here) {
       values[name].insert(value);

@@ -3,7 +3,8 @@
 /// Records joined into cells: one configuration, all its repeats.
 ///
 /// Records belong to the same cell when all their settings agree apart from the seed and the length of the
-/// measured window, on the same kind of machine, by the same version, build and libraries. Whatever else
+/// measured window, of the same model (parameters and FLOPs), on the same kind of machine, by the same
+/// version, build and libraries. Whatever else
 /// differs makes another cell, so repeats can never hide a difference. A record that contradicts itself is a
 /// repeat that was lost, or a cell that is "left out": none of its figures is used.
 ///

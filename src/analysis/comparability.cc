@@ -108,6 +108,16 @@ void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& ver
       fmt::format("the baseline's {} has {} parameters, here it has {}: another model (or another number "
                   "of classes)",
                   a.model.name, a.model.parameters, b.model.parameters));
+  // A file of layers that was edited keeps its name, and often its parameters: a stride, a pooling. Records
+  // of before FLOPs were counted hold 0 and are not told apart.
+  refuse_if(verdict,
+            a.model.name == b.model.name && a.model.parameters == b.model.parameters &&
+                a.model.training_flops > 0 && b.model.training_flops > 0 &&
+                a.model.training_flops != b.model.training_flops,
+            fmt::format("training the baseline's {} takes {} FLOPs a sample, here it takes {}: another model "
+                        "of that name (its file has changed since) or images of another size; measure both "
+                        "with the same one",
+                        a.model.name, a.model.training_flops, b.model.training_flops));
   refuse_if(verdict, a.data.name != b.data.name || a.data.synthetic != b.data.synthetic,
             fmt::format("the baseline's data is {}, here it is {}", a.data.name, b.data.name));
   refuse_if(verdict, a.data.train_samples != b.data.train_samples,

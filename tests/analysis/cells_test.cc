@@ -76,6 +76,15 @@ TEST(Cells, KeepApartVersionsAndLibraries) {
   EXPECT_EQ(make_cells(records).size(), 3U);
 }
 
+TEST(Cells, KeepApartModelsOfOneNameAndSayWhichIsWhich) {
+  std::vector<Record> records{make_record({.repeat = 0}), make_record({.repeat = 1})};
+  records[1].model.training_flops /= 2;
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].label, "b 128, N 1, FLOPs a sample 3340000000");
+  EXPECT_EQ(cells[1].label, "b 128, N 1, FLOPs a sample 1670000000");
+}
+
 TEST(Cells, JoinPrecisionsByWhatTheyCameTo) {
   auto automatic = make_record({.repeat = 1});
   automatic.settings["precision"] = "auto";
