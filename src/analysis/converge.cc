@@ -37,7 +37,12 @@ std::vector<const Cell*> trainings(std::span<const Cell> cells) {
     if (is_studied(cell) || (cell.kind == "train" && has_accuracy(cell) && is_of_study))
       found.push_back(&cell);
   }
-  return study == cells.end() && found.size() < 2 ? std::vector<const Cell*>{} : found;
+  return found;
+}
+
+/// One training of `train` with one seed is compared with nothing; of several seeds there is a mean.
+bool is_of_one_training(const std::vector<const Cell*>& all, const std::vector<Variant>& variants) {
+  return all.size() == 1 && all.front()->kind != "converge" && (variants.empty() || variants[0].seeds < 2);
 }
 
 /// A training of `train` has no name: its sizes, and every setting in which the others differ from it.
@@ -58,18 +63,43 @@ std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
   return name;
 }
 
-std::optional<Variant> make_variant(const Cell& cell) {
-  std::vector<double> accuracies, losses;
-  const Record* last = nullptr;
+/// The repeats that a mean at the last epoch is over: one a seed, the last of it, and none that ended before
+/// the others.
+void choose_records(Variant& variant, const Cell& cell) {
+  std::int64_t most = 0;
+  for (const Record* record : cell.records)
+    if (last_accuracy(*record)) most = std::max(most, record->epochs.back().updates);
   for (const Record* record : cell.records) {
-    const auto accuracy = last_accuracy(*record);
-    if (!accuracy) continue;
-    last = record;
-    accuracies.push_back(*accuracy);
+    if (!last_accuracy(*record)) continue;
+    if (record->epochs.back().updates < most) {
+      ++variant.cut_short;
+      continue;
+    }
+    const auto seed = record->settings.find("seed");
+    const auto same = std::find_if(variant.records.begin(), variant.records.end(), [&](const Record* other) {
+      const auto there = other->settings.find("seed");
+      return seed != record->settings.end() && there != other->settings.end() &&
+             there->second == seed->second;
+    });
+    if (same == variant.records.end()) {
+      variant.records.push_back(record);
+    } else {
+      *same = record;
+      ++variant.same_seed;
+    }
+  }
+}
+
+std::optional<Variant> make_variant(const Cell& cell) {
+  Variant variant;
+  choose_records(variant, cell);
+  if (variant.records.empty() || variant.records.back()->data.test_samples <= 0) return std::nullopt;
+  std::vector<double> accuracies, losses;
+  for (const Record* record : variant.records) {
+    accuracies.push_back(*last_accuracy(*record));
     if (record->epochs.back().test_loss) losses.push_back(*record->epochs.back().test_loss);
   }
-  if (last == nullptr || last->data.test_samples <= 0) return std::nullopt;
-  Variant variant;
+  const Record* const last = variant.records.back();
   variant.cell = &cell;
   variant.record = last;
   variant.epochs = epochs_done(*last, last->epochs.back());
@@ -227,6 +257,7 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
           fmt::format("{}: {}", name, cell->reason.empty() ? "no accuracy was measured" : cell->reason));
     }
   }
+  if (is_of_one_training(all, result.variants)) return std::nullopt;
   result.baseline = find_baseline(result.variants);
   if (!result.baseline) return result;
   compare_with_baseline(result);

@@ -197,6 +197,53 @@ TEST(Converge, CallsHalfAnEpochAHalf) {
   EXPECT_NEAR(find<Plot>(document, "converge-epochs")->series[0].points[0].x, 0.5, 0.01);
 }
 
+// The curves had the extremes of the seeds, the table above them one standard error, and the summary said
+// that all intervals of accuracies were the latter.
+TEST(Converge, DrawsTheIntervalOfItsTable) {
+  const auto records = study();
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "converge");
+  ASSERT_NE(table, nullptr);
+  for (const char* id : {"converge-epochs", "converge-updates"}) {
+    const Plot* plot = find<Plot>(document, id);
+    ASSERT_NE(plot, nullptr) << id;
+    for (std::size_t i = 0; i < plot->series.size(); ++i) {
+      const Point& last = plot->series[i].points.back();
+      const Cell& accuracy = table->rows[i][10];
+      ASSERT_TRUE(last.low && last.high) << id;
+      EXPECT_NEAR(last.y, 100 * *accuracy.value, 1e-9);
+      EXPECT_NEAR(*last.low, 100 * *accuracy.low, 1e-9);
+      EXPECT_NEAR(*last.high, 100 * *accuracy.high, 1e-9);
+    }
+    EXPECT_THAT(plot->caption, HasSubstr("Means over 2 seeds, with one standard error to either side."));
+  }
+  EXPECT_THAT(text_of(records), HasSubstr("(clear; 2 seeds each)"));
+}
+
+TEST(Converge, DrawsNoIntervalOfOneSeedAndSaysSo) {
+  std::vector<Record> records{make_training({}),
+                              make_training({.variant = "large batch", .workers = 2, .global_batch = 2048})};
+  const auto caption = [&] { return find<Plot>(build(records), "converge-epochs")->caption; };
+  EXPECT_THAT(caption(), HasSubstr("One seed: no interval, another seed may lie elsewhere."));
+  for (const Point& point : find<Plot>(build(records), "converge-epochs")->series[0].points)
+    EXPECT_FALSE(point.low);
+  records.push_back(make_training({.seed = 1}));
+  EXPECT_THAT(caption(), HasSubstr("one seed has none (baseline: 2 seeds; large batch: 1 seed)"));
+  EXPECT_THAT(text_of(records), HasSubstr("; one seed against 2 seeds)"));
+}
+
+TEST(Converge, AnswersOfSeveralSeedsOfOneTraining) {
+  std::vector<Record> records;
+  for (int seed = 0; seed < 3; ++seed)
+    records.push_back(make_training({.variant = "", .seed = seed, .accuracies = {0.70 + 0.01 * seed}}));
+  for (Record& record : records) record.kind = "train";
+  EXPECT_THAT(text_of(records),
+              AllOf(HasSubstr("One configuration, nothing to compare: 71.0 % with a standard error of 0.7 "
+                              "points after 1 epoch at global batch 128, mean over 3 seeds."),
+                    HasSubstr("1 worker, fp32, seed 2.")));
+  EXPECT_NE(find<Plot>(build(records), "converge-epochs"), nullptr);
+}
+
 TEST(Ledger, NamesTheSlowestRankOnlyAmongSeveral) {
   const auto records = study();
   const Document document = build(records);

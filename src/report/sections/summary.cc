@@ -223,8 +223,28 @@ std::string said_of_remedies(const analysis::Convergence& result) {
                      rival, best.to_large->is_noise() ? ", which is noise" : "");
 }
 
+std::string epochs_of(const analysis::Variant& variant) {
+  return fmt::format("{:.3g} epoch{}", variant.epochs, variant.epochs == 1 ? "" : "s");
+}
+
+/// "2 seeds each", "one seed against 3": on how many trainings a difference stands.
+std::string seeds_of(const analysis::Variant& one, const analysis::Variant& baseline) {
+  const auto said = [](int seeds) { return seeds == 1 ? "one seed" : count(seeds, "seed"); };
+  if (one.seeds == baseline.seeds) return said(one.seeds) + " each";
+  return fmt::format("{} against {}", said(one.seeds), said(baseline.seeds));
+}
+
 void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& result = conclusions.convergence;
+  if (result && result->variants.size() == 1 && conclusions.stopped("converge").records == 0) {
+    const auto& one = result->variants.front();
+    blocks.push_back(finding(fmt::format(
+        "What does the accuracy pay? One configuration, nothing to compare: {} with a standard error of "
+        "{:.1f} points after {} at global batch {}, mean over {}. `paceline converge` compares.",
+        percent(one.accuracy), 100 * one.standard_error, epochs_of(one), one.cell->global_batch,
+        count(one.seeds, "seed"))));
+    return;
+  }
   if (!result || !result->baseline || !result->large) {
     blocks.push_back(plain("What does the accuracy pay? " +
                            (result && conclusions.stopped("converge").unmeasured == 0
@@ -235,12 +255,14 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   const auto& baseline = result->variants[*result->baseline];
   const auto& large = result->variants[*result->large];
   const auto& loss = *large.to_baseline;
+  std::string word = loss.word();
+  if (const std::string seed = "; one seed"; word.ends_with(seed)) word.resize(word.size() - seed.size());
   std::string text = fmt::format(
       "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
-      "points with a standard error of {:.1f} ({}); {} updates instead of {}.",
-      fmt::format("{:.3g} epoch{}", large.epochs, large.epochs == 1 ? "" : "s"), large.cell->global_batch,
-      baseline.cell->global_batch, percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value,
-      100 * loss.standard_error, loss.word(), integer(static_cast<double>(large.updates)),
+      "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
+      epochs_of(large), large.cell->global_batch, baseline.cell->global_batch, percent(large.accuracy),
+      percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, loss.word(),
+      seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
   text += said_of_remedies(*result) + so_far(conclusions, "converge", "trainings");
   blocks.push_back(finding(text));
