@@ -127,6 +127,11 @@ void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& ver
             fmt::format("the baseline was computed in {}, this in {}", a.precision, b.precision));
 }
 
+std::string remark_of_versions(const Record& a, const Record& b) {
+  return fmt::format("the baseline was measured by version {}, this by {}", a.environment.version,
+                     b.environment.version);
+}
+
 /// Machines of one kind differ by some pages of memory, by what their firmware keeps.
 bool is_about(std::int64_t a, std::int64_t b) {
   return static_cast<double>(std::max(a, b)) <= 1.02 * static_cast<double>(std::min(a, b));
@@ -145,9 +150,7 @@ void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
                         fmt::join(x.instructions, ", "), fmt::join(y.instructions, ", ")));
   refuse_if(verdict, x.build != y.build,
             fmt::format("the baseline's build is {}, this one's is {}", x.build, y.build));
-  if (x.version != y.version)
-    verdict.remarks.push_back(
-        fmt::format("the baseline was measured by version {}, this by {}", x.version, y.version));
+  if (x.version != y.version) verdict.remarks.push_back(remark_of_versions(a, b));
   if (x.host != y.host)
     verdict.remarks.push_back(fmt::format(
         "the baseline ran on host {}, this on {}: alike by name, and perhaps not as fast", x.host, y.host));
@@ -183,6 +186,7 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.data.test_samples != b.data.test_samples,
             fmt::format("the baseline was tested on {} images, this on {}", a.data.test_samples,
                         b.data.test_samples));
+  if (a.environment.version != b.environment.version) verdict.remarks.push_back(remark_of_versions(a, b));
   const bool equal_epochs = !a.epochs.empty() && a.epochs.size() == b.epochs.size();
   if (equal_epochs && a.epochs.back().updates != b.epochs.back().updates)
     verdict.remarks.push_back(

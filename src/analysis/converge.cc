@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "analysis/consistency.h"
@@ -90,6 +91,24 @@ void choose_records(Variant& variant, const Cell& cell) {
   }
 }
 
+/// Two versions of one study have the same names: each says what tells it from the other.
+std::vector<std::string> names_of(const std::vector<const Cell*>& all) {
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<std::size_t>> places;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    names.push_back(name_among(*all[i], all));
+    places[names.back()].push_back(i);
+  }
+  for (const auto& [name, alike] : places) {
+    std::vector<const Cell*> cells;
+    for (const std::size_t i : alike) cells.push_back(all[i]);
+    const auto apart = differences(cells);
+    for (std::size_t k = 0; k < alike.size(); ++k)
+      if (!apart[k].empty()) names[alike[k]] += ", " + apart[k];
+  }
+  return names;
+}
+
 std::optional<Variant> make_variant(const Cell& cell) {
   Variant variant;
   choose_records(variant, cell);
@@ -143,7 +162,7 @@ bool has_same_rule(const Record& a, const Record& b) {
 std::optional<std::size_t> find_baseline(const std::vector<Variant>& variants) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    if (variants[i].name == "baseline") return i;
+    if (variants[i].cell->variant == "baseline") return i;
     if (!found || variants[i].cell->global_batch < variants[*found].cell->global_batch) found = i;
   }
   return found;
@@ -165,7 +184,8 @@ bool is_without_remedy(const Variant& baseline, const Variant& variant) {
          has_same_rule(baseline.cell->record(), variant.cell->record());
 }
 
-void find_given_back(Convergence& result) {
+/// A remedy is held against the large batch of its own version where there is one.
+void find_given_back(Convergence& result, bool in_same_circumstances) {
   for (std::size_t at = 0; at < result.variants.size(); ++at) {
     const Variant& large = result.variants[at];
     if (!is_without_remedy(result.variants[*result.baseline], large)) continue;
@@ -174,6 +194,7 @@ void find_given_back(Convergence& result) {
     for (std::size_t i = 0; i < result.variants.size(); ++i) {
       Variant& variant = result.variants[i];
       if (i == at || !variant.to_baseline || variant.large) continue;
+      if (in_same_circumstances && circumstances(*variant.record) != circumstances(*large.record)) continue;
       if (variant.cell->global_batch != large.cell->global_batch) continue;
       if (is_without_remedy(result.variants[*result.baseline], variant)) continue;
       variant.large = at;
@@ -247,8 +268,10 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
   Convergence result;
   const auto all = trainings(cells);
   if (all.empty()) return std::nullopt;
-  for (const Cell* cell : all) {
-    const std::string name = name_among(*cell, all);
+  const auto names = names_of(all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Cell* const cell = all[i];
+    const std::string& name = names[i];
     if (auto variant = make_variant(*cell)) {
       variant->name = name;
       result.variants.push_back(std::move(*variant));
@@ -261,7 +284,7 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
   result.baseline = find_baseline(result.variants);
   if (!result.baseline) return result;
   compare_with_baseline(result);
-  find_given_back(result);
+  for (const bool in_same_circumstances : {true, false}) find_given_back(result, in_same_circumstances);
   find_best(result);
   return result;
 }

@@ -135,6 +135,27 @@ TEST(Convergence, TakesTheMeanOverSeedsAndItsSpread) {
   EXPECT_NEAR(result->variants[0].standard_error, std::sqrt(2.016e-5 + 4e-4), 1e-9);
 }
 
+// Two "baseline" and two "large batch" stood in table and plot, and a remedy was held against the large batch
+// of the other version.
+TEST(Convergence, NamesTheVersionsOfVariantsOfOneName) {
+  auto records = three_variants(0.70, 0.50, 0.65);
+  for (Record record : three_variants(0.74, 0.60, 0.70)) {
+    record.environment.version = "0.2.0";
+    records.push_back(record);
+  }
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_TRUE(result && result->baseline && result->large);
+  ASSERT_EQ(result->variants.size(), 6U);
+  EXPECT_EQ(result->variants[0].name, "baseline, version 0.1.0 (abc1234)");
+  EXPECT_EQ(result->variants[4].name, "large batch, version 0.2.0");
+  EXPECT_EQ(*result->baseline, 0U);
+  EXPECT_EQ(*result->variants[2].large, 1U);
+  EXPECT_EQ(*result->variants[5].large, 4U);
+  EXPECT_THAT(result->variants[4].verdict.remarks,
+              testing::Contains("the baseline was measured by version 0.1.0 (abc1234), this by 0.2.0"));
+}
+
 // The same seed gives the same bits: trained twice it was two seeds without any spread.
 TEST(Convergence, CountsASeedOnce) {
   std::vector<Record> records{make_training({.seed = 0, .accuracies = {0.70}}),
