@@ -124,6 +124,24 @@ std::optional<double> window_as_epoch(const Record& record) {
   return record.window.wall_s - outside;
 }
 
+/// Those of circumstances() that tell the cells apart, no more: another version mostly comes with other
+/// libraries, and its name says enough.
+std::vector<std::map<std::string, std::string>> telling_circumstances(const std::vector<const Cell*>& cells) {
+  using Circumstances = std::map<std::string, std::string>;
+  std::vector<Circumstances> whole, told(cells.size());
+  for (const Cell* cell : cells) whole.push_back(circumstances(cell->record()));
+  const auto kinds = [](const std::vector<Circumstances>& all) {
+    return std::set<Circumstances>(all.begin(), all.end()).size();
+  };
+  for (const char* name : {"version", "host", "libraries", "compiler", "system"}) {
+    auto more = told;
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      if (const auto found = whole[i].find(name); found != whole[i].end()) more[i].insert(*found);
+    if (kinds(more) > kinds(told)) told = std::move(more);
+  }
+  return told;
+}
+
 /// Cells that only a setting tells apart have it in their labels: else two rows of a table would be called
 /// the same.
 void tell_apart(std::vector<Cell>& cells) {
@@ -156,14 +174,10 @@ std::map<std::string, std::string> circumstances(const Record& record) {
 }
 
 std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells) {
-  std::map<std::string, std::set<std::string>> values;
-  for (const Cell* cell : cells)
-    for (const auto& [name, value] : circumstances(cell->record())) values[name].insert(value);
   std::vector<std::string> texts;
-  for (const Cell* cell : cells) {
+  for (const auto& here : telling_circumstances(cells)) {
     std::vector<std::string> own;
-    for (const auto& [name, value] : circumstances(cell->record()))
-      if (values[name].size() > 1) own.push_back(fmt::format("{} {}", name, value));
+    for (const auto& [name, value] : here) own.push_back(fmt::format("{} {}", name, value));
     texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
   }
   return texts;
@@ -191,13 +205,13 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
   const bool is_one_model = std::all_of(cells.begin(), cells.end(), [&](const Cell* cell) {
     return cell->record().model.name == cells.front()->record().model.name;
   });
-  for (const Cell* cell : cells) {
-    const Record& record = cell->record();
-    auto& here = of_each.emplace_back();
+  const auto telling = telling_circumstances(cells);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Record& record = cells[i]->record();
+    auto& here = of_each.emplace_back(telling[i]);
     for (const auto& [name, value] : record.settings)
       if (!kSaid.contains(name) && !is_of_window(name)) here[name] = value;
     here["precision"] = record.precision;  // "auto" has come to one; of a cell that was not run none is known
-    here.merge(circumstances(record));
     if (is_one_model)  // else its name says it: a file of layers may have changed under one name
       for (const auto& [name, number] : {std::pair{"parameters", record.model.parameters},
                                          std::pair{"FLOPs a sample", record.model.training_flops}})

@@ -89,6 +89,15 @@ TEST(Cells, SayInWhichCircumstancesTheyDiffer) {
   EXPECT_EQ(cells[2].label, "b 128, N 1, compiler clang 16, libraries onednn 2.6.3");
 }
 
+// "libraries onednn 2.6.3; hwloc 2.8.0; openmp 201511, version 0.1.0 (3894ef62c1)" stood behind every name.
+TEST(Cells, SayOfAVersionWithOtherLibrariesItsVersionAlone) {
+  auto other = make_record({.repeat = 1});
+  other.environment.version = "0.2.0";
+  other.environment.libraries = {"onednn 3.1"};
+  const std::vector<Record> records{make_record({}), other};
+  EXPECT_EQ(make_cells(records)[1].label, "b 128, N 1, version 0.2.0");
+}
+
 TEST(Cells, AreToldApartWhereTwoWouldStandAtOnePlace) {
   std::vector<Record> records{make_record({}), make_record({.workers = 2}), make_record({.workers = 2})};
   records[1].settings["lr"] = "0.2";

@@ -192,7 +192,7 @@ TEST(Build, DrawsALineForEachVersion) {
   EXPECT_THAT(text, HasSubstr("- Baseline of version 0.2.0: 1 worker without any communicator."));
   EXPECT_THAT(text, HasSubstr("baseline, version 0.2.0"));
   EXPECT_THAT(text, HasSubstr("4 workers are slower than 2 at global batch 32, version 0.2.0: 111.5"));
-  EXPECT_THAT(text, HasSubstr("A step of local batch 128 on 2 workers (2 cores), version 0."));
+  EXPECT_THAT(text, HasSubstr("A step of local batch 128 on 2 workers (2 cores), version 0.2.0, takes"));
   EXPECT_THAT(text, HasSubstr("nothing else running (local batch 128, version 0."));
 }
 

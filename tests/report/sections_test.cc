@@ -90,6 +90,8 @@ TEST(Scaling, ALineOfEpochsIsOfOneSetOfSettings) {
   const auto* plot = find<Plot>(document, "weak-epoch");
   ASSERT_NE(plot, nullptr);
   ASSERT_EQ(plot->series.size(), 1u);
+  EXPECT_THAT(plot->caption,
+              HasSubstr("Left out, since it cannot be compared with the first: 1 row of the table."));
   EXPECT_EQ(plot->series[0].points.size(), 2u) << "32 and 64 with one loader thread";
 }
 
@@ -281,6 +283,14 @@ TEST(Converge, DrawsNoIntervalOfOneSeedAndSaysSo) {
   records.push_back(make_training({.seed = 1}));
   EXPECT_THAT(caption(), HasSubstr("one seed has none (baseline: 2 seeds; large batch: 1 seed)"));
   EXPECT_THAT(text_of(records), HasSubstr("; one seed against 2 seeds)"));
+}
+
+TEST(Converge, SaysOnceThatThereIsOneSeed) {
+  const std::vector<Record> records{
+      make_training({}),
+      make_training(
+          {.variant = "large batch", .workers = 2, .global_batch = 2048, .accuracies = {0.1, 0.2, 0.3}})};
+  EXPECT_THAT(text_of(records), HasSubstr("(beyond the test set's error; one seed each)"));
 }
 
 TEST(Converge, AnswersOfSeveralSeedsOfOneTraining) {

@@ -210,11 +210,15 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
                   .log = true},
             .y = {.label = "epoch", .unit = "s"}};
   auto rows = rows_with_ratios(groups);
-  std::erase_if(rows, [&, first = rows.empty() ? nullptr : rows.front().row](const Placed& one) {
-    // One line is of one set of settings.
-    return !analysis::compare(first->cell->record(), one.row->cell->record(), analysis::Topic::tables)
-                .comparable();
-  });
+  const auto left_out =
+      std::erase_if(rows, [&, first = rows.empty() ? nullptr : rows.front().row](const Placed& one) {
+        // One line is of one set of settings.
+        return !analysis::compare(first->cell->record(), one.row->cell->record(), analysis::Topic::tables)
+                    .comparable();
+      });
+  if (left_out > 0)
+    plot.caption += fmt::format(" Left out, since it cannot be compared with the first: {} of the table.",
+                                count(static_cast<long>(left_out), "row"));
   for (const auto& [key, line] :
        lines_of(rows, [](const Placed& one) { return static_cast<std::int64_t>(one.row->cell->workers); })) {
     Series series{.name = workers_on_cores(*line.front().row->cell) + behind(key.second)};

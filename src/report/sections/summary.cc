@@ -278,7 +278,7 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
       "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
       "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
       epochs_of(large), large.cell->global_batch, baseline.cell->global_batch, percent(large.accuracy),
-      percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, loss.word(),
+      percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
       seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
   text += said_of_remedies(*result) + so_far(conclusions, "converge", "trainings");
