@@ -63,10 +63,11 @@ TEST(Comparability, RefusesAModelOfOtherWorkUnderTheSameName) {
   auto edited = make_record({.workers = 2});
   edited.model.training_flops /= 2;
   for (const Topic topic : {Topic::scaling, Topic::same_cores, Topic::tables, Topic::convergence})
-    EXPECT_THAT(compare(make_record({}), edited, topic).refusals,
-                Contains("training the baseline's resnet18-cifar takes 3340000000 FLOPs a sample, here it "
-                         "takes 1670000000: another model of that name (its file has changed since) or images "
-                         "of another size; measure both with the same one"));
+    EXPECT_THAT(
+        compare(make_record({}), edited, topic).refusals,
+        Contains("training the baseline's resnet18-cifar takes 3340000000 FLOPs a sample, here it "
+                 "takes 1670000000: another model of that name (its file has changed since) or images "
+                 "of another size; measure both with the same one"));
   edited.model.training_flops = 0;  // a record of before they were counted
   EXPECT_TRUE(compare(make_record({}), edited, Topic::scaling).comparable());
 }
