@@ -51,10 +51,11 @@ std::string asked(const Record& record) {
 /// And what it was run on and as; the precision is the one that "auto" came to.
 std::string measured_key(const Record& record) {
   const auto& machine = record.environment;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", configuration(record), machine.host, machine.cpu,
-                     machine.cores, machine.version, machine.build, fmt::join(machine.libraries, ","),
+  std::string key = configuration(record);
+  for (const auto& [name, value] : circumstances(record)) key += fmt::format("|{}={}", name, value);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", key, machine.cpu, machine.cores, machine.build,
                      record.threads_per_worker, record.precision, record.device, record.window.unit,
-                     record.model.parameters);
+                     record.model.parameters, record.model.training_flops);
 }
 
 Cell begin_cell(const Record& record) {
@@ -123,6 +124,24 @@ std::optional<double> window_as_epoch(const Record& record) {
   return record.window.wall_s - outside;
 }
 
+/// Those of circumstances() that tell the cells apart, no more: another version mostly comes with other
+/// libraries, and its name says enough.
+std::vector<std::map<std::string, std::string>> telling_circumstances(const std::vector<const Cell*>& cells) {
+  using Circumstances = std::map<std::string, std::string>;
+  std::vector<Circumstances> whole, told(cells.size());
+  for (const Cell* cell : cells) whole.push_back(circumstances(cell->record()));
+  const auto kinds = [](const std::vector<Circumstances>& all) {
+    return std::set<Circumstances>(all.begin(), all.end()).size();
+  };
+  for (const char* name : {"version", "host", "libraries", "compiler", "system"}) {
+    auto more = told;
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      if (const auto found = whole[i].find(name); found != whole[i].end()) more[i].insert(*found);
+    if (kinds(more) > kinds(told)) told = std::move(more);
+  }
+  return told;
+}
+
 /// Cells that only a setting tells apart have it in their labels: else two rows of a table would be called
 /// the same.
 void tell_apart(std::vector<Cell>& cells) {
@@ -143,19 +162,60 @@ bool is_of_window(std::string_view setting) {
          setting == "warmup-steps";
 }
 
+std::map<std::string, std::string> circumstances(const Record& record) {
+  const auto& there = record.environment;
+  std::map<std::string, std::string> all{{"version", there.version},
+                                         {"libraries", fmt::format("{}", fmt::join(there.libraries, "; "))},
+                                         {"host", there.host},
+                                         {"system", there.os},
+                                         {"compiler", there.compiler}};
+  std::erase_if(all, [](const auto& one) { return one.second.empty(); });
+  return all;
+}
+
+std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells) {
+  std::vector<std::string> texts;
+  for (const auto& here : telling_circumstances(cells)) {
+    std::vector<std::string> own;
+    for (const auto& [name, value] : here) own.push_back(fmt::format("{} {}", name, value));
+    texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
+  }
+  return texts;
+}
+
+std::vector<std::string> told_apart(const std::vector<const Cell*>& cells,
+                                    const std::vector<std::pair<std::int64_t, std::int64_t>>& places) {
+  const auto do_tell = [&](const std::vector<std::string>& texts) {
+    std::set<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> taken;
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (!taken.emplace(places[i], texts[i]).second) return false;
+    return true;
+  };
+  std::vector<std::string> none(cells.size());
+  if (do_tell(none)) return none;
+  auto texts = different_circumstances(cells);
+  return do_tell(texts) ? texts : differences(cells);
+}
+
 std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
   static const std::set<std::string> kSaid{"workers", "local-batch", "global-batch", "precision"};
-  std::vector<std::map<std::string, std::string>> circumstances;
+  std::vector<std::map<std::string, std::string>> of_each;
   std::map<std::string, std::set<std::string>> values;
   std::map<std::string, std::size_t> settings;  // in how many cells each is set
-  for (const Cell* cell : cells) {
-    const Record& record = cell->record();
-    auto& here = circumstances.emplace_back();
+  const bool is_one_model = std::all_of(cells.begin(), cells.end(), [&](const Cell* cell) {
+    return cell->record().model.name == cells.front()->record().model.name;
+  });
+  const auto telling = telling_circumstances(cells);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Record& record = cells[i]->record();
+    auto& here = of_each.emplace_back(telling[i]);
     for (const auto& [name, value] : record.settings)
       if (!kSaid.contains(name) && !is_of_window(name)) here[name] = value;
     here["precision"] = record.precision;  // "auto" has come to one; of a cell that was not run none is known
-    here["version"] = record.environment.version;
-    here["host"] = record.environment.host;
+    if (is_one_model)  // else its name says it: a file of layers may have changed under one name
+      for (const auto& [name, number] : {std::pair{"parameters", record.model.parameters},
+                                         std::pair{"FLOPs a sample", record.model.training_flops}})
+        if (number > 0) here[name] = std::to_string(number);
     std::erase_if(here, [](const auto& one) { return one.second.empty(); });
     for (const auto& [name, value] : here) {
       values[name].insert(value);
@@ -168,7 +228,7 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
     return found != settings.end() && found->second < cells.size();
   };
   std::vector<std::string> texts;
-  for (const auto& here : circumstances) {
+  for (const auto& here : of_each) {
     std::vector<std::string> own;
     for (const auto& [name, value] : here)
       if (values[name].size() > 1 || is_lacked(name)) own.push_back(fmt::format("{} {}", name, value));

@@ -3,22 +3,29 @@
 /// Records joined into cells: one configuration, all its repeats.
 ///
 /// Records belong to the same cell when all their settings agree apart from the seed and the length of the
-/// measured window, on the same kind of machine, by the same version, build and libraries. Whatever else
+/// measured window, of the same model (parameters and FLOPs), on the same kind of machine, in the same
+/// build and circumstances(). Whatever else
 /// differs makes another cell, so repeats can never hide a difference. A record that contradicts itself is a
 /// repeat that was lost, or a cell that is "left out": none of its figures is used.
 ///
 /// Lifetime  cells look into the records that they were made from, which must outlive them
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/interval.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {
+
+/// What repeats must share although a ratio across it is only remarked: version, libraries, host, system and
+/// compiler. By name; what is not known is not there.
+[[nodiscard]] std::map<std::string, std::string> circumstances(const measure::Record& record);
 
 struct Cell {
   std::string kind, scaling, variant;  ///< as in the record
@@ -86,6 +93,15 @@ struct Cell {
 /// "version ..."; of a cell that only lacks settings which others have, "no emulate-link". Empty texts where
 /// they are all alike.
 [[nodiscard]] std::vector<std::string> differences(const std::vector<const Cell*>& cells);
+
+/// The same by circumstances() alone.
+[[nodiscard]] std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells);
+
+/// What to call the lines of a plot by, one text a cell: `places` are where the cells would stand on one
+/// line. Where two would stand above each other, measured by two versions or with two rates, each is called
+/// by what tells it from the others, its circumstances if they do; where none would, all texts are empty.
+[[nodiscard]] std::vector<std::string> told_apart(
+    const std::vector<const Cell*>& cells, const std::vector<std::pair<std::int64_t, std::int64_t>>& places);
 
 /// Settings that say only how long was measured and which sample was drawn: a time of a step has the same
 /// distribution with any of them.

@@ -108,6 +108,16 @@ void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& ver
       fmt::format("the baseline's {} has {} parameters, here it has {}: another model (or another number "
                   "of classes)",
                   a.model.name, a.model.parameters, b.model.parameters));
+  // A file of layers that was edited keeps its name, and often its parameters: a stride, a pooling. Records
+  // of before FLOPs were counted hold 0 and are not told apart.
+  refuse_if(verdict,
+            a.model.name == b.model.name && a.model.parameters == b.model.parameters &&
+                a.model.training_flops > 0 && b.model.training_flops > 0 &&
+                a.model.training_flops != b.model.training_flops,
+            fmt::format("training the baseline's {} takes {} FLOPs a sample, here it takes {}: another model "
+                        "of that name (its file has changed since) or images of another size; measure both "
+                        "with the same one",
+                        a.model.name, a.model.training_flops, b.model.training_flops));
   refuse_if(verdict, a.data.name != b.data.name || a.data.synthetic != b.data.synthetic,
             fmt::format("the baseline's data is {}, here it is {}", a.data.name, b.data.name));
   refuse_if(verdict, a.data.train_samples != b.data.train_samples,
@@ -115,6 +125,11 @@ void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& ver
                         b.data.train_samples));
   refuse_if(verdict, a.precision != b.precision,
             fmt::format("the baseline was computed in {}, this in {}", a.precision, b.precision));
+}
+
+std::string remark_of_versions(const Record& a, const Record& b) {
+  return fmt::format("the baseline was measured by version {}, this by {}", a.environment.version,
+                     b.environment.version);
 }
 
 /// Machines of one kind differ by some pages of memory, by what their firmware keeps.
@@ -135,9 +150,7 @@ void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
                         fmt::join(x.instructions, ", "), fmt::join(y.instructions, ", ")));
   refuse_if(verdict, x.build != y.build,
             fmt::format("the baseline's build is {}, this one's is {}", x.build, y.build));
-  if (x.version != y.version)
-    verdict.remarks.push_back(
-        fmt::format("the baseline was measured by version {}, this by {}", x.version, y.version));
+  if (x.version != y.version) verdict.remarks.push_back(remark_of_versions(a, b));
   if (x.host != y.host)
     verdict.remarks.push_back(fmt::format(
         "the baseline ran on host {}, this on {}: alike by name, and perhaps not as fast", x.host, y.host));
@@ -173,6 +186,7 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.data.test_samples != b.data.test_samples,
             fmt::format("the baseline was tested on {} images, this on {}", a.data.test_samples,
                         b.data.test_samples));
+  if (a.environment.version != b.environment.version) verdict.remarks.push_back(remark_of_versions(a, b));
   const bool equal_epochs = !a.epochs.empty() && a.epochs.size() == b.epochs.size();
   if (equal_epochs && a.epochs.back().updates != b.epochs.back().updates)
     verdict.remarks.push_back(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "analysis/consistency.h"
@@ -37,7 +38,12 @@ std::vector<const Cell*> trainings(std::span<const Cell> cells) {
     if (is_studied(cell) || (cell.kind == "train" && has_accuracy(cell) && is_of_study))
       found.push_back(&cell);
   }
-  return study == cells.end() && found.size() < 2 ? std::vector<const Cell*>{} : found;
+  return found;
+}
+
+/// One training of `train` with one seed is compared with nothing; of several seeds there is a mean.
+bool is_of_one_training(const std::vector<const Cell*>& all, const std::vector<Variant>& variants) {
+  return all.size() == 1 && all.front()->kind != "converge" && (variants.empty() || variants[0].seeds < 2);
 }
 
 /// A training of `train` has no name: its sizes, and every setting in which the others differ from it.
@@ -58,18 +64,61 @@ std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
   return name;
 }
 
-std::optional<Variant> make_variant(const Cell& cell) {
-  std::vector<double> accuracies, losses;
-  const Record* last = nullptr;
+/// The repeats that a mean at the last epoch is over: one a seed, the last of it, and none that ended before
+/// the others.
+void choose_records(Variant& variant, const Cell& cell) {
+  std::int64_t most = 0;
+  for (const Record* record : cell.records)
+    if (last_accuracy(*record)) most = std::max(most, record->epochs.back().updates);
   for (const Record* record : cell.records) {
-    const auto accuracy = last_accuracy(*record);
-    if (!accuracy) continue;
-    last = record;
-    accuracies.push_back(*accuracy);
+    if (!last_accuracy(*record)) continue;
+    if (record->epochs.back().updates < most) {
+      ++variant.cut_short;
+      continue;
+    }
+    const auto seed = record->settings.find("seed");
+    const auto same = std::find_if(variant.records.begin(), variant.records.end(), [&](const Record* other) {
+      const auto there = other->settings.find("seed");
+      return seed != record->settings.end() && there != other->settings.end() &&
+             there->second == seed->second;
+    });
+    if (same == variant.records.end()) {
+      variant.records.push_back(record);
+    } else {
+      *same = record;
+      ++variant.same_seed;
+    }
+  }
+}
+
+/// Two versions of one study have the same names: each says what tells it from the other.
+std::vector<std::string> names_of(const std::vector<const Cell*>& all) {
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<std::size_t>> places;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    names.push_back(name_among(*all[i], all));
+    places[names.back()].push_back(i);
+  }
+  for (const auto& [name, alike] : places) {
+    std::vector<const Cell*> cells;
+    for (const std::size_t i : alike) cells.push_back(all[i]);
+    const auto apart = differences(cells);
+    for (std::size_t k = 0; k < alike.size(); ++k)
+      if (!apart[k].empty()) names[alike[k]] += ", " + apart[k];
+  }
+  return names;
+}
+
+std::optional<Variant> make_variant(const Cell& cell) {
+  Variant variant;
+  choose_records(variant, cell);
+  if (variant.records.empty() || variant.records.back()->data.test_samples <= 0) return std::nullopt;
+  std::vector<double> accuracies, losses;
+  for (const Record* record : variant.records) {
+    accuracies.push_back(*last_accuracy(*record));
     if (record->epochs.back().test_loss) losses.push_back(*record->epochs.back().test_loss);
   }
-  if (last == nullptr || last->data.test_samples <= 0) return std::nullopt;
-  Variant variant;
+  const Record* const last = variant.records.back();
   variant.cell = &cell;
   variant.record = last;
   variant.epochs = epochs_done(*last, last->epochs.back());
@@ -113,7 +162,7 @@ bool has_same_rule(const Record& a, const Record& b) {
 std::optional<std::size_t> find_baseline(const std::vector<Variant>& variants) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    if (variants[i].name == "baseline") return i;
+    if (variants[i].cell->variant == "baseline") return i;
     if (!found || variants[i].cell->global_batch < variants[*found].cell->global_batch) found = i;
   }
   return found;
@@ -135,7 +184,8 @@ bool is_without_remedy(const Variant& baseline, const Variant& variant) {
          has_same_rule(baseline.cell->record(), variant.cell->record());
 }
 
-void find_given_back(Convergence& result) {
+/// A remedy is held against the large batch of its own version where there is one.
+void find_given_back(Convergence& result, bool in_same_circumstances) {
   for (std::size_t at = 0; at < result.variants.size(); ++at) {
     const Variant& large = result.variants[at];
     if (!is_without_remedy(result.variants[*result.baseline], large)) continue;
@@ -144,6 +194,7 @@ void find_given_back(Convergence& result) {
     for (std::size_t i = 0; i < result.variants.size(); ++i) {
       Variant& variant = result.variants[i];
       if (i == at || !variant.to_baseline || variant.large) continue;
+      if (in_same_circumstances && circumstances(*variant.record) != circumstances(*large.record)) continue;
       if (variant.cell->global_batch != large.cell->global_batch) continue;
       if (is_without_remedy(result.variants[*result.baseline], variant)) continue;
       variant.large = at;
@@ -217,8 +268,10 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
   Convergence result;
   const auto all = trainings(cells);
   if (all.empty()) return std::nullopt;
-  for (const Cell* cell : all) {
-    const std::string name = name_among(*cell, all);
+  const auto names = names_of(all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Cell* const cell = all[i];
+    const std::string& name = names[i];
     if (auto variant = make_variant(*cell)) {
       variant->name = name;
       result.variants.push_back(std::move(*variant));
@@ -227,10 +280,11 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
           fmt::format("{}: {}", name, cell->reason.empty() ? "no accuracy was measured" : cell->reason));
     }
   }
+  if (is_of_one_training(all, result.variants)) return std::nullopt;
   result.baseline = find_baseline(result.variants);
   if (!result.baseline) return result;
   compare_with_baseline(result);
-  find_given_back(result);
+  for (const bool in_same_circumstances : {true, false}) find_given_back(result, in_same_circumstances);
   find_best(result);
   return result;
 }

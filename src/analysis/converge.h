@@ -5,6 +5,8 @@
 /// Variants are compared at equal epochs, with their updates shown. A difference below its own standard error
 /// is noise; the standard error joins the counting error of the test set, sqrt(p(1-p)/n), with the spread
 /// over seeds. The figure of a variant is the mean over its seeds at the last epoch: never the best of them.
+/// A seed gives the same bits however often it is trained, so it counts once; and a repeat that ended before
+/// the others is no part of a mean at their last epoch.
 
 #include <cstdint>
 #include <limits>
@@ -36,7 +38,10 @@ struct Difference {
 
 struct Variant {
   const Cell* cell = nullptr;
-  const measure::Record* record = nullptr;  ///< whose accuracy it is: of several the last
+  const measure::Record* record = nullptr;      ///< whose accuracy it is: of several the last
+  std::vector<const measure::Record*> records;  ///< what the mean is over: one a seed, all of as many updates
+  int same_seed = 0;  ///< repeats left out because another of their seed is in `records`
+  int cut_short = 0;  ///< repeats left out because they ended before the others
   std::string name;
   double epochs = 0;  ///< of half an epoch 0.5
   std::int64_t updates = 0;
@@ -74,7 +79,7 @@ struct Convergence {
 [[nodiscard]] std::string changed_settings(const measure::Record& baseline, const measure::Record& variant);
 
 /// Of all trainings of `converge`, and those of `train` on the same model and data, or of several of `train`
-/// alone. Nothing where there are none.
+/// alone: of several configurations, or of one with several seeds. Nothing where there are none.
 [[nodiscard]] std::optional<Convergence> convergence(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

@@ -37,14 +37,20 @@ std::vector<SameCores> same_cores(std::span<const Cell> cells) {
       if (workers.global_batch != threads.global_batch) continue;
       if (workers.threads_per_worker >= threads.threads_per_worker) continue;
       if (cores_used(workers.record()) != cores_used(threads.record())) continue;
-      if (!compare(threads.record(), workers.record(), Topic::same_cores).comparable()) continue;
-      const SameCores pair = pair_of(threads, workers);
+      const Verdict verdict = compare(threads.record(), workers.record(), Topic::same_cores);
+      if (!verdict.comparable()) continue;
+      SameCores pair = pair_of(threads, workers);
+      pair.remarks = verdict.remarks;
       const auto key = std::tuple{threads.global_batch, pair.cores, threads.workers, workers.workers};
       const auto repeats = [](const SameCores& one) {
         return one.threads->records.size() + one.workers->records.size();
       };
+      const auto is_better = [&](const SameCores& a, const SameCores& b) {
+        return a.remarks.size() != b.remarks.size() ? a.remarks.size() < b.remarks.size()
+                                                    : repeats(a) > repeats(b);
+      };
       const auto [at, fresh] = found.emplace(key, pair);
-      if (!fresh && repeats(at->second) < repeats(pair)) at->second = pair;
+      if (!fresh && is_better(pair, at->second)) at->second = pair;
     }
   }
   std::vector<SameCores> result;

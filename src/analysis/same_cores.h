@@ -17,7 +17,8 @@ struct SameCores {
   const Cell* threads = nullptr;  ///< the fewer workers
   const Cell* workers = nullptr;  ///< the more
   int cores = 0;
-  Estimate speed;  ///< images/s of `workers` over those of `threads`
+  Estimate speed;                    ///< images/s of `workers` over those of `threads`
+  std::vector<std::string> remarks;  ///< what differs beside, as compare() says it
 
   // Seconds a step that `workers` take more than `threads`, by the ledger; they add up.
   double compute_s = 0;
@@ -32,7 +33,8 @@ struct SameCores {
 };
 
 /// Every pair of measured cells that compare() allows, by global batch. Cells with more threads than cores
-/// are left out. At most one row for two configurations: that with the most repeats.
+/// are left out. At most one row for two configurations: that of which least is remarked (one version, not
+/// two), of those the one with the most repeats.
 [[nodiscard]] std::vector<SameCores> same_cores(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

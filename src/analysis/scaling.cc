@@ -43,12 +43,21 @@ void fill_ratios(ScalingRow& row, const Cell& baseline, Mode mode) {
   }
 }
 
-ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, Mode mode) {
-  ScalingGroup group{.batch = batch, .baseline = nullptr, .baseline_name = {}, .rows = {}};
-  std::stable_sort(cells.begin(), cells.end(),
-                   [](const Cell* a, const Cell* b) { return a->workers < b->workers; });
+using Circumstances = std::map<std::string, std::string>;
+
+/// `own`: those that the baseline is to be of, since they were scaled; null where none were.
+ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, const Circumstances* own,
+                        Mode mode) {
+  ScalingGroup group{
+      .batch = batch, .baseline = nullptr, .baseline_name = {}, .circumstances = {}, .rows = {}};
+  const auto is_own = [&](const Cell* cell) {
+    return own == nullptr || circumstances(cell->record()) == *own;
+  };
+  std::stable_sort(cells.begin(), cells.end(), [&](const Cell* a, const Cell* b) {
+    return a->workers != b->workers ? a->workers < b->workers : is_own(a) && !is_own(b);
+  });
   for (const Cell* cell : cells)
-    if (cell->is_measured() && group.baseline == nullptr) group.baseline = cell;
+    if (cell->is_measured() && group.baseline == nullptr && is_own(cell)) group.baseline = cell;
   if (group.baseline != nullptr) group.baseline_name = describe_baseline(*group.baseline);
   for (const Cell* cell : cells) {
     ScalingRow row;
@@ -63,6 +72,64 @@ ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, Mode
     group.rows.push_back(std::move(row));
   }
   return group;
+}
+
+/// The circumstances in which the batch was scaled: measured with several numbers of workers, the fewest of
+/// all among them. In the cells' order.
+std::vector<Circumstances> scaled_in(const std::vector<const Cell*>& members) {
+  std::vector<Circumstances> order;
+  std::map<Circumstances, std::set<int>> workers;
+  int fewest = 0;
+  for (const Cell* cell : members) {
+    if (!cell->is_measured()) continue;
+    const auto here = circumstances(cell->record());
+    if (!workers.contains(here)) order.push_back(here);
+    workers[here].insert(cell->workers);
+    if (fewest == 0 || cell->workers < fewest) fewest = cell->workers;
+  }
+  std::erase_if(order, [&](const Circumstances& one) {
+    return workers[one].size() < 2 || !workers[one].contains(fewest);
+  });
+  return order;
+}
+
+void append_groups(std::vector<ScalingGroup>& groups, std::int64_t batch,
+                   const std::vector<const Cell*>& members, Mode mode) {
+  const auto scaled = scaled_in(members);
+  if (scaled.size() < 2) {
+    groups.push_back(make_group(batch, members, scaled.empty() ? nullptr : &scaled.front(), mode));
+    return;
+  }
+  std::vector<std::vector<const Cell*>> parts(scaled.size());
+  for (const Cell* cell : members) {
+    const auto own = std::find(scaled.begin(), scaled.end(), circumstances(cell->record()));
+    parts[own == scaled.end() ? 0 : static_cast<std::size_t>(own - scaled.begin())].push_back(cell);
+  }
+  std::vector<const Cell*> baselines;
+  const std::size_t first = groups.size();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    groups.push_back(make_group(batch, parts[i], &scaled[i], mode));
+    baselines.push_back(groups.back().baseline);
+  }
+  const auto texts = different_circumstances(baselines);
+  for (std::size_t i = 0; i < texts.size(); ++i) groups[first + i].circumstances = texts[i];
+}
+
+/// Of rows with as many workers the one that is most like the baseline; a choice is among workers, not among
+/// versions.
+std::vector<const ScalingRow*> one_for_each_number_of_workers(const ScalingGroup& group) {
+  std::vector<const ScalingRow*> rows;
+  for (const ScalingRow& row : group.rows) {
+    if (!row.has_ratios) continue;
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const ScalingRow* other) {
+      return other->cell->workers == row.cell->workers;
+    });
+    if (same == rows.end())
+      rows.push_back(&row);
+    else if (!(*same)->is_baseline && row.verdict.remarks.size() < (*same)->verdict.remarks.size())
+      *same = &row;
+  }
+  return rows;
 }
 
 }  // namespace
@@ -89,17 +156,16 @@ std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
       workers.insert(cell->workers);
       is_study = is_study || cell->kind == "scale";
     }
-    if (is_study || workers.size() > 1) groups.push_back(make_group(batch, members, mode));
+    if (is_study || workers.size() > 1) append_groups(groups, batch, members, mode);
   }
   return groups;
 }
 
 FewestWorkers fewest_workers(const ScalingGroup& group) {
   FewestWorkers result;
-  std::vector<const ScalingRow*> candidates;
-  for (const ScalingRow& row : group.rows)
-    if (row.has_ratios) (row.cell->oversubscribed ? result.left_out : candidates).push_back(&row);
-  result.compared = static_cast<int>(candidates.size());
+  auto& candidates = result.candidates;
+  for (const ScalingRow* row : one_for_each_number_of_workers(group))
+    (row->cell->oversubscribed ? result.left_out : candidates).push_back(row);
   if (candidates.empty()) return result;
   const auto rate = [](const ScalingRow* row) { return row->cell->images_per_s; };
   const ScalingRow* const best = *std::max_element(

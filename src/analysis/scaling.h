@@ -42,7 +42,10 @@ struct ScalingGroup {
   std::int64_t batch = 0;          ///< local for weak, global for strong
   const Cell* baseline = nullptr;  ///< null when nothing was measured
   std::string baseline_name;       ///< "1 worker without any communicator"
-  std::vector<ScalingRow> rows;    ///< by workers
+  /// "version 0.2.0" where the batch was scaled in several circumstances, each a group of its own; else
+  /// empty.
+  std::string circumstances;
+  std::vector<ScalingRow> rows;  ///< by workers
 };
 
 /// How many workers of a group to take: the fewest within kKneeTolerance of the best throughput (sweep.h),
@@ -53,13 +56,16 @@ struct FewestWorkers {
   /// Rows that it could be as well, by the interval of the ratio of throughputs, or because there is none;
   /// the rule of a sweep's knee.
   std::vector<const ScalingRow*> rivals;
-  int compared = 0;                         ///< rows that it was chosen from
-  std::vector<const ScalingRow*> left_out;  ///< measured and comparable, but with more threads than cores
+  std::vector<const ScalingRow*> candidates;  ///< that it was chosen from: one for each number of workers
+  std::vector<const ScalingRow*> left_out;    ///< measured and comparable, but with more threads than cores
 };
 [[nodiscard]] FewestWorkers fewest_workers(const ScalingGroup& group);
 
 /// Groups of the mode, by batch. Cells of other kinds are taken in where they fit (kind "train": the batch
-/// that was given, local or global, says the mode) when they hold at least two numbers of workers.
+/// that was given, local or global, says the mode) when they hold at least two numbers of workers. What was
+/// scaled by several versions (or hosts, libraries ...), each with a baseline of the fewest workers, is
+/// compared within each; single cells of another stay in the group, with a remark, as do those of a study
+/// that one version began and another went on with.
 [[nodiscard]] std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode);
 
 /// Times of growing workers as successive speedups: 456, 380, 204 s give 1.20 and 1.86.

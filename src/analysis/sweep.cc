@@ -1,13 +1,57 @@
 #include "analysis/sweep.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 
 namespace paceline::analysis {
 namespace {
+
+using Circumstances = std::map<std::string, std::string>;
+
+/// Those in which most batches were measured, of as many the last.
+Circumstances most_measured_in(const std::vector<const Cell*>& cells) {
+  std::vector<std::pair<Circumstances, std::set<std::int64_t>>> found;
+  for (const Cell* cell : cells) {
+    if (!cell->is_measured()) continue;
+    const auto here = circumstances(cell->record());
+    auto same = std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == here; });
+    if (same == found.end()) same = found.insert(found.end(), {here, {}});
+    same->second.insert(cell->local_batch);
+  }
+  const Circumstances* most = nullptr;
+  std::size_t batches = 0;
+  for (const auto& [here, measured] : found) {
+    if (measured.size() < batches) continue;
+    most = &here;
+    batches = measured.size();
+  }
+  return most == nullptr ? Circumstances{} : *most;
+}
+
+/// Of several points at one batch, one stands on the curve: that of `chosen`.
+void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chosen) {
+  for (SweepPoint& point : points) {
+    if (!point.on_curve || circumstances(point.cell->record()) == chosen) continue;
+    const auto other = std::find_if(points.begin(), points.end(), [&](const SweepPoint& one) {
+      return one.on_curve && one.cell->local_batch == point.cell->local_batch &&
+             circumstances(one.cell->record()) == chosen;
+    });
+    if (other == points.end()) continue;
+    const auto texts = different_circumstances({point.cell, other->cell});
+    point.on_curve = false;
+    point.verdict.refusals.push_back(
+        fmt::format("measured with {}; on the curve is what was measured with {}, as most batches were",
+                    texts[0], texts[1]));
+  }
+}
 
 std::vector<const Cell*> sweep_cells(std::span<const Cell> cells) {
   std::vector<const Cell*> own, others;
@@ -20,9 +64,12 @@ std::vector<const Cell*> sweep_cells(std::span<const Cell> cells) {
   }
   if (!own.empty()) return own;
   std::set<std::int64_t> batches;
+  std::set<std::pair<std::int64_t, Circumstances>> seen;
   std::vector<const Cell*> distinct;  // the same batch may stand in the weak and in the strong cells
-  for (const Cell* cell : others)
-    if (batches.insert(cell->local_batch).second) distinct.push_back(cell);
+  for (const Cell* cell : others) {
+    batches.insert(cell->local_batch);
+    if (seen.emplace(cell->local_batch, circumstances(cell->record())).second) distinct.push_back(cell);
+  }
   return batches.size() > 1 ? distinct : std::vector<const Cell*>{};
 }
 
@@ -130,17 +177,22 @@ std::optional<Sweep> sweep(std::span<const Cell> cells) {
                    [](const Cell* a, const Cell* b) { return a->local_batch < b->local_batch; });
   Sweep result;
   result.workers = members.front()->workers;
-  const Cell* first = nullptr;
+  const auto chosen = most_measured_in(members);
+  const auto first = std::find_if(members.begin(), members.end(), [&](const Cell* cell) {
+    return limit_of(*cell) == Limit::none && circumstances(cell->record()) == chosen;
+  });
   for (const Cell* cell : members) {
     SweepPoint point = make_point(*cell);
     if (point.limit == Limit::none) {
-      if (first == nullptr) first = cell;
-      point.verdict = compare(first->record(), cell->record(), Topic::sweep);
+      const Cell* const baseline = first == members.end() ? cell : *first;
+      point.verdict = compare(baseline->record(), cell->record(), Topic::sweep);
       point.on_curve = point.verdict.comparable();
-      result.on_curve += point.on_curve ? 1 : 0;
     }
     result.points.push_back(std::move(point));
   }
+  leave_others_off(result.points, chosen);
+  result.on_curve = static_cast<int>(std::count_if(result.points.begin(), result.points.end(),
+                                                   [](const SweepPoint& point) { return point.on_curve; }));
   find_knee(result);
   find_limits(result);
   return result;

@@ -47,7 +47,9 @@ struct Sweep {
 };
 
 /// The sweep cells of the fewest workers; where there are none, the cells of one worker in other kinds serve
-/// when they have at least two batches. Nothing when neither exists.
+/// when they have at least two batches. Nothing when neither exists. A batch that several versions (hosts,
+/// libraries ...) measured is on the curve with the one that measured most batches; the others' point is left
+/// off, with the reason.
 [[nodiscard]] std::optional<Sweep> sweep(std::span<const Cell> cells);
 
 /// Index of the smallest batch within kKneeTolerance of the best throughput. Precondition: not empty, by

@@ -225,14 +225,17 @@ std::vector<std::string> write_reports(const report::Document& document, const S
     lines.push_back("json:     " + where.json.string());
   }
   if (!where.csv.empty()) {
-    int tables = 0;
+    int tables = 0, plots = 0;
     for (const auto& section : document.sections)
       for (const auto& block : section.blocks)
         if (const auto* table = std::get_if<report::Table>(&block)) {
           base::write_file(where.csv / (table->id + ".csv"), report::to_csv(*table));
           ++tables;
+        } else if (const auto* plot = std::get_if<report::Plot>(&block)) {
+          base::write_file(where.csv / (plot->id + ".csv"), report::to_csv(*plot));
+          ++plots;
         }
-    lines.push_back(fmt::format("csv:      {} ({} tables)", where.csv.string(), tables));
+    lines.push_back(fmt::format("csv:      {} ({} tables, {} plots)", where.csv.string(), tables, plots));
   }
   if (!where.html.empty()) {
     base::write_file(where.html, report::to_html(document));

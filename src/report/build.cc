@@ -187,8 +187,8 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
   const auto versions = distinct(conclusions.records, [](const Record& r) { return r.environment.version; });
   if (versions.size() > 1)
     warnings.push_back(fmt::format(
-        "Measured by {} versions ({}): their repeats are not joined, and a ratio between two of them is "
-        "remarked.",
+        "Measured by {} versions ({}): their repeats are not joined, what each scaled has its own baseline "
+        "and line, and a ratio between two of them is remarked.",
         versions.size(), joined(versions)));
   const auto hosts = distinct(conclusions.records, [](const Record& r) { return r.environment.host; });
   if (hosts.size() > 1)

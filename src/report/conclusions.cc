@@ -71,13 +71,14 @@ const ScalingRow* headline(const Conclusions& conclusions) {
   if (conclusions.sweep && conclusions.sweep->knee)
     wanted = conclusions.sweep->points[*conclusions.sweep->knee].cell->local_batch;
   for (const auto* groups : {&conclusions.weak, &conclusions.strong}) {
-    const ScalingRow* best = nullptr;
+    const ScalingRow *best = nullptr, *at_knee = nullptr;
     for (const ScalingGroup& group : *groups) {
       const ScalingRow* row = largest(group);
       if (row == nullptr) continue;
-      if (group.batch == wanted) return row;
-      best = row;  // groups come by batch: the largest stays
+      if (group.batch == wanted) at_knee = row;  // of several versions the last
+      best = row;                                // groups come by batch: the largest stays
     }
+    if (at_knee != nullptr) return at_knee;
     if (best != nullptr) return best;
   }
   return nullptr;

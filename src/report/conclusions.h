@@ -56,8 +56,8 @@ struct Conclusions {
 [[nodiscard]] Conclusions conclude(std::span<const measure::Record> records);
 
 /// The cell that the answers are given for: the most workers that have a core each (else the most), at the
-/// batch of the sweep's knee where it was scaled, else at the largest batch; weak before strong. Null without
-/// scaling.
+/// batch of the sweep's knee where it was scaled, else at the largest batch; weak before strong; of several
+/// versions the last. Null without scaling.
 [[nodiscard]] const analysis::ScalingRow* headline(const Conclusions& conclusions);
 
 }  // namespace paceline::report

@@ -82,4 +82,20 @@ std::string to_csv(const Table& table) {
   return out;
 }
 
+std::string to_csv(const Plot& plot) {
+  const auto axis = [](const Axis& one) {
+    return field(one.unit.empty() ? one.label : fmt::format("{} [{}]", one.label, one.unit));
+  };
+  const bool bars = plot.kind == PlotKind::stacked_bar;
+  std::string out = fmt::format("series,{},{},low,high,mark\n", axis(plot.x), axis(plot.y));
+  for (const Series& series : plot.series)
+    for (std::size_t i = 0; i < series.points.size(); ++i) {
+      const Point& point = series.points[i];
+      const std::string x = bars && i < plot.categories.size() ? field(plot.categories[i]) : figure(point.x);
+      out += fmt::format("{},{},{},{},{},{}\n", field(series.name), x, figure(point.y), figure(point.low),
+                         figure(point.high), field(point.mark));
+    }
+  return out;
+}
+
 }  // namespace paceline::report

@@ -117,6 +117,9 @@ struct Document {
 /// One CSV text of one table: header `key [unit]`, then rows; figures with interval take three columns
 /// (key, key_low, key_high).
 [[nodiscard]] std::string to_csv(const Table& table);
+/// The points of one plot, for drawing it again: header `series,x,y,low,high,mark` with the axes' labels and
+/// units for x and y; a row a point. Of stacked bars x is the category.
+[[nodiscard]] std::string to_csv(const Plot& plot);
 /// {"schema": "paceline-report-1", "title", "subtitle", "warnings": [text], "facts": [{"name", "value"}],
 ///  "sections": [{"id", "title", "blocks": [block]}]}, where a block is one of
 ///   {"type": "paragraph", "tone", "text"}

@@ -76,6 +76,55 @@ TEST(Cells, KeepApartVersionsAndLibraries) {
   EXPECT_EQ(make_cells(records).size(), 3U);
 }
 
+TEST(Cells, SayInWhichCircumstancesTheyDiffer) {
+  auto library = make_record({.repeat = 1});
+  library.environment.libraries = {"onednn 3.1"};
+  auto compiler = make_record({.repeat = 2});
+  compiler.environment.compiler = "clang 16";
+  const std::vector<Record> records{make_record({}), library, compiler};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 3U);
+  EXPECT_EQ(cells[0].label, "b 128, N 1, compiler GCC 12.2.0, libraries onednn 2.6.3");
+  EXPECT_EQ(cells[1].label, "b 128, N 1, compiler GCC 12.2.0, libraries onednn 3.1");
+  EXPECT_EQ(cells[2].label, "b 128, N 1, compiler clang 16, libraries onednn 2.6.3");
+}
+
+// "libraries onednn 2.6.3; hwloc 2.8.0; openmp 201511, version 0.1.0 (3894ef62c1)" stood behind every name.
+TEST(Cells, SayOfAVersionWithOtherLibrariesItsVersionAlone) {
+  auto other = make_record({.repeat = 1});
+  other.environment.version = "0.2.0";
+  other.environment.libraries = {"onednn 3.1"};
+  const std::vector<Record> records{make_record({}), other};
+  EXPECT_EQ(make_cells(records)[1].label, "b 128, N 1, version 0.2.0");
+}
+
+TEST(Cells, AreToldApartWhereTwoWouldStandAtOnePlace) {
+  std::vector<Record> records{make_record({}), make_record({.workers = 2}), make_record({.workers = 2})};
+  records[1].settings["lr"] = "0.2";
+  const auto apart = [&](std::initializer_list<std::int64_t> workers) {
+    const auto cells = make_cells(records);
+    std::vector<const Cell*> there;
+    std::vector<std::pair<std::int64_t, std::int64_t>> places;
+    for (const Cell& cell : cells) there.push_back(&cell);
+    for (const std::int64_t number : workers) places.emplace_back(128, number);
+    return told_apart(there, places);
+  };
+  EXPECT_THAT(apart({1, 2, 3}), testing::Each(""));
+  EXPECT_THAT(apart({1, 2, 2}), testing::ElementsAre("lr 0.1", "lr 0.2", "lr 0.1"));
+  records[2].environment.version = "0.2.0";
+  EXPECT_THAT(apart({1, 2, 2}),
+              testing::ElementsAre("version 0.1.0 (abc1234)", "version 0.1.0 (abc1234)", "version 0.2.0"));
+}
+
+TEST(Cells, KeepApartModelsOfOneNameAndSayWhichIsWhich) {
+  std::vector<Record> records{make_record({.repeat = 0}), make_record({.repeat = 1})};
+  records[1].model.training_flops /= 2;
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].label, "b 128, N 1, FLOPs a sample 3340000000");
+  EXPECT_EQ(cells[1].label, "b 128, N 1, FLOPs a sample 1670000000");
+}
+
 TEST(Cells, JoinPrecisionsByWhatTheyCameTo) {
   auto automatic = make_record({.repeat = 1});
   automatic.settings["precision"] = "auto";

@@ -57,6 +57,21 @@ TEST(Comparability, RefusesAnotherMachineBuildModelDataOrPrecision) {
   EXPECT_THAT(refusal([](auto& r) { r.precision = "bf16"; }), HasSubstr("computed in fp32, this in bf16"));
 }
 
+// A file of layers that was edited between two runs keeps its name: a stride of 2 for a pooling has as many
+// parameters and half the work, and "twice as fast" was said of it.
+TEST(Comparability, RefusesAModelOfOtherWorkUnderTheSameName) {
+  auto edited = make_record({.workers = 2});
+  edited.model.training_flops /= 2;
+  for (const Topic topic : {Topic::scaling, Topic::same_cores, Topic::tables, Topic::convergence})
+    EXPECT_THAT(
+        compare(make_record({}), edited, topic).refusals,
+        Contains("training the baseline's resnet18-cifar takes 3340000000 FLOPs a sample, here it "
+                 "takes 1670000000: another model of that name (its file has changed since) or images "
+                 "of another size; measure both with the same one"));
+  edited.model.training_flops = 0;  // a record of before they were counted
+  EXPECT_TRUE(compare(make_record({}), edited, Topic::scaling).comparable());
+}
+
 TEST(Comparability, RefusesAProcessorWithOtherInstructions) {
   auto other = make_record({.workers = 2});  // the same name: a virtual machine hides some of them
   other.environment.instructions = {"avx2"};

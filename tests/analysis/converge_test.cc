@@ -135,6 +135,69 @@ TEST(Convergence, TakesTheMeanOverSeedsAndItsSpread) {
   EXPECT_NEAR(result->variants[0].standard_error, std::sqrt(2.016e-5 + 4e-4), 1e-9);
 }
 
+// Two "baseline" and two "large batch" stood in table and plot, and a remedy was held against the large batch
+// of the other version.
+TEST(Convergence, NamesTheVersionsOfVariantsOfOneName) {
+  auto records = three_variants(0.70, 0.50, 0.65);
+  for (Record record : three_variants(0.74, 0.60, 0.70)) {
+    record.environment.version = "0.2.0";
+    records.push_back(record);
+  }
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_TRUE(result && result->baseline && result->large);
+  ASSERT_EQ(result->variants.size(), 6U);
+  EXPECT_EQ(result->variants[0].name, "baseline, version 0.1.0 (abc1234)");
+  EXPECT_EQ(result->variants[4].name, "large batch, version 0.2.0");
+  EXPECT_EQ(*result->baseline, 0U);
+  EXPECT_EQ(*result->variants[2].large, 1U);
+  EXPECT_EQ(*result->variants[5].large, 4U);
+  EXPECT_THAT(result->variants[4].verdict.remarks,
+              testing::Contains("the baseline was measured by version 0.1.0 (abc1234), this by 0.2.0"));
+}
+
+// The same seed gives the same bits: trained twice it was two seeds without any spread.
+TEST(Convergence, CountsASeedOnce) {
+  std::vector<Record> records{make_training({.seed = 0, .accuracies = {0.70}}),
+                              make_training({.seed = 0, .accuracies = {0.70}}),
+                              make_training({.seed = 1, .accuracies = {0.74}})};
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_EQ(result->variants.size(), 1U);
+  EXPECT_EQ(result->variants[0].seeds, 2);
+  EXPECT_EQ(result->variants[0].same_seed, 1);
+  EXPECT_NEAR(result->variants[0].accuracy, 0.72, 1e-12);
+}
+
+// A training that was stopped after one epoch of two pulled the mean "of the last epoch" down.
+TEST(Convergence, LeavesARepeatThatEndedBeforeOutOfTheMean) {
+  std::vector<Record> records{make_training({.seed = 0, .accuracies = {0.50, 0.70}}),
+                              make_training({.seed = 1, .accuracies = {0.50, 0.70}})};
+  records[1].epochs.pop_back();
+  records[1].status = "interrupted";
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_EQ(result->variants.size(), 1U);
+  EXPECT_EQ(result->variants[0].seeds, 1);
+  EXPECT_EQ(result->variants[0].cut_short, 1);
+  EXPECT_NEAR(result->variants[0].accuracy, 0.70, 1e-12);
+}
+
+// Three seeds of one configuration had three plots, and neither a mean nor an interval.
+TEST(Convergence, JoinsSeveralSeedsOfOneTraining) {
+  std::vector<Record> records;
+  for (int seed = 0; seed < 3; ++seed)
+    records.push_back(make_training({.variant = "", .seed = seed, .accuracies = {0.70 + 0.01 * seed}}));
+  for (Record& record : records) record.kind = "train";
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->variants.size(), 1U);
+  EXPECT_EQ(result->variants[0].seeds, 3);
+  const auto one = make_cells({records.data(), 1});
+  EXPECT_FALSE(convergence(one));
+}
+
 TEST(Convergence, ShowsTheUpdatesOfEachVariant) {
   const auto records = three_variants(0.7, 0.5, 0.6);
   const auto cells = make_cells(records);

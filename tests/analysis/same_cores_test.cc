@@ -80,5 +80,23 @@ TEST(SameCores, TakesTheRowWithMoreRepeatsOfTwoForTheSameConfiguration) {
   EXPECT_EQ(pairs[0].workers->scaling, "strong");
 }
 
+TEST(SameCores, PairsWhatOneVersionMeasured) {
+  const auto workers = make_record({.scaling = "strong", .workers = 2, .local_batch = 64});
+  auto newer = threads_of({.local_batch = 128});
+  newer.environment.version = "0.2.0";
+  std::vector<Record> records{newer, workers};
+  const auto two = make_cells(records);
+  ASSERT_EQ(same_cores(two).size(), 1U);
+  EXPECT_THAT(same_cores(two)[0].remarks, testing::Contains(testing::HasSubstr("by version 0.2.0, this by")));
+  records.push_back(threads_of({.local_batch = 128}));
+  newer.repeat = 1;
+  records.push_back(newer);
+  const auto cells = make_cells(records);
+  const auto pairs = same_cores(cells);
+  ASSERT_EQ(pairs.size(), 1U);
+  EXPECT_EQ(pairs[0].threads->record().environment.version, "0.1.0 (abc1234)") << "though of fewer repeats";
+  EXPECT_THAT(pairs[0].remarks, testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace paceline::analysis

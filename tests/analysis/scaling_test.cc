@@ -111,6 +111,57 @@ TEST(Scaling, SaysWhenMoreWorkersOnlyShareTheSameCores) {
   EXPECT_THAT(groups[0].rows[1].verdict.remarks, testing::Contains(HasSubstr("2 cores were used against 2")));
 }
 
+Record of_version(const golden::Run& run, const char* version) {
+  auto record = make_record(run);
+  record.environment.version = version;
+  return record;
+}
+
+// The second version's speedup was over the first one's baseline: what its kernels gained was the workers'.
+TEST(Scaling, ComparesWhatTwoVersionsScaledWithinEach) {
+  const std::vector<Record> records{
+      of_version(timed("weak", 1, 64, 1.0), "1"), of_version(timed("weak", 2, 64, 1.25), "1"),
+      of_version(timed("weak", 1, 64, 0.5), "2"), of_version(timed("weak", 2, 64, 0.625), "2")};
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 2U);
+  for (const ScalingGroup& group : groups) {
+    ASSERT_EQ(group.rows.size(), 2U);
+    EXPECT_NEAR(group.rows[1].efficiency.median, 0.8, 1e-9);
+    EXPECT_TRUE(group.rows[1].verdict.remarks.empty());
+  }
+  EXPECT_EQ(groups[0].circumstances, "version 1");
+  EXPECT_EQ(groups[1].circumstances, "version 2");
+}
+
+TEST(Scaling, KeepsASingleCellOfAnotherVersionWithARemarkAndChoosesAmongWorkersOnly) {
+  const std::vector<Record> records{
+      of_version(timed("weak", 1, 64, 0.9), "2"), of_version(timed("weak", 1, 64, 1.0), "1"),
+      of_version(timed("weak", 2, 64, 1.25), "1"), of_version(timed("weak", 2, 64, 1.0), "0")};
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].circumstances, "");
+  ASSERT_EQ(groups[0].rows.size(), 4U);
+  EXPECT_EQ(groups[0].baseline->record().environment.version, "1") << "what was scaled";
+  const auto choice = fewest_workers(groups[0]);
+  ASSERT_EQ(choice.candidates.size(), 2U);
+  EXPECT_EQ(choice.row->cell->record().environment.version, "1");
+  EXPECT_EQ(choice.row->cell->workers, 2);
+}
+
+// A study that an update interrupted: N = 1 before it, N = 2 after it.
+TEST(Scaling, GoesOnOverAnUpdateWithARemark) {
+  const std::vector<Record> records{of_version(timed("weak", 1, 64, 1.0), "1"),
+                                    of_version(timed("weak", 2, 64, 1.25), "2")};
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_TRUE(groups[0].rows[1].has_ratios);
+  EXPECT_THAT(groups[0].rows[1].verdict.remarks,
+              testing::Contains("the baseline was measured by version 1, this by 2"));
+}
+
 TEST(Scaling, TakesTrainingsByTheBatchThatWasGiven) {
   auto one = make_record(timed("weak", 1, 128, 1.0));
   auto two = make_record(timed("weak", 2, 128, 1.0));

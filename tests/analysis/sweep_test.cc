@@ -106,6 +106,42 @@ TEST(Sweep, LeavesAPointOffTheCurveThatIsNotComparable) {
   EXPECT_EQ(result->points[*result->best].cell->local_batch, 128);
 }
 
+// A batch measured by two versions stood on the curve twice, and the faster version made the knee.
+TEST(Sweep, HasOnePointABatchOfTheVersionThatMeasuredMost) {
+  std::vector<Record> records;
+  for (const std::int64_t batch : {32, 64, 128}) records.push_back(make_record(at(batch, 100)));
+  for (const std::int64_t batch : {128, 256}) {
+    records.push_back(make_record(at(batch, 200)));
+    records.back().environment.version = "0.2.0";
+  }
+  const auto cells = make_cells(records);
+  const auto curve = sweep(cells);
+  ASSERT_TRUE(curve);
+  ASSERT_EQ(curve->points.size(), 5U);
+  EXPECT_EQ(curve->on_curve, 4);
+  EXPECT_FALSE(curve->points[3].on_curve);
+  ASSERT_EQ(curve->points[3].verdict.refusals.size(), 1U);
+  EXPECT_EQ(curve->points[3].verdict.refusals[0],
+            "measured with version 0.2.0; on the curve is what was measured with version 0.1.0 (abc1234), as "
+            "most batches were");
+  EXPECT_EQ(curve->points[4].verdict.remarks.size(), 1U) << "256 only the other version measured";
+}
+
+// Cells of scaling serve where there is no sweep: of two versions the first stood there, without a word.
+TEST(Sweep, DropsNoVersionOfACellThatServes) {
+  std::vector<Record> records;
+  for (const char* version : {"1", "2"})
+    for (const std::int64_t batch : {32, 64}) {
+      records.push_back(make_record({.local_batch = batch}));
+      records.back().environment.version = version;
+    }
+  const auto cells = make_cells(records);
+  const auto curve = sweep(cells);
+  ASSERT_TRUE(curve);
+  EXPECT_EQ(curve->points.size(), 4U);
+  EXPECT_EQ(curve->on_curve, 2);
+}
+
 TEST(Sweep, SetsThePeakBesideThePlan) {
   auto record = make_record(at(128, 96));
   record.memory.plan_bytes = 2'000'000'000;

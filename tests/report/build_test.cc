@@ -155,6 +155,47 @@ TEST(Build, SaysThatSeveralVersionsMeasured) {
               HasSubstr("Measured by 2 versions (0.1.0 (abc1234); 0.1.0 (def5678))"));
 }
 
+/// The study once more by another version.
+std::vector<Record> study_of_two_versions() {
+  auto records = study();
+  for (Record record : study()) {
+    record.environment.version = "0.2.0";
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+// Two versions at one place were one line that went straight up there; and a version's speedup was over the
+// other's baseline.
+TEST(Build, DrawsALineForEachVersion) {
+  const auto records = study_of_two_versions();
+  const Document document = build(records);
+  for (const Plot* plot : all<Plot>(document)) {
+    std::set<std::string> names(plot->categories.begin(), plot->categories.end());
+    EXPECT_EQ(names.size(), plot->categories.size()) << plot->id;
+    if (plot->kind != PlotKind::line) continue;
+    names.clear();
+    for (const Series& series : plot->series) {
+      EXPECT_TRUE(names.insert(series.name).second) << plot->id << ": " << series.name;
+      std::set<double> places;
+      for (const Point& point : series.points)
+        EXPECT_TRUE(places.insert(point.x).second) << plot->id << ": " << series.name << " at " << point.x;
+    }
+  }
+  const Plot* plot = find<Plot>(document, "weak-speedup");
+  ASSERT_EQ(plot->series.size(), 5U);
+  EXPECT_EQ(plot->series[1].name, "local batch 32, version 0.1.0 (abc1234)");
+  EXPECT_EQ(plot->series[2].name, "local batch 32, version 0.2.0");
+  const std::string text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("batch 32, version 0.2.0: 2 workers (2 cores), scaled speedup 1.79"));
+  EXPECT_THAT(text, HasSubstr("Which batch size? 64 on 1 worker (1 core), version 0.2.0: "));
+  EXPECT_THAT(text, HasSubstr("- Baseline of version 0.2.0: 1 worker without any communicator."));
+  EXPECT_THAT(text, HasSubstr("baseline, version 0.2.0"));
+  EXPECT_THAT(text, HasSubstr("4 workers are slower than 2 at global batch 32, version 0.2.0: 111.5"));
+  EXPECT_THAT(text, HasSubstr("A step of local batch 128 on 2 workers (2 cores), version 0.2.0, takes"));
+  EXPECT_THAT(text, HasSubstr("nothing else running (local batch 128, version 0."));
+}
+
 TEST(Build, SaysThatSeveralHostsMeasured) {
   Record other = make_record({.workers = 2});
   other.environment.host = "node2";

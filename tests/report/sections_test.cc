@@ -90,6 +90,8 @@ TEST(Scaling, ALineOfEpochsIsOfOneSetOfSettings) {
   const auto* plot = find<Plot>(document, "weak-epoch");
   ASSERT_NE(plot, nullptr);
   ASSERT_EQ(plot->series.size(), 1u);
+  EXPECT_THAT(plot->caption,
+              HasSubstr("Left out, since it cannot be compared with the first: 1 row of the table."));
   EXPECT_EQ(plot->series[0].points.size(), 2u) << "32 and 64 with one loader thread";
 }
 
@@ -109,6 +111,34 @@ TEST(Scaling, NeverLeavesASlowdownUnsaid) {
       make_record({.workers = 2, .forward = 0.2, .backward = 0.25, .jitter = {1, 1, 1}}),
       make_record({.workers = 4, .forward = 0.8, .backward = 0.8, .jitter = {1, 1, 1}})};
   EXPECT_THAT(text_of(records), HasSubstr("4 workers are slower than 2 at local batch 128: "));
+}
+
+// Of one repeat the intervals are those of steps, and runs differ by more: "slower" was told without a word.
+TEST(Scaling, SaysOfASlowdownOnHowManyRepeatsItStands) {
+  std::vector<Record> records;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    records.push_back(make_record({.repeat = repeat}));
+    if (repeat < 2) records.push_back(make_record({.workers = 2, .repeat = repeat, .forward = 4}));
+  }
+  EXPECT_THAT(text_of({records[0], records[1]}), HasSubstr("104.9 images/s (one repeat)."));
+  EXPECT_THAT(text_of(records), HasSubstr("104.9 images/s (two repeats at the least)."));
+  records.push_back(make_record({.workers = 2, .repeat = 2, .forward = 4}));
+  EXPECT_THAT(text_of(records), HasSubstr("104.9 images/s."));
+}
+
+TEST(Residual, SaysOnHowManyRepeatsItIsSplit) {
+  const std::vector<Record> records{make_record({}), make_record({.workers = 2, .forward = 0.6})};
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "scale-weak-residual");
+  ASSERT_NE(table, nullptr);
+  EXPECT_THAT(
+      table->footnotes,
+      testing::Contains("b 128, N 2 against its baseline: one repeat; another run may split the residual "
+                        "otherwise."));
+  const auto usual = study();
+  const Document enough = build(usual);
+  for (const std::string& note : find<Table>(enough, "scale-weak-residual")->footnotes)
+    EXPECT_THAT(note, Not(HasSubstr("repeat")));
 }
 
 TEST(Scaling, DoesNotCallAsManyWorkersSlower) {
@@ -134,6 +164,27 @@ TEST(Sweep, ShowsCoresAndAchievedFlops) {
   EXPECT_THAT(text_of({record}), HasSubstr("128 on 1 worker (2 cores)"));
 }
 
+// Table and plot gave the knee of one repeat as that of five.
+TEST(Sweep, SaysOfAKneeOfFewRepeatsThatItIs) {
+  std::vector<Record> records;
+  for (const std::int64_t batch : {8, 16, 32})
+    for (int repeat = 0; repeat < (batch == 32 ? 1 : 3); ++repeat)
+      records.push_back(make_record({.kind = "sweep",
+                                     .scaling = "",
+                                     .local_batch = batch,
+                                     .repeat = repeat,
+                                     .forward = batch == 8 ? 1.0 : 0.5}));
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "sweep");
+  ASSERT_NE(table, nullptr);
+  EXPECT_THAT(table->footnotes, testing::Contains("The knee was chosen with one repeat at the least."));
+  EXPECT_EQ(find<Plot>(document, "sweep-throughput")->caption,
+            "The knee is at 32 (one repeat at the least).");
+  const auto usual = study();
+  const Document enough = build(usual);
+  EXPECT_EQ(find<Plot>(enough, "sweep-throughput")->caption, "The knee is at 64.");
+}
+
 TEST(SameCores, SaysWhyMoreWorkersAreNotFaster) {
   auto threads = make_record({.kind = "sweep", .scaling = "", .local_batch = 128, .forward = 0.4});
   threads.threads_per_worker = 2;
@@ -151,8 +202,9 @@ TEST(SameCores, SaysWhyMoreWorkersAreNotFaster) {
   EXPECT_THAT(
       text_of(records),
       AllOf(HasSubstr("2 workers x 1 thread against 1 worker x 2 threads on 2 cores, global batch 128: 0.93"),
-            HasSubstr("(slower); against them: slower compute (+50.1 ms a step), transfer that nothing "
-                      "hides (+40.1 ms a step)")));
+            HasSubstr(
+                "(slower, one repeat); against them: slower compute (+50.1 ms a step), transfer that nothing "
+                "hides (+40.1 ms a step)")));
   EXPECT_EQ(find<Table>(build({&slower, 1}), "same-cores"), nullptr);
 }
 
@@ -195,6 +247,62 @@ TEST(Converge, CallsHalfAnEpochAHalf) {
   EXPECT_NEAR(*table->rows[0][8].value, 20, 0.5);
   EXPECT_EQ(table->rows[0][8].mark, "est.");
   EXPECT_NEAR(find<Plot>(document, "converge-epochs")->series[0].points[0].x, 0.5, 0.01);
+}
+
+// The curves had the extremes of the seeds, the table above them one standard error, and the summary said
+// that all intervals of accuracies were the latter.
+TEST(Converge, DrawsTheIntervalOfItsTable) {
+  const auto records = study();
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "converge");
+  ASSERT_NE(table, nullptr);
+  for (const char* id : {"converge-epochs", "converge-updates"}) {
+    const Plot* plot = find<Plot>(document, id);
+    ASSERT_NE(plot, nullptr) << id;
+    for (std::size_t i = 0; i < plot->series.size(); ++i) {
+      const Point& last = plot->series[i].points.back();
+      const Cell& accuracy = table->rows[i][10];
+      ASSERT_TRUE(last.low && last.high) << id;
+      EXPECT_NEAR(last.y, 100 * *accuracy.value, 1e-9);
+      EXPECT_NEAR(*last.low, 100 * *accuracy.low, 1e-9);
+      EXPECT_NEAR(*last.high, 100 * *accuracy.high, 1e-9);
+    }
+    EXPECT_THAT(plot->caption, HasSubstr("Means over 2 seeds, with one standard error to either side."));
+  }
+  EXPECT_THAT(text_of(records), HasSubstr("(clear; 2 seeds each)"));
+}
+
+TEST(Converge, DrawsNoIntervalOfOneSeedAndSaysSo) {
+  std::vector<Record> records{make_training({}),
+                              make_training({.variant = "large batch", .workers = 2, .global_batch = 2048})};
+  const auto caption = [&] { return find<Plot>(build(records), "converge-epochs")->caption; };
+  EXPECT_THAT(caption(), HasSubstr("One seed: no interval, another seed may lie elsewhere."));
+  const Document document = build(records);
+  for (const Point& point : find<Plot>(document, "converge-epochs")->series[0].points)
+    EXPECT_FALSE(point.low);
+  records.push_back(make_training({.seed = 1}));
+  EXPECT_THAT(caption(), HasSubstr("one seed has none (baseline: 2 seeds; large batch: 1 seed)"));
+  EXPECT_THAT(text_of(records), HasSubstr("; one seed against 2 seeds)"));
+}
+
+TEST(Converge, SaysOnceThatThereIsOneSeed) {
+  const std::vector<Record> records{
+      make_training({}),
+      make_training(
+          {.variant = "large batch", .workers = 2, .global_batch = 2048, .accuracies = {0.1, 0.2, 0.3}})};
+  EXPECT_THAT(text_of(records), HasSubstr("(beyond the test set's error; one seed each)"));
+}
+
+TEST(Converge, AnswersOfSeveralSeedsOfOneTraining) {
+  std::vector<Record> records;
+  for (int seed = 0; seed < 3; ++seed)
+    records.push_back(make_training({.variant = "", .seed = seed, .accuracies = {0.70 + 0.01 * seed}}));
+  for (Record& record : records) record.kind = "train";
+  EXPECT_THAT(text_of(records),
+              AllOf(HasSubstr("One configuration, nothing to compare: 71.0 % with a standard error of 0.7 "
+                              "points after 1 epoch at global batch 128, mean over 3 seeds."),
+                    HasSubstr("1 worker, fp32, seed 2.")));
+  EXPECT_NE(find<Plot>(build(records), "converge-epochs"), nullptr);
 }
 
 TEST(Ledger, NamesTheSlowestRankOnlyAmongSeveral) {

@@ -44,7 +44,7 @@ TEST(Summary, SaysWhereTheLostEfficiencyWent) {
   const std::string text = text_of(records);
   EXPECT_THAT(text,
               HasSubstr("Of the 30.4 s that an epoch of all images lost against the ideal T(1)/N: 20.0 s "
-                        "slower kernels, 10.0 s exposed transfer."));
+                        "slower kernels, 10.0 s exposed transfer (one repeat)."));
   EXPECT_THAT(text, HasSubstr("take, on average over all steps, 150.0 ms of transfer and 10.0 ms of waiting "
                               "for a later rank; 67.5 % of both"));
 }
@@ -239,6 +239,26 @@ TEST(Summary, SaysOfTwoRepeatsThatTheyAreTwo) {
       records.push_back(make_record({.workers = workers, .local_batch = 32, .repeat = repeat}));
   EXPECT_THAT(text_of(records), HasSubstr("two repeats"));
   EXPECT_THAT(text_of(study()), Not(HasSubstr("two repeats")));
+}
+
+// The knee had three repeats, the best batch that made it one a single one; so had the rival of two workers.
+TEST(Summary, SaysTheFewestRepeatsOfAllThatWasCompared) {
+  std::vector<Record> records;
+  for (const bool is_sweep : {true, false})
+    for (const int size : {1, 2})
+      for (int repeat = 0; repeat < (size == 1 ? 3 : 1); ++repeat)
+        records.push_back(make_record({.kind = is_sweep ? "sweep" : "scale",
+                                       .scaling = is_sweep ? "" : "weak",
+                                       .workers = is_sweep ? 1 : size,
+                                       .local_batch = is_sweep ? 8 * size : 64,
+                                       .repeat = repeat,
+                                       .forward = size == 2 ? 2.0 : 0.4}));
+  for (const std::string& text : {text_of(records), to_terminal(build(records), 10000)})
+    for (const char* question : {"Which batch size?", "How many workers?"}) {
+      const auto begin = text.find(question);
+      EXPECT_THAT(text.substr(begin, text.find('\n', begin) - begin), HasSubstr("one repeat at the least"))
+          << question;
+    }
 }
 
 // A sweep of which a single batch was measured had a "knee, best" and an answer.

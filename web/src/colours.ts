@@ -22,6 +22,9 @@ export const variable = (name: string) => `var(${name})`;
 /// A colour for words: a line needs 3:1 against the paper, letters need 4.5:1 (WCAG 1.4.3).
 export const readable = (colour: string) => `color-mix(in srgb, ${colour} 75%, var(--ink))`;
 
+/// A line's look: its colour, the place of that in the palette, and how many lines of the plot had it before.
+export interface Look { colour: string; slot: number; round: number }
+
 export class Colours {
   private readonly slots = new Map<string, number>();
 
@@ -42,16 +45,19 @@ export class Colours {
     return variable(phases[name.toLowerCase()] ?? `--series-${((this.slots.get(name) ?? 0) % PALETTE) + 1}`);
   }
 
-  /// Colours for the lines of one plot. Two lines of a plot differ as long as the palette lasts: with more names in
-  /// the report than colours, the later line moves to the next free one.
-  lines(series: readonly { name: string; dashed: boolean }[]): string[] {
-    const taken = new Set<number>();
+  /// How the lines of one plot look. Two lines of a plot differ in colour and sign as long as the palette lasts (with
+  /// more names in the report than colours, the later line moves to the next free one), and behind it in their dashes.
+  lines(series: readonly { name: string; dashed: boolean }[]): Look[] {
+    const uses: number[] = Array(PALETTE).fill(0);
     return series.map(({ name, dashed }) => {
-      if (dashed) return variable('--ideal');
-      let slot = (this.slots.get(name) ?? 0) % PALETTE;
-      for (let tries = 0; tries < PALETTE && taken.has(slot); ++tries) slot = (slot + 1) % PALETTE;
-      taken.add(slot);
-      return variable(`--series-${slot + 1}`);
+      if (dashed) return { colour: variable('--ideal'), slot: 0, round: 0 };
+      const own = (this.slots.get(name) ?? 0) % PALETTE;
+      let slot = own;
+      for (let tries = 1; tries < PALETTE; ++tries) {
+        const next = (own + tries) % PALETTE;
+        if (uses[next]! < uses[slot]!) slot = next;
+      }
+      return { colour: variable(`--series-${slot + 1}`), slot, round: uses[slot]!++ };
     });
   }
 }

@@ -1,17 +1,16 @@
 // Numbers as people read them, by the rules of src/report/text.cc (a test compares both on the golden report).
 // Values stay in their unit; only the text is rounded, and scaled where the format says so (a column of
-// milliseconds holds seconds, one of bytes is shown in MB).
+// milliseconds holds seconds, one of bytes is shown in MB). A minus is the keyboard's, as in the sentences and formulas
+// around: one that looks otherwise is not found by searching, and no number where it is pasted.
 
 import type { Cell, Column, Format } from './schema';
-
-const MINUS = '\u2212';
 
 /// Fixed decimals with thousands separators: 50,000.0. A rounded zero has no sign. (toFixed rounds the exact binary
 /// value, as C++ does; the formatters of Intl round its shortest decimal text and are 50 times as slow.)
 export function fixed(value: number, decimals: number): string {
   const [whole = '', fraction] = Math.abs(value).toFixed(decimals).split('.');
   const text = whole.replace(/\B(?=(\d{3})+$)/g, ',') + (fraction === undefined ? '' : `.${fraction}`);
-  return value < 0 && /[1-9]/.test(text) ? MINUS + text : text;
+  return value < 0 && /[1-9]/.test(text) ? `-${text}` : text;
 }
 
 /// Decimals that a size deserves: 1,235 · 123.5 · 12.3 · 1.23 · 0.123 · 0.0123 · 0.0012 · 0.00012.
@@ -29,7 +28,7 @@ function scientific(value: number, decimals = 2): string {
   if (value === 0) return '0';
   const [mantissa = '', exponent = '0'] = value.toExponential(decimals).split('e');
   const raised = [...String(Number(exponent))].map((c) => (c === '-' ? '⁻' : '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(c)])).join('');
-  return `${mantissa.replace('-', MINUS)} × 10${raised}`;
+  return `${mantissa} × 10${raised}`;
 }
 
 /// Without zeros that say nothing: 1 × 10⁻⁶.

@@ -1,24 +1,27 @@
 // What signs and colours of a plot mean. Pointing at a series, in the legend or at its name, dims the others.
 
 import { h, svg } from './dom';
-import { outline, type Shape } from './marks';
-import { DOTS } from './style';
+import type { Look } from './colours';
+import { outline, signOf, type Shape } from './marks';
+import { dashesOf } from './style';
 
 export interface LegendEntry {
-  sign: 'line' | 'dashed' | 'dotted' | 'box' | 'whisker' | 'band' | 'none' | Shape;
+  sign: 'line' | 'dashed' | 'box' | 'whisker' | 'band' | 'none' | Shape;
   text: string;
   colour?: string;
+  look?: Look;  // of a line
   series?: number;
 }
 
-function drawSign({ sign, colour = 'var(--ink-soft)' }: LegendEntry): Element | null {
+function drawSign({ sign, look, colour = look?.colour ?? 'var(--ink-soft)' }: LegendEntry): Element | null {
   const box = (...children: Element[]) =>
     svg('svg', { 'width': 22, 'height': 14, 'viewBox': '-11 -7 22 14', 'aria-hidden': true }, ...children);
   switch (sign) {
     case 'none': return null;
-    case 'line': return box(svg('path', { 'd': 'M-10,0H10', 'stroke': colour, 'stroke-width': 2.4 }), svg('circle', { r: 3.4, fill: colour }));
+    case 'line': return box(
+      svg('path', { 'd': 'M-11,0H11', 'stroke': colour, 'stroke-width': 2.4, 'stroke-dasharray': dashesOf(look?.round ?? 0), 'stroke-linecap': look?.round ? 'round' : undefined }),
+      signOf(look?.slot ?? 0, colour));
     case 'dashed': return box(svg('path', { 'd': 'M-10,0H10', 'stroke': colour, 'stroke-width': 1.6, 'stroke-dasharray': '5 3' }));
-    case 'dotted': return box(svg('path', { 'd': 'M-10,0H10', 'stroke': colour, 'stroke-width': 2.4, 'stroke-dasharray': DOTS, 'stroke-linecap': 'round' }), svg('circle', { r: 3.4, fill: colour }));
     case 'box': return box(svg('rect', { x: -6, y: -6, width: 12, height: 12, rx: 2, fill: colour }));
     case 'whisker': return box(svg('path', { 'd': 'M0,-6V6M-3,-6H3M-3,6H3', 'stroke': colour, 'stroke-width': 1.6 }));
     case 'band': return box(svg('rect', { 'x': -10, 'y': -5, 'width': 20, 'height': 10, 'fill': colour, 'fill-opacity': 0.25 }));

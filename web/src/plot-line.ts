@@ -1,34 +1,36 @@
-// Lines: one a series, with whiskers (few points) or a band (many) for intervals, dashed grey ideals, hollow shapes
-// for marked points, and names at the line ends where there is room.
+// Lines: one a series, with whiskers (few points) or a band (many) for intervals, a sign of its own (all points, or
+// some of many), dashed grey ideals, hollow shapes for marked points, and names at the line ends where there is room.
 
 import * as Plot from '@observablehq/plot';
-import { readable, type Colours } from './colours';
+import { readable, type Colours, type Look } from './colours';
 import { svg } from './dom';
 import { axisLabel, formatFigure, formatTick, unitAfter } from './format';
 import type { LegendEntry } from './legend';
-import { outline, shapesOf, type Shape } from './marks';
+import { outline, shapesOf, signOf, type Shape } from './marks';
 import type { Drawing } from './drawing';
 import type { Plot as PlotBlock, Point, Series } from './schema';
 import { spread } from './spread';
-import { taggedAs, textWidth, tipStyle, DOTS, LINE } from './style';
+import { dashesOf, taggedAs, textWidth, tipStyle, IDEAL, LINE } from './style';
 import { isPowerOfTwo, ticksFor } from './ticks';
 
 interface Placed extends Point { x: number; y: number }
 
-/// Above this number of points a band reads better than whiskers, and dots hide the line.
+/// Above this number of points a band reads better than whiskers, and signs on all points hide the line: then some
+/// of them have one, about so many.
 const FEW = 14;
+const SIGNS = 6;
 
 const placed = ({ points }: Series): Placed[] =>
   points.filter((p): p is Placed => p.x !== null && p.y !== null).sort((a, b) => a.x - b.x);
 const hasInterval = ({ low, high }: Point) => low !== null && high !== null && high > low;
 
 export function drawLines(plot: PlotBlock, width: number, colours: Colours): Drawing {
-  const colour = colours.lines(plot.series);
+  const looks = colours.lines(plot.series);
+  const colour = looks.map((look) => look.colour);
   const points = plot.series.map(placed);
   const all = points.flat();
   const shapes = shapesOf(plot.series);
-  // With more lines than colours the later one of a colour is dotted.
-  const dotted = plot.series.map(({ dashed }, k) => !dashed && colour.indexOf(colour[k]!) < k);
+  const areSeveral = plot.series.filter(({ dashed }) => !dashed).length > 1;
 
   const names = plot.series.map(({ name }) => name);
   const labelled = width >= 460 && names.length <= 8 && Math.max(...names.map(textWidth)) < width * 0.28;
@@ -45,7 +47,7 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
   const marginLeft = Math.max(28, ...y.values.map((value) => textWidth(formatTick(value, plot.y.unit)))) + 12;
   const x = ticksFor(xs, plot.x, width - marginLeft - marginRight, { gap: 40, measured: true });
 
-  const lines = plot.series.flatMap((series, k) => line(series, points[k]!, colour[k]!, dotted[k]!, k, y.type === 'log'));
+  const lines = plot.series.flatMap((series, k) => line(series, points[k]!, looks[k]!, k, y.type === 'log', areSeveral));
   const marked: Plot.Markish = (_, { x, y }) => svg('g', { 'aria-label': 'marked points' },
     ...points.flatMap((list, k) => list.filter(({ mark }) => mark !== '').map((p) =>
       outline(shapes.get(p.mark)!, {
@@ -104,7 +106,7 @@ export function drawLines(plot: PlotBlock, width: number, colours: Colours): Dra
     ],
   });
   const inLegend = plot.series.map((_, k) => !labelled || crowded.has(k));
-  return { image, legend: legend(plot, points, colour, dotted, shapes, inLegend, y) };
+  return { image, legend: legend(plot, points, looks, shapes, inLegend, y) };
 }
 
 interface Spot { x: number; y: number }
@@ -124,7 +126,7 @@ function crosses(path: readonly Spot[], { left, right, top, bottom }: Box): bool
 }
 
 function line(
-  { dashed, points: given }: Series, points: Placed[], colour: string, dotted: boolean, k: number, logY: boolean,
+  { dashed, points: given }: Series, points: Placed[], { colour, slot, round }: Look, k: number, logY: boolean, areSeveral: boolean,
 ): Plot.Markish[] {
   const render = taggedAs(k);
   const ranged = points.filter(hasInterval).filter(({ low }) => !logY || low! > 0);
@@ -136,20 +138,24 @@ function line(
     return (stations[i - 1]?.y ?? null) === null && (stations[i + 1]?.y ?? null) === null;
   };
   const path = points.length === 1 && dashed
-    ? Plot.ruleY(points, { y: 'y', stroke: colour, strokeWidth: 1.5, strokeDasharray: '5 4', render })
+    ? Plot.ruleY(points, { y: 'y', stroke: colour, strokeWidth: 1.5, strokeDasharray: IDEAL, render })
     : Plot.lineY(stations, {
         x: 'x', y: (p: Point) => p.y ?? NaN, stroke: colour, strokeWidth: dashed ? 1.5 : 2.2, strokeLinejoin: 'round',
-        strokeDasharray: dashed ? '5 4' : dotted ? DOTS : undefined, strokeLinecap: dotted ? 'round' : undefined, render,
+        strokeDasharray: dashed ? IDEAL : dashesOf(round), strokeLinecap: round > 0 ? 'round' : undefined, render,
       });
   if (dashed) return [path];
+  // Of many points some have the sign, at other places on each line, and the last; a line alone needs none.
+  const step = Math.ceil(points.length / SIGNS);
+  const isSampled = (i: number) => areSeveral && ((i + k * Math.ceil(step / 3)) % step === 0 || i === points.length - 1);
+  const signed = points.filter((p, i) => p.mark === '' && (few || isAlone(p) || isSampled(i)));
+  const signs: Plot.Markish = (_, { x, y }) => svg('g', { 'class': 'signs', 'data-series': k }, ...signed.map((p) =>
+    signOf(slot, colour, { transform: `translate(${x!(p.x)},${y!(p.y)})` })));
   return [
     few
       ? Plot.ruleX(ranged, { x: 'x', y1: 'low', y2: 'high', stroke: colour, strokeWidth: 1.6, strokeOpacity: 0.75, marker: 'tick', render })
       : Plot.areaY(ranged, { x: 'x', y1: 'low', y2: 'high', fill: colour, fillOpacity: 0.17, render }),
     path,
-    Plot.dot(points.filter((p) => p.mark === '' && (few || isAlone(p))), {
-      x: 'x', y: 'y', r: 3.4, fill: colour, stroke: 'var(--paper)', strokeWidth: 1, render,
-    }),
+    signs,
   ];
 }
 
@@ -162,12 +168,13 @@ function describe({ x, y }: PlotBlock, name: string, p: Placed): string {
 
 /// What the drawing does not say by itself.
 function legend(
-  plot: PlotBlock, points: Placed[][], colour: string[], dotted: boolean[], shapes: Map<string, Shape>, inLegend: boolean[],
+  plot: PlotBlock, points: Placed[][], looks: Look[], shapes: Map<string, Shape>, inLegend: boolean[],
   y: { type: string; domain: [number, number] },
 ): LegendEntry[] {
   const entries: LegendEntry[] = [];
   plot.series.forEach(({ name, dashed }, k) => {
-    if (inLegend[k]) entries.push({ sign: dashed ? 'dashed' : dotted[k] ? 'dotted' : 'line', colour: colour[k]!, text: name, series: k });
+    const look = looks[k]!;
+    if (inLegend[k]) entries.push(dashed ? { sign: 'dashed', colour: look.colour, text: name, series: k } : { sign: 'line', look, text: name, series: k });
   });
   for (const [mark, shape] of shapes) entries.push({ sign: shape, text: mark });
   const ranged = points.filter((list, k) => !plot.series[k]!.dashed && list.some(hasInterval));

@@ -5,8 +5,13 @@ import type { RenderFunction } from '@observablehq/plot';
 /// Height of a line of text in a plot.
 export const LINE = 15;
 
-/// The dashes of a line whose colour another line of its plot has already.
-export const DOTS = '0.1 4.5';
+/// The dashes of a line by how many lines of its plot had its colour before: none, dots, long dashes, then long
+/// dashes with ever more dots between them. None is that of ideals and bounds (IDEAL).
+export function dashesOf(round: number): string | undefined {
+  if (round === 0) return undefined;
+  return round === 1 ? '0.1 4.5' : ['10 4.5', ...Array<string>(round - 2).fill('0.1 4.5')].join(' ');
+}
+export const IDEAL = '5 4';
 
 /// About the width of a text in a plot: measuring it would force a layout for every label.
 export const textWidth = (text: string): number => Math.ceil(text.length * 6.7);

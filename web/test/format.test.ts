@@ -32,7 +32,7 @@ describe('a figure', () => {
     [94.6, 'rate', '94.6'],
     [12345.6, 'rate', '12,346'],
     [0.00032, 'scientific', '3.20 × 10⁻⁴'],
-    [-0.5, 'fixed2', '−0.50'],
+    [-0.5, 'fixed2', '-0.50'],
   ])('%d as %s reads %s', (value, format, text) => expect(formatValue(value, format)).toBe(text));
 
   it('has no sign when it is rounded to zero', () => expect(fixed(-0.004, 2)).toBe('0.00'));
@@ -53,7 +53,7 @@ describe('an interval', () => {
     expect(formatInterval(cell(44.7e6, 44e6, 45e6), column('bytes', 'B'))).toBe('44.0–45.0 MB');
   });
   it('below zero is written with a word, not with a dash', () =>
-    expect(formatInterval(cell(0, -0.1, 0.1), column('fixed1'))).toBe('−0.1 to 0.1'));
+    expect(formatInterval(cell(0, -0.1, 0.1), column('fixed1'))).toBe('-0.1 to 0.1'));
   it('of a single sample is empty', () => expect(formatInterval(cell(1), column('fixed1'))).toBe(''));
 });
 

@@ -74,7 +74,7 @@ describe('Colours', () => {
     const seen = new Map<string, string>();
     for (const id of ['weak-speedup', 'weak-efficiency', 'weak-step']) {
       const { series } = plotOf(report, id);
-      all.lines(series).forEach((colour, i) => {
+      all.lines(series).forEach(({ colour }, i) => {
         const { name } = series[i]!;
         expect(seen.get(name) ?? colour).toBe(colour);
         seen.set(name, colour);
@@ -89,7 +89,7 @@ describe('Colours', () => {
   it('differ within a plot while the palette lasts', () => {
     const report = bigReport();
     const lines = new Colours(report).lines(plotOf(report, 'accuracy').series);
-    expect(new Set(lines).size).toBe(7);
+    expect(new Set(lines.map(({ colour }) => colour)).size).toBe(7);
   });
 });
 
@@ -119,10 +119,9 @@ describe('A line plot', () => {
     ({ name, dashed: false, points: ys.map((y, i) => ({ x: i + 1, y, low: null, high: null, mark: '' })) });
   const lineOf = (image: Element, k: number) => image.querySelector(`[aria-label=line][data-series="${k}"] path`)!.getAttribute('d')!;
   it('breaks where a figure is missing, and shows one that stands alone', () => {
-    const gap = { ...speedup(), series: [plain('a', [1, 2, null, 4, 5]), plain('b', [...Array(10).fill(1), null, 7, null, ...Array(10).fill(2)])] };
-    const { image } = drawLines(gap, 640, colours());
-    expect(lineOf(image, 0).match(/M/g)).toHaveLength(2);
-    expect(image.querySelectorAll('[aria-label=dot][data-series="1"] circle')).toHaveLength(1);
+    const drawn = (ys: (number | null)[]) => drawLines({ ...speedup(), series: [plain('a', ys)] }, 640, colours()).image;
+    expect(lineOf(drawn([1, 2, null, 4, 5]), 0).match(/M/g)).toHaveLength(2);
+    expect(drawn([...Array(10).fill(1), null, 7, null, ...Array(10).fill(2)]).querySelectorAll('.signs .sign')).toHaveLength(1);
   });
   it('has in the legend a name that another line would strike through', () => {
     const crossed = { ...speedup(), series: [plain('rising', [1, 2, 3, 4]), plain('short', [1.02])] };
@@ -130,11 +129,24 @@ describe('A line plot', () => {
     expect([...image.querySelectorAll('.ends text')].map(({ textContent }) => textContent)).toEqual(['rising']);
     expect(legend.map(({ text }) => text)).toEqual(['short']);
   });
-  it('with more series than colours dots the later line of a colour', () => {
-    const many = { ...speedup(), series: Array.from({ length: 10 }, (_, k) => plain(`series ${k}`, [k, k + 1])) };
-    const { image, legend } = drawLines(many, 640, colours());
-    expect(legend.filter(({ sign }) => sign === 'dotted').map(({ text }) => text)).toEqual(['series 8', 'series 9']);
-    expect(image.querySelectorAll('[aria-label=line][stroke-dasharray]')).toHaveLength(2);
+  // Line 10 of 17 had the colour and the dots of line 2, and without colours all lines were the same.
+  it('gives every line a look of its own, also without colours', () => {
+    const look = (image: Element, k: number) => [
+      image.querySelector(`[aria-label=line][data-series="${k}"]`)!.getAttribute('stroke-dasharray') ?? 'solid',
+      image.querySelector(`.signs[data-series="${k}"] .sign`)!.getAttribute('d')].join(' ');
+    for (const points of [2, 60]) {  // with a sign on each, and on some
+      const many = { ...speedup(), series: Array.from({ length: 30 }, (_, k) => plain(`series ${k}`, Array.from({ length: points }, (_, i) => k + i))) };
+      const { image, legend } = drawLines(many, 640, colours());
+      expect(new Set(many.series.map((_, k) => look(image, k))).size).toBe(30);
+      expect(image.querySelectorAll('[aria-label=line][stroke-dasharray="5 4"]')).toHaveLength(0);
+      expect(new Set(legend.filter(({ sign }) => sign === 'line').map(({ look }) => `${look!.slot} ${look!.round}`)).size).toBe(30);
+    }
+  });
+  it('has the same sign in the legend as in the drawing', () => {
+    const element = renderPlot({ ...speedup(), series: Array.from({ length: 10 }, (_, k) => plain(`series ${k}`, [k, k + 1])) }, colours());
+    for (let k = 0; k < 10; ++k)
+      expect(element.querySelector(`.legend [data-series="${k}"] .sign`)!.getAttribute('d'))
+        .toBe(element.querySelector(`.signs[data-series="${k}"] .sign`)!.getAttribute('d'));
   });
   it('survives missing figures, single points and zeros on log axes', () => {
     const odd = speedup();

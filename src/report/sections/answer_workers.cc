@@ -59,6 +59,13 @@ std::vector<std::string> caveats(const ScalingGroup& group, const ScalingRow& ro
 
 std::string workers(const ScalingRow& row) { return count(row.cell->workers, "worker"); }
 
+/// The cells that the number of workers was chosen from.
+std::vector<const analysis::Cell*> choice_among(const FewestWorkers& choice) {
+  std::vector<const analysis::Cell*> cells;
+  for (const ScalingRow* row : choice.candidates) cells.push_back(row->cell);
+  return cells;
+}
+
 /// What of the rivals and of the rows left out a reader must know, to stand among the caveats.
 void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
   const auto rate = [](const ScalingRow* row) { return row->cell->images_per_s; };
@@ -68,7 +75,7 @@ void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
         fmt::format("{} gave {} times its images/s", workers(*rival),
                     with_interval(analysis::ratio(rate(rival), rate(choice.row)), Format::fixed2)));
   if (!open.empty()) all.push_back(fmt::format("not decided: {}", fmt::join(open, ", ")));
-  if (choice.row->is_baseline && choice.compared > 1 && open.empty())
+  if (choice.row->is_baseline && choice.candidates.size() > 1 && open.empty())
     all.emplace_back("more were not faster by 5 %");
   for (const ScalingRow* left_out : choice.left_out) {
     const auto gain = analysis::ratio(rate(left_out), rate(choice.row));
@@ -76,8 +83,13 @@ void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
       all.push_back(fmt::format("{} share cores and are left out, at {} times the images/s",
                                 workers(*left_out), with_interval(gain, Format::fixed2)));
   }
-  const auto repeats = [](const ScalingRow* row) { return row->cell->records.size(); };
-  if (repeats(choice.row) < 3) all.emplace_back(few_repeats(*choice.row->cell));
+  if (const auto few = fewest_repeats(choice_among(choice)); !few.empty()) all.push_back(few);
+}
+
+/// "batch 128", "batch 128, version 0.2.0".
+std::string name_of(const ScalingGroup& group) {
+  return fmt::format("batch {}{}{}", group.batch, group.circumstances.empty() ? "" : ", ",
+                     group.circumstances);
 }
 
 /// N workers of weak scaling do more work in a step, not the same one faster.
@@ -87,13 +99,11 @@ std::string describe(const ScalingGroup& group, const FewestWorkers& choice, Mod
     std::vector<std::string> said{
         fmt::format("{} images/s", with_interval(row.cell->images_per_s, Format::rate))};
     add_rivals(said, choice);
-    return fmt::format("batch {}: {} ({})", group.batch, workers_on_cores(*row.cell), fmt::join(said, "; "));
+    return fmt::format("{}: {} ({})", name_of(group), workers_on_cores(*row.cell), fmt::join(said, "; "));
   }
   auto said = caveats(group, row);
   add_rivals(said, choice);
-  if (group.baseline->records.size() < std::min<std::size_t>(3, row.cell->records.size()))
-    said.emplace_back(few_repeats(*group.baseline) + " of the baseline");
-  return fmt::format("batch {}: {}, {} {}, efficiency {}{}", group.batch, workers_on_cores(*row.cell),
+  return fmt::format("{}: {}, {} {}, efficiency {}{}", name_of(group), workers_on_cores(*row.cell),
                      mode == Mode::weak ? "scaled speedup" : "speedup",
                      with_interval(row.speedup, Format::fixed2),
                      with_interval(row.efficiency, Format::percent1),
@@ -127,8 +137,8 @@ std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choi
                       fmt::join(workers, ", "));
   }
   auto parts = why_not_compared(group);
-  parts.insert(parts.begin(), fmt::format("{} scaling at {} batch {} has {}", name(mode),
-                                          mode == Mode::weak ? "local" : "global", group.batch, has));
+  parts.insert(parts.begin(), fmt::format("{} scaling at {} {} has {}", name(mode),
+                                          mode == Mode::weak ? "local" : "global", name_of(group), has));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -172,7 +182,7 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
     std::string baseline;
     for (const ScalingGroup& group : conclusions.scaling(mode)) {
       const FewestWorkers choice = analysis::fewest_workers(group);
-      if (choice.row == nullptr || choice.compared + choice.left_out.size() < 2) {
+      if (choice.row == nullptr || choice.candidates.size() + choice.left_out.size() < 2) {
         if (conclusions.stopped("scale").unmeasured == 0)
           nothing.push_back(said_of_nothing(group, choice, mode));
         continue;

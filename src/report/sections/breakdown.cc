@@ -209,6 +209,10 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
       if (split.data_bound) cells[4] = with_mark(std::move(cells[4]), "data-bound");
       table.rows.push_back(std::move(cells));
       footnotes.explain(row);
+      if (const auto few = fewest_repeats({group.baseline, row.cell}); !few.empty())
+        footnotes.add(
+            fmt::format("{} against its baseline: {}; another run may split the residual otherwise.",
+                        row.cell->label, few));
       if (split.data_bound)
         footnotes.add(fmt::format(
             "data-bound: the baseline at batch {} waits for data {} of its step, its loader could give {} "
@@ -224,14 +228,22 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
 
 std::vector<Line> lines_of(const std::vector<ScalingGroup>& groups, analysis::Mode mode) {
   std::vector<Line> lines;
+  std::vector<const analysis::Cell*> cells;
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (const ScalingGroup& group : groups)
-    for (const ScalingRow& row : group.rows)
-      if (row.cell->is_measured())
-        lines.push_back({.batch = group.batch,
-                         .label = fmt::format("{} {}, N {}", mode == analysis::Mode::weak ? 'b' : 'B',
-                                              group.batch, row.cell->workers),
-                         .cell = row.cell,
-                         .row = &row});
+    for (const ScalingRow& row : group.rows) {
+      if (!row.cell->is_measured()) continue;
+      lines.push_back({.batch = group.batch,
+                       .label = fmt::format("{} {}, N {}", mode == analysis::Mode::weak ? 'b' : 'B',
+                                            group.batch, row.cell->workers),
+                       .cell = row.cell,
+                       .row = &row});
+      cells.push_back(row.cell);
+      places.emplace_back(group.batch, row.cell->workers);
+    }
+  const auto apart = analysis::told_apart(cells, places);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (!apart[i].empty()) lines[i].label += ", " + apart[i];
   return lines;
 }
 

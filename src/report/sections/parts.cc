@@ -91,10 +91,28 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
                      any_single ? "overlap or were timed by a single step" : "overlap");
 }
 
+std::string said_of_repeats(const analysis::Sweep& sweep) {
+  std::vector<const analysis::Cell*> compared;
+  for (const analysis::SweepPoint& point : sweep.points)
+    if (point.on_curve) compared.push_back(point.cell);
+  return fewest_repeats(compared);
+}
+
 std::string few_repeats(const analysis::Cell& cell) {
   const std::size_t repeats = cell.records.size();
   return repeats == 1 ? "one repeat" : repeats == 2 ? "two repeats" : "";
 }
+
+std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
+  const auto [fewest, most] = std::minmax_element(
+      cells.begin(), cells.end(),
+      [](const analysis::Cell* a, const analysis::Cell* b) { return a->records.size() < b->records.size(); });
+  if (fewest == cells.end()) return "";
+  const std::string few = few_repeats(**fewest);
+  return few.empty() || (*fewest)->records.size() == (*most)->records.size() ? few : few + " at the least";
+}
+
+std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
 
 std::vector<std::string> said_of_single_repeats(const std::vector<const analysis::Cell*>& cells) {
   std::vector<std::string> of_steps, of_one_step;

@@ -68,9 +68,17 @@ class Footnotes {
 /// "8 and 512 overlap; measure longer", to stand behind "not decided: "; empty where the knee is decided.
 [[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
 
+/// few_repeats of the batches that the knee was chosen from.
+[[nodiscard]] std::string said_of_repeats(const analysis::Sweep& sweep);
+
 /// "one repeat", "two repeats": too few for a claim, since where runs differ more than steps do two of them
 /// lie on the same side of the median in every second case. Empty of three or more.
 [[nodiscard]] std::string few_repeats(const analysis::Cell& cell);
+/// The same of what several cells are compared for: of the one with the fewest. "one repeat at the least"
+/// where others have more.
+[[nodiscard]] std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells);
+/// " (one repeat)"; empty for an empty text.
+[[nodiscard]] std::string in_brackets(const std::string& text);
 
 /// "One repeat: ..." with the labels of the measured cells that have a single repeat, and apart from them
 /// those of which that repeat is a single step; none where there are none.

@@ -46,11 +46,11 @@ Paragraph verdict(const SameCores& pair) {
                                       form(*pair.workers), form(*pair.threads), count(pair.cores, "core"),
                                       pair.workers->global_batch, with_interval(pair.speed, Format::fixed2));
   const bool known = analysis::has_interval(pair.speed);
+  const std::string few = fewest_repeats({pair.threads, pair.workers});
   const std::string emulated = said_of_emulation(*pair.workers);
-  if (known && pair.speed.low > 1) return finding(fmt::format("{}.{}", who, emulated));
-  const std::string undecided = !known                ? "one sample, not decided"
-                                : pair.speed.high < 1 ? "slower"
-                                                      : "not decided";
+  if (known && pair.speed.low > 1) return finding(fmt::format("{}{}.{}", who, in_brackets(few), emulated));
+  std::string undecided = !known ? "one sample, not decided" : pair.speed.high < 1 ? "slower" : "not decided";
+  if (!few.empty()) undecided += ", " + few;
   const std::string why = why_not_faster(pair);
   return finding(
       fmt::format("{} ({}){}.{}", who, undecided, why.empty() ? "" : "; against them: " + why, emulated));
@@ -96,6 +96,9 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
          value(pair.data_wait_s), value(pair.rest_s)});
     footnotes.explain_marks(*pair.threads);
     footnotes.explain_marks(*pair.workers);
+    for (const std::string& remark : pair.remarks)
+      footnotes.add(fmt::format("{} (here) against {} (the baseline): {}.", form(*pair.workers),
+                                form(*pair.threads), remark));
   }
   table.footnotes = footnotes.take();
   section.blocks.push_back(std::move(table));

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <utility>
 
 #include "analysis/breakdown.h"
 #include "report/sections/parts.h"
@@ -90,7 +93,9 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
               .columns = columns(mode)};
   Footnotes footnotes;
   for (const ScalingGroup& group : groups)
-    if (!group.baseline_name.empty()) footnotes.add(fmt::format("Baseline: {}.", group.baseline_name));
+    if (!group.baseline_name.empty())
+      footnotes.add(fmt::format("Baseline{}{}: {}.", group.circumstances.empty() ? "" : " of ",
+                                group.circumstances, group.baseline_name));
   for (const ScalingGroup& group : groups) {
     for (const ScalingRow& row : group.rows) {
       table.rows.push_back(table_row(group, row, mode));
@@ -126,6 +131,39 @@ std::string said_of_the_loss(const std::vector<ScalingGroup>& groups) {
          "kernels.";
 }
 
+struct Placed {
+  const ScalingGroup* group;
+  const ScalingRow* row;
+};
+
+std::vector<Placed> rows_with_ratios(std::span<const ScalingGroup> groups) {
+  std::vector<Placed> rows;
+  for (const ScalingGroup& group : groups)
+    for (const ScalingRow& row : group.rows)
+      if (row.has_ratios) rows.push_back({&group, &row});
+  return rows;
+}
+
+/// Rows as the lines of a plot, by a number that they share (their batch, their workers). Where a batch was
+/// measured twice with as many workers, by two versions say, one line of both would go straight up: then
+/// each has a line, and the text behind the number says whose it is.
+template <typename Number>
+std::map<std::pair<std::int64_t, std::string>, std::vector<Placed>> lines_of(const std::vector<Placed>& rows,
+                                                                             Number number) {
+  std::vector<const analysis::Cell*> cells;
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;
+  for (const Placed& one : rows) {
+    cells.push_back(one.row->cell);
+    places.emplace_back(one.group->batch, one.row->cell->workers);
+  }
+  const auto texts = analysis::told_apart(cells, places);
+  std::map<std::pair<std::int64_t, std::string>, std::vector<Placed>> lines;
+  for (std::size_t i = 0; i < rows.size(); ++i) lines[{number(rows[i]), texts[i]}].push_back(rows[i]);
+  return lines;
+}
+
+std::string behind(const std::string& text) { return text.empty() ? "" : ", " + text; }
+
 Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   const bool weak = mode == Mode::weak;
   Plot plot{.id = fmt::format("{}-speedup", name(mode)),
@@ -135,22 +173,23 @@ Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
             .x = {.label = "workers"},
             .y = {.label = weak ? "scaled speedup" : "speedup"}};
   double most = 1, fewest = 0;
-  for (const ScalingGroup& group : groups) {
-    Series series{.name = fmt::format("{} batch {}", weak ? "local" : "global", group.batch)};
-    for (const ScalingRow& row : group.rows) {
-      if (!row.has_ratios) continue;
-      const double workers = row.cell->workers;
+  const auto lines = lines_of(rows_with_ratios(groups), [](const Placed& one) { return one.group->batch; });
+  for (const auto& [key, rows] : lines) {
+    Series series{.name =
+                      fmt::format("{} batch {}{}", weak ? "local" : "global", key.first, behind(key.second))};
+    for (const auto& [group, row] : rows) {
+      const double workers = row->cell->workers;
       most = std::max(most, workers);
       if (fewest == 0 || workers < fewest) fewest = workers;
-      Point point{.x = workers, .y = row.speedup.median, .mark = point_mark(*row.cell)};
-      if (point.mark.empty() && row.verdict.shares_cores) point.mark = "shared cores";
-      if (analysis::has_interval(row.speedup)) {
-        point.low = row.speedup.low;
-        point.high = row.speedup.high;
+      Point point{.x = workers, .y = row->speedup.median, .mark = point_mark(*row->cell)};
+      if (point.mark.empty() && row->verdict.shares_cores) point.mark = "shared cores";
+      if (analysis::has_interval(row->speedup)) {
+        point.low = row->speedup.low;
+        point.high = row->speedup.high;
       }
       series.points.push_back(std::move(point));
     }
-    if (!series.points.empty()) plot.series.push_back(std::move(series));
+    plot.series.push_back(std::move(series));
   }
   if (fewest > 0)
     plot.series.insert(
@@ -169,42 +208,60 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
                   .unit = "images",
                   .log = true},
             .y = {.label = "epoch", .unit = "s"}};
-  std::map<int, Series> by_workers;
-  const measure::Record* first = nullptr;  // one line is of one set of settings
-  for (const ScalingGroup& group : groups)
-    for (const ScalingRow& row : group.rows) {
-      if (!row.has_ratios) continue;
-      if (first == nullptr) first = &row.cell->record();
-      if (!analysis::compare(*first, row.cell->record(), analysis::Topic::tables).comparable()) continue;
-      Series& series = by_workers[row.cell->workers];
-      if (series.points.empty()) series.name = workers_on_cores(*row.cell);
-      Point point{.x = static_cast<double>(group.batch),
-                  .y = row.cell->epoch_s.median,
-                  .mark = point_mark(*row.cell)};
-      if (analysis::has_interval(row.cell->epoch_s)) {
-        point.low = row.cell->epoch_s.low;
-        point.high = row.cell->epoch_s.high;
+  auto rows = rows_with_ratios(groups);
+  const auto left_out =
+      std::erase_if(rows, [&, first = rows.empty() ? nullptr : rows.front().row](const Placed& one) {
+        // One line is of one set of settings.
+        return !analysis::compare(first->cell->record(), one.row->cell->record(), analysis::Topic::tables)
+                    .comparable();
+      });
+  if (left_out > 0)
+    plot.caption += fmt::format(" Left out, since it cannot be compared with the first: {} of the table.",
+                                count(static_cast<long>(left_out), "row"));
+  for (const auto& [key, line] :
+       lines_of(rows, [](const Placed& one) { return static_cast<std::int64_t>(one.row->cell->workers); })) {
+    Series series{.name = workers_on_cores(*line.front().row->cell) + behind(key.second)};
+    for (const auto& [group, row] : line) {
+      Point point{.x = static_cast<double>(group->batch),
+                  .y = row->cell->epoch_s.median,
+                  .mark = point_mark(*row->cell)};
+      if (analysis::has_interval(row->cell->epoch_s)) {
+        point.low = row->cell->epoch_s.low;
+        point.high = row->cell->epoch_s.high;
       }
       series.points.push_back(std::move(point));
     }
-  for (auto& [workers, series] : by_workers) plot.series.push_back(std::move(series));
+    plot.series.push_back(std::move(series));
+  }
   return plot;
 }
 
-/// Whether more workers ever made it slower: said, never left to the reader.
+/// What makes a slowdown doubtful: "more worker threads than cores; two repeats".
+std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
+  std::vector<std::string> all;
+  if (cell.oversubscribed) all.emplace_back("more worker threads than cores");
+  if (auto few = fewest_repeats({&cell, &before}); !few.empty()) all.push_back(std::move(few));
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
+/// Whether more workers ever made it slower: said, never left to the reader. Where one of both has few
+/// repeats, their intervals are of steps and say little of the next run.
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
-  const ScalingRow* before = nullptr;
-  for (const ScalingRow& row : group.rows) {
-    if (!row.has_ratios) continue;
-    const bool is_more = before != nullptr && row.cell->workers > before->cell->workers;
-    if (is_more && row.cell->images_per_s.high < before->cell->images_per_s.low)
-      blocks.push_back(warning(fmt::format(
-          "{} are slower than {} at {} batch {}: {} against {} images/s{}.{}",
-          count(row.cell->workers, "worker"), before->cell->workers, mode == Mode::weak ? "local" : "global",
-          group.batch, number(row.cell->images_per_s.median), number(before->cell->images_per_s.median),
-          row.cell->oversubscribed ? " (more worker threads than cores)" : "",
-          said_of_emulation(*row.cell))));
-    before = &row;
+  const auto lines = lines_of(rows_with_ratios({&group, 1}), [](const Placed&) { return 0; });
+  for (const auto& [key, rows] : lines) {
+    const analysis::Cell* before = nullptr;
+    for (const Placed& one : rows) {
+      const analysis::Cell& cell = *one.row->cell;
+      const bool is_more = before != nullptr && cell.workers > before->workers;
+      if (is_more && cell.images_per_s.high < before->images_per_s.low)
+        blocks.push_back(warning(fmt::format(
+            "{} are slower than {} at {} batch {}{}: {} against {} images/s{}.{}",
+            count(cell.workers, "worker"), before->workers, mode == Mode::weak ? "local" : "global",
+            group.batch, behind(key.second.empty() ? group.circumstances : key.second),
+            number(cell.images_per_s.median), number(before->images_per_s.median),
+            in_brackets(doubts(cell, *before)), said_of_emulation(cell))));
+      before = &cell;
+    }
   }
 }
 

@@ -44,6 +44,27 @@ long count_measured(const analysis::Sweep& sweep) {
                        [](const analysis::SweepPoint& point) { return point.cell->is_measured(); });
 }
 
+const ScalingGroup* group_of(const Conclusions& conclusions, const ScalingRow& row) {
+  for (const auto* groups : {&conclusions.weak, &conclusions.strong})
+    for (const ScalingGroup& group : *groups)
+      for (const ScalingRow& one : group.rows)
+        if (&one == &row) return &group;
+  return nullptr;
+}
+
+/// Whose figures these are where several versions measured the same sizes: "version 0.2.0". Empty where
+/// there is one.
+std::string which_of_several(const Conclusions& conclusions, const ScalingRow* row,
+                             const analysis::Cell& cell) {
+  if (row != nullptr && row->cell == &cell) return group_of(conclusions, *row)->circumstances;
+  std::vector<const analysis::Cell*> alike{&cell};
+  for (const analysis::Cell& other : conclusions.cells)
+    if (&other != &cell && other.is_measured() && other.workers == cell.workers &&
+        other.local_batch == cell.local_batch)
+      alike.push_back(&other);
+  return analysis::different_circumstances(alike).front();
+}
+
 void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   if (!conclusions.sweep || !conclusions.sweep->knee) {
     blocks.push_back(plain("Which batch size? " + not_measured(conclusions, "sweep")));
@@ -52,18 +73,18 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& sweep = *conclusions.sweep;
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;
-  const std::string few = few_repeats(knee);
-  const std::string repeats = few.empty() ? "" : fmt::format(" ({})", few);
+  const std::string repeats = in_brackets(said_of_repeats(sweep));
+  const std::string which = which_of_several(conclusions, nullptr, knee);
+  const std::string where = workers_on_cores(knee) + (which.empty() ? "" : ", " + which);
   if (sweep.on_curve == 1) {
     blocks.push_back(finding(fmt::format(
         "Which batch size? Not answered: only batch {} was {}, on {}: {} images/s{}.{}{}", knee.local_batch,
-        count_measured(sweep) == 1 ? "measured" : "compared", workers_on_cores(knee),
+        count_measured(sweep) == 1 ? "measured" : "compared", where,
         with_interval(knee.images_per_s, Format::rate), repeats, largest(sweep), said_of_emulation(knee))));
     return;
   }
-  std::string text =
-      fmt::format("Which batch size? {} on {}: {} images/s{}", knee.local_batch, workers_on_cores(knee),
-                  with_interval(knee.images_per_s, Format::rate), repeats);
+  std::string text = fmt::format("Which batch size? {} on {}: {} images/s{}", knee.local_batch, where,
+                                 with_interval(knee.images_per_s, Format::rate), repeats);
   const bool all_compared = std::all_of(
       sweep.points.begin(), sweep.points.end(),
       [](const analysis::SweepPoint& point) { return point.on_curve || !point.cell->is_measured(); });
@@ -83,26 +104,21 @@ std::string share(const char* what, double part, double total) {
   return fmt::format("{} {}", what, percent(part / total));
 }
 
-const ScalingGroup* group_of(const Conclusions& conclusions, const ScalingRow& row) {
-  for (const auto* groups : {&conclusions.weak, &conclusions.strong})
-    for (const ScalingGroup& group : *groups)
-      for (const ScalingRow& one : group.rows)
-        if (&one == &row) return &group;
-  return nullptr;
-}
-
 /// Where the lost efficiency went: the residual by its largest parts, those of at least a twentieth of it.
-std::string describe_loss(const analysis::Residual& split) {
+std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakdown& ledger) {
+  const auto split = analysis::residual(analysis::breakdown(baseline), ledger);
+  const std::string repeats = in_brackets(fewest_repeats({&baseline, ledger.cell}));
   if (!analysis::has_to_be_explained(split))
     return fmt::format(
-        " Against the ideal T(1)/N an epoch of all images took {} {}, {}: there is nothing to explain.",
+        " Against the ideal T(1)/N an epoch of all images took {} {}, {}: there is nothing to explain{}.",
         duration(std::abs(split.residual_s)), split.residual_s < 0 ? "less" : "more",
         std::abs(split.residual_s) <= split.noise_s
             ? fmt::format("and its noise is {}", duration(split.noise_s))
-            : fmt::format("what parts of up to {} leave of each other", duration(split.largest_part_s())));
+            : fmt::format("what parts of up to {} leave of each other", duration(split.largest_part_s())),
+        repeats);
   if (split.residual_s <= 0)
-    return fmt::format(" Against the ideal T(1)/N an epoch of all images lost nothing ({} less).",
-                       duration(-split.residual_s));
+    return fmt::format(" Against the ideal T(1)/N an epoch of all images lost nothing ({} less){}.",
+                       duration(-split.residual_s), repeats);
   std::vector<std::pair<double, const char*>> parts{{split.slower_kernels_s, "slower kernels"},
                                                     {split.waiting_s, "waiting for a later rank"},
                                                     {split.exposed_transfer_s, "exposed transfer"},
@@ -114,8 +130,8 @@ std::string describe_loss(const analysis::Residual& split) {
   for (const auto& [seconds, what] : parts)
     if (std::abs(seconds) >= 0.05 * split.residual_s)
       said.push_back(fmt::format("{} {}", duration(seconds), what));
-  return fmt::format(" Of the {} that an epoch of all images lost against the ideal T(1)/N: {}.",
-                     duration(split.residual_s), fmt::join(said, ", "));
+  return fmt::format(" Of the {} that an epoch of all images lost against the ideal T(1)/N: {}{}.",
+                     duration(split.residual_s), fmt::join(said, ", "), repeats);
 }
 
 void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
@@ -131,9 +147,11 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto ledger = analysis::breakdown(*cell);
   const auto& mean = ledger.mean;
   const double total = mean.total();
+  const std::string which = which_of_several(conclusions, row, *cell);
   std::string text =
-      fmt::format("Where does the time go? A step of local batch {} on {} takes {}: {}", cell->local_batch,
-                  workers_on_cores(*cell), duration(total), share("compute", mean.compute(), total));
+      fmt::format("Where does the time go? A step of local batch {} on {}{} takes {}: {}", cell->local_batch,
+                  workers_on_cores(*cell), which.empty() ? "" : fmt::format(", {},", which), duration(total),
+                  share("compute", mean.compute(), total));
   if (cell->workers > 1)
     text += fmt::format(", {}, {}", share("exposed transfer", mean.exposed_transfer, total),
                         share("waiting for a later rank", mean.exposed_wait, total));
@@ -145,9 +163,7 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
         "later rank; {} of both is hidden behind the backward pass.",
         duration(ledger.transfer), duration(ledger.late_peer),
         percent(ledger.overlapped / ledger.communication_total));
-  if (row != nullptr)
-    text += describe_loss(
-        analysis::residual(analysis::breakdown(*group_of(conclusions, *row)->baseline), ledger));
+  if (row != nullptr) text += describe_loss(*group_of(conclusions, *row)->baseline, ledger);
   text += said_of_emulation(*cell);
   blocks.push_back(finding(text));
   if (analysis::waits_for_scheduling(ledger))
@@ -171,6 +187,7 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) 
                                            : "Not measured: no record has more than one worker.")));
     return;
   }
+  const std::string which = which_of_several(conclusions, row, *one->cell);
   std::string text = fmt::format(
       "What does the all-reduce give? {} of gradients a step among {} in {} (median step): algbw {} GB/s, "
       "busbw {} GB/s",
@@ -180,8 +197,8 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) 
     text += fmt::format(", {} of the {} GB/s of reducing the same buckets with nothing else running",
                         with_interval(*one->utilisation, Format::percent1),
                         with_interval(*one->ceiling, Format::rate));
-  blocks.push_back(finding(
-      fmt::format("{} (local batch {}).{}", text, one->cell->local_batch, said_of_emulation(*one->cell))));
+  blocks.push_back(finding(fmt::format("{} (local batch {}{}).{}", text, one->cell->local_batch,
+                                       which.empty() ? "" : ", " + which, said_of_emulation(*one->cell))));
 }
 
 /// Which remedy gives back most, as far as it is told apart from the others.
@@ -222,8 +239,28 @@ std::string said_of_remedies(const analysis::Convergence& result) {
                      rival, best.to_large->is_noise() ? ", which is noise" : "");
 }
 
+std::string epochs_of(const analysis::Variant& variant) {
+  return fmt::format("{:.3g} epoch{}", variant.epochs, variant.epochs == 1 ? "" : "s");
+}
+
+/// "2 seeds each", "one seed against 3": on how many trainings a difference stands.
+std::string seeds_of(const analysis::Variant& one, const analysis::Variant& baseline) {
+  const auto said = [](int seeds) { return seeds == 1 ? "one seed" : count(seeds, "seed"); };
+  if (one.seeds == baseline.seeds) return said(one.seeds) + " each";
+  return fmt::format("{} against {}", said(one.seeds), said(baseline.seeds));
+}
+
 void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& result = conclusions.convergence;
+  if (result && result->variants.size() == 1 && conclusions.stopped("converge").records == 0) {
+    const auto& one = result->variants.front();
+    blocks.push_back(finding(fmt::format(
+        "What does the accuracy pay? One configuration, nothing to compare: {} with a standard error of "
+        "{:.1f} points after {} at global batch {}, mean over {}. `paceline converge` compares.",
+        percent(one.accuracy), 100 * one.standard_error, epochs_of(one), one.cell->global_batch,
+        count(one.seeds, "seed"))));
+    return;
+  }
   if (!result || !result->baseline || !result->large) {
     blocks.push_back(plain("What does the accuracy pay? " +
                            (result && conclusions.stopped("converge").unmeasured == 0
@@ -234,12 +271,14 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   const auto& baseline = result->variants[*result->baseline];
   const auto& large = result->variants[*result->large];
   const auto& loss = *large.to_baseline;
+  std::string word = loss.word();
+  if (const std::string seed = "; one seed"; word.ends_with(seed)) word.resize(word.size() - seed.size());
   std::string text = fmt::format(
       "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
-      "points with a standard error of {:.1f} ({}); {} updates instead of {}.",
-      fmt::format("{:.3g} epoch{}", large.epochs, large.epochs == 1 ? "" : "s"), large.cell->global_batch,
-      baseline.cell->global_batch, percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value,
-      100 * loss.standard_error, loss.word(), integer(static_cast<double>(large.updates)),
+      "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
+      epochs_of(large), large.cell->global_batch, baseline.cell->global_batch, percent(large.accuracy),
+      percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
+      seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
   text += said_of_remedies(*result) + so_far(conclusions, "converge", "trainings");
   blocks.push_back(finding(text));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/cells.h"
 #include "report/sections/parts.h"
@@ -92,7 +93,9 @@ Table table(const Sweep& sweep) {
                   {.key = "peak_over_plan", .label = "peak / plan", .format = Format::percent1}}};
   Footnotes footnotes;
   if (const std::string open = knee_not_decided(sweep); !open.empty())
-    footnotes.add(fmt::format("Knee not decided: {}.", open));
+    footnotes.add(fmt::format("Knee not decided: {}{}.", open, in_brackets(said_of_repeats(sweep))));
+  else if (const std::string few = said_of_repeats(sweep); !few.empty() && sweep.on_curve > 1)
+    footnotes.add(fmt::format("The knee was chosen with {}.", few));
   std::vector<const analysis::Cell*> cells;
   for (const SweepPoint& point : sweep.points) cells.push_back(point.cell);
   for (const std::string& note : said_of_single_repeats(cells)) footnotes.add(note);
@@ -122,34 +125,51 @@ Point point_of(double x, const analysis::Estimate& y, std::string mark) {
 }
 
 void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
-  Series rate, epoch;
+  std::vector<const analysis::Cell*> cells;
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;
+  for (const SweepPoint& point : sweep.points) {
+    if (!point.on_curve) continue;
+    cells.push_back(point.cell);
+    places.emplace_back(point.cell->local_batch, 0);
+  }
+  const auto apart = analysis::told_apart(cells, places);  // a batch with two rates: two lines
+  std::vector<Series> rates, epochs;
+  std::size_t at = 0;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     if (!sweep.points[i].on_curve) continue;
     const auto& cell = *sweep.points[i].cell;
-    if (rate.points.empty()) rate.name = epoch.name = workers_on_cores(cell);
+    const std::string& text = apart[at++];
+    const std::string name = workers_on_cores(cell) + (text.empty() ? "" : ", " + text);
+    const auto line = [&](std::vector<Series>& all) -> Series& {
+      const auto found =
+          std::find_if(all.begin(), all.end(), [&](const Series& one) { return one.name == name; });
+      return found != all.end() ? *found : all.emplace_back(Series{.name = name});
+    };
     std::string mark = point_mark(cell);
     if (mark.empty() && sweep.knee == i) mark = sweep.undecided.empty() ? "knee" : "knee, not decided";
     const auto batch = static_cast<double>(cell.local_batch);
-    rate.points.push_back(point_of(batch, cell.images_per_s, mark));
-    epoch.points.push_back(point_of(batch, cell.epoch_s, mark));
+    line(rates).points.push_back(point_of(batch, cell.images_per_s, mark));
+    line(epochs).points.push_back(point_of(batch, cell.epoch_s, mark));
   }
-  if (rate.points.size() < 2) return;
+  if (cells.size() < 2) return;
   const Axis batch{.label = "batch", .unit = "images", .log = true};
   blocks.push_back(
       Plot{.id = "sweep-throughput",
            .title = "Throughput against batch",
            .caption = sweep.undecided.empty()
-                          ? fmt::format("The knee is at {}.", sweep.points[*sweep.knee].cell->local_batch)
-                          : fmt::format("The knee is not decided: {}.", knee_not_decided(sweep)),
+                          ? fmt::format("The knee is at {}{}.", sweep.points[*sweep.knee].cell->local_batch,
+                                        in_brackets(said_of_repeats(sweep)))
+                          : fmt::format("The knee is not decided: {}{}.", knee_not_decided(sweep),
+                                        in_brackets(said_of_repeats(sweep))),
            .x = batch,
            .y = {.label = "throughput", .unit = "images/s"},
-           .series = {std::move(rate)}});
+           .series = std::move(rates)});
   blocks.push_back(Plot{.id = "sweep-epoch",
                         .title = "Time of an epoch against batch",
                         .caption = "The same figures as seconds for all training images (D / B steps).",
                         .x = batch,
                         .y = {.label = "epoch", .unit = "s"},
-                        .series = {std::move(epoch)}});
+                        .series = std::move(epochs)});
 }
 
 }  // namespace

@@ -17,8 +17,10 @@ Cell optional_value(const std::optional<double>& number) {
 
 std::string caption_of(const Record& record) {
   const std::string emulated = analysis::emulated(record);
-  return fmt::format("{}, global batch {}, {}, {}{}", record.model.name, record.global_batch,
+  const auto seed = record.settings.find("seed");
+  return fmt::format("{}, global batch {}, {}, {}{}{}", record.model.name, record.global_batch,
                      count(record.workers, "worker"), record.precision,
+                     seed == record.settings.end() ? "" : ", seed " + seed->second,
                      emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
 }
 
@@ -66,7 +68,9 @@ std::optional<Paragraph> chosen_epoch(const Record& record) {
 Plot loss_plot(const Record& record, const std::string& id) {
   Plot plot{.id = id + "-loss",
             .title = "Loss over updates",
-            .caption = "Means over an epoch's samples; test: over the whole test set.",
+            .caption = fmt::format("Means over an epoch's samples; test: over the whole test set. One "
+                                   "training: {}.",
+                                   caption_of(record)),
             .x = {.label = "updates"},
             .y = {.label = "loss"}};
   Series steps{.name = "step"}, train{.name = "train"}, test{.name = "test"};
@@ -85,7 +89,9 @@ Plot loss_plot(const Record& record, const std::string& id) {
 Plot accuracy_plot(const Record& record, const std::string& id) {
   Plot plot{.id = id + "-accuracy",
             .title = "Accuracy over epochs",
-            .caption = "Train: as the images were seen, augmented, during the epoch. Test: after it.",
+            .caption = fmt::format("Train: as the images were seen, augmented, during the epoch. Test: after "
+                                   "it. One training, no interval over seeds: {}.",
+                                   caption_of(record)),
             .x = {.label = "epoch"},
             .y = {.label = "accuracy", .unit = "%"}};
   Series train{.name = "train"}, test{.name = "test"}, validation{.name = "validation"};
