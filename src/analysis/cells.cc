@@ -288,6 +288,19 @@ std::vector<double> epoch_seconds(const Record& record) {
   return seconds;
 }
 
+std::vector<double> seconds_to_epochs(const Record& record) {
+  std::vector<double> ends;
+  double seconds = 0;
+  std::int64_t before = 0;
+  for (const auto& epoch : record.epochs) {
+    if (epoch.steps.value_or(epoch.updates - before) != epoch.updates - before) return {};
+    seconds += epoch.seconds;
+    ends.push_back(seconds);
+    before = epoch.updates;
+  }
+  return ends;
+}
+
 double epochs_done(const Record& record, const measure::EpochRecord& epoch) {
   if (record.data.steps_per_epoch <= 0) return static_cast<double>(epoch.epoch);
   return static_cast<double>(epoch.updates) / static_cast<double>(record.data.steps_per_epoch);

@@ -67,6 +67,8 @@ Effect effect(std::string_view name, Topic topic) {
       return name == "workers" ? Effect::refuse : effect_on_time(name);
     case Topic::convergence:
       return effect_on_accuracy(name);
+    case Topic::time_to_accuracy:
+      return contains(kLength, name) ? Effect::none : effect_on_accuracy(name);
   }
   return Effect::refuse;
 }
@@ -180,12 +182,16 @@ std::string kept_rate(double rate, double growth) {
       rate, growth, rate * growth);
 }
 
-void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
-  refuse_if(verdict, a.epochs.size() != b.epochs.size(),
-            fmt::format("the baseline trained {} epochs, this {}", a.epochs.size(), b.epochs.size()));
+void compare_tests(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.data.test_samples != b.data.test_samples,
             fmt::format("the baseline was tested on {} images, this on {}", a.data.test_samples,
                         b.data.test_samples));
+}
+
+void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
+  refuse_if(verdict, a.epochs.size() != b.epochs.size(),
+            fmt::format("the baseline trained {} epochs, this {}", a.epochs.size(), b.epochs.size()));
+  compare_tests(a, b, verdict);
   if (a.environment.version != b.environment.version) verdict.remarks.push_back(remark_of_versions(a, b));
   const bool equal_epochs = !a.epochs.empty() && a.epochs.size() == b.epochs.size();
   if (equal_epochs && a.epochs.back().updates != b.epochs.back().updates)
@@ -215,6 +221,9 @@ Verdict compare(const Record& baseline, const Record& other, Topic topic) {
   compare_subject(baseline, other, topic, verdict);
   if (topic == Topic::convergence) {
     compare_convergence(baseline, other, verdict);
+  } else if (topic == Topic::time_to_accuracy) {
+    compare_tests(baseline, other, verdict);
+    compare_machine(baseline, other, verdict);
   } else {
     compare_machine(baseline, other, verdict);
     if (topic != Topic::same_cores && topic != Topic::tables) compare_threads(baseline, other, verdict);

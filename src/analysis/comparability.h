@@ -20,11 +20,12 @@ namespace paceline::analysis {
 
 /// What is compared, which decides what may differ.
 enum class Topic {
-  scaling,      ///< times; workers and batches differ
-  same_cores,   ///< times at one global batch; workers and their threads differ
-  sweep,        ///< times on the same workers; batches differ
-  tables,       ///< times of two tables of one report: sweep, weak, strong; sizes and threads differ
-  convergence,  ///< accuracies at equal epochs; batches and the rule of training differ
+  scaling,           ///< times; workers and batches differ
+  same_cores,        ///< times at one global batch; workers and their threads differ
+  sweep,             ///< times on the same workers; batches differ
+  tables,            ///< times of two tables of one report: sweep, weak, strong; sizes and threads differ
+  convergence,       ///< accuracies at equal epochs; batches and the rule of training differ
+  time_to_accuracy,  ///< accuracies after equal seconds; these, epochs and threads differ
 };
 
 struct Verdict {

@@ -142,6 +142,23 @@ TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {
   EXPECT_FALSE(compare(make_training({}), other, Topic::convergence).comparable());
 }
 
+TEST(Comparability, ComparesAccuraciesOverSecondsOfOneMachineWhateverTheEpochs) {
+  const auto one = make_training({.accuracies = {0.5}});
+  auto other = make_training({.workers = 2, .global_batch = 2048, .accuracies = {0.4, 0.5}});
+  other.settings["epochs"] = "2";
+  other.settings["threads"] = "2";
+  other.settings["bn"] = "sync";
+  EXPECT_TRUE(compare(one, other, Topic::time_to_accuracy).comparable());
+  auto augmented = other;
+  augmented.settings["augment"] = "false";
+  EXPECT_FALSE(compare(one, augmented, Topic::time_to_accuracy).comparable());
+  auto tested = other;
+  tested.data.test_samples += 1;
+  EXPECT_FALSE(compare(one, tested, Topic::time_to_accuracy).comparable());
+  other.environment.cpu = "another";
+  EXPECT_FALSE(compare(one, other, Topic::time_to_accuracy).comparable());
+}
+
 // LARS measures its rate in units of |w| / |g|: "56.6 times the baseline's" compared it with SGD's.
 TEST(Comparability, HoldsNoRateOfOneOptimizerAgainstThatOfAnother) {
   auto lars = make_training({.variant = "+ LARS", .global_batch = 2048, .factor = 56.6});

@@ -256,7 +256,7 @@ TEST(Converge, DrawsTheIntervalOfItsTable) {
   const Document document = build(records);
   const Table* table = find<Table>(document, "converge");
   ASSERT_NE(table, nullptr);
-  for (const char* id : {"converge-epochs", "converge-updates"}) {
+  for (const char* id : {"converge-epochs", "converge-updates", "converge-seconds"}) {
     const Plot* plot = find<Plot>(document, id);
     ASSERT_NE(plot, nullptr) << id;
     for (std::size_t i = 0; i < plot->series.size(); ++i) {
@@ -283,6 +283,38 @@ TEST(Converge, DrawsNoIntervalOfOneSeedAndSaysSo) {
   records.push_back(make_training({.seed = 1}));
   EXPECT_THAT(caption(), HasSubstr("one seed has none (baseline: 2 seeds; large batch: 1 seed)"));
   EXPECT_THAT(text_of(records), HasSubstr("; one seed against 2 seeds)"));
+}
+
+TEST(Converge, DrawsAccuracyOverTheSecondsOfTrainingWhereTheyCanBeCompared) {
+  std::vector<Record> records{
+      make_training({.accuracies = {0.4, 0.5}}), make_training({.seed = 1, .accuracies = {0.44, 0.52}}),
+      make_training(
+          {.variant = "large batch", .workers = 2, .global_batch = 2048, .accuracies = {0.3, 0.4}})};
+  const double seconds[][2] = {{10, 12}, {14, 16}, {5, 6}};
+  for (std::size_t i = 0; i < records.size(); ++i)
+    for (std::size_t epoch = 0; epoch < 2; ++epoch) records[i].epochs[epoch].seconds = seconds[i][epoch];
+  const Document document = build(records);
+  const Plot* plot = find<Plot>(document, "converge-seconds");
+  ASSERT_NE(plot, nullptr);
+  ASSERT_EQ(plot->series.size(), 2u);
+  EXPECT_DOUBLE_EQ(plot->series[0].points[0].x, 12);
+  EXPECT_DOUBLE_EQ(plot->series[0].points[1].x, 26);
+  EXPECT_DOUBLE_EQ(plot->series[0].points[1].y, 51);
+  EXPECT_DOUBLE_EQ(plot->series[1].points[1].x, 11);
+  EXPECT_THAT(plot->caption, Not(HasSubstr("Left out")));
+
+  // Another machine's seconds, and those of a training whose first part nobody timed, are not drawn.
+  auto elsewhere = records;
+  elsewhere[2].environment.cpu = "another";
+  const Document of_two = build(elsewhere);
+  plot = find<Plot>(of_two, "converge-seconds");
+  ASSERT_NE(plot, nullptr);
+  EXPECT_EQ(plot->series.size(), 1u);
+  EXPECT_THAT(plot->caption, HasSubstr("Left out: large batch: the baseline ran on another machine"));
+  auto resumed = records;
+  resumed[2].epochs[0].steps = resumed[2].epochs[0].updates - 1;
+  EXPECT_THAT(find<Plot>(build(resumed), "converge-seconds")->caption,
+              HasSubstr("Left out: large batch: the seconds of a part of it are not known."));
 }
 
 TEST(Converge, SaysOnceThatThereIsOneSeed) {

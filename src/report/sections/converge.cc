@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "report/sections/converge_plots.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -153,59 +153,6 @@ Table table(const Convergence& result) {
   return table;
 }
 
-/// Mean over a variant's seeds of one figure an epoch, against epochs or updates. Its interval is the
-/// table's, one standard error to either side; of one seed there is none, since what the test set alone says
-/// would be taken for a spread.
-Series curve(const Variant& variant, bool over_updates) {
-  std::map<double, std::vector<double>> by_x;
-  for (const auto* record : variant.records)
-    for (const auto& epoch : record->epochs)
-      if (epoch.test_accuracy)
-        by_x[over_updates ? static_cast<double>(epoch.updates) : analysis::epochs_done(*record, epoch)]
-            .push_back(*epoch.test_accuracy);
-  Series series{.name = variant.name};
-  for (const auto& [x, accuracies] : by_x) {
-    const double mean = measure::mean(accuracies);
-    Point point{.x = x, .y = 100 * mean};
-    if (accuracies.size() > 1) {
-      const double error =
-          measure::accuracy_standard_error(accuracies, static_cast<long>(variant.record->data.test_samples));
-      point.low = 100 * (mean - error);
-      point.high = 100 * (mean + error);
-    }
-    series.points.push_back(std::move(point));
-  }
-  return series;
-}
-
-/// What the points are of: "Means over 3 seeds, with one standard error to either side."
-std::string said_of_seeds(const std::vector<Variant>& variants) {
-  const auto [fewest, most] = std::minmax_element(
-      variants.begin(), variants.end(), [](const Variant& a, const Variant& b) { return a.seeds < b.seeds; });
-  if (most->seeds == 1) return "One seed: no interval, another seed may lie elsewhere.";
-  if (fewest->seeds == most->seeds)
-    return fmt::format("Means over {} seeds, with one standard error to either side.", most->seeds);
-  std::vector<std::string> each;
-  for (const Variant& variant : variants)
-    each.push_back(fmt::format("{}: {}", variant.name, count(variant.seeds, "seed")));
-  return fmt::format("Means over seeds, with one standard error to either side; one seed has none ({}).",
-                     fmt::join(each, "; "));
-}
-
-Plot plot(const Convergence& result, bool over_updates) {
-  Plot plot{
-      .id = over_updates ? "converge-updates" : "converge-epochs",
-      .title = over_updates ? "Test accuracy over updates" : "Test accuracy over epochs",
-      .caption = fmt::format("{} {}",
-                             over_updates ? "Against updates: how much of the loss is only fewer updates."
-                                          : "Against epochs: the same images seen.",
-                             said_of_seeds(result.variants)),
-      .x = {.label = over_updates ? "updates" : "epoch", .log = over_updates},
-      .y = {.label = "test accuracy", .unit = "%"}};
-  for (const Variant& variant : result.variants) plot.series.push_back(curve(variant, over_updates));
-  return plot;
-}
-
 }  // namespace
 
 std::optional<Section> converge_section(const Conclusions& conclusions) {
@@ -213,10 +160,7 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   const Convergence& result = *conclusions.convergence;
   Section section{.id = "convergence", .title = "What does the accuracy pay?"};
   section.blocks.push_back(table(result));
-  if (!result.variants.empty()) {
-    section.blocks.push_back(plot(result, false));
-    section.blocks.push_back(plot(result, true));
-  }
+  for (auto& plot : converge_plots(result)) section.blocks.push_back(std::move(plot));
   return section;
 }
 
