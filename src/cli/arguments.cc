@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "cli/values.h"
+#include "data/dataset.h"
+#include "data/get/get.h"
 
 namespace paceline::cli {
 namespace {
@@ -38,9 +40,9 @@ void take_data_words(const std::vector<std::string>& words, Settings& settings) 
   } else if (words.size() != 2 ||
              !(words[0] == "info" || words[0] == "verify" || words[0] == "get" || words[0] == "manifest")) {
     base::fail(ErrorKind::usage,
-               "data takes what to do and a data set: paceline data info|verify folder:DIR, cifar10:DIR, "
-               "mnist:DIR or synthetic; paceline data pack folder:DIR FILE.tar; paceline data manifest "
-               "folder:DIR; or paceline data get cifar10|mnist|fashion-mnist");
+               "data takes what to do and a data set: paceline data info|verify {}; paceline data pack "
+               "folder:DIR FILE.tar; paceline data manifest folder:DIR; or paceline data get {}",
+               data::known_specs(), fmt::join(data::package_names(), "|"));
   }
   settings.data.action = words[0];
   settings.data.spec = words[1];

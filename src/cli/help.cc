@@ -1,10 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "cli/arguments.h"
 #include "cli/screen.h"
+#include "data/dataset.h"
+#include "data/get/get.h"
 
 namespace paceline::cli {
 namespace {
@@ -19,13 +22,14 @@ std::string usage_line(Command command) {
   if (command == kReport)
     return "paceline report RECORD.. [options]     RECORD: a file, or a directory that holds some";
   if (command == kData)
-    return "paceline data info|verify SPEC         SPEC: folder:DIR, cifar10:DIR, mnist:DIR, synthetic\n"
+    return "paceline data info|verify SPEC         SPEC: " + data::known_specs() +
+           "\n"
            "paceline data pack SPEC FILE.tar      one file of all images of a folder, read in place by "
            "folder:FILE.tar\n"
            "paceline data manifest folder:DIR      a list of the images in DIR, so that no start walks "
            "through it\n"
-           "paceline data get NAME                 NAME: cifar10, mnist, fashion-mnist, from their "
-           "publishers";
+           "paceline data get NAME                 NAME: " +
+           fmt::format("{}, from their publishers", fmt::join(data::package_names(), ", "));
   if (command & (kLaunch | kSbatch))
     return fmt::format("paceline {} [options] -- {} ...", name,
                        command == kLaunch ? "train|scale|comm" : "train");

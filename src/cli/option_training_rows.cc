@@ -5,6 +5,8 @@
 #include "cli/option_rows.h"
 
 #include "base/error.h"
+#include "data/dataset.h"
+#include "graph/zoo.h"
 #include "train/names.h"
 
 namespace paceline::cli {
@@ -54,16 +56,22 @@ void choose_worker_list(Settings& settings, std::string_view text) {
     settings.study.scale.workers.push_back(static_cast<int>(count));
 }
 
+/// "cifar10:DIR (CIFAR-10, ...); mnist:DIR (...); ...".
+std::string formats_in_words() {
+  std::string text;
+  for (const auto& format : data::known_formats())
+    text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", format.spec(), format.summary);
+  return text;
+}
+
 }  // namespace
 
 std::vector<Option> training_rows() {
   return {
       {"model", "NAME|FILE", kWhat,
-       "resnet18-cifar, resnet18, resnet8-cifar, mnist-cnn, or a TOML file of layers", kRuns,
+       fmt::format("{}, or a TOML file of layers", fmt::join(graph::model_names(), ", ")), kRuns,
        [](S& s, Text t) { s.train.model = t; }, [](const S& s) { return s.train.model; }},
-      {"data", "SPEC", kWhat,
-       "cifar10:DIR (with ,test=FILE another test file), mnist:DIR, folder:DIR (JPEG and PNG, a folder a "
-       "class; ,size=64 and more in docs/formats.md), or synthetic, which needs no files",
+      {"data", "SPEC", kWhat, formats_in_words() + "; what each takes behind a comma is in docs/formats.md",
        kRuns, [](S& s, Text t) { s.train.data = t; }, [](const S& s) { return s.train.data; }},
       {"device", "NAME", kWhat, "cpu, or reference: plain loops, slow, to compare with", kRuns | kDoctor,
        [](S& s, Text t) { s.train.device = device_named(t); }, [](const S& s) { return s.train.device; }},

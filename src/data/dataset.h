@@ -90,19 +90,23 @@ struct OpenOptions {
   int threads = 1;  ///< for that search
 };
 
-/// Opens `cifar10:DIR[,test=FILE]`, `mnist:DIR`, `folder:DIR[,size=..]...` or
-/// `synthetic[,train=N][,test=N][,seed=S]`.
+/// Opens what one of known_formats() describes.
 ///
 /// Errors   Error(usage) for an unknown spec (with the nearest name); Error(data) for a missing or truncated
 ///          file, a label out of range, a broken gzip: file, rule, actual value, next step
 [[nodiscard]] Source open(const std::string& spec, const OpenOptions& options = {});
 
-/// A data set that open() knows, for help and messages.
+/// A data set that open() knows: help and messages are made of these.
 struct FormatInfo {
-  std::string name;
-  std::string usage;    ///< "cifar10:DIR[,test=FILE]"
-  std::string summary;  ///< one line
+  std::string usage;    ///< "cifar10:DIR[,test=FILE]"; one that reads no files has no ":DIR"
+  std::string summary;  ///< a few words
+  /// "cifar10:DIR", and "cifar10".
+  [[nodiscard]] std::string spec() const { return usage.substr(0, usage.find('[')); }
+  [[nodiscard]] std::string name() const { return usage.substr(0, usage.find_first_of(":[")); }
+  [[nodiscard]] bool reads_files() const { return spec() != name(); }
 };
 [[nodiscard]] std::vector<FormatInfo> known_formats();
+/// "cifar10:DIR, mnist:DIR, ... or synthetic".
+[[nodiscard]] std::string known_specs();
 
 }  // namespace paceline::data

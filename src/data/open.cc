@@ -20,27 +20,21 @@ namespace {
 /// One row a format: a new data set is three files in formats/ and its row here.
 struct Row {
   FormatInfo info;
-  bool has_directory;
   std::vector<std::string> options;
   Source (*open)(const Spec& spec);
 };
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {{"cifar10", "cifar10:DIR[,test=FILE]",
-        "CIFAR-10, binary version: data_batch_1.bin .. 5, test_batch.bin"},
-       true,
+      {{"cifar10:DIR[,test=FILE]", "CIFAR-10, binary version: data_batch_1.bin .. 5, test_batch.bin"},
        {"test"},
        open_cifar10},
-      {{"mnist", "mnist:DIR", "MNIST, IDX files, plain or .gz"}, true, {}, open_mnist},
-      {{"folder", "folder:DIR[,size=N|HxW][,crop-area=X][,jitter=X][,flip=0|1][,classes=leaf|top][,test=X]",
+      {{"mnist:DIR", "MNIST, IDX files, plain or .gz"}, {}, open_mnist},
+      {{"folder:DIR[,size=N|HxW][,crop-area=X][,jitter=X][,flip=0|1][,classes=leaf|top][,test=X]",
         "JPEG and PNG files, a folder a class, in train/ and test/ or in one folder"},
-       true,
        {"size", "crop-area", "jitter", "flip", "classes", "test"},
        open_folder},
-      {{"synthetic", "synthetic[,train=N][,test=N][,seed=S][,delay-us=T]",
-        "drawn images of 10 classes, no files"},
-       false,
+      {{"synthetic[,train=N][,test=N][,seed=S][,delay-us=T]", "drawn images of 10 classes, no files"},
        {"train", "test", "seed", "delay-us"},
        open_synthetic},
   };
@@ -55,29 +49,37 @@ std::vector<FormatInfo> known_formats() {
   return infos;
 }
 
+std::string known_specs() {
+  std::string text;
+  const auto& rows = table();
+  for (const auto& row : rows)
+    text += (text.empty() ? "" : &row == &rows.back() ? " or " : ", ") + row.info.spec();
+  return text;
+}
+
 Source open(const std::string& text, const OpenOptions& options) {
   Spec spec = parse_spec(text);
   spec.how = options;
   const auto& rows = table();
   const auto row =
-      std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.info.name == spec.name; });
+      std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.info.name() == spec.name; });
   if (row == rows.end()) {
     std::vector<std::string> names;
-    for (const auto& known : rows) names.push_back(known.info.name);
+    for (const auto& known : rows) names.push_back(known.info.name());
     std::error_code unreadable;  // then it is no folder
     if (!text.empty() && std::filesystem::exists(text, unreadable))
       base::fail(
           base::ErrorKind::usage,
-          "data '{0}': a path needs its format in front: folder:{0} for images in folders or a tar archive, "
-          "or cifar10:DIR, mnist:DIR",
-          text);
+          "data '{0}': a path needs its format in front: folder:{0} for images in folders or a tar archive; "
+          "known are {1}",
+          text, known_specs());
     base::fail(base::ErrorKind::usage, "data '{}': there is no data set '{}'{}", text, spec.name,
                base::suggestion(spec.name, names));
   }
-  if (row->has_directory && spec.directory.empty())
+  if (row->info.reads_files() && spec.directory.empty())
     base::fail(base::ErrorKind::usage, "data '{}': {} reads files and needs their directory; write {}", text,
                spec.name, row->info.usage);
-  if (!row->has_directory && text.find(':') < text.find(','))
+  if (!row->info.reads_files() && text.find(':') < text.find(','))
     base::fail(base::ErrorKind::usage, "data '{}': {} reads no files and takes no directory ('{}'); write {}",
                text, spec.name, spec.directory, row->info.usage);
   expect_options(spec, row->options);

@@ -14,37 +14,6 @@ using base::fail;
 
 Builder::Builder(std::string model_name) { graph_.name = std::move(model_name); }
 
-int Builder::input(Shape shape) { return append(Input{shape}, {}, "input"); }
-int Builder::conv2d(int src, std::string name, const Conv2d& attributes) {
-  return append(attributes, {src}, std::move(name));
-}
-int Builder::dense(int src, std::string name, const Dense& attributes) {
-  return append(attributes, {src}, std::move(name));
-}
-int Builder::batch_norm(int src, std::string name, const BatchNorm& attributes) {
-  return append(attributes, {src}, std::move(name));
-}
-int Builder::relu(int src, std::string name) { return append(Relu{}, {src}, std::move(name)); }
-int Builder::gelu(int src, std::string name) { return append(Gelu{}, {src}, std::move(name)); }
-int Builder::max_pool(int src, const MaxPool& attributes, std::string name) {
-  return append(attributes, {src}, std::move(name));
-}
-int Builder::average_pool(int src, const AveragePool& attributes, std::string name) {
-  return append(attributes, {src}, std::move(name));
-}
-int Builder::global_average_pool(int src, std::string name) {
-  return append(GlobalAveragePool{}, {src}, std::move(name));
-}
-int Builder::add(int left, int right, std::string name) {
-  return append(Add{}, {left, right}, std::move(name));
-}
-int Builder::dropout(int src, const Dropout& attributes, std::string name) {
-  return append(attributes, {src}, std::move(name));
-}
-int Builder::loss(int logits, double label_smoothing, std::string name) {
-  return append(SoftmaxCrossEntropy{label_smoothing}, {logits}, std::move(name));
-}
-
 int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
   const OpRule& rule = rule_of(op);
   const int index = static_cast<int>(graph_.nodes.size());

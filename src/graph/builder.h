@@ -9,6 +9,8 @@
 /// Threads  one builder, one thread; the finished Graph is constant
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "graph/graph.h"
 
@@ -18,20 +20,38 @@ class Builder {
  public:
   explicit Builder(std::string model_name);
 
-  int input(Shape shape);
-  int conv2d(int src, std::string name, const Conv2d& attributes);
-  int dense(int src, std::string name, const Dense& attributes);
-  int batch_norm(int src, std::string name, const BatchNorm& attributes = {});
-  int relu(int src, std::string name = "");
-  int gelu(int src, std::string name = "");
-  int max_pool(int src, const MaxPool& attributes, std::string name = "");
-  int average_pool(int src, const AveragePool& attributes, std::string name = "");
-  int global_average_pool(int src, std::string name = "");
-  int add(int left, int right, std::string name = "");
-  int dropout(int src, const Dropout& attributes, std::string name = "");
-  int loss(int logits, double label_smoothing, std::string name = "loss");
+  int input(Shape shape) { return append(Input{shape}, {}, "input"); }
+  int conv2d(int src, std::string name, const Conv2d& attributes) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int dense(int src, std::string name, const Dense& attributes) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int batch_norm(int src, std::string name, const BatchNorm& attributes = {}) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int relu(int src, std::string name = "") { return append(Relu{}, {src}, std::move(name)); }
+  int gelu(int src, std::string name = "") { return append(Gelu{}, {src}, std::move(name)); }
+  int max_pool(int src, const MaxPool& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
+  }
+  int average_pool(int src, const AveragePool& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
+  }
+  int global_average_pool(int src, std::string name = "") {
+    return append(GlobalAveragePool{}, {src}, std::move(name));
+  }
+  int add(int left, int right, std::string name = "") {
+    return append(Add{}, {left, right}, std::move(name));
+  }
+  int dropout(int src, const Dropout& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
+  }
+  int loss(int logits, double label_smoothing, std::string name = "loss") {
+    return append(SoftmaxCrossEntropy{label_smoothing}, {logits}, std::move(name));
+  }
 
-  /// Any op; what the functions above come down to.
+  /// Any op: what the functions above are short for.
   int append(Attributes op, std::vector<int> inputs, std::string name = "");
 
   [[nodiscard]] const Shape& shape_of(int node) const;

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/spec.h"
@@ -29,7 +30,7 @@ TEST(Open, SaysWhatIsWrongWithASpec) {
   const Case cases[] = {
       {"cifar", {"no data set 'cifar'", "did you mean 'cifar10'?"}},
       {"sinthetic", {"did you mean 'synthetic'?"}},
-      {"imagenet", {"no data set 'imagenet'", "known are cifar10, mnist, folder, synthetic"}},
+      {"imagenet", {"no data set 'imagenet'", "known are cifar10, mnist, "}},
       {"", {"no data set ''"}},
       {"mnist", {"needs their directory", "write mnist:DIR"}},
       {"cifar10:", {"needs their directory", "write cifar10:DIR[,test=FILE]"}},
@@ -55,11 +56,27 @@ TEST(Open, SaysWhatIsWrongWithASpec) {
   }
 }
 
+TEST(Open, TakesAFormatsNameFromItsUsage) {
+  const FormatInfo files{.usage = "made:DIR[,up=N]", .summary = ""},
+      none{.usage = "drawn[,up=N]", .summary = ""};
+  EXPECT_EQ(files.spec(), "made:DIR");
+  EXPECT_EQ(files.name(), "made");
+  EXPECT_TRUE(files.reads_files());
+  EXPECT_EQ(none.spec(), "drawn");
+  EXPECT_EQ(none.name(), "drawn");
+  EXPECT_FALSE(none.reads_files());
+}
+
 TEST(Open, KnowsEveryFormatThatItNames) {
+  EXPECT_THAT(known_specs(), AllOf(testing::StartsWith("cifar10:DIR, mnist:DIR, "), HasSubstr(" or ")));
+
+  const std::string page = base::read_file(std::string(PACELINE_SOURCE_DIR) + "/docs/formats.md");
   for (const auto& format : known_formats()) {
-    EXPECT_THAT(format.usage, testing::StartsWith(format.name));
+    EXPECT_NE(page.find("| `" + format.name() + "` |"), std::string::npos)
+        << "the table in docs/formats.md has no row for " << format.name();
+    EXPECT_THAT(known_specs(), HasSubstr(format.spec()));
     // Whatever is wrong with the bare name, it is not that it is unknown.
-    EXPECT_THAT(error_of([&] { (void)open(format.name); }).text,
+    EXPECT_THAT(error_of([&] { (void)open(format.name()); }).text,
                 testing::Not(HasSubstr("there is no data set")));
   }
 }

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <utility>
+#include <map>
+#include <string>
 
 #include "base/file.h"
 
@@ -19,8 +20,14 @@ int main(int argc, char** argv) {
   namespace fs = std::filesystem;
   if (argc != 2) return 2;
   using Run = int (*)(const std::uint8_t*, std::size_t);
-#define PACELINE_ROW(name) std::pair<const char*, Run>{#name, fuzz_##name},
-  for (const auto& [name, run] : {PACELINE_TARGETS(PACELINE_ROW)}) {
+#define PACELINE_ROW(name) {#name, fuzz_##name},
+  const std::map<std::string, Run> targets = {PACELINE_TARGETS(PACELINE_ROW)};
+  for (const auto& corpus : fs::directory_iterator(argv[1]))
+    if (!targets.contains(corpus.path().filename().string())) {
+      fmt::print("{}: no target replays it; PACELINE_TARGETS has no such name\n", corpus.path().string());
+      return 1;
+    }
+  for (const auto& [name, run] : targets) {
     int inputs = 0;
     for (const auto& entry : fs::directory_iterator(fs::path(argv[1]) / name)) {
       const auto text = paceline::base::read_file(entry.path());

@@ -7,10 +7,13 @@
 
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "graph/all_ops.h"
 #include "graph/ops/rules.h"
 
 namespace paceline::graph {
@@ -114,21 +117,15 @@ TEST(Builder, SizesConvolutionsAndPoolsAsPyTorchDoes) {
   EXPECT_EQ(model.shape_of(model.global_average_pool(image)), (Shape{3, 1, 1}));
 }
 
-TEST(Rules, StandInTheOrderOfTheAttributes) {
-  const std::vector<Attributes> ops = {Input{},     Conv2d{},      Dense{},
-                                       BatchNorm{}, Relu{},        Gelu{},
-                                       MaxPool{},   AveragePool{}, GlobalAveragePool{},
-                                       Add{},       Dropout{},     SoftmaxCrossEntropy{}};
-  const std::vector<std::string> kinds = {"input",      "conv2d",       "dense",
-                                          "batch_norm", "relu",         "gelu",
-                                          "max_pool",   "average_pool", "global_average_pool",
-                                          "add",        "dropout",      "softmax_cross_entropy"};
-  ASSERT_EQ(ops.size(), std::variant_size_v<Attributes>);
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    ASSERT_EQ(ops[i].index(), i);
-    EXPECT_EQ(rule_of(ops[i]).kind, kinds[i]);
-    EXPECT_NE(rule_of(ops[i]).shape, nullptr);
+TEST(Rules, NameEveryOpOnce) {
+  std::set<std::string_view> kinds;
+  for (const Attributes& op : all_ops()) {
+    const OpRule& rule = rule_of(op);
+    EXPECT_TRUE(kinds.insert(rule.kind).second) << "'" << rule.kind << "' is the name of another op";
+    EXPECT_NE(rule.shape, nullptr) << rule.kind;
   }
+  EXPECT_FALSE(kinds.contains(""));
+  EXPECT_EQ(rule_of(MaxPool{}).kind, "max_pool") << "each op has its own rule";
 }
 
 TEST(Rules, KeepForBackwardWhatTheGradientsRead) {

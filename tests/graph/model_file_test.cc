@@ -6,14 +6,19 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <variant>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "graph/all_ops.h"
+#include "graph/ops/rules.h"
 #include "graph/zoo.h"
 
 namespace paceline::graph {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr const char* kResidual = R"(
@@ -101,6 +106,21 @@ TEST(ModelFile, RefusesWrongFirstWeightsAndRates) {
   EXPECT_THAT(refusal("bias_rate = 64", "rate = 64"), HasSubstr("has no key 'rate'"));
   EXPECT_THAT(refusal("init = \"zero\"", "init = \"dirac\""), HasSubstr("are for conv2d"));
   EXPECT_THAT(refusal("channels = 12", "channels = 11"), HasSubstr("an even number of channels, at most 24"));
+}
+
+// An op that no model file can ask for was forgotten in model_file.cc or in the page that explains them.
+TEST(ModelFile, HasAWordForEveryOp) {
+  const std::string page = base::read_file(std::string(PACELINE_SOURCE_DIR) + "/docs/models.md");
+  for (const Attributes& op : all_ops()) {
+    if (std::holds_alternative<Input>(op) || std::holds_alternative<SoftmaxCrossEntropy>(op)) continue;
+    const std::string kind(rule_of(op).kind);
+    try {
+      (void)parse_model("[[layer]]\nop = \"" + kind + "\"\n", "one.toml", {3, 8, 8}, 10, 0);
+    } catch (const base::Error& error) {  // one layer is no model, but the op is not what is wrong with it
+      EXPECT_THAT(error.what(), Not(HasSubstr("is not known"))) << "layer_kinds() has no row for it";
+    }
+    EXPECT_NE(page.find("`" + kind + "`"), std::string::npos) << "docs/models.md has no row for " << kind;
+  }
 }
 
 TEST(ModelFile, BuildsABranchByName) {

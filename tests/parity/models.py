@@ -1,4 +1,4 @@
-"""The models of the zoo as plain PyTorch, with the same parameter names; nothing here knows Paceline."""
+"""Models of the zoo and of model files as plain PyTorch, with the same parameter names; nothing here knows Paceline."""
 
 import torch
 from torch import nn
@@ -30,8 +30,9 @@ class Relu(nn.Module):
 
 
 class MaxPool(nn.Module):
-    """Max pooling of values >= 0; with a `margin` it marks in `tied` the samples with a window whose first
-    two are closer than that: which of them wins would be a matter of rounding."""
+    """Max pooling; with a `margin` it marks in `tied` the samples with a window whose first
+    two are closer than that: which of them wins would be a matter of rounding. (Two zeros are a ReLU's: the
+    gradient ends there whichever wins.)"""
 
     margin = 0.0
     tied = None
@@ -45,7 +46,7 @@ class MaxPool(nn.Module):
             n, c = x.shape[:2]
             windows = F.unfold(x, self.kernel, padding=self.padding, stride=self.stride).reshape(n, c, self.kernel**2, -1)
             best = windows.topk(2, dim=2).values
-            close = (best[:, :, 0] > 0) & (best[:, :, 0] - best[:, :, 1] < self.margin)
+            close = (best[:, :, 0] != 0) & (best[:, :, 0] - best[:, :, 1] < self.margin)
             self.tied = close.flatten(1).any(1)
         return F.max_pool2d(x, self.kernel, self.stride, self.padding)
 
@@ -117,6 +118,27 @@ class MnistCnn(nn.Module):
         return self.fc2(self.relu3(self.fc1(x), self.fc1))
 
 
+class SmallCnn(nn.Module):
+    """recipes/models/small-cnn.toml: the ops that no model of the zoo has (GELU, average pool). Without dropout."""
+
+    def __init__(self, channels, classes):
+        super().__init__()
+        self.stem = nn.Conv2d(channels, 32, 3, 1, 1, bias=False)
+        self.stem_norm = nn.BatchNorm2d(32)
+        self.branch_conv = nn.Conv2d(32, 32, 3, 1, 1, bias=False)
+        self.branch = nn.BatchNorm2d(32)
+        self.pool = MaxPool(2, 2)
+        self.widen = nn.Conv2d(32, 64, 3, 2, 1)
+        self.relu = Relu()
+        self.fc = nn.Linear(64, classes)
+
+    def forward(self, x):
+        trunk = F.gelu(self.stem_norm(self.stem(x)))
+        x = self.pool(F.gelu(self.branch(self.branch_conv(trunk)) + trunk))
+        x = F.avg_pool2d(self.relu(self.widen(x), self.widen), 2)
+        return self.fc(x.mean((2, 3)))
+
+
 RESNET18 = [(64, 2), (128, 2), (256, 2), (512, 2)]
 
 
@@ -129,4 +151,6 @@ def make(name, channels, height, width, classes):
         return ResNet(channels, classes, [(16, 1), (32, 1), (64, 1)], small_images=True)
     if name == "mnist-cnn":
         return MnistCnn(channels, classes, height, width)
+    if name.endswith("/small-cnn.toml"):
+        return SmallCnn(channels, classes)
     raise SystemExit(f"parity: model '{name}' has no PyTorch twin in models.py; add it there")

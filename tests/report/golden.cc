@@ -21,7 +21,9 @@ void expect_golden(const std::string& name, const std::string& actual) {
       << path << " is missing; run this test once with PACELINE_UPDATE_GOLDEN=1 and read what it writes";
   std::ostringstream expected;
   expected << file.rdbuf();
-  EXPECT_EQ(expected.str(), actual) << "the output differs from " << path;
+  EXPECT_EQ(expected.str(), actual)
+      << "the output differs from " << path
+      << "; if it is meant to, run this test once with PACELINE_UPDATE_GOLDEN=1 and read what changed";
 }
 
 }  // namespace paceline::report

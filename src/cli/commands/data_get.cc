@@ -21,12 +21,9 @@ namespace {
 data::Package find_package(const std::string& name, const std::string& from) {
   const auto& table = data::packages();
   const auto found = std::find_if(table.begin(), table.end(), [&](const auto& p) { return p.name == name; });
-  if (found == table.end()) {
-    std::vector<std::string> names;
-    for (const auto& package : table) names.push_back(package.name);
+  if (found == table.end())
     base::fail(base::ErrorKind::usage, "data get: there is no package '{}'{}", name,
-               base::suggestion(name, names));
-  }
+               base::suggestion(name, data::package_names()));
   data::Package package = *found;
   if (!from.empty())
     for (auto& file : package.files) file.urls = {from + (from.ends_with('/') ? "" : "/") + file.name};

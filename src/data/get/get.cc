@@ -150,6 +150,12 @@ const std::vector<Package>& packages() {
   return table;
 }
 
+std::vector<std::string> package_names() {
+  std::vector<std::string> names;
+  for (const Package& package : packages()) names.push_back(package.name);
+  return names;
+}
+
 Got get(const Package& package, const fs::path& cache, const DownloadOptions& options) {
   const fs::path directory = cache / package.directory;
   const std::string note = note_of(package);

@@ -22,6 +22,7 @@ struct Package {
 /// The table. Sizes and sums are those of the publishers' files; where they are known from is in
 /// docs/formats.md.
 [[nodiscard]] const std::vector<Package>& packages();
+[[nodiscard]] std::vector<std::string> package_names();
 
 struct Got {
   std::filesystem::path directory;

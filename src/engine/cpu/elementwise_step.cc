@@ -2,6 +2,7 @@
 
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/steps.h"
+#include "graph/ops/rules.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -42,27 +43,35 @@ class InputStep final : public Step {
   const Value& dst_;
 };
 
-class ReluStep final : public Step {
+/// An op that takes each element by itself: ReLU, GELU.
+class MapStep final : public Step {
  public:
-  ReluStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
-      : name_(site.op().name), src_(src), dst_(dst), d_src_(d_src) {}
+  MapStep(const Site& site, const Value& src, const Value& dst, BufferId d_src, const MapKernels& kernels)
+      : name_(site.op().name),
+        src_(src),
+        dst_(dst),
+        kept_(graph::rule_of(site.op().op).saved.dst ? dst : src),
+        d_src_(d_src),
+        kernels_(kernels) {}
   void forward(Run& run) override {
     void* src = run.memory.at(src_.buffer);
     void* dst = run.memory.at(dst_.buffer);
+    const Storage s = dst_.storage;
+    const auto kernel = run.typed(s).*kernels_.forward;
     over_elements(run, dst_, [&](Part part) {
-      run.typed(dst_.storage)
-          .relu(offset(src, part.begin, src_.storage), offset(dst, part.begin, dst_.storage), part.size());
+      kernel(offset(src, part.begin, s), offset(dst, part.begin, s), part.size());
     });
   }
   void backward(Run& run) override {
     if (!d_src_) return;
     void* d_dst = merged_gradient(run, dst_);
-    void* dst = run.memory.at(dst_.buffer);
+    void* kept = run.memory.at(kept_.buffer);
     void* d_src = run.memory.at(d_src_);
+    const Storage s = dst_.storage;
+    const auto kernel = run.typed(s).*kernels_.backward;
     over_elements(run, dst_, [&](Part part) {
-      run.typed(dst_.storage)
-          .relu_backward(offset(dst, part.begin, dst_.storage), offset(d_dst, part.begin, dst_.storage),
-                         offset(d_src, part.begin, dst_.storage), part.size());
+      kernel(offset(kept, part.begin, s), offset(d_dst, part.begin, s), offset(d_src, part.begin, s),
+             part.size());
     });
   }
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
@@ -73,41 +82,9 @@ class ReluStep final : public Step {
   const std::string name_;
   const Value& src_;
   const Value& dst_;
+  const Value& kept_;  ///< one of these two
   const BufferId d_src_;
-};
-
-class GeluStep final : public Step {
- public:
-  GeluStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
-      : name_(site.op().name), src_(src), dst_(dst), d_src_(d_src) {}
-  void forward(Run& run) override {
-    void* src = run.memory.at(src_.buffer);
-    void* dst = run.memory.at(dst_.buffer);
-    over_elements(run, dst_, [&](Part part) {
-      run.typed(dst_.storage)
-          .gelu(offset(src, part.begin, src_.storage), offset(dst, part.begin, dst_.storage), part.size());
-    });
-  }
-  void backward(Run& run) override {
-    if (!d_src_) return;
-    void* d_dst = merged_gradient(run, dst_);
-    void* src = run.memory.at(src_.buffer);
-    void* d_src = run.memory.at(d_src_);
-    over_elements(run, dst_, [&](Part part) {
-      run.typed(src_.storage)
-          .gelu_backward(offset(src, part.begin, src_.storage), offset(d_dst, part.begin, src_.storage),
-                         offset(d_src, part.begin, src_.storage), part.size());
-    });
-  }
-  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(run, name_));
-  }
-
- private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
+  const MapKernels kernels_;
 };
 
 class AddStep final : public Step {
@@ -168,11 +145,9 @@ class AddStep final : public Step {
 std::unique_ptr<Step> make_input_step(const Site& site, const Value& dst) {
   return std::make_unique<InputStep>(site, dst);
 }
-std::unique_ptr<Step> make_relu_step(const Site& site, const Value& src, const Value& dst, BufferId d_src) {
-  return std::make_unique<ReluStep>(site, src, dst, d_src);
-}
-std::unique_ptr<Step> make_gelu_step(const Site& site, const Value& src, const Value& dst, BufferId d_src) {
-  return std::make_unique<GeluStep>(site, src, dst, d_src);
+std::unique_ptr<Step> make_map_step(const Site& site, const Value& src, const Value& dst, BufferId d_src,
+                                    const MapKernels& kernels) {
+  return std::make_unique<MapStep>(site, src, dst, d_src, kernels);
 }
 std::unique_ptr<Step> make_add_step(const Site& site, const Value& left, const Value& right, const Value& dst,
                                     bool relu, BufferId d_left, BufferId d_right) {

@@ -74,17 +74,17 @@ Storage Program::storage_of(const Group& group) const {
 
 /// Whether the step reads this input again in its backward pass.
 bool Program::keeps_src(const Group& group, std::size_t input) const {
-  if (input > 0) return false;
   const graph::Node& op = node(group.node);
-  return op.as<graph::Conv2d>() || op.as<graph::Dense>() || op.as<graph::BatchNorm>() ||
-         op.as<graph::Gelu>() || op.as<graph::SoftmaxCrossEntropy>();
+  const graph::OpRule& rule = graph::rule_of(op.op);
+  if (static_cast<int>(input) >= rule.inputs) return false;  // the other side of the sum behind a batch norm
+  // The loss computes its probabilities again from the logits, and keeps no output.
+  return rule.saved.src || op.as<graph::SoftmaxCrossEntropy>();
 }
 
-/// Whether the step reads its own output again: for the ReLU's mask.
+/// Whether the step reads its own output again: because the op asks for it, or for the mask of its ReLU.
 bool Program::keeps_dst(const Group& group) const {
   const graph::Node& op = node(group.node);
-  if (op.as<graph::Relu>()) return true;
-  if (!group.relu) return false;
+  if (!group.relu) return graph::rule_of(op.op).saved.dst && !op.as<graph::SoftmaxCrossEntropy>();
   return !op.as<graph::BatchNorm>() || group.sum;  // a lone batch norm recomputes it from its input
 }
 
@@ -111,13 +111,10 @@ void Program::lay_out_gradients(const std::vector<Group>& groups) {
   const std::vector<bool> needs = graph::needs_gradient(graph_);
   for (int step = static_cast<int>(groups.size()) - 1; step >= 0; --step) {
     const Group& group = groups[static_cast<std::size_t>(step)];
-    const graph::Node& op = node(group.node);
-    const bool is_elementwise = op.as<graph::BatchNorm>() || op.as<graph::Relu>() || op.as<graph::Gelu>() ||
-                                op.as<graph::Add>() || op.as<graph::Dropout>();
     // Buffers of the incoming gradient that may be written over. A batch norm with a residual stores its
     // masked gradient in the residual's term first and reads it again for d_src: those two must differ.
     std::vector<BufferId> reusable;
-    if (is_elementwise) reusable = value(group.last).gradient;
+    if (graph::rule_of(node(group.node).op).in_place) reusable = value(group.last).gradient;
     auto& d_src = d_srcs_[static_cast<std::size_t>(step)];
     d_src.resize(group.inputs.size());
     for (std::size_t input = group.inputs.size(); input-- > 0;) {
@@ -155,11 +152,23 @@ void Program::make_steps(const std::vector<Group>& groups) {
   }
 }
 
+namespace {
+/// What Maker has no case for comes here, and is named by the compiler. (A local class has no templates.)
+struct NoStep {
+  template <typename Op>
+  std::unique_ptr<Step> operator()(const Op&) {
+    static_assert(sizeof(Op) == 0, "this op of graph::Attributes has no step: add its case to Maker");
+    return nullptr;
+  }
+};
+}  // namespace
+
 std::unique_ptr<Step> Program::make_step(const Site& site, const Group& group,
                                          const std::vector<BufferId>& d_src) {
   const Value& dst = value(group.last);
   const auto src = [&](std::size_t input) -> const Value& { return value(group.inputs[input]); };
-  struct Maker {
+  struct Maker : NoStep {
+    using NoStep::operator();
     const Site& site;
     const Group& group;
     const Value& dst;
@@ -177,8 +186,8 @@ std::unique_ptr<Step> Program::make_step(const Site& site, const Group& group,
       return make_norm_step(site, input(0), group.sum ? &input(1) : nullptr, dst, group.relu, d_src[0],
                             group.sum ? d_src[1] : BufferId{});
     }
-    Made operator()(const graph::Relu&) { return make_relu_step(site, input(0), dst, d_src[0]); }
-    Made operator()(const graph::Gelu&) { return make_gelu_step(site, input(0), dst, d_src[0]); }
+    Made operator()(const graph::Relu&) { return map({&TypedKernels::relu, &TypedKernels::relu_backward}); }
+    Made operator()(const graph::Gelu&) { return map({&TypedKernels::gelu, &TypedKernels::gelu_backward}); }
     Made operator()(const graph::MaxPool&) { return make_max_pool_step(site, input(0), dst, d_src[0]); }
     Made operator()(const graph::AveragePool&) {
       return make_average_pool_step(site, input(0), dst, d_src[0]);
@@ -191,8 +200,9 @@ std::unique_ptr<Step> Program::make_step(const Site& site, const Group& group,
     }
     Made operator()(const graph::Dropout&) { return make_dropout_step(site, input(0), dst, d_src[0]); }
     Made operator()(const graph::SoftmaxCrossEntropy&) { return make_loss_step(site, input(0), d_src[0]); }
+    Made map(const MapKernels& kernels) { return make_map_step(site, input(0), dst, d_src[0], kernels); }
   };
-  return std::visit(Maker{site, group, dst, src, d_src}, site.op().op);
+  return std::visit(Maker{{}, site, group, dst, src, d_src}, site.op().op);
 }
 
 /// The step that writes this term of the gradient of `node`'s value.
@@ -308,10 +318,11 @@ Traffic Program::traffic(int step) const {
   if (!options_.training) return traffic;
   const auto& terms = values_[static_cast<std::size_t>(group.last)].gradient;
   traffic.backward = static_cast<std::int64_t>(terms.size()) * gradient(group.last);
-  for (std::size_t input = 0; input < group.inputs.size(); ++input)
+  for (std::size_t input = 0; input < group.inputs.size(); ++input) {
     if (!values_[static_cast<std::size_t>(group.inputs[input])].gradient.empty())
       traffic.backward += gradient(group.inputs[input]);
-  if (keeps_src(group, 0)) traffic.backward += stored(group.inputs[0]);
+    if (keeps_src(group, input)) traffic.backward += stored(group.inputs[input]);
+  }
   if (keeps_dst(group)) traffic.backward += stored(group.last);
   traffic.backward += masks_read(step);
   return traffic;

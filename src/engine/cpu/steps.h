@@ -47,8 +47,14 @@ std::unique_ptr<Step> make_product_step(const Site& site, const Value& src, cons
 std::unique_ptr<Step> make_norm_step(const Site& site, const Value& src, const Value* residual,
                                      const Value& dst, bool relu, BufferId d_src, BufferId d_residual);
 
-std::unique_ptr<Step> make_relu_step(const Site& site, const Value& src, const Value& dst, BufferId d_src);
-std::unique_ptr<Step> make_gelu_step(const Site& site, const Value& src, const Value& dst, BufferId d_src);
+/// The kernels of an op that takes each element by itself.
+struct MapKernels {
+  void (*TypedKernels::*forward)(const void* src, void* dst, std::int64_t count);
+  /// `kept` is src or dst: what the op's rule saves.
+  void (*TypedKernels::*backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);
+};
+std::unique_ptr<Step> make_map_step(const Site& site, const Value& src, const Value& dst, BufferId d_src,
+                                    const MapKernels& kernels);
 /// Sum of two values, and the ReLU behind it.
 std::unique_ptr<Step> make_add_step(const Site& site, const Value& left, const Value& right, const Value& dst,
                                     bool relu, BufferId d_left, BufferId d_right);

@@ -83,6 +83,141 @@ std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& o
   return bytes;
 }
 
+/// What each op computes, and, below, what it sends back: one case an op.
+template <typename T>
+struct Network<T>::Forward {
+  Network& net;
+  int i;  ///< the node
+  void operator()(const graph::Input&) const {}
+  void operator()(const graph::Conv2d& op) const {
+    conv2d_forward(net.site(i), op, net.src(i), net.weight(i, 0), net.weight(i, 1), net.dst(i));
+  }
+  void operator()(const graph::Dense&) const {
+    dense_forward(net.site(i), net.src(i), net.weight(i, 0), net.weight(i, 1), net.dst(i));
+  }
+  void operator()(const graph::BatchNorm& op) const {
+    if (net.pass_.training)
+      batch_norm_forward(net.site(i), op, net.groups_, net.src(i), net.weight(i, 0), net.weight(i, 1),
+                         net.dst(i), net.statistics_[static_cast<std::size_t>(i)]);
+    else
+      batch_norm_evaluate(net.site(i), op, net.src(i), net.weight(i, 0), net.weight(i, 1), net.weight(i, 2),
+                          net.weight(i, 3), net.dst(i));
+  }
+  void operator()(const graph::Relu&) const { relu_forward(net.site(i), net.src(i), net.dst(i)); }
+  void operator()(const graph::Gelu&) const { gelu_forward(net.site(i), net.src(i), net.dst(i)); }
+  void operator()(const graph::MaxPool& op) const {
+    max_pool_forward(net.site(i), op, net.src(i), net.dst(i),
+                     net.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data());
+  }
+  void operator()(const graph::AveragePool& op) const {
+    average_pool_forward(net.site(i), op, net.src(i), net.dst(i));
+  }
+  void operator()(const graph::GlobalAveragePool&) const {
+    global_average_pool_forward(net.site(i), net.src(i), net.dst(i));
+  }
+  void operator()(const graph::Add&) const {
+    add_forward(net.site(i), net.src(i, 0), net.src(i, 1), net.dst(i));
+  }
+  void operator()(const graph::Dropout& op) const {
+    if (net.pass_.training)
+      dropout_forward(
+          net.site(i), op,
+          [&](int n) {
+            return DropoutMask(net.seed_, net.pass_.step, net.pass_.first_position + n, i, op.probability);
+          },
+          net.src(i), net.dst(i));
+    else
+      std::copy_n(net.src(i), net.site(i).dst_elements(), net.dst(i));
+  }
+  void operator()(const graph::SoftmaxCrossEntropy& op) const {
+    Site samples = net.site(i);
+    std::vector<T> means;
+    const T* logits = net.src(i);
+    if (net.pass_.views > 1) {
+      samples.batch /= net.pass_.views;
+      means = mean_logits(samples, net.pass_.views, logits);
+      logits = means.data();
+    }
+    net.sums_ =
+        softmax_cross_entropy_forward(samples, op, logits, net.pass_.labels, net.dst(i), &net.exact_loss_);
+  }
+  template <typename Op>
+  void operator()(const Op&) const {
+    static_assert(sizeof(Op) == 0, "this op of graph::Attributes has no forward case here: add it");
+  }
+};
+
+/// d_src is added to, since several ops may read one value.
+template <typename T>
+struct Network<T>::Backward {
+  Network& net;
+  int i;  ///< the node
+  void operator()(const graph::Input&) const {}
+  void operator()(const graph::Conv2d& op) const {
+    if (net.learns_[static_cast<std::size_t>(i)])
+      conv2d_backward_weight(net.site(i), op, net.src(i), net.d_dst(i), net.d_weight(i, 0),
+                             net.d_weight(i, 1));
+    if (T* d = net.d_src(i)) conv2d_backward_data(net.site(i), op, net.d_dst(i), net.weight(i, 0), d);
+  }
+  void operator()(const graph::Dense&) const {
+    if (net.learns_[static_cast<std::size_t>(i)])
+      dense_backward_weight(net.site(i), net.src(i), net.d_dst(i), net.d_weight(i, 0), net.d_weight(i, 1));
+    if (T* d = net.d_src(i)) dense_backward_data(net.site(i), net.d_dst(i), net.weight(i, 0), d);
+  }
+  void operator()(const graph::BatchNorm&) const {
+    const BatchNormStatistics& statistics = net.statistics_[static_cast<std::size_t>(i)];
+    batch_norm_backward(net.site(i), net.groups_, statistics, net.src(i), net.weight(i, 0), net.d_dst(i),
+                        net.d_src(i), net.d_weight(i, 0), net.d_weight(i, 1));
+    // Running statistics travel in the gradient array, weighted as gradients are, so that summing over
+    // workers averages them.
+    const double share = net.pass_.batch * net.pass_.gradient_scale;
+    std::transform(statistics.batch_mean.begin(), statistics.batch_mean.end(), net.d_weight(i, 2),
+                   [&](double mean) { return static_cast<T>(mean * share); });
+    std::transform(statistics.batch_variance.begin(), statistics.batch_variance.end(), net.d_weight(i, 3),
+                   [&](double variance) { return static_cast<T>(variance * share); });
+  }
+  void operator()(const graph::Relu&) const {
+    if (T* d = net.d_src(i)) relu_backward(net.site(i), net.dst(i), net.d_dst(i), d);
+  }
+  void operator()(const graph::Gelu&) const {
+    if (T* d = net.d_src(i)) gelu_backward(net.site(i), net.src(i), net.d_dst(i), d);
+  }
+  void operator()(const graph::MaxPool&) const {
+    if (T* d = net.d_src(i))
+      max_pool_backward(net.site(i),
+                        net.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data(),
+                        net.d_dst(i), d);
+  }
+  void operator()(const graph::AveragePool& op) const {
+    if (T* d = net.d_src(i)) average_pool_backward(net.site(i), op, net.d_dst(i), d);
+  }
+  void operator()(const graph::GlobalAveragePool&) const {
+    if (T* d = net.d_src(i)) global_average_pool_backward(net.site(i), net.d_dst(i), d);
+  }
+  void operator()(const graph::Add&) const {
+    for (int input = 0; input < 2; ++input)
+      if (T* d = net.d_src(i, input)) add_backward(net.site(i), net.d_dst(i), d);
+  }
+  void operator()(const graph::Dropout& op) const {
+    if (T* d = net.d_src(i))
+      dropout_backward(
+          net.site(i), op,
+          [&](int n) {
+            return DropoutMask(net.seed_, net.pass_.step, net.pass_.first_position + n, i, op.probability);
+          },
+          net.d_dst(i), d);
+  }
+  void operator()(const graph::SoftmaxCrossEntropy& op) const {
+    if (T* d = net.d_src(i))
+      softmax_cross_entropy_backward(net.site(i), op, net.dst(i), net.pass_.labels, net.pass_.gradient_scale,
+                                     d);
+  }
+  template <typename Op>
+  void operator()(const Op&) const {
+    static_assert(sizeof(Op) == 0, "this op of graph::Attributes has no backward case here: add it");
+  }
+};
+
 template <typename T>
 Network<T>::Network(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options)
     : graph_(graph),
@@ -142,7 +277,7 @@ LossSums Network<T>::run(std::span<const float> images) {
   load_images(images);
   for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
     if (observer_) observer_(i, Pass::forward, true);
-    std::visit([&](const auto& op) { forward_op(op, i); }, graph_.nodes[static_cast<std::size_t>(i)].op);
+    std::visit(Forward{*this, i}, graph_.nodes[static_cast<std::size_t>(i)].op);
     if (observer_) observer_(i, Pass::forward, false);
   }
   return sums_;
@@ -174,7 +309,7 @@ void Network<T>::backward(std::span<const T> weights, std::span<T> gradients, co
   for (int i = static_cast<int>(graph_.nodes.size()) - 1; i >= 0; --i) {
     const graph::Node& node = graph_.nodes[static_cast<std::size_t>(i)];
     if (observer_) observer_(i, Pass::backward, true);
-    std::visit([&](const auto& op) { backward_op(op, i); }, node.op);
+    std::visit(Backward{*this, i}, node.op);
     if (observer_) observer_(i, Pass::backward, false);
     if (node.parameters.empty()) continue;
     // The node's slots are the next ones in backward order; what follows its last begins where they end.
@@ -227,139 +362,6 @@ template <typename T>
 T* Network<T>::d_weight(int node, std::size_t parameter) {
   const graph::Slot* found = slot(node, parameter);
   return found != nullptr ? pass_.gradients.data() + found->offset : nullptr;
-}
-
-// ---- forward, op by op
-
-template <typename T>
-void Network<T>::forward_op(const graph::Conv2d& op, int i) {
-  conv2d_forward(site(i), op, src(i), weight(i, 0), weight(i, 1), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::Dense&, int i) {
-  dense_forward(site(i), src(i), weight(i, 0), weight(i, 1), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::BatchNorm& op, int i) {
-  if (pass_.training)
-    batch_norm_forward(site(i), op, groups_, src(i), weight(i, 0), weight(i, 1), dst(i),
-                       statistics_[static_cast<std::size_t>(i)]);
-  else
-    batch_norm_evaluate(site(i), op, src(i), weight(i, 0), weight(i, 1), weight(i, 2), weight(i, 3), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::Relu&, int i) {
-  relu_forward(site(i), src(i), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::Gelu&, int i) {
-  gelu_forward(site(i), src(i), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::MaxPool& op, int i) {
-  max_pool_forward(site(i), op, src(i), dst(i),
-                   winners_[static_cast<std::size_t>(i)].as<std::int32_t>().data());
-}
-template <typename T>
-void Network<T>::forward_op(const graph::AveragePool& op, int i) {
-  average_pool_forward(site(i), op, src(i), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::GlobalAveragePool&, int i) {
-  global_average_pool_forward(site(i), src(i), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::Add&, int i) {
-  add_forward(site(i), src(i, 0), src(i, 1), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::Dropout& op, int i) {
-  if (pass_.training)
-    dropout_forward(
-        site(i), op,
-        [&](int n) { return DropoutMask(seed_, pass_.step, pass_.first_position + n, i, op.probability); },
-        src(i), dst(i));
-  else
-    std::copy_n(src(i), site(i).dst_elements(), dst(i));
-}
-template <typename T>
-void Network<T>::forward_op(const graph::SoftmaxCrossEntropy& op, int i) {
-  Site samples = site(i);
-  std::vector<T> means;
-  const T* logits = src(i);
-  if (pass_.views > 1) {
-    samples.batch /= pass_.views;
-    means = mean_logits(samples, pass_.views, logits);
-    logits = means.data();
-  }
-  sums_ = softmax_cross_entropy_forward(samples, op, logits, pass_.labels, dst(i), &exact_loss_);
-}
-
-// ---- backward, op by op: d_src is added to, since several ops may read one value
-
-template <typename T>
-void Network<T>::backward_op(const graph::Conv2d& op, int i) {
-  if (learns_[static_cast<std::size_t>(i)])
-    conv2d_backward_weight(site(i), op, src(i), d_dst(i), d_weight(i, 0), d_weight(i, 1));
-  if (T* d = d_src(i)) conv2d_backward_data(site(i), op, d_dst(i), weight(i, 0), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::Dense&, int i) {
-  if (learns_[static_cast<std::size_t>(i)])
-    dense_backward_weight(site(i), src(i), d_dst(i), d_weight(i, 0), d_weight(i, 1));
-  if (T* d = d_src(i)) dense_backward_data(site(i), d_dst(i), weight(i, 0), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::BatchNorm&, int i) {
-  const BatchNormStatistics& statistics = statistics_[static_cast<std::size_t>(i)];
-  batch_norm_backward(site(i), groups_, statistics, src(i), weight(i, 0), d_dst(i), d_src(i), d_weight(i, 0),
-                      d_weight(i, 1));
-  // Running statistics travel in the gradient array, weighted as gradients are, so that summing over workers
-  // averages them.
-  const double share = pass_.batch * pass_.gradient_scale;
-  std::transform(statistics.batch_mean.begin(), statistics.batch_mean.end(), d_weight(i, 2),
-                 [&](double mean) { return static_cast<T>(mean * share); });
-  std::transform(statistics.batch_variance.begin(), statistics.batch_variance.end(), d_weight(i, 3),
-                 [&](double variance) { return static_cast<T>(variance * share); });
-}
-template <typename T>
-void Network<T>::backward_op(const graph::Relu&, int i) {
-  if (T* d = d_src(i)) relu_backward(site(i), dst(i), d_dst(i), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::Gelu&, int i) {
-  if (T* d = d_src(i)) gelu_backward(site(i), src(i), d_dst(i), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::MaxPool&, int i) {
-  if (T* d = d_src(i))
-    max_pool_backward(site(i), winners_[static_cast<std::size_t>(i)].as<std::int32_t>().data(), d_dst(i), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::AveragePool& op, int i) {
-  if (T* d = d_src(i)) average_pool_backward(site(i), op, d_dst(i), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::GlobalAveragePool&, int i) {
-  if (T* d = d_src(i)) global_average_pool_backward(site(i), d_dst(i), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::Add&, int i) {
-  for (int input = 0; input < 2; ++input)
-    if (T* d = d_src(i, input)) add_backward(site(i), d_dst(i), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::Dropout& op, int i) {
-  if (T* d = d_src(i))
-    dropout_backward(
-        site(i), op,
-        [&](int n) { return DropoutMask(seed_, pass_.step, pass_.first_position + n, i, op.probability); },
-        d_dst(i), d);
-}
-template <typename T>
-void Network<T>::backward_op(const graph::SoftmaxCrossEntropy& op, int i) {
-  if (T* d = d_src(i))
-    softmax_cross_entropy_backward(site(i), op, dst(i), pass_.labels, pass_.gradient_scale, d);
 }
 
 template class Network<float>;

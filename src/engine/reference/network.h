@@ -60,31 +60,9 @@ class Network {
   LossSums run(std::span<const float> images);
   void load_images(std::span<const float> images);
 
-  // One overload an op: an op without its kernel does not compile.
-  void forward_op(const graph::Input&, int) {}
-  void forward_op(const graph::Conv2d& op, int node);
-  void forward_op(const graph::Dense& op, int node);
-  void forward_op(const graph::BatchNorm& op, int node);
-  void forward_op(const graph::Relu& op, int node);
-  void forward_op(const graph::Gelu& op, int node);
-  void forward_op(const graph::MaxPool& op, int node);
-  void forward_op(const graph::AveragePool& op, int node);
-  void forward_op(const graph::GlobalAveragePool& op, int node);
-  void forward_op(const graph::Add& op, int node);
-  void forward_op(const graph::Dropout& op, int node);
-  void forward_op(const graph::SoftmaxCrossEntropy& op, int node);
-  void backward_op(const graph::Input&, int) {}
-  void backward_op(const graph::Conv2d& op, int node);
-  void backward_op(const graph::Dense& op, int node);
-  void backward_op(const graph::BatchNorm& op, int node);
-  void backward_op(const graph::Relu& op, int node);
-  void backward_op(const graph::Gelu& op, int node);
-  void backward_op(const graph::MaxPool& op, int node);
-  void backward_op(const graph::AveragePool& op, int node);
-  void backward_op(const graph::GlobalAveragePool& op, int node);
-  void backward_op(const graph::Add& op, int node);
-  void backward_op(const graph::Dropout& op, int node);
-  void backward_op(const graph::SoftmaxCrossEntropy& op, int node);
+  // Visitors of the ops, in network.cc.
+  struct Forward;
+  struct Backward;
 
   [[nodiscard]] Site site(int node) const;
   [[nodiscard]] const T* src(int node, int input = 0) const;

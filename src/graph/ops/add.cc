@@ -15,6 +15,6 @@ Shape shape(const OpSite& site) {
 
 }  // namespace
 
-OpRule add_rule() { return {.kind = "add", .inputs = 2, .shape = shape}; }
+OpRule make_rule(const Add&) { return {.kind = "add", .inputs = 2, .in_place = true, .shape = shape}; }
 
 }  // namespace paceline::graph

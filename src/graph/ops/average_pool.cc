@@ -17,6 +17,6 @@ Shape shape(const OpSite& site) {
 
 }  // namespace
 
-OpRule average_pool_rule() { return {.kind = "average_pool", .saved = {}, .shape = shape}; }
+OpRule make_rule(const AveragePool&) { return {.kind = "average_pool", .saved = {}, .shape = shape}; }
 
 }  // namespace paceline::graph

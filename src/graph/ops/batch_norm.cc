@@ -27,9 +27,10 @@ std::vector<ParameterRule> parameters(const OpSite& site) {
 
 }  // namespace
 
-OpRule batch_norm_rule() {
+OpRule make_rule(const BatchNorm&) {
   return {.kind = "batch_norm",
           .saved = {.src = true, .statistics = true},
+          .in_place = true,
           .shape = shape,
           .parameters = parameters};
 }

@@ -39,7 +39,7 @@ std::int64_t multiply_adds(const OpSite& site, const Shape& dst) {
 
 }  // namespace
 
-OpRule conv2d_rule() {
+OpRule make_rule(const Conv2d&) {
   return {.kind = "conv2d",
           .saved = {.src = true},
           .shape = shape,

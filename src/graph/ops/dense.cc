@@ -32,7 +32,7 @@ std::int64_t multiply_adds(const OpSite& site, const Shape& dst) {
 
 }  // namespace
 
-OpRule dense_rule() {
+OpRule make_rule(const Dense&) {
   return {.kind = "dense",
           .saved = {.src = true},
           .shape = shape,

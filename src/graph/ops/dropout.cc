@@ -16,6 +16,6 @@ Shape shape(const OpSite& site) {
 }  // namespace
 
 // Nothing is saved: the mask is a pure function of its place and is drawn again in the backward pass.
-OpRule dropout_rule() { return {.kind = "dropout", .shape = shape}; }
+OpRule make_rule(const Dropout&) { return {.kind = "dropout", .in_place = true, .shape = shape}; }
 
 }  // namespace paceline::graph

@@ -2,8 +2,10 @@
 
 namespace paceline::graph {
 
-OpRule gelu_rule() {
-  return {.kind = "gelu", .saved = {.src = true}, .shape = [](const OpSite& site) { return site.src[0]; }};
+OpRule make_rule(const Gelu&) {
+  return {.kind = "gelu", .saved = {.src = true}, .in_place = true, .shape = [](const OpSite& site) {
+            return site.src[0];
+          }};
 }
 
 }  // namespace paceline::graph

@@ -2,7 +2,7 @@
 
 namespace paceline::graph {
 
-OpRule global_average_pool_rule() {
+OpRule make_rule(const GlobalAveragePool&) {
   return {.kind = "global_average_pool", .shape = [](const OpSite& site) {
             return Shape{site.src[0].channels, 1, 1};
           }};

@@ -16,6 +16,6 @@ Shape shape(const OpSite& site) {
 
 }  // namespace
 
-OpRule input_rule() { return {.kind = "input", .inputs = 0, .shape = shape}; }
+OpRule make_rule(const Input&) { return {.kind = "input", .inputs = 0, .shape = shape}; }
 
 }  // namespace paceline::graph

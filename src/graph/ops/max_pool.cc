@@ -17,6 +17,6 @@ Shape shape(const OpSite& site) {
 
 }  // namespace
 
-OpRule max_pool_rule() { return {.kind = "max_pool", .saved = {.mask = true}, .shape = shape}; }
+OpRule make_rule(const MaxPool&) { return {.kind = "max_pool", .saved = {.mask = true}, .shape = shape}; }
 
 }  // namespace paceline::graph

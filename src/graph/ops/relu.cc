@@ -2,8 +2,10 @@
 
 namespace paceline::graph {
 
-OpRule relu_rule() {
-  return {.kind = "relu", .saved = {.dst = true}, .shape = [](const OpSite& site) { return site.src[0]; }};
+OpRule make_rule(const Relu&) {
+  return {.kind = "relu", .saved = {.dst = true}, .in_place = true, .shape = [](const OpSite& site) {
+            return site.src[0];
+          }};
 }
 
 }  // namespace paceline::graph

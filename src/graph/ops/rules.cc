@@ -5,23 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
+#include <variant>
 
 #include "base/error.h"
 
 namespace paceline::graph {
 namespace {
 
-using Table = std::array<OpRule, std::variant_size_v<Attributes>>;
-
-/// In the order of the variant Attributes; a test compares the two.
-const Table& table() {
-  static const Table rules = {
-      input_rule(),      conv2d_rule(),       dense_rule(),
-      batch_norm_rule(), relu_rule(),         gelu_rule(),
-      max_pool_rule(),   average_pool_rule(), global_average_pool_rule(),
-      add_rule(),        dropout_rule(),      softmax_cross_entropy_rule(),
-  };
-  return rules;
+/// In the order of the variant, whatever that is.
+template <typename... Ops>
+std::array<OpRule, sizeof...(Ops)> rules_of(std::type_identity<std::variant<Ops...>>) {
+  return {make_rule(Ops{})...};
 }
 
 std::vector<Shape> input_shapes(const Graph& graph, const Node& node) {
@@ -32,7 +27,10 @@ std::vector<Shape> input_shapes(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-const OpRule& rule_of(const Attributes& op) { return table()[op.index()]; }
+const OpRule& rule_of(const Attributes& op) {
+  static const auto rules = rules_of(std::type_identity<Attributes>());
+  return rules[op.index()];
+}
 
 std::int64_t multiply_adds(const Graph& graph, int index) {
   const Node& node = graph.nodes[static_cast<std::size_t>(index)];

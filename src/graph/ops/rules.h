@@ -3,8 +3,8 @@
 /// What the graph knows of each op, device apart: the shape it gives, the parameters it owns, what its
 /// backward pass needs kept from the forward pass, and what it costs.
 ///
-/// One op is one file here (`conv2d.cc`, ...) that defines its OpRule, and one row in the table of rules.cc.
-/// Constant after start; any thread may read.
+/// One op is one file here (`conv2d.cc`, ...) that makes its OpRule, and one line at the end of this header:
+/// an op of Attributes without them does not compile. Constant after start; any thread may read.
 
 #include <cstdint>
 #include <span>
@@ -47,6 +47,9 @@ struct OpRule {
   std::string_view kind;  ///< "conv2d": in generated names, in errors, in model files
   int inputs = 1;
   Saved saved = {};
+  /// The gradient at a place of each source follows from the output's at that place (and, of a batch norm,
+  /// from sums): an engine may store d_src over d_dst.
+  bool in_place = false;
   /// Shape of the output. Errors: Error(usage) when attributes or input shapes make no sense.
   Shape (*shape)(const OpSite& site) = nullptr;
   /// In the op's own order; null: none.
@@ -88,18 +91,18 @@ void check_rates(const OpSite& site, const Rates& rates);
 /// "[64,32,32]": channels, height, width.
 [[nodiscard]] std::string text(const Shape& shape);
 
-// The rules, each in its own file.
-OpRule input_rule();
-OpRule conv2d_rule();
-OpRule dense_rule();
-OpRule batch_norm_rule();
-OpRule relu_rule();
-OpRule gelu_rule();
-OpRule max_pool_rule();
-OpRule average_pool_rule();
-OpRule global_average_pool_rule();
-OpRule add_rule();
-OpRule dropout_rule();
-OpRule softmax_cross_entropy_rule();
+// The rules, each in its own file; rule_of() has them all.
+OpRule make_rule(const Input&);
+OpRule make_rule(const Conv2d&);
+OpRule make_rule(const Dense&);
+OpRule make_rule(const BatchNorm&);
+OpRule make_rule(const Relu&);
+OpRule make_rule(const Gelu&);
+OpRule make_rule(const MaxPool&);
+OpRule make_rule(const AveragePool&);
+OpRule make_rule(const GlobalAveragePool&);
+OpRule make_rule(const Add&);
+OpRule make_rule(const Dropout&);
+OpRule make_rule(const SoftmaxCrossEntropy&);
 
 }  // namespace paceline::graph

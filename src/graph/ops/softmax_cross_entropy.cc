@@ -21,7 +21,7 @@ Shape shape(const OpSite& site) {
 
 }  // namespace
 
-OpRule softmax_cross_entropy_rule() {
+OpRule make_rule(const SoftmaxCrossEntropy&) {
   return {.kind = "softmax_cross_entropy", .saved = {.dst = true}, .shape = shape};
 }
 

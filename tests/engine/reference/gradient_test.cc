@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/rng.h"
 #include "engine/reference/network.h"
+#include "graph/all_ops.h"
 #include "graph/builder.h"
 #include "graph/initialise.h"
 #include "graph/layout.h"
+#include "graph/ops/rules.h"
 
 namespace paceline::engine::reference {
 namespace {
@@ -176,6 +180,15 @@ TEST_P(Gradient, IsTheSlopeOfTheLoss) {
     }
   }
   EXPECT_GT(largest, 1e-3) << "the case must have a gradient to test";
+}
+
+TEST(GradientCases, HaveEveryOp) {
+  std::set<std::string_view> tested;
+  for (const GradientCase& test : cases())
+    for (const graph::Node& node : test.make().nodes) tested.insert(graph::rule_of(node.op).kind);
+  for (const graph::Attributes& op : graph::all_ops())
+    EXPECT_TRUE(tested.contains(graph::rule_of(op).kind))
+        << "cases() has no " << graph::rule_of(op).kind << ": its gradient is not tested";
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Gradient, testing::ValuesIn(cases()),

@@ -7,6 +7,8 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,12 +17,23 @@
 #include "engine/make.h"
 #include "engine/reference/network.h"
 #include "engine/reference/toy.h"
+#include "graph/all_ops.h"
+#include "graph/ops/rules.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::reference {
 namespace {
 
 using testing::HasSubstr;
+
+// Much is tested with this graph alone: also that the fast engines compute the op as the reference does.
+TEST(ToyGraph, HasEveryOp) {
+  std::set<std::string_view> there;
+  for (const graph::Node& node : toy::every_op().nodes) there.insert(graph::rule_of(node.op).kind);
+  for (const graph::Attributes& op : graph::all_ops())
+    EXPECT_TRUE(there.contains(graph::rule_of(op).kind))
+        << "toy::every_op() has no " << graph::rule_of(op).kind << ": add it there";
+}
 
 TEST(ReferenceEngine, FloatAndDoubleAgreeToRounding) {
   const graph::Graph graph = toy::every_op();

@@ -17,7 +17,7 @@
 
 namespace paceline::engine::toy {
 
-/// A few of every op, small enough for double loops: 3x9x7 images in 4 classes.
+/// Every op, small enough for double loops: 3x9x7 images in 4 classes.
 inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
   graph::Builder model("every-op");
   int value = model.conv2d(model.input({3, 9, 7}), "conv1", {.channels = 6, .padding = 1});
@@ -29,6 +29,7 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
   value = model.max_pool(value, {.kernel = 3, .stride = 2, .padding = 1});
   value = model.average_pool(value, {.kernel = 2, .stride = 2});
   if (dropout > 0) value = model.dropout(value, {.probability = dropout});
+  value = model.add(model.dense(value, "hidden", {.features = 6}), model.global_average_pool(value));
   value = model.dense(value, "fc", {.features = 4});
   model.loss(value, smoothing);
   return model.finish();
