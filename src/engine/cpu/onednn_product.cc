@@ -2,6 +2,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
+#include <vector>
 
 #include "base/error.h"
 
@@ -141,10 +142,27 @@ Described describe_dense(const ProductShape& shape, Direction direction, const D
   return described<Backward>(pd, pd.diff_weights_desc());
 }
 
+/// Taps of a convolution that read padding alone, whatever the output: what they multiply is 0, and so is
+/// their gradient.
+std::vector<int> idle_taps(const ProductShape& s) {
+  std::vector<int> taps;
+  if (s.is_dense) return taps;
+  const auto is_idle = [&](int tap, int pixels, int outputs) {
+    for (int output = 0; output < outputs; ++output)
+      if (const int at = output * s.stride - s.padding + tap; at >= 0 && at < pixels) return false;
+    return true;
+  };
+  for (int row = 0; row < s.kernel; ++row)
+    for (int column = 0; column < s.kernel; ++column)
+      if (is_idle(row, s.src.height, s.dst.height) || is_idle(column, s.src.width, s.dst.width))
+        taps.push_back(row * s.kernel + column);
+  return taps;
+}
+
 class OnednnKernel final : public ProductKernel {
  public:
   OnednnKernel(const ProductShape& shape, Direction direction, const OnednnKernel* like)
-      : shape_(shape), direction_(direction) {
+      : shape_(shape), direction_(direction), idle_taps_(idle_taps(shape)) {
     checked(shape_, "a kernel", [&] {
       desc_ = descriptors(shape_);
       if (like != nullptr)
@@ -170,6 +188,11 @@ class OnednnKernel final : public ProductKernel {
   }
   void unpack(base::ThreadPool&, const float* packed, float* d_weights) const override {
     reorder("a reorder of gradients", at(made_.weight, packed), at(desc_.flat_weight, d_weights));
+    // In bf16 oneDNN (2.6.3) turns a row into one a stride's remainder; of a row narrower than its stride
+    // some have no pixel, and it multiplies what lay in its scratchpad instead.
+    const int taps = shape_.kernel * shape_.kernel;
+    for (const int tap : idle_taps_)
+      for (std::int64_t at = tap; at < shape_.weights(); at += taps) d_weights[at] = 0;
   }
 
   void run(const Operands& o, int) const override {
@@ -210,6 +233,7 @@ class OnednnKernel final : public ProductKernel {
 
   const ProductShape shape_;
   const Direction direction_;
+  const std::vector<int> idle_taps_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   Descriptors desc_;
   Described made_;

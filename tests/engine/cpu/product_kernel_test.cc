@@ -65,6 +65,41 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
             std::ranges::count_if(kCases, [](const Case& c) { return shape_of(c).stride == 1; }));
 }
 
+/// oneDNN 2.6.3 computed the gradient of taps that read padding alone from what lay in its scratchpad, on
+/// images narrower than the stride.
+TEST(ProductKernel, ByOnednnMultipliesBf16OnNarrowImages) {
+  constexpr Case kNarrow[] = {
+      {17, 16, 9, 1, 3, 2, 1, 2}, {64, 64, 1, 1, 3, 2, 1, 4}, {16, 33, 9, 2, 3, 3, 1, 2},
+      {3, 16, 5, 1, 7, 2, 3, 3},  {16, 16, 1, 9, 3, 2, 1, 2}, {5, 22, 4, 1, 5, 1, 2, 2},
+      {32, 20, 2, 3, 2, 4, 1, 1}, {33, 17, 9, 9, 3, 2, 1, 3},
+  };
+  for (const Case& c : kNarrow) {
+    ProductShape s = shape_of(c);
+    s.type = s.dst_type = Storage::bf16;
+    SCOPED_TRACE(text_of(c));
+    const auto values = [](std::int64_t count, std::uint64_t seed) {
+      return rounded_to_bf16(random_values(count, seed));
+    };
+    const Values src = values(s.samples * s.src.elements(), 1), weight = values(s.weights(), 2),
+                 d_dst = values(s.samples * s.dst.elements(), 3);
+    const Data data{.src = src, .weight = weight, .d_dst = d_dst};
+    const Expected want(s, data);
+    for (const Method method : {Method::onednn, Method::turned}) {
+      SCOPED_TRACE(name_of(method));
+      const auto compare = [&](Direction direction, const std::vector<double>& expected, double limit) {
+        if (refusal(method, {.shape = s, .direction = direction})) return;
+        const auto got = results_of(*make_kernel(method, s, direction, nullptr), s, direction, data);
+        EXPECT_LT(relative_error(got.values, expected), limit) << name_of(direction);
+      };
+      // Values are rounded to 8 bits, after sums in float; those of d_weight stay float.
+      const double length = static_cast<double>(s.samples) * static_cast<double>(s.dst_pixels());
+      compare(Direction::forward, want.dst, 0x1p-8);
+      compare(Direction::d_src, want.d_src, 0x1p-8);
+      compare(Direction::d_weight, want.d_weight, (2 + 0.75 * std::sqrt(length)) * 0x1p-24);
+    }
+  }
+}
+
 /// The same sums of bf16 numbers: d_weight is as exact as in fp32, values are rounded once more, to 8 bits.
 /// Float copies are not, but multiplied by rounded weights all the same.
 TEST(ProductKernel, ByWinogradMultipliesBf16StoredOrCopied) {
