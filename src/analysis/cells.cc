@@ -347,10 +347,12 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     const std::string reason = reason_of(record);
     const std::string why = reason.empty() ? record.status : reason;
     const bool is_lost_repeat = !cell.records.empty() && is_measured(*cell.records.front());
-    if (is_lost_repeat)
+    if (is_lost_repeat) {
       cell.lost_repeats.push_back(why);
-    else if (cell.records.empty())
+      if (record.status == "failed" && !record.loss) ++cell.failed_repeats;
+    } else if (cell.records.empty()) {
       cell.records.push_back(&record);
+    }
   }
   for (Cell& cell : cells) finish(cell);
   tell_apart(cells);

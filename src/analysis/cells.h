@@ -46,6 +46,7 @@ struct Cell {
   std::string reason;
   std::vector<const measure::Record*> records;  ///< the measured repeats; without any, the one that says why
   std::vector<std::string> lost_repeats;        ///< reasons of repeats that failed beside measured ones
+  int failed_repeats = 0;  ///< of those, the ones that were tried and failed, no rank having been lost
 
   std::int64_t steps_per_epoch = 0;
   std::int64_t train_samples = 0;

@@ -124,6 +124,7 @@ std::optional<Variant> make_variant(const Cell& cell) {
   variant.epochs = epochs_done(*last, last->epochs.back());
   variant.updates = last->epochs.back().updates;
   variant.seeds = static_cast<int>(accuracies.size());
+  variant.failed = cell.failed_repeats;
   for (const auto& epoch : last->epochs) variant.training_s += epoch.seconds;
   const auto whole = epoch_seconds(*last);
   variant.epoch_measured = !whole.empty();
@@ -227,6 +228,7 @@ bool Difference::is_clear() const {
 const char* Difference::word() const {
   if (is_noise()) return "noise";
   if (!is_clear()) return "weak evidence";
+  if (of_survivors) return "of the seeds that did not fail";
   return one_seed ? "beyond the test set's error; one seed" : "clear";
 }
 
@@ -238,6 +240,7 @@ Difference difference(const Variant& baseline, const Variant& other) {
   Difference result =
       difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
   result.one_seed = baseline.seeds == 1 || other.seeds == 1;
+  result.of_survivors = (result.value > 0 ? other : baseline).failed > 0;
   double unsure = 0;  // Welch and Satterthwaite: only what was estimated from seeds adds
   for (const Variant* one : {&baseline, &other})
     if (one->seeds > 1) unsure += one->seed_variance * one->seed_variance / (one->seeds - 1);

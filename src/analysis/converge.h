@@ -27,11 +27,12 @@ struct Difference {
   /// With which the standard error is known: that of the test set is, that of the spread over k seeds has k -
   /// 1 of each variant, joined as Welch does.
   double degrees = std::numeric_limits<double>::infinity();
-  bool one_seed = false;                ///< of either: the error is the test set's alone
+  bool one_seed = false;      ///< of either: the error is the test set's alone
+  bool of_survivors = false;  ///< trainings of the better one failed: its mean is over those that did not
   [[nodiscard]] bool is_noise() const;  ///< |value| below one standard error
   [[nodiscard]] bool is_clear() const;  ///< |value| above two, or as many more as few seeds make as likely
   /// "noise", "weak evidence", "clear". What one seed shows is never clear: how far seeds lie apart is not
-  /// known.
+  /// known; nor is an advantage of the seeds that did not fail.
   [[nodiscard]] const char* word() const;
 };
 [[nodiscard]] Difference difference(double baseline, double baseline_error, double other, double other_error);
@@ -46,6 +47,7 @@ struct Variant {
   double epochs = 0;  ///< of half an epoch 0.5
   std::int64_t updates = 0;
   int seeds = 0;
+  int failed = 0;       ///< trainings beside them that failed, as where the loss left the finite numbers
   double accuracy = 0;  ///< mean over seeds, last epoch
   double standard_error = 0;
   double seed_variance = 0;        ///< the part of standard_error^2 that the spread over seeds makes

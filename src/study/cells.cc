@@ -67,7 +67,7 @@ constexpr double kLarsRate = 20;
 
 /// How long convergence trains where nobody says: long enough that a warm-up is a part of it, not the whole.
 constexpr double kConvergeEpochs = 5;
-constexpr double kWarmupPart = 0.2;
+constexpr double kTrainingOverWarmup = 5;
 
 void apply_variant(train::Options& options, const std::string& variant, const ConvergeAxes& axes) {
   options.lr_batch = axes.baseline_batch;
@@ -80,7 +80,7 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
                                             : train::LrScaling::none;
   if (has(variant, "warm-up"))
     options.schedule.warmup_epochs =
-        axes.warmup_epochs >= 0 ? axes.warmup_epochs : std::min(1.0, kWarmupPart * options.epochs);
+        axes.warmup_epochs >= 0 ? axes.warmup_epochs : std::min(1.0, options.epochs / kTrainingOverWarmup);
   if (has(variant, "LARS")) {
     options.rule = {.kind = engine::UpdateKind::lars,
                     .momentum = options.rule.momentum,

@@ -250,6 +250,29 @@ TEST(Convergence, TakesHowTheWorkIsDoneForNoRemedy) {
   EXPECT_EQ(changed_settings(records[0], records[1]), "shard 32");
 }
 
+// Those that diverged have no accuracy: an advantage of the others is not the variant's, a loss still is.
+TEST(Convergence, CallsNoAdvantageOfTheSeedsThatDidNotFailClear) {
+  std::vector<Record> records;
+  for (int seed = 0; seed < 3; ++seed)
+    for (Record& record : three_variants(0.70 + 0.001 * seed, 0.40 + 0.001 * seed, 0.60 + 0.001 * seed)) {
+      record.settings["seed"] = std::to_string(seed);
+      records.push_back(std::move(record));
+    }
+  Record& failed = records.back();
+  failed.status = "failed";
+  failed.epochs.clear();
+  const auto one_of = [&] {
+    const auto cells = make_cells(records);
+    const auto result = convergence(cells);
+    const Variant& remedy = result->variants[2];
+    return std::tuple(remedy.seeds, remedy.failed, std::string(remedy.to_large->word()),
+                      std::string(remedy.to_baseline->word()));
+  };
+  EXPECT_EQ(one_of(), std::tuple(2, 1, "of the seeds that did not fail", "clear"));
+  failed.loss.emplace();  // with a rank: no fault of the rule
+  EXPECT_EQ(one_of(), std::tuple(2, 0, "clear", "clear"));
+}
+
 TEST(Convergence, NamesAVariantWithoutAccuracy) {
   auto records = three_variants(0.7, 0.5, 0.6);
   records[2].status = "failed";

@@ -317,6 +317,40 @@ TEST(Converge, DrawsAccuracyOverTheSecondsOfTrainingWhereTheyCanBeCompared) {
               HasSubstr("Left out: large batch: the seconds of a part of it are not known."));
 }
 
+// A rate at which one of two seeds diverged stood in the table with the other's accuracy alone.
+TEST(Converge, SaysThatTrainingsFailedBesideTheMeanOfTheOthers) {
+  std::vector<Record> records;
+  for (int seed = 0; seed < 2; ++seed) {
+    const double luck = 0.001 * seed;
+    records.push_back(make_training({.seed = seed, .accuracies = {0.70 + luck}}));
+    records.push_back(make_training(
+        {.variant = "large batch", .global_batch = 2048, .seed = seed, .accuracies = {0.40 + luck}}));
+    records.push_back(make_training({.variant = "+ linear scaling",
+                                     .global_batch = 2048,
+                                     .seed = seed,
+                                     .factor = 16,
+                                     .rule = "linear",
+                                     .accuracies = {0.60 + luck}}));
+  }
+  EXPECT_THAT(text_of(records),
+              AllOf(HasSubstr("'+ linear scaling' gives back most"), Not(HasSubstr("failed"))));
+  Record& failed = records.back();
+  failed.status = "failed";
+  failed.reason = "step 15 of 24: the loss is no longer finite";
+  failed.epochs.clear();
+  failed.ranks.clear();
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "converge");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(*table->rows[2][6].value, 1);
+  EXPECT_EQ(table->rows[2][6].mark, "of 2");
+  EXPECT_EQ(table->rows[0][6].mark, "");
+  const auto text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("+ linear scaling: 1 of 2 trainings failed (step 15 of 24: the loss is no "
+                              "longer finite); its mean is over those that did not, and flatters it."));
+  EXPECT_THAT(text, HasSubstr("; of '+ linear scaling' 1 of 2 seeds failed."));
+}
+
 TEST(Converge, SaysOnceThatThereIsOneSeed) {
   const std::vector<Record> records{
       make_training({}),

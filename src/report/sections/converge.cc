@@ -64,7 +64,8 @@ std::vector<Cell> table_row(const Convergence& result, std::size_t i) {
           value(variant.epochs),
           value(static_cast<double>(variant.updates)),
           words(fmt::format("{:.4g}", variant.peak_lr)),
-          value(variant.seeds),
+          with_mark(value(variant.seeds),
+                    variant.failed > 0 ? fmt::format("of {}", variant.seeds + variant.failed) : ""),
           with_mark(value(variant.training_s), marks_of(*variant.cell)),
           with_mark(with_mark(value(variant.epoch_s), variant.epoch_measured ? "" : "est."),
                     marks_of(*variant.cell)),
@@ -136,6 +137,11 @@ Table table(const Convergence& result) {
     if (variant.seeds == 1)
       footnotes.add(
           "One seed: the spread over seeds is not known, the standard error is the test set's alone.");
+    if (variant.failed > 0)
+      footnotes.add(fmt::format(
+          "{}: {} of {} trainings failed ({}); its mean is over those that did not, and flatters it.",
+          variant.name, variant.failed, variant.seeds + variant.failed,
+          fmt::join(variant.cell->lost_repeats, "; ")));
     if (variant.same_seed > 0)
       footnotes.add(
           fmt::format("{}: {} of a seed that is there already left out: the same seed gives the "

@@ -201,6 +201,16 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) 
                                        which.empty() ? "" : ", " + which, said_of_emulation(*one->cell))));
 }
 
+/// "; of 'sqrt' 1 of 2 seeds failed": a remedy that diverges is none, whatever the other seeds came to.
+std::string said_of_failed(const std::vector<const analysis::Variant*>& remedies) {
+  std::string text;
+  for (const auto* one : remedies)
+    if (one->failed > 0)
+      text +=
+          fmt::format("; of '{}' {} of {} seeds failed", one->name, one->failed, one->seeds + one->failed);
+  return text;
+}
+
 /// Which remedy gives back most, as far as it is told apart from the others.
 std::string said_of_remedies(const analysis::Convergence& result) {
   const auto& variants = result.variants;
@@ -212,7 +222,9 @@ std::string said_of_remedies(const analysis::Convergence& result) {
   const auto& best = variants[result.give_back_most.front()];
   if (result.give_back_most.size() > 1) {
     std::vector<std::string> names, shares;
+    std::vector<const analysis::Variant*> remedies;
     for (const std::size_t i : result.give_back_most) {
+      remedies.push_back(&variants[i]);
       names.push_back(fmt::format("'{}'", variants[i].name));
       shares.push_back(percent(*variants[i].given_back));
     }
@@ -221,8 +233,8 @@ std::string said_of_remedies(const analysis::Convergence& result) {
       texts.pop_back();
       return fmt::format("{} and {}", fmt::join(texts, ", "), last);
     };
-    return fmt::format(" {} give back most, {} of the loss: not told apart{}.", list(names), list(shares),
-                       best.to_large->is_noise() ? ", and noise" : "");
+    return fmt::format(" {} give back most, {} of the loss: not told apart{}{}.", list(names), list(shares),
+                       best.to_large->is_noise() ? ", and noise" : "", said_of_failed(remedies));
   }
   const analysis::Variant* next = nullptr;
   for (const auto& variant : variants)
@@ -235,19 +247,23 @@ std::string said_of_remedies(const analysis::Convergence& result) {
     rival = fmt::format(", against {} of '{}' ({}{})", percent(*next->given_back), next->name, lead.word(),
                         lead.one_seed && !lead.is_clear() ? "; one seed" : "");
   }
-  return fmt::format(" '{}' gives back most: {} of the loss{}{}.", best.name, percent(*best.given_back),
-                     rival, best.to_large->is_noise() ? ", which is noise" : "");
+  return fmt::format(" '{}' gives back most: {} of the loss{}{}{}.", best.name, percent(*best.given_back),
+                     rival, best.to_large->is_noise() ? ", which is noise" : "", said_of_failed({&best}));
 }
 
 std::string epochs_of(const analysis::Variant& variant) {
   return fmt::format("{:.3g} epoch{}", variant.epochs, variant.epochs == 1 ? "" : "s");
 }
 
-/// "2 seeds each", "one seed against 3": on how many trainings a difference stands.
+/// "2 seeds each", "one seed against 3 of 4": on how many trainings a difference stands.
 std::string seeds_of(const analysis::Variant& one, const analysis::Variant& baseline) {
-  const auto said = [](int seeds) { return seeds == 1 ? "one seed" : count(seeds, "seed"); };
-  if (one.seeds == baseline.seeds) return said(one.seeds) + " each";
-  return fmt::format("{} against {}", said(one.seeds), said(baseline.seeds));
+  const auto said = [](const analysis::Variant& variant) {
+    const int all = variant.seeds + variant.failed;
+    if (variant.failed > 0) return fmt::format("{} of {} seeds, the others failed", variant.seeds, all);
+    return all == 1 ? std::string("one seed") : count(all, "seed");
+  };
+  if (one.seeds == baseline.seeds && one.failed == 0 && baseline.failed == 0) return said(one) + " each";
+  return fmt::format("{} against {}", said(one), said(baseline));
 }
 
 void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions) {
