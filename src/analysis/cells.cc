@@ -10,7 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "analysis/apart.h"
 #include "analysis/consistency.h"
+#include "analysis/record_times.h"
 
 namespace paceline::analysis {
 namespace {
@@ -111,37 +113,6 @@ void finish(Cell& cell) {
   }
 }
 
-/// A window of exactly one epoch, timed as a whole: its wall time without what is no training, which is the
-/// ledger's mean over ranks.
-std::optional<double> window_as_epoch(const Record& record) {
-  if (record.ranks.empty() || record.data.steps_per_epoch <= 0) return std::nullopt;
-  if (record.window.steps != record.data.steps_per_epoch) return std::nullopt;
-  using measure::Phase;
-  double outside = 0;
-  for (const auto& rank : record.ranks)
-    for (const Phase phase : {Phase::evaluation, Phase::checkpoint})
-      outside += rank.phases[static_cast<std::size_t>(phase)] / static_cast<double>(record.ranks.size());
-  return record.window.wall_s - outside;
-}
-
-/// Those of circumstances() that tell the cells apart, no more: another version mostly comes with other
-/// libraries, and its name says enough.
-std::vector<std::map<std::string, std::string>> telling_circumstances(const std::vector<const Cell*>& cells) {
-  using Circumstances = std::map<std::string, std::string>;
-  std::vector<Circumstances> whole, told(cells.size());
-  for (const Cell* cell : cells) whole.push_back(circumstances(cell->record()));
-  const auto kinds = [](const std::vector<Circumstances>& all) {
-    return std::set<Circumstances>(all.begin(), all.end()).size();
-  };
-  for (const char* name : {"version", "host", "libraries", "compiler", "system"}) {
-    auto more = told;
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      if (const auto found = whole[i].find(name); found != whole[i].end()) more[i].insert(*found);
-    if (kinds(more) > kinds(told)) told = std::move(more);
-  }
-  return told;
-}
-
 /// Cells that only a setting tells apart have it in their labels: else two rows of a table would be called
 /// the same.
 void tell_apart(std::vector<Cell>& cells) {
@@ -173,73 +144,6 @@ std::map<std::string, std::string> circumstances(const Record& record) {
   return all;
 }
 
-std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells) {
-  std::vector<std::string> texts;
-  for (const auto& here : telling_circumstances(cells)) {
-    std::vector<std::string> own;
-    for (const auto& [name, value] : here) own.push_back(fmt::format("{} {}", name, value));
-    texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
-  }
-  return texts;
-}
-
-std::vector<std::string> told_apart(const std::vector<const Cell*>& cells,
-                                    const std::vector<std::pair<std::int64_t, std::int64_t>>& places) {
-  const auto do_tell = [&](const std::vector<std::string>& texts) {
-    std::set<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> taken;
-    for (std::size_t i = 0; i < places.size(); ++i)
-      if (!taken.emplace(places[i], texts[i]).second) return false;
-    return true;
-  };
-  std::vector<std::string> none(cells.size());
-  if (do_tell(none)) return none;
-  auto texts = different_circumstances(cells);
-  return do_tell(texts) ? texts : differences(cells);
-}
-
-std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
-  static const std::set<std::string> kSaid{"workers", "local-batch", "global-batch", "precision"};
-  std::vector<std::map<std::string, std::string>> of_each;
-  std::map<std::string, std::set<std::string>> values;
-  std::map<std::string, std::size_t> settings;  // in how many cells each is set
-  const bool is_one_model = std::all_of(cells.begin(), cells.end(), [&](const Cell* cell) {
-    return cell->record().model.name == cells.front()->record().model.name;
-  });
-  const auto telling = telling_circumstances(cells);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const Record& record = cells[i]->record();
-    auto& here = of_each.emplace_back(telling[i]);
-    for (const auto& [name, value] : record.settings)
-      if (!kSaid.contains(name) && !is_of_window(name)) here[name] = value;
-    here["precision"] = record.precision;  // "auto" has come to one; of a cell that was not run none is known
-    if (is_one_model)  // else its name says it: a file of layers may have changed under one name
-      for (const auto& [name, number] : {std::pair{"parameters", record.model.parameters},
-                                         std::pair{"FLOPs a sample", record.model.training_flops}})
-        if (number > 0) here[name] = std::to_string(number);
-    std::erase_if(here, [](const auto& one) { return one.second.empty(); });
-    for (const auto& [name, value] : here) {
-      values[name].insert(value);
-      if (record.settings.contains(name) && name != "precision") ++settings[name];
-    }
-  }
-  // A setting that some lack says as much as one with several values; what is not known of a cell does not.
-  const auto is_lacked = [&](const std::string& name) {
-    const auto found = settings.find(name);
-    return found != settings.end() && found->second < cells.size();
-  };
-  std::vector<std::string> texts;
-  for (const auto& here : of_each) {
-    std::vector<std::string> own;
-    for (const auto& [name, value] : here)
-      if (values[name].size() > 1 || is_lacked(name)) own.push_back(fmt::format("{} {}", name, value));
-    if (own.empty())
-      for (const auto& [name, number] : settings)
-        if (is_lacked(name) && !here.contains(name)) own.push_back("no " + name);
-    texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
-  }
-  return texts;
-}
-
 std::string emulated(const Record& record) {
   static constexpr std::string_view kMark = " EMULATED ";
   std::vector<std::string> parts;
@@ -261,49 +165,6 @@ std::string emulated(const Record& record) {
 double Cell::full_steps() const {
   if (train_samples <= 0 || global_batch <= 0) return static_cast<double>(steps_per_epoch);
   return static_cast<double>(train_samples) / static_cast<double>(global_batch);
-}
-
-std::vector<double> step_seconds(const Record& record) {
-  if (record.ranks.empty()) return {};
-  std::size_t steps = record.ranks.front().step_s.size();
-  for (const auto& rank : record.ranks) steps = std::min(steps, rank.step_s.size());
-  std::vector<double> mean(steps, 0.0);
-  for (const auto& rank : record.ranks)
-    for (std::size_t i = 0; i < steps; ++i)
-      mean[i] += rank.step_s[i] / static_cast<double>(record.ranks.size());
-  return mean;
-}
-
-std::vector<double> epoch_seconds(const Record& record) {
-  std::vector<double> seconds;
-  if (record.window.unit != "epoch") return seconds;
-  std::int64_t before = 0;
-  for (const auto& epoch : record.epochs) {
-    const std::int64_t steps = epoch.steps.value_or(epoch.updates - before);
-    if (steps == record.data.steps_per_epoch) seconds.push_back(epoch.seconds);
-    before = epoch.updates;
-  }
-  if (record.epochs.empty())
-    if (const auto window = window_as_epoch(record)) seconds.push_back(*window);
-  return seconds;
-}
-
-std::vector<double> seconds_to_epochs(const Record& record) {
-  std::vector<double> ends;
-  double seconds = 0;
-  std::int64_t before = 0;
-  for (const auto& epoch : record.epochs) {
-    if (epoch.steps.value_or(epoch.updates - before) != epoch.updates - before) return {};
-    seconds += epoch.seconds;
-    ends.push_back(seconds);
-    before = epoch.updates;
-  }
-  return ends;
-}
-
-double epochs_done(const Record& record, const measure::EpochRecord& epoch) {
-  if (record.data.steps_per_epoch <= 0) return static_cast<double>(epoch.epoch);
-  return static_cast<double>(epoch.updates) / static_cast<double>(record.data.steps_per_epoch);
 }
 
 int cores_used(const Record& record) {

@@ -80,33 +80,6 @@ struct Cell {
 /// In the order in which each cell's first record comes.
 [[nodiscard]] std::vector<Cell> make_cells(std::span<const measure::Record> records);
 
-/// The steps of one record, each the mean over ranks.
-[[nodiscard]] std::vector<double> step_seconds(const measure::Record& record);
-/// Training time of each whole epoch (steps_per_epoch updates), without evaluation and checkpoints: those
-/// that the record lists, else a window of that length; empty for any other window. An epoch of which only a
-/// part was timed is not among them.
-[[nodiscard]] std::vector<double> epoch_seconds(const measure::Record& record);
-/// Training time up to the end of each epoch of a training, without evaluation and checkpoints. Empty where
-/// the record lacks the seconds of a part, as after a resume whose first part's record is gone.
-[[nodiscard]] std::vector<double> seconds_to_epochs(const measure::Record& record);
-
-/// Epochs of training behind the end of `epoch`: half of one is 0.5, though its entry is the first.
-[[nodiscard]] double epochs_done(const measure::Record& record, const measure::EpochRecord& epoch);
-
-/// What tells each of the cells from the others beyond its sizes and the length of its window: "lr 0.2",
-/// "version ..."; of a cell that only lacks settings which others have, "no emulate-link". Empty texts where
-/// they are all alike.
-[[nodiscard]] std::vector<std::string> differences(const std::vector<const Cell*>& cells);
-
-/// The same by circumstances() alone.
-[[nodiscard]] std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells);
-
-/// What to call the lines of a plot by, one text a cell: `places` are where the cells would stand on one
-/// line. Where two would stand above each other, measured by two versions or with two rates, each is called
-/// by what tells it from the others, its circumstances if they do; where none would, all texts are empty.
-[[nodiscard]] std::vector<std::string> told_apart(
-    const std::vector<const Cell*>& cells, const std::vector<std::pair<std::int64_t, std::int64_t>>& places);
-
 /// Settings that say only how long was measured and which sample was drawn: a time of a step has the same
 /// distribution with any of them.
 [[nodiscard]] bool is_of_window(std::string_view setting);

@@ -8,7 +8,9 @@
 #include <map>
 #include <set>
 
+#include "analysis/apart.h"
 #include "analysis/consistency.h"
+#include "analysis/record_times.h"
 
 namespace paceline::analysis {
 namespace {

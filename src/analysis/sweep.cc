@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "analysis/apart.h"
 #include "base/error.h"
 
 namespace paceline::analysis {

@@ -1,8 +1,10 @@
 #include "analysis/cells.h"
+#include "analysis/apart.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/record_times.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

@@ -1,4 +1,5 @@
 #include "analysis/breakdown.h"
+#include "analysis/apart.h"
 
 #include <fmt/format.h>
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/record_times.h"
 #include "measure/statistics.h"
 #include "report/sections/parts.h"
 #include "report/text.h"

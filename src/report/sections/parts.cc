@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analysis/apart.h"
 #include "report/text.h"
 
 namespace paceline::report {

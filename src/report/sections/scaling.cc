@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "analysis/apart.h"
 #include "analysis/breakdown.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"

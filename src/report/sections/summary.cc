@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/apart.h"
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
 #include "analysis/cells.h"

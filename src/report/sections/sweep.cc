@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/apart.h"
 #include "analysis/cells.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/record_times.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
