@@ -58,6 +58,16 @@ std::string measured_key(const Record& record) {
                      record.model.parameters, record.model.training_flops);
 }
 
+/// Whether nothing that is known of its circumstances is otherwise there: of what was not run less is known.
+bool may_be_of(const Record& record, const Cell& cell) {
+  const auto there = circumstances(cell.record());
+  const auto here = circumstances(record);
+  return std::all_of(here.begin(), here.end(), [&](const auto& one) {
+    const auto found = there.find(one.first);
+    return found == there.end() || found->second == one.second;
+  });
+}
+
 Cell begin_cell(const Record& record) {
   Cell cell;
   cell.kind = record.kind;
@@ -323,36 +333,43 @@ int cores_used(const Record& record) {
 
 std::vector<Cell> make_cells(std::span<const Record> records) {
   std::vector<Cell> cells;
-  std::map<std::string, std::size_t> by_key, by_asked;
-  const auto cell_of = [&](std::map<std::string, std::size_t>& index, const std::string& key,
-                           const Record& record) -> Cell& {
-    const auto [found, is_new] = index.try_emplace(key, cells.size());
-    if (is_new) cells.push_back(begin_cell(record));
-    return cells[found->second];
-  };
+  std::map<std::string, std::size_t> by_key;
+  std::map<std::string, std::vector<std::size_t>> by_asked;
   const auto is_of_collectives = [](const Record& record) { return record.kind == "comm"; };  // collectives.h
   for (const Record& record : records) {
     if (is_of_collectives(record) || !is_measured(record)) continue;
-    Cell& cell = cell_of(by_key, measured_key(record), record);
-    by_asked.try_emplace(asked(record), static_cast<std::size_t>(&cell - cells.data()));
+    const auto [found, is_new] = by_key.try_emplace(measured_key(record), cells.size());
+    if (is_new) {
+      by_asked[asked(record)].push_back(cells.size());
+      cells.push_back(begin_cell(record));
+    }
+    Cell& cell = cells[found->second];
     if (record.status == "complete") {
       cell.status = record.status;
       cell.reason.clear();
     }
     cell.records.push_back(&record);
   }
+  // What was not measured stands beside what was, of several versions beside its own. What failed in
+  // circumstances in which nothing was measured is no repeat of what others did.
+  const auto cell_of_unmeasured = [&](const Record& record) -> Cell& {
+    auto& alike = by_asked[asked(record)];
+    const auto own = std::find_if(alike.begin(), alike.end(),
+                                  [&](std::size_t at) { return may_be_of(record, cells[at]); });
+    if (own != alike.end()) return cells[*own];
+    if (!alike.empty() && record.status != "failed") return cells[alike.front()];
+    alike.push_back(cells.size());
+    cells.push_back(begin_cell(record));
+    cells.back().records.push_back(&record);
+    return cells.back();
+  };
   for (const Record& record : records) {
     if (is_of_collectives(record) || is_measured(record)) continue;
-    Cell& cell = cell_of(by_asked, asked(record), record);
+    Cell& cell = cell_of_unmeasured(record);
+    if (!is_measured(*cell.records.front())) continue;
     const std::string reason = reason_of(record);
-    const std::string why = reason.empty() ? record.status : reason;
-    const bool is_lost_repeat = !cell.records.empty() && is_measured(*cell.records.front());
-    if (is_lost_repeat) {
-      cell.lost_repeats.push_back(why);
-      if (record.status == "failed" && !record.loss) ++cell.failed_repeats;
-    } else if (cell.records.empty()) {
-      cell.records.push_back(&record);
-    }
+    cell.lost_repeats.push_back(reason.empty() ? record.status : reason);
+    if (record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
   }
   for (Cell& cell : cells) finish(cell);
   tell_apart(cells);

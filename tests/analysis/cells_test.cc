@@ -289,6 +289,31 @@ TEST(Cells, KeepAFailedRepeatBesideTheMeasuredOnes) {
   EXPECT_THAT(cells[0].lost_repeats, testing::ElementsAre("a peer was lost"));
 }
 
+// A rate that diverged with a new version was told of the old one, whose trainings all ended.
+TEST(Cells, KeepAFailedRepeatBesideThoseOfItsOwnVersion) {
+  std::vector<Record> records;
+  for (const char* version : {"0.1.0", "0.2.0"}) {
+    records.push_back(make_record({.workers = 2}));
+    records.back().environment.version = version;
+  }
+  records.push_back(make_skipped({.workers = 2, .repeat = 1}, "diverged"));
+  Record& failed = records.back();
+  failed.status = "failed";
+  failed.environment.version = "0.2.0";
+  failed.environment.libraries.clear();  // a study asks no engine for those of what it did not run
+  auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_THAT(cells[0].lost_repeats, testing::IsEmpty());
+  EXPECT_THAT(cells[1].lost_repeats, testing::ElementsAre("diverged"));
+  EXPECT_THAT(cells[1].failed_repeats, testing::ElementsAre(&failed));
+
+  failed.environment.version = "0.3.0";
+  cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 3U) << "a version of which nothing was measured has a row that says why";
+  EXPECT_EQ(cells[2].status, "failed");
+  EXPECT_EQ(cells[2].label, "b 128, N 2, version 0.3.0");
+}
+
 TEST(CoresUsed, AreThoseOfAllProcessesAndHosts) {
   auto record = make_record({.workers = 2});
   record.environment.cores = 1;  // mpirun binds each process to one core: process 0 sees one

@@ -273,6 +273,23 @@ TEST(Convergence, CallsNoAdvantageOfTheSeedsThatDidNotFailClear) {
   EXPECT_EQ(one_of(), std::tuple(2, 0, "clear", "clear"));
 }
 
+// "1 of 3 seeds failed" of a seed whose disk was full once, and that stands in the mean.
+TEST(Convergence, CountsAFailedSeedOnceAndNotWhereItWasTrainedAgain) {
+  std::vector<Record> records;
+  for (const int seed : {0, 1, 0, 2, 2}) records.push_back(make_training({.seed = seed}));
+  for (const std::size_t i : {2U, 3U, 4U}) {
+    records[i].status = "failed";
+    records[i].reason = fmt::format("reason {}", i);
+    records[i].epochs.clear();
+  }
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_EQ(result->variants.size(), 1U);
+  EXPECT_EQ(result->variants[0].seeds, 2);
+  EXPECT_EQ(result->variants[0].failed, 1);
+  EXPECT_THAT(result->variants[0].failures, testing::ElementsAre("reason 4"));
+}
+
 TEST(Convergence, NamesAVariantWithoutAccuracy) {
   auto records = three_variants(0.7, 0.5, 0.6);
   records[2].status = "failed";

@@ -272,9 +272,10 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
     const auto& one = result->variants.front();
     blocks.push_back(finding(fmt::format(
         "What does the accuracy pay? One configuration, nothing to compare: {} with a standard error of "
-        "{:.1f} points after {} at global batch {}, mean over {}. `paceline converge` compares.",
+        "{:.1f} points after {} at global batch {}, mean over {}{}. `paceline converge` compares.",
         percent(one.accuracy), 100 * one.standard_error, epochs_of(one), one.cell->global_batch,
-        count(one.seeds, "seed"))));
+        count(one.seeds, "seed"),
+        one.failed > 0 ? fmt::format("; {} of {} failed", one.failed, one.seeds + one.failed) : "")));
     return;
   }
   if (!result || !result->baseline || !result->large) {
