@@ -48,10 +48,20 @@ std::string asked(const Record& record) {
   return configuration(record) + (precision == record.settings.end() ? "" : "|" + precision->second);
 }
 
+/// What resumes did otherwise than the run before them, for a key or a label; the settings of the record are
+/// those of its last part.
+std::string changes_at_resumes(const Record& record) {
+  std::vector<std::string> texts;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    texts.push_back(fmt::format("update {}: {} was {}", change.update, change.setting,
+                                change.then.value_or("not given")));
+  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
+}
+
 /// And what it was run on and as; the precision is the one that "auto" came to.
 std::string measured_key(const Record& record) {
   const auto& machine = record.environment;
-  std::string key = configuration(record);
+  std::string key = configuration(record) + changes_at_resumes(record);
   for (const auto& [name, value] : circumstances(record)) key += fmt::format("|{}={}", name, value);
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", key, machine.cpu, machine.cores, machine.build,
                      record.threads_per_worker, record.precision, record.device, record.window.unit,
@@ -226,6 +236,9 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
       for (const auto& [name, number] : {std::pair{"parameters", record.model.parameters},
                                          std::pair{"FLOPs a sample", record.model.training_flops}})
         if (number > 0) here[name] = std::to_string(number);
+    const std::string changes = changes_at_resumes(record);
+    here["change at a resume"] = changes;
+    if (!changes.empty()) ++settings["change at a resume"];
     std::erase_if(here, [](const auto& one) { return one.second.empty(); });
     for (const auto& [name, value] : here) {
       values[name].insert(value);

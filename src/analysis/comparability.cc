@@ -188,11 +188,23 @@ void compare_tests(const Record& a, const Record& b, Verdict& verdict) {
                         b.data.test_samples));
 }
 
+/// What is called by its settings was trained with others up to a resume.
+void remark_changes(const char* whose, const Record& record, Verdict& verdict) {
+  std::vector<std::string> said;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    if (!is_of_execution(change.setting)) said.push_back(measure::sentence(change));
+  if (!said.empty())
+    verdict.remarks.push_back(
+        fmt::format("{} was resumed with other settings: {}", whose, fmt::join(said, "; ")));
+}
+
 void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.epochs.size() != b.epochs.size(),
             fmt::format("the baseline trained {} epochs, this {}", a.epochs.size(), b.epochs.size()));
   compare_tests(a, b, verdict);
   if (a.environment.version != b.environment.version) verdict.remarks.push_back(remark_of_versions(a, b));
+  remark_changes("the baseline", a, verdict);
+  remark_changes("this", b, verdict);
   const bool equal_epochs = !a.epochs.empty() && a.epochs.size() == b.epochs.size();
   if (equal_epochs && a.epochs.back().updates != b.epochs.back().updates)
     verdict.remarks.push_back(

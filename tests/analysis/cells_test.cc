@@ -314,6 +314,15 @@ TEST(Cells, KeepAFailedRepeatBesideThoseOfItsOwnVersion) {
   EXPECT_EQ(cells[2].label, "b 128, N 2, version 0.3.0");
 }
 
+TEST(Cells, KeepApartWhatAResumeDidOtherwise) {
+  std::vector<Record> records{make_record({}), make_record({.repeat = 1}), make_record({.repeat = 2})};
+  records[2].changes = {{.setting = "lr", .then = "0.4", .now = "0.1", .update = 10}};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].records.size(), 2U);
+  EXPECT_EQ(cells[1].label, "b 128, N 1, change at a resume (update 10: lr was 0.4)");
+}
+
 TEST(CoresUsed, AreThoseOfAllProcessesAndHosts) {
   auto record = make_record({.workers = 2});
   record.environment.cores = 1;  // mpirun binds each process to one core: process 0 sees one

@@ -290,6 +290,19 @@ TEST(Convergence, CountsAFailedSeedOnceAndNotWhereItWasTrainedAgain) {
   EXPECT_THAT(result->variants[0].failures, testing::ElementsAre("reason 4"));
 }
 
+TEST(Convergence, RemarksThatATrainingWasResumedWithOtherSettings) {
+  auto records = three_variants(0.70, 0.50, 0.65);
+  records[2].changes = {{.setting = "lr", .then = "0.4", .now = "0.1", .update = 10},
+                        {.setting = "threads", .then = "1", .now = "2", .update = 10}};
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  EXPECT_THAT(
+      result->variants[2].verdict.remarks,
+      testing::Contains("this was resumed with other settings: from update 10 on, --lr is 0.1; it was 0.4"));
+  EXPECT_THAT(result->variants[1].verdict.remarks,
+              testing::Not(testing::Contains(testing::HasSubstr("resumed"))));
+}
+
 TEST(Convergence, NamesAVariantWithoutAccuracy) {
   auto records = three_variants(0.7, 0.5, 0.6);
   records[2].status = "failed";
