@@ -144,6 +144,11 @@ std::optional<double> window_as_epoch(const Record& record) {
   return record.window.wall_s - outside;
 }
 
+/// Of what was not run the libraries are not known, which tells it from nothing.
+bool is_in_every_record(std::string_view circumstance) {
+  return circumstance == "version" || circumstance == "host";
+}
+
 /// Those of circumstances() that tell the cells apart, no more: another version mostly comes with other
 /// libraries, and its name says enough.
 std::vector<std::map<std::string, std::string>> telling_circumstances(const std::vector<const Cell*>& cells) {
@@ -155,8 +160,13 @@ std::vector<std::map<std::string, std::string>> telling_circumstances(const std:
   };
   for (const char* name : {"version", "host", "libraries", "compiler", "system"}) {
     auto more = told;
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      if (const auto found = whole[i].find(name); found != whole[i].end()) more[i].insert(*found);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const auto found = whole[i].find(name);
+      if (found != whole[i].end())
+        more[i].insert(*found);
+      else if (is_in_every_record(name))
+        more[i][name] = "unknown";
+    }
     if (kinds(more) > kinds(told)) told = std::move(more);
   }
   return told;
@@ -363,14 +373,15 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     }
     cell.records.push_back(&record);
   }
-  // What was not measured stands beside what was, of several versions beside its own. What failed in
-  // circumstances in which nothing was measured is no repeat of what others did.
+  // What was not measured stands beside what was, of several versions beside its own. What failed, or
+  // contradicts itself, in circumstances in which nothing was measured is no repeat of what others did.
   const auto cell_of_unmeasured = [&](const Record& record) -> Cell& {
     auto& alike = by_asked[asked(record)];
     const auto own = std::find_if(alike.begin(), alike.end(),
                                   [&](std::size_t at) { return may_be_of(record, cells[at]); });
     if (own != alike.end()) return cells[*own];
-    if (!alike.empty() && record.status != "failed") return cells[alike.front()];
+    const bool is_not_run = record.status == "skipped" || record.status == "interrupted";
+    if (!alike.empty() && is_not_run) return cells[alike.front()];
     alike.push_back(cells.size());
     cells.push_back(begin_cell(record));
     cells.back().records.push_back(&record);

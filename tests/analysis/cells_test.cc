@@ -98,6 +98,16 @@ TEST(Cells, SayOfAVersionWithOtherLibrariesItsVersionAlone) {
   EXPECT_EQ(make_cells(records)[1].label, "b 128, N 1, version 0.2.0");
 }
 
+TEST(Cells, SayOfWhichNoVersionIsKnown) {
+  auto other = make_record({.repeat = 1});
+  other.environment.version.clear();
+  other.environment.libraries.clear();
+  const std::vector<Record> records{make_record({}), other};
+  const auto cells = make_cells(records);
+  EXPECT_EQ(cells[0].label, "b 128, N 1, version 0.1.0 (abc1234)");
+  EXPECT_EQ(cells[1].label, "b 128, N 1, version unknown");
+}
+
 TEST(Cells, AreToldApartWhereTwoWouldStandAtOnePlace) {
   std::vector<Record> records{make_record({}), make_record({.workers = 2}), make_record({.workers = 2})};
   records[1].settings["lr"] = "0.2";
@@ -312,6 +322,16 @@ TEST(Cells, KeepAFailedRepeatBesideThoseOfItsOwnVersion) {
   ASSERT_EQ(cells.size(), 3U) << "a version of which nothing was measured has a row that says why";
   EXPECT_EQ(cells[2].status, "failed");
   EXPECT_EQ(cells[2].label, "b 128, N 2, version 0.3.0");
+}
+
+TEST(Cells, LeaveOutWhatContradictsItselfUnderItsOwnVersion) {
+  std::vector<Record> records{make_record({}), make_record({.repeat = 1})};
+  records[1].environment.version = "0.2.0";
+  records[1].window.wall_s *= 2;
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_THAT(cells[0].lost_repeats, testing::IsEmpty());
+  EXPECT_EQ(cells[1].status, "left out");
 }
 
 TEST(Cells, KeepApartWhatAResumeDidOtherwise) {
