@@ -266,6 +266,17 @@ std::string seeds_of(const analysis::Variant& one, const analysis::Variant& base
   return fmt::format("{} against {}", said(one), said(baseline));
 }
 
+/// "2048", of several versions that trained it "2048 (version 0.2.0)".
+std::string batch_of(const analysis::Convergence& result, const analysis::Variant& one) {
+  std::vector<const analysis::Cell*> alike{one.cell};
+  for (const auto& other : result.variants)
+    if (other.cell != one.cell && other.cell->variant == one.cell->variant &&
+        other.cell->global_batch == one.cell->global_batch)
+      alike.push_back(other.cell);
+  return fmt::format("{}{}", one.cell->global_batch,
+                     in_brackets(analysis::different_circumstances(alike).front()));
+}
+
 void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& result = conclusions.convergence;
   if (result && result->variants.size() == 1 && conclusions.stopped("converge").records == 0) {
@@ -293,7 +304,7 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   std::string text = fmt::format(
       "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
       "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
-      epochs_of(large), large.cell->global_batch, baseline.cell->global_batch, percent(large.accuracy),
+      epochs_of(large), batch_of(*result, large), batch_of(*result, baseline), percent(large.accuracy),
       percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
       seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
