@@ -56,7 +56,8 @@ const ScalingGroup* group_of(const Conclusions& conclusions, const ScalingRow& r
 /// there is one.
 std::string which_of_several(const Conclusions& conclusions, const ScalingRow* row,
                              const analysis::Cell& cell) {
-  if (row != nullptr && row->cell == &cell) return group_of(conclusions, *row)->circumstances;
+  if (row != nullptr && row->cell == &cell)
+    if (const auto& own = group_of(conclusions, *row)->circumstances; !own.empty()) return own;
   std::vector<const analysis::Cell*> alike{&cell};
   for (const analysis::Cell& other : conclusions.cells)
     if (&other != &cell && other.is_measured() && other.workers == cell.workers &&
@@ -107,7 +108,10 @@ std::string share(const char* what, double part, double total) {
 /// Where the lost efficiency went: the residual by its largest parts, those of at least a twentieth of it.
 std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakdown& ledger) {
   const auto split = analysis::residual(analysis::breakdown(baseline), ledger);
-  const std::string repeats = in_brackets(fewest_repeats({&baseline, ledger.cell}));
+  std::vector<std::string> doubts{fewest_repeats({&baseline, ledger.cell}),
+                                  said_of_circumstances(baseline, *ledger.cell)};
+  std::erase(doubts, "");
+  const std::string in_doubt = in_brackets(fmt::format("{}", fmt::join(doubts, "; ")));
   if (!analysis::has_to_be_explained(split))
     return fmt::format(
         " Against the ideal T(1)/N an epoch of all images took {} {}, {}: there is nothing to explain{}.",
@@ -115,10 +119,10 @@ std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakd
         std::abs(split.residual_s) <= split.noise_s
             ? fmt::format("and its noise is {}", duration(split.noise_s))
             : fmt::format("what parts of up to {} leave of each other", duration(split.largest_part_s())),
-        repeats);
+        in_doubt);
   if (split.residual_s <= 0)
     return fmt::format(" Against the ideal T(1)/N an epoch of all images lost nothing ({} less){}.",
-                       duration(-split.residual_s), repeats);
+                       duration(-split.residual_s), in_doubt);
   std::vector<std::pair<double, const char*>> parts{{split.slower_kernels_s, "slower kernels"},
                                                     {split.waiting_s, "waiting for a later rank"},
                                                     {split.exposed_transfer_s, "exposed transfer"},
@@ -131,7 +135,7 @@ std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakd
     if (std::abs(seconds) >= 0.05 * split.residual_s)
       said.push_back(fmt::format("{} {}", duration(seconds), what));
   return fmt::format(" Of the {} that an epoch of all images lost against the ideal T(1)/N: {}{}.",
-                     duration(split.residual_s), fmt::join(said, ", "), repeats);
+                     duration(split.residual_s), fmt::join(said, ", "), in_doubt);
 }
 
 void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
