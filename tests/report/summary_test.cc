@@ -282,6 +282,16 @@ TEST(Summary, SaysTheFewestRepeatsOfAllThatWasCompared) {
 }
 
 // A sweep of which a single batch was measured had a "knee, best" and an answer.
+TEST(Summary, SaysThatAKneeIsAmongBatchesOfTwoVersions) {
+  std::vector<Record> records{make_record({.kind = "sweep", .scaling = "", .local_batch = 32}),
+                              make_record({.kind = "sweep", .scaling = "", .local_batch = 64})};
+  EXPECT_THAT(text_of(records), HasSubstr(" images/s (one repeat), "));
+  records[1].environment.version = "0.2.0";
+  EXPECT_THAT(text_of(records),
+              HasSubstr(" images/s (one repeat; batches measured with version 0.1.0 (abc1234) and "
+                        "with version 0.2.0), "));
+}
+
 TEST(Summary, CallsTheOnlyBatchNeitherKneeNorBest) {
   const std::string text = text_of({make_record({.kind = "sweep", .scaling = "", .local_batch = 8})});
   EXPECT_THAT(text, HasSubstr("Which batch size? Not answered: only batch 8 was measured"));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "analysis/bandwidth.h"
@@ -66,6 +67,16 @@ std::string which_of_several(const Conclusions& conclusions, const ScalingRow* r
   return analysis::different_circumstances(alike).front();
 }
 
+/// A knee among batches of several versions may be a difference of these.
+std::string said_of_mixture(const analysis::Sweep& sweep) {
+  std::vector<const analysis::Cell*> compared;
+  for (const analysis::SweepPoint& point : sweep.points)
+    if (point.on_curve) compared.push_back(point.cell);
+  const auto texts = analysis::different_circumstances(compared);
+  const std::set<std::string> kinds(texts.begin(), texts.end());
+  return kinds.size() < 2 ? "" : fmt::format("batches measured with {}", fmt::join(kinds, " and with "));
+}
+
 void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   if (!conclusions.sweep || !conclusions.sweep->knee) {
     blocks.push_back(plain("Which batch size? " + not_measured(conclusions, "sweep")));
@@ -74,7 +85,9 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& sweep = *conclusions.sweep;
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;
-  const std::string repeats = in_brackets(said_of_repeats(sweep));
+  std::vector<std::string> doubts{said_of_repeats(sweep), said_of_mixture(sweep)};
+  std::erase(doubts, "");
+  const std::string repeats = in_brackets(fmt::format("{}", fmt::join(doubts, "; ")));
   const std::string which = which_of_several(conclusions, nullptr, knee);
   const std::string where = workers_on_cores(knee) + (which.empty() ? "" : ", " + which);
   if (sweep.on_curve == 1) {
