@@ -6,11 +6,17 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 namespace paceline::analysis {
 namespace {
 
 using measure::Record;
+
+/// Of what was not run the libraries are not known, which tells it from nothing.
+bool is_in_every_record(std::string_view circumstance) {
+  return circumstance == "version" || circumstance == "host";
+}
 
 /// Those of circumstances() that tell the cells apart, no more: another version mostly comes with other
 /// libraries, and its name says enough.
@@ -23,8 +29,13 @@ std::vector<std::map<std::string, std::string>> telling_circumstances(const std:
   };
   for (const char* name : {"version", "host", "libraries", "compiler", "system"}) {
     auto more = told;
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      if (const auto found = whole[i].find(name); found != whole[i].end()) more[i].insert(*found);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const auto found = whole[i].find(name);
+      if (found != whole[i].end())
+        more[i].insert(*found);
+      else if (is_in_every_record(name))
+        more[i][name] = "unknown";
+    }
     if (kinds(more) > kinds(told)) told = std::move(more);
   }
   return told;
@@ -75,6 +86,9 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
       for (const auto& [name, number] : {std::pair{"parameters", record.model.parameters},
                                          std::pair{"FLOPs a sample", record.model.training_flops}})
         if (number > 0) here[name] = std::to_string(number);
+    const std::string changes = changes_at_resumes(record);
+    here["change at a resume"] = changes;
+    if (!changes.empty()) ++settings["change at a resume"];
     std::erase_if(here, [](const auto& one) { return one.second.empty(); });
     for (const auto& [name, value] : here) {
       values[name].insert(value);

@@ -53,11 +53,21 @@ std::string asked(const Record& record) {
 /// And what it was run on and as; the precision is the one that "auto" came to.
 std::string measured_key(const Record& record) {
   const auto& machine = record.environment;
-  std::string key = configuration(record);
+  std::string key = configuration(record) + changes_at_resumes(record);
   for (const auto& [name, value] : circumstances(record)) key += fmt::format("|{}={}", name, value);
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", key, machine.cpu, machine.cores, machine.build,
                      record.threads_per_worker, record.precision, record.device, record.window.unit,
                      record.model.parameters, record.model.training_flops);
+}
+
+/// Whether nothing that is known of its circumstances is otherwise there: of what was not run less is known.
+bool may_be_of(const Record& record, const Cell& cell) {
+  const auto there = circumstances(cell.record());
+  const auto here = circumstances(record);
+  return std::all_of(here.begin(), here.end(), [&](const auto& one) {
+    const auto found = there.find(one.first);
+    return found == there.end() || found->second == one.second;
+  });
 }
 
 Cell begin_cell(const Record& record) {
@@ -133,6 +143,14 @@ bool is_of_window(std::string_view setting) {
          setting == "warmup-steps";
 }
 
+std::string changes_at_resumes(const Record& record) {
+  std::vector<std::string> texts;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    texts.push_back(fmt::format("update {}: {} was {}", change.update, change.setting,
+                                change.then.value_or("not given")));
+  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
+}
+
 std::map<std::string, std::string> circumstances(const Record& record) {
   const auto& there = record.environment;
   std::map<std::string, std::string> all{{"version", there.version},
@@ -184,36 +202,44 @@ int cores_used(const Record& record) {
 
 std::vector<Cell> make_cells(std::span<const Record> records) {
   std::vector<Cell> cells;
-  std::map<std::string, std::size_t> by_key, by_asked;
-  const auto cell_of = [&](std::map<std::string, std::size_t>& index, const std::string& key,
-                           const Record& record) -> Cell& {
-    const auto [found, is_new] = index.try_emplace(key, cells.size());
-    if (is_new) cells.push_back(begin_cell(record));
-    return cells[found->second];
-  };
+  std::map<std::string, std::size_t> by_key;
+  std::map<std::string, std::vector<std::size_t>> by_asked;
   const auto is_of_collectives = [](const Record& record) { return record.kind == "comm"; };  // collectives.h
   for (const Record& record : records) {
     if (is_of_collectives(record) || !is_measured(record)) continue;
-    Cell& cell = cell_of(by_key, measured_key(record), record);
-    by_asked.try_emplace(asked(record), static_cast<std::size_t>(&cell - cells.data()));
+    const auto [found, is_new] = by_key.try_emplace(measured_key(record), cells.size());
+    if (is_new) {
+      by_asked[asked(record)].push_back(cells.size());
+      cells.push_back(begin_cell(record));
+    }
+    Cell& cell = cells[found->second];
     if (record.status == "complete") {
       cell.status = record.status;
       cell.reason.clear();
     }
     cell.records.push_back(&record);
   }
+  // What was not measured stands beside what was, of several versions beside its own. What failed, or
+  // contradicts itself, in circumstances in which nothing was measured is no repeat of what others did.
+  const auto cell_of_unmeasured = [&](const Record& record) -> Cell& {
+    auto& alike = by_asked[asked(record)];
+    const auto own = std::find_if(alike.begin(), alike.end(),
+                                  [&](std::size_t at) { return may_be_of(record, cells[at]); });
+    if (own != alike.end()) return cells[*own];
+    const bool is_not_run = record.status == "skipped" || record.status == "interrupted";
+    if (!alike.empty() && is_not_run) return cells[alike.front()];
+    alike.push_back(cells.size());
+    cells.push_back(begin_cell(record));
+    cells.back().records.push_back(&record);
+    return cells.back();
+  };
   for (const Record& record : records) {
     if (is_of_collectives(record) || is_measured(record)) continue;
-    Cell& cell = cell_of(by_asked, asked(record), record);
+    Cell& cell = cell_of_unmeasured(record);
+    if (!is_measured(*cell.records.front())) continue;
     const std::string reason = reason_of(record);
-    const std::string why = reason.empty() ? record.status : reason;
-    const bool is_lost_repeat = !cell.records.empty() && is_measured(*cell.records.front());
-    if (is_lost_repeat) {
-      cell.lost_repeats.push_back(why);
-      if (record.status == "failed" && !record.loss) ++cell.failed_repeats;
-    } else if (cell.records.empty()) {
-      cell.records.push_back(&record);
-    }
+    cell.lost_repeats.push_back(reason.empty() ? record.status : reason);
+    if (record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
   }
   for (Cell& cell : cells) finish(cell);
   tell_apart(cells);

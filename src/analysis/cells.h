@@ -3,10 +3,11 @@
 /// Records joined into cells: one configuration, all its repeats.
 ///
 /// Records belong to the same cell when all their settings agree apart from the seed and the length of the
-/// measured window, of the same model (parameters and FLOPs), on the same kind of machine, in the same
-/// build and circumstances(). Whatever else
-/// differs makes another cell, so repeats can never hide a difference. A record that contradicts itself is a
-/// repeat that was lost, or a cell that is "left out": none of its figures is used.
+/// measured window, of the same model (parameters and FLOPs), on the same kind of machine, in the same build
+/// and circumstances(), resumed with the same changes if at all. Whatever else differs makes another cell, so
+/// repeats can never hide a difference. A record that contradicts itself is a repeat that was lost, or a cell
+/// that is "left out": none of its figures is used. What failed stands beside the repeats of its own version,
+/// or is a cell where there are none.
 ///
 /// Lifetime  cells look into the records that they were made from, which must outlive them
 
@@ -27,6 +28,10 @@ namespace paceline::analysis {
 /// compiler. By name; what is not known is not there.
 [[nodiscard]] std::map<std::string, std::string> circumstances(const measure::Record& record);
 
+/// What resumes did otherwise than the run before them, for a key or a label; the settings of the record are
+/// those of its last part.
+[[nodiscard]] std::string changes_at_resumes(const measure::Record& record);
+
 struct Cell {
   std::string kind, scaling, variant;  ///< as in the record
   std::string label;  ///< "b 128, N 2": local batch and workers, for tables and plots; "B 32, N 3" where the
@@ -46,7 +51,8 @@ struct Cell {
   std::string reason;
   std::vector<const measure::Record*> records;  ///< the measured repeats; without any, the one that says why
   std::vector<std::string> lost_repeats;        ///< reasons of repeats that failed beside measured ones
-  int failed_repeats = 0;  ///< of those, the ones that were tried and failed, no rank having been lost
+  /// Of those, the ones that were tried and failed, no rank having been lost.
+  std::vector<const measure::Record*> failed_repeats;
 
   std::int64_t steps_per_epoch = 0;
   std::int64_t train_samples = 0;

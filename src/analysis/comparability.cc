@@ -129,9 +129,12 @@ void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& ver
             fmt::format("the baseline was computed in {}, this in {}", a.precision, b.precision));
 }
 
+/// A record that another program made may lack them.
+std::string or_unknown(const std::string& name) { return name.empty() ? "(unknown)" : name; }
+
 std::string remark_of_versions(const Record& a, const Record& b) {
-  return fmt::format("the baseline was measured by version {}, this by {}", a.environment.version,
-                     b.environment.version);
+  return fmt::format("the baseline was measured by version {}, this by {}", or_unknown(a.environment.version),
+                     or_unknown(b.environment.version));
 }
 
 /// Machines of one kind differ by some pages of memory, by what their firmware keeps.
@@ -154,8 +157,9 @@ void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
             fmt::format("the baseline's build is {}, this one's is {}", x.build, y.build));
   if (x.version != y.version) verdict.remarks.push_back(remark_of_versions(a, b));
   if (x.host != y.host)
-    verdict.remarks.push_back(fmt::format(
-        "the baseline ran on host {}, this on {}: alike by name, and perhaps not as fast", x.host, y.host));
+    verdict.remarks.push_back(
+        fmt::format("the baseline ran on host {}, this on {}: alike by name, and perhaps not as fast",
+                    or_unknown(x.host), or_unknown(y.host)));
   if (!is_about(x.memory_bytes, y.memory_bytes))
     verdict.remarks.push_back(fmt::format("the baseline had {:.3g} GB of memory, this {:.3g} GB",
                                           static_cast<double>(x.memory_bytes) / 1e9,
@@ -188,11 +192,23 @@ void compare_tests(const Record& a, const Record& b, Verdict& verdict) {
                         b.data.test_samples));
 }
 
+/// What is called by its settings was trained with others up to a resume.
+void remark_changes(const char* whose, const Record& record, Verdict& verdict) {
+  std::vector<std::string> said;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    if (!is_of_execution(change.setting)) said.push_back(measure::sentence(change));
+  if (!said.empty())
+    verdict.remarks.push_back(
+        fmt::format("{} was resumed with other settings: {}", whose, fmt::join(said, "; ")));
+}
+
 void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.epochs.size() != b.epochs.size(),
             fmt::format("the baseline trained {} epochs, this {}", a.epochs.size(), b.epochs.size()));
   compare_tests(a, b, verdict);
   if (a.environment.version != b.environment.version) verdict.remarks.push_back(remark_of_versions(a, b));
+  remark_changes("the baseline", a, verdict);
+  remark_changes("this", b, verdict);
   const bool equal_epochs = !a.epochs.empty() && a.epochs.size() == b.epochs.size();
   if (equal_epochs && a.epochs.back().updates != b.epochs.back().updates)
     verdict.remarks.push_back(

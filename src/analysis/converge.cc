@@ -93,6 +93,30 @@ void choose_records(Variant& variant, const Cell& cell) {
   }
 }
 
+/// Of each seed that failed, and not when it was tried again, the reason of its last failure.
+std::vector<std::string> failures(const Variant& variant, const Cell& cell) {
+  std::vector<std::string> reasons;
+  std::map<std::string, std::size_t> places;
+  for (const Record* failed : cell.failed_repeats) {
+    const auto seed = failed->settings.find("seed");
+    const bool is_known = seed != failed->settings.end();
+    const bool is_trained =
+        is_known && std::any_of(variant.records.begin(), variant.records.end(), [&](const Record* one) {
+          const auto there = one->settings.find("seed");
+          return there != one->settings.end() && there->second == seed->second;
+        });
+    if (is_trained) continue;
+    const std::string reason = failed->reason.empty() ? failed->status : failed->reason;
+    const auto place =
+        is_known ? places.try_emplace(seed->second, reasons.size()).first->second : reasons.size();
+    if (place == reasons.size())
+      reasons.push_back(reason);
+    else
+      reasons[place] = reason;
+  }
+  return reasons;
+}
+
 /// Two versions of one study have the same names: each says what tells it from the other.
 std::vector<std::string> names_of(const std::vector<const Cell*>& all) {
   std::vector<std::string> names;
@@ -126,7 +150,8 @@ std::optional<Variant> make_variant(const Cell& cell) {
   variant.epochs = epochs_done(*last, last->epochs.back());
   variant.updates = last->epochs.back().updates;
   variant.seeds = static_cast<int>(accuracies.size());
-  variant.failed = cell.failed_repeats;
+  variant.failures = failures(variant, cell);
+  variant.failed = static_cast<int>(variant.failures.size());
   for (const auto& epoch : last->epochs) variant.training_s += epoch.seconds;
   const auto whole = epoch_seconds(*last);
   variant.epoch_measured = !whole.empty();

@@ -47,8 +47,11 @@ struct Variant {
   double epochs = 0;  ///< of half an epoch 0.5
   std::int64_t updates = 0;
   int seeds = 0;
-  int failed = 0;       ///< trainings beside them that failed, as where the loss left the finite numbers
-  double accuracy = 0;  ///< mean over seeds, last epoch
+  /// Seeds beside them whose training failed, as where the loss left the finite numbers; one that was tried
+  /// again and ended counts as trained.
+  int failed = 0;
+  std::vector<std::string> failures;  ///< their reasons
+  double accuracy = 0;                ///< mean over seeds, last epoch
   double standard_error = 0;
   double seed_variance = 0;        ///< the part of standard_error^2 that the spread over seeds makes
   double lowest = 0, highest = 0;  ///< over seeds

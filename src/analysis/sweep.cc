@@ -48,9 +48,9 @@ void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chos
     if (other == points.end()) continue;
     const auto texts = different_circumstances({point.cell, other->cell});
     point.on_curve = false;
-    point.verdict.refusals.push_back(
-        fmt::format("measured with {}; on the curve is what was measured with {}, as most batches were",
-                    texts[0], texts[1]));
+    point.verdict.refusals.push_back(fmt::format(
+        "measured with {}; on the curve is what was measured with {}, as at least as many batches were",
+        texts[0], texts[1]));
   }
 }
 

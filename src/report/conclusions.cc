@@ -10,11 +10,15 @@ using analysis::Mode;
 using analysis::ScalingGroup;
 using analysis::ScalingRow;
 
-/// Of a group: the most workers with a core each; else the most workers.
+/// Of a group: the most workers with a core each; else the most workers. Of as many, what is remarked least
+/// against the baseline: one version, not two.
 const ScalingRow* largest(const ScalingGroup& group) {
   const ScalingRow* best = nullptr;
   for (const ScalingRow& row : group.rows) {
     if (row.is_baseline || !row.has_ratios) continue;
+    const bool is_alike = best != nullptr && best->cell->workers == row.cell->workers &&
+                          best->cell->oversubscribed == row.cell->oversubscribed;
+    if (is_alike && row.verdict.remarks.size() > best->verdict.remarks.size()) continue;
     if (best == nullptr || !row.cell->oversubscribed || best->cell->oversubscribed) best = &row;
   }
   return best;

@@ -100,6 +100,16 @@ TEST(Cells, SayOfAVersionWithOtherLibrariesItsVersionAlone) {
   EXPECT_EQ(make_cells(records)[1].label, "b 128, N 1, version 0.2.0");
 }
 
+TEST(Cells, SayOfWhichNoVersionIsKnown) {
+  auto other = make_record({.repeat = 1});
+  other.environment.version.clear();
+  other.environment.libraries.clear();
+  const std::vector<Record> records{make_record({}), other};
+  const auto cells = make_cells(records);
+  EXPECT_EQ(cells[0].label, "b 128, N 1, version 0.1.0 (abc1234)");
+  EXPECT_EQ(cells[1].label, "b 128, N 1, version unknown");
+}
+
 TEST(Cells, AreToldApartWhereTwoWouldStandAtOnePlace) {
   std::vector<Record> records{make_record({}), make_record({.workers = 2}), make_record({.workers = 2})};
   records[1].settings["lr"] = "0.2";
@@ -289,6 +299,50 @@ TEST(Cells, KeepAFailedRepeatBesideTheMeasuredOnes) {
   ASSERT_EQ(cells.size(), 1U);
   EXPECT_TRUE(cells[0].is_measured());
   EXPECT_THAT(cells[0].lost_repeats, testing::ElementsAre("a peer was lost"));
+}
+
+// A rate that diverged with a new version was told of the old one, whose trainings all ended.
+TEST(Cells, KeepAFailedRepeatBesideThoseOfItsOwnVersion) {
+  std::vector<Record> records;
+  for (const char* version : {"0.1.0", "0.2.0"}) {
+    records.push_back(make_record({.workers = 2}));
+    records.back().environment.version = version;
+  }
+  records.push_back(make_skipped({.workers = 2, .repeat = 1}, "diverged"));
+  Record& failed = records.back();
+  failed.status = "failed";
+  failed.environment.version = "0.2.0";
+  failed.environment.libraries.clear();  // a study asks no engine for those of what it did not run
+  auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_THAT(cells[0].lost_repeats, testing::IsEmpty());
+  EXPECT_THAT(cells[1].lost_repeats, testing::ElementsAre("diverged"));
+  EXPECT_THAT(cells[1].failed_repeats, testing::ElementsAre(&failed));
+
+  failed.environment.version = "0.3.0";
+  cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 3U) << "a version of which nothing was measured has a row that says why";
+  EXPECT_EQ(cells[2].status, "failed");
+  EXPECT_EQ(cells[2].label, "b 128, N 2, version 0.3.0");
+}
+
+TEST(Cells, LeaveOutWhatContradictsItselfUnderItsOwnVersion) {
+  std::vector<Record> records{make_record({}), make_record({.repeat = 1})};
+  records[1].environment.version = "0.2.0";
+  records[1].window.wall_s *= 2;
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_THAT(cells[0].lost_repeats, testing::IsEmpty());
+  EXPECT_EQ(cells[1].status, "left out");
+}
+
+TEST(Cells, KeepApartWhatAResumeDidOtherwise) {
+  std::vector<Record> records{make_record({}), make_record({.repeat = 1}), make_record({.repeat = 2})};
+  records[2].changes = {{.setting = "lr", .then = "0.4", .now = "0.1", .update = 10}};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].records.size(), 2U);
+  EXPECT_EQ(cells[1].label, "b 128, N 1, change at a resume (update 10: lr was 0.4)");
 }
 
 TEST(CoresUsed, AreThoseOfAllProcessesAndHosts) {

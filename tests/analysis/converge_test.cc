@@ -273,6 +273,36 @@ TEST(Convergence, CallsNoAdvantageOfTheSeedsThatDidNotFailClear) {
   EXPECT_EQ(one_of(), std::tuple(2, 0, "clear", "clear"));
 }
 
+// "1 of 3 seeds failed" of a seed whose disk was full once, and that stands in the mean.
+TEST(Convergence, CountsAFailedSeedOnceAndNotWhereItWasTrainedAgain) {
+  std::vector<Record> records;
+  for (const int seed : {0, 1, 0, 2, 2}) records.push_back(make_training({.seed = seed}));
+  for (const std::size_t i : {2U, 3U, 4U}) {
+    records[i].status = "failed";
+    records[i].reason = fmt::format("reason {}", i);
+    records[i].epochs.clear();
+  }
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  ASSERT_EQ(result->variants.size(), 1U);
+  EXPECT_EQ(result->variants[0].seeds, 2);
+  EXPECT_EQ(result->variants[0].failed, 1);
+  EXPECT_THAT(result->variants[0].failures, testing::ElementsAre("reason 4"));
+}
+
+TEST(Convergence, RemarksThatATrainingWasResumedWithOtherSettings) {
+  auto records = three_variants(0.70, 0.50, 0.65);
+  records[2].changes = {{.setting = "lr", .then = "0.4", .now = "0.1", .update = 10},
+                        {.setting = "threads", .then = "1", .now = "2", .update = 10}};
+  const auto cells = make_cells(records);
+  const auto result = convergence(cells);
+  EXPECT_THAT(
+      result->variants[2].verdict.remarks,
+      testing::Contains("this was resumed with other settings: from update 10 on, --lr is 0.1; it was 0.4"));
+  EXPECT_THAT(result->variants[1].verdict.remarks,
+              testing::Not(testing::Contains(testing::HasSubstr("resumed"))));
+}
+
 TEST(Convergence, NamesAVariantWithoutAccuracy) {
   auto records = three_variants(0.7, 0.5, 0.6);
   records[2].status = "failed";

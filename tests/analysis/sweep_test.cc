@@ -1,5 +1,6 @@
 #include "analysis/sweep.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "golden/records.h"
@@ -123,7 +124,7 @@ TEST(Sweep, HasOnePointABatchOfTheVersionThatMeasuredMost) {
   ASSERT_EQ(curve->points[3].verdict.refusals.size(), 1U);
   EXPECT_EQ(curve->points[3].verdict.refusals[0],
             "measured with version 0.2.0; on the curve is what was measured with version 0.1.0 (abc1234), as "
-            "most batches were");
+            "at least as many batches were");
   EXPECT_EQ(curve->points[4].verdict.remarks.size(), 1U) << "256 only the other version measured";
 }
 

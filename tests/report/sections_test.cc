@@ -351,6 +351,35 @@ TEST(Converge, SaysThatTrainingsFailedBesideTheMeanOfTheOthers) {
   EXPECT_THAT(text, HasSubstr("; of '+ linear scaling' 1 of 2 seeds failed."));
 }
 
+TEST(Converge, SaysWhichVersionsAccuraciesItAnswersWith) {
+  std::vector<Record> records;
+  for (const char* version : {"0.1.0", "0.2.0"}) {
+    records.push_back(make_training({}));
+    records.push_back(
+        make_training({.variant = "large batch", .global_batch = 2048, .accuracies = {0.1, 0.2, 0.3}}));
+    for (std::size_t i = records.size() - 2; i < records.size(); ++i)
+      records[i].environment.version = version;
+  }
+  EXPECT_THAT(text_of(records),
+              HasSubstr("at global batch 2048 (version 0.1.0) instead of 128 (version 0.1.0): "));
+  records.resize(2);
+  EXPECT_THAT(text_of(records), HasSubstr("at global batch 2048 instead of 128: "));
+}
+
+TEST(Converge, NamesOtherLostRepeatsApartFromFailures) {
+  std::vector<Record> records;
+  for (int seed = 0; seed < 3; ++seed) records.push_back(make_training({.seed = seed}));
+  for (const int i : {1, 2}) {
+    records[i].status = "failed";
+    records[i].reason = i == 1 ? "diverged" : "rank 1 was lost";
+    records[i].epochs.clear();
+  }
+  records[2].loss.emplace();
+  const auto text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("baseline: 1 of 2 trainings failed (diverged); its mean is over those that"));
+  EXPECT_THAT(text, HasSubstr("baseline: a repeat was lost: rank 1 was lost."));
+}
+
 TEST(Converge, SaysOnceThatThereIsOneSeed) {
   const std::vector<Record> records{
       make_training({}),

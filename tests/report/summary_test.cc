@@ -49,6 +49,26 @@ TEST(Summary, SaysWhereTheLostEfficiencyWent) {
                               "for a later rank; 67.5 % of both"));
 }
 
+// The last row of as many workers answered: a single cell of another version, against the baseline of this.
+TEST(Summary, AnswersWithTheRowOfTheBaselinesVersion) {
+  std::vector<Record> records{make_record({.jitter = {1, 1}}),
+                              make_record({.workers = 2, .forward = 0.5, .jitter = {1, 1}}),
+                              make_record({.workers = 2, .forward = 0.6, .jitter = {1, 1}})};
+  records[2].environment.version = "0.2.0";
+  EXPECT_THAT(text_of(records),
+              AllOf(HasSubstr("on 2 workers (2 cores), version 0.1.0 (abc1234), takes 1.32 s"),
+                    Not(HasSubstr("baseline measured with"))));
+  records.erase(records.begin() + 1);
+  const std::string text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("on 2 workers (2 cores) takes 1.42 s"));
+  EXPECT_THAT(text,
+              HasSubstr("slower kernels (one repeat; baseline measured with version 0.1.0 (abc1234), this "
+                        "with version 0.2.0)."));
+  EXPECT_THAT(
+      text,
+      HasSubstr("(baseline measured with version 0.1.0 (abc1234), this with version 0.2.0; one repeat)"));
+}
+
 TEST(Summary, SaysScaledSpeedupOfWeakAndSpeedupOfStrongScaling) {
   const std::string text = text_of(study());
   EXPECT_THAT(text, HasSubstr("batch 32: 2 workers (2 cores), scaled speedup 1.79"));
@@ -262,6 +282,16 @@ TEST(Summary, SaysTheFewestRepeatsOfAllThatWasCompared) {
 }
 
 // A sweep of which a single batch was measured had a "knee, best" and an answer.
+TEST(Summary, SaysThatAKneeIsAmongBatchesOfTwoVersions) {
+  std::vector<Record> records{make_record({.kind = "sweep", .scaling = "", .local_batch = 32}),
+                              make_record({.kind = "sweep", .scaling = "", .local_batch = 64})};
+  EXPECT_THAT(text_of(records), HasSubstr(" images/s (one repeat), "));
+  records[1].environment.version = "0.2.0";
+  EXPECT_THAT(text_of(records),
+              HasSubstr(" images/s (one repeat; batches measured with version 0.1.0 (abc1234) and "
+                        "with version 0.2.0), "));
+}
+
 TEST(Summary, CallsTheOnlyBatchNeitherKneeNorBest) {
   const std::string text = text_of({make_record({.kind = "sweep", .scaling = "", .local_batch = 8})});
   EXPECT_THAT(text, HasSubstr("Which batch size? Not answered: only batch 8 was measured"));

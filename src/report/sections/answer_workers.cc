@@ -54,6 +54,8 @@ std::vector<std::string> caveats(const ScalingGroup& group, const ScalingRow& ro
     all.emplace_back("the interval holds 1: no clear gain");
   if (auto above = above_the_ideal(group, row); !above.empty()) all.push_back(std::move(above));
   if (row.verdict.shares_cores) all.emplace_back("on the baseline's cores, shared out");
+  if (auto across = said_of_circumstances(*group.baseline, *row.cell); !across.empty())
+    all.push_back(std::move(across));
   return all;
 }
 

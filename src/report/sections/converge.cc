@@ -140,8 +140,10 @@ Table table(const Convergence& result) {
     if (variant.failed > 0)
       footnotes.add(fmt::format(
           "{}: {} of {} trainings failed ({}); its mean is over those that did not, and flatters it.",
-          variant.name, variant.failed, variant.seeds + variant.failed,
-          fmt::join(variant.cell->lost_repeats, "; ")));
+          variant.name, variant.failed, variant.seeds + variant.failed, fmt::join(variant.failures, "; ")));
+    for (const std::string& lost : variant.cell->lost_repeats)
+      if (std::find(variant.failures.begin(), variant.failures.end(), lost) == variant.failures.end())
+        footnotes.add(fmt::format("{}: a repeat was lost: {}.", variant.name, lost));
     if (variant.same_seed > 0)
       footnotes.add(
           fmt::format("{}: {} of a seed that is there already left out: the same seed gives the "

@@ -113,6 +113,12 @@ std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
   return few.empty() || (*fewest)->records.size() == (*most)->records.size() ? few : few + " at the least";
 }
 
+std::string said_of_circumstances(const analysis::Cell& baseline, const analysis::Cell& cell) {
+  const auto texts = analysis::different_circumstances({&baseline, &cell});
+  return texts[0] == texts[1] ? ""
+                              : fmt::format("baseline measured with {}, this with {}", texts[0], texts[1]);
+}
+
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
 
 std::vector<std::string> said_of_single_repeats(const std::vector<const analysis::Cell*>& cells) {

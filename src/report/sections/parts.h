@@ -77,6 +77,9 @@ class Footnotes {
 /// The same of what several cells are compared for: of the one with the fewest. "one repeat at the least"
 /// where others have more.
 [[nodiscard]] std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells);
+/// "baseline measured with version 0.1.0, this with version 0.2.0", where a ratio is of two of them (or of
+/// hosts, libraries ...); else empty.
+[[nodiscard]] std::string said_of_circumstances(const analysis::Cell& baseline, const analysis::Cell& cell);
 /// " (one repeat)"; empty for an empty text.
 [[nodiscard]] std::string in_brackets(const std::string& text);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "analysis/apart.h"
@@ -57,13 +58,24 @@ const ScalingGroup* group_of(const Conclusions& conclusions, const ScalingRow& r
 /// there is one.
 std::string which_of_several(const Conclusions& conclusions, const ScalingRow* row,
                              const analysis::Cell& cell) {
-  if (row != nullptr && row->cell == &cell) return group_of(conclusions, *row)->circumstances;
+  if (row != nullptr && row->cell == &cell)
+    if (const auto& own = group_of(conclusions, *row)->circumstances; !own.empty()) return own;
   std::vector<const analysis::Cell*> alike{&cell};
   for (const analysis::Cell& other : conclusions.cells)
     if (&other != &cell && other.is_measured() && other.workers == cell.workers &&
         other.local_batch == cell.local_batch)
       alike.push_back(&other);
   return analysis::different_circumstances(alike).front();
+}
+
+/// A knee among batches of several versions may be a difference of these.
+std::string said_of_mixture(const analysis::Sweep& sweep) {
+  std::vector<const analysis::Cell*> compared;
+  for (const analysis::SweepPoint& point : sweep.points)
+    if (point.on_curve) compared.push_back(point.cell);
+  const auto texts = analysis::different_circumstances(compared);
+  const std::set<std::string> kinds(texts.begin(), texts.end());
+  return kinds.size() < 2 ? "" : fmt::format("batches measured with {}", fmt::join(kinds, " and with "));
 }
 
 void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
@@ -74,7 +86,9 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& sweep = *conclusions.sweep;
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;
-  const std::string repeats = in_brackets(said_of_repeats(sweep));
+  std::vector<std::string> doubts{said_of_repeats(sweep), said_of_mixture(sweep)};
+  std::erase(doubts, "");
+  const std::string repeats = in_brackets(fmt::format("{}", fmt::join(doubts, "; ")));
   const std::string which = which_of_several(conclusions, nullptr, knee);
   const std::string where = workers_on_cores(knee) + (which.empty() ? "" : ", " + which);
   if (sweep.on_curve == 1) {
@@ -108,7 +122,10 @@ std::string share(const char* what, double part, double total) {
 /// Where the lost efficiency went: the residual by its largest parts, those of at least a twentieth of it.
 std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakdown& ledger) {
   const auto split = analysis::residual(analysis::breakdown(baseline), ledger);
-  const std::string repeats = in_brackets(fewest_repeats({&baseline, ledger.cell}));
+  std::vector<std::string> doubts{fewest_repeats({&baseline, ledger.cell}),
+                                  said_of_circumstances(baseline, *ledger.cell)};
+  std::erase(doubts, "");
+  const std::string in_doubt = in_brackets(fmt::format("{}", fmt::join(doubts, "; ")));
   if (!analysis::has_to_be_explained(split))
     return fmt::format(
         " Against the ideal T(1)/N an epoch of all images took {} {}, {}: there is nothing to explain{}.",
@@ -116,10 +133,10 @@ std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakd
         std::abs(split.residual_s) <= split.noise_s
             ? fmt::format("and its noise is {}", duration(split.noise_s))
             : fmt::format("what parts of up to {} leave of each other", duration(split.largest_part_s())),
-        repeats);
+        in_doubt);
   if (split.residual_s <= 0)
     return fmt::format(" Against the ideal T(1)/N an epoch of all images lost nothing ({} less){}.",
-                       duration(-split.residual_s), repeats);
+                       duration(-split.residual_s), in_doubt);
   std::vector<std::pair<double, const char*>> parts{{split.slower_kernels_s, "slower kernels"},
                                                     {split.waiting_s, "waiting for a later rank"},
                                                     {split.exposed_transfer_s, "exposed transfer"},
@@ -132,7 +149,7 @@ std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakd
     if (std::abs(seconds) >= 0.05 * split.residual_s)
       said.push_back(fmt::format("{} {}", duration(seconds), what));
   return fmt::format(" Of the {} that an epoch of all images lost against the ideal T(1)/N: {}{}.",
-                     duration(split.residual_s), fmt::join(said, ", "), repeats);
+                     duration(split.residual_s), fmt::join(said, ", "), in_doubt);
 }
 
 void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
@@ -267,15 +284,27 @@ std::string seeds_of(const analysis::Variant& one, const analysis::Variant& base
   return fmt::format("{} against {}", said(one), said(baseline));
 }
 
+/// "2048", of several versions that trained it "2048 (version 0.2.0)".
+std::string batch_of(const analysis::Convergence& result, const analysis::Variant& one) {
+  std::vector<const analysis::Cell*> alike{one.cell};
+  for (const auto& other : result.variants)
+    if (other.cell != one.cell && other.cell->variant == one.cell->variant &&
+        other.cell->global_batch == one.cell->global_batch)
+      alike.push_back(other.cell);
+  return fmt::format("{}{}", one.cell->global_batch,
+                     in_brackets(analysis::different_circumstances(alike).front()));
+}
+
 void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const auto& result = conclusions.convergence;
   if (result && result->variants.size() == 1 && conclusions.stopped("converge").records == 0) {
     const auto& one = result->variants.front();
     blocks.push_back(finding(fmt::format(
         "What does the accuracy pay? One configuration, nothing to compare: {} with a standard error of "
-        "{:.1f} points after {} at global batch {}, mean over {}. `paceline converge` compares.",
+        "{:.1f} points after {} at global batch {}, mean over {}{}. `paceline converge` compares.",
         percent(one.accuracy), 100 * one.standard_error, epochs_of(one), one.cell->global_batch,
-        count(one.seeds, "seed"))));
+        count(one.seeds, "seed"),
+        one.failed > 0 ? fmt::format("; {} of {} failed", one.failed, one.seeds + one.failed) : "")));
     return;
   }
   if (!result || !result->baseline || !result->large) {
@@ -293,7 +322,7 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   std::string text = fmt::format(
       "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
       "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
-      epochs_of(large), large.cell->global_batch, baseline.cell->global_batch, percent(large.accuracy),
+      epochs_of(large), batch_of(*result, large), batch_of(*result, baseline), percent(large.accuracy),
       percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
       seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
