@@ -20,7 +20,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "engine/cpu/choose.h"
+#include "engine/cpu/conv/autotune.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
 #include "engine/make.h"

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "base/processor_time.h"
-#include "engine/cpu/kernels/tiles.h"
-#include "engine/cpu/tile_units.h"
+#include "engine/cpu/conv/bf16/support.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "engine/cpu/cpu_engine.h"
+#include "engine/cpu/engine.h"
 #include "engine/reference/reference_engine.h"
 
 namespace paceline::engine {

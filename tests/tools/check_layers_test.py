@@ -14,10 +14,10 @@ GOOD = {
     "data/loader.cc": '#include "base/error.h"\n#include <vector>\n',
     "graph/graph.h": "",
     "engine/engine.h": '#include "graph/graph.h"\n',
-    "engine/cpu/cpu_engine.h": '#include "engine/engine.h"\n',
-    "engine/cpu/cpu_engine.cc": '#include "engine/cpu/cpu_engine.h"\n',
+    "engine/cpu/engine.h": '#include "engine/engine.h"\n',
+    "engine/cpu/engine.cc": '#include "engine/cpu/engine.h"\n',
     "engine/reference/reference_engine.h": '#include "engine/engine.h"\n',
-    "engine/make.cc": '#include "engine/cpu/cpu_engine.h"\n#include "engine/reference/reference_engine.h"\n',
+    "engine/make.cc": '#include "engine/cpu/engine.h"\n#include "engine/reference/reference_engine.h"\n',
     "engine/make.h": "",
     "comm/communicator.h": "",
     "comm/local/local.h": "",
@@ -26,7 +26,7 @@ GOOD = {
     "train/run.cc": '#include "engine/engine.h"\n#include "comm/communicator.h"\n#include "measure/record.h"\n',
     "study/study.cc": '#include "measure/record.h"\n',
     "report/build.cc": "",
-    "cli/backend.cc": '#include "engine/make.h"\n#include "engine/cpu/cpu_engine.h"\n',
+    "cli/backend.cc": '#include "engine/make.h"\n#include "engine/cpu/engine.h"\n',
 }
 
 
@@ -79,7 +79,7 @@ class CheckLayers(unittest.TestCase):
                     "backends never include one another")
 
     def test_only_make_and_cli_name_a_backend(self):
-        self.breaks("engine/engine.cc", '#include "engine/cpu/cpu_engine.h"', "only cli and engine/make.cc name")
+        self.breaks("engine/engine.cc", '#include "engine/cpu/engine.h"', "only cli and engine/make.cc name")
         self.breaks("comm/other.cc", '#include "comm/local/local.h"', "only cli and comm/make.cc name")
 
     def test_a_file_outside_the_folders_is_named(self):

@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "base/error.h"
-#include "engine/cpu/epilogue.h"
-#include "engine/cpu/product.h"
+#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/norm_epilogue.h"
 #include "graph/ops/rules.h"
 
 namespace paceline::engine::cpu {

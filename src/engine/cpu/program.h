@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/cpu/fusion.h"
-#include "engine/cpu/steps.h"
+#include "engine/cpu/ops/factories.h"
+#include "engine/fusion.h"
 
 namespace paceline::engine::cpu {
 

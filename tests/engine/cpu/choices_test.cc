@@ -1,6 +1,6 @@
 // Measured choices of kernels: kept, found again, and never believed when they cannot be.
 
-#include "engine/cpu/choices.h"
+#include "engine/cpu/conv/tuning_cache.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -13,8 +13,8 @@
 #include <sstream>
 #include <thread>
 
-#include "engine/cpu/choose.h"
-#include "engine/cpu/cpu_engine.h"
+#include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/engine.h"
 #include "engine/cpu/parallel.h"
 #include "graph/zoo.h"
 

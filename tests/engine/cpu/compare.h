@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/cpu/cpu_engine.h"
-#include "engine/cpu/product.h"
+#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/engine.h"
 #include "engine/reference/reference_engine.h"
 #include "engine/reference/toy.h"
 #include "graph/builder.h"

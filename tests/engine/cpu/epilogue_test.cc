@@ -1,6 +1,6 @@
 // Batch norm's sums, taken by the products that write the rows.
 
-#include "engine/cpu/epilogue.h"
+#include "engine/cpu/conv/norm_epilogue.h"
 
 #include <gmock/gmock.h>
 

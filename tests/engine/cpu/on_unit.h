@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/cpu/kernels/tiles.h"
-#include "engine/cpu/tile_units.h"
+#include "engine/cpu/conv/bf16/support.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
 
 namespace paceline::engine::cpu {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "engine/cpu/kernels/transpose.h"
-#include "engine/cpu/tap_order.h"
+#include "engine/cpu/conv/tap_order.h"
+#include "engine/cpu/kernels/transpose/transpose.h"
 #include "product_runs.h"
 
 namespace paceline::engine::cpu {

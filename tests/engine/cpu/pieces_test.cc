@@ -1,4 +1,4 @@
-#include "engine/cpu/pieces.h"
+#include "engine/cpu/conv/batch_split.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "engine/cpu/kernels/winograd.h"
-#include "engine/cpu/methods.h"
+#include "engine/cpu/conv/algorithms.h"
+#include "engine/cpu/kernels/winograd/winograd.h"
 #include "product_runs.h"
 
 namespace paceline::engine::cpu {

@@ -15,9 +15,9 @@
 #include "base/buffer.h"
 #include "base/dtype.h"
 #include "base/rng.h"
-#include "engine/cpu/memory.h"
+#include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/parallel.h"
-#include "engine/cpu/product.h"
+#include "engine/memory_requests.h"
 
 namespace paceline::engine::cpu {
 

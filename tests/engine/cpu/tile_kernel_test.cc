@@ -1,7 +1,7 @@
 // The operations on bf16 tiles of every unit, one by one: products against sums in double, packing bit by
 // bit.
 
-#include "engine/cpu/kernels/tiles.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
 
 #include <gtest/gtest.h>
 

@@ -5,14 +5,14 @@
 
 #include <cmath>
 
-#include "engine/cpu/choose.h"
-#include "engine/cpu/kernels/tiles.h"
-#include "engine/cpu/methods.h"
-#include "engine/cpu/pieces.h"
-#include "engine/cpu/tile_narrow.h"
-#include "engine/cpu/tile_pairs.h"
-#include "engine/cpu/tile_strips.h"
-#include "engine/cpu/tile_units.h"
+#include "engine/cpu/conv/algorithms.h"
+#include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/bf16/packed_images.h"
+#include "engine/cpu/conv/bf16/pixel_rows.h"
+#include "engine/cpu/conv/bf16/support.h"
+#include "engine/cpu/conv/bf16/wgrad_pixel_k.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
 #include "on_unit.h"
 #include "product_runs.h"
 

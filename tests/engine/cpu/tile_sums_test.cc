@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/cpu/epilogue.h"
-#include "engine/cpu/kernels/tiles.h"
-#include "engine/cpu/tile_units.h"
+#include "engine/cpu/conv/bf16/support.h"
+#include "engine/cpu/conv/norm_epilogue.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
 #include "on_unit.h"
 #include "product_runs.h"
 

@@ -1,6 +1,6 @@
 // The check that a unit of bf16 tiles has to pass before it is used.
 
-#include "engine/cpu/tile_units.h"
+#include "engine/cpu/conv/bf16/support.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "engine/cpu/kernels/tiles.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
 
 namespace paceline::engine::cpu::tiles {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "compare.h"
-#include "engine/cpu/choose.h"
-#include "engine/cpu/kernels/tiles.h"
-#include "engine/cpu/tile_units.h"
+#include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/bf16/support.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
 #include "graph/zoo.h"
 #include "on_unit.h"
 #include "product_runs.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu/cpu_engine.h"
-#include "engine/cpu/kernels/transpose.h"
+#include "engine/cpu/engine.h"
+#include "engine/cpu/kernels/transpose/transpose.h"
 #include "graph/builder.h"
 #include "winograd_runs.h"
 

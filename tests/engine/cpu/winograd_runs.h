@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cpu/kernels/winograd.h"
+#include "engine/cpu/kernels/winograd/winograd.h"
 #include "product_runs.h"
 
 namespace paceline::engine::cpu::winograd {

@@ -1,6 +1,6 @@
 // Winograd's parts in each instruction set's table that this machine runs.
 
-#include "engine/cpu/kernels/winograd.h"
+#include "engine/cpu/kernels/winograd/winograd.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cpu/kernels/transpose.h"
+#include "engine/cpu/kernels/transpose/transpose.h"
 #include "winograd_runs.h"
 
 namespace paceline::engine::cpu::winograd {

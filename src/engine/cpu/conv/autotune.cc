@@ -1,0 +1,177 @@
+#include "engine/cpu/conv/autotune.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/processor_time.h"
+#include "base/thread_pool.h"
+#include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/kernels/kernels.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+/// Of the usual method's time: what another one must stay below (docs/decisions/measured-kernels.md).
+constexpr double kClearly = 0.8, kClearlyInBf16 = 0.9;
+constexpr double kHopeless = 2;   ///< times the best: out of the race
+constexpr int kLeastRuns = 2;     ///< the first one warms up
+constexpr double kEnough = 0.12;  ///< seconds for a product, beyond which more runs would only cost
+constexpr int kRuns = 8;
+constexpr std::int64_t kFarBytes = 6 << 20;  ///< of src and dst: more than a cache of one core holds
+
+/// Numbers of both signs around 0.1: neither zeros nor denormals, which have a speed of their own.
+base::Buffer numbers(std::int64_t count, Storage type) {
+  constexpr std::size_t kPeriod = 1024;
+  base::Buffer buffer(static_cast<std::size_t>(whole_lines(count * bytes_of(type))));
+  for (std::size_t i = 0; i < std::min(kPeriod, buffer.bytes() / 4); ++i) {
+    const float number = 0.01F * static_cast<float>(static_cast<int>(i % 23) - 11) + 0.005F;
+    std::memcpy(buffer.data() + 4 * i, &number, 4);
+    // bf16 is the upper half of a float; here twice.
+    if (type == Storage::bf16) std::memcpy(buffer.data() + 4 * i, buffer.data() + 4 * i + 2, 2);
+  }
+  for (std::size_t at = 4 * kPeriod; at < buffer.bytes(); at += 4 * kPeriod)
+    std::memcpy(buffer.data() + at, buffer.data(), std::min(4 * kPeriod, buffer.bytes() - at));
+  return buffer;
+}
+
+/// The thread's own time: what other processes take of the core meanwhile is no method's fault.
+template <typename Call>
+void time_once(const Call& call, double& least) {
+  const double begin = base::thread_processor_s();
+  call();
+  least = std::min(least, base::thread_processor_s() - begin);
+}
+
+/// One method's way to compute a piece of the product, to be timed again and again.
+class Rival {
+ public:
+  Rival(const Product& product, Method method)
+      : method_(method),
+        is_gradient_(product.direction == Direction::d_weight),
+        pieces_(product.shape, samples_of_piece(method, product.shape, product.direction),
+                [&](const ProductShape& piece, const ProductKernel* like) {
+                  return make_kernel(method, piece, product.direction, like);
+                }),
+        dst_type_(product.direction == Direction::forward ? product.shape.dst_type : product.shape.type),
+        src_bytes_(product.shape.src.elements() * bytes_of(product.shape.type)),
+        dst_bytes_(product.shape.dst.elements() * bytes_of(dst_type_)),
+        held_(static_cast<int>(std::clamp<std::int64_t>(kFarBytes / (src_bytes_ + dst_bytes_),
+                                                        pieces_.size(0), product.shape.samples))),
+        src_(numbers(held_ * product.shape.src.elements(), product.shape.type)),
+        dst_(numbers(held_ * product.shape.dst.elements(), dst_type_)),
+        weights_(numbers(product.shape.weights(), Storage::f32)),
+        packed_(numbers(packed_floats(), Storage::f32)),
+        sum_(numbers(is_gradient_ ? packed_floats() : 0, Storage::f32)),
+        bias_(numbers(product.shape.dst.channels, Storage::f32)),
+        scratchpad_(static_cast<std::size_t>(whole_lines(pieces_.scratchpad_bytes()))) {}
+
+  [[nodiscard]] Method method() const { return method_; }
+
+  void run() {
+    const ProductKernel& kernel = pieces_.any();
+    auto* packed = packed_.as<float>().data();
+    auto* weights = weights_.as<float>().data();
+    auto* bias = bias_.as<float>().data();
+    if (is_gradient_) {
+      time_once([&] { kernel.unpack(here_, packed, weights); }, update_);
+      time_once([&] { own_.accumulate(packed, sum_.as<float>().data(), packed_floats()); }, join_);
+    } else {
+      time_once([&] { kernel.pack(weights, packed); }, update_);
+      join_ = 0;
+    }
+    Operands operands{
+        .packed = packed, .bias = bias, .d_weight = packed, .d_bias = bias, .scratchpad = scratchpad_.data()};
+    const auto run_piece = [&] {
+      operands.src = operands.d_src = src_.data() + first_ * src_bytes_;
+      operands.d_dst = operands.dst = dst_.data() + first_ * dst_bytes_;
+      first_ += pieces_.size(0);
+      if (first_ + pieces_.size(0) > held_) first_ = 0;
+      for (int part = 0; part < kernel.parts(); ++part) kernel.run(operands, part);
+    };
+    time_once(run_piece, first_piece_);
+    if (pieces_.count() > 1) time_once(run_piece, next_piece_);
+  }
+
+  /// Of the whole batch, by the least time that each part took so far.
+  [[nodiscard]] double seconds() const {
+    if (pieces_.count() == 1) return update_ + first_piece_;
+    return update_ + first_piece_ + (pieces_.count() - 1) * (next_piece_ + join_);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t packed_floats() const { return (pieces_.any().packed_bytes() + 3) / 4; }
+
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  const Method method_;
+  const bool is_gradient_;
+  const Pieces pieces_;
+  const Storage dst_type_;
+  const std::int64_t src_bytes_, dst_bytes_;  ///< of a sample
+  const int held_;                            ///< samples; each piece takes the next ones
+  int first_ = 0;
+  base::Buffer src_, dst_, weights_, packed_, sum_, bias_, scratchpad_;
+  base::ThreadPool here_{1};
+  const Kernels& own_ = kernels_for(isas_here().back());
+  double update_ = kNever;       ///< once an update: packing weights, unpacking their gradient
+  double first_piece_ = kNever;  ///< with weights (or a gradient) that lie where packing has left them
+  double next_piece_ = kNever;   ///< ... where the piece before has used them
+  double join_ = kNever;         ///< for each piece but the first: its gradient added to the others'
+};
+
+/// Not tried: it would take long, to no end. Taps move all samples of a pixel at a time, too many for a large
+/// image.
+bool is_hopeless(Method method, const ProductShape& shape) {
+  return method == Method::taps &&
+         (shape.dst_pixels() > 16 || std::min(shape.src.channels, shape.dst.channels) < 128);
+}
+
+/// The fastest of `methods`; `usual`, which is one of them, unless another is clearly faster.
+Method winner(const Product& product, std::span<const Method> methods, Method usual) {
+  std::vector<std::unique_ptr<Rival>> rivals;
+  for (const Method method : methods) rivals.push_back(std::make_unique<Rival>(product, method));
+  const auto by_seconds = [](const auto& a, const auto& b) { return a->seconds() < b->seconds(); };
+  // In turns: a slow moment of the machine hits all of them.
+  const auto begin = base::Clock::now();
+  for (int run = 0; run < kRuns && (run < kLeastRuns || base::seconds_since(begin) < kEnough); ++run) {
+    for (auto& rival : rivals) rival->run();
+    if (run + 1 < kLeastRuns) continue;
+    const double best = (*std::ranges::min_element(rivals, by_seconds))->seconds();
+    std::erase_if(rivals, [&](const auto& rival) {
+      return rival->method() != usual && rival->seconds() > kHopeless * best;
+    });
+  }
+  const auto& best = *std::ranges::min_element(rivals, by_seconds);
+  const auto& known = *std::ranges::find_if(rivals, [&](const auto& r) { return r->method() == usual; });
+  const double margin = product.shape.type == Storage::bf16 ? kClearlyInBf16 : kClearly;
+  return best->seconds() < margin * known->seconds() ? best->method() : usual;
+}
+
+}  // namespace
+
+double seconds_of_method(const Product& product, Method method) {
+  Rival alone(product, method);
+  for (int run = 0; run < kRuns; ++run) alone.run();
+  return alone.seconds();
+}
+
+Method fastest_method(const Product& product) {
+  const Method usual = usual_method(product);
+  std::vector<Method> methods;
+  for (const Method method : kMethods)
+    if (method == usual || (!refusal(method, product) && !is_hopeless(method, product.shape)))
+      methods.push_back(method);
+  if (methods.size() == 1) return usual;
+  const Method found = winner(product, methods, usual);
+  // Once more, in other memory: where the first lay may have been all its luck. A third one, which would have
+  // been second, is not asked.
+  return found == usual ? usual : winner(product, std::array{usual, found}, usual);
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,305 @@
+// Convolutions and dense layers as products of bf16 tiles (kernels/tiles.h): forward and d_src here, d_weight
+// in tile_gradient.cc and tile_pairs.cc.
+//
+// Inside, the batch lies in the pixel: 32 samples of a pixel are the rows of a block of `a`, their channels
+// its inner length. A pixel of the result is then one sum of products over the taps inside the image and the
+// blocks of channels; taps outside cost nothing, strides leave no wasted work in d_src, and small images fill
+// the tiles as well as large ones (docs/decisions/tiles.md). Values are stored [sample][pixel][channel]; rows
+// of the image are packed on the way, band by band, into a ring that stays in the second-level cache.
+//
+//   a [ring row][pixel][block of channels in][32 samples][32]
+//   packed weights [block of channels out][tap][block of channels in][2][16 pairs][16][2]
+//
+// Images with long rows need none of this: tile_strips.cc; nor do those with short ones, or with strides,
+// whose weights stay in a near cache: tile_narrow.cc.
+//
+// Sums are rounded once, when they are written. An epilogue's sums are taken from each band while it is in
+// the cache.
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "engine/cpu/conv/bf16/packed_images.h"
+#include "engine/cpu/conv/bf16/pixel_rows.h"
+#include "engine/cpu/conv/bf16/weights.h"
+#include "engine/cpu/conv/bf16/wgrad_batch_k.h"
+#include "engine/cpu/conv/bf16/wgrad_im2col.h"
+#include "engine/cpu/conv/bf16/wgrad_pixel_k.h"
+#include "engine/cpu/conv/bf16/window.h"
+#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/norm_epilogue.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
+#include "engine/cpu/kernels/kernels.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using namespace tiles;
+
+constexpr std::int64_t kBandBytes = 768 << 10;  ///< of packed rows: with weights and results in 2 MB of cache
+constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
+// Of a piece that is alone: rows of a part at least, since each packs those around it too; and blocks of
+// output channels, since each packs all of the image.
+constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
+
+class TileKernel final : public ProductKernel {
+ public:
+  TileKernel(const ProductShape& shape, Direction direction, const TileKernels& kernels)
+      : s_(shape),
+        is_forward_(direction == Direction::forward),
+        kernels_(kernels),
+        window_(tile_window(shape, direction)),
+        is_by_row_(kernels.multiply_row != nullptr && window_.kernel_width == 3 && window_.stride == 1 &&
+                   window_.padding == 1 && window_.to.width > 1),
+        in_blocks_(blocks_of(window_.from.channels)),
+        out_blocks_(blocks_of(window_.to.channels)),
+        type_(is_forward_ ? shape.dst_type : shape.type),
+        sums_(type_ == Storage::f32 ? kernels_for(isas_here().back()).f32
+                                    : kernels_for(isas_here().back()).bf16),
+        band_(window_.band(2 * row_elements(rows_of(shape.samples)), 0, kBandBytes)),
+        row_parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostShares) : 1),
+        block_parts_(shape.is_alone ? std::clamp(out_blocks_ / kPartBlocks, 1, kMostShares) : 1),
+        ring_(window_.ring(band_, row_parts_)),
+        group_(static_cast<int>(
+            std::clamp<std::int64_t>(kGroupBytes / (2 * out_block_elements()), 1, out_blocks_))),
+        rows_under_(under(window_.to.height, window_.kernel_height, window_.from.height)),
+        columns_under_(under(window_.to.width, window_.kernel_width, window_.from.width)) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override { return 2 * out_blocks_ * out_block_elements(); }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return operands_at() + operand_bytes(); }
+
+  void pack(const float* weights, void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
+  }
+  [[nodiscard]] bool packs_slabs() const override { return true; }
+  void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, slab, next, packed);
+  }
+  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
+
+  [[nodiscard]] int parts() const override { return row_parts_ * block_parts_; }
+  void run(const Operands& o, int part) const override {
+    const Session session(kernels_);
+    const Share share{.rows = part_of(window_.to.height, part / block_parts_, row_parts_),
+                      .blocks = part_of(out_blocks_, part % block_parts_, block_parts_)};
+    for (int first = 0; first < s_.samples; first += kBlock)
+      compute(o, share, first, std::min(kBlock, s_.samples - first));
+    if (o.epilogue != nullptr) make_plain(*o.epilogue, s_.samples * pixels(), window_.to.channels);
+  }
+
+  [[nodiscard]] bool has_epilogue() const override { return true; }
+  [[nodiscard]] std::string name() const override {
+    return "own tile products " + std::string(name_of(kernels_.unit));
+  }
+
+ private:
+  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
+  [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
+  [[nodiscard]] std::int64_t out_block_elements() const { return window_.taps() * tap_elements(); }
+  /// Of a packed row and pixel of so many samples.
+  [[nodiscard]] std::int64_t pixel_elements(int rows) const {
+    return std::int64_t{1} * in_blocks_ * rows * kBlock;
+  }
+  [[nodiscard]] std::int64_t row_elements(int rows) const {
+    return window_.from.width * pixel_elements(rows);
+  }
+
+  // The scratchpad: [ring | a block of sums for each pixel at a time | operands].
+  [[nodiscard]] std::int64_t sums_at() const { return 2 * ring_ * row_elements(rows_of(s_.samples)); }
+  [[nodiscard]] std::int64_t operands_at() const {
+    return sums_at() + std::int64_t{4} * at_a_time() * kBlockElements;
+  }
+  [[nodiscard]] std::int64_t operand_bytes() const {
+    return whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * window_.taps());
+  }
+
+  /// A part's rows and blocks of channels of `to`.
+  struct Share {
+    Part rows, blocks;
+  };
+
+  /// The share's pixels of samples [first, first + samples), at most a block of them.
+  void compute(const Operands& o, const Share& share, int first, int samples) const {
+    const int rows = rows_of(samples);
+    auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
+    const auto* from =
+        static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + first * window_.sample_stride();
+    PixelRow row{.sample_stride = window_.sample_stride(),
+                 .pixel_stride = window_.pixel_stride(),
+                 .samples = samples,
+                 .pixels = window_.from.width,
+                 .channels = window_.from.channels};
+    std::int64_t packed = 0;  // rows of `from` below it need not be packed any more
+    for (std::int64_t y = share.rows.begin; y < share.rows.end; y += band_) {
+      const Part band{.begin = y, .end = std::min(y + band_, share.rows.end)};
+      const Part read = window_.rows_read(band);
+      for (packed = std::max(packed, read.begin); packed < read.end; ++packed) {
+        row.values = from + packed * window_.row_stride();
+        kernels_.gather(row, rows, ring + packed % ring_ * row_elements(rows));
+      }
+      multiply_band(o, {.rows = band, .blocks = share.blocks}, first, samples);
+      if (o.epilogue != nullptr) take_band(o, band, first, samples);
+    }
+  }
+
+  void multiply_band(const Operands& o, const Share& band, int first, int samples) const {
+    const int rows = rows_of(samples), width = window_.to.width;
+    auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
+    for (std::int64_t block = band.blocks.begin; block < band.blocks.end; block += group_) {
+      const Part blocks{.begin = block, .end = std::min(block + group_, band.blocks.end)};
+      for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
+        const int taps = is_by_row_ ? find_rows(o, rows, y, operands) : 0;
+        for (int x = 0; x < width; x += at_a_time()) {
+          const Pixels here{.y = y, .x = x, .count = std::min(at_a_time(), width - x), .blocks = blocks};
+          const int count = is_by_row_ ? taps : find_operands(o, rows, y, x, operands);
+          compute_pixels(o, first, samples, here, {operands, static_cast<std::size_t>(count)});
+        }
+      }
+    }
+  }
+
+  /// Neighbours in a row, and the blocks of their channels that are computed.
+  struct Pixels {
+    int y = 0, x = 0, count = 1;
+    Part blocks;
+  };
+  [[nodiscard]] int at_a_time() const { return is_by_row_ ? kRowPixels : 1; }
+
+  /// Sums and values of some pixels.
+  void compute_pixels(const Operands& o, int first, int samples, const Pixels& here,
+                      std::span<const Operand> operands) const {
+    const int channels = window_.to.channels, rows = rows_of(samples);
+    auto* sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at());
+    const auto write = type_ == Storage::f32 ? kernels_.write_f32 : kernels_.write_bf16;
+    const std::int64_t at =
+        (first * pixels() + std::int64_t{1} * here.y * window_.to.width + here.x) * channels;
+    for (auto block = static_cast<int>(here.blocks.begin); block < here.blocks.end; ++block) {
+      multiply(here, block, rows, operands, sums);
+      const int channel = block * kBlock;
+      for (int pixel = 0; pixel < here.count; ++pixel)
+        write({.sums = sums + std::int64_t{1} * pixel * rows * kBlock,
+               .bias = is_forward_ && s_.bias ? o.bias + channel : nullptr,
+               .values = to(o) + (at + pixel * channels + channel) * bytes_of(type_),
+               .sample_stride = window_.to.elements(),
+               .samples = samples,
+               .channels = std::min(kBlock, channels - channel)});
+    }
+  }
+
+  void multiply(const Pixels& here, int block, int rows, std::span<const Operand> operands,
+                float* sums) const {
+    const auto count = static_cast<int>(operands.size());
+    const std::int64_t step = std::int64_t{1} * rows * kBlock, b_at = block * out_block_elements();
+    if (!is_by_row_)
+      return kernels_.multiply({.rows = rows,
+                                .operands = operands.data(),
+                                .count = count,
+                                .depth = in_blocks_,
+                                .b_at = b_at,
+                                .a_step = step,
+                                .sums = sums});
+    kernels_.multiply_row({.rows = rows,
+                           .operands = operands.data(),
+                           .operand_count = count,
+                           .depth = in_blocks_,
+                           .first = here.x,
+                           .count = here.count,
+                           .pixels = window_.to.width,
+                           .a_pixel = pixel_elements(rows),
+                           .a_step = step,
+                           .b_at = b_at,
+                           // Turned, the first tap is the one that lies behind.
+                           .b_tap = (window_.is_turned ? -1 : 1) * tap_elements(),
+                           .sums = sums});
+  }
+
+  /// The rows under the taps of row y, with the weights of their first tap; returns how many.
+  int find_rows(const Operands& o, int rows, int y, Operand* operands) const {
+    const auto* ring = static_cast<const std::uint16_t*>(o.scratchpad);
+    const auto* weights = static_cast<const std::uint16_t*>(o.packed);
+    int count = 0;
+    for (int i = 0; i < window_.kernel_height; ++i) {
+      const int row = rows_under_[static_cast<std::size_t>(y * window_.kernel_height + i)];
+      const int tap = i * window_.kernel_width + (window_.is_turned ? window_.kernel_width - 1 : 0);
+      if (row >= 0)
+        operands[count++] = {.a = ring + row % ring_ * row_elements(rows),
+                             .b = weights + tap * tap_elements()};
+    }
+    return count;
+  }
+
+  /// The taps of the window at (y, x) that lie inside the image, with the first block's weights; returns how
+  /// many.
+  int find_operands(const Operands& o, int rows, int y, int x, Operand* operands) const {
+    const auto* ring = static_cast<const std::uint16_t*>(o.scratchpad);
+    const auto* weights = static_cast<const std::uint16_t*>(o.packed);
+    const int* taps_of_row = rows_under_.data() + std::ptrdiff_t{1} * y * window_.kernel_height;
+    const int* taps_of_column = columns_under_.data() + std::ptrdiff_t{1} * x * window_.kernel_width;
+    const std::int64_t of_row = row_elements(rows), of_pixel = pixel_elements(rows);
+    const std::int64_t of_tap = tap_elements();
+    int count = 0;
+    for (int i = 0; i < window_.kernel_height; ++i, weights += window_.kernel_width * of_tap) {
+      if (taps_of_row[i] < 0) continue;
+      const std::uint16_t* row = ring + taps_of_row[i] % ring_ * of_row;
+      for (int j = 0; j < window_.kernel_width; ++j)
+        if (taps_of_column[j] >= 0)
+          operands[count++] = {.a = row + taps_of_column[j] * of_pixel, .b = weights + j * of_tap};
+    }
+    return count;
+  }
+
+  /// What each window of `count` has under its taps, in an image of `size`.
+  [[nodiscard]] std::vector<int> under(int count, int taps, int size) const {
+    std::vector<int> found;
+    for (int at = 0; at < count; ++at)
+      for (int tap = 0; tap < taps; ++tap) found.push_back(window_.at(at, tap, size));
+    return found;
+  }
+
+  /// The sums over the rows of a band that was just written.
+  void take_band(const Operands& o, Part band, int first, int samples) const {
+    const std::int64_t rows = band.size() * window_.to.width;
+    const int channels = window_.to.channels;
+    for (int n = 0; n < samples; ++n) {
+      const std::int64_t row = (first + n) * pixels() + band.begin * window_.to.width;
+      if (row == 0) begin_sums(*o.epilogue, sums_, type_, to(o), rows, channels);
+      add_sums(*o.epilogue, sums_, type_, to(o), row, rows, channels);
+    }
+  }
+
+  [[nodiscard]] std::byte* to(const Operands& o) const {
+    return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
+  }
+
+  const ProductShape s_;
+  const bool is_forward_;
+  const TileKernels& kernels_;
+  const TileWindow window_;
+  const bool is_by_row_;  ///< four pixels of a row at a time
+  const int in_blocks_, out_blocks_;
+  const Storage type_;        ///< of what is written
+  const TypedKernels& sums_;  ///< for the epilogue
+  const int band_;            ///< rows
+  const int row_parts_, block_parts_;
+  const int ring_;   ///< rows, for the bands of any part
+  const int group_;  ///< blocks of channels that a pixel is multiplied with at a time
+  const std::vector<int> rows_under_, columns_under_;  ///< [row or column of `to`][tap]: of `from`, or -1
+};
+
+}  // namespace
+
+std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
+                                                const TileKernels& kernels) {
+  if (direction == Direction::d_weight) {
+    if (has_unfolded_gradient(shape)) return make_unfolded_gradient_kernel(shape, kernels);
+    if (has_pairs(shape, kernels)) return make_pair_kernel(shape, kernels);
+    return make_tile_gradient_kernel(shape, kernels);
+  }
+  if (has_strips(shape, direction, kernels)) return make_strip_kernel(shape, direction, kernels);
+  if (images_side_by_side(shape, direction, kernels) > 0)
+    return make_narrow_kernel(shape, direction, kernels);
+  return std::make_unique<TileKernel>(shape, direction, kernels);
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,296 @@
+// Convolutions by tiles whose rows are 16 neighbouring pixels of one image: forward, and d_src where the
+// stride is 1.
+//
+// Nothing is put in another order: a tile is read where its pixels lie, [pixel][channel], and another tap is
+// another place to begin. Only the image's edge needs room around it, so rows are copied into a ring with
+// zeros at both ends:
+//
+//   ring [slot][left edge | pixels | right edge][channels]     row r of the image in slot r % ring; a row of
+//                                                              zeros behind, for those above and below
+//   packed weights                                             tile_weights.h
+//
+// Four tiles of pixels at a time: their rows stay in the first-level cache while all weights pass by, each
+// tile of them used four times (kernels/tiles.h, Strip). Where kernels are three taps high, without a stride,
+// the tiles lie one below the other; else in the order in which they lie, in one row or in neighbouring ones.
+// A row that 16 does not divide ends with a tile that begins earlier: some pixels are computed twice, to the
+// same bits.
+//
+// d_src is the same with the taps in reverse order.
+//
+// The tile unit computes for 16 cycles a product, in which the vector units have little to do: they write the
+// results of the strip before, take the sums that a batch norm wants of them (RowsTaken), and fetch what the
+// next strip reads and writes (Ahead).
+
+#include "engine/cpu/conv/bf16/pixel_rows.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/cpu/conv/bf16/strip_epilogue.h"
+#include "engine/cpu/conv/bf16/weights.h"
+#include "engine/cpu/conv/bf16/window.h"
+#include "engine/cpu/conv/norm_epilogue.h"
+#include "engine/cpu/kernels/kernels.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using namespace tiles;
+
+constexpr int kMostKernel = 7;
+constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
+constexpr int kPartRows = 8, kMostShares = 16;         ///< of a piece that is alone
+
+class StripKernel final : public ProductKernel {
+ public:
+  StripKernel(const ProductShape& shape, Direction direction, const TileKernels& kernels)
+      : samples_(shape.samples),
+        is_forward_(direction == Direction::forward),
+        has_bias_(is_forward_ && shape.bias),
+        kernels_(kernels),
+        window_(tile_window(shape, direction)),
+        lead_(is_forward_ ? window_.padding : window_.kernel_width - 1 - window_.padding),
+        in_blocks_(blocks_of(window_.from.channels)),
+        out_blocks_(blocks_of(window_.to.channels)),
+        tiles_of_row_((window_.to.width + kHalf - 1) / kHalf),
+        is_tall_(window_.kernel_height == kTallKernel && window_.stride == 1),
+        ring_(rows_between() * window_.stride + window_.kernel_height),
+        columns_((window_.to.width - 1) * window_.stride + window_.kernel_width),
+        copied_(std::min(window_.from.width, columns_ - lead_)),
+        parts_(shape.is_alone ? std::clamp(window_.to.height / kPartRows, 1, kMostShares) : 1) {
+    steps_.fill(window_.to.channels);
+  }
+
+  [[nodiscard]] std::int64_t packed_bytes() const override {
+    return 2 * out_blocks_ * window_.taps() * tap_elements();
+  }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return sums_at() + 4 * kStripSums; }
+  void pack(const float* weights, void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
+  }
+  [[nodiscard]] bool packs_slabs() const override { return true; }
+  void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, slab, next, packed);
+  }
+  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
+  [[nodiscard]] int parts() const override { return parts_; }
+  [[nodiscard]] bool has_epilogue() const override { return true; }
+  [[nodiscard]] std::string name() const override {
+    return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips";
+  }
+
+  void run(const Operands& o, int part) const override {
+    const Session session(kernels_);
+    auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
+    std::fill_n(ring, (ring_ + 1) * row_elements(), std::uint16_t{0});
+    const Part rows = part_of(window_.to.height, part, parts_);
+    const TypedKernels& sums = kernels_for(isas_here().back()).bf16;
+    const int channels = window_.to.channels;
+    StripRest rest;
+    if (o.epilogue != nullptr && sums_beside_products()) {
+      compute_and_sum(o, sums, rest);
+      return;
+    }
+    for (int n = 0; n < samples_; ++n) {
+      compute(o, rows, n, rest, nullptr);
+      if (o.epilogue == nullptr) continue;
+      kernels_.finish_strip(rest);
+      if (n == 0) begin_sums(*o.epilogue, sums, Storage::bf16, to(o), pixels(), channels);
+      add_sums(*o.epilogue, sums, Storage::bf16, to(o), n * pixels(), pixels(), channels);
+    }
+    kernels_.finish_strip(rest);
+    if (o.epilogue != nullptr) make_plain(*o.epilogue, samples_ * pixels(), channels);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
+  [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
+  [[nodiscard]] std::int64_t row_elements() const {
+    return std::int64_t{1} * columns_ * window_.from.channels;
+  }
+  /// From the first row of `to` that a strip has to its last one, at most.
+  [[nodiscard]] int rows_between() const {
+    return is_tall_ ? kStripTiles - 1 : (kStripTiles + tiles_of_row_ - 2) / tiles_of_row_;
+  }
+  /// The scratchpad: [ring | row of zeros | sums].
+  [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * (ring_ + 1) * row_elements()); }
+  [[nodiscard]] std::byte* to(const Operands& o) const {
+    return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
+  }
+
+  /// No pixel is computed twice, which would count it twice.
+  [[nodiscard]] bool sums_beside_products() const { return window_.to.width % kHalf == 0; }
+  /// All images, and the sums over their rows, which are taken while they are written. Moments are around a
+  /// guess, for which the first row is written before.
+  void compute_and_sum(const Operands& o, const TypedKernels& kernels, StripRest& rest) const {
+    const Epilogue& e = *o.epilogue;
+    const int channels = window_.to.channels;
+    const Part all{.begin = 0, .end = window_.to.height}, first{.begin = 0, .end = 1},
+        others{.begin = 1, .end = window_.to.height};
+    const bool is_gradient = e.what == Epilogue::Sums::gradient;
+    if (is_gradient) {
+      begin_sums(e, kernels, Storage::bf16, to(o), pixels(), channels);
+    } else {
+      compute(o, first, 0, rest, nullptr);
+      kernels_.finish_strip(rest);
+      begin_sums(e, kernels, Storage::bf16, to(o), window_.to.width, channels);
+      add_sums(e, kernels, Storage::bf16, to(o), 0, window_.to.width, channels);
+    }
+    const RowsTaken taken = rows_taken(e, to(o), channels);
+    for (int n = 0; n < samples_; ++n) compute(o, n == 0 && !is_gradient ? others : all, n, rest, &taken);
+    kernels_.finish_strip(rest);
+    make_plain(e, samples_ * pixels(), channels);
+  }
+
+  /// Rows `rows` of image n.
+  void compute(const Operands& o, Part rows, int n, StripRest& rest, const RowsTaken* taken) const {
+    auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
+    const auto* image =
+        static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + n * window_.sample_stride();
+    auto* result = reinterpret_cast<std::uint16_t*>(to(o)) + n * window_.to.elements();
+    std::array<const std::uint16_t*, kMostKernel * kStripTiles> under{};
+    Strip strip{.form = is_tall_ ? StripForm::tall : StripForm::flat,
+                .rows = under.data(),
+                .a_pixel = std::int64_t{1} * window_.stride * window_.from.channels,
+                .a_tap = window_.from.channels,
+                .kernel_height = window_.kernel_height,
+                .kernel_width = window_.kernel_width,
+                .depth = in_blocks_,
+                .b = static_cast<const std::uint16_t*>(o.packed),
+                .b_tap = tap_elements(),
+                .b_block = window_.taps() * tap_elements(),
+                .blocks = out_blocks_,
+                .bias = has_bias_ ? o.bias : nullptr,
+                .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
+                .to_steps = steps_.data(),
+                .rest = &rest,
+                .taken = taken};
+    if (window_.is_turned) {
+      strip.b += (window_.taps() - 1) * tap_elements();
+      strip.b_tap = -strip.b_tap;
+    }
+    strip.b_row = window_.kernel_width * strip.b_tap;
+    const std::int64_t visits = std::int64_t{2} * out_blocks_ * window_.taps() * in_blocks_;
+    const std::int64_t read =
+        std::int64_t{1} * kStripTiles * kHalf * window_.stride * window_.stride * window_.from.channels;
+    std::int64_t copied = 0;  // rows of the image below it need not be copied any more
+    const int strips = strips_of(rows);
+    for (int number = 0; number < strips; ++number) {
+      const Place place = place_of(rows, number);
+      strip.tiles = place.tiles;
+      copied = std::max<std::int64_t>(copied, place.y[0] * window_.stride - lead_);
+      const std::int64_t needed = std::min<std::int64_t>(
+          window_.from.height, place.last_y() * window_.stride - lead_ + window_.kernel_height);
+      for (; copied < needed; ++copied) copy_row(image + copied * window_.row_stride(), slot(ring, copied));
+      point_at_rows(place, ring, strip.a_pixel, under.data());
+      for (std::size_t t = 0; t < kStripTiles; ++t)
+        strip.to[t] =
+            result + (std::int64_t{1} * place.y[t] * window_.to.width + place.x[t]) * window_.to.channels;
+      fetch_next(strip, visits,
+                 {.from = image + needed * window_.row_stride() + place.share * read,
+                  .read = read,
+                  .product = reinterpret_cast<std::uint16_t*>(to(o)),
+                  .at = (n * pixels() + place.behind) * window_.to.channels,
+                  .written = std::int64_t{1} * kStripTiles * kHalf * window_.to.channels});
+      kernels_.multiply_strip(strip);
+    }
+  }
+
+  /// The tiles of a strip: where each of them begins.
+  struct Place {
+    int tiles = 0;
+    std::array<int, kStripTiles> y{}, x{};
+    int share = 0;            ///< of what comes next, where several strips go over the same rows
+    std::int64_t behind = 0;  ///< the first pixel of what comes next
+    [[nodiscard]] int last_y() const { return y[static_cast<std::size_t>(tiles - 1)]; }
+  };
+  [[nodiscard]] int strips_of(Part rows) const {
+    const auto height = static_cast<int>(rows.size());
+    if (is_tall_) return (height + kStripTiles - 1) / kStripTiles * tiles_of_row_;
+    return (height * tiles_of_row_ + kStripTiles - 1) / kStripTiles;
+  }
+  /// Four rows of one tile each; or else four tiles in the order in which they lie.
+  [[nodiscard]] Place place_of(Part rows, int number) const {
+    const auto begin = static_cast<int>(rows.begin), height = static_cast<int>(rows.size());
+    const int band = is_tall_ ? number / tiles_of_row_ * kStripTiles : 0;
+    const int first = number * kStripTiles, all = height * tiles_of_row_;
+    Place place{.tiles = std::min(kStripTiles, is_tall_ ? height - band : all - first)};
+    if (is_tall_) place.share = number % tiles_of_row_;
+    for (int t = 0; t < place.tiles; ++t) {
+      const int y = is_tall_ ? band + t : (first + t) / tiles_of_row_;
+      const int tile = is_tall_ ? place.share : (first + t) % tiles_of_row_;
+      place.y[static_cast<std::size_t>(t)] = begin + y;
+      place.x[static_cast<std::size_t>(t)] = std::min(tile * kHalf, window_.to.width - kHalf);
+    }
+    const int behind =
+        is_tall_ ? (band + place.tiles) * tiles_of_row_ + place.share * kStripTiles : first + place.tiles;
+    place.behind = begin * window_.to.width + std::int64_t{1} * behind * kHalf;
+    return place;
+  }
+
+  /// Strip.rows.
+  void point_at_rows(const Place& place, std::uint16_t* ring, std::int64_t a_pixel,
+                     const std::uint16_t** under) const {
+    if (is_tall_) {
+      for (int r = 0; r < place.tiles + window_.kernel_height - 1; ++r) {
+        const int row = place.y[0] - lead_ + r;
+        const bool is_inside = row >= 0 && row < window_.from.height;
+        under[r] = is_inside ? slot(ring, row) + place.x[0] * a_pixel : nullptr;
+      }
+      return;
+    }
+    for (std::size_t t = 0; t < static_cast<std::size_t>(place.tiles); ++t)
+      for (int i = 0; i < window_.kernel_height; ++i)
+        under[static_cast<std::size_t>(i * kStripTiles) + t] =
+            slot(ring, std::int64_t{1} * place.y[t] * window_.stride - lead_ + i) + place.x[t] * a_pixel;
+  }
+
+  /// Where a row of the image lies, or the row of zeros.
+  [[nodiscard]] std::uint16_t* slot(std::uint16_t* ring, std::int64_t row) const {
+    return ring + (row < 0 || row >= window_.from.height ? ring_ : row % ring_) * row_elements();
+  }
+  void copy_row(const std::uint16_t* from, std::uint16_t* slot) const {
+    const int channels = window_.from.channels;
+    std::uint16_t* pixel = slot + std::int64_t{1} * lead_ * channels;
+    if (window_.step == 1) {
+      std::copy_n(from, std::int64_t{1} * copied_ * channels, pixel);
+      return;
+    }
+    for (int x = 0; x < copied_; ++x, from += window_.pixel_stride(), pixel += channels)
+      std::copy_n(from, channels, pixel);
+  }
+
+  const int samples_;
+  const bool is_forward_, has_bias_;
+  const TileKernels& kernels_;
+  const TileWindow window_;
+  const int lead_;  ///< columns, and rows, in front of the image
+  const int in_blocks_, out_blocks_;
+  const int tiles_of_row_;
+  const bool is_tall_;                     ///< tiles one below the other
+  const int ring_;                         ///< rows
+  const int columns_;                      ///< of a row, with its edges
+  const int copied_;                       ///< of them from the image
+  const int parts_;                        ///< of its rows
+  std::array<std::int64_t, kHalf> steps_;  ///< from pixel to pixel
+};
+
+}  // namespace
+
+bool has_strips(const ProductShape& s, Direction direction, const TileKernels& kernels) {
+  if (kernels.multiply_strip == nullptr || s.is_dense || s.padding >= s.kernel || s.kernel > kMostKernel)
+    return false;
+  if (direction == Direction::d_weight || (direction == Direction::d_src && s.stride > 1)) return false;
+  const bool is_forward = direction == Direction::forward;
+  const int width = is_forward ? s.dst.width : s.src.width;
+  const int computed = (width + kHalf - 1) / kHalf * kHalf;
+  return (is_forward ? s.dst_type : s.type) == Storage::bf16 && width >= kHalf && 4 * width >= 3 * computed &&
+         s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 && 2 * s.weights() <= kMostWeightBytes;
+}
+
+std::unique_ptr<ProductKernel> make_strip_kernel(const ProductShape& shape, Direction direction,
+                                                 const TileKernels& kernels) {
+  return std::make_unique<StripKernel>(shape, direction, kernels);
+}
+
+}  // namespace paceline::engine::cpu

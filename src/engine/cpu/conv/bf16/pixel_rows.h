@@ -1,0 +1,19 @@
+#pragma once
+
+/// Forward and backward data of images with long rows as products of bf16 tiles; see tile_strips.cc.
+
+#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
+
+namespace paceline::engine::cpu {
+
+/// Whether tile products compute this shape so: rows that fill tiles of 16 pixels for three quarters at
+/// least, whole blocks of channels, results in bf16.
+[[nodiscard]] bool has_strips(const ProductShape& shape, Direction direction,
+                              const tiles::TileKernels& kernels);
+
+/// Precondition   has_strips()
+[[nodiscard]] std::unique_ptr<ProductKernel> make_strip_kernel(const ProductShape& shape, Direction direction,
+                                                               const tiles::TileKernels& kernels);
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,179 @@
+#include "engine/cpu/conv/bf16/support.h"
+
+#include <cpuid.h>
+#include <fmt/core.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/dtype.h"
+#include "base/rng.h"
+#include "engine/cpu/conv/kernel.h"
+
+namespace paceline::engine::cpu::tiles {
+namespace {
+
+/// One register of the processor's description, leaf 7.
+struct Leaf7 {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  explicit Leaf7(unsigned subleaf) {
+    if (__get_cpuid_count(7, subleaf, &eax, &ebx, &ecx, &edx) == 0) eax = ebx = ecx = edx = 0;
+  }
+};
+
+std::optional<std::string> absence_of(Unit unit) {
+  constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;  // subleaf 0, edx
+  if (unit == Unit::emulated_amx || unit == Unit::emulated_avx512) return std::nullopt;
+  const bool is_amx = unit == Unit::amx;
+  const bool is_here = has(Isa::avx512_bf16);  // as the system allows it
+  if (!isa_limit().empty() && (is_amx || !is_here))
+    return fmt::format("needs {}, and PACELINE_MAX_CPU_ISA is {}", is_amx ? "AMX-BF16" : "AVX512-BF16",
+                       isa_limit());
+  if (!is_amx)
+    return is_here ? std::nullopt
+                   : std::optional<std::string>("needs AVX512-BF16, which this processor does not have");
+  if (!is_here || (Leaf7(0).edx & (kAmxBf16 | kAmxTile)) != (kAmxBf16 | kAmxTile))
+    return "needs AMX-BF16, which this processor does not have";
+  // The tile registers are large: Linux gives them to processes that ask (Documentation/x86/xstate.rst).
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  if (::syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0)
+    return fmt::format("needs the tile registers, which the system refused ({}); Linux 5.16 gives them",
+                       std::strerror(errno));
+  return std::nullopt;
+}
+
+/// A convolution whose channels fill no block, with samples for a whole block and a half one. With stride 1
+/// rows of pixels are multiplied, otherwise single ones.
+ProductShape small_convolution(int stride) {
+  return {.samples = 37,
+          .src = {.channels = 40, .height = 5, .width = 7},
+          .dst = {.channels = 35, .height = (5 - 1) / stride + 1, .width = (7 - 1) / stride + 1},
+          .kernel = 3,
+          .stride = stride,
+          .padding = 1,
+          .bias = true,
+          .type = Storage::bf16,
+          .dst_type = Storage::bf16};
+}
+
+/// Rows long enough for strips of pixels: with stride 1 tall ones, with stride 2 two rows of three tiles in
+/// one, or whole tiles one below the other; or so short that two images lie side by side.
+ProductShape with_rows(int width, int stride) {
+  return {.samples = 2,
+          .src = {.channels = 32, .height = 3 * stride, .width = width * stride},
+          .dst = {.channels = 64, .height = 3, .width = width},
+          .kernel = 3,
+          .stride = stride,
+          .padding = 1,
+          .bias = true,
+          .type = Storage::bf16,
+          .dst_type = Storage::bf16};
+}
+
+/// A gradient by pairs of samples, two pairs in each pixel, of which one sample is missing.
+ProductShape few_samples() {
+  return {.samples = 3,
+          .src = {.channels = 32, .height = 5, .width = 15},
+          .dst = {.channels = 64, .height = 3, .width = 8},
+          .kernel = 3,
+          .stride = 2,
+          .padding = 1,
+          .bias = true,
+          .type = Storage::bf16,
+          .dst_type = Storage::bf16};
+}
+
+std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
+  base::Rng rng(seed, base::Purpose::test);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = rng.normal();
+  return values;
+}
+
+std::vector<std::uint16_t> as_bf16(const std::vector<float>& values) {
+  std::vector<std::uint16_t> rounded;
+  for (const float value : values) rounded.push_back(base::to_bf16(value).bits);
+  return rounded;
+}
+
+/// One direction's results, in float.
+std::vector<float> results(const ProductShape& s, Direction direction, const TileKernels& kernels) {
+  const auto src = as_bf16(random_values(s.samples * s.src.elements(), 1));
+  const auto d_dst = as_bf16(random_values(s.samples * s.dst.elements(), 2));
+  const auto weights = random_values(s.weights(), 3), bias = random_values(s.dst.channels, 4);
+  const auto kernel = make_tile_kernel(s, direction, kernels);
+  const auto buffer = [](std::int64_t bytes) {  // NaN: what is read was then written
+    base::Buffer made(static_cast<std::size_t>(whole_lines(std::max<std::int64_t>(bytes, 1))));
+    std::ranges::fill(made.as<std::uint32_t>(), 0x7fffffffu);
+    return made;
+  };
+  auto packed = buffer(kernel->packed_bytes());
+  auto scratchpad = buffer(kernel->scratchpad_bytes());
+  std::vector<std::uint16_t> written(direction == Direction::d_src ? src.size() : d_dst.size(), 0x7fff);
+  std::vector<float> gradient(weights.size()), d_bias(bias.size());
+  if (direction != Direction::d_weight) kernel->pack(weights.data(), packed.data());
+  for (int part = 0; part < kernel->parts(); ++part)
+    kernel->run({.src = src.data(),
+                 .dst = written.data(),
+                 .d_src = written.data(),
+                 .d_dst = d_dst.data(),
+                 .packed = packed.data(),
+                 .bias = bias.data(),
+                 .d_weight = packed.as<float>().data(),
+                 .d_bias = d_bias.data(),
+                 .scratchpad = scratchpad.data()},
+                part);
+  if (direction == Direction::d_weight) {
+    base::ThreadPool here(1);
+    kernel->unpack(here, packed.as<float>().data(), gradient.data());
+    gradient.insert(gradient.end(), d_bias.begin(), d_bias.end());
+    return gradient;
+  }
+  std::vector<float> values;
+  for (const std::uint16_t bits : written) values.push_back(base::to_float({bits}));
+  return values;
+}
+
+}  // namespace
+
+std::optional<std::string> trouble_with(const TileKernels& kernels) {
+  const TileKernels& emulated =
+      kernels_of(kernels.unit == Unit::avx512_bf16 ? Unit::emulated_avx512 : Unit::emulated_amx);
+  for (const ProductShape& shape :
+       {small_convolution(1), small_convolution(2), with_rows(37, 1), with_rows(37, 2), with_rows(8, 1),
+        with_rows(8, 2), with_rows(16, 2), few_samples()})
+    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+      const auto got = results(shape, direction, kernels), want = results(shape, direction, emulated);
+      // Sums in float may differ in their last bits, and then fall on the other side of a rounding to bf16.
+      float largest = 0;
+      for (const float value : want) largest = std::max(largest, std::abs(value));
+      const float relative = direction == Direction::d_weight ? 0.0F : 0x1p-7F;
+      for (std::size_t i = 0; i < want.size(); ++i)
+        if (!(std::abs(got[i] - want[i]) <= relative * std::abs(want[i]) + 1e-5F * largest))
+          return fmt::format("computes wrong: {} gives {} where {} is right (value {} of {})",
+                             cpu::name_of(direction), got[i], want[i], i, want.size());
+    }
+  return std::nullopt;
+}
+
+std::optional<std::string> refusal_of(Unit unit) {
+  const auto find = [](Unit wanted) {
+    auto refusal = absence_of(wanted);
+    return refusal ? refusal : trouble_with(kernels_of(wanted));
+  };
+  static const std::array<std::optional<std::string>, kHardwareUnits.size()> refusals = {
+      find(kHardwareUnits[0]), find(kHardwareUnits[1])};
+  for (std::size_t i = 0; i < kHardwareUnits.size(); ++i)
+    if (kHardwareUnits[i] == unit) return refusals[i];
+  return std::nullopt;
+}
+
+}  // namespace paceline::engine::cpu::tiles

@@ -1,0 +1,55 @@
+#include "engine/cpu/conv/bf16/weights.h"
+
+#include <algorithm>
+
+#include "base/dtype.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using namespace tiles;
+
+constexpr int kFloatsAhead = 64;  ///< of a row, where nothing else is to be fetched
+
+void pack_block(const float* weights, std::int64_t of_in, std::int64_t of_out, int ins, int outs,
+                std::uint16_t* block) {
+  std::fill_n(block, kBlockElements, std::uint16_t{0});
+  for (int k = 0; k < outs; ++k)
+    for (int c = 0; c < ins; ++c)
+      block[((k / kHalf * kHalf + c / 2) * kHalf + k % kHalf) * 2 + c % 2] =
+          base::to_bf16(weights[k * of_out + c * of_in]).bits;
+}
+
+}  // namespace
+
+void pack_tile_weights(const TileWindow& window, const TileKernels& kernels, const float* weights,
+                       const Slab& slab, const float* next, void* packed) {
+  const int in = window.from.channels, out = window.to.channels, taps = window.taps();
+  // The weight of output channel k and input channel c of the forward product at (k * C + c) * taps.
+  const std::int64_t of_in = window.is_turned ? std::int64_t{1} * out * taps : taps;
+  const std::int64_t of_out = window.is_turned ? taps : std::int64_t{1} * in * taps;
+  const std::int64_t tap_step = std::int64_t{1} * blocks_of(in) * kBlockElements;
+  const auto& [tos, froms] = window.is_turned ? Slab{slab.ins, slab.outs} : slab;
+  for (auto first_out = static_cast<int>(tos.begin); first_out < tos.end; first_out += kBlock)
+    for (auto first_in = static_cast<int>(froms.begin); first_in < froms.end; first_in += kBlock) {
+      const std::int64_t at = first_out * of_out + first_in * of_in;
+      const float* from = weights + at;
+      auto* to = static_cast<std::uint16_t*>(packed) + first_out / kBlock * taps * tap_step +
+                 first_in / kBlock * kBlockElements;
+      const int ins = std::min(kBlock, in - first_in), outs = std::min(kBlock, out - first_out);
+      if (ins == kBlock && outs == kBlock && taps <= kMostTaps) {
+        kernels.pack_weights({.weights = from,
+                              .stride = std::max(of_in, of_out),
+                              .taps = taps,
+                              .outs_are_rows = window.is_turned,
+                              .packed = to,
+                              .tap_step = tap_step,
+                              .next = next != nullptr ? next + at : from + kFloatsAhead});
+      } else {
+        for (int tap = 0; tap < taps; ++tap)
+          pack_block(from + tap, of_in, of_out, ins, outs, to + tap * tap_step);
+      }
+    }
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,13 @@
+#pragma once
+
+/// The weights' gradient as products of bf16 tiles; see tile_gradient.cc.
+
+#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
+
+namespace paceline::engine::cpu {
+
+[[nodiscard]] std::unique_ptr<ProductKernel> make_tile_gradient_kernel(const ProductShape& shape,
+                                                                       const tiles::TileKernels& kernels);
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,19 @@
+#pragma once
+
+/// Backward weights of 3x3 convolutions as products of bf16 tiles over pixels and pairs of samples; see
+/// tile_pairs.cc.
+
+#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
+
+namespace paceline::engine::cpu {
+
+/// Whether tile products compute this shape's d_weight so: a 3x3 kernel, whole blocks of channels, and a
+/// stride or more than a few pixels.
+[[nodiscard]] bool has_pairs(const ProductShape& shape, const tiles::TileKernels& kernels);
+
+/// Precondition   has_pairs()
+[[nodiscard]] std::unique_ptr<ProductKernel> make_pair_kernel(const ProductShape& shape,
+                                                              const tiles::TileKernels& kernels);
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,50 @@
+#pragma once
+
+/// Which pixels of one image the windows of another one read: what the tile products of all directions share.
+///
+/// A product goes over the rows of `to` in bands. The rows of `from` that it reads are packed once each, into
+/// a ring: row r lies in slot r % ring(band).
+
+#include <cstdint>
+
+#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/parallel.h"
+
+namespace paceline::engine::cpu {
+
+struct TileWindow {
+  graph::Shape from, to;  ///< forward and d_weight: src and dst; d_src: dst and src
+  int kernel_height = 1, kernel_width = 1, stride = 1, padding = 0;
+  bool is_turned = false;  ///< d_src: `to` has the pixels that the windows at `from` had read
+  /// Pixels of the stored image from one of `from` to the next: 1x1 kernels see only those that they read.
+  int step = 1;
+  graph::Shape stored;  ///< `from` as it is stored
+
+  [[nodiscard]] int taps() const { return kernel_height * kernel_width; }
+  /// Outputs and inputs of the forward product.
+  [[nodiscard]] Slab all_weights() const {
+    return {.outs = {.begin = 0, .end = is_turned ? from.channels : to.channels},
+            .ins = {.begin = 0, .end = is_turned ? to.channels : from.channels}};
+  }
+  /// The row (or column) of `from`, which has `size` of them, under a window's tap; -1 outside the image or
+  /// between strides.
+  [[nodiscard]] int at(int to_at, int tap, int size) const;
+  /// From the first to behind the last row of `from` under the windows of these rows of `to`.
+  [[nodiscard]] Part rows_read(Part rows) const;
+  /// Rows that a band of `band` rows reads at most, where bands are counted from the first row of each of
+  /// `parts` parts: strides and edges decide what one reads that begins elsewhere.
+  [[nodiscard]] int ring(int band, int parts = 1) const;
+  /// The most rows of `to` for a band that takes at most `bytes`; at least one.
+  [[nodiscard]] int band(std::int64_t bytes_from_row, std::int64_t bytes_to_row, std::int64_t bytes) const;
+
+  // In elements of the stored image.
+  [[nodiscard]] std::int64_t sample_stride() const { return stored.elements(); }
+  [[nodiscard]] std::int64_t row_stride() const {
+    return std::int64_t{1} * step * stored.width * stored.channels;
+  }
+  [[nodiscard]] std::int64_t pixel_stride() const { return std::int64_t{1} * step * stored.channels; }
+};
+
+[[nodiscard]] TileWindow tile_window(const ProductShape& shape, Direction direction);
+
+}  // namespace paceline::engine::cpu

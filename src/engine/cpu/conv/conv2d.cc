@@ -1,0 +1,353 @@
+// Convolutions and dense layers, in one of two ways: kernels work on the stored values themselves; or, bf16
+// on machines without bf16 units, where it is not by Winograd, on float copies of a block of samples at a
+// time, which stay in the cache.
+// Either way storage is bf16, sums are float, and the weights are rounded to bf16 once an update.
+//
+// A direction is cut into pieces of samples (pieces.h), which are the tasks of the threads. Weight gradients
+// are summed over a few sections of the batch, each into an array of its own, and these as a tree: the same
+// bits for any number of threads. Backward's two products are tasks of one loop.
+
+#include <algorithm>
+
+#include "engine/cpu/conv/norm_epilogue.h"
+#include "engine/cpu/conv/plan.h"
+#include "engine/cpu/conv/weights.h"
+#include "engine/cpu/ops/factories.h"
+#include "engine/cpu/parallel.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+class ProductStep final : public Step {
+ public:
+  ProductStep(const Site& site, const Value& src, const Value& dst, bool relu, BufferId d_src)
+      : kernels_(site, src, dst, static_cast<bool>(d_src)),
+        src_(src),
+        dst_(dst),
+        relu_(relu),
+        d_src_(d_src),
+        batch_(site.options.batch),
+        bias_at_(site.parameter(1)),
+        weights_(site, kernels_, src.shape.channels),
+        backward_order_(in_ranges(gradient_tasks_,
+                                  !backward_ ? 0
+                                  : direct_  ? backward_->tasks()
+                                             : backward_->count(),
+                                  site.options.threads)) {
+    plan_scratch(site);
+  }
+
+  [[nodiscard]] std::vector<PackTask> pack_tasks() const override { return weights_.pack_tasks(); }
+  void pack(const Run& run, int task) const override { weights_.pack(run, task); }
+  [[nodiscard]] std::string own_gradient_order() const override { return weights_.own_order(); }
+  void update_and_pack(const Run& run, const Update& update, int task, float* scratch) const override {
+    weights_.update_and_pack(run, update, task, scratch);
+  }
+
+  bool take_row_sums(RowSums& sums, Pass pass, int moment, MemoryRequests& memory) override {
+    if (pass == Pass::backward && !backward_) return false;
+    if (pass == Pass::forward && relu_) return false;
+    const RowSums*& taker = pass == Pass::forward ? dst_sums_ : d_src_sums_;
+    if (taker != nullptr) return false;
+    const Pieces& pieces = pass == Pass::forward ? forward_ : *backward_;
+    if (direct_ && pieces.any().parts() > 1) return false;  // a part's rows lie apart
+    if (!sums.accept({.pass = pass, .pieces = pieces.count(), .samples = pieces.size(0), .moment = moment},
+                     memory))
+      return false;
+    taker = &sums;
+    return true;
+  }
+
+  void forward(Run& run) override {
+    if (!direct_) {
+      run.pool.run(pieces_with_samples(run),
+                   [&](int piece, int thread) { forward_block(run, piece, thread); });
+      return;
+    }
+    const int parts = forward_.any().parts();
+    run.pool.run(pieces_with_samples(run) * parts, [&](int task, int thread) {
+      const int piece = task / parts;
+      Operands o = operands(run, forward_.first(piece), thread);
+      o.packed = weights_.packed_forward(run);
+      run_and_sum(run, forward_, o, task, run.training ? dst_sums_ : nullptr, Pass::forward);
+      if (relu_ && !has_relu_pass()) rectify(run, elements_of(forward_, piece, dst_));
+    });
+    if (!has_relu_pass()) return;
+    parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements,
+                   [&](int, Part part) { rectify(run, part); });
+  }
+
+  void backward(Run& run) override {
+    if (!gradient_) clear_gradients(run);
+    if (!gradient_ && !backward_) return;  // frozen, and nothing before it learns
+    merged_gradient(run, dst_);
+    if (relu_ && !dst_.gradient_comes_masked)
+      parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements, [&](int, Part part) {
+        mask_by_relu(run, dst_, dst_.gradient.front(), part.begin, part.size());
+      });
+    run.pool.run(static_cast<int>(backward_order_.size()), [&](int item, int thread) {
+      const int task = backward_order_[static_cast<std::size_t>(item)];
+      if (task < gradient_tasks_) {
+        direct_ ? gradient_direct(run, task, thread) : gradient_section(run, task, thread);
+      } else {
+        direct_ ? d_src_direct(run, task - gradient_tasks_, thread)
+                : d_src_block(run, task - gradient_tasks_, thread);
+      }
+    });
+    if (gradient_) join_sections(run);
+  }
+
+  [[nodiscard]] Masking masking() const override {
+    const bool whole_pieces = backward_ && (!direct_ || backward_->any().parts() == 1);
+    return whole_pieces ? Masking::by_value : Masking::none;  // a part's rows lie apart
+  }
+  [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_ && forward_.any().parts() > 1; }
+  void list_products(std::vector<Product>& products) const override { kernels_.list(products); }
+  void describe(const Run&, std::vector<KernelChoice>& choices) const override { kernels_.describe(choices); }
+  void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices) override {
+    kernels_.measure(
+        traffic, [&] { forward(run); }, [&] { backward(run); }, choices);
+  }
+
+ private:
+  /// Scratch: [sections][d_weight | d_bias], then for each thread [float copies | a block's d_weight | d_bias
+  /// | scratchpad].
+  void plan_scratch(const Site& site) {
+    std::int64_t end = 0;
+    const auto take = [&](std::int64_t bytes) {
+      const std::int64_t at = end;
+      end += whole_lines(bytes);
+      return at;
+    };
+    const std::int64_t d_weight = gradient_ ? gradient_->any().packed_bytes() : 0;
+    const std::int64_t d_bias = gradient_ && bias_at_ >= 0 ? 4 * dst_.shape.channels : 0;
+    d_bias_at_ = whole_lines(d_weight);
+    section_bytes_ = whole_lines(d_weight) + whole_lines(d_bias);
+    take(section_bytes_ * sections_);
+    threads_at_ = end;
+    end = 0;
+    if (!direct_) {
+      src_at_ = take(4 * block_ * src_.shape.elements());
+      dst_at_ = take(4 * block_ * dst_.shape.elements());
+      block_d_weight_at_ = take(gradient_ && sections_ < gradient_->count() ? section_bytes_ : 0);
+    }
+    scratchpad_at_ =
+        take(std::max({forward_.scratchpad_bytes(), backward_ ? backward_->scratchpad_bytes() : 0,
+                       gradient_ ? gradient_->scratchpad_bytes() : 0}));
+    thread_bytes_ = end;
+    site.memory.scratch(threads_at_ + thread_bytes_ * site.options.threads);
+  }
+
+  /// Those of the forward pass that are worth computing: all in training, fewer in a short evaluation.
+  [[nodiscard]] int pieces_with_samples(const Run& run) const {
+    return (run.samples + forward_.size(0) - 1) / forward_.size(0);
+  }
+
+  [[nodiscard]] std::byte* own(const Run& run, int thread, std::int64_t at) const {
+    return run.memory.scratch + threads_at_ + thread_bytes_ * thread + at;
+  }
+  /// The gradient of a section's samples; the first one takes the sum of all in the end.
+  [[nodiscard]] float* section(const Run& run, int section) const {
+    if (section == 0 && weights_.leaves_own_order(run)) return run.gradients + weights_.offset();
+    return reinterpret_cast<float*>(run.memory.scratch + section_bytes_ * section);
+  }
+  [[nodiscard]] float* bias_section(const Run& run, int section) const {
+    return reinterpret_cast<float*>(run.memory.scratch + section_bytes_ * section + d_bias_at_);
+  }
+
+  /// What a piece has of a value.
+  static Part elements_of(const Pieces& pieces, int piece, const Value& value) {
+    const std::int64_t begin = pieces.first(piece) * value.shape.elements();
+    return {.begin = begin, .end = begin + pieces.size(piece) * value.shape.elements()};
+  }
+
+  // ---- on stored values
+
+  void rectify(const Run& run, Part part) const {
+    std::byte* dst = run.memory.at(dst_.buffer) + part.begin * bytes_of(dst_.storage);
+    run.typed(dst_.storage).relu(dst, dst, part.size());
+  }
+  void mask_d_src(const Run& run, int piece) const {
+    if (!src_.gradient_comes_masked) return;
+    const Part part = elements_of(*backward_, piece, src_);
+    mask_by_relu(run, src_, d_src_, part.begin, part.size());
+  }
+  /// The stored values from sample `first` on.
+  [[nodiscard]] Operands operands(const Run& run, int first, int thread) const {
+    const auto at = [&](std::byte* values, const graph::Shape& shape, Storage storage) {
+      return values == nullptr ? nullptr : values + first * shape.elements() * bytes_of(storage);
+    };
+    return {.src = at(run.memory.at(src_.buffer), src_.shape, src_.storage),
+            .dst = at(run.memory.at(dst_.buffer), dst_.shape, dst_.storage),
+            .d_src = at(run.memory.at(d_src_), src_.shape, src_.gradient_storage),
+            .d_dst = dst_.gradient.empty()
+                         ? nullptr
+                         : at(run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage),
+            .bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr,
+            .scratchpad = own(run, thread, scratchpad_at_)};
+  }
+
+  void gradient_direct(const Run& run, int task, int thread) const {
+    const int parts = gradient_->any().parts(), piece = task / parts;
+    Operands o = operands(run, gradient_->first(piece), thread);
+    o.d_weight = section(run, piece);
+    o.d_bias = bias_section(run, piece);
+    gradient_->kernel(piece).run(o, task % parts);
+  }
+  void d_src_direct(const Run& run, int task, int thread) const {
+    Operands o = operands(run, backward_->first(task / backward_->any().parts()), thread);
+    o.packed = weights_.packed_backward(run);
+    run_and_sum(run, *backward_, o, task, d_src_sums_, Pass::backward);
+    mask_d_src(run, task / backward_->any().parts());
+  }
+
+  /// One task of a direction, and the sums over its rows that somebody wants.
+  void run_and_sum(const Run& run, const Pieces& pieces, Operands& o, int task, const RowSums* sums,
+                   Pass pass) const {
+    const int parts = pieces.any().parts(), piece = task / parts;
+    const ProductKernel& kernel = pieces.kernel(piece);
+    if (sums == nullptr) return kernel.run(o, task % parts);
+    const Epilogue epilogue = sums->epilogue(run, pass, piece);
+    if (kernel.has_epilogue()) o.epilogue = &epilogue;
+    kernel.run(o, task % parts);
+    if (!kernel.has_epilogue())
+      sum_written(run, epilogue, pass, pieces.size(piece), pass == Pass::forward ? o.dst : o.d_src);
+  }
+  void sum_written(const Run& run, const Epilogue& epilogue, Pass pass, int samples,
+                   const void* written) const {
+    const Value& value = pass == Pass::forward ? dst_ : src_;
+    const Storage storage = pass == Pass::forward ? value.storage : value.gradient_storage;
+    take_sums(epilogue, run.typed(storage), storage, static_cast<const std::byte*>(written),
+              std::int64_t{1} * samples * value.pixels(), value.shape.channels);
+  }
+
+  // ---- in blocks
+
+  /// The thread's float copies.
+  [[nodiscard]] Operands copies(const Run& run, int thread) const {
+    std::byte* src = own(run, thread, src_at_);
+    std::byte* dst = own(run, thread, dst_at_);
+    return {.src = src,
+            .dst = dst,
+            .d_src = src,
+            .d_dst = dst,
+            .bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr,
+            .scratchpad = own(run, thread, scratchpad_at_)};
+  }
+  static void run_all(const ProductKernel& kernel, const Operands& o) {
+    for (int part = 0; part < kernel.parts(); ++part) kernel.run(o, part);
+  }
+
+  void to_float(const Run& run, const void* stored, const graph::Shape& shape, Storage storage, int first,
+                int samples, const void* copy) const {
+    run.typed(storage).to_float(
+        static_cast<const std::byte*>(stored) + first * shape.elements() * bytes_of(storage),
+        static_cast<float*>(const_cast<void*>(copy)), samples * shape.elements());
+  }
+  void from_float(const Run& run, void* stored, const graph::Shape& shape, Storage storage, int first,
+                  int samples, const void* copy, bool relu) const {
+    run.typed(storage).from_float(
+        static_cast<const float*>(copy),
+        static_cast<std::byte*>(stored) + first * shape.elements() * bytes_of(storage), relu,
+        samples * shape.elements());
+  }
+
+  void forward_block(const Run& run, int piece, int thread) const {
+    const int first = forward_.first(piece), samples = forward_.size(piece);
+    Operands o = copies(run, thread);
+    o.packed = weights_.packed_forward(run);
+    to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
+    run_all(forward_.kernel(piece), o);
+    from_float(run, run.memory.at(dst_.buffer), dst_.shape, dst_.storage, first, samples, o.dst, relu_);
+    if (run.training && dst_sums_ != nullptr)
+      sum_written(run, dst_sums_->epilogue(run, Pass::forward, piece), Pass::forward, samples,
+                  operands(run, first, thread).dst);
+  }
+
+  void d_src_block(const Run& run, int piece, int thread) const {
+    const int first = backward_->first(piece), samples = backward_->size(piece);
+    Operands o = copies(run, thread);
+    o.packed = weights_.packed_backward(run);
+    to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
+             o.d_dst);
+    run_all(backward_->kernel(piece), o);
+    from_float(run, run.memory.at(d_src_), src_.shape, src_.gradient_storage, first, samples, o.d_src, false);
+    if (d_src_sums_ != nullptr)
+      sum_written(run, d_src_sums_->epilogue(run, Pass::backward, piece), Pass::backward, samples,
+                  operands(run, first, thread).d_src);
+    mask_d_src(run, piece);
+  }
+
+  /// The blocks of one section, one after the other, into that section's sum.
+  void gradient_section(const Run& run, int number, int thread) const {
+    const Part blocks = part_of(gradient_->count(), number, sections_);
+    for (auto block = static_cast<int>(blocks.begin); block < blocks.end; ++block) {
+      const int first = gradient_->first(block), samples = gradient_->size(block);
+      Operands o = copies(run, thread);
+      to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
+      to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
+               o.d_dst);
+      const bool is_first = block == blocks.begin;
+      float* sum = section(run, number);
+      o.d_weight = is_first ? sum : reinterpret_cast<float*>(own(run, thread, block_d_weight_at_));
+      o.d_bias = o.d_weight + d_bias_at_ / 4;
+      run_all(gradient_->kernel(block), o);
+      if (!is_first) run.kernels.accumulate(o.d_weight, sum, section_bytes_ / 4);
+    }
+  }
+
+  // ---- either way
+
+  void clear_gradients(const Run& run) const {
+    std::fill_n(run.gradients + weights_.offset(), weights_.elements(), 0.0f);
+    if (bias_at_ >= 0) std::fill_n(run.gradients + bias_at_, dst_.shape.channels, 0.0f);
+  }
+
+  /// All sections into the first, as a tree, and from there into the flat gradient.
+  void join_sections(const Run& run) const {
+    const auto join = [&](const auto& at, std::int64_t count) {
+      parallel_parts(run.pool, count, kPartElements, [&](int, Part part) {
+        join_as_tree(sections_, [&](int into, int from) {
+          run.kernels.accumulate(at(run, from) + part.begin, at(run, into) + part.begin, part.size());
+        });
+      });
+    };
+    if (sections_ > 1)
+      join([&](const Run& r, int s) { return section(r, s); }, gradient_->any().packed_bytes() / 4);
+    if (bias_at_ >= 0) {
+      if (sections_ > 1) join([&](const Run& r, int s) { return bias_section(r, s); }, dst_.shape.channels);
+      std::copy_n(bias_section(run, 0), dst_.shape.channels, run.gradients + bias_at_);
+    }
+    if (!weights_.leaves_own_order(run))
+      gradient_->any().unpack(run.pool, section(run, 0), run.gradients + weights_.offset());
+  }
+
+  const ProductKernels kernels_;
+  const Value& src_;
+  const Value& dst_;
+  const bool relu_;
+  const BufferId d_src_;
+  const int batch_;
+  const std::int64_t bias_at_;
+  const ProductWeights weights_;
+  const bool direct_ = kernels_.are_direct();
+  const int block_ = kernels_.block();
+  const Pieces& forward_ = kernels_.forward();
+  const std::optional<Pieces>&backward_ = kernels_.backward(), &gradient_ = kernels_.gradient();
+  const int sections_ = kernels_.sections();
+  const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : sections_;
+  /// The tasks of backward's loop: the gradient's, which are longer, and then d_src's.
+  const std::vector<int> backward_order_;
+  const RowSums *dst_sums_ = nullptr, *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
+  std::int64_t section_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
+  std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_product_step(const Site& site, const Value& src, const Value& dst, bool relu,
+                                        BufferId d_src) {
+  return std::make_unique<ProductStep>(site, src, dst, relu, d_src);
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,65 @@
+// d_src of a convolution with stride 1 as what it is: the forward convolution of d_dst with the weights'
+// channels exchanged and their taps turned round. oneDNN's kernels for forward and for d_src are different
+// ones, and either may be the faster.
+//
+// The packed weights are oneDNN's, and behind them room to turn the flat ones.
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/cpu/conv/kernel.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+ProductShape turned(const ProductShape& shape) {
+  ProductShape forward = shape;
+  std::swap(forward.src, forward.dst);
+  forward.padding = shape.kernel - 1 - shape.padding;
+  forward.bias = false;
+  forward.dst_type = shape.type;
+  return forward;
+}
+
+class TurnedKernel final : public ProductKernel {
+ public:
+  TurnedKernel(const ProductShape& shape, const TurnedKernel* like)
+      : s_(shape),
+        forward_(
+            make_onednn_kernel(turned(shape), Direction::forward, like ? like->forward_.get() : nullptr)) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override { return room_at() + 4 * s_.weights(); }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return forward_->scratchpad_bytes(); }
+  [[nodiscard]] std::string name() const override { return forward_->name() + ", turned"; }
+
+  void pack(const float* weights, void* packed) const override {
+    auto* const room = reinterpret_cast<float*>(static_cast<std::byte*>(packed) + room_at());
+    const int out = s_.dst.channels, in = s_.src.channels, taps = s_.kernel * s_.kernel;
+    for (int k = 0; k < out; ++k)
+      for (int c = 0; c < in; ++c, weights += taps)
+        std::reverse_copy(weights, weights + taps, room + (std::int64_t{1} * c * out + k) * taps);
+    forward_->pack(room, packed);
+  }
+  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
+
+  void run(const Operands& o, int part) const override {
+    Operands forward = o;
+    forward.src = o.d_dst;
+    forward.dst = o.d_src;
+    forward_->run(forward, part);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t room_at() const { return whole_lines(forward_->packed_bytes()); }
+
+  const ProductShape s_;
+  const std::unique_ptr<ProductKernel> forward_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProductKernel> make_turned_kernel(const ProductShape& shape, const ProductKernel* like) {
+  return std::make_unique<TurnedKernel>(shape, dynamic_cast<const TurnedKernel*>(like));
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,152 @@
+#pragma once
+
+/// The three products of a convolution or a dense layer, each by one of several implementations.
+///
+/// A ProductKernel is one direction for a fixed number of samples, all channels last, weights in whatever
+/// order it likes best. A step cuts its batch into pieces (by rules of the shape, never of the threads) and
+/// runs a kernel on each; kernels that see more than one way to share a piece offer parts of it.
+///
+/// Threads  run() from any number of threads at a time, each with its own scratchpad and part, in an
+/// OneThread
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/cpu/ops/compiled_op.h"
+
+namespace paceline::engine::cpu::winograd {
+struct WinogradKernels;
+}
+
+namespace paceline::engine::cpu {
+
+/// How oneDNN multiplies bf16 on this machine (and within ONEDNN_MAX_CPU_ISA).
+enum class Bf16Products {
+  none,         ///< below AVX-512: not at all
+  in_software,  ///< converted in registers, slower than fp32
+  in_hardware,  ///< AVX512-BF16, AMX
+};
+[[nodiscard]] Bf16Products bf16_products_here();
+
+enum class Direction { forward, d_src, d_weight };
+[[nodiscard]] const char* name_of(Direction direction);  ///< "forward", "backward data", "backward weights"
+
+struct ProductShape {
+  bool is_dense = false;
+  int samples = 0;
+  graph::Shape src, dst;
+  int kernel = 1, stride = 1, padding = 0;  ///< convolution only
+  bool bias = false;
+  bool training = true;
+  bool is_alone = false;            ///< the batch is one piece, which threads can share by its parts only
+  int threads = 1;                  ///< ... so many; for parts that change no bits
+  bool in_blocks = false;           ///< on float copies of bf16: the weights are rounded to bf16 as well
+  Storage type = Storage::f32;      ///< of src, weight, d_src, d_dst
+  Storage dst_type = Storage::f32;  ///< of dst
+  [[nodiscard]] std::int64_t dst_pixels() const { return std::int64_t{1} * dst.height * dst.width; }
+  /// Elements of the weight, and multiply-adds of one sample.
+  [[nodiscard]] std::int64_t weights() const;
+  [[nodiscard]] std::int64_t products() const;
+};
+
+/// One product of a graph: `shape.samples` is what its kernels are chosen for.
+struct Product {
+  ProductShape shape;
+  Direction direction = Direction::forward;
+};
+
+/// What one call works on; a direction looks at its own.
+struct Operands {
+  const void* src = nullptr;
+  void* dst = nullptr;
+  void* d_src = nullptr;
+  const void* d_dst = nullptr;
+  const void* packed = nullptr;  ///< weights, as pack() left them
+  const float* bias = nullptr;
+  float* d_weight = nullptr;  ///< packed_bytes(): overwritten
+  float* d_bias = nullptr;
+  void* scratchpad = nullptr;
+  const Epilogue* epilogue = nullptr;  ///< only for a kernel that has_epilogue()
+};
+
+/// A rectangle of the weights: some outputs (rows of PyTorch's order) and some input channels, from a
+/// multiple of kSlabChannels each to another one or to their end.
+constexpr int kSlabChannels = 32;
+struct Slab {
+  Part outs, ins;
+};
+
+class ProductKernel {
+ public:
+  virtual ~ProductKernel() = default;
+
+  /// Of the weights that forward and d_src read, or of the gradient that d_weight writes.
+  [[nodiscard]] virtual std::int64_t packed_bytes() const = 0;
+  [[nodiscard]] virtual std::int64_t scratchpad_bytes() const = 0;
+  /// Flat weights (PyTorch's order, float) into `packed`.
+  virtual void pack(const float* weights, void* packed) const = 0;
+  /// Whether slabs of the weights can be packed apart from each other: pack_slab().
+  [[nodiscard]] virtual bool packs_slabs() const { return false; }
+  /// Meanwhile what lies at the same places of the array `next` is fetched into a near cache; null: nothing.
+  virtual void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const {
+    (void)weights, (void)slab, (void)next, (void)packed;
+  }
+  /// Whether `packed` holds the same numbers in another order, to be rounded where they lie; else pack()
+  /// rounds them itself for a shape `in_blocks`.
+  [[nodiscard]] virtual bool packs_plainly() const { return true; }
+  /// Whether pack() would write what `other`'s writes: then one copy serves both.
+  [[nodiscard]] virtual bool packs_like(const ProductKernel& other) const {
+    (void)other;
+    return false;
+  }
+  /// d_weight's result into PyTorch's order.
+  virtual void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const = 0;
+  /// The name of the order of d_weight's result where that has as many elements as the weights, and
+  /// unpack_slab() takes a slab of it; else empty. Same names, same orders.
+  [[nodiscard]] virtual std::string slab_order() const { return ""; }
+  /// Into rows [out][in][tap] of the slab alone, for whoever reads them next.
+  virtual void unpack_slab(const float* packed, const Slab& slab, float* d_rows) const {
+    (void)packed, (void)slab, (void)d_rows;
+  }
+
+  /// Independent shares of one call, each complete on its own.
+  [[nodiscard]] virtual int parts() const { return 1; }
+  virtual void run(const Operands& operands, int part) const = 0;
+  /// Whether run() takes an epilogue's sums out of its registers; where it does not they are taken from what
+  /// was written, while it is in the cache (epilogue.h).
+  [[nodiscard]] virtual bool has_epilogue() const { return false; }
+
+  [[nodiscard]] virtual std::string name() const = 0;
+};
+
+/// oneDNN's primitive, for any shape. `like`: another one of the same shape but for the samples, whose packed
+/// weights this one is to read (or whose gradient order it is to write).
+///
+/// Errors   Error(device) when oneDNN has no kernel for it
+[[nodiscard]] std::unique_ptr<ProductKernel> make_onednn_kernel(const ProductShape& shape,
+                                                                Direction direction,
+                                                                const ProductKernel* like);
+
+/// One matrix product for each output pixel and tap; see tap_product.cc.
+[[nodiscard]] std::unique_ptr<ProductKernel> make_tap_kernel(const ProductShape& shape, Direction direction);
+
+namespace tiles {
+struct TileKernels;  // kernels/tiles.h
+}
+/// Products of bf16 tiles, of any shape, by the unit whose table this is (it outlives the kernel); see
+/// tile_product.cc and tile_gradient.cc.
+[[nodiscard]] std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
+                                                              const tiles::TileKernels& kernels);
+
+/// d_src alone, of a convolution with stride 1, by oneDNN's forward kernel; see turned_product.cc. `like` as
+/// above.
+[[nodiscard]] std::unique_ptr<ProductKernel> make_turned_kernel(const ProductShape& shape,
+                                                                const ProductKernel* like);
+
+/// Minimal filtering, for 3x3 convolutions with stride 1 or 2; see winograd_product.cc.
+[[nodiscard]] std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape,
+                                                                  Direction direction,
+                                                                  const winograd::WinogradKernels& kernels);
+
+}  // namespace paceline::engine::cpu

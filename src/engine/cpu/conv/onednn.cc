@@ -1,0 +1,277 @@
+#include "engine/cpu/conv/kernel.h"
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+using dnnl::memory;
+using Arguments = std::unordered_map<int, memory>;
+
+/// Every call into oneDNN goes through here: its exceptions say a status and nothing of ours.
+template <typename Call>
+auto checked(const ProductShape& shape, const char* what, Call call) {
+  try {
+    return call();
+  } catch (const dnnl::error& error) {
+    base::fail(
+        base::ErrorKind::device,
+        "{}: oneDNN must offer {} for src [{},{},{}], dst [{},{},{}], kernel {}, stride {}, padding {}, "
+        "{} samples, but answered \"{}\" ({}); try --precision fp32 or the reference engine",
+        shape.is_dense ? "dense" : "conv2d", what, shape.src.channels, shape.src.height, shape.src.width,
+        shape.dst.channels, shape.dst.height, shape.dst.width, shape.kernel, shape.stride, shape.padding,
+        shape.samples, error.message, static_cast<int>(error.status));
+  }
+}
+
+memory::data_type type_of(Storage storage) {
+  return storage == Storage::f32 ? memory::data_type::f32 : memory::data_type::bf16;
+}
+
+memory::dims activation_dims(int samples, const graph::Shape& shape) {
+  return {samples, shape.channels, shape.height, shape.width};
+}
+
+memory::desc activation(int samples, const graph::Shape& shape, Storage type) {
+  return {activation_dims(samples, shape), type_of(type), memory::format_tag::nhwc};
+}
+
+/// The same numbers as PyTorch shapes them: a dense layer's weight is [features, C*H*W], which is the order
+/// of [features, C, H, W].
+memory::dims weight_dims(const ProductShape& s) {
+  if (s.is_dense) return {s.dst.channels, s.src.channels, s.src.height, s.src.width};
+  return {s.dst.channels, s.src.channels, s.kernel, s.kernel};
+}
+
+struct Descriptors {
+  memory::desc src, dst, d_dst, weight, d_weight, flat_weight, bias;
+  memory::desc any_weight;  ///< of the forward product that backward ones are described with
+  memory::dims strides, padding;
+  dnnl::primitive_attr attributes;
+};
+
+Descriptors descriptors(const ProductShape& s) {
+  const auto any = memory::format_tag::any;
+  Descriptors d;
+  d.src = activation(s.samples, s.src, s.type);
+  d.dst = activation(s.samples, s.dst, s.dst_type);
+  d.d_dst = activation(s.samples, s.dst, s.type);
+  if (s.is_dense) {
+    const memory::dims rows = {s.samples, s.dst.channels};
+    d.dst = {rows, type_of(s.dst_type), memory::format_tag::nc};
+    d.d_dst = {rows, type_of(s.type), memory::format_tag::nc};
+  }
+  d.weight = d.any_weight = {weight_dims(s), type_of(s.type), any};
+  d.d_weight = {weight_dims(s), memory::data_type::f32, any};
+  d.flat_weight = {weight_dims(s), memory::data_type::f32, memory::format_tag::oihw};
+  if (s.bias) d.bias = {{s.dst.channels}, memory::data_type::f32, memory::format_tag::x};
+  d.strides = {s.stride, s.stride};
+  d.padding = {s.padding, s.padding};
+  d.attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return d;
+}
+
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+/// A primitive of either op and any direction, seen the same way.
+struct Described {
+  dnnl::primitive primitive;
+  memory::desc weight, scratchpad;
+  std::string name;
+};
+
+template <typename Primitive, typename Description>
+Described described(const Description& description, const memory::desc& weight) {
+  const char* name = nullptr;
+  dnnl_primitive_desc_query(description.get(), dnnl_query_impl_info_str, 0, &name);
+  return {.primitive = Primitive(description),
+          .weight = weight,
+          .scratchpad = description.scratchpad_desc(),
+          .name = std::string("onednn ") + (name != nullptr ? name : "unnamed")};
+}
+
+Described describe_conv(const ProductShape& shape, Direction direction, const Descriptors& d,
+                        const dnnl::engine& engine) {
+  using dnnl::prop_kind;
+  const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
+  using Forward = dnnl::convolution_forward;
+  const auto& weight = direction == Direction::forward ? d.weight : d.any_weight;
+  const Forward::desc forward_op =
+      shape.bias ? Forward::desc(kind, kDirect, d.src, weight, d.bias, d.dst, d.strides, d.padding, d.padding)
+                 : Forward::desc(kind, kDirect, d.src, weight, d.dst, d.strides, d.padding, d.padding);
+  const Forward::primitive_desc forward(forward_op, d.attributes, engine);
+  if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
+  if (direction == Direction::d_src) {
+    using Backward = dnnl::convolution_backward_data;
+    const Backward::primitive_desc pd({kDirect, d.src, d.weight, d.d_dst, d.strides, d.padding, d.padding},
+                                      d.attributes, engine, forward);
+    return described<Backward>(pd, pd.weights_desc());
+  }
+  using Backward = dnnl::convolution_backward_weights;
+  const Backward::desc op =
+      shape.bias
+          ? Backward::desc(kDirect, d.src, d.d_weight, d.bias, d.d_dst, d.strides, d.padding, d.padding)
+          : Backward::desc(kDirect, d.src, d.d_weight, d.d_dst, d.strides, d.padding, d.padding);
+  const Backward::primitive_desc pd(op, d.attributes, engine, forward);
+  return described<Backward>(pd, pd.diff_weights_desc());
+}
+
+Described describe_dense(const ProductShape& shape, Direction direction, const Descriptors& d,
+                         const dnnl::engine& engine) {
+  using dnnl::prop_kind;
+  const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
+  using Forward = dnnl::inner_product_forward;
+  const auto& weight = direction == Direction::forward ? d.weight : d.any_weight;
+  const Forward::desc forward_op = shape.bias ? Forward::desc(kind, d.src, weight, d.bias, d.dst)
+                                              : Forward::desc(kind, d.src, weight, d.dst);
+  const Forward::primitive_desc forward(forward_op, d.attributes, engine);
+  if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
+  if (direction == Direction::d_src) {
+    using Backward = dnnl::inner_product_backward_data;
+    const Backward::primitive_desc pd({d.src, d.weight, d.d_dst}, d.attributes, engine, forward);
+    return described<Backward>(pd, pd.weights_desc());
+  }
+  using Backward = dnnl::inner_product_backward_weights;
+  const Backward::desc op = shape.bias ? Backward::desc(d.src, d.d_weight, d.bias, d.d_dst)
+                                       : Backward::desc(d.src, d.d_weight, d.d_dst);
+  const Backward::primitive_desc pd(op, d.attributes, engine, forward);
+  return described<Backward>(pd, pd.diff_weights_desc());
+}
+
+/// Taps of a convolution that read padding alone, whatever the output: what they multiply is 0, and so is
+/// their gradient.
+std::vector<int> idle_taps(const ProductShape& s) {
+  std::vector<int> taps;
+  if (s.is_dense) return taps;
+  const auto is_idle = [&](int tap, int pixels, int outputs) {
+    for (int output = 0; output < outputs; ++output)
+      if (const int at = output * s.stride - s.padding + tap; at >= 0 && at < pixels) return false;
+    return true;
+  };
+  for (int row = 0; row < s.kernel; ++row)
+    for (int column = 0; column < s.kernel; ++column)
+      if (is_idle(row, s.src.height, s.dst.height) || is_idle(column, s.src.width, s.dst.width))
+        taps.push_back(row * s.kernel + column);
+  return taps;
+}
+
+class OnednnKernel final : public ProductKernel {
+ public:
+  OnednnKernel(const ProductShape& shape, Direction direction, const OnednnKernel* like)
+      : shape_(shape), direction_(direction), idle_taps_(idle_taps(shape)) {
+    checked(shape_, "a kernel", [&] {
+      desc_ = descriptors(shape_);
+      if (like != nullptr)
+        (direction_ == Direction::d_weight ? desc_.d_weight : desc_.weight) = like->made_.weight;
+      made_ = shape_.is_dense ? describe_dense(shape_, direction_, desc_, engine_)
+                              : describe_conv(shape_, direction_, desc_, engine_);
+      const memory flat = at(desc_.flat_weight, nullptr), packed = at(made_.weight, nullptr);
+      reorder_ =
+          direction_ == Direction::d_weight ? dnnl::reorder(packed, flat) : dnnl::reorder(flat, packed);
+    });
+  }
+
+  [[nodiscard]] std::int64_t packed_bytes() const override {
+    return static_cast<std::int64_t>(made_.weight.get_size());
+  }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override {
+    return static_cast<std::int64_t>(made_.scratchpad.get_size());
+  }
+  [[nodiscard]] std::string name() const override { return made_.name; }
+
+  void pack(const float* weights, void* packed) const override {
+    reorder("a reorder of weights", at(desc_.flat_weight, weights), at(made_.weight, packed));
+  }
+  void unpack(base::ThreadPool&, const float* packed, float* d_weights) const override {
+    reorder("a reorder of gradients", at(made_.weight, packed), at(desc_.flat_weight, d_weights));
+    // In bf16 oneDNN (2.6.3) turns a row into one a stride's remainder; of a row narrower than its stride
+    // some have no pixel, and it multiplies what lay in its scratchpad instead.
+    const int taps = shape_.kernel * shape_.kernel;
+    for (const int tap : idle_taps_)
+      for (std::int64_t at = tap; at < shape_.weights(); at += taps) d_weights[at] = 0;
+  }
+
+  void run(const Operands& o, int) const override {
+    checked(shape_, name_of(direction_), [&] {
+      Arguments arguments{{DNNL_ARG_SCRATCHPAD, at(made_.scratchpad, o.scratchpad)}};
+      if (direction_ == Direction::forward) {
+        arguments.emplace(DNNL_ARG_SRC, at(desc_.src, o.src));
+        arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
+        arguments.emplace(DNNL_ARG_DST, at(desc_.dst, o.dst));
+        if (shape_.bias) arguments.emplace(DNNL_ARG_BIAS, at(desc_.bias, o.bias));
+      } else if (direction_ == Direction::d_src) {
+        arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
+        arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
+        arguments.emplace(DNNL_ARG_DIFF_SRC, at(desc_.src, o.d_src));
+      } else {
+        arguments.emplace(DNNL_ARG_SRC, at(desc_.src, o.src));
+        arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
+        arguments.emplace(DNNL_ARG_DIFF_WEIGHTS, at(made_.weight, o.d_weight));
+        if (shape_.bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, at(desc_.bias, o.d_bias));
+      }
+      dnnl::stream stream(engine_);
+      made_.primitive.execute(stream, arguments);
+      stream.wait();
+    });
+  }
+
+ private:
+  [[nodiscard]] memory at(const memory::desc& description, const void* address) const {
+    return {description, engine_, const_cast<void*>(address)};
+  }
+  void reorder(const char* what, memory src, memory dst) const {
+    checked(shape_, what, [&] {
+      dnnl::stream stream(engine_);
+      reorder_.execute(stream, src, dst);
+      stream.wait();
+    });
+  }
+
+  const ProductShape shape_;
+  const Direction direction_;
+  const std::vector<int> idle_taps_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  Descriptors desc_;
+  Described made_;
+  dnnl::reorder reorder_;
+};
+
+}  // namespace
+
+const char* name_of(Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+      return "forward";
+    case Direction::d_src:
+      return "backward data";
+    case Direction::d_weight:
+      return "backward weights";
+  }
+  return "";
+}
+
+std::int64_t ProductShape::weights() const {
+  return is_dense ? dst.channels * src.elements()
+                  : std::int64_t{1} * dst.channels * src.channels * kernel * kernel;
+}
+std::int64_t ProductShape::products() const { return weights() * dst_pixels(); }
+
+std::unique_ptr<ProductKernel> make_onednn_kernel(const ProductShape& shape, Direction direction,
+                                                  const ProductKernel* like) {
+  return std::make_unique<OnednnKernel>(shape, direction, dynamic_cast<const OnednnKernel*>(like));
+}
+
+Bf16Products bf16_products_here() {
+  const unsigned isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());  // a set of bits
+  const auto includes = [&](dnnl::cpu_isa wanted) {
+    return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+  };
+  if (includes(dnnl::cpu_isa::avx512_core_bf16)) return Bf16Products::in_hardware;
+  return includes(dnnl::cpu_isa::avx512_core) ? Bf16Products::in_software : Bf16Products::none;
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,169 @@
+#include "engine/cpu/conv/plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "engine/cpu/conv/autotune.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+ProductShape product_shape(const Site& site, const Value& src, const Value& dst, bool direct) {
+  ProductShape shape{.samples = site.options.shard > 0 ? site.options.shard : site.options.batch,
+                     .src = src.shape,
+                     .dst = dst.shape,
+                     .training = site.options.training,
+                     .in_blocks = !direct,
+                     .type = direct ? src.storage : Storage::f32,
+                     .dst_type = direct ? dst.storage : Storage::f32};
+  if (const auto* conv = site.op().as<graph::Conv2d>()) {
+    shape.kernel = conv->kernel;
+    shape.stride = conv->stride;
+    shape.padding = conv->padding;
+    shape.bias = conv->bias;
+  } else {
+    shape.is_dense = true;
+    shape.bias = site.op().as<graph::Dense>()->bias;
+  }
+  return shape;
+}
+
+/// Shards of a whole engine's batch are pieces: then nothing but their tree is left to join them.
+int whole_or_shard(const Site& site, int samples) {
+  return site.options.shard > 0 ? site.options.shard : samples;
+}
+
+/// Blocks of nearly equal size, of at most `block_bytes` of float copies.
+int samples_of_block(const Site& site, const Value& src, const Value& dst) {
+  const std::int64_t batch = site.options.batch;
+  const std::int64_t bytes = 4 * (src.shape.elements() + dst.shape.elements());
+  const std::int64_t fitting = std::clamp<std::int64_t>(site.tuning.block_bytes / bytes, 1, batch);
+  const std::int64_t blocks = (batch + fitting - 1) / fitting;
+  return static_cast<int>((batch + blocks - 1) / blocks);
+}
+
+/// Not float copies of them.
+bool multiplies_stored(const Site& site, const Value& src, const Value& dst) {
+  if (src.storage == Storage::f32) return true;
+  if (site.tuning.bf16_products) return *site.tuning.bf16_products;
+  if (bf16_products_here() == Bf16Products::in_hardware) return true;
+  const Product stored{.shape = product_shape(site, src, dst, true)};
+  return site.tuning.method ? *site.tuning.method == Method::winograd && !refusal(Method::winograd, stored)
+                            : suits_winograd(stored);
+}
+
+}  // namespace
+
+ProductKernels::ProductKernels(const Site& site, const Value& src, const Value& dst, bool has_d_src)
+    : name_(site.op().name),
+      batch_(site.options.batch),
+      direct_(multiplies_stored(site, src, dst)),
+      shape_(product_shape(site, src, dst, direct_)),
+      block_(whole_or_shard(site, samples_of_block(site, src, dst))),
+      forward_(pieces(site, Direction::forward)) {
+  if (has_d_src) backward_.emplace(pieces(site, Direction::d_src));
+  if (!site.options.training || !graph::learns(site.graph, site.node)) return;
+  gradient_.emplace(pieces(site, Direction::d_weight));
+  // In blocks, a section of the batch is several of them.
+  const int samples = samples_of_piece(shape_, Direction::d_weight);
+  sections_ = direct_ || site.options.shard > 0
+                  ? gradient_->count()
+                  : std::min(gradient_->count(), (batch_ + samples - 1) / samples);
+}
+
+/// What the methods are chosen for.
+Product ProductKernels::product(Direction direction) const {
+  Product product{.shape = shape_, .direction = direction};
+  if (!direct_) product.shape.samples = block_;
+  return product;
+}
+
+Method ProductKernels::choose(const Site& site, const Product& product) {
+  const auto wanted = site.tuning.method;
+  if (wanted && !refusal(*wanted, product)) return *wanted;
+  const auto measured = site.tuning.choices ? site.tuning.choices->find(product) : std::nullopt;
+  measured_ = measured_ || measured;
+  return measured.value_or(usual_method(product));
+}
+
+Pieces ProductKernels::pieces(const Site& site, Direction direction) {
+  ProductShape batch = shape_;
+  batch.samples = batch_;
+  const Method method = choose(site, product(direction));
+  methods_[static_cast<std::size_t>(direction)] = method;
+  const int samples =
+      !direct_ ? block_
+               : whole_or_shard(
+                     site, site.tuning.piece_samples.value_or(samples_of_piece(method, shape_, direction)));
+  // A worker with one shard must compute as one with several does.
+  const bool has_shards = site.options.shard > 0;
+  const int threads = site.options.threads;
+  return {batch, samples, [=](ProductShape piece, const ProductKernel* like) {
+            piece.is_alone = piece.is_alone && !has_shards;
+            piece.threads = threads;
+            return make_kernel(method, piece, direction, like);
+          }};
+}
+
+void ProductKernels::list(std::vector<Product>& products) const {
+  products.push_back(product(Direction::forward));
+  if (backward_) products.push_back(product(Direction::d_src));
+  if (gradient_) products.push_back(product(Direction::d_weight));
+}
+
+void ProductKernels::describe(std::vector<KernelChoice>& choices) const {
+  const auto add = [&](Direction direction, const Pieces& pieces) {
+    std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)],
+                                        {.shape = shape_, .direction = direction}, measured_);
+    if (!direct_)
+      reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
+                " samples, for want of bf16 units";
+    choices.push_back({name_ + " " + name_of(direction), pieces.any().name(), reason});
+  };
+  add(Direction::forward, forward_);
+  if (backward_) add(Direction::d_src, *backward_);
+  if (gradient_) add(Direction::d_weight, *gradient_);
+}
+
+void ProductKernels::measure(const Traffic& traffic, const std::function<void()>& forward_pass,
+                             const std::function<void()>& backward_pass,
+                             std::vector<KernelChoice>& choices) const {
+  const std::size_t first = choices.size();
+  describe(choices);
+  const auto flops = 2.0 * static_cast<double>(shape_.products() * batch_);
+  const auto rate = [&](double seconds) { return fmt::format("{:.0f} GFLOP/s", flops / seconds / 1e9); };
+  const auto megabytes = [](std::int64_t bytes) {
+    return fmt::format(" ({:.1f} MB)", static_cast<double>(bytes) / 1e6);
+  };
+  if (!direct_) {  // blocks have one way, whose conversions belong to it
+    choices[first].rate = rate(seconds_of(forward_pass)) + megabytes(traffic.forward);
+    for (std::size_t row = first + 1; row < choices.size(); ++row)
+      choices[row].rate = rate(seconds_of(backward_pass) / static_cast<double>(choices.size() - first - 1)) +
+                          " (mean of backward's)" +
+                          megabytes(row + 1 < choices.size() ? traffic.backward : traffic.d_weight);
+    return;
+  }
+  std::size_t row = first;
+  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+    if (direction == Direction::d_src && !backward_) continue;
+    if (direction == Direction::d_weight && !gradient_) continue;
+    KernelChoice& choice = choices[row++];
+    choice.reason.clear();
+    for (const Method method : kMethods) {
+      const bool is_chosen = method == methods_[static_cast<std::size_t>(direction)];
+      const auto refused = refusal(method, {.shape = shape_, .direction = direction});
+      const std::string found =
+          refused ? *refused : rate(seconds_of_method(product(direction), method)) + " a thread";
+      if (is_chosen)
+        choice.rate = found + megabytes(direction == Direction::forward ? traffic.forward
+                                        : direction == Direction::d_src ? traffic.backward
+                                                                        : traffic.d_weight);
+      else
+        choice.reason += fmt::format("{}{} {}", choice.reason.empty() ? "" : "; ", name_of(method), found);
+    }
+  }
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,62 @@
+#pragma once
+
+/// The kernels of one convolution or dense layer: a method for each direction, cut into pieces of samples;
+/// and what is said of them.
+///
+/// They work on the stored values themselves; or, for bf16 on machines without bf16 units and not by
+/// Winograd, on float copies of a block of samples at a time.
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/tuning_cache.h"
+#include "engine/cpu/ops/factories.h"
+
+namespace paceline::engine::cpu {
+
+class ProductKernels {
+ public:
+  /// `has_d_src`: the input's gradient is wanted. The weights' is where the op learns.
+  ///
+  /// Errors   Error(device) when no method can compute it
+  ProductKernels(const Site& site, const Value& src, const Value& dst, bool has_d_src);
+
+  /// On stored values, not on float copies.
+  [[nodiscard]] bool are_direct() const { return direct_; }
+  /// Samples of float copies.
+  [[nodiscard]] int block() const { return block_; }
+  [[nodiscard]] const Pieces& forward() const { return forward_; }
+  [[nodiscard]] const std::optional<Pieces>& backward() const { return backward_; }
+  [[nodiscard]] const std::optional<Pieces>& gradient() const { return gradient_; }
+  /// How many arrays the weights' gradient is summed up in, each over a section of the batch; 0: none.
+  [[nodiscard]] int sections() const { return sections_; }
+
+  void list(std::vector<Product>& products) const;
+  void describe(std::vector<KernelChoice>& choices) const;
+  /// describe(), with rates. Float copies have one way, whose conversions belong to it: these are the step's
+  /// whole passes.
+  void measure(const Traffic& traffic, const std::function<void()>& forward_pass,
+               const std::function<void()>& backward_pass, std::vector<KernelChoice>& choices) const;
+
+ private:
+  [[nodiscard]] Product product(Direction direction) const;
+  [[nodiscard]] Method choose(const Site& site, const Product& product);
+  [[nodiscard]] Pieces pieces(const Site& site, Direction direction);
+
+  const std::string name_;
+  const int batch_;
+  const bool direct_;
+  const ProductShape shape_;
+  const int block_;
+  std::array<Method, 3> methods_ = {};  ///< by direction
+  bool measured_ = false;               ///< ... as this machine's times said
+  Pieces forward_;
+  std::optional<Pieces> backward_, gradient_;
+  int sections_ = 0;
+};
+
+}  // namespace paceline::engine::cpu

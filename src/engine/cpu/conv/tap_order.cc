@@ -1,0 +1,68 @@
+#include "engine/cpu/conv/tap_order.h"
+
+#include <algorithm>
+
+#include "engine/cpu/conv/transpose.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+/// One output's elements [in][tap] are a row here, of `row()` floats.
+struct Order {
+  std::int64_t taps, ins, outs;
+  explicit Order(const ProductShape& s)
+      : taps(std::int64_t{1} * s.kernel * s.kernel), ins(s.src.channels), outs(s.dst.channels) {}
+  [[nodiscard]] std::int64_t row() const { return ins * taps; }
+  /// Where element `at` of the outputs' rows lies among the taps, for output 0.
+  [[nodiscard]] std::int64_t tapped(std::int64_t at) const { return (at % taps * ins + at / taps) * outs; }
+};
+
+/// Calls work(element of [out][in][tap], element of [tap][in][out]) for the outputs [out, out + kTurned).
+template <typename Work>
+void for_elements(const Order& order, std::int64_t out, const Work& work) {
+  const std::int64_t last = std::min(out + kTurned, order.outs);
+  for (std::int64_t in = 0; in < order.ins; in += kTurned)
+    for (std::int64_t tap = 0; tap < order.taps; ++tap)
+      for (std::int64_t c = in; c < std::min(in + kTurned, order.ins); ++c)
+        for (std::int64_t k = out; k < last; ++k)
+          work((k * order.ins + c) * order.taps + tap, (tap * order.ins + c) * order.outs + k);
+}
+
+}  // namespace
+
+void to_tap_order(const ProductShape& shape, const float* weights, float* packed) {
+  const Order order(shape);
+  const bool turns = can_turn(order.row(), order.outs, packed);
+  for (std::int64_t out = 0; out < order.outs; out += kTurned) {
+    if (!turns) {
+      for_elements(order, out, [&](std::int64_t from, std::int64_t to) { packed[to] = weights[from]; });
+      continue;
+    }
+    for (std::int64_t at = 0; at < order.row(); at += kTurned) {
+      const float* from[kTurned];
+      float* to[kTurned];
+      for (int i = 0; i < kTurned; ++i) {
+        from[i] = weights + (out + i) * order.row() + at;
+        to[i] = packed + order.tapped(at + i) + out;
+      }
+      transpose_tile(from, to);
+    }
+  }
+  if (turns) end_streams();
+}
+
+void from_tap_order(const ProductShape& shape, base::ThreadPool& pool, const float* packed, float* weights) {
+  const Order order(shape);
+  if (!can_turn(order.row(), order.outs, weights)) {
+    pool.run(static_cast<int>((order.outs + kTurned - 1) / kTurned), [&](int tile, int) {
+      for_elements(order, std::int64_t{1} * tile * kTurned,
+                   [&](std::int64_t to, std::int64_t from) { weights[to] = packed[from]; });
+    });
+    return;
+  }
+  turn_rows(
+      pool, order.row(), order.outs,
+      [&](std::int64_t at, std::int64_t out) { return packed + order.tapped(at) + out; }, weights);
+}
+
+}  // namespace paceline::engine::cpu

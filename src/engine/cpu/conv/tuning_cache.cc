@@ -1,0 +1,170 @@
+#include "engine/cpu/conv/tuning_cache.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <omp.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <sstream>
+
+#include "base/cache_directory.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/thread_pool.h"
+#include "base/topology.h"
+#include "engine/cpu/kernels/isa.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+constexpr const char* kHead = "paceline kernels, format 1";
+constexpr int kMostThreads = 16;  ///< that measure: each holds the arrays of a product
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
+  return " unknown processor";
+}
+
+/// Another build may have faster kernels: its file's size and time stand for it.
+std::string program() {
+  struct stat status {};
+  if (::stat("/proc/self/exe", &status) != 0) return "unknown program";
+  return fmt::format("program of {} bytes, {}.{}", status.st_size, status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec);
+}
+
+std::string machine_here() {
+  const auto* version = dnnl_version();
+  const std::string_view limit = isa_limit();
+  return fmt::format("{}; own {}{}{}; oneDNN {}.{}.{}, instructions {}; {}", processor(),
+                     name_of(isas_here().back()), limit.empty() ? "" : ", at most ", limit, version->major,
+                     version->minor, version->patch, static_cast<unsigned>(dnnl::get_effective_cpu_isa()),
+                     program());
+}
+
+/// Machines that share a home directory keep files of their own; builds of one machine replace each other's.
+std::filesystem::path file_for(const std::filesystem::path& directory, const std::string& machine) {
+  const auto hardware = machine.substr(0, machine.rfind(';'));
+  return directory / fmt::format("kernels-{:016x}.txt", std::hash<std::string>{}(hardware));
+}
+
+/// Held while one process measures: the others wait asleep, then read what it found.
+class MachineLock {
+ public:
+  explicit MachineLock(const std::filesystem::path& file)
+      : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0)
+      base::fail(base::ErrorKind::data, "{}: cannot be opened: {}", file.string(), std::strerror(errno));
+    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~MachineLock() { ::close(descriptor_); }
+  MachineLock(const MachineLock&) = delete;
+  MachineLock& operator=(const MachineLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+std::string key_of(const Product& product) {
+  const ProductShape& s = product.shape;
+  const auto storage = [](Storage type) { return type == Storage::f32 ? "fp32" : "bf16"; };
+  const auto sizes = [](const graph::Shape& shape) {
+    return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+  };
+  return fmt::format("{} {} from {} to {}, kernel {} stride {} padding {}{}{}{}, {} and {}, {} samples",
+                     s.is_dense ? "dense" : "conv2d", name_of(product.direction), sizes(s.src), sizes(s.dst),
+                     s.kernel, s.stride, s.padding, s.bias ? " bias" : "", s.training ? "" : " evaluation",
+                     s.in_blocks ? " blocks" : "", storage(s.type), storage(s.dst_type), s.samples);
+}
+
+Choices::Choices(const std::filesystem::path& directory, std::string machine)
+    : file_(file_for(directory, machine)), machine_(std::move(machine)), table_(read()) {}
+
+Choices& Choices::here() {
+  static Choices choices(base::cache_directory(), machine_here());
+  return choices;
+}
+
+std::optional<Method> Choices::find(const Product& product) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = table_.find(key_of(product));
+  if (found == table_.end() || refusal(found->second, product)) return std::nullopt;
+  return found->second;
+}
+
+Choices::Outcome Choices::complete(const std::vector<Product>& products, Measure measure) {
+  const std::lock_guard lock(mutex_);
+  const auto lacks = [](const Table& table, const Product& product) {
+    return !table.contains(key_of(product));
+  };
+  if (std::ranges::none_of(products, [&](const Product& p) { return lacks(table_, p); })) return {};
+  Outcome outcome;
+  const auto begin = base::Clock::now();
+  try {
+    std::filesystem::create_directories(file_.parent_path());
+    const MachineLock one_at_a_time(file_.string() + ".lock");
+    Table table = read();
+    std::map<std::string, const Product*> open;
+    for (const Product& product : products)
+      if (lacks(table, product)) open[key_of(product)] = &product;
+    const std::vector<std::pair<std::string, const Product*>> list(open.begin(), open.end());
+    outcome.measured = static_cast<int>(list.size());
+    std::vector<Method> found(list.size());
+    base::ThreadPool pool(std::clamp(outcome.measured, 1, std::min(base::usable_cores(), kMostThreads)),
+                          [] { omp_set_num_threads(1); });
+    pool.run(outcome.measured, [&](int i, int) {
+      found[static_cast<std::size_t>(i)] = measure(*list[static_cast<std::size_t>(i)].second);
+    });
+    for (std::size_t i = 0; i < list.size(); ++i) table[list[i].first] = found[i];
+    if (outcome.measured > 0) write(table);
+    table_ = std::move(table);
+  } catch (const base::Error& error) {
+    outcome.trouble = error.what();
+  } catch (const std::filesystem::filesystem_error& error) {
+    outcome.trouble = error.what();
+  }
+  outcome.seconds = base::seconds_since(begin);
+  return outcome;
+}
+
+Choices::Table Choices::read() const {
+  std::ifstream file(file_);
+  std::string line;
+  if (!std::getline(file, line) || line != kHead || !std::getline(file, line) || line != machine_) return {};
+  Table table;
+  while (std::getline(file, line)) {
+    const auto space = line.find(' ');
+    if (space == std::string::npos) return {};
+    const std::string word = line.substr(0, space), rest = line.substr(space + 1);
+    if (word == "end") return rest == std::to_string(table.size()) ? table : Table{};
+    const auto* method =
+        std::ranges::find_if(kMethods, [&](Method candidate) { return name_of(candidate) == word; });
+    if (method == kMethods.end()) return {};
+    table[rest] = *method;
+  }
+  return {};  // cut off
+}
+
+void Choices::write(const Table& table) const {
+  std::ostringstream text;
+  text << kHead << '\n' << machine_ << '\n';
+  for (const auto& [key, method] : table) text << name_of(method) << ' ' << key << '\n';
+  text << "end " << table.size() << '\n';
+  base::write_file(file_, text.str());
+}
+
+}  // namespace paceline::engine::cpu

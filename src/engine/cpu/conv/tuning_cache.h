@@ -1,0 +1,61 @@
+#pragma once
+
+/// Which method computes each product fastest on this machine: measured once, kept on disk.
+///
+/// A table from (shape, direction) to method, in a file of its own for each kind of machine
+/// (`kernels-<hash>.txt` in base::cache_directory()): processor, instruction sets, oneDNN, this very program.
+/// A file that is damaged, or of another machine or program, counts as empty and is measured anew.
+///
+/// Threads  all functions from any thread
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/cpu/conv/algorithms.h"
+
+namespace paceline::engine::cpu {
+
+/// A line of text that says all that a kernel's speed depends on.
+[[nodiscard]] std::string key_of(const Product& product);
+
+class Choices {
+ public:
+  /// The table kept in `directory`, for the machine that `machine` describes.
+  Choices(const std::filesystem::path& directory, std::string machine);
+
+  /// The one of this machine and process.
+  static Choices& here();
+
+  /// Empty: not measured.
+  [[nodiscard]] std::optional<Method> find(const Product& product) const;
+
+  struct Outcome {
+    int measured = 0;    ///< products that had to be
+    double seconds = 0;  ///< that it took
+    std::string
+        trouble;  ///< not empty: the table could not be kept, so nothing was taken over from measuring
+  };
+  using Measure = Method (*)(const Product& product);
+  /// Measures the products that the table does not have, side by side on all cores (as crowded as training
+  /// will be), and keeps the table before it is believed: another run must find the same answers. One process
+  /// of a machine at a time. `measure` is called from several threads, each in a OneThread.
+  Outcome complete(const std::vector<Product>& products, Measure measure);
+
+  [[nodiscard]] const std::filesystem::path& file() const { return file_; }
+
+ private:
+  using Table = std::map<std::string, Method>;
+  [[nodiscard]] Table read() const;
+  void write(const Table& table) const;
+
+  const std::filesystem::path file_;
+  const std::string machine_;
+  mutable std::mutex mutex_;
+  Table table_;
+};
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,131 @@
+#include "engine/cpu/conv/weights.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/cpu/optimizer/update.h"
+#include "engine/cpu/parallel.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+/// Of a slab's weights: little enough that its gradient, its state and all of the next one's are near too.
+constexpr std::int64_t kSlabBytes = 40 << 10;
+
+const graph::Parameter& weight_of(const Site& site) {
+  return site.graph.parameters[static_cast<std::size_t>(site.op().parameters.front())];
+}
+
+bool have_slabs(const ProductKernels& kernels) {
+  return kernels.are_direct() && kernels.forward().any().packs_slabs() &&
+         (!kernels.backward() || kernels.backward()->any().packs_slabs());
+}
+
+}  // namespace
+
+ProductWeights::ProductWeights(const Site& site, const ProductKernels& kernels, int ins)
+    : kernels_(kernels),
+      slot_(site.layout.slot_of_parameter[static_cast<std::size_t>(site.op().parameters.front())]),
+      offset_(site.parameter(0)),
+      elements_(weight_of(site).elements()),
+      outs_(weight_of(site).shape.front()),
+      ins_(ins),
+      has_slabs_(have_slabs(kernels)),
+      packed_forward_(site.memory.kept(kernels.forward().any().packed_bytes())) {
+  if (kernels.backward())
+    packed_backward_ =
+        has_one_copy() ? packed_forward_ : site.memory.kept(kernels.backward()->any().packed_bytes());
+  if (!has_slabs_ || !kernels.gradient()) return;
+  own_order_ = kernels.gradient()->any().slab_order();
+  base::expects(own_order_.empty() || kernels.gradient()->any().packed_bytes() == 4 * elements_,
+                "a gradient in its own order fills the place of the weights'");
+  site.memory.scratch(site.options.threads * scratch_bytes());
+}
+
+std::vector<PackTask> ProductWeights::pack_tasks() const {
+  const std::int64_t bytes_forward = kernels_.forward().any().packed_bytes(),
+                     bytes_backward = has_one_copy() ? 0 : kernels_.backward()->any().packed_bytes();
+  std::vector<PackTask> all;
+  if (has_slabs_) {
+    for (int number = 0; number < tasks(); ++number)
+      all.push_back(
+          task(outs_of(number), true, (bytes_forward + bytes_backward) * outs_of(number).size() / outs_));
+    return all;
+  }
+  const Part outs{.begin = 0, .end = outs_};
+  all.push_back(task(outs, false, bytes_forward));
+  if (!has_one_copy()) all.push_back(task(outs, false, bytes_backward));
+  return all;
+}
+
+void ProductWeights::pack(const Run& run, int task) const {
+  if (has_slabs_)
+    return pack_slab(run, {.outs = outs_of(task), .ins = {.begin = 0, .end = ins_}}, nullptr, nullptr);
+  const ProductKernel& kernel = task == 0 ? kernels_.forward().any() : kernels_.backward()->any();
+  void* packed = task == 0 ? packed_forward(run) : packed_backward(run);
+  kernel.pack(run.weights + offset_, packed);
+  if (kernels_.are_direct() || !kernel.packs_plainly()) return;
+  auto* values = static_cast<float*>(packed);
+  run.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
+}
+
+void ProductWeights::update_and_pack(const Run& run, const Update& update, int task, float* scratch) const {
+  const Part outs = outs_of(task);
+  const std::int64_t step = ins_at_a_time(outs.size()), taps = row_elements() / ins_;
+  for (std::int64_t first = 0; first < ins_; first += step) {
+    const Slab slab{.outs = outs, .ins = {.begin = first, .end = std::min(ins_, first + step)}};
+    const std::int64_t row = slab.ins.size() * taps;
+    if (leaves_own_order(run)) kernels_.gradient()->any().unpack_slab(run.gradients + offset_, slab, scratch);
+    for (std::int64_t out = outs.begin; out < outs.end; ++out) {
+      const std::int64_t at = offset_ + out * row_elements() + first * taps;
+      update.apply(slot_, {.begin = at, .end = at + row},
+                   leaves_own_order(run) ? scratch + (out - outs.begin) * row : run.gradients + at);
+    }
+    // Packing writes past the caches, a slow way that leaves time to read.
+    const std::int64_t next = offset_ + step * taps;
+    const bool is_last = first + step >= ins_;
+    pack_slab(run, slab, is_last ? nullptr : run.weights + next,
+              is_last || update.state() == nullptr ? nullptr : update.state() + next);
+  }
+}
+
+void ProductWeights::pack_slab(const Run& run, const Slab& slab, const float* next_weights,
+                               const float* next_state) const {
+  const float* weights = run.weights + offset_;
+  kernels_.forward().any().pack_slab(weights, slab, next_weights, packed_forward(run));
+  if (!has_one_copy()) kernels_.backward()->any().pack_slab(weights, slab, next_state, packed_backward(run));
+}
+
+std::int64_t ProductWeights::scratch_bytes() const {
+  if (own_order_.empty()) return 0;
+  std::int64_t most = 0;
+  for (int task = 0; task < tasks(); ++task)
+    most = std::max(most, outs_of(task).size() * ins_at_a_time(outs_of(task).size()));
+  return whole_lines(4 * most * row_elements() / ins_);
+}
+
+/// Whole blocks of outputs, of enough elements to be worth a task.
+int ProductWeights::tasks() const {
+  return static_cast<int>(
+      std::max<std::int64_t>(1, std::min<std::int64_t>(elements_ / kPartElements, outs_ / kSlabChannels)));
+}
+
+std::int64_t ProductWeights::ins_at_a_time(std::int64_t outs) const {
+  const std::int64_t fitting = kSlabBytes / (4 * outs * row_elements() / ins_);
+  return std::min(ins_, std::max<std::int64_t>(1, fitting / kSlabChannels) * kSlabChannels);
+}
+
+PackTask ProductWeights::task(Part outs, bool is_only, std::int64_t packed_bytes) const {
+  return {
+      .slot = slot_,
+      .weights = {.begin = offset_ + outs.begin * row_elements(), .end = offset_ + outs.end * row_elements()},
+      .is_only = is_only,
+      .packed_bytes = packed_bytes,
+      .scratch_bytes = scratch_bytes()};
+}
+
+bool ProductWeights::has_one_copy() const {
+  return !kernels_.backward() || kernels_.backward()->any().packs_like(kernels_.forward().any());
+}
+
+}  // namespace paceline::engine::cpu

@@ -1,0 +1,272 @@
+#include "engine/cpu/engine.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/ops/factories.h"
+#include "engine/cpu/optimizer/update.h"
+#include "engine/cpu/optimizer/weight_passes.h"
+#include "engine/cpu/parallel.h"
+#include "engine/cpu/program.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+base::Buffer zeros(std::int64_t bytes) {
+  base::Buffer buffer(static_cast<std::size_t>(bytes));
+  buffer.fill_zero();
+  return buffer;
+}
+
+/// The row of `doctor --kernels` for what happens to the weights once a step.
+constexpr const char* kUpdate = "update, packing weights";
+
+Tuning tuning_for(const CompileOptions& options) {
+  return {.choices = options.measured_kernels ? &Choices::here() : nullptr};
+}
+
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning)
+      : program_(graph, options, tuning),
+        plan_(program_.plan()),
+        arena_(static_cast<std::size_t>(program_.memory().arena_bytes())),
+        kept_(static_cast<std::size_t>(program_.memory().kept_bytes())),
+        scratch_(static_cast<std::size_t>(program_.memory().scratch_bytes())),
+        weights_(zeros(flat_bytes())),
+        gradients_(gradient_memory(options, program_.layout())),
+        pool_(options.threads, [] { omp_set_num_threads(1); }),
+        run_{.options = program_.options(),
+             .kernels = kernels_for(*program_.tuning().isa),
+             .pool = pool_,
+             .memory = {.requests = &program_.memory(),
+                        .arena = arena_.data(),
+                        .kept = kept_.data(),
+                        .scratch = scratch_.data()},
+             .weights = weights_.as<float>().data(),
+             .gradients = gradients_.as<float>().data()},
+        weight_passes_(program_),
+        slot_done_(program_.layout().slots.size()) {
+    if (options.training)
+      for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
+  }
+
+  [[nodiscard]] std::string name() const override { return "cpu"; }
+  [[nodiscard]] const graph::Graph& graph() const override { return program_.graph(); }
+  [[nodiscard]] const graph::Layout& layout() const override { return program_.layout(); }
+  [[nodiscard]] const graph::MemoryPlan& plan() const override { return plan_; }
+
+  std::span<float> weights() override { return weights_.as<float>(); }
+  std::span<float> gradients() override { return gradients_.as<float>(); }
+  std::span<float> optimizer_state(int slot) override {
+    base::expects(slot >= 0 && slot < static_cast<int>(state_.size()), "the rule keeps this state slot");
+    return state_[static_cast<std::size_t>(slot)].as<float>();
+  }
+  void weights_changed() override {
+    const OneThread one_thread;
+    weight_passes_.pack(run_);
+  }
+
+  LossSums forward(const StepInput& input) override {
+    const int batch = run_.options.batch;
+    base::expects(run_.options.training, "the engine was compiled for training");
+    base::expects(static_cast<int>(input.labels.size()) == batch &&
+                      static_cast<std::int64_t>(input.images.size()) == batch * sample_elements(),
+                  "a step has as many images and labels as the engine's batch");
+    if (program_.tuning().poison) poison();
+    run_.training = true;
+    run_.input = input;
+    run_.samples = batch;
+    run_.views = 1;
+    has_forward_ = true;
+    return run_forward();
+  }
+
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+                    int views) override {
+    base::expects(count >= 0 && views >= 1 && count * views <= run_.options.batch &&
+                      static_cast<int>(labels.size()) >= count &&
+                      static_cast<std::int64_t>(images.size()) >= count * views * sample_elements(),
+                  "evaluate gets at most a batch, and its labels");
+    if (count == 0) return {};
+    if (program_.tuning().poison) poison();
+    run_.training = false;
+    run_.input = {.images = images, .labels = labels};
+    run_.samples = count * views;
+    run_.views = views;
+    has_forward_ = false;
+    return run_forward();
+  }
+
+  void backward(const GradientReady& on_ready) override {
+    base::expects(has_forward_, "backward follows a training forward");
+    has_forward_ = false;  // gradients were written over activations: a second time is wrong
+    const OneThread one_thread;
+    std::fill(slot_done_.begin(), slot_done_.end(), false);
+    std::size_t done_slots = 0;
+    std::int64_t told = 0;
+    const auto tell = [&] {
+      const auto& slots = layout().slots;
+      while (done_slots < slots.size() && slot_done_[done_slots]) ++done_slots;
+      const std::int64_t ready = done_slots < slots.size() ? slots[done_slots].offset : layout().elements;
+      if (ready > told && on_ready) on_ready(ready);
+      told = std::max(told, ready);
+    };
+    for (auto entry = program_.steps().rbegin(); entry != program_.steps().rend(); ++entry) {
+      const int node = entry->group.node;
+      if (observer_) observer_(node, Pass::backward, true);
+      entry->step->backward(run_);
+      if (observer_) observer_(node, Pass::backward, false);
+      for (const int parameter : graph().nodes[static_cast<std::size_t>(node)].parameters)
+        slot_done_[static_cast<std::size_t>(
+            layout().slot_of_parameter[static_cast<std::size_t>(parameter)])] = true;
+      tell();
+    }
+  }
+
+  void update(const UpdateRule& rule, double lr, std::int64_t update) override {
+    const OneThread one_thread;
+    weight_passes_.update(run_, make_update(rule, lr, update));
+  }
+
+  [[nodiscard]] std::string own_gradient_order() const override {
+    std::string orders;
+    for (const auto& entry : program_.steps())
+      if (const std::string order = entry.step->own_gradient_order(); !order.empty())
+        orders +=
+            fmt::format("{}: {}\n", graph().nodes[static_cast<std::size_t>(entry.group.node)].name, order);
+    return orders;
+  }
+  void use_own_gradient_order() override { run_.own_gradient_order = true; }
+
+  void observe(OpObserver observer) override { observer_ = std::move(observer); }
+
+  [[nodiscard]] std::vector<KernelChoice> kernels() const override {
+    std::vector<KernelChoice> choices;
+    for (const auto& entry : program_.steps()) entry.step->describe(run_, choices);
+    if (run_.options.training) choices.push_back(own_kernel(run_, kUpdate));
+    return choices;
+  }
+
+  [[nodiscard]] std::vector<KernelChoice> measured_kernels() override {
+    if (!run_.options.training || run_.options.reduce_statistics) return kernels();
+    // A real step first, so that all buffers hold ordinary numbers.
+    std::vector<float> images(static_cast<std::size_t>(run_.options.batch * sample_elements()));
+    base::Rng rng(0, base::Purpose::test);
+    for (float& pixel : images) pixel = rng.normal();
+    const std::vector<std::int32_t> labels(static_cast<std::size_t>(run_.options.batch), 0);
+    forward({.images = images, .labels = labels, .gradient_scale = 1.0 / run_.options.batch});
+    backward({});
+    const OneThread one_thread;
+    std::vector<KernelChoice> choices;
+    for (int step = 0; step < static_cast<int>(program_.steps().size()); ++step)
+      program_.steps()[static_cast<std::size_t>(step)].step->measure(run_, program_.traffic(step), choices);
+    run_.input = {};
+    measure_update(choices);
+    return choices;
+  }
+
+ private:
+  /// What costs the same for any batch. With a rate of zero; the optimizer's state changes.
+  void measure_update(std::vector<KernelChoice>& choices) {
+    const double seconds = seconds_of([&] { update(run_.options.rule, 0, 1); });
+    const auto bytes = static_cast<double>(weight_passes_.update_bytes(static_cast<int>(state_.size())));
+    choices.push_back(own_kernel(run_, kUpdate));
+    choices.back().rate = fmt::format("{:.1f} GB/s ({:.1f} MB)", bytes / seconds / 1e9, bytes / 1e6);
+  }
+
+  [[nodiscard]] Update make_update(const UpdateRule& rule, double lr, std::int64_t update) {
+    UpdateArrays arrays{.weights = run_.weights, .gradients = run_.gradients, .state = {}};
+    for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
+    return {graph(), layout(), run_.kernels, rule, lr, update, std::move(arrays)};
+  }
+
+  [[nodiscard]] std::int64_t flat_bytes() const {
+    return program_.layout().elements * static_cast<std::int64_t>(sizeof(float));
+  }
+  [[nodiscard]] std::int64_t sample_elements() const { return program_.graph().input_shape().elements(); }
+
+  void poison() {
+    std::ranges::fill(arena_.as<std::uint32_t>(), 0x7fffffffu);  // NaN as float and as either half's bf16
+    std::ranges::fill(scratch_.as<std::uint32_t>(), 0x7fffffffu);
+    if (!run_.options.training) return;
+    for (const graph::Slot& slot : layout().slots)  // the padding between them is zero for good
+      std::fill_n(run_.gradients + slot.offset, slot.elements, std::numeric_limits<float>::quiet_NaN());
+  }
+
+  LossSums run_forward() {
+    const OneThread one_thread;
+    for (auto& entry : program_.steps()) {
+      if (observer_) observer_(entry.group.node, Pass::forward, true);
+      entry.step->forward(run_);
+      if (observer_) observer_(entry.group.node, Pass::forward, false);
+    }
+    return run_.sums;
+  }
+
+  Program program_;
+  const graph::MemoryPlan plan_;
+  base::Buffer arena_, kept_, scratch_, weights_, gradients_;
+  std::vector<base::Buffer> state_;
+  base::ThreadPool pool_;
+  Run run_;
+  const WeightPasses weight_passes_;
+  std::vector<bool> slot_done_;
+  bool has_forward_ = false;
+  OpObserver observer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
+                                const Tuning& tuning) {
+  const OneThread one_thread;  // oneDNN chooses its primitives for as many as will call them
+  return std::make_unique<CpuEngine>(graph, options, tuning);
+}
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
+  return compile(graph, options, tuning_for(options));
+}
+
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning) {
+  const OneThread one_thread;
+  return Program(graph, options, tuning).plan();
+}
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
+  return plan(graph, options, tuning_for(options));
+}
+
+std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
+  if (!options.measured_kernels) return "";
+  const OneThread one_thread;
+  std::vector<Product> products;
+  const Program program(graph, options, {});
+  for (const auto& entry : program.steps()) entry.step->list_products(products);
+  Choices& choices = Choices::here();
+  const auto outcome = choices.complete(products, fastest_method);
+  if (!outcome.trouble.empty())
+    return fmt::format("kernels are chosen by shape, for what this machine is fast at cannot be kept: {}",
+                       outcome.trouble);
+  const auto other = std::ranges::count_if(products, [&](const Product& product) {
+    const auto found = choices.find(product);
+    return found && *found != usual_method(product);
+  });
+  if (outcome.measured == 0 && other == 0) return "";
+  return fmt::format(
+      "kernels: {} ({} of {} products are faster here by another method than is usual for their shape)",
+      outcome.measured > 0
+          ? fmt::format("measured in {:.1f} s, kept in {}", outcome.seconds, choices.file().string())
+          : fmt::format("as measured before, {}", choices.file().string()),
+      other, products.size());
+}
+
+bool has_bf16_units() { return bf16_products_here() == Bf16Products::in_hardware; }
+
+}  // namespace paceline::engine::cpu

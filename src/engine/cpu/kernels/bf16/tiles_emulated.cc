@@ -1,0 +1,173 @@
+// What AMX-BF16 and AVX512-BF16 compute, in plain C++ for any processor: the same tiles, the same order of
+// sums, the same rounding. The tests hold everything around the instructions to it, and a unit is compared
+// with it before it is believed.
+//
+// Both instructions round to nearest even, take denormals for zero and give zero for them, whatever MXCSR
+// says; their multiply-adds round once. A product of two bf16 numbers is exact in float unless its exponent
+// leaves float's range, so a multiplication and an addition are the same here.
+//
+// Source   Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS and VDPBF16PS
+
+#include "engine/cpu/kernels/bf16/tiles.h"
+
+#pragma GCC optimize("O2", "no-math-errno", "no-trapping-math", "fp-contract=off")
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed to functions that are inlined
+
+namespace paceline::engine::cpu::tiles::emulated {
+namespace {
+
+#include "engine/cpu/kernels/vector.inc"
+
+/// Denormals become zero. By the sign of a difference: gcc 12 compares vectors that are longer than registers
+/// lane by lane.
+PACELINE_INLINE V flushed(V x) {
+  const I bits = reinterpret_cast<I>(x);
+  const I is_normal = (0x7fffff - (bits & 0x7fffffff)) >> 31;
+  return reinterpret_cast<V>(bits & is_normal);
+}
+/// The first and the second bf16 of each word.
+PACELINE_INLINE V first_of(U words) { return flushed(reinterpret_cast<V>(words << 16)); }
+PACELINE_INLINE V second_of(U words) { return flushed(reinterpret_cast<V>(words & 0xffff0000u)); }
+
+/// vdpbf16ps: the second half's product is added first.
+PACELINE_INLINE V dot(V sums, U a, U b) {
+  const V half = flushed(flushed(sums) + second_of(a) * second_of(b));
+  return flushed(half + first_of(a) * first_of(b));
+}
+
+#include "engine/cpu/kernels/bf16/tile_vectors.inc"
+
+/// tdpbf16ps: 16 pairs are summed apart from the sums so far, first and second halves apart from each other.
+struct Tiles {
+  static constexpr int kRows = 16, kRowTiles = 2;
+  static void begin() {}
+  static void end() {}
+
+  V sums[2][2][kRows];
+  const std::uint16_t* a[2] = {};
+  const std::uint16_t* b[2] = {};
+
+  template <int r, int j>
+  PACELINE_INLINE void zero() {
+    for (V& row : sums[r][j]) row = V{};
+  }
+  template <int r, int j>
+  PACELINE_INLINE void load_sums(const float* p) {
+    for (int row = 0; row < kRows; ++row) sums[r][j][row] = Float::load(p + row * kBlock);
+  }
+  template <int r, int j>
+  PACELINE_INLINE void store(float* p) {
+    for (int row = 0; row < kRows; ++row) Float::store(p + row * kBlock, sums[r][j][row]);
+  }
+  template <int r>
+  PACELINE_INLINE void load_a(const std::uint16_t* p) {
+    a[r] = p;
+  }
+  template <int j>
+  PACELINE_INLINE void load_b(const std::uint16_t* p) {
+    b[j] = p;
+  }
+  template <int r, int j>
+  PACELINE_INLINE void multiply() {
+    add_product(sums[r][j], a[r], b[j]);
+  }
+
+  V few_sums[2 * kPairTaps][kRows];
+  const std::uint16_t *near[3] = {}, *pixel = nullptr, *weights[3] = {}, *strips[3] = {};
+  std::int64_t strip_step = 0, pixel_step = 0;
+
+  template <int i>
+  PACELINE_INLINE void zero_sum() {
+    for (V& row : few_sums[i]) row = V{};
+  }
+  template <int i>
+  PACELINE_INLINE void load_sum(const float* p) {
+    for (int row = 0; row < kRows; ++row) few_sums[i][row] = Float::load(p + row * kBlock);
+  }
+  template <int i>
+  PACELINE_INLINE void store_sum(float* p) {
+    for (int row = 0; row < kRows; ++row) Float::store(p + row * kBlock, few_sums[i][row]);
+  }
+  template <int i>
+  PACELINE_INLINE void load_near(const std::uint16_t* p) {
+    near[i] = p;
+  }
+  template <int i, int k, int j>
+  PACELINE_INLINE void multiply_near() {
+    add_product(few_sums[i], near[k], b[j]);
+  }
+  PACELINE_INLINE void load_pixel(const std::uint16_t* p, std::int64_t step = kBlock) {
+    pixel = p;
+    pixel_step = step;
+  }
+  template <int j>
+  PACELINE_INLINE void load_weight(const std::uint16_t* p) {
+    weights[j] = p;
+  }
+  template <int i, int j>
+  PACELINE_INLINE void multiply_pixel() {
+    add_product(few_sums[i], pixel, weights[j], pixel_step);
+  }
+
+  PACELINE_INLINE void load_strip_weight(const std::uint16_t* p) { weights[0] = p; }
+  template <int k>
+  PACELINE_INLINE void load_strip(const std::uint16_t* p, std::int64_t step) {
+    strips[k] = p;
+    strip_step = step;
+  }
+  template <int i, int k>
+  PACELINE_INLINE void multiply_strip() {
+    add_product(few_sums[i], strips[k], weights[0], strip_step);
+  }
+
+  PACELINE_INLINE void load_left(const std::uint16_t* p) { a[0] = p; }
+  PACELINE_INLINE void load_right(const std::uint16_t* p) { b[0] = p; }
+  template <int i>
+  PACELINE_INLINE void multiply_sides() {
+    add_product(few_sums[i], a[0], b[0]);
+  }
+
+ private:
+  static PACELINE_INLINE void add_product(V to[kRows], const std::uint16_t* rows, const std::uint16_t* pairs,
+                                          std::int64_t row_step = kBlock) {
+    V first[kRows] = {}, second[kRows] = {};
+    for (int pair = 0; pair < kHalf; ++pair) {
+      U columns;
+      __builtin_memcpy(&columns, pairs + pair * kBlock, sizeof columns);
+      const V first_columns = first_of(columns), second_columns = second_of(columns);
+      for (int row = 0; row < kRows; ++row) {
+        std::uint32_t word;
+        __builtin_memcpy(&word, rows + row * row_step + 2 * pair, sizeof word);
+        first[row] = flushed(first[row] + first_of(U{} + word) * first_columns);
+        second[row] = flushed(second[row] + second_of(U{} + word) * second_columns);
+      }
+    }
+    for (int row = 0; row < kRows; ++row)
+      to[row] = flushed(flushed(to[row]) + flushed(first[row] + second[row]));
+  }
+};
+
+#include "engine/cpu/kernels/bf16/tiles.inc"
+
+// The same bits at every width. (Sanitizers crash in the resolvers that this makes.)
+#if defined(__clang__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define PACELINE_EVERY_WIDTH
+#else
+#define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+PACELINE_EVERY_WIDTH void multiply_as_amx(const Multiply& m) { multiply<Tiles>(m); }
+PACELINE_EVERY_WIDTH void multiply_neighbours_as_amx(const Neighbours& m) { multiply_neighbours<Tiles>(m); }
+PACELINE_EVERY_WIDTH void multiply_row_as_amx(const RowOfPixels& m) { multiply_row<Tiles>(m); }
+PACELINE_EVERY_WIDTH void multiply_strip_as_amx(const Strip& s) { multiply_strip<Tiles>(s); }
+PACELINE_EVERY_WIDTH void visit_pairs_as_amx(const PairVisit& v) { visit_pairs<Tiles>(v); }
+PACELINE_EVERY_WIDTH void multiply_as_avx512(const Multiply& m) { multiply<Vectors>(m); }
+
+}  // namespace
+
+extern const TileKernels kAmx, kAvx512;
+constinit const TileKernels kAmx =
+    table<Tiles>(Unit::emulated_amx, multiply_as_amx, multiply_neighbours_as_amx, multiply_row_as_amx,
+                 multiply_strip_as_amx, visit_pairs_as_amx);
+constinit const TileKernels kAvx512 = table<Vectors>(Unit::emulated_avx512, multiply_as_avx512);
+
+}  // namespace paceline::engine::cpu::tiles::emulated

@@ -1,0 +1,396 @@
+// Batch norm with the residual sum and the ReLU behind it.
+//
+// Forward in training: one pass for the moments, one that normalises. Backward: one pass for the two sums,
+// one for d_src. Where the gradient has several terms or a residual wants it, the first of these stores it
+// under the ReLU's mask and the second reads it there; otherwise both recompute the mask from the input, and
+// no output is kept for it.
+//
+// The first pass of each is left out where the product that writes its rows takes the sums on the way
+// (epilogue.h): forward the convolution in front, backward the one whose d_src is the gradient's last term.
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "engine/cpu/conv/norm_epilogue.h"
+#include "engine/cpu/ops/factories.h"
+#include "engine/cpu/parallel.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+/// Doubles that a part's or a piece's sums take: [2 channels] of them, then as many floats of scratch.
+std::int64_t doubles_of(int channels) { return std::int64_t{3} * channels; }
+
+class NormStep final : public Step, public RowSums {
+ public:
+  NormStep(const Site& site, const Value& src, const Value* residual, const Value& dst, bool relu,
+           BufferId d_src, BufferId d_residual)
+      : name_(site.op().name),
+        src_(src),
+        residual_(residual),
+        dst_(dst),
+        relu_(relu),
+        d_src_(d_src),
+        channels_(src.shape.channels),
+        groups_(site.options.batch_norm == BatchNormMode::ghost ? site.options.batch / site.options.ghost_size
+                                                                : 1),
+        rows_(std::int64_t{1} * (site.options.batch / groups_) * src.pixels()),
+        is_shared_(site.options.batch_norm == BatchNormMode::synchronised &&
+                   (site.options.world_size > 1 || site.options.shard > 0)),
+        shards_(site.options.shard > 0 ? site.options.batch / site.options.shard : 1),
+        count_(static_cast<double>(rows_) * (is_shared_ ? site.options.world_size : 1)),
+        epsilon_(site.op().as<graph::BatchNorm>()->epsilon),
+        weight_at_(site.parameter(0)),
+        bias_at_(site.parameter(1)),
+        mean_at_(site.parameter(2)),
+        var_at_(site.parameter(3)),
+        forward_at_(site.forward_at),
+        backward_at_(site.backward_at) {
+    const std::int64_t of_groups = std::int64_t{4} * groups_ * channels_;
+    mean_ = site.memory.kept(of_groups);
+    scale_ = site.memory.kept(of_groups);
+    slope_ = site.memory.kept(of_groups);
+    offset_ = site.memory.kept(of_groups);
+    statistics_ = site.memory.kept(8 * std::int64_t{3} * groups_ * channels_);
+    // Without a residual that wants it, the masked gradient may replace the one that came in.
+    if (site.options.training && (residual != nullptr || dst.gradient.size() > 1))
+      d_masked_ = d_residual ? d_residual : dst.gradient.front();
+    least_ = least_of(channels_);
+    site.memory.scratch(8 * doubles_of(channels_) * parts_of(rows_ / shards_, least_));
+    shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
+  }
+
+  RowSums* row_sums() override { return this; }
+
+  /// Pieces must not reach over the samples of two groups or shards.
+  bool accept(const Writer& writer, MemoryRequests& memory) override {
+    const std::int64_t samples = rows_ / src_.pixels() / shards_;
+    if (groups_ * shards_ > 1 && samples % writer.samples != 0) return false;
+    if (writer.pass == Pass::backward && dst_.gradient.size() > 2) return false;
+    Taken& taken = writer.pass == Pass::forward ? moments_ : gradient_sums_;
+    const int until = writer.pass == Pass::forward ? forward_at_ : backward_at_;
+    taken = {.sums = memory.live(8 * doubles_of(channels_) * writer.pieces, writer.moment, until),
+             .pieces = writer.pieces,
+             .samples = writer.samples};
+    if (writer.pass == Pass::backward) d_masked_ = dst_.gradient.front();
+    return true;
+  }
+
+  [[nodiscard]] Epilogue epilogue(const Run& run, Pass pass, int piece) const override {
+    const Taken& taken = pass == Pass::forward ? moments_ : gradient_sums_;
+    Epilogue epilogue = sums_at(taken.of_piece(run, piece, channels_));
+    if (pass == Pass::forward) return epilogue;
+    const std::int64_t row = std::int64_t{1} * piece * taken.samples * src_.pixels();
+    epilogue.what = Epilogue::Sums::gradient;
+    epilogue.gradient = gradient_at(run, dst_.gradient, static_cast<int>(row / rows_), row % rows_);
+    return epilogue;
+  }
+
+  void forward(Run& run) override {
+    run.training ? find_statistics(run) : take_running_statistics(run);
+    const bool by_group = run.training;
+    for (int group = 0; group < groups_; ++group) {
+      NormForward args{.params = params(run, by_group ? group : 0), .relu = relu_};
+      parallel_parts(run.pool, rows_, least_, [&](int, Part part) {
+        NormForward own = args;
+        own.src = rows_at(run, src_, group, part.begin);
+        if (residual_ != nullptr) own.residual = rows_at(run, *residual_, group, part.begin);
+        own.dst = rows_at(run, dst_, group, part.begin);
+        run.typed(src_.storage).norm_forward(own, part.size(), channels_);
+      });
+    }
+  }
+
+  void backward(Run& run) override {
+    own_sums_.assign(2 * static_cast<std::size_t>(channels_), 0.0);
+    const std::vector<BufferId> terms = first_terms(run);
+    for (int group = 0; group < groups_; ++group) {
+      reduce_gradient(run, terms, group);
+      if (shards_ == 1)
+        for (int c = 0; c < channels_; ++c) {
+          own_sums_[static_cast<std::size_t>(c)] += of_shard(0)[c];
+          own_sums_[static_cast<std::size_t>(channels_ + c)] +=
+              of_shard(0)[channels_ + c] * inverse(run, group)[c];
+        }
+      else
+        sum_shards_in_float(run);
+      double* sums = join_shards(run);
+      if (d_src_) apply_gradient(run, terms, group, sums);
+    }
+    store_parameter_gradients(run);
+  }
+
+  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(
+        own_kernel(run, name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
+    if (!run.options.training) return;
+    const auto how = [](const Taken& taken, const char* product) {
+      return taken.pieces > 0 ? std::string("taken by ") + product : std::string("a pass of their own");
+    };
+    choices.back().reason += "; moments: " + how(moments_, "the product in front") +
+                             ", sums of the gradient: " + how(gradient_sums_, "the product behind");
+  }
+
+ private:
+  // ---- where things lie
+
+  /// Row `row` of a group of a stored value.
+  [[nodiscard]] std::byte* rows_at(const Run& run, const Value& value, int group, std::int64_t row) const {
+    return row_of(run.memory.at(value.buffer), group, row, value.storage);
+  }
+  [[nodiscard]] std::byte* row_of(std::byte* first, int group, std::int64_t row, Storage storage) const {
+    return first == nullptr ? nullptr : first + (group * rows_ + row) * channels_ * bytes_of(storage);
+  }
+  [[nodiscard]] float* of_group(const Run& run, BufferId buffer, int group) const {
+    return run.memory.at<float>(buffer) + std::int64_t{1} * group * channels_;
+  }
+  /// [groups][channels] doubles: 1 / deviation · mean · unbiased variance.
+  [[nodiscard]] double* statistic(const Run& run, int which, int group) const {
+    return run.memory.at<double>(statistics_) + (std::int64_t{1} * which * groups_ + group) * channels_;
+  }
+  [[nodiscard]] double* inverse(const Run& run, int group) const { return statistic(run, 0, group); }
+  [[nodiscard]] NormParams params(const Run& run, int group) const {
+    return {.mean = of_group(run, mean_, group),
+            .scale = of_group(run, scale_, group),
+            .bias = run.weights + bias_at_};
+  }
+  [[nodiscard]] double* of_shard(int shard) {
+    return shard_sums_.data() + static_cast<std::ptrdiff_t>(2) * channels_ * shard;
+  }
+
+  // ---- sums by part, or by piece of the product that took them
+
+  /// Sums that a product takes: an array for each of its pieces.
+  struct Taken {
+    BufferId sums;
+    int pieces = 0;
+    int samples = 0;  ///< of a piece
+    [[nodiscard]] double* of_piece(const Run& run, int piece, int channels) const {
+      return run.memory.at<double>(sums) + doubles_of(channels) * piece;
+    }
+  };
+
+  [[nodiscard]] Epilogue sums_at(double* sums) const {
+    return {
+        .sums = sums, .shift = reinterpret_cast<float*>(sums + std::int64_t{2} * channels_), .gradient = {}};
+  }
+
+  void add_to_shard(int shard, const double* sums) {
+    for (int i = 0; i < 2 * channels_; ++i) of_shard(shard)[i] += sums[i];
+  }
+
+  /// The shard's pieces, in order.
+  void join_pieces(const Run& run, const Taken& taken, int group, int shard) {
+    std::fill_n(of_shard(shard), 2 * channels_, 0.0);
+    const int sets = groups_ * shards_, of_set = sets > 1 ? taken.pieces / sets : taken.pieces;
+    const int first = (group * shards_ + shard) * of_set;
+    for (int piece = first; piece < first + of_set; ++piece)
+      add_to_shard(shard, taken.of_piece(run, piece, channels_));
+  }
+
+  /// The shard's rows in a pass of their own: what(part's first row) is each part's epilogue but for its
+  /// sums.
+  template <typename What>
+  void sum_over_parts(const Run& run, int group, int shard, const What& what) {
+    const std::int64_t rows = rows_ / shards_, doubles = doubles_of(channels_);
+    auto* scratch = reinterpret_cast<double*>(run.memory.scratch);
+    parallel_parts(run.pool, rows, least_, [&](int index, Part part) {
+      const std::int64_t first = part.begin + shard * rows;
+      Epilogue own = sums_at(scratch + doubles * index);
+      what(own, first);
+      take_sums(own, run.typed(src_.storage), src_.storage, rows_at(run, src_, group, first), part.size(),
+                channels_);
+    });
+    std::fill_n(of_shard(shard), 2 * channels_, 0.0);
+    for (int part = 0; part < parts_of(rows, least_); ++part) add_to_shard(shard, scratch + doubles * part);
+  }
+
+  /// The sums of all shards of all workers; of_shard() is lost.
+  double* join_shards(const Run& run) {
+    join_as_tree(shards_, [&](int into, int from) {
+      for (int i = 0; i < 2 * channels_; ++i) of_shard(into)[i] += of_shard(from)[i];
+    });
+    if (is_shared_ && run.options.reduce_statistics)
+      run.options.reduce_statistics({of_shard(0), 2 * static_cast<std::size_t>(channels_)});
+    return of_shard(0);
+  }
+
+  // ---- forward
+
+  void find_statistics(Run& run) {
+    for (int group = 0; group < groups_; ++group) {
+      for (int shard = 0; shard < shards_; ++shard) {
+        if (moments_.pieces > 0)
+          join_pieces(run, moments_, group, shard);
+        else
+          sum_over_parts(run, group, shard, [](Epilogue&, std::int64_t) {});
+      }
+      const double* sums = join_shards(run);
+      for (int c = 0; c < channels_; ++c) {
+        const double mean = sums[c] / count_;
+        double variance = sums[channels_ + c] / count_ - mean * mean;
+        if (variance < 0) variance = 0;  // rounding; NaN stays
+        set_channel(run, group, c, mean, variance);
+        statistic(run, 2, group)[c] = variance * (count_ > 1 ? count_ / (count_ - 1) : 1);
+      }
+    }
+  }
+
+  void set_channel(Run& run, int group, int c, double mean, double variance) const {
+    const double inverse_deviation = 1 / std::sqrt(variance + epsilon_);
+    of_group(run, mean_, group)[c] = static_cast<float>(mean);
+    of_group(run, scale_, group)[c] =
+        static_cast<float>(static_cast<double>(run.weights[weight_at_ + c]) * inverse_deviation);
+    inverse(run, group)[c] = inverse_deviation;
+    statistic(run, 1, group)[c] = mean;
+  }
+
+  void take_running_statistics(Run& run) const {
+    for (int c = 0; c < channels_; ++c)
+      set_channel(run, 0, c, static_cast<double>(run.weights[mean_at_ + c]),
+                  static_cast<double>(run.weights[var_at_ + c]));
+  }
+
+  // ---- backward
+
+  [[nodiscard]] Mask mask() const {
+    if (!relu_) return Mask::none;
+    return residual_ != nullptr ? Mask::from_dst : Mask::from_src;
+  }
+
+  /// At most two gradient terms, later ones already added to the first.
+  std::vector<BufferId> first_terms(const Run& run) const {
+    std::vector<BufferId> terms = dst_.gradient;
+    while (terms.size() > 2) {
+      Value rest = dst_;
+      rest.gradient = {terms.front(), terms.back()};
+      merged_gradient(run, rest);
+      terms.pop_back();
+    }
+    return terms;
+  }
+
+  /// What the sums over the gradient's `terms` read and write from a row on.
+  [[nodiscard]] NormBackward gradient_at(const Run& run, const std::vector<BufferId>& terms, int group,
+                                         std::int64_t row) const {
+    const auto at = [&](BufferId buffer) {
+      return row_of(run.memory.at(buffer), group, row, dst_.gradient_storage);
+    };
+    return {.src = rows_at(run, src_, group, row),
+            .dst = mask() == Mask::from_dst ? rows_at(run, dst_, group, row) : nullptr,
+            .d_dst = at(terms[0]),
+            .d_dst2 = terms.size() > 1 ? at(terms[1]) : nullptr,
+            .d_masked = at(d_masked_),
+            .mask = mask(),
+            .params = params(run, group)};
+  }
+
+  void reduce_gradient(Run& run, const std::vector<BufferId>& terms, int group) {
+    for (int shard = 0; shard < shards_; ++shard) {
+      if (gradient_sums_.pieces > 0)
+        join_pieces(run, gradient_sums_, group, shard);
+      else
+        sum_over_parts(run, group, shard, [&](Epilogue& own, std::int64_t row) {
+          own.what = Epilogue::Sums::gradient;
+          own.gradient = gradient_at(run, terms, group, row);
+        });
+    }
+  }
+
+  /// Parameter gradients of each shard, rounded to float as a worker with this shard alone would have them,
+  /// and joined as the workers' are.
+  void sum_shards_in_float(const Run& run) {
+    const int count = 2 * channels_;
+    std::vector<float> own(static_cast<std::size_t>(count * shards_));
+    for (int shard = 0; shard < shards_; ++shard)
+      for (int c = 0; c < channels_; ++c) {
+        own[static_cast<std::size_t>(shard * count + c)] = static_cast<float>(of_shard(shard)[c]);
+        own[static_cast<std::size_t>(shard * count + channels_ + c)] =
+            static_cast<float>(of_shard(shard)[channels_ + c] * inverse(run, 0)[c]);
+      }
+    join_as_tree(shards_, [&](int into, int from) {
+      for (int i = 0; i < count; ++i)
+        own[static_cast<std::size_t>(into * count + i)] += own[static_cast<std::size_t>(from * count + i)];
+    });
+    std::copy_n(own.begin(), count, own_sums_.begin());
+  }
+
+  void apply_gradient(Run& run, const std::vector<BufferId>& terms, int group, const double* sums) const {
+    float* slope = of_group(run, slope_, group);
+    float* offset = of_group(run, offset_, group);
+    for (int c = 0; c < channels_; ++c) {
+      const double scale = static_cast<double>(run.weights[weight_at_ + c]) * inverse(run, group)[c];
+      const double inverse_variance = inverse(run, group)[c] * inverse(run, group)[c];
+      slope[c] = static_cast<float>(-scale * inverse_variance * sums[channels_ + c] / count_);
+      offset[c] = static_cast<float>(-scale * sums[c] / count_);
+    }
+    std::byte* d_dst = run.memory.at(d_masked_ ? d_masked_ : terms[0]);
+    parallel_parts(run.pool, rows_, least_, [&](int, Part part) {
+      NormBackward mine{.mask = d_masked_ ? Mask::none : mask(), .params = params(run, group)};
+      mine.src = rows_at(run, src_, group, part.begin);
+      mine.d_dst = row_of(d_dst, group, part.begin, dst_.gradient_storage);
+      mine.d_src = row_of(run.memory.at(d_src_), group, part.begin, src_.gradient_storage);
+      mine.slope = slope;
+      mine.offset = offset;
+      run.typed(src_.storage).norm_backward_apply(mine, part.size(), channels_);
+    });
+  }
+
+  /// d_weight and d_bias, and the batch's statistics in the slots of the running ones: weighted as gradients
+  /// are, so that summing over workers averages them.
+  void store_parameter_gradients(const Run& run) const {
+    const double share = run.options.batch * run.input.gradient_scale / (groups_ * shards_);
+    for (int c = 0; c < channels_; ++c) {
+      run.gradients[bias_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(c)]);
+      run.gradients[weight_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(channels_ + c)]);
+      double mean = 0, variance = 0;
+      for (int group = 0; group < groups_; ++group) {
+        mean += statistic(run, 1, group)[c];
+        variance += statistic(run, 2, group)[c];
+      }
+      run.gradients[mean_at_ + c] = of_all_shards(static_cast<float>(mean * share));
+      run.gradients[var_at_ + c] = of_all_shards(static_cast<float>(variance * share));
+    }
+  }
+  /// Every shard's same share, summed as shards are.
+  [[nodiscard]] float of_all_shards(float share) const {
+    if (shards_ == 1) return share;
+    std::vector<float> shares(static_cast<std::size_t>(shards_), share);
+    join_as_tree(shards_, [&](int into, int from) {
+      shares[static_cast<std::size_t>(into)] += shares[static_cast<std::size_t>(from)];
+    });
+    return shares[0];
+  }
+
+  const std::string name_;
+  const Value& src_;
+  const Value* residual_;
+  const Value& dst_;
+  const bool relu_;
+  const BufferId d_src_;
+  const int channels_;
+  const int groups_;
+  const std::int64_t rows_;  ///< of one group
+  std::int64_t least_ = 0;   ///< rows of a part
+  const bool is_shared_;     ///< statistics over all workers, or over shards
+  const int shards_;         ///< of this engine's batch; see CompileOptions::shard
+  const double count_;       ///< rows that share statistics
+  const double epsilon_;
+  const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
+  const int forward_at_, backward_at_;  ///< on the time axis of live buffers
+  BufferId mean_, scale_, slope_, offset_, statistics_;
+  BufferId d_masked_;               ///< where the masked gradient lies between the two passes; none: nowhere
+  Taken moments_, gradient_sums_;   ///< without pieces: in a pass of our own
+  std::vector<double> shard_sums_;  ///< [shards][2 channels], of the pass that goes on
+  std::vector<double> own_sums_;    ///< d_bias, d_weight over this engine's samples
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_norm_step(const Site& site, const Value& src, const Value* residual,
+                                     const Value& dst, bool relu, BufferId d_src, BufferId d_residual) {
+  return std::make_unique<NormStep>(site, src, residual, dst, relu, d_src, d_residual);
+}
+
+}  // namespace paceline::engine::cpu

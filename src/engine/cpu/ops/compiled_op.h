@@ -1,0 +1,142 @@
+#pragma once
+
+/// One executable step of a compiled graph: an op, or several fused into one.
+///
+/// Life of a step: made while the graph is compiled (it asks for its memory and makes its kernels), then run.
+/// Values flow channels last: [batch][pixel][channel].
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/cpu/kernels/kernels.h"
+#include "engine/cpu/parallel.h"
+#include "engine/engine.h"
+#include "engine/memory_requests.h"
+
+namespace paceline::engine::cpu {
+
+enum class Storage { f32, bf16 };
+[[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
+
+struct Product;  // choices.h
+class RowSums;   // epilogue.h
+class Update;    // update.h
+
+/// A value of the graph as it is stored: the output of a step.
+struct Value {
+  graph::Shape shape;
+  Storage storage = Storage::f32;
+  Storage gradient_storage = Storage::f32;
+  BufferId buffer;
+  /// The gradient is the sum of these, one for each use of the value; the first use in backward order first.
+  /// Empty where no gradient is needed.
+  std::vector<BufferId> gradient;
+  /// Whoever writes the gradient's one term stores it under the mask of the ReLU that made the value.
+  bool gradient_comes_masked = false;
+  [[nodiscard]] int pixels() const { return shape.height * shape.width; }
+};
+
+/// What every step sees while it runs.
+struct Run {
+  const CompileOptions& options;
+  const Kernels& kernels;
+  base::ThreadPool& pool;
+  Memory memory;
+  float* weights = nullptr;    ///< flat, by graph::Layout
+  float* gradients = nullptr;  ///< null without training
+
+  // Of the pass that goes on (forward's stay for backward).
+  bool training = false;
+  StepInput input = {};
+  int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
+  int views = 1;    ///< so many of them are forms of one sample of the labels
+  LossSums sums = {};
+  bool own_gradient_order = false;  ///< Engine::use_own_gradient_order
+
+  [[nodiscard]] const TypedKernels& typed(Storage storage) const {
+    return storage == Storage::f32 ? kernels.f32 : kernels.bf16;
+  }
+};
+
+/// Bytes that a step's passes read and write, in activations and their gradients.
+struct Traffic {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;  ///< of a product: of d_src
+  std::int64_t d_weight = 0;  ///< products only
+  [[nodiscard]] std::int64_t all() const { return forward + backward + d_weight; }
+};
+
+/// A share of a step's weights, which is packed on its own.
+struct PackTask {
+  int slot = 0;          ///< of graph::Layout
+  Part weights;          ///< of the flat array: what it reads
+  bool is_only = false;  ///< no other task reads these: whoever packs them may update them first
+  std::int64_t packed_bytes = 0;
+  std::int64_t scratch_bytes = 0;  ///< of update_and_pack()
+};
+
+/// How a step may store d_src under the mask of the ReLU that made its source (Value::gradient_comes_masked).
+enum class Masking {
+  none,        ///< it cannot
+  by_value,    ///< it reads the source again
+  on_the_way,  ///< it knows without
+};
+
+/// Seconds of one call: the least of a few after one to warm up.
+[[nodiscard]] double seconds_of(const std::function<void()>& call);
+
+class Step {
+ public:
+  virtual ~Step() = default;
+
+  /// Takes over the flat weights into copies of its own, where it has any: in so many tasks, each by any
+  /// thread.
+  [[nodiscard]] virtual std::vector<PackTask> pack_tasks() const { return {}; }
+  virtual void pack(const Run& run, int task) const { (void)run, (void)task; }
+  /// The order of the weights' gradient that backward() leaves where Run::own_gradient_order asks for the
+  /// step's own; empty: it has none, and leaves the weights' order.
+  [[nodiscard]] virtual std::string own_gradient_order() const { return ""; }
+  /// Updates what a task reads that is the only one of its weights, and packs it. Tasks of all steps run at
+  /// once: `scratch` is this one's alone.
+  virtual void update_and_pack(const Run& run, const Update& update, int task, float* scratch) const {
+    (void)run, (void)update, (void)task, (void)scratch;
+  }
+  /// In training form or, with run.training off, in evaluation form.
+  virtual void forward(Run& run) = 0;
+  /// Writes its sources' gradient terms and its parameters' gradients.
+  virtual void backward(Run& run) = 0;
+  /// The sums over rows of its value, and of that value's gradient, that a product may take for it; null:
+  /// none.
+  virtual RowSums* row_sums() { return nullptr; }
+  /// Takes them from now on in its own pass (`forward`: over what it writes; `backward`: over d_src), which
+  /// runs at `moment`; false: it cannot.
+  virtual bool take_row_sums(RowSums& sums, Pass pass, int moment, MemoryRequests& memory) {
+    (void)sums, (void)pass, (void)moment, (void)memory;
+    return false;
+  }
+  /// How it stores d_src where its source's gradient is to come masked.
+  [[nodiscard]] virtual Masking masking() const { return Masking::none; }
+  /// Whether the ReLU behind it is a pass of its own.
+  [[nodiscard]] virtual bool has_relu_pass() const { return false; }
+  /// The products that more than one method may compute.
+  virtual void list_products(std::vector<Product>& products) const { (void)products; }
+  virtual void describe(const Run& run, std::vector<KernelChoice>& choices) const = 0;
+  /// describe(), with rates: by default those of both passes over the bytes that they move. The buffers hold
+  /// numbers, nobody minds which.
+  virtual void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices);
+};
+
+/// Sums all terms of a gradient into the first one (rounding to its storage), which is returned.
+void* merged_gradient(const Run& run, const Value& value);
+
+/// Sets `count` elements of `gradient` from `first` on to zero where the value is not positive, as the ReLU
+/// that made it wants: right after they were written, while they are in the cache. By any thread.
+void mask_by_relu(const Run& run, const Value& value, BufferId gradient, std::int64_t first,
+                  std::int64_t count);
+
+}  // namespace paceline::engine::cpu

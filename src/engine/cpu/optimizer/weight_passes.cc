@@ -1,0 +1,75 @@
+#include "engine/cpu/optimizer/weight_passes.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace paceline::engine::cpu {
+
+WeightPasses::WeightPasses(const Program& program) : elements_(program.layout().elements) {
+  const auto& slots = program.layout().slots;
+  std::vector<bool> is_packed_once(slots.size());
+  for (const auto& entry : program.steps()) {
+    const auto tasks = entry.step->pack_tasks();
+    for (int number = 0; number < static_cast<int>(tasks.size()); ++number) {
+      const PackTask& task = tasks[static_cast<std::size_t>(number)];
+      scratch_bytes_ = std::max(scratch_bytes_, task.scratch_bytes);
+      is_packed_once[static_cast<std::size_t>(task.slot)] = task.is_only;
+      (task.is_only ? first_packs_ : later_packs_)
+          .push_back({.step = entry.step.get(), .number = number, .task = task});
+    }
+  }
+  for (int slot = 0; slot < static_cast<int>(slots.size()); ++slot) {
+    if (is_packed_once[static_cast<std::size_t>(slot)]) continue;
+    const auto& [parameter, offset, elements] = slots[static_cast<std::size_t>(slot)];
+    const int parts = parts_of(elements, kPartElements);
+    for (int part = 0; part < parts; ++part) {
+      const Part range = part_of(elements, part, parts, 16);
+      loose_.push_back({.slot = slot, .range = {.begin = offset + range.begin, .end = offset + range.end}});
+    }
+  }
+  // The longer ones first, so that update()'s loops end evenly.
+  const int threads = program.options().threads;
+  for (auto* packs : {&first_packs_, &later_packs_}) {
+    std::ranges::stable_sort(*packs, std::ranges::greater{}, &Pack::bytes);
+    *packs = dealt(*packs, threads);
+  }
+  update_order_ = in_ranges(static_cast<int>(first_packs_.size()), static_cast<int>(loose_.size()), threads);
+}
+
+void WeightPasses::pack(const Run& run) const {
+  const auto first = static_cast<int>(first_packs_.size()), later = static_cast<int>(later_packs_.size());
+  run.pool.run(first + later, [&](int item, int) {
+    const Pack& pack = item < later ? later_packs_[static_cast<std::size_t>(item)]
+                                    : first_packs_[static_cast<std::size_t>(item - later)];
+    pack.step->pack(run, pack.number);
+  });
+}
+
+void WeightPasses::update(const Run& run, const Update& update) const {
+  const auto packs = static_cast<int>(first_packs_.size());
+  run.pool.run(static_cast<int>(update_order_.size()), [&](int item, int thread) {
+    const int task = update_order_[static_cast<std::size_t>(item)];
+    if (task >= packs) {
+      const Loose& weights = loose_[static_cast<std::size_t>(task - packs)];
+      return update.apply(weights.slot, weights.range);
+    }
+    const Pack& pack = first_packs_[static_cast<std::size_t>(task)];
+    pack.step->update_and_pack(run, update, pack.number,
+                               reinterpret_cast<float*>(run.memory.scratch + thread * scratch_bytes_));
+  });
+  run.pool.run(static_cast<int>(later_packs_.size()), [&](int item, int) {
+    const Pack& pack = later_packs_[static_cast<std::size_t>(item)];
+    pack.step->pack(run, pack.number);
+  });
+  update.apply_running();
+}
+
+std::int64_t WeightPasses::update_bytes(int state_slots) const {
+  // Weights and state are read and written, gradients read.
+  std::int64_t bytes = (3 + 2 * state_slots) * 4 * elements_;
+  for (const Pack& pack : first_packs_) bytes += pack.task.packed_bytes;
+  for (const Pack& pack : later_packs_) bytes += pack.bytes();
+  return bytes;
+}
+
+}  // namespace paceline::engine::cpu

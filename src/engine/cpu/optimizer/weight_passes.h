@@ -1,0 +1,50 @@
+#pragma once
+
+/// What happens to the weights once a step: the optimizer's update, and their way into the orders that the
+/// products read. Both in one visit, a slab at a time, where one task packs a slab for all who read it; then
+/// the weights are fetched once for three uses (docs/decisions/packing.md).
+///
+/// Threads  the engine's, by Run::pool
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/cpu/optimizer/update.h"
+#include "engine/cpu/program.h"
+
+namespace paceline::engine::cpu {
+
+class WeightPasses {
+ public:
+  explicit WeightPasses(const Program& program);
+
+  /// All weights into the products' orders.
+  void pack(const Run& run) const;
+  /// Everything that learns, and pack().
+  void update(const Run& run, const Update& update) const;
+
+  /// What update() reads and writes, with so many arrays of optimizer state.
+  [[nodiscard]] std::int64_t update_bytes(int state_slots) const;
+
+ private:
+  struct Pack {
+    const Step* step = nullptr;
+    int number = 0;  ///< of the step's tasks
+    PackTask task;
+    [[nodiscard]] std::int64_t bytes() const { return 4 * task.weights.size() + task.packed_bytes; }
+  };
+  /// Weights that are packed by several tasks, or by none.
+  struct Loose {
+    int slot = 0;
+    Part range;
+  };
+
+  std::int64_t elements_ = 0;      ///< of the flat arrays
+  std::vector<Pack> first_packs_;  ///< the only ones of their weights, which they update first
+  std::vector<Pack> later_packs_;  ///< of loose weights
+  std::vector<Loose> loose_;
+  std::vector<int> update_order_;   ///< first_packs_, then loose_, as update()'s loop takes them
+  std::int64_t scratch_bytes_ = 0;  ///< of any task
+};
+
+}  // namespace paceline::engine::cpu
