@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "engine/cpu/engine.h"
-#include "engine/reference/reference_engine.h"
+#include "engine/reference/engine.h"
 
 namespace paceline::engine {
 namespace {

@@ -26,8 +26,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "engine/make.h"
-#include "engine/reference/network.h"
-#include "engine/reference/update.h"
+#include "engine/reference/optimizer/update.h"
+#include "engine/reference/program.h"
 #include "graph/zoo.h"
 
 namespace {

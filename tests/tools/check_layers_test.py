@@ -16,8 +16,8 @@ GOOD = {
     "engine/engine.h": '#include "graph/graph.h"\n',
     "engine/cpu/engine.h": '#include "engine/engine.h"\n',
     "engine/cpu/engine.cc": '#include "engine/cpu/engine.h"\n',
-    "engine/reference/reference_engine.h": '#include "engine/engine.h"\n',
-    "engine/make.cc": '#include "engine/cpu/engine.h"\n#include "engine/reference/reference_engine.h"\n',
+    "engine/reference/engine.h": '#include "engine/engine.h"\n',
+    "engine/make.cc": '#include "engine/cpu/engine.h"\n#include "engine/reference/engine.h"\n',
     "engine/make.h": "",
     "comm/communicator.h": "",
     "comm/local/local.h": "",
@@ -71,7 +71,7 @@ class CheckLayers(unittest.TestCase):
         self.breaks("train/bad.cc", "#include <comm/local/local.h>", "train may include of comm only")
 
     def test_engines_never_include_one_another(self):
-        self.breaks("engine/cpu/bad.cc", '#include "engine/reference/reference_engine.h"',
+        self.breaks("engine/cpu/bad.cc", '#include "engine/reference/engine.h"',
                     "backends never include one another")
 
     def test_a_path_beside_the_file_is_seen_through(self):

@@ -14,7 +14,7 @@
 
 #include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/engine.h"
-#include "engine/reference/reference_engine.h"
+#include "engine/reference/engine.h"
 #include "engine/reference/toy.h"
 #include "graph/builder.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/reference/reference_engine.h"
+#include "engine/reference/engine.h"
 #include "engine/reference/toy.h"
 
 namespace paceline::engine::reference {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "engine/reference/network.h"
+#include "engine/reference/program.h"
 #include "graph/all_ops.h"
 #include "graph/builder.h"
 #include "graph/initialise.h"

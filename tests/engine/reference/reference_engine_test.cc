@@ -1,6 +1,6 @@
 // The contract of engine.h, held by the reference: what any engine must do.
 
-#include "engine/reference/reference_engine.h"
+#include "engine/reference/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "engine/make.h"
-#include "engine/reference/network.h"
+#include "engine/reference/program.h"
 #include "engine/reference/toy.h"
 #include "graph/all_ops.h"
 #include "graph/ops/rules.h"

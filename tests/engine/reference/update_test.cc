@@ -1,6 +1,6 @@
 // Update rules against closed forms and against their definitions, in double.
 
-#include "engine/reference/update.h"
+#include "engine/reference/optimizer/update.h"
 
 #include <gtest/gtest.h>
 

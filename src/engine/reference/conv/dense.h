@@ -2,7 +2,7 @@
 
 /// Dense layer. Shapes: src [N, E], weight [F, E], bias [F] or null, dst [N, F]; E is C*H*W.
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

@@ -1,4 +1,4 @@
-#include "engine/reference/softmax_cross_entropy.h"
+#include "engine/reference/ops/softmax_cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>

@@ -11,8 +11,8 @@
 
 #include "base/buffer.h"
 #include "engine/engine.h"
-#include "engine/reference/batch_norm.h"
-#include "engine/reference/site.h"
+#include "engine/reference/ops/batch_norm.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

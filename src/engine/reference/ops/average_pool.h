@@ -3,7 +3,7 @@
 /// Mean of each window; padding counts as zeros, in the divisor too. Shapes: src [N, C, H, W], dst [N, C, P,
 /// Q].
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

@@ -1,4 +1,4 @@
-#include "engine/reference/matrix.h"
+#include "engine/reference/conv/matrix.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "engine/reference/average_pool.h"
+#include "engine/reference/ops/average_pool.h"
 
 #include <algorithm>
 

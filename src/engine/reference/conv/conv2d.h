@@ -4,7 +4,7 @@
 ///
 /// Shapes   src [N, C, H, W], weight [K, C, R, S], bias [K] or null, dst [N, K, P, Q]
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

@@ -2,7 +2,7 @@
 
 /// Sum of two values of one shape.
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

@@ -2,7 +2,7 @@
 
 /// Mean of each channel's whole plane. Shapes: src [N, C, H, W], dst [N, C].
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

@@ -1,9 +1,9 @@
-#include "engine/reference/conv2d.h"
+#include "engine/reference/conv/conv2d.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "engine/reference/matrix.h"
+#include "engine/reference/conv/matrix.h"
 
 namespace paceline::engine::reference {
 namespace {

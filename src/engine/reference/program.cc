@@ -1,20 +1,20 @@
-#include "engine/reference/network.h"
+#include "engine/reference/program.h"
 
 #include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "base/error.h"
-#include "engine/reference/add.h"
-#include "engine/reference/average_pool.h"
-#include "engine/reference/conv2d.h"
-#include "engine/reference/dense.h"
-#include "engine/reference/dropout.h"
-#include "engine/reference/gelu.h"
-#include "engine/reference/global_average_pool.h"
-#include "engine/reference/max_pool.h"
-#include "engine/reference/relu.h"
-#include "engine/reference/softmax_cross_entropy.h"
+#include "engine/reference/conv/conv2d.h"
+#include "engine/reference/conv/dense.h"
+#include "engine/reference/ops/add.h"
+#include "engine/reference/ops/average_pool.h"
+#include "engine/reference/ops/dropout.h"
+#include "engine/reference/ops/gelu.h"
+#include "engine/reference/ops/global_average_pool.h"
+#include "engine/reference/ops/max_pool.h"
+#include "engine/reference/ops/relu.h"
+#include "engine/reference/ops/softmax_cross_entropy.h"
 #include "graph/ops/rules.h"
 
 namespace paceline::engine::reference {

@@ -2,7 +2,7 @@
 
 /// max(x, 0). Its backward pass looks at dst alone, so that src may be overwritten by a fast engine.
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

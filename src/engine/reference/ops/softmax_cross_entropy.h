@@ -8,7 +8,7 @@
 #include <span>
 
 #include "engine/engine.h"
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

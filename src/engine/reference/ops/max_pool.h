@@ -5,7 +5,7 @@
 ///
 /// Shapes   src [N, C, H, W], dst and winner [N, C, P, Q]
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

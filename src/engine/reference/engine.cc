@@ -1,4 +1,4 @@
-#include "engine/reference/reference_engine.h"
+#include "engine/reference/engine.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -6,8 +6,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "engine/reference/network.h"
-#include "engine/reference/update.h"
+#include "engine/reference/optimizer/update.h"
+#include "engine/reference/program.h"
 
 namespace paceline::engine::reference {
 namespace {

@@ -1,9 +1,9 @@
-#include "engine/reference/dense.h"
+#include "engine/reference/conv/dense.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "engine/reference/matrix.h"
+#include "engine/reference/conv/matrix.h"
 
 namespace paceline::engine::reference {
 

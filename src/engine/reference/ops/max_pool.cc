@@ -1,4 +1,4 @@
-#include "engine/reference/max_pool.h"
+#include "engine/reference/ops/max_pool.h"
 
 #include <algorithm>
 #include <cmath>

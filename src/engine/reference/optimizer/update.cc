@@ -1,4 +1,4 @@
-#include "engine/reference/update.h"
+#include "engine/reference/optimizer/update.h"
 
 #include <cmath>
 

@@ -5,7 +5,7 @@
 /// `mask_of(n)` gives the DropoutMask of the n-th sample of the batch.
 
 #include "engine/dropout_mask.h"
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/reference/site.h"
+#include "engine/reference/ops/site.h"
 
 namespace paceline::engine::reference {
 

@@ -1,4 +1,4 @@
-#include "engine/reference/batch_norm.h"
+#include "engine/reference/ops/batch_norm.h"
 
 #include <algorithm>
 #include <cmath>
