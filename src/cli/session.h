@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/attendance.h"
+#include "comm/failure/startup_probe.h"
 #include "comm/launch.h"
-#include "comm/processes.h"
+#include "comm/process_group.h"
 #include "train/run.h"
 
 namespace paceline::cli {

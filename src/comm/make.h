@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/concern.h"
+#include "comm/failure/stall_options.h"
 #include "comm/launch.h"
-#include "comm/processes.h"
+#include "comm/process_group.h"
 
 namespace paceline::comm {
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kKeptCheckpoints = 2;
 
-/// Nobody is to be said to hold up the others (comm/whereabouts.h) because its disk is slow.
+/// Nobody is to be said to hold up the others (comm/failure/rank_status.h) because its disk is slow.
 constexpr std::chrono::milliseconds kMeeting{1500};
 
 /// A disk that takes longer is said to, once: with the meetings between, within 5 s.

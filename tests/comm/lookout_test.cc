@@ -1,4 +1,4 @@
-#include "comm/local/lookout.h"
+#include "comm/failure/stall_detector.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/make.h"
-#include "comm/processes.h"
+#include "comm/process_group.h"
 #include "fake_wire.h"
 
 namespace paceline::comm {

@@ -1,4 +1,4 @@
-#include "comm/roll_call.h"
+#include "comm/failure/survivor_probe.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

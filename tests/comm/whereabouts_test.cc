@@ -1,11 +1,11 @@
-#include "comm/whereabouts.h"
+#include "comm/failure/rank_status.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "comm/pulse.h"
+#include "comm/failure/heartbeat.h"
 
 namespace paceline::comm {
 namespace {

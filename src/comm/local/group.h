@@ -42,10 +42,10 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/across.h"
 #include "comm/communicator.h"
-#include "comm/concern.h"
-#include "comm/whereabouts.h"
+#include "comm/failure/rank_status.h"
+#include "comm/failure/stall_options.h"
+#include "comm/inter_process_comm.h"
 
 namespace paceline::comm {
 class WorkMeter;

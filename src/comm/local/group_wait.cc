@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/host_name.h"
+#include "comm/failure/stall_detector.h"
 #include "comm/local/group.h"
-#include "comm/local/lookout.h"
 #include "comm/work_meter.h"
 
 // How a rank waits for the others of its process, and finds out meanwhile who of them does not come. Between

@@ -1,4 +1,4 @@
-#include "comm/attendance.h"
+#include "comm/failure/startup_probe.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "comm/failure.h"
+#include "comm/failure/failure.h"
 
 #include <fmt/format.h>
 

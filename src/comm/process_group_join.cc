@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
-#include "comm/processes.h"
+#include "comm/process_group.h"
 
 // How the processes of a run come together: their watch, the memory of their host, and once more for each
 // cell of a study.

@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "comm/whereabouts.h"
+#include "comm/failure/rank_status.h"
 #include "comm/wire.h"
 #include "comm/work_meter.h"
 

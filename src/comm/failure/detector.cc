@@ -1,4 +1,4 @@
-#include "comm/watch.h"
+#include "comm/failure/detector.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,12 +12,12 @@
 #include <cstring>
 #include <thread>
 
+#include "comm/failure/survivor_probe.h"
 #include "comm/line_socket.h"
-#include "comm/roll_call.h"
 
 // The lines, each ended by '\n':
 //   hello TOKEN PROCESS HOST   the first one of a process (watch_connections.cc)
-//   at WHEREABOUTS             a heartbeat (comm/whereabouts.h)
+//   at WHEREABOUTS             a heartbeat (comm/failure/rank_status.h)
 //   failed KIND MS TEXT        from a process to 0, from 0 to all; MS: a loss took to be known, or -
 //   heard                      process 0 has noted the sender's failure
 //   bye                        the end of the connection is no loss

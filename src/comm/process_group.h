@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "comm/across.h"
 #include "comm/algorithms/exchange.h"
 #include "comm/algorithms/staged.h"
-#include "comm/roll_call.h"
+#include "comm/failure/detector.h"
+#include "comm/failure/survivor_probe.h"
+#include "comm/inter_process_comm.h"
 #include "comm/shared_memory.h"
-#include "comm/watch.h"
 #include "comm/wire.h"
 
 namespace paceline::comm {

@@ -4,10 +4,10 @@
 /// collectives, which say nothing about a process that sends none.
 ///
 /// A TCP connection a process, held by a thread that sends a heartbeat twice a second: the step and the phase
-/// in which the process's first rank is, and for how long it has waited in a collective (comm/pulse.h). A
-/// process that dies is noticed at once (its connection ends without a farewell), one that was stopped when
-/// its heartbeats fail to come, one that hangs by what others tell of their waiting (comm/whereabouts.h).
-/// Process 0 finds out, tells all others, and says it.
+/// in which the process's first rank is, and for how long it has waited in a collective
+/// (comm/failure/heartbeat.h). A process that dies is noticed at once (its connection ends without a
+/// farewell), one that was stopped when its heartbeats fail to come, one that hangs by what others tell of
+/// their waiting (comm/failure/rank_status.h). Process 0 finds out, tells all others, and says it.
 ///
 /// Threads  any
 /// Lifetime made by all processes together; destroying it says farewell
@@ -25,10 +25,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/failure.h"
+#include "comm/failure/failure.h"
+#include "comm/failure/heartbeat.h"
+#include "comm/failure/rank_status.h"
 #include "comm/line_socket.h"
-#include "comm/pulse.h"
-#include "comm/whereabouts.h"
 
 namespace paceline::comm {
 

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "comm/failure/detector.h"
 #include "comm/line_socket.h"
-#include "comm/watch.h"
 
 // The connections of a watch: how they come about, and how they end.
 
@@ -84,7 +84,8 @@ void Watch::accept_all() {
   const auto until = Clock::now() + options_.connecting;
   for (std::size_t connected = 0; connected < peers_.size();) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-    // In short looks: who waits is told from who hangs by its running now and then (comm/attendance.h).
+    // In short looks: who waits is told from who hangs by its running now and then
+    // (comm/failure/startup_probe.h).
     if (left.count() > 0 && !wait_for(listener_, POLLIN, std::min(left, kLookForThem))) continue;
     if (left.count() <= 0) {
       std::string missing;

@@ -1,4 +1,4 @@
-#include "comm/roll_call.h"
+#include "comm/failure/survivor_probe.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

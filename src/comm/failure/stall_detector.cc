@@ -1,4 +1,4 @@
-#include "comm/local/lookout.h"
+#include "comm/failure/stall_detector.h"
 
 namespace paceline::comm::local {
 namespace {

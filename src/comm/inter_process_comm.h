@@ -17,7 +17,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "comm/communicator.h"
-#include "comm/whereabouts.h"
+#include "comm/failure/rank_status.h"
 
 namespace paceline::comm {
 

@@ -1,4 +1,4 @@
-#include "comm/processes.h"
+#include "comm/process_group.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

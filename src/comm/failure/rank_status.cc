@@ -1,4 +1,4 @@
-#include "comm/whereabouts.h"
+#include "comm/failure/rank_status.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

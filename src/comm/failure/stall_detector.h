@@ -2,7 +2,7 @@
 
 /// What a rank that waits sees of the other ranks of its process, or what the process's group sees of all
 /// when none waits: who keeps the others waiting, and whether all hang, by the same rule as between processes
-/// (comm/whereabouts.h).
+/// (comm/failure/rank_status.h).
 ///
 /// Threads  one
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "comm/whereabouts.h"
+#include "comm/failure/rank_status.h"
 
 namespace paceline::comm::local {
 

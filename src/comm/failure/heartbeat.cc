@@ -1,4 +1,4 @@
-#include "comm/pulse.h"
+#include "comm/failure/heartbeat.h"
 
 #include <algorithm>
 #include <utility>
