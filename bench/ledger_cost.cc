@@ -15,7 +15,7 @@
 #include "cli/backend.h"
 #include "comm/make.h"
 #include "measure/statistics.h"
-#include "train/exposure.h"
+#include "train/exposed_comm.h"
 #include "train/run.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 #include "analysis/consistency.h"
 #include "analysis/record_times.h"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 #include "analysis/consistency.h"
 #include "analysis/record_times.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 #include "analysis/sweep.h"
 
 namespace paceline::analysis {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 #include "base/error.h"
 
 namespace paceline::analysis {

@@ -1,8 +1,8 @@
 #include "cli/backend.h"
 
 #include "cli/doctor.h"
-#include "cli/overdue.h"
-#include "cli/say.h"
+#include "cli/exit_watchdog.h"
+#include "cli/log.h"
 #include "comm/make.h"
 #include "engine/make.h"
 #include "measure/environment.h"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/log.h"
 #include "cli/restart.h"
-#include "cli/say.h"
 #include "cli/values.h"
 
 namespace paceline::cli {

@@ -25,7 +25,7 @@
 #include "cli/child.h"
 #include "cli/commands/commands.h"
 #include "cli/launch_line.h"
-#include "cli/say.h"
+#include "cli/log.h"
 #include "cli/session.h"
 #include "comm/launch.h"
 #include "measure/version.h"

@@ -22,9 +22,9 @@
 #include "base/error.h"
 #include "base/host_name.h"
 #include "base/topology.h"
+#include "cli/exit_watchdog.h"
 #include "cli/guard.h"
-#include "cli/overdue.h"
-#include "cli/say.h"
+#include "cli/log.h"
 #include "comm/make.h"
 
 namespace paceline::cli {

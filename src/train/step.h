@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "measure/ledger.h"
 #include "train/buckets.h"
-#include "train/exposure.h"
+#include "train/exposed_comm.h"
 #include "train/job.h"
 #include "train/shards.h"
 

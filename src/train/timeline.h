@@ -9,7 +9,7 @@
 #include "measure/ledger.h"
 #include "measure/timeline.h"
 #include "train/clock_offset.h"
-#include "train/exposure.h"
+#include "train/exposed_comm.h"
 
 namespace paceline::train {
 

@@ -1,5 +1,5 @@
 #include "analysis/cells.h"
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

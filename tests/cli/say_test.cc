@@ -1,4 +1,4 @@
-#include "cli/say.h"
+#include "cli/log.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

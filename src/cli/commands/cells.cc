@@ -7,8 +7,8 @@
 
 #include "analysis/cells.h"
 #include "base/error.h"
+#include "cli/commands/assign_processes.h"
 #include "cli/commands/followers.h"
-#include "cli/commands/share_out.h"
 #include "cli/commands/time_left.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/backend.h"
-#include "cli/commands/share_out.h"
+#include "cli/commands/assign_processes.h"
 #include "cli/interrupt.h"
 
 namespace paceline::cli {

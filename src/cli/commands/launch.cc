@@ -10,8 +10,8 @@
 #include "base/topology.h"
 #include "cli/child.h"
 #include "cli/commands/commands.h"
+#include "cli/log.h"
 #include "cli/restart.h"
-#include "cli/say.h"
 #include "cli/values.h"
 #include "measure/environment.h"
 

@@ -1,5 +1,5 @@
 #include "analysis/breakdown.h"
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 #include "report/text.h"
 
 namespace paceline::report {

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "analysis/apart.h"
 #include "analysis/breakdown.h"
+#include "analysis/cell_labels.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"

@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "analysis/apart.h"
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
+#include "analysis/cell_labels.h"
 #include "analysis/cells.h"
 #include "report/sections/answers.h"
 #include "report/sections/loader.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 #include "analysis/cells.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"

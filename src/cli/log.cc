@@ -1,4 +1,4 @@
-#include "cli/say.h"
+#include "cli/log.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

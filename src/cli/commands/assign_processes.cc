@@ -1,4 +1,4 @@
-#include "cli/commands/share_out.h"
+#include "cli/commands/assign_processes.h"
 
 #include <fmt/format.h>
 

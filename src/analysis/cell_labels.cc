@@ -1,4 +1,4 @@
-#include "analysis/apart.h"
+#include "analysis/cell_labels.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "train/exposure.h"
+#include "train/exposed_comm.h"
 
 #include "base/error.h"
 #include "measure/spans.h"

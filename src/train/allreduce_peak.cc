@@ -1,4 +1,4 @@
-#include "train/ceiling.h"
+#include "train/allreduce_peak.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "cli/overdue.h"
+#include "cli/exit_watchdog.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <mutex>
 #include <system_error>
 
-#include "cli/say.h"
+#include "cli/log.h"
 
 namespace paceline::cli {
 

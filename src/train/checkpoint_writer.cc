@@ -1,4 +1,4 @@
-#include "train/keeper.h"
+#include "train/checkpoint_writer.h"
 
 #include <fmt/format.h>
 
