@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "comm/local/group.h"
+#include "comm/ranks.h"
 #include "comm/tree.h"
-#include "ranks.h"
-#include "values.h"
+#include "comm/values.h"
 
 namespace paceline::comm {
 namespace {

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "comm/fake_wire.h"
 #include "comm/make.h"
 #include "comm/process_group.h"
-#include "fake_wire.h"
 
 namespace paceline::comm {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ranks.h"
+#include "comm/ranks.h"
 
 namespace paceline::comm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "compare.h"
+#include "engine/cpu/compare.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::cpu {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/conv/tap_order.h"
 #include "engine/cpu/kernels/transpose/transpose.h"
-#include "product_runs.h"
 
 namespace paceline::engine::cpu {
 namespace {

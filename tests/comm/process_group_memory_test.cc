@@ -9,8 +9,8 @@
 #include <csignal>
 #include <filesystem>
 
-#include "on_processes.h"
-#include "values.h"
+#include "comm/on_processes.h"
+#include "comm/values.h"
 
 namespace paceline::comm {
 namespace {

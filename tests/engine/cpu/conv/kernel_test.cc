@@ -7,8 +7,8 @@
 #include <map>
 
 #include "engine/cpu/conv/algorithms.h"
+#include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/kernels/winograd/winograd.h"
-#include "product_runs.h"
 
 namespace paceline::engine::cpu {
 namespace {

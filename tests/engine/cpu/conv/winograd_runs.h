@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/kernels/winograd/winograd.h"
-#include "product_runs.h"
 
 namespace paceline::engine::cpu::winograd {
 

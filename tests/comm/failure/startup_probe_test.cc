@@ -1,5 +1,5 @@
-#include "base/host_name.h"
 #include "comm/failure/startup_probe.h"
+#include "base/host_name.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

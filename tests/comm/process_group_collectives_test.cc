@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "on_processes.h"
-#include "values.h"
+#include "comm/on_processes.h"
+#include "comm/values.h"
 
 namespace paceline::comm {
 namespace {

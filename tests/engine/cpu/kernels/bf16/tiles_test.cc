@@ -11,8 +11,8 @@
 #include <tuple>
 
 #include "base/buffer.h"
-#include "on_unit.h"
-#include "product_runs.h"
+#include "engine/cpu/conv/bf16/on_unit.h"
+#include "engine/cpu/conv/kernel_runs.h"
 
 namespace paceline::engine::cpu::tiles {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "ranks.h"
+#include "comm/ranks.h"
 
 namespace paceline::comm::local {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "compare.h"
+#include "engine/cpu/compare.h"
 #include "graph/builder.h"
 
 namespace paceline::engine::cpu {

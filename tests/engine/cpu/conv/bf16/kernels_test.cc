@@ -8,13 +8,13 @@
 #include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/autotune.h"
 #include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/bf16/on_unit.h"
 #include "engine/cpu/conv/bf16/packed_images.h"
 #include "engine/cpu/conv/bf16/pixel_rows.h"
 #include "engine/cpu/conv/bf16/support.h"
 #include "engine/cpu/conv/bf16/wgrad_pixel_k.h"
+#include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
-#include "on_unit.h"
-#include "product_runs.h"
 
 namespace paceline::engine::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // Each op between a 1x1 convolution (whose weight gradient shows d_src) and a dense layer (whose weights make
 // the gradient different at every position), over the shapes that break kernels.
 
-#include "compare.h"
+#include "engine/cpu/compare.h"
 #include "engine/cpu/program.h"
 
 namespace paceline::engine::cpu {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/cpu/conv/winograd_runs.h"
 #include "engine/cpu/kernels/transpose/transpose.h"
-#include "winograd_runs.h"
 
 namespace paceline::engine::cpu::winograd {
 namespace {

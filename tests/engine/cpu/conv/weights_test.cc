@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "compare.h"
+#include "engine/cpu/compare.h"
 #include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/bf16/on_unit.h"
 #include "engine/cpu/conv/bf16/support.h"
+#include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
 #include "graph/zoo.h"
-#include "on_unit.h"
-#include "product_runs.h"
 
 namespace paceline::engine::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "on_processes.h"
+#include "comm/on_processes.h"
 
 namespace paceline::comm {
 namespace {

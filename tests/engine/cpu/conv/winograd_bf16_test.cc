@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/cpu/conv/winograd_runs.h"
 #include "engine/cpu/engine.h"
 #include "engine/cpu/kernels/transpose/transpose.h"
 #include "graph/builder.h"
-#include "winograd_runs.h"
 
 namespace paceline::engine::cpu::winograd {
 namespace {

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/cpu/conv/bf16/on_unit.h"
 #include "engine/cpu/conv/bf16/support.h"
+#include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/conv/norm_epilogue.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
-#include "on_unit.h"
-#include "product_runs.h"
 
 namespace paceline::engine::cpu {
 namespace {
