@@ -104,9 +104,9 @@ int main(int argc, char** argv) {
   const auto wire = comm::mpi::open_wire(argv[1]);
   const int rank = wire->process(), processes = wire->processes();
   const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
-  comm::ProcessesOptions options;
+  comm::ProcessGroupOptions options;
   if (argc > 4) options.block_bytes = static_cast<std::size_t>(std::atoll(argv[4]));
-  comm::Processes staged(*wire, options, say), messages(*wire, {.shared_memory = false}, say);
+  comm::ProcessGroup staged(*wire, options, say), messages(*wire, {.shared_memory = false}, say);
   auto ours = comm::make_local(1, {.across = &staged}), sent = comm::make_local(1, {.across = &messages});
   const auto context = join_gloo(rank, processes);
 

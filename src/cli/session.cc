@@ -164,9 +164,9 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
         launch.by, launch.processes, place_.processes, place_.library);
   }
   try {
-    processes_ = std::make_unique<comm::Processes>(
+    processes_ = std::make_unique<comm::ProcessGroup>(
         *wire_,
-        comm::ProcessesOptions{
+        comm::ProcessGroupOptions{
             .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
         [](const std::string& text) { say(text); });
     overdue_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });

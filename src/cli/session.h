@@ -52,7 +52,7 @@ class Session {
   [[nodiscard]] const train::Place& place() const { return place_; }
   /// This process's place among the first `processes` alone.
   [[nodiscard]] train::Place place_among(int processes) const;
-  [[nodiscard]] comm::Processes& processes() const { return *processes_; }
+  [[nodiscard]] comm::ProcessGroup& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
 
@@ -78,7 +78,7 @@ class Session {
   const std::chrono::seconds deadline_;
   const comm::Attendance here_;  ///< to the end: others may look later than this process has met them
   std::unique_ptr<comm::Wire> wire_;
-  std::unique_ptr<comm::Processes> processes_;
+  std::unique_ptr<comm::ProcessGroup> processes_;
   train::Place place_;
   std::vector<Member> members_;  ///< in the order of processes
   std::jthread overdue_;         ///< last: it looks at processes_

@@ -21,9 +21,9 @@
 
 namespace paceline::comm {
 
-class Across {
+class InterProcessComm {
  public:
-  virtual ~Across() = default;
+  virtual ~InterProcessComm() = default;
   [[nodiscard]] virtual int process() const = 0;
   [[nodiscard]] virtual int processes() const = 0;
   [[nodiscard]] virtual std::string name() const = 0;

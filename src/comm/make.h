@@ -17,7 +17,7 @@ struct LocalOptions {
   std::chrono::seconds deadline{60};  ///< a collective that takes longer is Error(comm)
   /// The other processes of the run, each with as many ranks as this one; nullptr: there are none. Outlives
   /// the communicators.
-  Across* across = nullptr;
+  InterProcessComm* across = nullptr;
   Concern concern = {};  ///< who hears of a worker that lets the others wait
 };
 

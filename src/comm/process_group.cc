@@ -38,7 +38,8 @@ double combine(Reduce reduce, double left, double right) {
 
 }  // namespace
 
-Processes::Processes(Wire& wire, ProcessesOptions options, std::function<void(const std::string&)> say)
+ProcessGroup::ProcessGroup(Wire& wire, ProcessGroupOptions options,
+                           std::function<void(const std::string&)> say)
     : wire_(wire),
       members_(wire.processes()),
       wanted_block_(options.block_bytes),
@@ -55,40 +56,40 @@ Processes::Processes(Wire& wire, ProcessesOptions options, std::function<void(co
   }
 }
 
-void Processes::part() {
+void ProcessGroup::part() {
   std::byte end{};
   order(std::span(&end, 1));
   meet_all();
 }
 
-std::string Processes::ranks_of(int process) const {
+std::string ProcessGroup::ranks_of(int process) const {
   const int each = ranks_each_;
   if (each == 1) return fmt::format("rank {}", process);
   return fmt::format("ranks {} to {}", process * each, (process + 1) * each - 1);
 }
 
-void Processes::take_failure(const Failure& failure) {
+void ProcessGroup::take_failure(const Failure& failure) {
   failed_ = true;
   if (say_ && process() == failure.speaker) say_(failure.text);
   const std::lock_guard lock(mutex_);
   if (on_failure_) on_failure_(failure.text);
 }
 
-void Processes::fail(const std::string& reason, base::ErrorKind kind) {
+void ProcessGroup::fail(const std::string& reason, base::ErrorKind kind) {
   watch_->fail({.kind = kind, .text = reason});
   failed_ = true;
 }
 
-void Processes::on_failure(std::function<void(const std::string&)> told) {
+void ProcessGroup::on_failure(std::function<void(const std::string&)> told) {
   const std::lock_guard lock(mutex_);
   on_failure_ = std::move(told);
 }
 
-void Processes::at(std::int64_t step, const char* phase) { watch_->pulse().at(step, phase); }
+void ProcessGroup::at(std::int64_t step, const char* phase) { watch_->pulse().at(step, phase); }
 
-void Processes::held_up_by(const std::optional<Whereabouts>& rank) { watch_->pulse().held_up_by(rank); }
+void ProcessGroup::held_up_by(const std::optional<Whereabouts>& rank) { watch_->pulse().held_up_by(rank); }
 
-bool Processes::farewell() {
+bool ProcessGroup::farewell() {
   wire_.give_up();
   // From now: the roll call of a host that swallows questions takes as long as that by itself.
   const auto until = base::Clock::now() + kForTheRollCall;
@@ -98,20 +99,20 @@ bool Processes::farewell() {
   return heard;
 }
 
-void Processes::check() const {
+void ProcessGroup::check() const {
   if (!failed_) return;
   const auto failure = watch_->failure();
   throw base::Error(base::ErrorKind::comm, failure ? failure->text : "another process has failed");
 }
 
-std::string Processes::late(const std::vector<int>& missing, const std::string& what) const {
+std::string ProcessGroup::late(const std::vector<int>& missing, const std::string& what) const {
   std::vector<std::string> names;
   for (const int other : missing) names.push_back(watch_->describe_late(other));
   return fmt::format("{} did not come to {} within {} s; look there for what holds it up",
                      fmt::join(names, ", "), what, deadline_.load().count());
 }
 
-void Processes::lose(const std::vector<int>& missing, const Name& what) {
+void ProcessGroup::lose(const std::vector<int>& missing, const Name& what) {
   wire_.give_up();
   const bool of_first = std::find(missing.begin(), missing.end(), 0) != missing.end();
   // The first process meets the same deadline about now, and it alone knows everybody's host and last place.
@@ -132,7 +133,7 @@ void Processes::lose(const std::vector<int>& missing, const Name& what) {
 
 /// While one lives a collective is under way, or the first process's word is waited for: that this process
 /// waits is told to the watch from the first time that it looks for longer.
-class Processes::Wait {
+class ProcessGroup::Wait {
  public:
   Wait(Pulse& pulse, Channel channel) : pulse_(pulse), channel_(channel) {}
   ~Wait() {
@@ -151,7 +152,7 @@ class Processes::Wait {
   bool told_ = false;
 };
 
-void Processes::order(std::span<std::byte> bytes) {
+void ProcessGroup::order(std::span<std::byte> bytes) {
   check();
   std::vector<Send> sends;
   std::vector<Receive> receives;
@@ -166,8 +167,8 @@ void Processes::order(std::span<std::byte> bytes) {
   check();
 }
 
-void Processes::round(Channel channel, const Name& what, std::span<const Send> sends,
-                      std::span<const Receive> receives) {
+void ProcessGroup::round(Channel channel, const Name& what, std::span<const Send> sends,
+                         std::span<const Receive> receives) {
   check();
   const auto until = base::Clock::now() + deadline_.load();
   std::vector<int> missing;
@@ -189,7 +190,7 @@ void Processes::round(Channel channel, const Name& what, std::span<const Send> s
 }
 
 template <typename Collective>
-void Processes::stage(Staged& staged, const Name& what, const Collective& collective) {
+void ProcessGroup::stage(Staged& staged, const Name& what, const Collective& collective) {
   check();
   const Channel channel = &staged == &*reductions_ ? Channel::reductions : Channel::exchanges;
   watch_->pulse().enters(channel);
@@ -204,7 +205,7 @@ void Processes::stage(Staged& staged, const Name& what, const Collective& collec
   count(staged.moved());
 }
 
-void Processes::all_reduce(std::span<const float> src, std::span<float> dst) {
+void ProcessGroup::all_reduce(std::span<const float> src, std::span<float> dst) {
   const Name what = [&] { return fmt::format("an all-reduce of {} floats", dst.size()); };
   if (reductions_ && carried_ == Carried::fp32)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
@@ -215,7 +216,7 @@ void Processes::all_reduce(std::span<const float> src, std::span<float> dst) {
                             carried_));
 }
 
-void Processes::reduce_scatter(std::span<const float> src, std::span<float> dst) {
+void ProcessGroup::reduce_scatter(std::span<const float> src, std::span<float> dst) {
   const Name what = [&] { return fmt::format("a reduce-scatter of {} floats each", dst.size()); };
   if (reductions_)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
@@ -224,7 +225,7 @@ void Processes::reduce_scatter(std::span<const float> src, std::span<float> dst)
   count(exchange_reduce_scatter(src, dst, process(), processes(), room_, rounds(Channel::reductions, what)));
 }
 
-void Processes::all_reduce(std::span<double> values, Reduce reduce) {
+void ProcessGroup::all_reduce(std::span<double> values, Reduce reduce) {
   std::vector<double> all(values.size() * static_cast<std::size_t>(processes()));
   all_gather(std::as_bytes(values), std::as_writable_bytes(std::span(all)));
   std::vector<double> column(static_cast<std::size_t>(processes()));
@@ -235,7 +236,7 @@ void Processes::all_reduce(std::span<double> values, Reduce reduce) {
   }
 }
 
-void Processes::broadcast(std::span<std::byte> bytes, int root_process) {
+void ProcessGroup::broadcast(std::span<std::byte> bytes, int root_process) {
   if (bytes.empty()) return;
   const Name what = [&] { return fmt::format("a broadcast of {} bytes", bytes.size()); };
   if (exchanges_)
@@ -256,7 +257,7 @@ void Processes::broadcast(std::span<std::byte> bytes, int root_process) {
          .bytes_received = moved * static_cast<std::int64_t>(receives.size())});
 }
 
-void Processes::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+void ProcessGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   const Name what = [&] { return fmt::format("an exchange of {} bytes each", mine.size()); };
   if (exchanges_)
     return stage(*exchanges_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
@@ -265,7 +266,7 @@ void Processes::all_gather(std::span<const std::byte> mine, std::span<std::byte>
   count(exchange_all_gather(mine, all, process(), processes(), rounds(Channel::exchanges, what)));
 }
 
-void Processes::barrier() {
+void ProcessGroup::barrier() {
   const Name what = [] { return std::string("a barrier"); };
   if (exchanges_)
     return stage(*exchanges_, what, [](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
@@ -277,14 +278,14 @@ void Processes::barrier() {
                             rounds(Channel::exchanges, what));
 }
 
-void Processes::count(const Moved& moved) {
+void ProcessGroup::count(const Moved& moved) {
   const std::lock_guard lock(mutex_);
   traffic_.steps += moved.rounds;
   traffic_.bytes_sent += moved.bytes_sent;
   traffic_.bytes_received += moved.bytes_received;
 }
 
-Traffic Processes::traffic() const {
+Traffic ProcessGroup::traffic() const {
   const std::lock_guard lock(mutex_);
   return traffic_;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The processes of one run, joined: Across over any Wire, with a Watch beside it that names who is lost.
+/// The processes of one run, joined: InterProcessComm over any Wire, with a Watch beside it that names who is
+/// lost.
 
 #include <atomic>
 #include <chrono>
@@ -21,7 +22,7 @@
 
 namespace paceline::comm {
 
-struct ProcessesOptions {
+struct ProcessGroupOptions {
   std::chrono::seconds deadline{60};  ///< a collective that takes longer is Error(comm)
   Carried carried = Carried::fp32;    ///< what gradients travel as
   int ranks_each = 1;                 ///< workers in every process, for the names of ranks in sentences
@@ -30,15 +31,15 @@ struct ProcessesOptions {
   WatchOptions watch;
 };
 
-/// Threads  as Across; made and destroyed by one thread
-class Processes final : public Across {
+/// Threads  as InterProcessComm; made and destroyed by one thread
+class ProcessGroup final : public InterProcessComm {
  public:
   /// Connects the watch. `say(text)` is called, at the process that speaks for all and from another thread,
   /// with what is worth saying.
   ///
   /// Lifetime `wire` outlives it
   /// Errors   Error(comm) when the others cannot be reached; the wire has then been given up
-  Processes(Wire& wire, ProcessesOptions options, std::function<void(const std::string&)> say);
+  ProcessGroup(Wire& wire, ProcessGroupOptions options, std::function<void(const std::string&)> say);
 
   [[nodiscard]] int process() const override { return wire_.process(); }
   [[nodiscard]] int processes() const override { return members_; }

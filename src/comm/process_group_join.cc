@@ -46,7 +46,7 @@ struct Card {
 
 }  // namespace
 
-void Processes::connect(const WatchOptions& options) {
+void ProcessGroup::connect(const WatchOptions& options) {
   std::vector<Address> addresses(static_cast<std::size_t>(processes()));
   const auto mine = std::span(addresses).subspan(static_cast<std::size_t>(process()), 1);
   if (process() == 0) {
@@ -93,13 +93,13 @@ void Processes::connect(const WatchOptions& options) {
                      }});
 }
 
-bool Processes::everywhere(bool here) {
+bool ProcessGroup::everywhere(bool here) {
   std::vector<char> all(static_cast<std::size_t>(processes()));
   all_gather(std::as_bytes(std::span(&here, 1)), std::as_writable_bytes(std::span(all)));
   return std::count(all.begin(), all.end(), 1) == processes();
 }
 
-void Processes::share_memory() {
+void ProcessGroup::share_memory() {
   if (processes() == 1) return;
   blocks_[0] = block_bytes(wanted_block_, processes());
   blocks_[1] = block_bytes(kExchangesBlock, processes());
@@ -128,7 +128,7 @@ void Processes::share_memory() {
   make_streams();
 }
 
-base::Buffer Processes::memory(std::size_t bytes) {
+base::Buffer ProcessGroup::memory(std::size_t bytes) {
   common_.reset();
   if (!reductions_ || carried_ != Carried::fp32 || bytes == 0) return base::Buffer(bytes);
   // All come before any makes a name: who is killed while a late one is waited for leaves nothing behind.
@@ -152,13 +152,13 @@ base::Buffer Processes::memory(std::size_t bytes) {
   return {(*common_)[static_cast<std::size_t>(process())].bytes(), common_};
 }
 
-void Processes::make_streams() {
+void ProcessGroup::make_streams() {
   const std::size_t first = Staged::room(wire_.processes(), blocks_[0]);
   reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], patience_);
   exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], patience_);
 }
 
-void Processes::meet_all() {
+void ProcessGroup::meet_all() {
   const std::byte mine{};
   std::vector<std::byte> all(static_cast<std::size_t>(wire_.processes()));
   const Name what = [] { return std::string("a meeting of all processes"); };
@@ -166,7 +166,7 @@ void Processes::meet_all() {
                             rounds(Channel::exchanges, what));
 }
 
-void Processes::regroup(int members) {
+void ProcessGroup::regroup(int members) {
   base::expects(members >= 1 && members <= wire_.processes(), "1 <= members <= all processes");
   if (wire_.processes() == 1) return;
   at(0, "the start");

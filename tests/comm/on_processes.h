@@ -21,7 +21,7 @@ struct Outcome {
 };
 
 /// Runs `body` on `processes` x `each` ranks: threads of the test that share no memory but the fake network.
-inline Outcome on_processes(int processes, int each, ProcessesOptions options,
+inline Outcome on_processes(int processes, int each, ProcessGroupOptions options,
                             const std::function<void(Communicator&)>& body) {
   const auto network = std::make_shared<FakeNetwork>(processes);
   Outcome outcome;
@@ -30,7 +30,7 @@ inline Outcome on_processes(int processes, int each, ProcessesOptions options,
   options.ranks_each = each;
   const auto run = [&](int process) {
     FakeWire wire(network, process);
-    Processes joined(wire, options, [&](const std::string& text) {
+    ProcessGroup joined(wire, options, [&](const std::string& text) {
       const std::lock_guard lock(mutex);
       outcome.said.push_back(text);
     });

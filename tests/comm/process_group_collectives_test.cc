@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(SharedMemory, Hierarchy,
                                            std::tuple{2, 2, true}, std::tuple{3, 4, true}));
 
 /// Each kind leaves the trays to the next: any may follow any, and everybody is at times the last to come.
-TEST(Processes, ReductionsOfAllKindsFollowOneAnother) {
+TEST(ProcessGroup, ReductionsOfAllKindsFollowOneAnother) {
   for (const int processes : {2, 3, 7}) {
     const auto outcome = on_processes(processes, 1, {.block_bytes = 4096}, [&](Communicator& comm) {
       base::Buffer memory = comm.memory(40'000 * sizeof(float));
@@ -185,7 +185,7 @@ TEST(Processes, ReductionsOfAllKindsFollowOneAnother) {
   }
 }
 
-TEST(Processes, SeveralReductionsAreUnderWayAndKeepTheirOrder) {
+TEST(ProcessGroup, SeveralReductionsAreUnderWayAndKeepTheirOrder) {
   const std::vector<std::size_t> counts{300007, 1, 0, 4096, 12};
   const auto outcome = on_processes(3, 2, {}, [&](Communicator& comm) {
     for (int round = 0; round < 3; ++round) {
@@ -208,7 +208,7 @@ TEST(Processes, SeveralReductionsAreUnderWayAndKeepTheirOrder) {
   for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
-TEST(Processes, CountsWhatGoesBetweenThemOnceAProcess) {
+TEST(ProcessGroup, CountsWhatGoesBetweenThemOnceAProcess) {
   constexpr std::size_t kCount = 1 << 20;
   for (const bool shared : {false, true}) {
     std::atomic<std::int64_t> sent{0}, received{0};
@@ -228,7 +228,7 @@ TEST(Processes, CountsWhatGoesBetweenThemOnceAProcess) {
   }
 }
 
-TEST(Processes, CountTheRoundOfTheAgreementOnAPlace) {
+TEST(ProcessGroup, CountTheRoundOfTheAgreementOnAPlace) {
   const auto outcome = on_processes(2, 1, {.block_bytes = 16384}, [&](Communicator& comm) {
     std::vector<float> apart(20'000);  // five blocks
     const auto rounds_of = [&](std::span<float> values) {
@@ -244,7 +244,7 @@ TEST(Processes, CountTheRoundOfTheAgreementOnAPlace) {
   EXPECT_EQ(outcome.errors, std::vector<std::string>(2));
 }
 
-TEST(Processes, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
+TEST(ProcessGroup, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
   for (const int processes : {2, 3, 4}) {
     for (const std::size_t count : {std::size_t{2049}, std::size_t{600011}}) {
       std::vector<std::vector<float>> results(static_cast<std::size_t>(processes));
@@ -274,7 +274,7 @@ TEST(Processes, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
 }
 
 /// A small reduction with nothing before it is left to whoever waits, and one behind it takes it along.
-TEST(Processes, WhatIsLeftToTheWaiterIsDoneInItsPlace) {
+TEST(ProcessGroup, WhatIsLeftToTheWaiterIsDoneInItsPlace) {
   const auto outcome = on_processes(2, 1, {}, [&](Communicator& comm) {
     for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, std::size_t{300007}}) {
       auto first = values_of(comm.rank(), 12);
@@ -297,13 +297,13 @@ TEST(Processes, WhatIsLeftToTheWaiterIsDoneInItsPlace) {
 }
 
 /// What a study does between its cells: the first processes work, the others hear when it goes on.
-TEST(Processes, AreRegroupedAndHearOrdersMeanwhile) {
+TEST(ProcessGroup, AreRegroupedAndHearOrdersMeanwhile) {
   for (const bool shared : {false, true}) {
     const auto network = std::make_shared<FakeNetwork>(3);
     std::atomic<int> sums{0};
     const auto run = [&](int process) {
       FakeWire wire(network, process);
-      Processes joined(wire, {.shared_memory = shared}, {});
+      ProcessGroup joined(wire, {.shared_memory = shared}, {});
       for (const int wanted : {2, 1, 3, 2}) {
         int members = process == 0 ? wanted : 0;
         joined.order(std::as_writable_bytes(std::span(&members, 1)));

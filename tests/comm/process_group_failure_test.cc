@@ -31,7 +31,7 @@ TEST(ProcessesFailure, AnErrorOfOneRankIsToldToAllAndSaidOnce) {
 TEST(ProcessesFailure, WhoComesTooLateIsNamedWithItsPlace) {
   for (const bool shared : {false, true}) {
     const auto begin = base::Clock::now();
-    ProcessesOptions options{.deadline = std::chrono::seconds(2), .shared_memory = shared};
+    ProcessGroupOptions options{.deadline = std::chrono::seconds(2), .shared_memory = shared};
     options.watch.beat = milliseconds(50);
     const auto outcome = on_processes(3, 1, options, [&](Communicator& comm) {
       comm.at(7, "backward");
@@ -48,7 +48,7 @@ TEST(ProcessesFailure, WhoComesTooLateIsNamedWithItsPlace) {
 }
 
 TEST(ProcessesFailure, OfAProcessOfSeveralRanksTheOneIsNamedThatKeepsTheOthersWaiting) {
-  ProcessesOptions options{.shared_memory = false};
+  ProcessGroupOptions options{.shared_memory = false};
   options.watch.beat = milliseconds(50);
   options.watch.held_up = milliseconds(600);
   const auto outcome = on_processes(2, 2, options, [](Communicator& comm) {
@@ -65,7 +65,7 @@ TEST(ProcessesFailure, OfAProcessOfSeveralRanksTheOneIsNamedThatKeepsTheOthersWa
 
 /// The memory of those who have given up is gone by the time that the late one comes.
 TEST(ProcessesFailure, WhoComesTooLateToASumInCommonMemoryIsNamed) {
-  ProcessesOptions options{.deadline = std::chrono::seconds(2)};
+  ProcessGroupOptions options{.deadline = std::chrono::seconds(2)};
   options.watch.beat = milliseconds(50);
   const auto outcome = on_processes(3, 1, options, [&](Communicator& comm) {
     comm.at(7, "backward");
@@ -122,10 +122,10 @@ TEST(ProcessesFailure, AThreadThatHangsInItsWaitIsNamedWhereAllWait) {
     };
     const auto run = [&](int process) {
       HangingWire wire(network, process, has_given, [&, process] { return process == 1 && hangs(); });
-      ProcessesOptions options{.shared_memory = false};
+      ProcessGroupOptions options{.shared_memory = false};
       options.watch.beat = milliseconds(50);
       options.watch.held_up = milliseconds(300);
-      Processes joined(wire, options, [&](const std::string& text) {
+      ProcessGroup joined(wire, options, [&](const std::string& text) {
         const std::lock_guard lock(mutex);
         said.push_back(text);
       });
@@ -144,7 +144,7 @@ TEST(ProcessesFailure, AThreadThatHangsInItsWaitIsNamedWhereAllWait) {
 }
 
 /// The end of a run: process 0 has files to write for longer than anybody is waited for in a collective.
-TEST(Processes, PartWhenTheFirstIsThroughAndNameWhoDoesNotCome) {
+TEST(ProcessGroup, PartWhenTheFirstIsThroughAndNameWhoDoesNotCome) {
   for (const bool all_come : {true, false}) {
     const auto network = std::make_shared<FakeNetwork>(3);
     std::vector<std::string> errors(3);
@@ -152,9 +152,9 @@ TEST(Processes, PartWhenTheFirstIsThroughAndNameWhoDoesNotCome) {
     const auto begin = base::Clock::now();
     const auto run = [&](int process) {
       FakeWire wire(network, process);
-      ProcessesOptions options{.deadline = std::chrono::seconds(1), .shared_memory = false};
+      ProcessGroupOptions options{.deadline = std::chrono::seconds(1), .shared_memory = false};
       options.watch.beat = milliseconds(50);
-      Processes joined(wire, options, {});
+      ProcessGroup joined(wire, options, {});
       if (process == 0) std::this_thread::sleep_for(milliseconds(1800));
       if (process == 2 && !all_come) std::this_thread::sleep_for(milliseconds(5000));
       try {

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 
 /// A host may have little memory to share: then what is given is each process's own, and nobody notices.
-TEST(Processes, MemoryIsOrdinaryWhereThereIsNoneToShare) {
+TEST(ProcessGroup, MemoryIsOrdinaryWhereThereIsNoneToShare) {
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -50,7 +50,7 @@ std::vector<std::string> names_of_memory() {
   return names;
 }
 
-TEST(Processes, MemoryHasNoNameWhileSomebodyIsWaitedFor) {
+TEST(ProcessGroup, MemoryHasNoNameWhileSomebodyIsWaitedFor) {
   const auto outcome = on_processes(3, 1, {}, [&](Communicator& comm) {
     comm.barrier();
     if (comm.rank() == 1) {

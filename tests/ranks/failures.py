@@ -49,7 +49,7 @@ def lost(args, folder):
 
 
 def together(args, folder):
-    """Processes 0 and 1 killed at once, 0 and all but the last, 1 and 2, and 0 and the last: the lowest that is left names all that
+    """ProcessGroup 0 and 1 killed at once, 0 and all but the last, 1 and 2, and 0 and the last: the lowest that is left names all that
     are gone."""
     last = args.processes - 1
     for victims in ((0, 1), tuple(range(last)), (1, 2), (0, last)):

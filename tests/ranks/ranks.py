@@ -299,7 +299,7 @@ def doctor(args, folder):
     code, out, err = run([*mpirun(1), args.program, *words, ":", "-np", "1", args.program, "doctor"])
     check(code == 5 and err.count("paceline:") == 1 and "another command" in err, f"commands: exit {code}: {err}")
 
-    # Processes of which each believes to be alone.
+    # ProcessGroup of which each believes to be alone.
     code, out, err = run([args.program, *words], env={**os.environ, "PMI_SIZE": "4", "PMI_RANK": "1"})
     check(code == 5 and "paceline launch -n 4" in err, f"another MPI: exit {code}: {err}")
     code, out, err = run([args.program, *words], env={**os.environ, "SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"})

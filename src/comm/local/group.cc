@@ -17,7 +17,7 @@ namespace {
 /// Much more would take the core from this rank's own progress thread, which is pinned to it.
 constexpr int kSpins = 200;
 
-/// The text of an Error(comm), which only Across throws where this is asked; "" for anything else.
+/// The text of an Error(comm), which only InterProcessComm throws where this is asked; "" for anything else.
 std::string between_processes(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -62,7 +62,7 @@ void Operation::begin(const Description& description, std::int64_t number) {
   done.store(false, std::memory_order_relaxed);
 }
 
-Group::Group(int ranks, std::chrono::milliseconds deadline, Across* across, Concern concern)
+Group::Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* across, Concern concern)
     : ranks_(ranks),
       across_(across),
       deadline_(deadline),

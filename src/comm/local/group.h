@@ -10,13 +10,13 @@
 /// bring the same Description, and the last to come starts the work. A failure (abort, mismatch, deadline) is
 /// final for the group: no work starts after it, all waiting ranks are woken, and every call throws it.
 ///
-/// The group may be one process of several (Across). Then a collective has a second half: what the group's
-/// ranks have joined goes across, and what comes back goes to all of them. Reductions are handed, in order,
-/// to a thread of the group that does this half, so the next one is summed inside the process meanwhile, and
-/// the backward pass goes on. A rank that waits does it itself where the thread has not begun, and a small
-/// message with nothing before it is left to that: waking a thread takes longer than the message. Exchanges
-/// go across in the thread of the last to come. Ranks are counted from 0 inside the group; sentences name
-/// them as the run does.
+/// The group may be one process of several (InterProcessComm). Then a collective has a second half: what the
+/// group's ranks have joined goes across, and what comes back goes to all of them. Reductions are handed, in
+/// order, to a thread of the group that does this half, so the next one is summed inside the process
+/// meanwhile, and the backward pass goes on. A rank that waits does it itself where the thread has not begun,
+/// and a small message with nothing before it is left to that: waking a thread takes longer than the message.
+/// Exchanges go across in the thread of the last to come. Ranks are counted from 0 inside the group;
+/// sentences name them as the run does.
 ///
 /// Where all ranks of a process that is alone hang, nobody waits in a collective: a thread of the group looks
 /// for that.
@@ -102,13 +102,14 @@ class Group {
  public:
   /// `across` joins this group with those of other processes, of as many ranks each; nullptr: there are none.
   /// It outlives the group.
-  Group(int ranks, std::chrono::milliseconds deadline, Across* across = nullptr, Concern concern = {});
+  Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* across = nullptr,
+        Concern concern = {});
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
   [[nodiscard]] int ranks() const { return ranks_; }
-  [[nodiscard]] Across* across() const { return across_; }
+  [[nodiscard]] InterProcessComm* across() const { return across_; }
   /// The run's number of the group's rank 0, and of all ranks together.
   [[nodiscard]] int first_rank() const { return across_ == nullptr ? 0 : across_->process() * ranks_; }
   [[nodiscard]] int world() const { return across_ == nullptr ? ranks_ : across_->processes() * ranks_; }
@@ -189,7 +190,7 @@ class Group {
   [[nodiscard]] std::vector<Whereabouts> places_of_ranks() const;
 
   const int ranks_;
-  Across* const across_;
+  InterProcessComm* const across_;
   const std::chrono::milliseconds deadline_;
   const Concern concern_;
   const int spins_;  ///< how often a waiting rank looks before it sleeps; none with more ranks than cores

@@ -1,8 +1,8 @@
 #pragma once
 
 /// The communicator of worker threads in one process: shared memory, no copies in between. Where the process
-/// is one of several, each collective's second half goes through Across, and the ranks are those of all
-/// processes.
+/// is one of several, each collective's second half goes through InterProcessComm, and the ranks are those of
+/// all processes.
 
 #include <memory>
 
