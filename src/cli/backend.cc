@@ -50,9 +50,9 @@ train::Backend make_backend(const std::string& device, Session* session, const c
               session->processes().set_carried(carried);
               options.across = &session->processes();
             } else {
-              options.concern.say = say;
-              options.concern.failed = [overdue = std::make_shared<Overdue>()](const std::string& text,
-                                                                               base::ErrorKind kind) {
+              options.stall_options.say = say;
+              options.stall_options.failed = [overdue = std::make_shared<Overdue>()](const std::string& text,
+                                                                                     base::ErrorKind kind) {
                 overdue->begin(text, kind);
               };
             }

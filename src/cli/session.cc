@@ -36,8 +36,8 @@ constexpr std::size_t kMaxCores = 8192;
 /// nobody beside them who knows the processes, and for the first process's measuring of kernels.
 constexpr std::chrono::seconds kToMeet{60};
 
-/// As soon as a silent process is said to be one later on (comm::WatchOptions); of which it is looked at for
-/// the last second.
+/// As soon as a silent process is said to be one later on (comm::DetectorOptions); of which it is looked at
+/// for the last second.
 constexpr std::chrono::seconds kToBegin{4}, kGlance{1};
 
 /// Ends this process, with a sentence, unless it is destroyed in time: a call that hangs inside a library
@@ -46,7 +46,7 @@ class LastResort {
  public:
   /// `here`, where given, knows who is to blame: said early and again at the end.
   LastResort(int process, std::chrono::seconds longest, std::string sentence,
-             const comm::Attendance* here = nullptr)
+             const comm::StartupProbe* here = nullptr)
       : thread_([=](const std::stop_token& stop) {
           std::mutex mutex;
           std::condition_variable_any wake;
@@ -56,7 +56,7 @@ class LastResort {
           };
           const auto suspects_in = [&](std::chrono::seconds wait) -> std::optional<std::string> {
             if (in_time(wait - kGlance)) return std::nullopt;
-            const auto before = here == nullptr ? comm::Attendance::Glance() : here->glance();
+            const auto before = here == nullptr ? comm::StartupProbe::Glance() : here->glance();
             if (in_time(kGlance)) return std::nullopt;
             return here == nullptr ? "" : fmt::format("{}", fmt::join(here->absent(before), ", "));
           };

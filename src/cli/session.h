@@ -76,7 +76,7 @@ class Session {
   void end_if_overdue(const std::stop_token& stop) const;
 
   const std::chrono::seconds deadline_;
-  const comm::Attendance here_;  ///< to the end: others may look later than this process has met them
+  const comm::StartupProbe here_;  ///< to the end: others may look later than this process has met them
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::ProcessGroup> processes_;
   train::Place place_;

@@ -52,7 +52,7 @@ class InterProcessComm {
   /// Where this process is, for others to name if it is lost: step and phase of its first rank.
   virtual void at(std::int64_t step, const char* phase) = 0;
   /// That this process's other ranks wait for one of them, and where that one is; nullopt: they do not.
-  virtual void held_up_by(const std::optional<Whereabouts>& rank) = 0;
+  virtual void held_up_by(const std::optional<RankStatus>& rank) = 0;
   [[nodiscard]] virtual Traffic traffic() const = 0;  ///< of this process, both channels
 };
 

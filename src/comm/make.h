@@ -18,7 +18,7 @@ struct LocalOptions {
   /// The other processes of the run, each with as many ranks as this one; nullptr: there are none. Outlives
   /// the communicators.
   InterProcessComm* across = nullptr;
-  Concern concern = {};  ///< who hears of a worker that lets the others wait
+  StallOptions stall_options = {};  ///< who hears of a worker that lets the others wait
 };
 
 /// `ranks` communicators that join the threads of this process (and with `across` those of all processes);

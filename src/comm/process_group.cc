@@ -76,7 +76,7 @@ void ProcessGroup::take_failure(const Failure& failure) {
 }
 
 void ProcessGroup::fail(const std::string& reason, base::ErrorKind kind) {
-  watch_->fail({.kind = kind, .text = reason});
+  detector_->fail({.kind = kind, .text = reason});
   failed_ = true;
 }
 
@@ -85,29 +85,31 @@ void ProcessGroup::on_failure(std::function<void(const std::string&)> told) {
   on_failure_ = std::move(told);
 }
 
-void ProcessGroup::at(std::int64_t step, const char* phase) { watch_->pulse().at(step, phase); }
+void ProcessGroup::at(std::int64_t step, const char* phase) { detector_->heartbeat().at(step, phase); }
 
-void ProcessGroup::held_up_by(const std::optional<Whereabouts>& rank) { watch_->pulse().held_up_by(rank); }
+void ProcessGroup::held_up_by(const std::optional<RankStatus>& rank) {
+  detector_->heartbeat().held_up_by(rank);
+}
 
 bool ProcessGroup::farewell() {
   wire_.give_up();
   // From now: the roll call of a host that swallows questions takes as long as that by itself.
   const auto until = base::Clock::now() + kForTheRollCall;
-  const bool heard = watch_->wait_until_heard(kForTheRecord);
-  if (const auto failure = watch_->failure(); failure && failure->of_first())
+  const bool heard = detector_->wait_until_heard(kForTheRecord);
+  if (const auto failure = detector_->failure(); failure && failure->of_first())
     std::this_thread::sleep_until(until);
   return heard;
 }
 
 void ProcessGroup::check() const {
   if (!failed_) return;
-  const auto failure = watch_->failure();
+  const auto failure = detector_->failure();
   throw base::Error(base::ErrorKind::comm, failure ? failure->text : "another process has failed");
 }
 
 std::string ProcessGroup::late(const std::vector<int>& missing, const std::string& what) const {
   std::vector<std::string> names;
-  for (const int other : missing) names.push_back(watch_->describe_late(other));
+  for (const int other : missing) names.push_back(detector_->describe_late(other));
   return fmt::format("{} did not come to {} within {} s; look there for what holds it up",
                      fmt::join(names, ", "), what, deadline_.load().count());
 }
@@ -124,8 +126,8 @@ void ProcessGroup::lose(const std::vector<int>& missing, const Name& what) {
                     .text = late(missing, what()),
                     .detection_s = std::chrono::duration<double>(deadline_.load()).count()};
     std::string others;  // whoever else is late is in the sentence
-    if (of_first) failure.speaker = watch_->speaker_without_first(others);
-    watch_->fail(failure);
+    if (of_first) failure.speaker = detector_->speaker_without_first(others);
+    detector_->fail(failure);
     failed_ = true;  // not before: another thread that sees it asks for the text
   }
   check();
@@ -135,19 +137,19 @@ void ProcessGroup::lose(const std::vector<int>& missing, const Name& what) {
 /// waits is told to the watch from the first time that it looks for longer.
 class ProcessGroup::Wait {
  public:
-  Wait(Pulse& pulse, Channel channel) : pulse_(pulse), channel_(channel) {}
+  Wait(Heartbeat& heartbeat, Channel channel) : heartbeat_(heartbeat), channel_(channel) {}
   ~Wait() {
-    if (told_) pulse_.leaves(channel_);
+    if (told_) heartbeat_.leaves(channel_);
   }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
   void goes_on(bool follows = false) {
-    pulse_.looks(channel_, follows);
+    heartbeat_.looks(channel_, follows);
     told_ = true;
   }
 
  private:
-  Pulse& pulse_;
+  Heartbeat& heartbeat_;
   const Channel channel_;
   bool told_ = false;
 };
@@ -158,7 +160,7 @@ void ProcessGroup::order(std::span<std::byte> bytes) {
   std::vector<Receive> receives;
   if (process() != 0) receives.push_back({0, bytes});
   for (int other = 1; process() == 0 && other < wire_.processes(); ++other) sends.push_back({other, bytes});
-  Wait wait(watch_->pulse(), Channel::exchanges);
+  Wait wait(detector_->heartbeat(), Channel::exchanges);
   const auto missing = wire_.swap(Channel::exchanges, sends, receives, [&] {
     wait.goes_on(process() != 0);
     return !failed_;
@@ -172,8 +174,8 @@ void ProcessGroup::round(Channel channel, const Name& what, std::span<const Send
   check();
   const auto until = base::Clock::now() + deadline_.load();
   std::vector<int> missing;
-  watch_->pulse().enters(channel);
-  Wait wait(watch_->pulse(), channel);
+  detector_->heartbeat().enters(channel);
+  Wait wait(detector_->heartbeat(), channel);
   try {
     missing = wire_.swap(channel, sends, receives, [&] {
       wait.goes_on();
@@ -193,8 +195,8 @@ template <typename Collective>
 void ProcessGroup::stage(Staged& staged, const Name& what, const Collective& collective) {
   check();
   const Channel channel = &staged == &*reductions_ ? Channel::reductions : Channel::exchanges;
-  watch_->pulse().enters(channel);
-  Wait wait(watch_->pulse(), channel);
+  detector_->heartbeat().enters(channel);
+  Wait wait(detector_->heartbeat(), channel);
   base::TimePoint until{};  // from the first time that it is asked for: most collectives are over before
   const Staged::KeepWaiting keep_waiting = [&] {
     wait.goes_on();

@@ -28,7 +28,7 @@ struct ProcessGroupOptions {
   int ranks_each = 1;                 ///< workers in every process, for the names of ranks in sentences
   bool shared_memory = true;          ///< where all are on one host; else messages
   std::size_t block_bytes = 131072;   ///< of reductions in shared memory; a multiple of 4096
-  WatchOptions watch;
+  DetectorOptions watch;
 };
 
 /// Threads  as InterProcessComm; made and destroyed by one thread
@@ -61,13 +61,13 @@ class ProcessGroup final : public InterProcessComm {
   void fail(const std::string& reason, base::ErrorKind kind) override;
   void on_failure(std::function<void(const std::string&)> told) override;
   void at(std::int64_t step, const char* phase) override;
-  void held_up_by(const std::optional<Whereabouts>& rank) override;
+  void held_up_by(const std::optional<RankStatus>& rank) override;
   [[nodiscard]] Traffic traffic() const override;
 
   /// The first failure known here. Of another process: it was told, not found.
-  [[nodiscard]] std::optional<Failure> failure() const { return watch_->failure(); }
+  [[nodiscard]] std::optional<Failure> failure() const { return detector_->failure(); }
   /// Whether it was found here; else it came from another process, and process 0 has said it.
-  [[nodiscard]] bool failure_is_own() const { return watch_->failure_is_own(); }
+  [[nodiscard]] bool failure_is_own() const { return detector_->failure_is_own(); }
   /// At the end of a process that failed: gives process 0 time to note it and to write its record; where that
   /// one is lost, the others time to hear that this one is there. True when process 0 has taken note.
   bool farewell();
@@ -88,7 +88,7 @@ class ProcessGroup final : public InterProcessComm {
   void set_carried(Carried carried) { carried_ = carried; }  ///< before the first all-reduce
   void set_deadline(std::chrono::seconds deadline) {
     deadline_ = deadline;
-    watch_->set_deadline(deadline);
+    detector_->set_deadline(deadline);
   }
 
  private:
@@ -96,7 +96,7 @@ class ProcessGroup final : public InterProcessComm {
   using Name = std::function<std::string()>;
   class Wait;
 
-  void connect(const WatchOptions& options);
+  void connect(const DetectorOptions& options);
   void make_streams();
   [[nodiscard]] bool everywhere(bool here);  ///< whether all processes say yes
   void meet_all();
@@ -139,8 +139,8 @@ class ProcessGroup final : public InterProcessComm {
   std::function<void(const std::string&)> on_failure_;
   Traffic traffic_;
 
-  std::unique_ptr<RollCall> roll_call_;  ///< process 0 has none
-  std::unique_ptr<Watch> watch_;         ///< last: its thread uses all of the above
+  std::unique_ptr<SurvivorProbe> survivor_probe_;  ///< process 0 has none
+  std::unique_ptr<FailureDetector> detector_;      ///< last: its thread uses all of the above
 };
 
 }  // namespace paceline::comm

@@ -46,15 +46,15 @@ struct Card {
 
 }  // namespace
 
-void ProcessGroup::connect(const WatchOptions& options) {
+void ProcessGroup::connect(const DetectorOptions& options) {
   std::vector<Address> addresses(static_cast<std::size_t>(processes()));
   const auto mine = std::span(addresses).subspan(static_cast<std::size_t>(process()), 1);
   if (process() == 0) {
-    watch_ = std::make_unique<Watch>(processes(), options);
-    mine.front() = watch_->address();
+    detector_ = std::make_unique<FailureDetector>(processes(), options);
+    mine.front() = detector_->address();
   } else {
-    roll_call_ = std::make_unique<RollCall>();
-    mine.front() = roll_call_->address();
+    survivor_probe_ = std::make_unique<SurvivorProbe>();
+    mine.front() = survivor_probe_->address();
   }
   // The first knows who does not come; the others, who wait for it, would name it.
   const auto until =
@@ -83,14 +83,14 @@ void ProcessGroup::connect(const WatchOptions& options) {
     const Receive receive{0, whole};
     swap(std::span(&send, 1), {});
     swap({}, std::span(&receive, 1));
-    watch_ = std::make_unique<Watch>(process(), addresses, options);
+    detector_ = std::make_unique<FailureDetector>(process(), addresses, options);
   }
-  watch_->start({.ranks_of = [this](int other) { return ranks_of(other); },
-                 .on_failure = [this](const Failure& failure) { take_failure(failure); },
-                 .warn =
-                     [this](const std::string& text) {
-                       if (say_) say_(text);
-                     }});
+  detector_->start({.ranks_of = [this](int other) { return ranks_of(other); },
+                    .on_failure = [this](const Failure& failure) { take_failure(failure); },
+                    .warn =
+                        [this](const std::string& text) {
+                          if (say_) say_(text);
+                        }});
 }
 
 bool ProcessGroup::everywhere(bool here) {
@@ -171,7 +171,7 @@ void ProcessGroup::regroup(int members) {
   if (wire_.processes() == 1) return;
   at(0, "the start");
   meet_all();  // nobody uses the streams any more
-  watch_->pulse().counts_anew();
+  detector_->heartbeat().counts_anew();
   members_ = members;
   common_.reset();
   reductions_.reset();

@@ -45,7 +45,7 @@ TEST(EmulatedLink, TakesTheTimeOfItsFormulaAndChangesNoResult) {
 TEST(EmulatedLink, IsNotTakenForRanksThatHang) {
   std::atomic<int> said{0};
   LocalOptions options;
-  options.concern = {.held_up = milliseconds(1500), .say = [&](const std::string&) { ++said; }};
+  options.stall_options = {.held_up = milliseconds(1500), .say = [&](const std::string&) { ++said; }};
   const EmulatedLink link{.latency_s = 1.25};
   auto communicators = emulate(make_local(2, options), {.link = link, .straggler = {}});
   const auto body = [&](int rank) {

@@ -40,7 +40,7 @@ constexpr int kDeadlinesOfTheFirst = 10;
 
 }  // namespace
 
-void Watch::start(Callbacks callbacks) {
+void FailureDetector::start(Callbacks callbacks) {
   callbacks_ = std::move(callbacks);
   if (process_ == 0) accept_all();
   begin_anew();
@@ -49,14 +49,14 @@ void Watch::start(Callbacks callbacks) {
   thread_ = std::thread([this] { serve(); });
 }
 
-void Watch::begin_anew() {
+void FailureDetector::begin_anew() {
   const std::lock_guard lock(mutex_);
   self_.seen.moved = Clock::now();
   for (auto& peer : peers_) peer.heard = peer.seen.moved = Clock::now();
 }
 
-void Watch::beat() {
-  const auto now = pulse_.now();
+void FailureDetector::beat() {
+  const auto now = heartbeat_.now();
   {
     const std::lock_guard lock(mutex_);
     self_.seen.take(now, Clock::now());
@@ -64,7 +64,7 @@ void Watch::beat() {
   send_all("at " + line_of(now));
 }
 
-void Watch::serve() {
+void FailureDetector::serve() {
   auto next_beat = Clock::now(), next_look = next_beat;
   while (true) {
     std::vector<pollfd> waiting{{wake_[0], POLLIN, 0}};
@@ -93,7 +93,7 @@ void Watch::serve() {
   }
 }
 
-bool Watch::read_from(Peer& peer) {
+bool FailureDetector::read_from(Peer& peer) {
   char bytes[4096];
   const auto count = ::recv(peer.socket, bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
@@ -112,7 +112,7 @@ bool Watch::read_from(Peer& peer) {
   return true;
 }
 
-void Watch::take(Peer& peer, std::string_view line) {
+void FailureDetector::take(Peer& peer, std::string_view line) {
   const auto what = word_of(line);
   {
     const std::lock_guard lock(mutex_);
@@ -122,7 +122,7 @@ void Watch::take(Peer& peer, std::string_view line) {
     // What process 0 tells it has said: nobody else needs to, even of a failure that it found by itself as
     // well.
     if (what == "heard" || (what == "failed" && process_ != 0)) heard_ = true;
-    if (auto where = what == "at" ? whereabouts_of(line) : std::nullopt) {
+    if (auto where = what == "at" ? rank_status_of(line) : std::nullopt) {
       peer.seen.take(std::move(*where), peer.heard);
       peer.began = true;
     }
@@ -132,7 +132,7 @@ void Watch::take(Peer& peer, std::string_view line) {
   report(failure_of(line));
 }
 
-void Watch::look_for_silence(Peer& peer) {
+void FailureDetector::look_for_silence(Peer& peer) {
   // A shorter deadline is one of collectives: a heartbeat may be late without a loss.
   const milliseconds deadline = std::max(deadline_.load(), options_.silent);
   std::string text;
@@ -151,7 +151,7 @@ void Watch::look_for_silence(Peer& peer) {
   }
   if (!text.empty()) {
     // Of a silent first process the lowest of the others says it.
-    if (callbacks_.warn && (process_ == 0 || call_roll(process_, addresses_).lowest == process_))
+    if (callbacks_.warn && (process_ == 0 || probe_survivors(process_, addresses_).lowest == process_))
       callbacks_.warn(text);
     return;
   }
@@ -168,7 +168,7 @@ void Watch::look_for_silence(Peer& peer) {
   lose(peer, std::move(text), base::seconds(deadline));
 }
 
-void Watch::look_for_who_holds_up() {
+void FailureDetector::look_for_who_holds_up() {
   std::vector<std::string> texts;
   std::optional<Failure> failure;
   const milliseconds deadline = deadline_.load();
@@ -176,7 +176,7 @@ void Watch::look_for_who_holds_up() {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
     std::vector<Peer*> all{&self_};
-    std::vector<const Watched*> seen{&self_.seen};
+    std::vector<const WatchedProcess*> seen{&self_.seen};
     for (auto& peer : peers_) {
       peer.seen.is_out = peer.left || peer.warned;
       all.push_back(&peer);
@@ -217,7 +217,7 @@ void Watch::look_for_who_holds_up() {
   if (failure) report(*failure);
 }
 
-void Watch::lose_ended(std::vector<Peer*> ended) {
+void FailureDetector::lose_ended(std::vector<Peer*> ended) {
   const double silence_s = base::seconds_since(ended.front()->heard);
   const auto is_new = [&](const Peer& peer) {
     return peer.socket >= 0 && std::find(ended.begin(), ended.end(), &peer) == ended.end();
@@ -236,14 +236,14 @@ void Watch::lose_ended(std::vector<Peer*> ended) {
        silence_s);
 }
 
-void Watch::lose(const Peer& peer, std::string text, double silence_s) {
+void FailureDetector::lose(const Peer& peer, std::string text, double silence_s) {
   Failure failure{.kind = base::ErrorKind::comm, .text = std::move(text), .detection_s = silence_s};
   if (peer.process == 0) failure.speaker = speaker_without_first(failure.text);
   report(failure);
 }
 
-int Watch::speaker_without_first(std::string& text) const {
-  auto called = call_roll(process_, addresses_);
+int FailureDetector::speaker_without_first(std::string& text) const {
+  auto called = probe_survivors(process_, addresses_);
   if (called.lowest == process_)
     for (const int other : missing_above(process_, addresses_)) called.missing.push_back(other);
   std::vector<std::string> missing;
@@ -255,7 +255,7 @@ int Watch::speaker_without_first(std::string& text) const {
   return called.lowest;
 }
 
-void Watch::report(const Failure& failure) {
+void FailureDetector::report(const Failure& failure) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
@@ -265,7 +265,7 @@ void Watch::report(const Failure& failure) {
   if (callbacks_.on_failure) callbacks_.on_failure(failure);
 }
 
-void Watch::fail(const Failure& failure) {
+void FailureDetector::fail(const Failure& failure) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
@@ -275,17 +275,17 @@ void Watch::fail(const Failure& failure) {
   send_all(fmt::format("failed {}", line_of(failure)));
 }
 
-std::optional<Failure> Watch::failure() const {
+std::optional<Failure> FailureDetector::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
 }
 
-bool Watch::failure_is_own() const {
+bool FailureDetector::failure_is_own() const {
   const std::lock_guard lock(mutex_);
   return failure_ && own_;
 }
 
-bool Watch::wait_until_heard(milliseconds longest) {
+bool FailureDetector::wait_until_heard(milliseconds longest) {
   const auto until = Clock::now() + longest;
   while (process_ != 0) {
     {
@@ -298,46 +298,46 @@ bool Watch::wait_until_heard(milliseconds longest) {
   return true;
 }
 
-std::string Watch::describe(int process) const {
+std::string FailureDetector::describe(int process) const {
   const std::lock_guard lock(mutex_);
   return describe_locked(process);
 }
 
-std::string Watch::describe_late(int process) const {
+std::string FailureDetector::describe_late(int process) const {
   const std::lock_guard lock(mutex_);
   const auto* const peer = peer_of(process);
   return peer == nullptr ? describe_locked(process) : sentence_of_late(*peer);
 }
 
-const Watch::Peer* Watch::peer_of(int process) const {
+const FailureDetector::Peer* FailureDetector::peer_of(int process) const {
   const auto at =
       std::find_if(peers_.begin(), peers_.end(), [&](const Peer& peer) { return peer.process == process; });
   return at == peers_.end() ? nullptr : &*at;
 }
 
-std::string Watch::describe_locked(int process) const {
+std::string FailureDetector::describe_locked(int process) const {
   if (const auto* const peer = peer_of(process)) return sentence_of(*peer);
   return callbacks_.ranks_of ? callbacks_.ranks_of(process) : fmt::format("process {}", process);
 }
 
-std::string Watch::sentence_of(const Peer& peer) const {
+std::string FailureDetector::sentence_of(const Peer& peer) const {
   const auto who =
       callbacks_.ranks_of ? callbacks_.ranks_of(peer.process) : fmt::format("process {}", peer.process);
   return fmt::format("{} on host {} (last in {})", who, peer.host, place_of(peer.seen.at));
 }
 
-std::string Watch::sentence_of_late(const Peer& peer) const {
+std::string FailureDetector::sentence_of_late(const Peer& peer) const {
   const auto& at = peer.seen.at;
   if (at.rank < 0) return sentence_of(peer);
   return fmt::format("rank {} on host {} (last in {})", at.rank, peer.host, place_of(at));
 }
 
-void Watch::send(Peer& peer, const std::string& line) {
+void FailureDetector::send(Peer& peer, const std::string& line) {
   const std::lock_guard lock(mutex_);
   if (peer.socket >= 0) write_line(peer.socket, line);
 }
 
-void Watch::send_all(const std::string& line) {
+void FailureDetector::send_all(const std::string& line) {
   const std::lock_guard lock(mutex_);
   for (const auto& peer : peers_)
     if (peer.socket >= 0) write_line(peer.socket, line);

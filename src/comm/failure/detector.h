@@ -32,7 +32,7 @@
 
 namespace paceline::comm {
 
-struct WatchOptions {
+struct DetectorOptions {
   std::chrono::milliseconds beat{500};
   std::chrono::milliseconds silent{3500};   ///< without a heartbeat: said, within 5 s on a busy machine too
   std::chrono::milliseconds held_up{3000};  ///< others wait so long for one that stays where it is: said
@@ -41,15 +41,16 @@ struct WatchOptions {
   std::chrono::milliseconds connecting{20000};
 };
 
-class Watch {
+class FailureDetector {
  public:
   /// Process 0 first makes its end and gives `address()` to the others; they are made with `addresses`
-  /// [process]: that one, and those of the others' RollCalls.
-  Watch(int processes, WatchOptions options);                                ///< process 0
-  Watch(int process, std::vector<Address> addresses, WatchOptions options);  ///< the others: connects
-  ~Watch();
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
+  /// [process]: that one, and those of the others' SurvivorProbes.
+  FailureDetector(int processes, DetectorOptions options);  ///< process 0
+  FailureDetector(int process, std::vector<Address> addresses,
+                  DetectorOptions options);  ///< the others: connects
+  ~FailureDetector();
+  FailureDetector(const FailureDetector&) = delete;
+  FailureDetector& operator=(const FailureDetector&) = delete;
 
   [[nodiscard]] const Address& address() const { return addresses_.front(); }
   /// `ranks_of(process)`: how a process is called in sentences, "rank 3" or "ranks 6 to 7". `on_failure` is
@@ -66,11 +67,11 @@ class Watch {
   /// Instead of the options' own: from now on a process that is silent so long is lost.
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   /// What the next heartbeats carry.
-  [[nodiscard]] Pulse& pulse() { return pulse_; }
+  [[nodiscard]] Heartbeat& heartbeat() { return heartbeat_; }
   /// This process has failed: tells the others.
   void fail(const Failure& failure);
   /// For a process that has lost process 0: who says it, as a roll call shows; `text` is made to name who
-  /// else does not answer. Cost   that of call_roll()
+  /// else does not answer. Cost   that of probe_survivors()
   [[nodiscard]] int speaker_without_first(std::string& text) const;
   /// The first failure that this process knows of, its own or another's; and which of the two.
   [[nodiscard]] std::optional<Failure> failure() const;
@@ -90,7 +91,7 @@ class Watch {
     int socket = -1;
     std::string host;
     std::string incoming;  ///< the begin of a line
-    Watched seen;
+    WatchedProcess seen;
     base::TimePoint heard{};
     bool began = false;      ///< its heartbeats
     bool left = false;       ///< said farewell
@@ -121,13 +122,13 @@ class Watch {
   void beat();
 
   const int process_;
-  const WatchOptions options_;
+  const DetectorOptions options_;
   std::atomic<std::chrono::milliseconds> deadline_;
   std::vector<Address> addresses_;  ///< [process]; process 0: its own alone
   Callbacks callbacks_;
   int listener_ = -1;
   int wake_[2] = {-1, -1};  ///< a byte in it ends the thread
-  Pulse pulse_;
+  Heartbeat heartbeat_;
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<Peer> peers_;   ///< process 0: all others; others: process 0

@@ -29,14 +29,14 @@ constexpr milliseconds kLookForThem{100};
 
 }  // namespace
 
-Watch::Watch(int processes, WatchOptions options)
+FailureDetector::FailureDetector(int processes, DetectorOptions options)
     : process_(0), options_(options), deadline_(options.deadline) {
   addresses_.push_back(listen_anywhere(listener_));
   self_.host = base::host_name();
   for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
 }
 
-Watch::Watch(int process, std::vector<Address> addresses, WatchOptions options)
+FailureDetector::FailureDetector(int process, std::vector<Address> addresses, DetectorOptions options)
     : process_(process), options_(options), deadline_(options.deadline), addresses_(std::move(addresses)) {
   const auto host = base::host_name();
   const Address& address = addresses_.front();
@@ -50,7 +50,7 @@ Watch::Watch(int process, std::vector<Address> addresses, WatchOptions options)
   write_line(socket, fmt::format("hello {} {} {}", address.token, process, host));
 }
 
-Watch::~Watch() {
+FailureDetector::~FailureDetector() {
   if (thread_.joinable()) {
     const char byte = 'e';
     [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
@@ -64,7 +64,7 @@ Watch::~Watch() {
     if (descriptor >= 0) ::close(descriptor);
 }
 
-void Watch::read_to_the_ends() {
+void FailureDetector::read_to_the_ends() {
   for (const auto& peer : peers_)
     if (peer.socket >= 0) ::shutdown(peer.socket, SHUT_WR);
   const auto until = Clock::now() + kForTheEnds;
@@ -80,7 +80,7 @@ void Watch::read_to_the_ends() {
   }
 }
 
-void Watch::accept_all() {
+void FailureDetector::accept_all() {
   const auto until = Clock::now() + options_.connecting;
   for (std::size_t connected = 0; connected < peers_.size();) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());

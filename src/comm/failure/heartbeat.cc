@@ -12,18 +12,18 @@ constexpr int kBeatsWithoutALook = 6;
 
 }  // namespace
 
-void Pulse::at(std::int64_t step, const char* phase) {
+void Heartbeat::at(std::int64_t step, const char* phase) {
   step_.store(step, std::memory_order_relaxed);
   phase_.store(phase, std::memory_order_relaxed);
   signs_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Pulse::held_up_by(const std::optional<Whereabouts>& rank) {
+void Heartbeat::held_up_by(const std::optional<RankStatus>& rank) {
   const std::lock_guard lock(mutex_);
   late_ = rank;
 }
 
-void Pulse::looks(Channel channel, bool follows) {
+void Heartbeat::looks(Channel channel, bool follows) {
   Stream& mine = of(channel);
   add_one(mine.looks);
   if (mine.since.load(std::memory_order_relaxed) != base::TimePoint{}) return;
@@ -31,17 +31,17 @@ void Pulse::looks(Channel channel, bool follows) {
   mine.since.store(base::Clock::now(), std::memory_order_relaxed);
 }
 
-void Pulse::leaves(Channel channel) {
+void Heartbeat::leaves(Channel channel) {
   of(channel).since.store({}, std::memory_order_relaxed);
   signs_.fetch_add(1, std::memory_order_relaxed);
 }
 
-Whereabouts Pulse::now() {
+RankStatus Heartbeat::now() {
   const bool has_worked = work_.has_worked();
   const auto signs = signs_.load(std::memory_order_relaxed);
   const bool has_told = std::exchange(seen_signs_, signs) != signs;
-  Whereabouts where{.step = step_.load(std::memory_order_relaxed),
-                    .doing = has_worked || has_told ? Doing::works : Doing::rests};
+  RankStatus where{.step = step_.load(std::memory_order_relaxed),
+                   .doing = has_worked || has_told ? Doing::works : Doing::rests};
   if (const char* phase = phase_.load(std::memory_order_relaxed); phase != nullptr) where.phase = phase;
   bool hangs = false;
   for (Stream& stream : streams_) {

@@ -21,13 +21,13 @@
 
 namespace paceline::comm {
 
-class Pulse {
+class Heartbeat {
  public:
   /// A sign that it goes on, also from where it was before.
   void at(std::int64_t step, const char* phase);
   /// Of a process of several ranks that waits for one of them: that one's place is the process's until
   /// nullopt, while the process does not wait for others.
-  void held_up_by(const std::optional<Whereabouts>& rank);
+  void held_up_by(const std::optional<RankStatus>& rank);
   /// A collective of `channel` begins. Cost   a store
   void enters(Channel channel) { add_one(of(channel).collectives); }
   /// That it waits still: for others, or (`follows`) for the first process's next word.
@@ -43,7 +43,7 @@ class Pulse {
   /// For a heartbeat: how it has gone since the last.
   ///
   /// Cost     two system calls
-  [[nodiscard]] Whereabouts now();
+  [[nodiscard]] RankStatus now();
 
  private:
   struct Stream {
@@ -68,7 +68,7 @@ class Pulse {
   std::int64_t seen_signs_ = 0;  ///< of now() alone
 
   std::mutex mutex_;  ///< guards what follows
-  std::optional<Whereabouts> late_;
+  std::optional<RankStatus> late_;
 };
 
 }  // namespace paceline::comm

@@ -19,20 +19,20 @@ milliseconds since(base::TimePoint begin, base::TimePoint now) {
   return std::chrono::duration_cast<milliseconds>(now - begin);
 }
 
-bool is_there_for_others(const Watched& one) { return !one.is_out && one.at.doing != Doing::follows; }
+bool is_there_for_others(const WatchedProcess& one) { return !one.is_out && one.at.doing != Doing::follows; }
 
 /// How long it has given no sign of going on: what counts as one depends on where it is.
-milliseconds rested(const Watched& one, bool may_work, base::TimePoint now) {
+milliseconds rested(const WatchedProcess& one, bool may_work, base::TimePoint now) {
   return since(may_work ? std::max(one.moved, one.worked) : one.moved, now);
 }
 
 /// Where all wait for one another, and those who are behind for `longest`: these. Nobody where one is silent,
 /// since all may wait for that one, or where all have come equally far.
-std::vector<std::size_t> who_is_behind(std::span<const Watched* const> all, milliseconds longest) {
+std::vector<std::size_t> who_is_behind(std::span<const WatchedProcess* const> all, milliseconds longest) {
   std::vector<std::size_t> behind;
   std::int64_t least = 0, most = 0;
   for (std::size_t process = 0; process < all.size(); ++process) {
-    const Watched& one = *all[process];
+    const WatchedProcess& one = *all[process];
     if (one.is_out || one.at.doing == Doing::works || one.at.doing == Doing::rests) return {};
     if (one.at.doing == Doing::follows) continue;
     if (behind.empty()) least = most = one.at.collectives;
@@ -47,10 +47,11 @@ std::vector<std::size_t> who_is_behind(std::span<const Watched* const> all, mill
 
 /// All that do not follow the first process, where none of them waits and none has done anything for
 /// `longest`.
-HeldUp who_stands_still(std::span<const Watched* const> all, milliseconds longest, base::TimePoint now) {
+HeldUp who_stands_still(std::span<const WatchedProcess* const> all, milliseconds longest,
+                        base::TimePoint now) {
   HeldUp still;
   for (std::size_t process = 0; process < all.size(); ++process) {
-    const Watched& one = *all[process];
+    const WatchedProcess& one = *all[process];
     if (!is_there_for_others(one)) continue;
     const auto idle = rested(one, true, now);
     if (one.at.doing != Doing::rests || idle < longest) return {};
@@ -62,26 +63,26 @@ HeldUp who_stands_still(std::span<const Watched* const> all, milliseconds longes
 
 }  // namespace
 
-std::string line_of(const Whereabouts& where) {
+std::string line_of(const RankStatus& where) {
   return fmt::format("{} {} {} {} {} {}", where.step, where.collectives,
                      kDoing[static_cast<std::size_t>(where.doing)], where.waited.count(),
                      where.rank < 0 ? "-" : fmt::format("{}", where.rank), where.phase);
 }
 
-std::optional<Whereabouts> whereabouts_of(std::string_view line) {
+std::optional<RankStatus> rank_status_of(std::string_view line) {
   const auto step = number_of(word_of(line)), collectives = number_of(word_of(line));
   const auto* const doing = std::find(kDoing.begin(), kDoing.end(), word_of(line));
   const auto waited = number_of(word_of(line)), rank = number_of(word_of(line));
   if (!step || !collectives || doing == kDoing.end() || !waited) return std::nullopt;
-  return Whereabouts{.step = static_cast<std::int64_t>(*step),
-                     .phase = std::string(line),
-                     .doing = static_cast<Doing>(doing - kDoing.begin()),
-                     .waited = milliseconds(*waited),
-                     .collectives = static_cast<std::int64_t>(*collectives),
-                     .rank = rank ? static_cast<int>(*rank) : -1};
+  return RankStatus{.step = static_cast<std::int64_t>(*step),
+                    .phase = std::string(line),
+                    .doing = static_cast<Doing>(doing - kDoing.begin()),
+                    .waited = milliseconds(*waited),
+                    .collectives = static_cast<std::int64_t>(*collectives),
+                    .rank = rank ? static_cast<int>(*rank) : -1};
 }
 
-std::string place_of(const Whereabouts& where) {
+std::string place_of(const RankStatus& where) {
   return where.step == 0 ? where.phase : fmt::format("{} of step {}", where.phase, where.step);
 }
 
@@ -99,15 +100,15 @@ std::string text_of_giving_up(milliseconds given_up_after) {
   return fmt::format("; the run is given up after {:.0f} s", base::seconds(given_up_after));
 }
 
-void Watched::take(Whereabouts now, base::TimePoint when) {
+void WatchedProcess::take(RankStatus now, base::TimePoint when) {
   if (now.step != at.step || now.phase != at.phase || now.collectives != at.collectives) moved = when;
   if (now.doing == Doing::works) worked = when;
   at = std::move(now);
 }
 
-HeldUp who_holds_up(std::span<const Watched* const> all, milliseconds longest, base::TimePoint now) {
+HeldUp who_holds_up(std::span<const WatchedProcess* const> all, milliseconds longest, base::TimePoint now) {
   HeldUp held, following;
-  for (const Watched* one : all) {
+  for (const WatchedProcess* one : all) {
     if (one->is_out) continue;
     auto& waited = one->at.doing == Doing::follows ? following.waited : held.waited;
     if (one->at.doing == Doing::waits || one->at.doing == Doing::follows)
@@ -115,7 +116,7 @@ HeldUp who_holds_up(std::span<const Watched* const> all, milliseconds longest, b
   }
   if (held.waited >= longest) {
     for (std::size_t process = 0; process < all.size(); ++process) {
-      const Watched& one = *all[process];
+      const WatchedProcess& one = *all[process];
       if (is_there_for_others(one) && one.at.doing != Doing::waits &&
           rested(one, one.at.step == 0, now) >= longest)
         held.by.push_back(process);

@@ -31,7 +31,7 @@ enum class Doing {
   follows,  ///< waits for the first process's next word, which may take long
 };
 
-struct Whereabouts {
+struct RankStatus {
   std::int64_t step = 0;  ///< from 1; 0 outside of the training loop
   std::string phase = "the start";
   Doing doing = Doing::works;
@@ -41,10 +41,10 @@ struct Whereabouts {
 };
 
 /// "97 812 waits 3120 - backward": step, collectives, doing, milliseconds, rank, phase.
-[[nodiscard]] std::string line_of(const Whereabouts& where);
-[[nodiscard]] std::optional<Whereabouts> whereabouts_of(std::string_view line);
+[[nodiscard]] std::string line_of(const RankStatus& where);
+[[nodiscard]] std::optional<RankStatus> rank_status_of(std::string_view line);
 /// "backward of step 97"
-[[nodiscard]] std::string place_of(const Whereabouts& where);
+[[nodiscard]] std::string place_of(const RankStatus& where);
 
 /// "the others have waited 3 s for rank 1 on host b (...); it is given up after 60 s"
 [[nodiscard]] std::string text_of_waiting(std::chrono::milliseconds waited, std::string_view who,
@@ -56,13 +56,13 @@ struct Whereabouts {
 [[nodiscard]] std::string text_of_giving_up(std::chrono::milliseconds given_up_after);
 
 /// One process as the first one knows it.
-struct Watched {
-  Whereabouts at;
+struct WatchedProcess {
+  RankStatus at;
   base::TimePoint moved{};   ///< when it was in another place, or entered a collective, last
   base::TimePoint worked{};  ///< when it computed or read last
   bool is_out = false;       ///< silent, or has left: another matter
 
-  void take(Whereabouts now, base::TimePoint when);
+  void take(RankStatus now, base::TimePoint when);
 };
 
 struct HeldUp {
@@ -77,7 +77,7 @@ struct HeldUp {
 
 /// Who of `all` [process] has let others wait for `longest`, and stayed where it is for as long; or all that
 /// have done nothing for `longest`, where nobody waits for anybody.
-[[nodiscard]] HeldUp who_holds_up(std::span<const Watched* const> all, std::chrono::milliseconds longest,
-                                  base::TimePoint now);
+[[nodiscard]] HeldUp who_holds_up(std::span<const WatchedProcess* const> all,
+                                  std::chrono::milliseconds longest, base::TimePoint now);
 
 }  // namespace paceline::comm

@@ -9,17 +9,17 @@ constexpr int kLooksLate = 8;
 
 }  // namespace
 
-HeldUp Lookout::look(const std::vector<Whereabouts>& places, const std::vector<bool>& came, bool has_worked,
-                     base::TimePoint now) {
+HeldUp StallDetector::look(const std::vector<RankStatus>& places, const std::vector<bool>& came,
+                           bool has_worked, base::TimePoint now) {
   if (seen_.empty() || now - last_ > kLooksLate * look_) {
     if (!seen_.empty()) began_ = now;
-    seen_.assign(places.size(), Watched{.moved = now, .worked = now});
+    seen_.assign(places.size(), WatchedProcess{.moved = now, .worked = now});
     for (std::size_t rank = 0; rank < places.size(); ++rank) seen_[rank].at = places[rank];
   }
   last_ = now;
-  std::vector<const Watched*> all;
+  std::vector<const WatchedProcess*> all;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    Whereabouts where = places[rank];
+    RankStatus where = places[rank];
     where.doing = came[rank] ? Doing::waits : has_worked ? Doing::works : Doing::rests;
     if (came[rank]) where.waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - began_);
     seen_[rank].take(std::move(where), now);

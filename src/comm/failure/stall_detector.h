@@ -14,21 +14,21 @@
 
 namespace paceline::comm::local {
 
-class Lookout {
+class StallDetector {
  public:
   /// `began`: since when it waits; `look`: how long from one look to the next.
-  Lookout(base::TimePoint began, std::chrono::milliseconds look, std::chrono::milliseconds held_up)
+  StallDetector(base::TimePoint began, std::chrono::milliseconds look, std::chrono::milliseconds held_up)
       : began_(began), last_(began), look_(look), held_up_(held_up) {}
 
   /// One look: `places` [rank], of which those in `came` wait too; `has_worked`: any thread of the process
   /// has, since the last look.
-  [[nodiscard]] HeldUp look(const std::vector<Whereabouts>& places, const std::vector<bool>& came,
+  [[nodiscard]] HeldUp look(const std::vector<RankStatus>& places, const std::vector<bool>& came,
                             bool has_worked, base::TimePoint now);
 
  private:
   base::TimePoint began_, last_;
   const std::chrono::milliseconds look_, held_up_;
-  std::vector<Watched> seen_;  ///< [rank]; empty before the first look
+  std::vector<WatchedProcess> seen_;  ///< [rank]; empty before the first look
 };
 
 }  // namespace paceline::comm::local

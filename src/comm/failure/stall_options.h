@@ -10,7 +10,7 @@
 
 namespace paceline::comm {
 
-struct Concern {
+struct StallOptions {
   std::chrono::milliseconds held_up{3000};
   /// From a worker's thread or the group's; among processes process 0 says it. Without it nobody looks
   /// whether all hang.

@@ -51,7 +51,7 @@ std::pair<Seen, pid_t> look_for(const Launch& launch, int local) {
 
 }  // namespace
 
-Attendance::Attendance(const Launch& launch) : launch_(launch) {
+StartupProbe::StartupProbe(const Launch& launch) : launch_(launch) {
   if (launch_.job.empty() || launch_.local < 0 || launch_.locals < 1) return;
   const auto name = name_of(launch_, launch_.local);
   socket_ = new_socket();
@@ -62,11 +62,11 @@ Attendance::Attendance(const Launch& launch) : launch_(launch) {
   socket_ = -1;
 }
 
-Attendance::~Attendance() {
+StartupProbe::~StartupProbe() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-Attendance::Glance Attendance::glance() const {
+StartupProbe::Glance StartupProbe::glance() const {
   Glance glance;
   for (int local = 0; socket_ >= 0 && local < launch_.locals; ++local) {
     const pid_t process = local == launch_.local ? ::getpid() : look_for(launch_, local).second;
@@ -75,7 +75,7 @@ Attendance::Glance Attendance::glance() const {
   return glance;
 }
 
-std::vector<std::string> Attendance::absent(const Glance& before) const {
+std::vector<std::string> StartupProbe::absent(const Glance& before) const {
   const auto was_idle = [&](int local, pid_t process) {
     const auto at = static_cast<std::size_t>(local);
     return at < before.size() && before[at] && before[at] == base::ran_for_ns(process);

@@ -15,14 +15,14 @@
 
 namespace paceline::comm {
 
-class Attendance {
+class StartupProbe {
  public:
   /// Holds this process's mark from now on. Where the launcher does not say who shares the host (Launch::job,
   /// local, locals) nobody is ever missed.
-  explicit Attendance(const Launch& launch);
-  ~Attendance();
-  Attendance(const Attendance&) = delete;
-  Attendance& operator=(const Attendance&) = delete;
+  explicit StartupProbe(const Launch& launch);
+  ~StartupProbe();
+  StartupProbe(const StartupProbe&) = delete;
+  StartupProbe& operator=(const StartupProbe&) = delete;
 
   /// How long the first thread of each process of this host has run; nothing of one that is not there.
   using Glance = std::vector<std::optional<std::int64_t>>;

@@ -44,7 +44,7 @@ bool answers(const Address& asked, std::vector<std::string>& silent_hosts) {
 
 }  // namespace
 
-RollCall::RollCall() : address_(listen_anywhere(listener_)) {
+SurvivorProbe::SurvivorProbe() : address_(listen_anywhere(listener_)) {
   if (::pipe2(wake_, O_CLOEXEC) != 0) {
     ::close(listener_);
     base::fail(base::ErrorKind::comm, "roll call: no pipe could be made: {}", std::strerror(errno));
@@ -52,14 +52,14 @@ RollCall::RollCall() : address_(listen_anywhere(listener_)) {
   thread_ = std::thread([this] { answer_all(); });
 }
 
-RollCall::~RollCall() {
+SurvivorProbe::~SurvivorProbe() {
   const char byte = 'e';
   [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
   thread_.join();
   for (const int descriptor : {listener_, wake_[0], wake_[1]}) ::close(descriptor);
 }
 
-void RollCall::answer_all() {
+void SurvivorProbe::answer_all() {
   while (true) {
     pollfd waiting[] = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
     ::poll(waiting, 2, -1);
@@ -71,7 +71,7 @@ void RollCall::answer_all() {
   }
 }
 
-Called call_roll(int process, std::span<const Address> addresses) {
+Called probe_survivors(int process, std::span<const Address> addresses) {
   Called called{.lowest = process, .missing = {}};
   std::vector<std::string> silent_hosts;
   for (int other = 1; other < process; ++other) {

@@ -16,13 +16,13 @@
 namespace paceline::comm {
 
 /// Answers "are you there?" until it is destroyed, whatever the other threads of the process do.
-class RollCall {
+class SurvivorProbe {
  public:
   /// Errors   Error(comm): no port could be opened
-  RollCall();
-  ~RollCall();
-  RollCall(const RollCall&) = delete;
-  RollCall& operator=(const RollCall&) = delete;
+  SurvivorProbe();
+  ~SurvivorProbe();
+  SurvivorProbe(const SurvivorProbe&) = delete;
+  SurvivorProbe& operator=(const SurvivorProbe&) = delete;
   [[nodiscard]] const Address& address() const { return address_; }
 
  private:
@@ -44,7 +44,7 @@ struct Called {
 ///
 /// Cost     microseconds where process 1 answers; at most 0.5 s for each of a process's addresses that
 ///          swallows the question, and a host of which one has done so is not asked again
-[[nodiscard]] Called call_roll(int process, std::span<const Address> addresses);
+[[nodiscard]] Called probe_survivors(int process, std::span<const Address> addresses);
 
 /// For the lowest that is there: those above it that give no answer. Of processes that are dealt out to the
 /// hosts in turn a host that goes takes some of these too.

@@ -62,11 +62,12 @@ void Operation::begin(const Description& description, std::int64_t number) {
   done.store(false, std::memory_order_relaxed);
 }
 
-Group::Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* across, Concern concern)
+Group::Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* across,
+             StallOptions stall_options)
     : ranks_(ranks),
       across_(across),
       deadline_(deadline),
-      concern_(std::move(concern)),
+      stall_options_(std::move(stall_options)),
       spins_(ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0),
       reductions_(ranks),
       exchanges_(ranks),
@@ -76,7 +77,7 @@ Group::Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* ac
   base::expects(ranks >= 1, "ranks >= 1");
   for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<Progress>());
   if (across_ == nullptr) {
-    if (concern_.say) standstill_thread_ = std::thread([this] { look_for_standstill(); });
+    if (stall_options_.say) standstill_thread_ = std::thread([this] { look_for_standstill(); });
     return;
   }
   across_->on_failure([this](const std::string& reason) {
@@ -314,7 +315,7 @@ OperationRef Group::arrive(Channel& channel, int rank, const Description& what, 
 }
 
 void Group::fail(std::string text, base::ErrorKind kind) {
-  if (!failed_ && concern_.failed) concern_.failed(text, kind);
+  if (!failed_ && stall_options_.failed) stall_options_.failed(text, kind);
   failed_ = true;
   failure_ = std::move(text);
   changed_.notify_all();

@@ -53,7 +53,7 @@ class WorkMeter;
 
 namespace paceline::comm::local {
 
-class Lookout;
+class StallDetector;
 
 enum class Kind { all_reduce, reduce_scatter, memory, small_reduce, broadcast, all_gather, barrier };
 
@@ -103,7 +103,7 @@ class Group {
   /// `across` joins this group with those of other processes, of as many ranks each; nullptr: there are none.
   /// It outlives the group.
   Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* across = nullptr,
-        Concern concern = {});
+        StallOptions stall_options = {});
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -178,21 +178,21 @@ class Group {
   [[nodiscard]] OperationRef new_operation(Channel& channel) const;
   void fail(std::string text, base::ErrorKind kind = base::ErrorKind::comm);
   void throw_if_failed() const;
-  [[nodiscard]] Whereabouts place_of_rank(int rank) const;
+  [[nodiscard]] RankStatus place_of_rank(int rank) const;
   /// "rank 1 on host b (last in backward of step 97)"
   [[nodiscard]] std::string name_of_rank(int rank) const;
   [[nodiscard]] std::string late(const Operation& operation) const;
   /// By one that waits for `operation`, now and then; lets go of `lock` while it says something.
-  void look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Operation& operation, Lookout& lookout,
-                            WorkMeter& work);
+  void look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Operation& operation,
+                            StallDetector& stall_detector, WorkMeter& work);
   /// What the thread runs that looks whether all ranks hang.
   void look_for_standstill();
-  [[nodiscard]] std::vector<Whereabouts> places_of_ranks() const;
+  [[nodiscard]] std::vector<RankStatus> places_of_ranks() const;
 
   const int ranks_;
   InterProcessComm* const across_;
   const std::chrono::milliseconds deadline_;
-  const Concern concern_;
+  const StallOptions stall_options_;
   const int spins_;  ///< how often a waiting rank looks before it sleeps; none with more ranks than cores
 
   mutable std::mutex mutex_;

@@ -63,12 +63,12 @@ void Group::wait(Operation& operation) {
   const Waits waits(waiting_);
   const auto settled = [&] { return operation.done || (failed_ && operation.working == 0); };
   const auto begin = Clock::now(), until = begin + deadline_;
-  const auto look = concern_.held_up / kLooks;
+  const auto look = stall_options_.held_up / kLooks;
   if (!changed_.wait_until(lock, std::min(begin + look, until), settled)) {
-    Lookout lookout(begin, look, concern_.held_up);
+    StallDetector stall_detector(begin, look, stall_options_.held_up);
     WorkMeter work;
     do {
-      look_for_who_is_late(lock, operation, lookout, work);
+      look_for_who_is_late(lock, operation, stall_detector, work);
     } while (!changed_.wait_until(lock, std::min(Clock::now() + look, until), settled) &&
              Clock::now() < until);
     if (across_ != nullptr) across_->held_up_by({});
@@ -83,23 +83,23 @@ void Group::wait(Operation& operation) {
   throw_if_failed();
 }
 
-Whereabouts Group::place_of_rank(int rank) const {
+RankStatus Group::place_of_rank(int rank) const {
   const auto me = static_cast<std::size_t>(rank);
-  Whereabouts where{.step = where_[me].step.load(std::memory_order_relaxed),
-                    .collectives = reductions_.next[me] + exchanges_.next[me],
-                    .rank = first_rank() + rank};
+  RankStatus where{.step = where_[me].step.load(std::memory_order_relaxed),
+                   .collectives = reductions_.next[me] + exchanges_.next[me],
+                   .rank = first_rank() + rank};
   if (const char* phase = where_[me].phase.load(std::memory_order_relaxed)) where.phase = phase;
   return where;
 }
 
-std::vector<Whereabouts> Group::places_of_ranks() const {
-  std::vector<Whereabouts> places;
+std::vector<RankStatus> Group::places_of_ranks() const {
+  std::vector<RankStatus> places;
   for (int rank = 0; rank < ranks_; ++rank) places.push_back(place_of_rank(rank));
   return places;
 }
 
 void Group::look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Operation& operation,
-                                 Lookout& lookout, WorkMeter& work) {
+                                 StallDetector& stall_detector, WorkMeter& work) {
   const auto places = places_of_ranks();
   if (across_ != nullptr) {
     const bool by_one = operation.arrived == ranks_ - 1;
@@ -110,7 +110,7 @@ void Group::look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Opera
     return;
   }
   const auto now = Clock::now();
-  const auto held = lookout.look(places, operation.came, work.has_worked(), now);
+  const auto held = stall_detector.look(places, operation.came, work.has_worked(), now);
   std::vector<std::string> texts;
   for (const auto rank : held.by) {
     auto& said = said_[rank];
@@ -118,16 +118,16 @@ void Group::look_for_who_is_late(std::unique_lock<std::mutex>& lock, const Opera
     said = now;
     texts.push_back(text_of_waiting(held.waited, name_of_rank(static_cast<int>(rank)), deadline_));
   }
-  if (texts.empty() || !concern_.say) return;
+  if (texts.empty() || !stall_options_.say) return;
   lock.unlock();
-  for (const auto& text : texts) concern_.say(text);
+  for (const auto& text : texts) stall_options_.say(text);
   lock.lock();
 }
 
 void Group::look_for_standstill() {
-  const auto look = concern_.held_up / kLooks;
+  const auto look = stall_options_.held_up / kLooks;
   const std::vector<bool> none(static_cast<std::size_t>(ranks_));
-  std::optional<Lookout> lookout;
+  std::optional<StallDetector> stall_detector;
   WorkMeter work;
   std::int64_t signs = 0;
   base::TimePoint said{};
@@ -138,12 +138,12 @@ void Group::look_for_standstill() {
     const bool has_told = std::exchange(signs, signs_now) != signs_now;
     const bool has_worked = work.has_worked() || has_told;
     if (waiting_ > 0) {  // who waits looks by itself
-      lookout.reset();
+      stall_detector.reset();
       continue;
     }
     const auto now = Clock::now();
-    if (!lookout) lookout.emplace(now, look, concern_.held_up);
-    const auto held = lookout->look(places_of_ranks(), none, has_worked, now);
+    if (!stall_detector) stall_detector.emplace(now, look, stall_options_.held_up);
+    const auto held = stall_detector->look(places_of_ranks(), none, has_worked, now);
     if (held.by.empty()) continue;
     std::vector<std::string> names;
     for (int rank = 0; rank < ranks_; ++rank) names.push_back(name_of_rank(rank));
@@ -152,7 +152,7 @@ void Group::look_for_standstill() {
     if (said != base::TimePoint{} && now - said < kSaidAgain) continue;
     said = now;
     lock.unlock();
-    concern_.say(text + text_of_giving_up(deadline_));
+    stall_options_.say(text + text_of_giving_up(deadline_));
     lock.lock();
   }
 }

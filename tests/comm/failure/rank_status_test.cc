@@ -18,8 +18,8 @@ constexpr milliseconds kLongest{3000};
 const base::TimePoint kNow = base::TimePoint{} + std::chrono::hours(1);
 
 /// A process that did `doing` for `still` in `step`; it works or has worked `worked` ago.
-Watched one(Doing doing, milliseconds still, std::int64_t step = 97, std::int64_t collectives = 5,
-            milliseconds worked = std::chrono::minutes(1)) {
+WatchedProcess one(Doing doing, milliseconds still, std::int64_t step = 97, std::int64_t collectives = 5,
+                   milliseconds worked = std::chrono::minutes(1)) {
   const bool waits = doing == Doing::waits || doing == Doing::follows;
   return {.at = {.step = step,
                  .phase = "backward",
@@ -30,26 +30,26 @@ Watched one(Doing doing, milliseconds still, std::int64_t step = 97, std::int64_
           .worked = kNow - worked};
 }
 
-std::vector<std::size_t> by(const std::vector<Watched>& all) {
-  std::vector<const Watched*> seen;
+std::vector<std::size_t> by(const std::vector<WatchedProcess>& all) {
+  std::vector<const WatchedProcess*> seen;
   for (const auto& process : all) seen.push_back(&process);
   return who_holds_up(seen, kLongest, kNow).by;
 }
 
-TEST(Whereabouts, AreReadAsTheyWereWritten) {
-  const Whereabouts where{.step = 97,
-                          .phase = "the reduction of gradients",
-                          .doing = Doing::follows,
-                          .waited = milliseconds(3120),
-                          .collectives = 812,
-                          .rank = 3};
-  const auto read = whereabouts_of(line_of(where));
+TEST(RankStatus, AreReadAsTheyWereWritten) {
+  const RankStatus where{.step = 97,
+                         .phase = "the reduction of gradients",
+                         .doing = Doing::follows,
+                         .waited = milliseconds(3120),
+                         .collectives = 812,
+                         .rank = 3};
+  const auto read = rank_status_of(line_of(where));
   ASSERT_TRUE(read);
   EXPECT_EQ(place_of(*read), "the reduction of gradients of step 97");
   EXPECT_EQ(line_of(*read), line_of(where));
   EXPECT_EQ(read->rank, 3);
-  EXPECT_EQ(whereabouts_of(line_of({}))->rank, -1);
-  EXPECT_FALSE(whereabouts_of("97 812 sleeps 0 - backward"));
+  EXPECT_EQ(rank_status_of(line_of({}))->rank, -1);
+  EXPECT_FALSE(rank_status_of("97 812 sleeps 0 - backward"));
   EXPECT_EQ(place_of({}), "the start");
 }
 
@@ -110,7 +110,7 @@ TEST(WhoHoldsUp, WhereNobodyWaitsAndNobodyDoesAnythingAreAll) {
       << "a long step, for which the others will wait";
   EXPECT_THAT(by({hangs, one(Doing::waits, milliseconds(1000))}), IsEmpty()) << "not yet";
 
-  const auto all_hang = [&](const std::vector<const Watched*>& all) {
+  const auto all_hang = [&](const std::vector<const WatchedProcess*>& all) {
     return who_holds_up(all, kLongest, kNow);
   };
   EXPECT_TRUE(all_hang({&hangs, &opens}).is_standstill());
@@ -122,69 +122,69 @@ TEST(WhoHoldsUp, WhereNobodyWaitsAndNobodyDoesAnythingAreAll) {
   EXPECT_THAT(all_hang({&silent}).by, IsEmpty());
 }
 
-TEST(Pulse, TakesWordOfAPlaceAndTheEndOfAWaitForSigns) {
-  Pulse pulse;
+TEST(Heartbeat, TakesWordOfAPlaceAndTheEndOfAWaitForSigns) {
+  Heartbeat heartbeat;
   Doing doing = Doing::works;
   for (int beat = 0; beat < 50 && doing != Doing::rests; ++beat) {
     std::this_thread::sleep_for(milliseconds(20));
-    doing = pulse.now().doing;
+    doing = heartbeat.now().doing;
   }
   ASSERT_EQ(doing, Doing::rests);
-  pulse.at(0, "the start");
-  EXPECT_EQ(pulse.now().doing, Doing::works) << "also where it was before";
-  pulse.enters(Channel::exchanges);
-  pulse.looks(Channel::exchanges, false);
-  EXPECT_EQ(pulse.now().doing, Doing::waits);
-  pulse.leaves(Channel::exchanges);
-  EXPECT_EQ(pulse.now().doing, Doing::works) << "others may not have told yet that they wait no longer";
+  heartbeat.at(0, "the start");
+  EXPECT_EQ(heartbeat.now().doing, Doing::works) << "also where it was before";
+  heartbeat.enters(Channel::exchanges);
+  heartbeat.looks(Channel::exchanges, false);
+  EXPECT_EQ(heartbeat.now().doing, Doing::waits);
+  heartbeat.leaves(Channel::exchanges);
+  EXPECT_EQ(heartbeat.now().doing, Doing::works) << "others may not have told yet that they wait no longer";
 }
 
-TEST(Pulse, TellsThatAThreadWaitsWhileItLooksAndThatItHangsWhenItDoesNot) {
-  Pulse pulse;
-  pulse.at(7, "backward");
-  pulse.enters(Channel::reductions);
-  EXPECT_EQ(place_of(pulse.now()), "backward of step 7");
+TEST(Heartbeat, TellsThatAThreadWaitsWhileItLooksAndThatItHangsWhenItDoesNot) {
+  Heartbeat heartbeat;
+  heartbeat.at(7, "backward");
+  heartbeat.enters(Channel::reductions);
+  EXPECT_EQ(place_of(heartbeat.now()), "backward of step 7");
   for (int beat = 0; beat < 10; ++beat) {
-    pulse.looks(Channel::reductions, false);
-    EXPECT_EQ(pulse.now().doing, Doing::waits);
+    heartbeat.looks(Channel::reductions, false);
+    EXPECT_EQ(heartbeat.now().doing, Doing::waits);
   }
-  for (int beat = 0; beat < 5; ++beat) EXPECT_EQ(pulse.now().doing, Doing::waits);
-  EXPECT_EQ(pulse.now().doing, Doing::rests) << "six heartbeats without a look";
-  EXPECT_EQ(pulse.now().waited, milliseconds(0));
-  pulse.leaves(Channel::reductions);
-  pulse.enters(Channel::exchanges);
-  pulse.looks(Channel::exchanges, true);
-  EXPECT_EQ(pulse.now().doing, Doing::follows);
-  EXPECT_EQ(pulse.now().collectives, 2);
+  for (int beat = 0; beat < 5; ++beat) EXPECT_EQ(heartbeat.now().doing, Doing::waits);
+  EXPECT_EQ(heartbeat.now().doing, Doing::rests) << "six heartbeats without a look";
+  EXPECT_EQ(heartbeat.now().waited, milliseconds(0));
+  heartbeat.leaves(Channel::reductions);
+  heartbeat.enters(Channel::exchanges);
+  heartbeat.looks(Channel::exchanges, true);
+  EXPECT_EQ(heartbeat.now().doing, Doing::follows);
+  EXPECT_EQ(heartbeat.now().collectives, 2);
 }
 
-TEST(Pulse, TellsWhoseRankOfItsOwnItWaitsForWhereItDoesNotWaitForOthers) {
-  Pulse pulse;
-  pulse.at(7, "the reduction of gradients");
-  pulse.held_up_by(Whereabouts{.step = 7, .phase = "waiting for data", .rank = 3});
-  EXPECT_EQ(place_of(pulse.now()), "waiting for data of step 7");
-  EXPECT_EQ(pulse.now().rank, 3);
-  pulse.looks(Channel::reductions, false);
-  EXPECT_EQ(pulse.now().rank, -1);
-  pulse.leaves(Channel::reductions);
-  pulse.held_up_by({});
-  EXPECT_EQ(place_of(pulse.now()), "the reduction of gradients of step 7");
-  EXPECT_EQ(pulse.now().rank, -1);
+TEST(Heartbeat, TellsWhoseRankOfItsOwnItWaitsForWhereItDoesNotWaitForOthers) {
+  Heartbeat heartbeat;
+  heartbeat.at(7, "the reduction of gradients");
+  heartbeat.held_up_by(RankStatus{.step = 7, .phase = "waiting for data", .rank = 3});
+  EXPECT_EQ(place_of(heartbeat.now()), "waiting for data of step 7");
+  EXPECT_EQ(heartbeat.now().rank, 3);
+  heartbeat.looks(Channel::reductions, false);
+  EXPECT_EQ(heartbeat.now().rank, -1);
+  heartbeat.leaves(Channel::reductions);
+  heartbeat.held_up_by({});
+  EXPECT_EQ(place_of(heartbeat.now()), "the reduction of gradients of step 7");
+  EXPECT_EQ(heartbeat.now().rank, -1);
 }
 
-TEST(Pulse, TellsWorkFromRest) {
-  Pulse pulse;
-  (void)pulse.now();
+TEST(Heartbeat, TellsWorkFromRest) {
+  Heartbeat heartbeat;
+  (void)heartbeat.now();
   std::thread computes([begin = base::Clock::now()] {
     while (base::seconds_since(begin) < 0.2) {
     }
   });
   computes.join();
-  EXPECT_EQ(pulse.now().doing, Doing::works);
+  EXPECT_EQ(heartbeat.now().doing, Doing::works);
   Doing doing = Doing::works;
   for (int beat = 0; beat < 50 && doing != Doing::rests; ++beat) {  // a page that is read back is work too
     std::this_thread::sleep_for(milliseconds(200));
-    doing = pulse.now().doing;
+    doing = heartbeat.now().doing;
   }
   EXPECT_EQ(doing, Doing::rests);
 }

@@ -25,7 +25,7 @@ constexpr milliseconds kLook{250};
 constexpr milliseconds kHeldUp{3000};
 
 struct Look {
-  std::vector<Whereabouts> places;
+  std::vector<RankStatus> places;
   std::vector<bool> came;
   bool has_worked = true;
 };
@@ -39,22 +39,22 @@ struct Named {
 Named named(int looks, const std::function<Look(int)>& at, milliseconds pause = milliseconds(0)) {
   auto now = base::TimePoint{} + std::chrono::hours(1);
   const auto begin = now;
-  Lookout lookout(begin, kLook, kHeldUp);
+  StallDetector stall_detector(begin, kLook, kHeldUp);
   for (int look = 1; look <= looks; ++look) {
     now += kLook + (look == 8 ? pause : milliseconds(0));
     const auto [places, came, has_worked] = at(look);
-    const auto held = lookout.look(places, came, has_worked, now);
+    const auto held = stall_detector.look(places, came, has_worked, now);
     if (held.by.empty()) continue;
     return {held.by, std::chrono::duration_cast<milliseconds>(now - begin).count()};
   }
   return {};
 }
 
-Whereabouts place(std::int64_t step, std::int64_t collectives = 5) {
+RankStatus place(std::int64_t step, std::int64_t collectives = 5) {
   return {.step = step, .phase = "waiting for data", .collectives = collectives};
 }
 
-TEST(Lookout, NamesWhoStaysWhereItIsInTheLoopEvenIfTheProcessWorks) {
+TEST(StallDetector, NamesWhoStaysWhereItIsInTheLoopEvenIfTheProcessWorks) {
   const auto stuck = named(40, [](int) {
     return Look{{place(97, 6), place(97), place(97, 6)}, {true, false, true}};
   });
@@ -67,7 +67,7 @@ TEST(Lookout, NamesWhoStaysWhereItIsInTheLoopEvenIfTheProcessWorks) {
   EXPECT_THAT(moves.by, IsEmpty()) << "slow, but it posts a bucket a second";
 }
 
-TEST(Lookout, OutsideOfTheLoopWorkIsNoSign) {
+TEST(StallDetector, OutsideOfTheLoopWorkIsNoSign) {
   const auto look = [](bool has_worked) {
     return [=](int) { return Look{{place(0), place(0, 6)}, {false, true}, has_worked}; };
   };
@@ -75,13 +75,13 @@ TEST(Lookout, OutsideOfTheLoopWorkIsNoSign) {
   EXPECT_THAT(named(40, look(false)).by, ElementsAre(0));
 }
 
-TEST(Lookout, TimeInWhichTheProcessWasStoppedDoesNotCount) {
+TEST(StallDetector, TimeInWhichTheProcessWasStoppedDoesNotCount) {
   const auto at = [](int) { return Look{{place(97, 6), place(97)}, {true, false}}; };
   EXPECT_THAT(named(15, at, std::chrono::minutes(5)).by, IsEmpty());
   EXPECT_THAT(named(25, at, std::chrono::minutes(5)).by, ElementsAre(1));
 }
 
-TEST(Lookout, WhereNoneWaitsAndNothingIsDoneNamesAll) {
+TEST(StallDetector, WhereNoneWaitsAndNothingIsDoneNamesAll) {
   const auto hang_since = [](int look) {
     return [=](int now) { return Look{{place(97), place(98)}, {false, false}, now <= look}; };
   };
@@ -105,18 +105,18 @@ TEST(LocalFailure, WhereAllHangAllAreNamedOnceAndGivenUpAtTheDeadline) {
     std::string failed;
     LocalOptions options;
     options.deadline = std::chrono::seconds(2);
-    options.concern = {.held_up = milliseconds(300),
-                       .say =
-                           [&](const std::string& text) {
-                             const std::lock_guard lock(mutex);
-                             said.push_back(text);
-                           },
-                       .failed =
-                           [&](const std::string& text, base::ErrorKind) {
-                             const std::lock_guard lock(mutex);
-                             failed = text;
-                             changed.notify_all();
-                           }};
+    options.stall_options = {.held_up = milliseconds(300),
+                             .say =
+                                 [&](const std::string& text) {
+                                   const std::lock_guard lock(mutex);
+                                   said.push_back(text);
+                                 },
+                             .failed =
+                                 [&](const std::string& text, base::ErrorKind) {
+                                   const std::lock_guard lock(mutex);
+                                   failed = text;
+                                   changed.notify_all();
+                                 }};
     const auto errors = on_ranks(ranks, options, [&](Communicator& comm) {
       comm.at(97, "waiting for data");
       {  // not by looking now and then, which is work
@@ -140,13 +140,13 @@ TEST(LocalFailure, WhoKeepsTheOthersWaitingIsNamedOnceAndEarly) {
   std::vector<std::string> said;
   std::atomic<int> failures{0};
   LocalOptions options;
-  options.concern = {.held_up = milliseconds(300),
-                     .say =
-                         [&](const std::string& text) {
-                           const std::lock_guard lock(mutex);
-                           said.push_back(text);
-                         },
-                     .failed = [&](const std::string&, base::ErrorKind) { ++failures; }};
+  options.stall_options = {.held_up = milliseconds(300),
+                           .say =
+                               [&](const std::string& text) {
+                                 const std::lock_guard lock(mutex);
+                                 said.push_back(text);
+                               },
+                           .failed = [&](const std::string&, base::ErrorKind) { ++failures; }};
   const auto errors = on_ranks(3, options, [](Communicator& comm) {
     std::vector<float> values(10);
     comm.at(97, comm.rank() == 1 ? "waiting for data" : "backward");

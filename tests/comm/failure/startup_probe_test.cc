@@ -30,46 +30,46 @@ Launch launch_of(int local, int locals, int processes) {
           .meeting_host = {}};
 }
 
-TEST(Attendance, TheLowestThatIsThereNamesWhoHasNotBegun) {
-  const Attendance zero(launch_of(0, 4, 4));
+TEST(StartupProbe, TheLowestThatIsThereNamesWhoHasNotBegun) {
+  const StartupProbe zero(launch_of(0, 4, 4));
   EXPECT_THAT(zero.absent(), ElementsAre(HasSubstr("process 1 on host"), HasSubstr("process 2 on host"),
                                          HasSubstr("process 3 on host")));
-  const Attendance two(launch_of(2, 4, 4));
+  const StartupProbe two(launch_of(2, 4, 4));
   EXPECT_THAT(zero.absent(), ElementsAre(HasSubstr("process 1 on host"), HasSubstr("process 3 on host")));
   EXPECT_THAT(two.absent(), IsEmpty()) << "the lowest says it";
-  const Attendance one(launch_of(1, 4, 4));
+  const StartupProbe one(launch_of(1, 4, 4));
   {
-    const Attendance three(launch_of(3, 4, 4));
+    const StartupProbe three(launch_of(3, 4, 4));
     EXPECT_THAT(zero.absent(), IsEmpty());
   }
   EXPECT_THAT(zero.absent(), ElementsAre(HasSubstr("has not begun"))) << "its mark went with it";
 }
 
-TEST(Attendance, OnOneOfSeveralHostsItsNumberThereIsAllThatIsKnown) {
-  const Attendance one(launch_of(1, 2, 4));
+TEST(StartupProbe, OnOneOfSeveralHostsItsNumberThereIsAllThatIsKnown) {
+  const StartupProbe one(launch_of(1, 2, 4));
   EXPECT_THAT(one.absent(), ElementsAre(HasSubstr("the process with local rank 0 on host")));
 }
 
-TEST(Attendance, WithoutALaunchersWordNobodyIsMissed) {
+TEST(StartupProbe, WithoutALaunchersWordNobodyIsMissed) {
   auto launch = launch_of(0, 0, 4);
-  EXPECT_THAT(Attendance(launch).absent(), IsEmpty());
+  EXPECT_THAT(StartupProbe(launch).absent(), IsEmpty());
   launch = launch_of(0, 4, 4);
   launch.job.clear();
-  EXPECT_THAT(Attendance(launch).absent(), IsEmpty());
+  EXPECT_THAT(StartupProbe(launch).absent(), IsEmpty());
 }
 
-TEST(Attendance, WhoIsStoppedIsNamedWithItsProcessId) {
+TEST(StartupProbe, WhoIsStoppedIsNamedWithItsProcessId) {
   const pid_t child = ::fork();
   auto launch = launch_of(0, 2, 2);
   launch.job = "attendance test, stopped " + std::to_string(child == 0 ? ::getpid() : child);
   if (child == 0) {
-    const Attendance zero(launch);
+    const StartupProbe zero(launch);
     ::raise(SIGSTOP);
     ::_exit(0);
   }
   while (base::state_of_process(child) != 'T') std::this_thread::sleep_for(std::chrono::milliseconds(2));
   launch.process = launch.local = 1;
-  const Attendance one(launch);
+  const StartupProbe one(launch);
   EXPECT_THAT(one.absent(), ElementsAre(HasSubstr(fmt::format("(pid {}) is stopped", child))));
   ::kill(child, SIGKILL);
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
@@ -102,14 +102,14 @@ class Child {
 };
 
 /// Two children of which one looks for the others now and then, as MPI does, and one hangs in a call.
-TEST(Attendance, WhoseFirstThreadHasNotRunDoesNothing) {
+TEST(StartupProbe, WhoseFirstThreadHasNotRunDoesNothing) {
   const auto job = "attendance test, idle " + std::to_string(::getpid());
   if (!base::ran_for_ns(::getpid())) GTEST_SKIP() << "the system does not tell how long a thread has run";
   const auto attending = [&](int local, const auto& body) {
     return [&job, local, body] {
       auto launch = launch_of(local, 3, 3);
       launch.job = job;
-      const Attendance mine(launch);
+      const StartupProbe mine(launch);
       body();
     };
   };
@@ -119,7 +119,7 @@ TEST(Attendance, WhoseFirstThreadHasNotRunDoesNothing) {
   }));
   auto launch = launch_of(2, 3, 3);
   launch.job = job;
-  const Attendance here(launch);
+  const StartupProbe here(launch);
   const auto have_run = [&] {  // what a child has run for is told a moment after it began
     const auto glance = here.glance();
     return here.absent().empty() && glance[0] && glance[1];
