@@ -19,7 +19,7 @@ comm::Emulation emulation_of(const train::Options& options) {
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
                             comm::Carried carried, int processes) {
-  train::Place place;
+  train::ProcessPlacement place;
   if (session != nullptr) place = processes > 0 ? session->place_among(processes) : session->place();
   return {
       .compile = [device](const graph::Graph& graph,

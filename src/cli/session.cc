@@ -252,12 +252,12 @@ void Session::meet(const std::string& version, const std::string& command, bool 
   place_ = place_among(place_.processes);
 }
 
-train::Place Session::place_among(int processes) const {
-  train::Place place = place_;
+train::ProcessPlacement Session::place_among(int processes) const {
+  train::ProcessPlacement place = place_;
   const Member& mine = members_[static_cast<std::size_t>(place.process)];
   place.processes = processes;
   place.is_beside_first = members_[0].host == mine.host;
-  place.neighbours = place.sharing = place.turn = 0;
+  place.neighbours = place.core_sharers = place.core_share_index = 0;
   std::set<std::string> hosts;
   for (int process = 0; process < processes; ++process)
     hosts.insert(members_[static_cast<std::size_t>(process)].host);
@@ -267,8 +267,8 @@ train::Place Session::place_among(int processes) const {
     if (other.host != mine.host) continue;
     if (place.neighbours++ == 0) place.is_first_of_host = process == place.process;
     if (other.cores != mine.cores) continue;
-    if (process == place.process) place.turn = place.sharing;
-    ++place.sharing;
+    if (process == place.process) place.core_share_index = place.core_sharers;
+    ++place.core_sharers;
   }
   return place;
 }

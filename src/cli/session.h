@@ -49,9 +49,9 @@ class Session {
   /// Errors   Error(comm): hosts with different versions or commands; another process's failure
   void meet(const std::string& version, const std::string& command, bool shared_memory);
 
-  [[nodiscard]] const train::Place& place() const { return place_; }
+  [[nodiscard]] const train::ProcessPlacement& place() const { return place_; }
   /// This process's place among the first `processes` alone.
-  [[nodiscard]] train::Place place_among(int processes) const;
+  [[nodiscard]] train::ProcessPlacement place_among(int processes) const;
   [[nodiscard]] comm::ProcessGroup& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
@@ -79,7 +79,7 @@ class Session {
   const comm::StartupProbe here_;  ///< to the end: others may look later than this process has met them
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::ProcessGroup> processes_;
-  train::Place place_;
+  train::ProcessPlacement place_;
   std::vector<Member> members_;  ///< in the order of processes
   std::jthread overdue_;         ///< last: it looks at processes_
 };

@@ -63,7 +63,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
 
 void remember_run() { g_has_run.store(true); }
 
-std::int64_t usable_memory_bytes(const Place& place) {
+std::int64_t usable_memory_bytes(const ProcessPlacement& place) {
   return std::min(measure::available_memory_bytes() / place.neighbours, measure::address_space_left()) +
          measure::resident_bytes();
 }

@@ -30,7 +30,7 @@ void remember_run();
 
 /// What this process may use in all: its share, among the processes of its host, of what is free now, but no
 /// more than `ulimit -v` leaves it, and what it holds already.
-[[nodiscard]] std::int64_t usable_memory_bytes(const Place& place);
+[[nodiscard]] std::int64_t usable_memory_bytes(const ProcessPlacement& place);
 
 /// Errors   Error(device) when the plan exceeds what there is: both numbers, and the largest batch that fits
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,

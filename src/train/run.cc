@@ -94,7 +94,7 @@ Circumstances circumstances_of(const data::Source& source, const Backend& backen
           .cores = base::usable_cores(),
           .has_bf16_units = backend.has_bf16_units,
           .processes = backend.place.processes,
-          .sharers = backend.place.sharing};
+          .sharers = backend.place.core_sharers};
 }
 
 graph::Graph make_graph(const Options& options, const data::Source& source) {
@@ -156,16 +156,17 @@ Prepared prepare(const Options& options, const Backend& backend) {
 
 /// Which cores each worker of this process is to be bound to, with a note of them. Processes that share their
 /// cores plan for all of them and take their own part.
-std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const Place& place,
+std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const ProcessPlacement& place,
                                            std::vector<std::string>& notes) {
-  const auto plan = base::plan_cores(resolved.local_workers * place.sharing, resolved.threads);
+  const auto plan = base::plan_cores(resolved.local_workers * place.core_sharers, resolved.threads);
   notes.push_back(plan.note);
-  const auto first = plan.cores.begin() + place.turn * resolved.local_workers;
+  const auto first = plan.cores.begin() + place.core_share_index * resolved.local_workers;
   return {first, first + resolved.local_workers};
 }
 
 /// What the user is told before the first step.
-void introduce(const Prepared& run, const Options& options, const Place& place, const Progress& progress) {
+void introduce(const Prepared& run, const Options& options, const ProcessPlacement& place,
+               const Progress& progress) {
   if (!progress.say) return;
   const Record& record = run.record;
   progress.say(
@@ -226,7 +227,7 @@ std::int64_t largest_batch(const Options& options, const Backend& backend) {
 measure::Record run(const Options& asked, const Backend& backend, std::stop_token stop,
                     const Progress& progress) {
   Options options = asked;
-  const Place& place = backend.place;
+  const ProcessPlacement& place = backend.place;
   if (!place.is_first()) options.out.clear();  // the first process writes for all
   require_own_directory(options);
   if (options.started == base::TimePoint{}) options.started = base::Clock::now();

@@ -19,12 +19,12 @@ namespace paceline::train {
 
 /// Where this process stands among those that a launcher started. Every process has as many workers, in the
 /// order of processes: process p's are ranks p L to (p+1) L - 1.
-struct Place {
+struct ProcessPlacement {
   int process = 0;
   int processes = 1;
   int neighbours = 1;            ///< processes on this host, this one included: they share its memory
-  int sharing = 1;               ///< of them, those that may run on the very same cores as this one
-  int turn = 0;                  ///< this one's place among these
+  int core_sharers = 1;          ///< of them, those that may run on the very same cores as this one
+  int core_share_index = 0;      ///< this one's place among these
   int hosts = 1;                 ///< of all processes
   bool is_beside_first = true;   ///< on the host of process 0
   bool is_first_of_host = true;  ///< no process before it is on its host
@@ -51,7 +51,7 @@ struct Backend {
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;
   std::function<std::optional<Loss>()> loss;
-  Place place = {};
+  ProcessPlacement place = {};
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
 };

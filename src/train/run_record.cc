@@ -26,7 +26,7 @@ Record::Data describe(const data::Source& source) {
           .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt};
 }
 
-std::string describe_workers(const Resolved& resolved, const Place& place) {
+std::string describe_workers(const Resolved& resolved, const ProcessPlacement& place) {
   const auto s = [](int count) { return count == 1 ? "" : "s"; };
   const auto work = fmt::format("{} thread{}", resolved.threads, s(resolved.threads));
   if (place.processes == 1)
@@ -45,7 +45,7 @@ std::string describe_memory(const Record& record) {
 
 Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const graph::MemoryPlan& plan, const Backend& backend) {
-  const Place& place = backend.place;
+  const ProcessPlacement& place = backend.place;
   Record record;
   record.kind = "train";
   record.id = "train";

@@ -21,7 +21,7 @@ namespace paceline::train {
 [[nodiscard]] measure::Record::Data describe(const data::Source& source);
 
 /// "4 workers x 1 thread on 2 cores", with the processes where there are several.
-[[nodiscard]] std::string describe_workers(const Resolved& resolved, const Place& place);
+[[nodiscard]] std::string describe_workers(const Resolved& resolved, const ProcessPlacement& place);
 [[nodiscard]] std::string describe_memory(const measure::Record& record);  ///< planned, of what there is
 
 /// Everything that is known before the first step.

@@ -101,7 +101,7 @@ void refuse_another_record(const std::filesystem::path& out) {
                out.string());
 }
 
-int workers_of(const Settings& settings, const train::Place& place) {
+int workers_of(const Settings& settings, const train::ProcessPlacement& place) {
   const int workers =
       settings.is_given("workers") || place.processes == 1 ? settings.train.workers : place.processes;
   if (workers % place.processes != 0)
@@ -110,8 +110,8 @@ int workers_of(const Settings& settings, const train::Place& place) {
   return workers;
 }
 
-measure::Record begin_record(const Settings& settings, const train::Place& place, const base::CorePlan& cores,
-                             const comm::Communicator& communicator) {
+measure::Record begin_record(const Settings& settings, const train::ProcessPlacement& place,
+                             const base::CorePlan& cores, const comm::Communicator& communicator) {
   measure::Record record;
   record.kind = record.id = "comm";
   record.command = settings.typed;
@@ -163,13 +163,15 @@ bool all_correct(const measure::Record& record) {
 }  // namespace
 
 int comm_command(const Settings& settings) {
-  const train::Place place = settings.session == nullptr ? train::Place{} : settings.session->place();
+  const train::ProcessPlacement place =
+      settings.session == nullptr ? train::ProcessPlacement{} : settings.session->place();
   const int local = workers_of(settings, place) / place.processes;
   const auto backend = make_backend("cpu", settings.session, emulation_of(settings.train));
   auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
-  const auto cores = base::plan_cores(local * place.sharing, 1);
+  const auto cores = base::plan_cores(local * place.core_sharers, 1);
   auto record = begin_record(settings, place, cores, *communicators.front());
-  Bench bench{.settings = settings, .cores = cores, .first_core = place.turn * local, .record = record};
+  Bench bench{
+      .settings = settings, .cores = cores, .first_core = place.core_share_index * local, .record = record};
   if (!place.is_first()) {
     run_ranks(communicators, bench);
     return 0;
