@@ -33,7 +33,7 @@ struct EvaluationBatches::Impl {
         .views = options.views,
         .threads = options.threads,
         .prefetch = options.prefetch,
-        .crew = options.crew,
+        .pool = options.pool,
         .samples =
             [this](std::int64_t number) { return std::min(options.batch, options.end - first(number)); },
         .prepare =

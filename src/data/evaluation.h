@@ -29,7 +29,7 @@ struct EvaluationOptions {
   int views = 1;                    ///< > 1: each sample in so many forms, Augment::evaluate_view(0) and on
   int threads = 1;                  ///< of its own; 0: the others of its crew prepare
   int prefetch = 2;
-  Crew* crew = nullptr;  ///< whose threads help one another; null: this object's alone
+  LoaderPool* pool = nullptr;  ///< whose threads help one another; null: this object's alone
 };
 
 /// The part of `size` samples that `rank` of `world` evaluates, as [begin, end).

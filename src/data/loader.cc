@@ -35,7 +35,7 @@ struct Loader::Impl {
                   .batch = given.local_batch,
                   .threads = given.threads,
                   .prefetch = given.prefetch,
-                  .crew = given.crew,
+                  .pool = given.pool,
                   .samples = [this](std::int64_t) { return options.local_batch; },
                   .prepare = [this](auto number, auto i, auto scratch,
                                     auto dst) { return prepare(number, i, scratch, dst); }}) {}

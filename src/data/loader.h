@@ -34,7 +34,7 @@ struct LoaderOptions {
   std::int64_t first = 0;  ///< where this worker's part begins inside the global batch: rank * local_batch
   int threads = 1;         ///< preparing threads; results do not depend on it
   int prefetch = 2;        ///< batches prepared ahead; memory is (prefetch + 1) batches
-  Crew* crew = nullptr;    ///< whose threads help one another; null: this loader's alone
+  LoaderPool* pool = nullptr;    ///< whose threads help one another; null: this loader's alone
   std::int64_t start_epoch = 0;  ///< resume: begin here
   std::int64_t start_step = 0;
 };

@@ -21,7 +21,7 @@ namespace paceline::data {
 
 /// One lock for all rings of a crew. A piece takes 80 us and more to prepare and 0.1 us to give out, so that
 /// 64 threads keep it busy for a tenth of the time.
-struct Crew::Impl {
+struct LoaderPool::Impl {
   mutable std::mutex mutex;
   std::vector<Prefetch::Impl*> members;  ///< under the mutex
 
@@ -31,8 +31,8 @@ struct Crew::Impl {
 
 struct Prefetch::Impl {
   const Options options;
-  std::unique_ptr<Crew> alone;  ///< where no crew was given
-  Crew::Impl& crew;
+  std::unique_ptr<LoaderPool> alone;  ///< where no crew was given
+  LoaderPool::Impl& pool;
 
   std::condition_variable room;   ///< for the threads of this ring: there may be work, here or elsewhere
   std::condition_variable ready;  ///< for the reader, or who waits for the end: something was finished
@@ -50,8 +50,8 @@ struct Prefetch::Impl {
 
   explicit Impl(Options given)
       : options(checked(std::move(given))),
-        alone(options.crew == nullptr ? std::make_unique<Crew>() : nullptr),
-        crew(options.crew == nullptr ? *alone->impl_ : *options.crew->impl_),
+        alone(options.pool == nullptr ? std::make_unique<LoaderPool>() : nullptr),
+        pool(options.pool == nullptr ? *alone->impl_ : *options.pool->impl_),
         ring(options.batch, options.views * options.format.bytes(), options.prefetch + 1, options.samples) {
     scratches.assign(static_cast<std::size_t>(options.threads),
                      std::vector<std::uint8_t>(static_cast<std::size_t>(options.format.bytes())));
@@ -71,23 +71,23 @@ struct Prefetch::Impl {
   static Options checked(Options options) {
     base::expects(options.batch >= 1 && options.views >= 1 && options.prefetch >= 1,
                   "batch, views and prefetch are at least 1");
-    base::expects(options.threads >= (options.crew == nullptr ? 1 : 0), "somebody prepares the batches");
+    base::expects(options.threads >= (options.pool == nullptr ? 1 : 0), "somebody prepares the batches");
     return options;
   }
 
   void join() {
-    const std::lock_guard lock(crew.mutex);
-    base::expects(crew.members.empty() || crew.members.front()->options.format == options.format,
+    const std::lock_guard lock(pool.mutex);
+    base::expects(pool.members.empty() || pool.members.front()->options.format == options.format,
                   "a crew's images have one size: each thread has room for one");
-    crew.members.push_back(this);
+    pool.members.push_back(this);
     call();
   }
 
   void stop() {
     {
-      std::unique_lock lock(crew.mutex);
+      std::unique_lock lock(pool.mutex);
       stopping = true;
-      std::erase(crew.members, this);
+      std::erase(pool.members, this);
       room.notify_all();
       ready.wait(lock, [&] { return under_way == 0; });
     }
@@ -105,14 +105,14 @@ struct Prefetch::Impl {
     if (options.threads > 0)
       room.notify_all();
     else
-      crew.call_all();
+      pool.call_all();
   }
 
   void work(std::vector<std::uint8_t>& scratch) {
-    std::unique_lock lock(crew.mutex);
+    std::unique_lock lock(pool.mutex);
     while (true) {
       Impl* target = nullptr;
-      room.wait(lock, [&] { return stopping || (target = crew.choose(*this)) != nullptr; });
+      room.wait(lock, [&] { return stopping || (target = pool.choose(*this)) != nullptr; });
       if (stopping) return;
       target->work_on_piece(lock, scratch);
     }
@@ -149,7 +149,7 @@ struct Prefetch::Impl {
   }
 
   View next() {
-    std::unique_lock lock(crew.mutex);
+    std::unique_lock lock(pool.mutex);
     if (ring.take_back()) call();
     const std::int64_t found = ring.ready();
     if (found == 0) wait(lock);
@@ -162,7 +162,7 @@ struct Prefetch::Impl {
   void wait(std::unique_lock<std::mutex>& lock) {
     ++statistics.waits;
     waiting = true;
-    if (is_urgent()) crew.call_all();
+    if (is_urgent()) pool.call_all();
     const auto started = base::Clock::now();
     ready.wait(lock, [&] { return ring.ready() > 0; });
     statistics.wait_s += base::seconds_since(started);
@@ -170,14 +170,14 @@ struct Prefetch::Impl {
   }
 
   void wait_until_prepared() {
-    std::unique_lock lock(crew.mutex);
+    std::unique_lock lock(pool.mutex);
     if (ring.has_room()) call();
     ready.wait(lock, [&] { return ring.is_full(); });
   }
 };
 
 /// Whose piece a thread of `home` takes next; null: there is nothing to do.
-Prefetch::Impl* Crew::Impl::choose(Prefetch::Impl& home) const {
+Prefetch::Impl* LoaderPool::Impl::choose(Prefetch::Impl& home) const {
   if (home.is_urgent()) return &home;
   Prefetch::Impl* emptiest = nullptr;
   for (Prefetch::Impl* member : members) {
@@ -188,12 +188,12 @@ Prefetch::Impl* Crew::Impl::choose(Prefetch::Impl& home) const {
   return home.ring.has_room() ? &home : emptiest;
 }
 
-void Crew::Impl::call_all() {
+void LoaderPool::Impl::call_all() {
   for (Prefetch::Impl* member : members) member->room.notify_all();
 }
 
-Crew::Crew() : impl_(std::make_unique<Impl>()) {}
-Crew::~Crew() { base::expects(impl_->members.empty(), "a crew outlives its rings"); }
+LoaderPool::LoaderPool() : impl_(std::make_unique<Impl>()) {}
+LoaderPool::~LoaderPool() { base::expects(impl_->members.empty(), "a crew outlives its rings"); }
 
 Prefetch::Prefetch(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Prefetch::~Prefetch() = default;
@@ -202,12 +202,12 @@ Prefetch::View Prefetch::next() { return impl_->next(); }
 void Prefetch::wait_until_prepared() { impl_->wait_until_prepared(); }
 
 bool Prefetch::is_waiting() const {
-  const std::lock_guard lock(impl_->crew.mutex);
+  const std::lock_guard lock(impl_->pool.mutex);
   return impl_->waiting;
 }
 
 Prefetch::Statistics Prefetch::statistics() const {
-  const std::lock_guard lock(impl_->crew.mutex);
+  const std::lock_guard lock(impl_->pool.mutex);
   return impl_->statistics;
 }
 

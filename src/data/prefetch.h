@@ -25,12 +25,12 @@
 namespace paceline::data {
 
 /// Outlives every Prefetch that belongs to it. Threads  any
-class Crew {
+class LoaderPool {
  public:
-  Crew();
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  LoaderPool();
+  ~LoaderPool();
+  LoaderPool(const LoaderPool&) = delete;
+  LoaderPool& operator=(const LoaderPool&) = delete;
 
  private:
   friend class Prefetch;
@@ -46,7 +46,7 @@ class Prefetch {
     int views = 1;           ///< images that are written of each sample, one after the other
     int threads = 1;         ///< of its own; 0: the others of its crew do the work
     int prefetch = 2;
-    Crew* crew = nullptr;  ///< null: its threads serve nobody else
+    LoaderPool* pool = nullptr;  ///< null: its threads serve nobody else
     /// How many samples batch `number` has, 1 .. batch.
     std::function<std::int64_t(std::int64_t number)> samples;
     /// Prepares sample `i` of batch `number`: writes `dst` float [views][H][W][C], returns the label.
@@ -88,7 +88,7 @@ class Prefetch {
                                                   int threads, int prefetch);
 
  private:
-  friend class Crew;
+  friend class LoaderPool;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

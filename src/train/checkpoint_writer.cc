@@ -25,13 +25,13 @@ constexpr double kDeadlinesOfADisk = 10;
 
 }  // namespace
 
-void Keeper::resumed_from(const std::filesystem::path& path) {
+void CheckpointWriter::resumed_from(const std::filesystem::path& path) {
   last_ = path.string();
   if (goes_on_in_place(job_.options)) own_.push_back(path);
 }
 
-void Keeper::keep(const std::vector<measure::EpochRecord>& epochs, const Counters& counters,
-                  bool with_checkpoint) {
+void CheckpointWriter::keep(const std::vector<measure::EpochRecord>& epochs, const Counters& counters,
+                            bool with_checkpoint) {
   const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
   communicator_.at(counters.update, "the checkpoint");
   const bool is_root = communicator_.rank() == 0;
@@ -55,7 +55,7 @@ void Keeper::keep(const std::vector<measure::EpochRecord>& epochs, const Counter
   if (is_root) kept.get();
 }
 
-void Keeper::look_at_disk(double seconds, std::int64_t update) {
+void CheckpointWriter::look_at_disk(double seconds, std::int64_t update) {
   const double deadline_s = job_.options.deadline_s;
   if (seconds > std::min(deadline_s, kSlow_s) && !slow_ && job_.progress.say) {
     slow_ = true;
@@ -77,7 +77,7 @@ void Keeper::look_at_disk(double seconds, std::int64_t update) {
   throw base::Error(base::ErrorKind::data, text);
 }
 
-void Keeper::checkpoint(const Counters& counters) {
+void CheckpointWriter::checkpoint(const Counters& counters) {
   if (job_.options.out.empty() || !job_.options.save_checkpoints) return;
   const auto path = checkpoint_path(job_.options.out, counters.update);
   write_checkpoint(path, engine_, lookahead_.slow(), job_.options, job_.resolved, counters);

@@ -17,10 +17,10 @@
 namespace paceline::train {
 
 /// Threads  one, the worker's own; while it writes, a thread of its own writes
-class Keeper {
+class CheckpointWriter {
  public:
-  Keeper(const Job& job, comm::Communicator& communicator, engine::Engine& engine, Lookahead& lookahead,
-         measure::Ledger& ledger)
+  CheckpointWriter(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                   Lookahead& lookahead, measure::Ledger& ledger)
       : job_(job), communicator_(communicator), engine_(engine), lookahead_(lookahead), ledger_(ledger) {}
 
   /// Rank 0's run goes on from this checkpoint: it is the last one now, and may be removed when it is old.

@@ -41,7 +41,7 @@ engine::LossSums Evaluator::evaluate_on(const data::Dataset& set,
   if (!batches) {
     auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
                                       communicator_.rank(), communicator_.size());
-    options.crew = &job_.crew;
+    options.pool = &job_.pool;
     batches.emplace(set, augment_, options);
   }
   return train::evaluate(*batches, job_.options.test_views, engine_, communicator_);

@@ -238,7 +238,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
 
   std::atomic<std::int64_t> updates_done{0};
   std::atomic<double> first_step_s{0};
-  data::Crew crew;
+  data::LoaderPool pool;
   // A cell is too short to be gone on with, and nothing shall happen in it that is not timed.
   const bool is_kept = options.window_steps == 0;
   UpdateCount update_count(is_kept ? options.out : std::filesystem::path());
@@ -255,7 +255,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .updates_done = updates_done,
           .update_count = update_count,
           .first_step_s = first_step_s,
-          .crew = crew,
+          .pool = pool,
           .keep = {}};
   if (options.pin) job.cores = choose_cores(prepared.resolved, place, record.notes);
   introduce(prepared, options, place, progress);

@@ -125,7 +125,7 @@ class Worker {
     engine_ = job_.backend.compile(job_.graph, options);
     // Unlike processors may have unlike kernels, whose gradients must not be added up as they lie.
     if (is_same_everywhere(communicator_, engine_->own_gradient_order())) engine_->use_own_gradient_order();
-    keeper_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
+    checkpoint_writer_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
   }
 
   /// Statistics of a synchronised batch norm: nothing else can be done meanwhile, so all of it is exposed.
@@ -152,7 +152,7 @@ class Worker {
       const auto& path = job_.resume->path;
       read_checkpoint(path, *engine_, lookahead_.slow(), job_.options);
       counters_ = job_.resume->counters;
-      keeper_->resumed_from(path);
+      checkpoint_writer_->resumed_from(path);
       result_.notes.push_back("resumed from " + path.filename().string() + " at update " +
                               std::to_string(counters_.update));
     }
@@ -168,7 +168,7 @@ class Worker {
     auto options = loader_options(job_.options, job_.resolved, communicator_.rank());
     options.start_epoch = counters_.epoch;
     options.start_step = counters_.step;
-    options.crew = &job_.crew;
+    options.pool = &job_.pool;
     const auto& train = *job_.source.train;
     augment_.emplace(train.format(), augment_options(job_));
     loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
@@ -273,9 +273,9 @@ class Worker {
                "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, "
                "--warmup or another --precision",
                step, length().updates, what, lr,
-               keeper_->last_checkpoint().empty()
+               checkpoint_writer_->last_checkpoint().empty()
                    ? "there is no earlier checkpoint to go back to"
-                   : "the last good checkpoint is " + keeper_->last_checkpoint());
+                   : "the last good checkpoint is " + checkpoint_writer_->last_checkpoint());
   }
 
   /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
@@ -306,8 +306,8 @@ class Worker {
     }
     require_finite(epoch);
     result_.epochs.push_back(epoch);
-    keeper_->keep(result_.epochs, counters_,
-                  last || number % std::max(1, job_.options.checkpoint_every) == 0);
+    checkpoint_writer_->keep(result_.epochs, counters_,
+                             last || number % std::max(1, job_.options.checkpoint_every) == 0);
     if (is_root() && job_.progress.epoch) job_.progress.epoch(epoch);
     if (is_root() && job_.progress.say && job_.resume && job_.resume->counters.step > 0 &&
         result_.epochs.size() == 1)
@@ -330,7 +330,7 @@ class Worker {
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;
   std::optional<Stepper> stepper_;
-  std::optional<Keeper> keeper_;
+  std::optional<CheckpointWriter> checkpoint_writer_;
   Counters counters_;
   EpochFigures epoch_;
   bool enough_ = false;  ///< the ranks agreed to end the window

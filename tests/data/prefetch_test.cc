@@ -151,11 +151,11 @@ bool comes_true(Condition done) {
 
 // The one thread of the first ring is held at its first sample until somebody has prepared the ring's
 // second piece: only a thread of the second ring can.
-TEST(Crew, AThreadWhoseOwnRingIsFullHelpsAnother) {
-  Crew crew;
+TEST(LoaderPool, AThreadWhoseOwnRingIsFullHelpsAnother) {
+  LoaderPool pool;
   std::atomic<bool> helped = false;
   auto slow = numbered(32, 1, 1);
-  slow.crew = &crew;
+  slow.pool = &pool;
   slow.samples = [](std::int64_t) { return 32; };
   slow.prepare = [&](std::int64_t number, std::int64_t i, auto, auto) {
     if (number == 0 && i == 16) helped = true;
@@ -165,15 +165,15 @@ TEST(Crew, AThreadWhoseOwnRingIsFullHelpsAnother) {
     return 0;
   };
   auto fast = numbered(4, 1, 1);
-  fast.crew = &crew;
+  fast.pool = &pool;
   const Prefetch other(fast);
   Prefetch held(slow);
   EXPECT_EQ(held.next().number, 0);
 }
 
 // The helper is at the first of eight batches of its own when the other's reader begins to wait.
-TEST(Crew, AWaitingReaderGoesBeforeRoomAtHome) {
-  Crew crew;
+TEST(LoaderPool, AWaitingReaderGoesBeforeRoomAtHome) {
+  LoaderPool pool;
   std::atomic<Prefetch*> shared = nullptr;
   const auto until_it_waits = [&] {
     EXPECT_TRUE(comes_true([&] { return shared.load() != nullptr && shared.load()->is_waiting(); }));
@@ -181,7 +181,7 @@ TEST(Crew, AWaitingReaderGoesBeforeRoomAtHome) {
   std::atomic<bool> helped = false, is_at_home = false;
   std::atomic<int> more_at_home = 0;
   auto slow = numbered(32, 1, 1);
-  slow.crew = &crew;
+  slow.pool = &pool;
   slow.samples = [](std::int64_t) { return 32; };
   slow.prepare = [&](std::int64_t number, std::int64_t i, auto, auto) {
     if (number == 0 && i == 16) {
@@ -195,7 +195,7 @@ TEST(Crew, AWaitingReaderGoesBeforeRoomAtHome) {
     return 0;
   };
   auto busy = numbered(16, 1, 7);
-  busy.crew = &crew;
+  busy.pool = &pool;
   busy.samples = [](std::int64_t) { return 16; };
   busy.prepare = [&](std::int64_t number, std::int64_t i, auto, auto) {
     if (number == 0 && i == 0) {
@@ -212,13 +212,13 @@ TEST(Crew, AWaitingReaderGoesBeforeRoomAtHome) {
   EXPECT_EQ(held.next().number, 0);
 }
 
-TEST(Crew, WorksForARingWithoutThreads) {
-  Crew crew;
+TEST(LoaderPool, WorksForARingWithoutThreads) {
+  LoaderPool pool;
   auto idle = numbered(4, 2, 1);
-  idle.crew = &crew;
+  idle.pool = &pool;
   const Prefetch other(idle);
   auto without = numbered(50, 0, 2);
-  without.crew = &crew;
+  without.pool = &pool;
   Prefetch prefetch(without);
   prefetch.wait_until_prepared();
   for (std::int64_t n = 0; n < 60; ++n) {
@@ -230,15 +230,15 @@ TEST(Crew, WorksForARingWithoutThreads) {
 }
 
 // Rings that come, go early and fail while others' threads are at their pieces; every batch is still whole.
-TEST(Crew, GivesEveryReaderItsOwnBatchesWhoeverPreparesThem) {
+TEST(LoaderPool, GivesEveryReaderItsOwnBatchesWhoeverPreparesThem) {
   for (const int threads : {1, 3}) {
-    Crew crew;
+    LoaderPool pool;
     std::vector<std::jthread> readers;
     for (int reader = 0; reader < 6; ++reader)
       readers.emplace_back([&, reader] {
         for (int turn = 0; turn < 5; ++turn) {
           auto options = numbered(40, threads, 1 + reader % 3);
-          options.crew = &crew;
+          options.pool = &pool;
           options.prepare = [reader](std::int64_t number, std::int64_t i, auto, std::span<float> dst) {
             if (reader == 5 && number == 7) throw std::runtime_error("bad");
             for (auto& value : dst) value = static_cast<float>(reader);
