@@ -53,8 +53,8 @@ std::vector<std::string> different_circumstances(const std::vector<const Cell*>&
   return texts;
 }
 
-std::vector<std::string> told_apart(const std::vector<const Cell*>& cells,
-                                    const std::vector<std::pair<std::int64_t, std::int64_t>>& places) {
+std::vector<std::string> cell_labels(const std::vector<const Cell*>& cells,
+                                     const std::vector<std::pair<std::int64_t, std::int64_t>>& places) {
   const auto do_tell = [&](const std::vector<std::string>& texts) {
     std::set<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> taken;
     for (std::size_t i = 0; i < places.size(); ++i)

@@ -22,7 +22,7 @@ namespace paceline::analysis {
 /// What to call the lines of a plot by, one text a cell: `places` are where the cells would stand on one
 /// line. Where two would stand above each other, measured by two versions or with two rates, each is called
 /// by what tells it from the others, its circumstances if they do; where none would, all texts are empty.
-[[nodiscard]] std::vector<std::string> told_apart(
+[[nodiscard]] std::vector<std::string> cell_labels(
     const std::vector<const Cell*>& cells, const std::vector<std::pair<std::int64_t, std::int64_t>>& places);
 
 }  // namespace paceline::analysis

@@ -206,9 +206,9 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
     base::fail(ErrorKind::usage,
                "--quick is the short form of a recipe, its table [quick], and {}; leave --quick out",
                file.empty() ? "no recipe is given" : file + " has none");
-  Parsed parsed{
-      .settings = settle(command, {std::move(recipe.given), std::move(recipe.quick), std::move(typed)}),
-      .help = ""};
+  Parsed parsed{.settings = merge_options(
+                    command, {std::move(recipe.given), std::move(recipe.quick), std::move(typed)}),
+                .help = ""};
   parsed.settings.recipe = recipe.summary;
   if (!recipe.unused.empty()) parsed.settings.notes.push_back(recipe.unused);
   parsed.settings.child = std::move(child);

@@ -38,14 +38,14 @@ struct Recipe {
 [[nodiscard]] Recipe read_recipe(const std::filesystem::path& path, Command command);
 
 /// Refuses what is wrong with one layer for itself, whatever the others give: its values, and two of them
-/// that contradict each other. Errors: as settle().
+/// that contradict each other. Errors: as merge_options().
 void check_layer(Command command, const std::vector<Assignment>& layer);
 
 /// Joins the layers, later ones winning, sets everything in the table's order, and checks what must hold
 /// between options whatever the data and the machine.
 ///
 /// Errors   Error(usage): one sentence that begins with where the text stood
-[[nodiscard]] Settings settle(Command command, const std::vector<std::vector<Assignment>>& layers);
+[[nodiscard]] Settings merge_options(Command command, const std::vector<std::vector<Assignment>>& layers);
 
 struct Parsed {
   Settings settings;

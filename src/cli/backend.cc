@@ -51,9 +51,9 @@ train::Backend make_backend(const std::string& device, Session* session, const c
               options.across = &session->processes();
             } else {
               options.stall_options.say = say;
-              options.stall_options.failed = [overdue = std::make_shared<Overdue>()](const std::string& text,
-                                                                                     base::ErrorKind kind) {
-                overdue->begin(text, kind);
+              options.stall_options.failed = [exit_watchdog = std::make_shared<ExitWatchdog>()](
+                                                 const std::string& text, base::ErrorKind kind) {
+                exit_watchdog->begin(text, kind);
               };
             }
             auto emulated = emulation;

@@ -11,7 +11,7 @@
 
 namespace paceline::cli {
 
-void Overdue::begin(const std::string& text, base::ErrorKind kind) {
+void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
   if (thread_.joinable()) return;
   const auto end = [text, kind](const std::stop_token& stop) {
     std::mutex mutex;
@@ -19,7 +19,7 @@ void Overdue::begin(const std::string& text, base::ErrorKind kind) {
     std::unique_lock lock(mutex);
     wake.wait_for(lock, stop, kToEnd, [] { return false; });
     if (stop.stop_requested()) return;
-    say(
+    log_line(
         fmt::format("{}; this process does not come to its end {} s after that, most likely in a read or "
                     "write that hangs; it is ended",
                     text, kToEnd.count()));

@@ -45,7 +45,7 @@ void print(std::string_view text) {
 
 }  // namespace
 
-void say(const std::string& text) {
+void log_line(const std::string& text) {
   if (!is_heard(std::getenv(kEar), text)) print(text);
 }
 

@@ -22,7 +22,7 @@ inline constexpr const char* kEar = "PACELINE_EAR";
 /// Cost     without a launch one line written; half a second at most where a launch does not answer, and
 ///          0.2 s for each of its addresses that swallows what is sent
 /// Threads  any
-void say(const std::string& text);
+void log_line(const std::string& text);
 
 /// For launch: prints what its processes say, until it is destroyed.
 class Ear {

@@ -149,7 +149,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
 /// What the command line ends with after an error: said by one process, known to all.
 int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::string& text) {
   const bool mine = session == nullptr ? !is_for_the_first(kind) : session->fail(kind, text);
-  if (mine) cli::say(text);
+  if (mine) cli::log_line(text);
   // A launcher ends all processes when one ends with an error: the first, which says it, is left the time to.
   if (session == nullptr && !mine) std::this_thread::sleep_for(std::chrono::seconds(2));
   const bool known = session != nullptr && code != cli::kBugExitCode;

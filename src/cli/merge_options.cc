@@ -162,7 +162,7 @@ void check_layer(Command command, const std::vector<Assignment>& layer) {
   take_values(settings, join({layer}));
 }
 
-Settings settle(Command command, const std::vector<std::vector<Assignment>>& layers) {
+Settings merge_options(Command command, const std::vector<std::vector<Assignment>>& layers) {
   Settings settings = defaults(command);
   take_values(settings, join(layers));
   take_defaults(settings);

@@ -63,13 +63,14 @@ class LastResort {
           const auto early = suspects_in(kToBegin);
           if (!early) return;
           if (!early->empty())
-            say(fmt::format("the processes of this run have not met: {}; given up after {} s at the latest",
+            log_line(
+                fmt::format("the processes of this run have not met: {}; given up after {} s at the latest",
                             *early, longest.count()));
           // The first speaks for all, and its end is the others'; where it is the one that hangs, the next.
           const auto late = suspects_in(longest - kToBegin + std::chrono::seconds(5 * std::min(process, 3)));
           if (!late) return;
           const auto why = late->empty() ? sentence : fmt::format("{}: {}", sentence, *late);
-          say(fmt::format("{}; this is process {} on host {}", why, process, base::host_name()));
+          log_line(fmt::format("{}; this is process {} on host {}", why, process, base::host_name()));
           std::_Exit(static_cast<int>(base::ErrorKind::comm));
         }) {}
 
@@ -168,8 +169,8 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
         *wire_,
         comm::ProcessGroupOptions{
             .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
-        [](const std::string& text) { say(text); });
-    overdue_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
+        [](const std::string& text) { log_line(text); });
+    exit_watchdog_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
   } catch (...) {      // a thread that the system refuses, most likely
     wire_->give_up();  // or its end would wait for the others, and they for this process
     throw;
@@ -188,7 +189,7 @@ Session::~Session() {
   } catch (const std::system_error&) {
     // The system refuses threads, most likely what the run has failed of: it ends without a last resort.
   }
-  overdue_ = {};
+  exit_watchdog_ = {};
   processes_.reset();
   wire_.reset();
 }
@@ -203,7 +204,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
   while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
     const auto failure = processes_->failure();
     if (!failure || base::Clock::now() - failure->known_at < kToEnd) continue;
-    say(fmt::format(
+    log_line(fmt::format(
         "process {} on host {} does not come to its end {} s after the run has failed, most likely in a read "
         "or write that hangs; it is ended",
         processes_->process(), base::host_name(), kToEnd.count()));

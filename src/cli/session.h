@@ -81,7 +81,7 @@ class Session {
   std::unique_ptr<comm::ProcessGroup> processes_;
   train::ProcessPlacement place_;
   std::vector<Member> members_;  ///< in the order of processes
-  std::jthread overdue_;         ///< last: it looks at processes_
+  std::jthread exit_watchdog_;   ///< last: it looks at processes_
 };
 
 }  // namespace paceline::cli

@@ -8,8 +8,7 @@
 
 namespace paceline::train {
 
-double communication_ceiling(comm::Communicator& communicator, const Buckets& buckets,
-                             std::span<float> gradients) {
+double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, std::span<float> gradients) {
   constexpr int kTries = 6;  // the first one touches memory and is not counted
   std::fill(gradients.begin(), gradients.end(), 0.0f);
   std::vector<double> durations;

@@ -15,7 +15,7 @@ namespace paceline::train {
 ///
 /// Shapes   gradients [all buckets' floats], set to zero
 /// Cost     six all-reduces of the whole gradient
-[[nodiscard]] double communication_ceiling(comm::Communicator& communicator, const Buckets& buckets,
-                                           std::span<float> gradients);
+[[nodiscard]] double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets,
+                                    std::span<float> gradients);
 
 }  // namespace paceline::train

@@ -121,7 +121,7 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
     record.communication.gradient_bytes = root.gradient_bytes;
     record.communication.bytes_sent = root.traffic.bytes_sent;
     record.communication.collectives = root.traffic.collectives;
-    record.communication.memory_ceiling_gb_per_s = root.ceiling_gb_per_s;
+    record.communication.memory_ceiling_gb_per_s = root.allreduce_peak_gb_per_s;
   } else {
     record.communication.gradient_bytes = root.gradient_bytes;
   }

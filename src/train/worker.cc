@@ -72,8 +72,8 @@ class Worker {
     stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, bucket_mb());
     result_.gradient_bytes = 4 * engine_->layout().elements;
     if (is_window() && communicator_.size() > 1)  // before loaders take the cores
-      result_.ceiling_gb_per_s =
-          communication_ceiling(communicator_, stepper_->buckets(), engine_->gradients());
+      result_.allreduce_peak_gb_per_s =
+          allreduce_peak(communicator_, stepper_->buckets(), engine_->gradients());
     communicator_.at(0, "the opening of the loader");
     open_loader();
     communicator_.barrier();

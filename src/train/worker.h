@@ -23,9 +23,9 @@ struct WorkerResult {
   std::int64_t window_steps = 0;
   comm::Traffic traffic;  ///< of the window
   std::int64_t gradient_bytes = 0;
-  std::vector<measure::RankTimeline> timelines;  ///< --timeline: of all ranks; rank 0
-  std::optional<double> ceiling_gb_per_s;        ///< ceiling.h
-  std::optional<double> others_cores;            ///< that other programs kept busy during the window; rank 0
+  std::vector<measure::RankTimeline> timelines;   ///< --timeline: of all ranks; rank 0
+  std::optional<double> allreduce_peak_gb_per_s;  ///< allreduce_peak.h
+  std::optional<double> others_cores;             ///< that other programs kept busy during the window; rank 0
   bool interrupted = false;
   std::vector<std::string> notes;
 };

@@ -119,7 +119,7 @@ TEST(Cells, AreToldApartWhereTwoWouldStandAtOnePlace) {
     std::vector<std::pair<std::int64_t, std::int64_t>> places;
     for (const Cell& cell : cells) there.push_back(&cell);
     for (const std::int64_t number : workers) places.emplace_back(128, number);
-    return told_apart(there, places);
+    return cell_labels(there, places);
   };
   EXPECT_THAT(apart({1, 2, 3}), testing::Each(""));
   EXPECT_THAT(apart({1, 2, 2}), testing::ElementsAre("lr 0.1", "lr 0.2", "lr 0.1"));

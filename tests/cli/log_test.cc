@@ -14,7 +14,7 @@ std::string heard_of(const std::string& text) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(STDERR_FILENO);
-    say(text);
+    log_line(text);
     ::_exit(0);
   }
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
@@ -38,7 +38,7 @@ TEST(Say, IsPrintedByTheLaunchThatListens) {
 TEST(Say, IsPrintedHereWhereNoLaunchListens) {
   const auto said = [](const std::string& text) {
     testing::internal::CaptureStderr();
-    say(text);
+    log_line(text);
     return testing::internal::GetCapturedStderr();
   };
   EXPECT_EQ(said("alone"), "paceline: alone\n");

@@ -110,7 +110,7 @@ std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdi
 int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::Cell>& listed) {
   Session* const session = settings.session;
-  const auto cells = shared_out(listed, session == nullptr ? 1 : session->place().processes);
+  const auto cells = assign_processes(listed, session == nullptr ? 1 : session->place().processes);
   if (session != nullptr && !session->is_first()) return follow(settings, cells);
   const auto directory = settings.train.out.empty()
                              ? std::filesystem::path("paceline-out") / command_name(settings.command)

@@ -242,7 +242,7 @@ std::vector<Line> lines_of(const std::vector<ScalingGroup>& groups, analysis::Mo
       cells.push_back(row.cell);
       places.emplace_back(group.batch, row.cell->workers);
     }
-  const auto apart = analysis::told_apart(cells, places);
+  const auto apart = analysis::cell_labels(cells, places);
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (!apart[i].empty()) lines[i].label += ", " + apart[i];
   return lines;

@@ -157,7 +157,7 @@ std::map<std::pair<std::int64_t, std::string>, std::vector<Placed>> lines_of(con
     cells.push_back(one.row->cell);
     places.emplace_back(one.group->batch, one.row->cell->workers);
   }
-  const auto texts = analysis::told_apart(cells, places);
+  const auto texts = analysis::cell_labels(cells, places);
   std::map<std::pair<std::int64_t, std::string>, std::vector<Placed>> lines;
   for (std::size_t i = 0; i < rows.size(); ++i) lines[{number(rows[i]), texts[i]}].push_back(rows[i]);
   return lines;

@@ -133,7 +133,7 @@ void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
     cells.push_back(point.cell);
     places.emplace_back(point.cell->local_batch, 0);
   }
-  const auto apart = analysis::told_apart(cells, places);  // a batch with two rates: two lines
+  const auto apart = analysis::cell_labels(cells, places);  // a batch with two rates: two lines
   std::vector<Series> rates, epochs;
   std::size_t at = 0;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
