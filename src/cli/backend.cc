@@ -50,7 +50,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
               session->processes().set_carried(carried);
               options.across = &session->processes();
             } else {
-              options.stall_options.say = say;
+              options.stall_options.say = log_line;
               options.stall_options.failed = [exit_watchdog = std::make_shared<ExitWatchdog>()](
                                                  const std::string& text, base::ErrorKind kind) {
                 exit_watchdog->begin(text, kind);

@@ -34,7 +34,7 @@ Screen::Screen(bool json)
 
 Screen::~Screen() { clear_bar(); }
 
-void Screen::log_line(const std::string& line) {
+void Screen::say(const std::string& line) {
   const std::lock_guard lock(mutex_);
   clear_locked();
   std::FILE* const stream = json_ ? stderr : stdout;
@@ -42,7 +42,7 @@ void Screen::log_line(const std::string& line) {
   std::fflush(stream);
 }
 
-void Screen::explain(const std::string& sentence) { log_line(breaks_ ? broken(sentence, width_) : sentence); }
+void Screen::explain(const std::string& sentence) { say(breaks_ ? broken(sentence, width_) : sentence); }
 
 void Screen::label(const std::string& text) {
   const std::lock_guard lock(mutex_);
@@ -76,7 +76,7 @@ train::Progress Screen::progress() {
       .say = [this](const std::string& line) { explain(line); },
       .step = [this](std::int64_t step, std::int64_t steps, double loss,
                      double images_per_s) { bar(step, steps, loss, images_per_s); },
-      .epoch = [this](const measure::EpochRecord& epoch) { log_line(epoch_line(epoch)); },
+      .epoch = [this](const measure::EpochRecord& epoch) { say(epoch_line(epoch)); },
   };
 }
 

@@ -25,7 +25,7 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  void log_line(const std::string& line);
+  void say(const std::string& line);
   /// The same for a sentence: on a terminal broken between words, elsewhere (a file, a log) one line. Tables
   /// are for say.
   void explain(const std::string& sentence);

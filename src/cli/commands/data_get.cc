@@ -51,7 +51,7 @@ class Bar {
                megabytes, static_cast<double>(file.bytes) / 1e6, rate, live_ && !whole ? "" : "\n");
     std::fflush(stderr);
   }
-  void log_line(const std::string& sentence) const {
+  void say(const std::string& sentence) const {
     fmt::print(stderr, "{}{}\n", live_ ? "\r\x1b[K" : "", sentence);
     std::fflush(stderr);
   }
