@@ -81,19 +81,19 @@ double seconds_of_conversion(std::int64_t count, bool to_float) {
 }
 
 /// What the conversions of a whole batch add where kernels work on float copies.
-double conversions(const Product& product, int batch) {
-  if (!product.shape.in_blocks) return 0;
-  const std::int64_t samples = product.shape.samples, src = samples * product.shape.src.elements(),
-                     dst = samples * product.shape.dst.elements();
+double conversions(const ConvProblem& problem, int batch) {
+  if (!problem.shape.in_blocks) return 0;
+  const std::int64_t samples = problem.shape.samples, src = samples * problem.shape.src.elements(),
+                     dst = samples * problem.shape.dst.elements();
   double seconds = 0;
-  switch (product.direction) {
+  switch (problem.direction) {
     case Direction::forward:
       seconds = seconds_of_conversion(src, true) + seconds_of_conversion(dst, false);
       break;
-    case Direction::d_src:
+    case Direction::backward_data:
       seconds = seconds_of_conversion(dst, true) + seconds_of_conversion(src, false);
       break;
-    case Direction::d_weight:
+    case Direction::backward_weights:
       seconds = seconds_of_conversion(src, true) + seconds_of_conversion(dst, true);
       break;
   }
@@ -105,7 +105,7 @@ double median(std::vector<double> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
-std::string text(const ProductShape& s) {
+std::string text(const ConvShape& s) {
   if (s.is_dense) return fmt::format("dense {}->{}", s.src.elements(), s.dst.channels);
   return fmt::format("{}->{} {}x{} kernel {} stride {}", s.src.channels, s.dst.channels, s.src.height,
                      s.src.width, s.kernel, s.stride);
@@ -141,7 +141,8 @@ std::string text_of(const std::array<Sum, 3>& sums, std::vector<double> ceilings
         sum.tile_flops > 0 ? sum.flops / sum.tile_flops : 0);
   };
   Sum all;
-  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+  for (const Direction direction :
+       {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
     const Sum& sum = sums[static_cast<std::size_t>(direction)];
     add(name_of(direction), sum);
     all.add(sum);
@@ -170,12 +171,12 @@ int main(int argc, char** argv) {
   if (const std::string found = engine::prepare("cpu", graph, how); !found.empty())
     fmt::print(stderr, "{}\n", found);
   const OneThread one_thread;
-  std::vector<Product> products;
+  std::vector<ConvProblem> problems;
   const Program program(graph, how, {.choices = &Choices::here()});
-  for (const auto& entry : program.steps()) entry.step->list_products(products);
+  for (const auto& entry : program.steps()) entry.step->list_convs(problems);
 
   std::map<std::string, int> times;
-  for (const Product& product : products) ++times[key_of(product)];
+  for (const ConvProblem& problem : problems) ++times[key_of(problem)];
   std::array<Sum, 3> sums;
   std::set<std::string> seen;
   std::string rows;
@@ -183,24 +184,24 @@ int main(int argc, char** argv) {
   std::vector<double> ceilings;
   fmt::print(stderr, "{:44} {:16} {:10} {:>9} {:>9} {:>14}\n", "layer", "direction", "method", "ours",
              "onednn", "onednn / ours");
-  for (const Product& product : products) {
-    if (!seen.insert(key_of(product)).second) continue;
-    const Method method = Choices::here().find(product).value_or(usual_method(product));
-    Product peer = product;
+  for (const ConvProblem& problem : problems) {
+    if (!seen.insert(key_of(problem)).second) continue;
+    const Method method = Choices::here().find(problem).value_or(usual_method(problem));
+    ConvProblem peer = problem;
     if (bf16) {
       peer.shape.type = Storage::bf16;
       peer.shape.dst_type = Storage::bf16;
       peer.shape.in_blocks = false;
     }
     // One whole batch of multiply-adds, whatever the samples that kernels are timed on.
-    const double flops = 2.0 * static_cast<double>(product.shape.products() * options.batch);
-    const double scale = options.batch / static_cast<double>(product.shape.samples);
-    const bool is_onednn = method == Method::onednn && !product.shape.in_blocks;
+    const double flops = 2.0 * static_cast<double>(problem.shape.products() * options.batch);
+    const double scale = options.batch / static_cast<double>(problem.shape.samples);
+    const bool is_onednn = method == Method::onednn && !problem.shape.in_blocks;
     std::vector<double> ours, theirs, ratios, tiles;
     for (int round = 0; round < options.rounds; ++round) {
       // Who goes first changes every round.
       if (round % 2 == 1) theirs.push_back(scale * seconds_of_method(peer, Method::onednn));
-      ours.push_back(scale * seconds_of_method(product, method) + conversions(product, options.batch));
+      ours.push_back(scale * seconds_of_method(problem, method) + conversions(problem, options.batch));
       if (round % 2 == 0) theirs.push_back(scale * seconds_of_method(peer, Method::onednn));
       ratios.push_back(theirs.back() / ours.back());
       // Beside each layer: the machine's speed has phases, and a share of the ceiling must not.
@@ -209,16 +210,16 @@ int main(int argc, char** argv) {
     }
     std::sort(ratios.begin(), ratios.end());
     const double ratio = median(ratios);
-    if (!product.shape.is_dense) {
-      Sum& sum = sums[static_cast<std::size_t>(product.direction)];
-      sum.flops += times[key_of(product)] * flops;
-      sum.seconds += times[key_of(product)] * median(ours);
-      sum.onednn_seconds += times[key_of(product)] * median(theirs);
-      if (bf16) sum.tile_flops += times[key_of(product)] * median(tiles);
+    if (!problem.shape.is_dense) {
+      Sum& sum = sums[static_cast<std::size_t>(problem.direction)];
+      sum.flops += times[key_of(problem)] * flops;
+      sum.seconds += times[key_of(problem)] * median(ours);
+      sum.onednn_seconds += times[key_of(problem)] * median(theirs);
+      if (bf16) sum.tile_flops += times[key_of(problem)] * median(tiles);
     }
     if (!is_onednn && ratios.back() < 1) ++slower;
     fmt::print(stderr, "{:44} {:16} {:10} {:>9.0f} {:>9.0f} {:>6.2f} [{:.2f}, {:.2f}]{}\n",
-               text(product.shape), name_of(product.direction), is_onednn ? "onednn" : name_of(method),
+               text(problem.shape), name_of(problem.direction), is_onednn ? "onednn" : name_of(method),
                flops / median(ours) / 1e9, flops / median(theirs) / 1e9, ratio, ratios.front(), ratios.back(),
                is_onednn ? "  the same kernel" : "");
     rows += fmt::format(
@@ -226,7 +227,7 @@ int main(int argc, char** argv) {
         "\"onednn_gflop_per_s\": {:.1f}, \"ratio_median\": {:.3f}, \"ratio_least\": {:.3f}, \"ratio_most\": "
         "{:.3f}, "
         "\"same_kernel\": {}, \"share_of_tile_ceiling\": {:.4f}}}",
-        rows.empty() ? "\n  " : ",\n  ", text(product.shape), name_of(product.direction), name_of(method),
+        rows.empty() ? "\n  " : ",\n  ", text(problem.shape), name_of(problem.direction), name_of(method),
         flops / median(ours) / 1e9, flops / median(theirs) / 1e9, ratio, ratios.front(), ratios.back(),
         is_onednn, bf16 && ceilings.back() > 0 ? flops / median(tiles) : 0);
   }

@@ -246,17 +246,17 @@ graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options)
 std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
   if (!options.measured_kernels) return "";
   const OneThread one_thread;
-  std::vector<Product> products;
+  std::vector<ConvProblem> problems;
   const Program program(graph, options, {});
-  for (const auto& entry : program.steps()) entry.step->list_products(products);
+  for (const auto& entry : program.steps()) entry.step->list_convs(problems);
   Choices& choices = Choices::here();
-  const auto outcome = choices.complete(products, fastest_method);
+  const auto outcome = choices.complete(problems, fastest_method);
   if (!outcome.trouble.empty())
     return fmt::format("kernels are chosen by shape, for what this machine is fast at cannot be kept: {}",
                        outcome.trouble);
-  const auto other = std::ranges::count_if(products, [&](const Product& product) {
-    const auto found = choices.find(product);
-    return found && *found != usual_method(product);
+  const auto other = std::ranges::count_if(problems, [&](const ConvProblem& problem) {
+    const auto found = choices.find(problem);
+    return found && *found != usual_method(problem);
   });
   if (outcome.measured == 0 && other == 0) return "";
   return fmt::format(
@@ -264,7 +264,7 @@ std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
       outcome.measured > 0
           ? fmt::format("measured in {:.1f} s, kept in {}", outcome.seconds, choices.file().string())
           : fmt::format("as measured before, {}", choices.file().string()),
-      other, products.size());
+      other, problems.size());
 }
 
 bool has_bf16_units() { return bf16_products_here() == Bf16Products::in_hardware; }

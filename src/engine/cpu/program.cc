@@ -177,11 +177,9 @@ std::unique_ptr<Step> Program::make_step(const Site& site, const Group& group,
     using Made = std::unique_ptr<Step>;
     Made operator()(const graph::Input&) { return make_input_step(site, dst); }
     Made operator()(const graph::Conv2d&) {
-      return make_product_step(site, input(0), dst, group.relu, d_src[0]);
+      return make_conv2d_op(site, input(0), dst, group.relu, d_src[0]);
     }
-    Made operator()(const graph::Dense&) {
-      return make_product_step(site, input(0), dst, group.relu, d_src[0]);
-    }
+    Made operator()(const graph::Dense&) { return make_conv2d_op(site, input(0), dst, group.relu, d_src[0]); }
     Made operator()(const graph::BatchNorm&) {
       return make_norm_step(site, input(0), group.sum ? &input(1) : nullptr, dst, group.relu, d_src[0],
                             group.sum ? d_src[1] : BufferId{});
@@ -268,7 +266,7 @@ std::int64_t Program::gradient(int node) const {
   return options_.batch * value.shape.elements() * bytes_of(value.gradient_storage);
 }
 
-Traffic Program::product_traffic(int step) const {
+Traffic Program::conv_traffic(int step) const {
   const Entry& entry = steps_[static_cast<std::size_t>(step)];
   const Group& group = entry.group;
   const int src = group.inputs[0], dst = group.last;
@@ -310,7 +308,7 @@ Traffic Program::traffic(int step) const {
   const Entry& entry = steps_[static_cast<std::size_t>(step)];
   const Group& group = entry.group;
   const graph::Node& op = node(group.node);
-  if (op.as<graph::Conv2d>() || op.as<graph::Dense>()) return product_traffic(step);
+  if (op.as<graph::Conv2d>() || op.as<graph::Dense>()) return conv_traffic(step);
   if (op.as<graph::BatchNorm>()) return norm_traffic(entry);
   Traffic traffic;
   for (const int input : group.inputs) traffic.forward += stored(input);

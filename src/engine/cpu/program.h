@@ -66,7 +66,7 @@ class Program {
   [[nodiscard]] std::int64_t stored(int node) const;
   [[nodiscard]] std::int64_t gradient(int node) const;
   [[nodiscard]] std::int64_t masks_read(int step) const;
-  [[nodiscard]] Traffic product_traffic(int step) const;
+  [[nodiscard]] Traffic conv_traffic(int step) const;
   [[nodiscard]] Traffic norm_traffic(const Entry& entry) const;
 
   const graph::Graph graph_;

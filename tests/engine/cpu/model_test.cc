@@ -313,11 +313,11 @@ TEST(CpuEngine, MeasuresTheKernelOfEveryProductAndOfThoseItDidNotTake) {
       EXPECT_EQ(measured[i].op, plain[i].op);
       EXPECT_EQ(measured[i].implementation, plain[i].implementation) << plain[i].op;
       EXPECT_TRUE(plain[i].rate.empty()) << plain[i].op;
-      const bool is_product =
+      const bool is_conv =
           plain[i].op.ends_with(" forward") || plain[i].op.find(" backward ") != std::string::npos;
-      EXPECT_NE(measured[i].rate.find(is_product ? "GFLOP/s" : "GB/s"), std::string::npos) << plain[i].op;
+      EXPECT_NE(measured[i].rate.find(is_conv ? "GFLOP/s" : "GB/s"), std::string::npos) << plain[i].op;
       // Each method that was not taken has a rate of its own, or says why it cannot.
-      if (is_product && variant.precision == Precision::f32) {
+      if (is_conv && variant.precision == Precision::f32) {
         EXPECT_EQ(std::ranges::count(measured[i].reason, ';'), std::ssize(kMethods) - 2)
             << measured[i].reason;
       }

@@ -15,20 +15,20 @@ namespace {
 
 /// Where one product by tap and pixel is faster than oneDNN: few pixels, many channels, and samples to fill
 /// the rows.
-bool wants_taps(const ProductShape& s) {
+bool wants_taps(const ConvShape& s) {
   constexpr int kPixels = 16, kChannels = 256, kSamples = 32;
   return s.kernel > 1 && s.dst_pixels() <= kPixels && s.src.channels >= kChannels &&
          s.dst.channels >= kChannels && s.samples >= kSamples;
 }
 
-std::int64_t winograd_tiles(const ProductShape& s) {
+std::int64_t winograd_tiles(const ConvShape& s) {
   return std::int64_t{1} * ((s.dst.height + 3) / 4) * ((s.dst.width + 3) / 4);
 }
 
 /// Where a quarter of the multiplications pays for the transforms: enough channels, whole tiles, and enough
 /// of them to be worth reading the weights' fourfold form. With a stride of 2 more than half of them are
 /// left: then tiles must not hang over the images by much, and few channels want more tiles.
-bool wants_winograd(const ProductShape& s) {
+bool wants_winograd(const ConvShape& s) {
   constexpr int kLeastChannels = 32, kMostChannels = 512, kPixels = 16, kTiles = 32;
   constexpr int kManyChannels = 128, kMostPercent = 120;
   if (s.stride > 1) {
@@ -45,25 +45,26 @@ bool wants_winograd(const ProductShape& s) {
 /// Where AMX by own tiles is faster than by oneDNN, up to 11 times: rows long enough for strips, or short
 /// ones and images beside them; and with channels and samples to fill the tiles gradients of weights,
 /// backward data with a stride, small images.
-bool wants_amx(const Product& product) {
+bool wants_amx(const ConvProblem& problem) {
   constexpr int kChannels = 64, kSamples = 16, kPixels = 64;
-  const ProductShape& s = product.shape;
-  if (s.kernel > 1 && has_strips(s, product.direction, tiles::kernels_of(tiles::Unit::amx)) &&
+  const ConvShape& s = problem.shape;
+  if (s.kernel > 1 && has_strips(s, problem.direction, tiles::kernels_of(tiles::Unit::amx)) &&
       std::min(s.src.channels, s.dst.channels) >= kChannels)
     return true;
-  if (const int images = images_side_by_side(s, product.direction, tiles::kernels_of(tiles::Unit::amx));
+  if (const int images = images_side_by_side(s, problem.direction, tiles::kernels_of(tiles::Unit::amx));
       images > 0 && s.samples >= images && std::min(s.src.channels, s.dst.channels) >= kChannels)
     return true;
-  if (product.direction == Direction::d_weight && has_unfolded_gradient(s) && s.dst.channels >= kChannels)
+  if (problem.direction == Direction::backward_weights && has_unfolded_gradient(s) &&
+      s.dst.channels >= kChannels)
     return true;
   if (s.is_dense || std::min(s.src.channels, s.dst.channels) < kChannels || s.samples < kSamples)
     return false;
-  switch (product.direction) {
+  switch (problem.direction) {
     case Direction::forward:
       return s.kernel > 1 && s.dst_pixels() <= kPixels;
-    case Direction::d_src:
+    case Direction::backward_data:
       return s.stride > 1 || s.dst_pixels() <= kPixels;
-    case Direction::d_weight:
+    case Direction::backward_weights:
       return true;
   }
   return false;
@@ -91,7 +92,7 @@ std::optional<tiles::Unit> tile_unit(Method method) {
 
 /// By tiles a copy of many weights is what a piece of a gradient has to wait for: it is fetched, written back
 /// and read again to be summed up. Twice the usual pixels then, and no more than four copies.
-int samples_of_far_gradient(const ProductShape& batch, int usual) {
+int samples_of_far_gradient(const ConvShape& batch, int usual) {
   constexpr std::int64_t kNearBytes = 256 << 10;
   constexpr std::int64_t kPixels = 4096, kMostPieces = 4;
   if (4 * batch.weights() <= kNearBytes) return usual;
@@ -104,19 +105,19 @@ int samples_of_far_gradient(const ProductShape& batch, int usual) {
 /// pieces.
 int samples_of_tile_piece(int usual, int batch, Direction direction) {
   constexpr int kFewPieces = 4;
-  const bool halves = direction != Direction::d_weight && batch < kFewPieces * tiles::kBlock;
+  const bool halves = direction != Direction::backward_weights && batch < kFewPieces * tiles::kBlock;
   const int multiple = halves ? tiles::kHalf : tiles::kBlock;
   return std::min((usual + multiple - 1) / multiple * multiple, batch);
 }
 
 /// Images side by side in the tiles of this method; 0: none are.
-int images_of_tile(Method method, const ProductShape& s, Direction direction) {
+int images_of_tile(Method method, const ConvShape& s, Direction direction) {
   const auto unit = tile_unit(method);
   return unit ? images_side_by_side(s, direction, tiles::kernels_of(*unit)) : 0;
 }
 
 /// The unit is asked about in runs in bf16 only: it is checked then.
-std::optional<std::string> refusal_of_tiles(tiles::Unit unit, const ProductShape& s) {
+std::optional<std::string> refusal_of_tiles(tiles::Unit unit, const ConvShape& s) {
   if (s.type != Storage::bf16 && !s.in_blocks) return "is for bf16";
   if (auto refused = tiles::refusal_of(unit)) return refused;
   if (s.in_blocks) return "multiplies bf16, and this run multiplies float copies";
@@ -124,11 +125,11 @@ std::optional<std::string> refusal_of_tiles(tiles::Unit unit, const ProductShape
 }
 
 /// With AMX what is not by own tiles is oneDNN's, unless that may not use it (ONEDNN_MAX_CPU_ISA).
-bool leaves_winograd_to_amx(const Product& product) {
-  return !refusal(Method::amx, product) && bf16_products_here() == Bf16Products::in_hardware;
+bool leaves_winograd_to_amx(const ConvProblem& problem) {
+  return !refusal(Method::amx, problem) && bf16_products_here() == Bf16Products::in_hardware;
 }
 
-std::optional<std::string> refusal_of_onednn(const ProductShape& s) {
+std::optional<std::string> refusal_of_onednn(const ConvShape& s) {
   if (s.type == Storage::f32 || bf16_products_here() != Bf16Products::none) return std::nullopt;
   return "multiplies bf16 from AVX-512 on";
 }
@@ -155,8 +156,8 @@ std::string_view name_of(Method method) {
   return "";
 }
 
-std::optional<std::string> refusal(Method method, const Product& product) {
-  const ProductShape& s = product.shape;
+std::optional<std::string> refusal(Method method, const ConvProblem& problem) {
+  const ConvShape& s = problem.shape;
   if (const auto unit = tile_unit(method)) return refusal_of_tiles(*unit, s);
   switch (method) {
     case Method::winograd:
@@ -173,7 +174,7 @@ std::optional<std::string> refusal(Method method, const Product& product) {
       if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
       return std::nullopt;
     case Method::turned:
-      if (product.direction != Direction::d_src) return "is for backward data";
+      if (problem.direction != Direction::backward_data) return "is for backward data";
       if (s.is_dense || s.stride != 1) return "is for convolutions with stride 1";
       if (s.padding >= s.kernel) return "wants less padding than its kernel is wide";
       return refusal_of_onednn(s);
@@ -188,24 +189,24 @@ std::optional<std::string> refusal(Method method, const Product& product) {
   return std::nullopt;
 }
 
-bool suits_winograd(const Product& product) {
-  return !refusal(Method::winograd, product) && wants_winograd(product.shape);
+bool suits_winograd(const ConvProblem& problem) {
+  return !refusal(Method::winograd, problem) && wants_winograd(problem.shape);
 }
 
-Method usual_method(const Product& product) {
-  if (!refusal(Method::amx, product) && wants_amx(product)) return Method::amx;
-  if (!leaves_winograd_to_amx(product) && suits_winograd(product)) return Method::winograd;
-  if (!refusal(Method::taps, product) && wants_taps(product.shape)) return Method::taps;
+Method usual_method(const ConvProblem& problem) {
+  if (!refusal(Method::amx, problem) && wants_amx(problem)) return Method::amx;
+  if (!leaves_winograd_to_amx(problem) && suits_winograd(problem)) return Method::winograd;
+  if (!refusal(Method::taps, problem) && wants_taps(problem.shape)) return Method::taps;
   return Method::onednn;
 }
 
-std::string why_not_others(Method chosen, const Product& product, bool measured) {
+std::string why_not_others(Method chosen, const ConvProblem& problem, bool measured) {
   std::string text;
   for (const Method method : kMethods) {
     if (method == chosen) continue;
     if (!text.empty()) text += "; ";
     text += std::string(name_of(method)) + " ";
-    const auto refused = refusal(method, product);
+    const auto refused = refusal(method, problem);
     if (refused) {
       text += *refused;
     } else if (measured) {
@@ -215,7 +216,7 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
           "wants 64 channels, and rows of 16 pixels, or images with rows of 8 or of 4 and enough of them for "
           "16, or 16 samples and small images, strides or gradients";
     } else if (tile_unit(method) || method == Method::turned ||
-               (method == Method::winograd && leaves_winograd_to_amx(product))) {
+               (method == Method::winograd && leaves_winograd_to_amx(problem))) {
       text += "is taken only where it was measured";
     } else if (method == Method::winograd) {
       text +=
@@ -230,17 +231,18 @@ std::string why_not_others(Method chosen, const Product& product, bool measured)
   return text;
 }
 
-int samples_of_piece(Method method, const ProductShape& batch, Direction direction) {
+int samples_of_piece(Method method, const ConvShape& batch, Direction direction) {
   int usual = samples_of_piece(batch, direction);
-  if (tile_unit(method) && direction == Direction::d_weight) usual = samples_of_far_gradient(batch, usual);
+  if (tile_unit(method) && direction == Direction::backward_weights)
+    usual = samples_of_far_gradient(batch, usual);
   if (method == Method::taps) return batch.samples;  // its parts share the batch
-  const bool is_unfolded = direction == Direction::d_weight && has_unfolded_gradient(batch);
+  const bool is_unfolded = direction == Direction::backward_weights && has_unfolded_gradient(batch);
   if (const auto unit = tile_unit(method); unit && has_strips(batch, direction, tiles::kernels_of(*unit)))
     return usual;
   if (const int images = images_of_tile(method, batch, direction); images > 0)
     return std::min((usual + images - 1) / images * images, batch.samples);
   if (tile_unit(method) && !is_unfolded) return samples_of_tile_piece(usual, batch.samples, direction);
-  if (method != Method::winograd || direction == Direction::d_weight) return usual;
+  if (method != Method::winograd || direction == Direction::backward_weights) return usual;
   // Winograd reads four times the weights for a piece: the more of them, the more tiles that must be worth
   // it.
   const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;
@@ -254,8 +256,8 @@ int samples_of_piece(Method method, const ProductShape& batch, Direction directi
   return static_cast<int>((batch.samples + pieces - 1) / pieces);
 }
 
-std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& piece, Direction direction,
-                                           const ProductKernel* like) {
+std::unique_ptr<ConvKernel> make_kernel(Method method, const ConvShape& piece, Direction direction,
+                                        const ConvKernel* like) {
   if (const auto unit = tile_unit(method))
     return make_tile_kernel(piece, direction, tiles::kernels_of(*unit));
   if (method == Method::winograd)

@@ -32,24 +32,24 @@ inline constexpr std::array kMethods = {Method::amx,  Method::avx512_bf16, Metho
 [[nodiscard]] std::string_view name_of(Method method);
 
 /// Why `method` cannot compute `product`; empty when it can.
-[[nodiscard]] std::optional<std::string> refusal(Method method, const Product& product);
+[[nodiscard]] std::optional<std::string> refusal(Method method, const ConvProblem& problem);
 
 /// Whether Winograd can compute it, and fewer multiplications outweigh its transforms.
-[[nodiscard]] bool suits_winograd(const Product& product);
+[[nodiscard]] bool suits_winograd(const ConvProblem& problem);
 
 /// What the shape wants by rule, among those that can. The rules are measurements of one machine
 /// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); choices.h has what was measured on this
 /// one.
-[[nodiscard]] Method usual_method(const Product& product);
+[[nodiscard]] Method usual_method(const ConvProblem& problem);
 
 /// One sentence: why `chosen` and not each of the others; `measured`: their times on this machine said so.
-[[nodiscard]] std::string why_not_others(Method chosen, const Product& product, bool measured);
+[[nodiscard]] std::string why_not_others(Method chosen, const ConvProblem& problem, bool measured);
 
 /// Samples of a piece, for a direction of `batch` by `method`.
-[[nodiscard]] int samples_of_piece(Method method, const ProductShape& batch, Direction direction);
+[[nodiscard]] int samples_of_piece(Method method, const ConvShape& batch, Direction direction);
 
 /// The kernel for one piece; see make_onednn_kernel for `like`.
-[[nodiscard]] std::unique_ptr<ProductKernel> make_kernel(Method method, const ProductShape& piece,
-                                                         Direction direction, const ProductKernel* like);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_kernel(Method method, const ConvShape& piece,
+                                                      Direction direction, const ConvKernel* like);
 
 }  // namespace paceline::engine::cpu

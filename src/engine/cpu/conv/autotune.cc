@@ -52,30 +52,30 @@ void time_once(const Call& call, double& least) {
 /// One method's way to compute a piece of the product, to be timed again and again.
 class Rival {
  public:
-  Rival(const Product& product, Method method)
+  Rival(const ConvProblem& problem, Method method)
       : method_(method),
-        is_gradient_(product.direction == Direction::d_weight),
-        pieces_(product.shape, samples_of_piece(method, product.shape, product.direction),
-                [&](const ProductShape& piece, const ProductKernel* like) {
-                  return make_kernel(method, piece, product.direction, like);
+        is_gradient_(problem.direction == Direction::backward_weights),
+        pieces_(problem.shape, samples_of_piece(method, problem.shape, problem.direction),
+                [&](const ConvShape& piece, const ConvKernel* like) {
+                  return make_kernel(method, piece, problem.direction, like);
                 }),
-        dst_type_(product.direction == Direction::forward ? product.shape.dst_type : product.shape.type),
-        src_bytes_(product.shape.src.elements() * bytes_of(product.shape.type)),
-        dst_bytes_(product.shape.dst.elements() * bytes_of(dst_type_)),
+        dst_type_(problem.direction == Direction::forward ? problem.shape.dst_type : problem.shape.type),
+        src_bytes_(problem.shape.src.elements() * bytes_of(problem.shape.type)),
+        dst_bytes_(problem.shape.dst.elements() * bytes_of(dst_type_)),
         held_(static_cast<int>(std::clamp<std::int64_t>(kFarBytes / (src_bytes_ + dst_bytes_),
-                                                        pieces_.size(0), product.shape.samples))),
-        src_(numbers(held_ * product.shape.src.elements(), product.shape.type)),
-        dst_(numbers(held_ * product.shape.dst.elements(), dst_type_)),
-        weights_(numbers(product.shape.weights(), Storage::f32)),
+                                                        pieces_.size(0), problem.shape.samples))),
+        src_(numbers(held_ * problem.shape.src.elements(), problem.shape.type)),
+        dst_(numbers(held_ * problem.shape.dst.elements(), dst_type_)),
+        weights_(numbers(problem.shape.weights(), Storage::f32)),
         packed_(numbers(packed_floats(), Storage::f32)),
         sum_(numbers(is_gradient_ ? packed_floats() : 0, Storage::f32)),
-        bias_(numbers(product.shape.dst.channels, Storage::f32)),
+        bias_(numbers(problem.shape.dst.channels, Storage::f32)),
         scratchpad_(static_cast<std::size_t>(whole_lines(pieces_.scratchpad_bytes()))) {}
 
   [[nodiscard]] Method method() const { return method_; }
 
   void run() {
-    const ProductKernel& kernel = pieces_.any();
+    const ConvKernel& kernel = pieces_.any();
     auto* packed = packed_.as<float>().data();
     auto* weights = weights_.as<float>().data();
     auto* bias = bias_.as<float>().data();
@@ -127,15 +127,15 @@ class Rival {
 
 /// Not tried: it would take long, to no end. Taps move all samples of a pixel at a time, too many for a large
 /// image.
-bool is_hopeless(Method method, const ProductShape& shape) {
+bool is_hopeless(Method method, const ConvShape& shape) {
   return method == Method::taps &&
          (shape.dst_pixels() > 16 || std::min(shape.src.channels, shape.dst.channels) < 128);
 }
 
 /// The fastest of `methods`; `usual`, which is one of them, unless another is clearly faster.
-Method winner(const Product& product, std::span<const Method> methods, Method usual) {
+Method winner(const ConvProblem& problem, std::span<const Method> methods, Method usual) {
   std::vector<std::unique_ptr<Rival>> rivals;
-  for (const Method method : methods) rivals.push_back(std::make_unique<Rival>(product, method));
+  for (const Method method : methods) rivals.push_back(std::make_unique<Rival>(problem, method));
   const auto by_seconds = [](const auto& a, const auto& b) { return a->seconds() < b->seconds(); };
   // In turns: a slow moment of the machine hits all of them.
   const auto begin = base::Clock::now();
@@ -149,29 +149,29 @@ Method winner(const Product& product, std::span<const Method> methods, Method us
   }
   const auto& best = *std::ranges::min_element(rivals, by_seconds);
   const auto& known = *std::ranges::find_if(rivals, [&](const auto& r) { return r->method() == usual; });
-  const double margin = product.shape.type == Storage::bf16 ? kClearlyInBf16 : kClearly;
+  const double margin = problem.shape.type == Storage::bf16 ? kClearlyInBf16 : kClearly;
   return best->seconds() < margin * known->seconds() ? best->method() : usual;
 }
 
 }  // namespace
 
-double seconds_of_method(const Product& product, Method method) {
-  Rival alone(product, method);
+double seconds_of_method(const ConvProblem& problem, Method method) {
+  Rival alone(problem, method);
   for (int run = 0; run < kRuns; ++run) alone.run();
   return alone.seconds();
 }
 
-Method fastest_method(const Product& product) {
-  const Method usual = usual_method(product);
+Method fastest_method(const ConvProblem& problem) {
+  const Method usual = usual_method(problem);
   std::vector<Method> methods;
   for (const Method method : kMethods)
-    if (method == usual || (!refusal(method, product) && !is_hopeless(method, product.shape)))
+    if (method == usual || (!refusal(method, problem) && !is_hopeless(method, problem.shape)))
       methods.push_back(method);
   if (methods.size() == 1) return usual;
-  const Method found = winner(product, methods, usual);
+  const Method found = winner(problem, methods, usual);
   // Once more, in other memory: where the first lay may have been all its luck. A third one, which would have
   // been second, is not asked.
-  return found == usual ? usual : winner(product, std::array{usual, found}, usual);
+  return found == usual ? usual : winner(problem, std::array{usual, found}, usual);
 }
 
 }  // namespace paceline::engine::cpu

@@ -12,9 +12,9 @@ namespace paceline::engine::cpu {
 ///
 /// Cost     some milliseconds a method for a convolution of a ResNet; memory for a piece of each, or 6 MB
 /// Threads  any; a OneThread must be in force
-[[nodiscard]] Method fastest_method(const Product& product);
+[[nodiscard]] Method fastest_method(const ConvProblem& problem);
 
 /// The seconds that it compares: of the whole batch, on one thread.
-[[nodiscard]] double seconds_of_method(const Product& product, Method method);
+[[nodiscard]] double seconds_of_method(const ConvProblem& problem, Method method);
 
 }  // namespace paceline::engine::cpu

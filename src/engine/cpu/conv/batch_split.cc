@@ -7,10 +7,10 @@
 
 namespace paceline::engine::cpu {
 
-int samples_of_piece(const ProductShape& batch, Direction direction) {
+int samples_of_piece(const ConvShape& batch, Direction direction) {
   // A gradient's piece writes a whole copy of the weights, to be summed up later: it wants enough pixels for
   // that to be little. The others read the weights once a piece, from a far cache.
-  const bool sums = direction == Direction::d_weight;
+  const bool sums = direction == Direction::backward_weights;
   const std::int64_t most_pieces = sums ? 8 : kMostParts;
   const std::int64_t pixels = sums ? 2048 : batch.is_dense ? 32 : 256;
   // About half a millisecond on one core; but no more than stays in the second-level cache, where sums over
@@ -33,10 +33,10 @@ int samples_of_piece(const ProductShape& batch, Direction direction) {
   return static_cast<int>((batch.samples + pieces - 1) / pieces);
 }
 
-Pieces::Pieces(const ProductShape& batch, int samples, const Make& make)
+Pieces::Pieces(const ConvShape& batch, int samples, const Make& make)
     : batch_(batch.samples), samples_(std::min(samples, batch.samples)) {
   base::expects(samples_ >= 1, "a piece has samples");
-  ProductShape piece = batch;
+  ConvShape piece = batch;
   piece.samples = samples_;
   piece.is_alone = count() == 1;
   full_ = make(piece, nullptr);

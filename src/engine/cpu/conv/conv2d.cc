@@ -18,9 +18,9 @@
 namespace paceline::engine::cpu {
 namespace {
 
-class ProductStep final : public Step {
+class Conv2dOp final : public Step {
  public:
-  ProductStep(const Site& site, const Value& src, const Value& dst, bool relu, BufferId d_src)
+  Conv2dOp(const Site& site, const Value& src, const Value& dst, bool relu, BufferId d_src)
       : kernels_(site, src, dst, static_cast<bool>(d_src)),
         src_(src),
         dst_(dst),
@@ -102,7 +102,7 @@ class ProductStep final : public Step {
     return whole_pieces ? Masking::by_value : Masking::none;  // a part's rows lie apart
   }
   [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_ && forward_.any().parts() > 1; }
-  void list_products(std::vector<Product>& products) const override { kernels_.list(products); }
+  void list_convs(std::vector<ConvProblem>& problems) const override { kernels_.list(problems); }
   void describe(const Run&, std::vector<KernelChoice>& choices) const override { kernels_.describe(choices); }
   void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices) override {
     kernels_.measure(
@@ -205,7 +205,7 @@ class ProductStep final : public Step {
   void run_and_sum(const Run& run, const Pieces& pieces, Operands& o, int task, const RowSums* sums,
                    Pass pass) const {
     const int parts = pieces.any().parts(), piece = task / parts;
-    const ProductKernel& kernel = pieces.kernel(piece);
+    const ConvKernel& kernel = pieces.kernel(piece);
     if (sums == nullptr) return kernel.run(o, task % parts);
     const Epilogue epilogue = sums->epilogue(run, pass, piece);
     if (kernel.has_epilogue()) o.epilogue = &epilogue;
@@ -234,7 +234,7 @@ class ProductStep final : public Step {
             .bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr,
             .scratchpad = own(run, thread, scratchpad_at_)};
   }
-  static void run_all(const ProductKernel& kernel, const Operands& o) {
+  static void run_all(const ConvKernel& kernel, const Operands& o) {
     for (int part = 0; part < kernel.parts(); ++part) kernel.run(o, part);
   }
 
@@ -322,14 +322,14 @@ class ProductStep final : public Step {
       gradient_->any().unpack(run.pool, section(run, 0), run.gradients + weights_.offset());
   }
 
-  const ProductKernels kernels_;
+  const ConvPlan kernels_;
   const Value& src_;
   const Value& dst_;
   const bool relu_;
   const BufferId d_src_;
   const int batch_;
   const std::int64_t bias_at_;
-  const ProductWeights weights_;
+  const ConvWeights weights_;
   const bool direct_ = kernels_.are_direct();
   const int block_ = kernels_.block();
   const Pieces& forward_ = kernels_.forward();
@@ -345,9 +345,9 @@ class ProductStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_product_step(const Site& site, const Value& src, const Value& dst, bool relu,
-                                        BufferId d_src) {
-  return std::make_unique<ProductStep>(site, src, dst, relu, d_src);
+std::unique_ptr<Step> make_conv2d_op(const Site& site, const Value& src, const Value& dst, bool relu,
+                                     BufferId d_src) {
+  return std::make_unique<Conv2dOp>(site, src, dst, relu, d_src);
 }
 
 }  // namespace paceline::engine::cpu

@@ -12,8 +12,8 @@
 namespace paceline::engine::cpu {
 namespace {
 
-ProductShape turned(const ProductShape& shape) {
-  ProductShape forward = shape;
+ConvShape turned(const ConvShape& shape) {
+  ConvShape forward = shape;
   std::swap(forward.src, forward.dst);
   forward.padding = shape.kernel - 1 - shape.padding;
   forward.bias = false;
@@ -21,9 +21,9 @@ ProductShape turned(const ProductShape& shape) {
   return forward;
 }
 
-class TurnedKernel final : public ProductKernel {
+class TurnedKernel final : public ConvKernel {
  public:
-  TurnedKernel(const ProductShape& shape, const TurnedKernel* like)
+  TurnedKernel(const ConvShape& shape, const TurnedKernel* like)
       : s_(shape),
         forward_(
             make_onednn_kernel(turned(shape), Direction::forward, like ? like->forward_.get() : nullptr)) {}
@@ -52,13 +52,13 @@ class TurnedKernel final : public ProductKernel {
  private:
   [[nodiscard]] std::int64_t room_at() const { return whole_lines(forward_->packed_bytes()); }
 
-  const ProductShape s_;
-  const std::unique_ptr<ProductKernel> forward_;
+  const ConvShape s_;
+  const std::unique_ptr<ConvKernel> forward_;
 };
 
 }  // namespace
 
-std::unique_ptr<ProductKernel> make_turned_kernel(const ProductShape& shape, const ProductKernel* like) {
+std::unique_ptr<ConvKernel> make_turned_kernel(const ConvShape& shape, const ConvKernel* like) {
   return std::make_unique<TurnedKernel>(shape, dynamic_cast<const TurnedKernel*>(like));
 }
 

@@ -36,9 +36,9 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix a, Matrix b
   base::expects(status == dnnl_success, "sgemm accepts its sizes");
 }
 
-class TapKernel final : public ProductKernel {
+class TapKernel final : public ConvKernel {
  public:
-  TapKernel(const ProductShape& shape, Direction direction) : s_(shape), direction_(direction) {}
+  TapKernel(const ConvShape& shape, Direction direction) : s_(shape), direction_(direction) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override { return 4 * s_.weights(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 0; }
@@ -47,7 +47,7 @@ class TapKernel final : public ProductKernel {
     to_tap_order(s_, weights, static_cast<float*>(packed));
   }
   /// Forward and d_src read the same order, the one of them transposed.
-  [[nodiscard]] bool packs_like(const ProductKernel& other) const override {
+  [[nodiscard]] bool packs_like(const ConvKernel& other) const override {
     return dynamic_cast<const TapKernel*>(&other) != nullptr;
   }
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
@@ -58,9 +58,9 @@ class TapKernel final : public ProductKernel {
     switch (direction_) {
       case Direction::forward:
         return s_.dst.height * s_.dst.width;
-      case Direction::d_src:
+      case Direction::backward_data:
         return s_.src.height * s_.src.width;
-      case Direction::d_weight:
+      case Direction::backward_weights:
         return taps() * blocks();
     }
     return 0;
@@ -70,9 +70,9 @@ class TapKernel final : public ProductKernel {
     switch (direction_) {
       case Direction::forward:
         return forward(o, part);
-      case Direction::d_src:
+      case Direction::backward_data:
         return backward_d_src(o, part);
-      case Direction::d_weight:
+      case Direction::backward_weights:
         return backward_d_weight(o, part);
     }
   }
@@ -156,13 +156,13 @@ class TapKernel final : public ProductKernel {
     for (int n = 0; n < s_.samples; ++n) std::fill_n(rows + n * stride, count, 0.0f);
   }
 
-  const ProductShape s_;
+  const ConvShape s_;
   const Direction direction_;
 };
 
 }  // namespace
 
-std::unique_ptr<ProductKernel> make_tap_kernel(const ProductShape& shape, Direction direction) {
+std::unique_ptr<ConvKernel> make_tap_kernel(const ConvShape& shape, Direction direction) {
   return std::make_unique<TapKernel>(shape, direction);
 }
 

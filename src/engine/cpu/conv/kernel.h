@@ -2,7 +2,7 @@
 
 /// The three products of a convolution or a dense layer, each by one of several implementations.
 ///
-/// A ProductKernel is one direction for a fixed number of samples, all channels last, weights in whatever
+/// A ConvKernel is one direction for a fixed number of samples, all channels last, weights in whatever
 /// order it likes best. A step cuts its batch into pieces (by rules of the shape, never of the threads) and
 /// runs a kernel on each; kernels that see more than one way to share a piece offer parts of it.
 ///
@@ -29,10 +29,10 @@ enum class Bf16Products {
 };
 [[nodiscard]] Bf16Products bf16_products_here();
 
-enum class Direction { forward, d_src, d_weight };
+enum class Direction { forward, backward_data, backward_weights };
 [[nodiscard]] const char* name_of(Direction direction);  ///< "forward", "backward data", "backward weights"
 
-struct ProductShape {
+struct ConvShape {
   bool is_dense = false;
   int samples = 0;
   graph::Shape src, dst;
@@ -51,8 +51,8 @@ struct ProductShape {
 };
 
 /// One product of a graph: `shape.samples` is what its kernels are chosen for.
-struct Product {
-  ProductShape shape;
+struct ConvProblem {
+  ConvShape shape;
   Direction direction = Direction::forward;
 };
 
@@ -77,9 +77,9 @@ struct Slab {
   Part outs, ins;
 };
 
-class ProductKernel {
+class ConvKernel {
  public:
-  virtual ~ProductKernel() = default;
+  virtual ~ConvKernel() = default;
 
   /// Of the weights that forward and d_src read, or of the gradient that d_weight writes.
   [[nodiscard]] virtual std::int64_t packed_bytes() const = 0;
@@ -96,7 +96,7 @@ class ProductKernel {
   /// rounds them itself for a shape `in_blocks`.
   [[nodiscard]] virtual bool packs_plainly() const { return true; }
   /// Whether pack() would write what `other`'s writes: then one copy serves both.
-  [[nodiscard]] virtual bool packs_like(const ProductKernel& other) const {
+  [[nodiscard]] virtual bool packs_like(const ConvKernel& other) const {
     (void)other;
     return false;
   }
@@ -124,29 +124,26 @@ class ProductKernel {
 /// weights this one is to read (or whose gradient order it is to write).
 ///
 /// Errors   Error(device) when oneDNN has no kernel for it
-[[nodiscard]] std::unique_ptr<ProductKernel> make_onednn_kernel(const ProductShape& shape,
-                                                                Direction direction,
-                                                                const ProductKernel* like);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_onednn_kernel(const ConvShape& shape, Direction direction,
+                                                             const ConvKernel* like);
 
 /// One matrix product for each output pixel and tap; see tap_product.cc.
-[[nodiscard]] std::unique_ptr<ProductKernel> make_tap_kernel(const ProductShape& shape, Direction direction);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_tap_kernel(const ConvShape& shape, Direction direction);
 
 namespace tiles {
 struct TileKernels;  // kernels/tiles.h
 }
 /// Products of bf16 tiles, of any shape, by the unit whose table this is (it outlives the kernel); see
 /// tile_product.cc and tile_gradient.cc.
-[[nodiscard]] std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
-                                                              const tiles::TileKernels& kernels);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_tile_kernel(const ConvShape& shape, Direction direction,
+                                                           const tiles::TileKernels& kernels);
 
 /// d_src alone, of a convolution with stride 1, by oneDNN's forward kernel; see turned_product.cc. `like` as
 /// above.
-[[nodiscard]] std::unique_ptr<ProductKernel> make_turned_kernel(const ProductShape& shape,
-                                                                const ProductKernel* like);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_turned_kernel(const ConvShape& shape, const ConvKernel* like);
 
 /// Minimal filtering, for 3x3 convolutions with stride 1 or 2; see winograd_product.cc.
-[[nodiscard]] std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape,
-                                                                  Direction direction,
-                                                                  const winograd::WinogradKernels& kernels);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_winograd_kernel(const ConvShape& shape, Direction direction,
+                                                               const winograd::WinogradKernels& kernels);
 
 }  // namespace paceline::engine::cpu

@@ -14,7 +14,7 @@ using Arguments = std::unordered_map<int, memory>;
 
 /// Every call into oneDNN goes through here: its exceptions say a status and nothing of ours.
 template <typename Call>
-auto checked(const ProductShape& shape, const char* what, Call call) {
+auto checked(const ConvShape& shape, const char* what, Call call) {
   try {
     return call();
   } catch (const dnnl::error& error) {
@@ -42,7 +42,7 @@ memory::desc activation(int samples, const graph::Shape& shape, Storage type) {
 
 /// The same numbers as PyTorch shapes them: a dense layer's weight is [features, C*H*W], which is the order
 /// of [features, C, H, W].
-memory::dims weight_dims(const ProductShape& s) {
+memory::dims weight_dims(const ConvShape& s) {
   if (s.is_dense) return {s.dst.channels, s.src.channels, s.src.height, s.src.width};
   return {s.dst.channels, s.src.channels, s.kernel, s.kernel};
 }
@@ -54,7 +54,7 @@ struct Descriptors {
   dnnl::primitive_attr attributes;
 };
 
-Descriptors descriptors(const ProductShape& s) {
+Descriptors descriptors(const ConvShape& s) {
   const auto any = memory::format_tag::any;
   Descriptors d;
   d.src = activation(s.samples, s.src, s.type);
@@ -94,7 +94,7 @@ Described described(const Description& description, const memory::desc& weight) 
           .name = std::string("onednn ") + (name != nullptr ? name : "unnamed")};
 }
 
-Described describe_conv(const ProductShape& shape, Direction direction, const Descriptors& d,
+Described describe_conv(const ConvShape& shape, Direction direction, const Descriptors& d,
                         const dnnl::engine& engine) {
   using dnnl::prop_kind;
   const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
@@ -105,7 +105,7 @@ Described describe_conv(const ProductShape& shape, Direction direction, const De
                  : Forward::desc(kind, kDirect, d.src, weight, d.dst, d.strides, d.padding, d.padding);
   const Forward::primitive_desc forward(forward_op, d.attributes, engine);
   if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
-  if (direction == Direction::d_src) {
+  if (direction == Direction::backward_data) {
     using Backward = dnnl::convolution_backward_data;
     const Backward::primitive_desc pd({kDirect, d.src, d.weight, d.d_dst, d.strides, d.padding, d.padding},
                                       d.attributes, engine, forward);
@@ -120,7 +120,7 @@ Described describe_conv(const ProductShape& shape, Direction direction, const De
   return described<Backward>(pd, pd.diff_weights_desc());
 }
 
-Described describe_dense(const ProductShape& shape, Direction direction, const Descriptors& d,
+Described describe_dense(const ConvShape& shape, Direction direction, const Descriptors& d,
                          const dnnl::engine& engine) {
   using dnnl::prop_kind;
   const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
@@ -130,7 +130,7 @@ Described describe_dense(const ProductShape& shape, Direction direction, const D
                                               : Forward::desc(kind, d.src, weight, d.dst);
   const Forward::primitive_desc forward(forward_op, d.attributes, engine);
   if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
-  if (direction == Direction::d_src) {
+  if (direction == Direction::backward_data) {
     using Backward = dnnl::inner_product_backward_data;
     const Backward::primitive_desc pd({d.src, d.weight, d.d_dst}, d.attributes, engine, forward);
     return described<Backward>(pd, pd.weights_desc());
@@ -144,7 +144,7 @@ Described describe_dense(const ProductShape& shape, Direction direction, const D
 
 /// Taps of a convolution that read padding alone, whatever the output: what they multiply is 0, and so is
 /// their gradient.
-std::vector<int> idle_taps(const ProductShape& s) {
+std::vector<int> idle_taps(const ConvShape& s) {
   std::vector<int> taps;
   if (s.is_dense) return taps;
   const auto is_idle = [&](int tap, int pixels, int outputs) {
@@ -159,19 +159,19 @@ std::vector<int> idle_taps(const ProductShape& s) {
   return taps;
 }
 
-class OnednnKernel final : public ProductKernel {
+class OnednnKernel final : public ConvKernel {
  public:
-  OnednnKernel(const ProductShape& shape, Direction direction, const OnednnKernel* like)
+  OnednnKernel(const ConvShape& shape, Direction direction, const OnednnKernel* like)
       : shape_(shape), direction_(direction), idle_taps_(idle_taps(shape)) {
     checked(shape_, "a kernel", [&] {
       desc_ = descriptors(shape_);
       if (like != nullptr)
-        (direction_ == Direction::d_weight ? desc_.d_weight : desc_.weight) = like->made_.weight;
+        (direction_ == Direction::backward_weights ? desc_.d_weight : desc_.weight) = like->made_.weight;
       made_ = shape_.is_dense ? describe_dense(shape_, direction_, desc_, engine_)
                               : describe_conv(shape_, direction_, desc_, engine_);
       const memory flat = at(desc_.flat_weight, nullptr), packed = at(made_.weight, nullptr);
-      reorder_ =
-          direction_ == Direction::d_weight ? dnnl::reorder(packed, flat) : dnnl::reorder(flat, packed);
+      reorder_ = direction_ == Direction::backward_weights ? dnnl::reorder(packed, flat)
+                                                           : dnnl::reorder(flat, packed);
     });
   }
 
@@ -203,7 +203,7 @@ class OnednnKernel final : public ProductKernel {
         arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
         arguments.emplace(DNNL_ARG_DST, at(desc_.dst, o.dst));
         if (shape_.bias) arguments.emplace(DNNL_ARG_BIAS, at(desc_.bias, o.bias));
-      } else if (direction_ == Direction::d_src) {
+      } else if (direction_ == Direction::backward_data) {
         arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
         arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
         arguments.emplace(DNNL_ARG_DIFF_SRC, at(desc_.src, o.d_src));
@@ -231,7 +231,7 @@ class OnednnKernel final : public ProductKernel {
     });
   }
 
-  const ProductShape shape_;
+  const ConvShape shape_;
   const Direction direction_;
   const std::vector<int> idle_taps_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
@@ -246,22 +246,22 @@ const char* name_of(Direction direction) {
   switch (direction) {
     case Direction::forward:
       return "forward";
-    case Direction::d_src:
+    case Direction::backward_data:
       return "backward data";
-    case Direction::d_weight:
+    case Direction::backward_weights:
       return "backward weights";
   }
   return "";
 }
 
-std::int64_t ProductShape::weights() const {
+std::int64_t ConvShape::weights() const {
   return is_dense ? dst.channels * src.elements()
                   : std::int64_t{1} * dst.channels * src.channels * kernel * kernel;
 }
-std::int64_t ProductShape::products() const { return weights() * dst_pixels(); }
+std::int64_t ConvShape::products() const { return weights() * dst_pixels(); }
 
-std::unique_ptr<ProductKernel> make_onednn_kernel(const ProductShape& shape, Direction direction,
-                                                  const ProductKernel* like) {
+std::unique_ptr<ConvKernel> make_onednn_kernel(const ConvShape& shape, Direction direction,
+                                               const ConvKernel* like) {
   return std::make_unique<OnednnKernel>(shape, direction, dynamic_cast<const OnednnKernel*>(like));
 }
 

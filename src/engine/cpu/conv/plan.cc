@@ -10,14 +10,14 @@
 namespace paceline::engine::cpu {
 namespace {
 
-ProductShape product_shape(const Site& site, const Value& src, const Value& dst, bool direct) {
-  ProductShape shape{.samples = site.options.shard > 0 ? site.options.shard : site.options.batch,
-                     .src = src.shape,
-                     .dst = dst.shape,
-                     .training = site.options.training,
-                     .in_blocks = !direct,
-                     .type = direct ? src.storage : Storage::f32,
-                     .dst_type = direct ? dst.storage : Storage::f32};
+ConvShape conv_shape(const Site& site, const Value& src, const Value& dst, bool direct) {
+  ConvShape shape{.samples = site.options.shard > 0 ? site.options.shard : site.options.batch,
+                  .src = src.shape,
+                  .dst = dst.shape,
+                  .training = site.options.training,
+                  .in_blocks = !direct,
+                  .type = direct ? src.storage : Storage::f32,
+                  .dst_type = direct ? dst.storage : Storage::f32};
   if (const auto* conv = site.op().as<graph::Conv2d>()) {
     shape.kernel = conv->kernel;
     shape.stride = conv->stride;
@@ -49,49 +49,49 @@ bool multiplies_stored(const Site& site, const Value& src, const Value& dst) {
   if (src.storage == Storage::f32) return true;
   if (site.tuning.bf16_products) return *site.tuning.bf16_products;
   if (bf16_products_here() == Bf16Products::in_hardware) return true;
-  const Product stored{.shape = product_shape(site, src, dst, true)};
+  const ConvProblem stored{.shape = conv_shape(site, src, dst, true)};
   return site.tuning.method ? *site.tuning.method == Method::winograd && !refusal(Method::winograd, stored)
                             : suits_winograd(stored);
 }
 
 }  // namespace
 
-ProductKernels::ProductKernels(const Site& site, const Value& src, const Value& dst, bool has_d_src)
+ConvPlan::ConvPlan(const Site& site, const Value& src, const Value& dst, bool has_d_src)
     : name_(site.op().name),
       batch_(site.options.batch),
       direct_(multiplies_stored(site, src, dst)),
-      shape_(product_shape(site, src, dst, direct_)),
+      shape_(conv_shape(site, src, dst, direct_)),
       block_(whole_or_shard(site, samples_of_block(site, src, dst))),
       forward_(pieces(site, Direction::forward)) {
-  if (has_d_src) backward_.emplace(pieces(site, Direction::d_src));
+  if (has_d_src) backward_.emplace(pieces(site, Direction::backward_data));
   if (!site.options.training || !graph::learns(site.graph, site.node)) return;
-  gradient_.emplace(pieces(site, Direction::d_weight));
+  gradient_.emplace(pieces(site, Direction::backward_weights));
   // In blocks, a section of the batch is several of them.
-  const int samples = samples_of_piece(shape_, Direction::d_weight);
+  const int samples = samples_of_piece(shape_, Direction::backward_weights);
   sections_ = direct_ || site.options.shard > 0
                   ? gradient_->count()
                   : std::min(gradient_->count(), (batch_ + samples - 1) / samples);
 }
 
 /// What the methods are chosen for.
-Product ProductKernels::product(Direction direction) const {
-  Product product{.shape = shape_, .direction = direction};
-  if (!direct_) product.shape.samples = block_;
-  return product;
+ConvProblem ConvPlan::problem(Direction direction) const {
+  ConvProblem problem{.shape = shape_, .direction = direction};
+  if (!direct_) problem.shape.samples = block_;
+  return problem;
 }
 
-Method ProductKernels::choose(const Site& site, const Product& product) {
+Method ConvPlan::choose(const Site& site, const ConvProblem& problem) {
   const auto wanted = site.tuning.method;
-  if (wanted && !refusal(*wanted, product)) return *wanted;
-  const auto measured = site.tuning.choices ? site.tuning.choices->find(product) : std::nullopt;
+  if (wanted && !refusal(*wanted, problem)) return *wanted;
+  const auto measured = site.tuning.choices ? site.tuning.choices->find(problem) : std::nullopt;
   measured_ = measured_ || measured;
-  return measured.value_or(usual_method(product));
+  return measured.value_or(usual_method(problem));
 }
 
-Pieces ProductKernels::pieces(const Site& site, Direction direction) {
-  ProductShape batch = shape_;
+Pieces ConvPlan::pieces(const Site& site, Direction direction) {
+  ConvShape batch = shape_;
   batch.samples = batch_;
-  const Method method = choose(site, product(direction));
+  const Method method = choose(site, problem(direction));
   methods_[static_cast<std::size_t>(direction)] = method;
   const int samples =
       !direct_ ? block_
@@ -100,20 +100,20 @@ Pieces ProductKernels::pieces(const Site& site, Direction direction) {
   // A worker with one shard must compute as one with several does.
   const bool has_shards = site.options.shard > 0;
   const int threads = site.options.threads;
-  return {batch, samples, [=](ProductShape piece, const ProductKernel* like) {
+  return {batch, samples, [=](ConvShape piece, const ConvKernel* like) {
             piece.is_alone = piece.is_alone && !has_shards;
             piece.threads = threads;
             return make_kernel(method, piece, direction, like);
           }};
 }
 
-void ProductKernels::list(std::vector<Product>& products) const {
-  products.push_back(product(Direction::forward));
-  if (backward_) products.push_back(product(Direction::d_src));
-  if (gradient_) products.push_back(product(Direction::d_weight));
+void ConvPlan::list(std::vector<ConvProblem>& problems) const {
+  problems.push_back(problem(Direction::forward));
+  if (backward_) problems.push_back(problem(Direction::backward_data));
+  if (gradient_) problems.push_back(problem(Direction::backward_weights));
 }
 
-void ProductKernels::describe(std::vector<KernelChoice>& choices) const {
+void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
   const auto add = [&](Direction direction, const Pieces& pieces) {
     std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)],
                                         {.shape = shape_, .direction = direction}, measured_);
@@ -123,13 +123,12 @@ void ProductKernels::describe(std::vector<KernelChoice>& choices) const {
     choices.push_back({name_ + " " + name_of(direction), pieces.any().name(), reason});
   };
   add(Direction::forward, forward_);
-  if (backward_) add(Direction::d_src, *backward_);
-  if (gradient_) add(Direction::d_weight, *gradient_);
+  if (backward_) add(Direction::backward_data, *backward_);
+  if (gradient_) add(Direction::backward_weights, *gradient_);
 }
 
-void ProductKernels::measure(const Traffic& traffic, const std::function<void()>& forward_pass,
-                             const std::function<void()>& backward_pass,
-                             std::vector<KernelChoice>& choices) const {
+void ConvPlan::measure(const Traffic& traffic, const std::function<void()>& forward_pass,
+                       const std::function<void()>& backward_pass, std::vector<KernelChoice>& choices) const {
   const std::size_t first = choices.size();
   describe(choices);
   const auto flops = 2.0 * static_cast<double>(shape_.products() * batch_);
@@ -146,20 +145,21 @@ void ProductKernels::measure(const Traffic& traffic, const std::function<void()>
     return;
   }
   std::size_t row = first;
-  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
-    if (direction == Direction::d_src && !backward_) continue;
-    if (direction == Direction::d_weight && !gradient_) continue;
+  for (const Direction direction :
+       {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+    if (direction == Direction::backward_data && !backward_) continue;
+    if (direction == Direction::backward_weights && !gradient_) continue;
     KernelChoice& choice = choices[row++];
     choice.reason.clear();
     for (const Method method : kMethods) {
       const bool is_chosen = method == methods_[static_cast<std::size_t>(direction)];
       const auto refused = refusal(method, {.shape = shape_, .direction = direction});
       const std::string found =
-          refused ? *refused : rate(seconds_of_method(product(direction), method)) + " a thread";
+          refused ? *refused : rate(seconds_of_method(problem(direction), method)) + " a thread";
       if (is_chosen)
-        choice.rate = found + megabytes(direction == Direction::forward ? traffic.forward
-                                        : direction == Direction::d_src ? traffic.backward
-                                                                        : traffic.d_weight);
+        choice.rate = found + megabytes(direction == Direction::forward         ? traffic.forward
+                                        : direction == Direction::backward_data ? traffic.backward
+                                                                                : traffic.d_weight);
       else
         choice.reason += fmt::format("{}{} {}", choice.reason.empty() ? "" : "; ", name_of(method), found);
     }

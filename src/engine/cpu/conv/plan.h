@@ -18,12 +18,12 @@
 
 namespace paceline::engine::cpu {
 
-class ProductKernels {
+class ConvPlan {
  public:
   /// `has_d_src`: the input's gradient is wanted. The weights' is where the op learns.
   ///
   /// Errors   Error(device) when no method can compute it
-  ProductKernels(const Site& site, const Value& src, const Value& dst, bool has_d_src);
+  ConvPlan(const Site& site, const Value& src, const Value& dst, bool has_d_src);
 
   /// On stored values, not on float copies.
   [[nodiscard]] bool are_direct() const { return direct_; }
@@ -35,7 +35,7 @@ class ProductKernels {
   /// How many arrays the weights' gradient is summed up in, each over a section of the batch; 0: none.
   [[nodiscard]] int sections() const { return sections_; }
 
-  void list(std::vector<Product>& products) const;
+  void list(std::vector<ConvProblem>& problems) const;
   void describe(std::vector<KernelChoice>& choices) const;
   /// describe(), with rates. Float copies have one way, whose conversions belong to it: these are the step's
   /// whole passes.
@@ -43,14 +43,14 @@ class ProductKernels {
                const std::function<void()>& backward_pass, std::vector<KernelChoice>& choices) const;
 
  private:
-  [[nodiscard]] Product product(Direction direction) const;
-  [[nodiscard]] Method choose(const Site& site, const Product& product);
+  [[nodiscard]] ConvProblem problem(Direction direction) const;
+  [[nodiscard]] Method choose(const Site& site, const ConvProblem& problem);
   [[nodiscard]] Pieces pieces(const Site& site, Direction direction);
 
   const std::string name_;
   const int batch_;
   const bool direct_;
-  const ProductShape shape_;
+  const ConvShape shape_;
   const int block_;
   std::array<Method, 3> methods_ = {};  ///< by direction
   bool measured_ = false;               ///< ... as this machine's times said

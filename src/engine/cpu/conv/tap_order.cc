@@ -10,7 +10,7 @@ namespace {
 /// One output's elements [in][tap] are a row here, of `row()` floats.
 struct Order {
   std::int64_t taps, ins, outs;
-  explicit Order(const ProductShape& s)
+  explicit Order(const ConvShape& s)
       : taps(std::int64_t{1} * s.kernel * s.kernel), ins(s.src.channels), outs(s.dst.channels) {}
   [[nodiscard]] std::int64_t row() const { return ins * taps; }
   /// Where element `at` of the outputs' rows lies among the taps, for output 0.
@@ -30,7 +30,7 @@ void for_elements(const Order& order, std::int64_t out, const Work& work) {
 
 }  // namespace
 
-void to_tap_order(const ProductShape& shape, const float* weights, float* packed) {
+void to_tap_order(const ConvShape& shape, const float* weights, float* packed) {
   const Order order(shape);
   const bool turns = can_turn(order.row(), order.outs, packed);
   for (std::int64_t out = 0; out < order.outs; out += kTurned) {
@@ -51,7 +51,7 @@ void to_tap_order(const ProductShape& shape, const float* weights, float* packed
   if (turns) end_streams();
 }
 
-void from_tap_order(const ProductShape& shape, base::ThreadPool& pool, const float* packed, float* weights) {
+void from_tap_order(const ConvShape& shape, base::ThreadPool& pool, const float* packed, float* weights) {
   const Order order(shape);
   if (!can_turn(order.row(), order.outs, weights)) {
     pool.run(static_cast<int>((order.outs + kTurned - 1) / kTurned), [&](int tile, int) {

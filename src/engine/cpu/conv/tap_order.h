@@ -9,8 +9,8 @@
 namespace paceline::engine::cpu {
 
 /// shape.weights() floats each.
-void to_tap_order(const ProductShape& shape, const float* weights, float* packed);
+void to_tap_order(const ConvShape& shape, const float* weights, float* packed);
 /// The way back, on the pool's threads.
-void from_tap_order(const ProductShape& shape, base::ThreadPool& pool, const float* packed, float* weights);
+void from_tap_order(const ConvShape& shape, base::ThreadPool& pool, const float* packed, float* weights);
 
 }  // namespace paceline::engine::cpu

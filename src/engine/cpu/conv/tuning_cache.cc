@@ -79,14 +79,14 @@ class MachineLock {
 
 }  // namespace
 
-std::string key_of(const Product& product) {
-  const ProductShape& s = product.shape;
+std::string key_of(const ConvProblem& problem) {
+  const ConvShape& s = problem.shape;
   const auto storage = [](Storage type) { return type == Storage::f32 ? "fp32" : "bf16"; };
   const auto sizes = [](const graph::Shape& shape) {
     return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
   };
   return fmt::format("{} {} from {} to {}, kernel {} stride {} padding {}{}{}{}, {} and {}, {} samples",
-                     s.is_dense ? "dense" : "conv2d", name_of(product.direction), sizes(s.src), sizes(s.dst),
+                     s.is_dense ? "dense" : "conv2d", name_of(problem.direction), sizes(s.src), sizes(s.dst),
                      s.kernel, s.stride, s.padding, s.bias ? " bias" : "", s.training ? "" : " evaluation",
                      s.in_blocks ? " blocks" : "", storage(s.type), storage(s.dst_type), s.samples);
 }
@@ -99,29 +99,29 @@ Choices& Choices::here() {
   return choices;
 }
 
-std::optional<Method> Choices::find(const Product& product) const {
+std::optional<Method> Choices::find(const ConvProblem& problem) const {
   const std::lock_guard lock(mutex_);
-  const auto found = table_.find(key_of(product));
-  if (found == table_.end() || refusal(found->second, product)) return std::nullopt;
+  const auto found = table_.find(key_of(problem));
+  if (found == table_.end() || refusal(found->second, problem)) return std::nullopt;
   return found->second;
 }
 
-Choices::Outcome Choices::complete(const std::vector<Product>& products, Measure measure) {
+Choices::Outcome Choices::complete(const std::vector<ConvProblem>& problems, Measure measure) {
   const std::lock_guard lock(mutex_);
-  const auto lacks = [](const Table& table, const Product& product) {
-    return !table.contains(key_of(product));
+  const auto lacks = [](const Table& table, const ConvProblem& problem) {
+    return !table.contains(key_of(problem));
   };
-  if (std::ranges::none_of(products, [&](const Product& p) { return lacks(table_, p); })) return {};
+  if (std::ranges::none_of(problems, [&](const ConvProblem& p) { return lacks(table_, p); })) return {};
   Outcome outcome;
   const auto begin = base::Clock::now();
   try {
     std::filesystem::create_directories(file_.parent_path());
     const MachineLock one_at_a_time(file_.string() + ".lock");
     Table table = read();
-    std::map<std::string, const Product*> open;
-    for (const Product& product : products)
-      if (lacks(table, product)) open[key_of(product)] = &product;
-    const std::vector<std::pair<std::string, const Product*>> list(open.begin(), open.end());
+    std::map<std::string, const ConvProblem*> open;
+    for (const ConvProblem& problem : problems)
+      if (lacks(table, problem)) open[key_of(problem)] = &problem;
+    const std::vector<std::pair<std::string, const ConvProblem*>> list(open.begin(), open.end());
     outcome.measured = static_cast<int>(list.size());
     std::vector<Method> found(list.size());
     base::ThreadPool pool(std::clamp(outcome.measured, 1, std::min(base::usable_cores(), kMostThreads)),

@@ -20,7 +20,7 @@
 namespace paceline::engine::cpu {
 
 /// A line of text that says all that a kernel's speed depends on.
-[[nodiscard]] std::string key_of(const Product& product);
+[[nodiscard]] std::string key_of(const ConvProblem& problem);
 
 class Choices {
  public:
@@ -31,7 +31,7 @@ class Choices {
   static Choices& here();
 
   /// Empty: not measured.
-  [[nodiscard]] std::optional<Method> find(const Product& product) const;
+  [[nodiscard]] std::optional<Method> find(const ConvProblem& problem) const;
 
   struct Outcome {
     int measured = 0;    ///< products that had to be
@@ -39,11 +39,11 @@ class Choices {
     std::string
         trouble;  ///< not empty: the table could not be kept, so nothing was taken over from measuring
   };
-  using Measure = Method (*)(const Product& product);
+  using Measure = Method (*)(const ConvProblem& problem);
   /// Measures the products that the table does not have, side by side on all cores (as crowded as training
   /// will be), and keeps the table before it is believed: another run must find the same answers. One process
   /// of a machine at a time. `measure` is called from several threads, each in a OneThread.
-  Outcome complete(const std::vector<Product>& products, Measure measure);
+  Outcome complete(const std::vector<ConvProblem>& problems, Measure measure);
 
   [[nodiscard]] const std::filesystem::path& file() const { return file_; }
 

@@ -16,14 +16,14 @@ const graph::Parameter& weight_of(const Site& site) {
   return site.graph.parameters[static_cast<std::size_t>(site.op().parameters.front())];
 }
 
-bool have_slabs(const ProductKernels& kernels) {
+bool have_slabs(const ConvPlan& kernels) {
   return kernels.are_direct() && kernels.forward().any().packs_slabs() &&
          (!kernels.backward() || kernels.backward()->any().packs_slabs());
 }
 
 }  // namespace
 
-ProductWeights::ProductWeights(const Site& site, const ProductKernels& kernels, int ins)
+ConvWeights::ConvWeights(const Site& site, const ConvPlan& kernels, int ins)
     : kernels_(kernels),
       slot_(site.layout.slot_of_parameter[static_cast<std::size_t>(site.op().parameters.front())]),
       offset_(site.parameter(0)),
@@ -42,7 +42,7 @@ ProductWeights::ProductWeights(const Site& site, const ProductKernels& kernels, 
   site.memory.scratch(site.options.threads * scratch_bytes());
 }
 
-std::vector<PackTask> ProductWeights::pack_tasks() const {
+std::vector<PackTask> ConvWeights::pack_tasks() const {
   const std::int64_t bytes_forward = kernels_.forward().any().packed_bytes(),
                      bytes_backward = has_one_copy() ? 0 : kernels_.backward()->any().packed_bytes();
   std::vector<PackTask> all;
@@ -58,10 +58,10 @@ std::vector<PackTask> ProductWeights::pack_tasks() const {
   return all;
 }
 
-void ProductWeights::pack(const Run& run, int task) const {
+void ConvWeights::pack(const Run& run, int task) const {
   if (has_slabs_)
     return pack_slab(run, {.outs = outs_of(task), .ins = {.begin = 0, .end = ins_}}, nullptr, nullptr);
-  const ProductKernel& kernel = task == 0 ? kernels_.forward().any() : kernels_.backward()->any();
+  const ConvKernel& kernel = task == 0 ? kernels_.forward().any() : kernels_.backward()->any();
   void* packed = task == 0 ? packed_forward(run) : packed_backward(run);
   kernel.pack(run.weights + offset_, packed);
   if (kernels_.are_direct() || !kernel.packs_plainly()) return;
@@ -69,7 +69,7 @@ void ProductWeights::pack(const Run& run, int task) const {
   run.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
 }
 
-void ProductWeights::update_and_pack(const Run& run, const Update& update, int task, float* scratch) const {
+void ConvWeights::update_and_pack(const Run& run, const Update& update, int task, float* scratch) const {
   const Part outs = outs_of(task);
   const std::int64_t step = ins_at_a_time(outs.size()), taps = row_elements() / ins_;
   for (std::int64_t first = 0; first < ins_; first += step) {
@@ -89,14 +89,14 @@ void ProductWeights::update_and_pack(const Run& run, const Update& update, int t
   }
 }
 
-void ProductWeights::pack_slab(const Run& run, const Slab& slab, const float* next_weights,
-                               const float* next_state) const {
+void ConvWeights::pack_slab(const Run& run, const Slab& slab, const float* next_weights,
+                            const float* next_state) const {
   const float* weights = run.weights + offset_;
   kernels_.forward().any().pack_slab(weights, slab, next_weights, packed_forward(run));
   if (!has_one_copy()) kernels_.backward()->any().pack_slab(weights, slab, next_state, packed_backward(run));
 }
 
-std::int64_t ProductWeights::scratch_bytes() const {
+std::int64_t ConvWeights::scratch_bytes() const {
   if (own_order_.empty()) return 0;
   std::int64_t most = 0;
   for (int task = 0; task < tasks(); ++task)
@@ -105,17 +105,17 @@ std::int64_t ProductWeights::scratch_bytes() const {
 }
 
 /// Whole blocks of outputs, of enough elements to be worth a task.
-int ProductWeights::tasks() const {
+int ConvWeights::tasks() const {
   return static_cast<int>(
       std::max<std::int64_t>(1, std::min<std::int64_t>(elements_ / kPartElements, outs_ / kSlabChannels)));
 }
 
-std::int64_t ProductWeights::ins_at_a_time(std::int64_t outs) const {
+std::int64_t ConvWeights::ins_at_a_time(std::int64_t outs) const {
   const std::int64_t fitting = kSlabBytes / (4 * outs * row_elements() / ins_);
   return std::min(ins_, std::max<std::int64_t>(1, fitting / kSlabChannels) * kSlabChannels);
 }
 
-PackTask ProductWeights::task(Part outs, bool is_only, std::int64_t packed_bytes) const {
+PackTask ConvWeights::task(Part outs, bool is_only, std::int64_t packed_bytes) const {
   return {
       .slot = slot_,
       .weights = {.begin = offset_ + outs.begin * row_elements(), .end = offset_ + outs.end * row_elements()},
@@ -124,7 +124,7 @@ PackTask ProductWeights::task(Part outs, bool is_only, std::int64_t packed_bytes
       .scratch_bytes = scratch_bytes()};
 }
 
-bool ProductWeights::has_one_copy() const {
+bool ConvWeights::has_one_copy() const {
   return !kernels_.backward() || kernels_.backward()->any().packs_like(kernels_.forward().any());
 }
 

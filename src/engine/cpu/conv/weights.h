@@ -16,11 +16,11 @@
 
 namespace paceline::engine::cpu {
 
-class ProductWeights {
+class ConvWeights {
  public:
   /// Asks for the memory of the packed weights, and scratch for the update on each thread. `kernels` outlives
   /// it; `ins`: input channels.
-  ProductWeights(const Site& site, const ProductKernels& kernels, int ins);
+  ConvWeights(const Site& site, const ConvPlan& kernels, int ins);
 
   /// Of the flat arrays.
   [[nodiscard]] std::int64_t offset() const { return offset_; }
@@ -53,7 +53,7 @@ class ProductWeights {
   /// One copy of the weights serves forward and d_src, or there is no d_src.
   [[nodiscard]] bool has_one_copy() const;
 
-  const ProductKernels& kernels_;
+  const ConvPlan& kernels_;
   const int slot_;
   const std::int64_t offset_, elements_;
   const std::int64_t outs_, ins_;

@@ -43,17 +43,17 @@ constexpr std::int64_t kNearBytes =
 
 int rounded_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-class WinogradKernel final : public ProductKernel {
+class WinogradKernel final : public ConvKernel {
  public:
-  WinogradKernel(const ProductShape& shape, Direction direction, const WinogradKernels& kernels)
+  WinogradKernel(const ConvShape& shape, Direction direction, const WinogradKernels& kernels)
       : s_(shape),
         kernels_(kernels),
         direction_(direction),
-        from_(direction == Direction::d_src ? image(shape.dst) : image(shape.src)),
-        to_(direction == Direction::d_src ? image(shape.src) : image(shape.dst)),
+        from_(direction == Direction::backward_data ? image(shape.dst) : image(shape.src)),
+        to_(direction == Direction::backward_data ? image(shape.src) : image(shape.dst)),
         element_bytes_(bytes_of(shape.type)),
         transforms_(transforms_of(shape, kernels)),
-        side_(direction == Direction::d_src ? transforms_.backward : transforms_.forward),
+        side_(direction == Direction::backward_data ? transforms_.backward : transforms_.forward),
         padding_(padding(shape, direction)),
         tiles_down_((to_.height + side_.written_step - 1) / side_.written_step),
         tiles_across_((to_.width + side_.written_step - 1) / side_.written_step),
@@ -61,11 +61,11 @@ class WinogradKernel final : public ProductKernel {
         block_(tiles_of_block()) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override {
-    return 4 * (direction_ == Direction::d_weight ? s_.weights() : kMatrices * u_stride());
+    return 4 * (direction_ == Direction::backward_weights ? s_.weights() : kMatrices * u_stride());
   }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override {
     const std::int64_t tiles = positions() * (v_stride() + m_stride());
-    return 4 * (direction_ == Direction::d_weight ? tiles + kMatrices * sum_stride() : tiles);
+    return 4 * (direction_ == Direction::backward_weights ? tiles + kMatrices * sum_stride() : tiles);
   }
 
   [[nodiscard]] bool packs_plainly() const override { return false; }
@@ -73,7 +73,7 @@ class WinogradKernel final : public ProductKernel {
     auto* u = static_cast<float*>(packed);
     // The transform of rounded weights, not rounded transforms.
     const bool rounds = s_.type == Storage::bf16 || s_.in_blocks;
-    const bool rotates = direction_ == Direction::d_src;
+    const bool rotates = direction_ == Direction::backward_data;
     // A filter's taps: of output channel k and input channel c at (k * C + c) * 9.
     const std::int64_t of_in = rotates ? std::int64_t{9} * s_.src.channels : 9;
     const std::int64_t of_out = rotates ? 9 : std::int64_t{9} * s_.src.channels;
@@ -103,22 +103,22 @@ class WinogradKernel final : public ProductKernel {
   }
 
   [[nodiscard]] int parts() const override {
-    return direction_ == Direction::d_weight ? (to_.channels + kPartChannels - 1) / kPartChannels : 1;
+    return direction_ == Direction::backward_weights ? (to_.channels + kPartChannels - 1) / kPartChannels : 1;
   }
 
   void run(const Operands& o, int part) const override {
     switch (direction_) {
       case Direction::forward:
         return convolve(o.src, o.dst, o);
-      case Direction::d_src:
+      case Direction::backward_data:
         return convolve(o.d_dst, o.d_src, o);
-      case Direction::d_weight:
+      case Direction::backward_weights:
         return sum_gradient(o, part * kPartChannels,
                             std::min(kPartChannels, to_.channels - part * kPartChannels));
     }
   }
 
-  [[nodiscard]] bool has_epilogue() const override { return direction_ != Direction::d_weight; }
+  [[nodiscard]] bool has_epilogue() const override { return direction_ != Direction::backward_weights; }
 
   [[nodiscard]] std::string name() const override {
     return (s_.stride == 1 ? "own Winograd 4x4 " : "own Winograd 4x4 with stride 2 ") +
@@ -126,15 +126,15 @@ class WinogradKernel final : public ProductKernel {
   }
 
  private:
-  static const Transforms& transforms_of(const ProductShape& shape, const WinogradKernels& kernels) {
+  static const Transforms& transforms_of(const ConvShape& shape, const WinogradKernels& kernels) {
     const Strides& strides = shape.type == Storage::bf16 ? kernels.bf16 : kernels.f32;
     return shape.stride == 1 ? strides.stride1 : strides.stride2;
   }
   static Image image(const graph::Shape& shape) { return {shape.height, shape.width, shape.channels}; }
 
   /// Zeros in front of what a tile reads.
-  static int padding(const ProductShape& shape, Direction direction) {
-    if (direction != Direction::d_src) return shape.padding;
+  static int padding(const ConvShape& shape, Direction direction) {
+    if (direction != Direction::backward_data) return shape.padding;
     return shape.stride == 1 ? 2 - shape.padding : 0;
   }
 
@@ -159,7 +159,7 @@ class WinogradKernel final : public ProductKernel {
 
   /// Channels of m, or of z and the sums: all that go out, or a part of them.
   [[nodiscard]] int width() const {
-    return direction_ == Direction::d_weight ? std::min(kPartChannels, to_.channels) : to_.channels;
+    return direction_ == Direction::backward_weights ? std::min(kPartChannels, to_.channels) : to_.channels;
   }
   [[nodiscard]] int panels() const { return (to_.channels + kPanel - 1) / kPanel; }
 
@@ -177,10 +177,10 @@ class WinogradKernel final : public ProductKernel {
   [[nodiscard]] int tiles_of_block() const {
     const std::int64_t bytes = std::int64_t{4} * positions() * (from_.channels + width());
     const int fitting = static_cast<int>(kBlockBytes / bytes) / kMultiplyRows * kMultiplyRows;
-    const int groups = s_.stride > 1                       ? 2
-                       : direction_ == Direction::d_weight ? 4
-                       : from_.channels > 128              ? 8
-                                                           : 2;
+    const int groups = s_.stride > 1                               ? 2
+                       : direction_ == Direction::backward_weights ? 4
+                       : from_.channels > 128                      ? 8
+                                                                   : 2;
     const int worth = groups * kMultiplyRows;
     return std::min(std::max(fitting, worth), rounded_up(tiles(), kMultiplyRows));
   }
@@ -224,9 +224,9 @@ class WinogradKernel final : public ProductKernel {
   };
   [[nodiscard]] Arrays arrays_of(const Operands& o) const {
     Arrays arrays;
-    arrays.add(direction_ == Direction::d_src ? o.d_dst : o.src, from_, side_.read_step);
+    arrays.add(direction_ == Direction::backward_data ? o.d_dst : o.src, from_, side_.read_step);
     const auto add = [&](const void* at) { arrays.add(at, to_, side_.written_step); };
-    if (direction_ == Direction::d_weight) {
+    if (direction_ == Direction::backward_weights) {
       add(o.d_dst);
     } else if (o.epilogue == nullptr || o.epilogue->what == Epilogue::Sums::moments) {
       add(direction_ == Direction::forward ? o.dst : o.d_src);
@@ -372,7 +372,7 @@ class WinogradKernel final : public ProductKernel {
            element_bytes_ * number * image.height * image.width * image.channels;
   }
 
-  const ProductShape s_;
+  const ConvShape s_;
   const WinogradKernels& kernels_;
   const Direction direction_;
   const Image from_, to_;             ///< read and written; of d_weight: the input and the output
@@ -387,8 +387,8 @@ class WinogradKernel final : public ProductKernel {
 
 }  // namespace
 
-std::unique_ptr<ProductKernel> make_winograd_kernel(const ProductShape& shape, Direction direction,
-                                                    const WinogradKernels& kernels) {
+std::unique_ptr<ConvKernel> make_winograd_kernel(const ConvShape& shape, Direction direction,
+                                                 const WinogradKernels& kernels) {
   return std::make_unique<WinogradKernel>(shape, direction, kernels);
 }
 

@@ -23,9 +23,9 @@ namespace paceline::engine::cpu {
 enum class Storage { f32, bf16 };
 [[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
-struct Product;  // choices.h
-class RowSums;   // epilogue.h
-class Update;    // update.h
+struct ConvProblem;  // choices.h
+class RowSums;       // epilogue.h
+class Update;        // update.h
 
 /// A value of the graph as it is stored: the output of a step.
 struct Value {
@@ -124,7 +124,7 @@ class Step {
   /// Whether the ReLU behind it is a pass of its own.
   [[nodiscard]] virtual bool has_relu_pass() const { return false; }
   /// The products that more than one method may compute.
-  virtual void list_products(std::vector<Product>& products) const { (void)products; }
+  virtual void list_convs(std::vector<ConvProblem>& problems) const { (void)problems; }
   virtual void describe(const Run& run, std::vector<KernelChoice>& choices) const = 0;
   /// describe(), with rates: by default those of both passes over the bytes that they move. The buffers hold
   /// numbers, nobody minds which.

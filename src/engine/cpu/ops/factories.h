@@ -39,8 +39,8 @@ struct Site {
 std::unique_ptr<Step> make_input_step(const Site& site, const Value& dst);
 
 /// Convolution or dense layer, and the ReLU behind it.
-std::unique_ptr<Step> make_product_step(const Site& site, const Value& src, const Value& dst, bool relu,
-                                        BufferId d_src);
+std::unique_ptr<Step> make_conv2d_op(const Site& site, const Value& src, const Value& dst, bool relu,
+                                     BufferId d_src);
 
 /// Batch norm, and what follows: residual sum (`residual` not null) and ReLU. With a residual or several
 /// gradient terms the masked gradient is stored: in `d_residual` where that is wanted.

@@ -5,7 +5,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-ProductShape layer(int channels, int size, int samples) {
+ConvShape layer(int channels, int size, int samples) {
   return {.samples = samples,
           .src = {channels, size, size},
           .dst = {channels, size, size},
@@ -16,12 +16,12 @@ ProductShape layer(int channels, int size, int samples) {
 TEST(Pieces, HaveEnoughWorkForTheirCostAndAreEnoughForManyThreads) {
   // resnet18-cifar at batch 128: the layers' pieces, forward and for the weight gradient.
   EXPECT_EQ(samples_of_piece(layer(64, 32, 128), Direction::forward), 4);
-  EXPECT_EQ(samples_of_piece(layer(64, 32, 128), Direction::d_weight), 16);
-  EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::d_src), 4);
-  EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::d_weight), 32);
-  EXPECT_EQ(samples_of_piece(layer(512, 4, 128), Direction::d_weight), 128);
+  EXPECT_EQ(samples_of_piece(layer(64, 32, 128), Direction::backward_weights), 16);
+  EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::backward_data), 4);
+  EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::backward_weights), 32);
+  EXPECT_EQ(samples_of_piece(layer(512, 4, 128), Direction::backward_weights), 128);
   // Three channels in: cheap, but what it writes is to stay in the cache.
-  ProductShape first = layer(64, 32, 128);
+  ConvShape first = layer(64, 32, 128);
   first.src.channels = 3;
   EXPECT_EQ(samples_of_piece(first, Direction::forward), 4);
   // Too little to share.
@@ -38,18 +38,19 @@ TEST(Pieces, AreTwoRatherThanOneThatAThreadComputesAlone) {
   EXPECT_EQ(of_512(16), 8);
   EXPECT_EQ(of_512(17), 9);
   EXPECT_EQ(of_512(32), 16);
-  EXPECT_EQ(of_512(16, Direction::d_weight), 16);  // parts of weights share it
+  EXPECT_EQ(of_512(16, Direction::backward_weights), 16);  // parts of weights share it
 }
 
 TEST(Pieces, CoverEveryBatch) {
   for (const int batch : {1, 2, 7, 16, 33, 127, 128, 1000})
-    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+    for (const Direction direction :
+         {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
       const auto shape = layer(64, 32, batch);
       const int samples = samples_of_piece(shape, direction);
       ASSERT_GE(samples, 1);
       ASSERT_LE(samples, batch);
     }
-  struct Fake final : ProductKernel {
+  struct Fake final : ConvKernel {
     explicit Fake(int samples) : samples(samples) {}
     [[nodiscard]] std::int64_t packed_bytes() const override { return 64; }
     [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 10 * samples; }
@@ -60,7 +61,7 @@ TEST(Pieces, CoverEveryBatch) {
     int samples;
   };
   for (const auto& [batch, samples] : {std::pair{7, 3}, {8, 4}, {5, 9}, {33, 32}, {1, 1}}) {
-    const Pieces pieces(layer(16, 8, batch), samples, [](const ProductShape& piece, const ProductKernel*) {
+    const Pieces pieces(layer(16, 8, batch), samples, [](const ConvShape& piece, const ConvKernel*) {
       return std::make_unique<Fake>(piece.samples);
     });
     int next = 0;

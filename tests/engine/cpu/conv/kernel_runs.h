@@ -35,7 +35,7 @@ inline std::string text_of(const Case& c) {
 }
 
 /// kernel 0: a dense layer.
-inline ProductShape shape_of(const Case& c) {
+inline ConvShape shape_of(const Case& c) {
   if (c.kernel == 0)
     return {.is_dense = true, .samples = c.samples, .src = {c.in, c.height, c.width}, .dst = {c.out, 1, 1}};
   const auto size = [&](int pixels) { return (pixels + 2 * c.padding - c.kernel) / c.stride + 1; };
@@ -68,7 +68,7 @@ struct Data {
 struct Expected {
   std::vector<double> dst, d_src, d_weight, d_bias;
 
-  Expected(const ProductShape& s, const Data& data)
+  Expected(const ConvShape& s, const Data& data)
       : dst(data.d_dst.size()),
         d_src(data.src.size()),
         d_weight(data.weight.size()),
@@ -141,13 +141,13 @@ struct Results {
   Values d_bias;
 };
 
-inline Results results_of(const ProductKernel& kernel, const ProductShape& s, Direction direction,
+inline Results results_of(const ConvKernel& kernel, const ConvShape& s, Direction direction,
                           const Data& data) {
   const OneThread one_thread;
   base::ThreadPool pool(2, [] { omp_set_num_threads(1); });
   auto packed = poisoned(kernel.packed_bytes());
   const Storage written_as = direction == Direction::forward ? s.dst_type : s.type;
-  const std::size_t count = direction == Direction::d_src ? data.src.size() : data.d_dst.size();
+  const std::size_t count = direction == Direction::backward_data ? data.src.size() : data.d_dst.size();
   const auto src = stored(data.src, s.type), d_dst = stored(data.d_dst, s.type);
   auto written = stored(Values(count, std::numeric_limits<float>::quiet_NaN()), written_as);
   Results results{.d_bias = Values(data.bias.size(), std::numeric_limits<float>::quiet_NaN())};
@@ -157,7 +157,7 @@ inline Results results_of(const ProductKernel& kernel, const ProductShape& s, Di
              .d_dst = d_dst.data(),
              .bias = data.bias.empty() ? nullptr : data.bias.data(),
              .d_bias = results.d_bias.data()};
-  if (direction == Direction::d_weight) {
+  if (direction == Direction::backward_weights) {
     o.d_weight = packed.as<float>().data();
   } else {
     kernel.pack(data.weight.data(), packed.data());
@@ -168,7 +168,7 @@ inline Results results_of(const ProductKernel& kernel, const ProductShape& s, Di
     o.scratchpad = scratchpad.data();
     kernel.run(o, part);
   }
-  if (direction == Direction::d_weight) {
+  if (direction == Direction::backward_weights) {
     results.values.resize(data.weight.size(), std::numeric_limits<float>::quiet_NaN());
     kernel.unpack(pool, packed.as<float>().data(), results.values.data());
     return results;

@@ -25,10 +25,10 @@ constexpr Case kCases[] = {
     {32, 512, 4, 4, 3, 1, 1, 7},   {32, 48, 17, 10, 3, 2, 1, 3}, {64, 64, 7, 31, 3, 2, 1, 13},
 };
 
-TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
+TEST(ConvKernel, ComputesLikeSumsInDoubleByEveryMethod) {
   std::map<Method, int> computed;
   for (const Case& c : kCases) {
-    const ProductShape s = shape_of(c);
+    const ConvShape s = shape_of(c);
     SCOPED_TRACE(text_of(c));
     const Values src = random_values(s.samples * s.src.elements(), 1), weight = random_values(s.weights(), 2),
                  d_dst = random_values(s.samples * s.dst.elements(), 3);
@@ -46,7 +46,7 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
                                std::int64_t length) {
         if (refusal(method, {.shape = s, .direction = direction})) return;
         ++computed[method];
-        const auto compare_kernel = [&](const ProductKernel& kernel) {
+        const auto compare_kernel = [&](const ConvKernel& kernel) {
           const auto got = results_of(kernel, s, direction, {.src = src, .weight = weight, .d_dst = d_dst});
           EXPECT_LT(relative_error(got.values, expected), limit(length)) << name_of(direction);
         };
@@ -56,8 +56,8 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
       };
       const int taps = s.kernel * s.kernel;
       compare(Direction::forward, want.dst, taps * s.src.channels);
-      compare(Direction::d_src, want.d_src, taps * s.dst.channels);
-      compare(Direction::d_weight, want.d_weight, s.samples * s.dst_pixels());
+      compare(Direction::backward_data, want.d_src, taps * s.dst.channels);
+      compare(Direction::backward_weights, want.d_weight, s.samples * s.dst_pixels());
     }
   }
   EXPECT_EQ(computed[Method::winograd], winograd::kernels_here().empty() ? 0 : 3 * (13 + 6));
@@ -67,14 +67,14 @@ TEST(ProductKernel, ComputesLikeSumsInDoubleByEveryMethod) {
 
 /// oneDNN 2.6.3 computed the gradient of taps that read padding alone from what lay in its scratchpad, on
 /// images narrower than the stride.
-TEST(ProductKernel, ByOnednnMultipliesBf16OnNarrowImages) {
+TEST(ConvKernel, ByOnednnMultipliesBf16OnNarrowImages) {
   constexpr Case kNarrow[] = {
       {17, 16, 9, 1, 3, 2, 1, 2}, {64, 64, 1, 1, 3, 2, 1, 4}, {16, 33, 9, 2, 3, 3, 1, 2},
       {3, 16, 5, 1, 7, 2, 3, 3},  {16, 16, 1, 9, 3, 2, 1, 2}, {5, 22, 4, 1, 5, 1, 2, 2},
       {32, 20, 2, 3, 2, 4, 1, 1}, {33, 17, 9, 9, 3, 2, 1, 3},
   };
   for (const Case& c : kNarrow) {
-    ProductShape s = shape_of(c);
+    ConvShape s = shape_of(c);
     s.type = s.dst_type = Storage::bf16;
     SCOPED_TRACE(text_of(c));
     const auto values = [](std::int64_t count, std::uint64_t seed) {
@@ -94,19 +94,19 @@ TEST(ProductKernel, ByOnednnMultipliesBf16OnNarrowImages) {
       // Values are rounded to 8 bits, after sums in float; those of d_weight stay float.
       const double length = static_cast<double>(s.samples) * static_cast<double>(s.dst_pixels());
       compare(Direction::forward, want.dst, 0x1p-8);
-      compare(Direction::d_src, want.d_src, 0x1p-8);
-      compare(Direction::d_weight, want.d_weight, (2 + 0.75 * std::sqrt(length)) * 0x1p-24);
+      compare(Direction::backward_data, want.d_src, 0x1p-8);
+      compare(Direction::backward_weights, want.d_weight, (2 + 0.75 * std::sqrt(length)) * 0x1p-24);
     }
   }
 }
 
 /// The same sums of bf16 numbers: d_weight is as exact as in fp32, values are rounded once more, to 8 bits.
 /// Float copies are not, but multiplied by rounded weights all the same.
-TEST(ProductKernel, ByWinogradMultipliesBf16StoredOrCopied) {
+TEST(ConvKernel, ByWinogradMultipliesBf16StoredOrCopied) {
   int computed = 0;
   for (const Case& c : kCases)
     for (const bool copied : {false, true}) {
-      ProductShape s = shape_of(c);
+      ConvShape s = shape_of(c);
       s.in_blocks = copied;
       s.type = s.dst_type = copied ? Storage::f32 : Storage::bf16;
       if (refusal(Method::winograd, {.shape = s})) continue;
@@ -127,19 +127,19 @@ TEST(ProductKernel, ByWinogradMultipliesBf16StoredOrCopied) {
           return (12 + 1.5 * std::sqrt(static_cast<double>(length))) * 0x1p-24;
         };
         EXPECT_LT(error(Direction::forward, want.dst), copied ? limit(9 * s.src.channels) : 0x1p-9);
-        EXPECT_LT(error(Direction::d_src, want.d_src), copied ? limit(9 * s.dst.channels) : 0x1p-9);
-        EXPECT_LT(error(Direction::d_weight, want.d_weight), limit(s.samples * s.dst_pixels()));
+        EXPECT_LT(error(Direction::backward_data, want.d_src), copied ? limit(9 * s.dst.channels) : 0x1p-9);
+        EXPECT_LT(error(Direction::backward_weights, want.d_weight), limit(s.samples * s.dst_pixels()));
         ++computed;
       }
     }
   EXPECT_EQ(computed, 2 * 19 * static_cast<int>(winograd::kernels_here().size()));
 }
 
-TEST(ProductKernel, ByWinogradAddsABiasAndSumsItsGradient) {
+TEST(ConvKernel, ByWinogradAddsABiasAndSumsItsGradient) {
   int computed = 0;
   for (const Case& c : kCases)
     for (const Storage storage : {Storage::f32, Storage::bf16}) {
-      ProductShape s = shape_of(c);
+      ConvShape s = shape_of(c);
       s.bias = true;
       s.type = s.dst_type = storage;
       if (refusal(Method::winograd, {.shape = s})) continue;
@@ -159,15 +159,15 @@ TEST(ProductKernel, ByWinogradAddsABiasAndSumsItsGradient) {
         };
         EXPECT_LT(relative_error(results(Direction::forward).values, want.dst),
                   storage == Storage::bf16 ? 0x1p-9 : (12 + 1.5 * root) * 0x1p-24);
-        EXPECT_LT(relative_error(results(Direction::d_weight).d_bias, want.d_bias), 0x1p-22);
+        EXPECT_LT(relative_error(results(Direction::backward_weights).d_bias, want.d_bias), 0x1p-22);
         ++computed;
       }
     }
   EXPECT_EQ(computed, 2 * 19 * static_cast<int>(winograd::kernels_here().size()));
 }
 
-TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
-  ProductShape s = shape_of({16, 16, 8, 8, 3, 1, 1, 4});
+TEST(ConvKernel, RefusesWhatItCannotComputeAndSaysWhy) {
+  ConvShape s = shape_of({16, 16, 8, 8, 3, 1, 1, 4});
   EXPECT_FALSE(refusal(Method::taps, {.shape = s}));
   EXPECT_FALSE(refusal(Method::onednn, {.shape = s}));
   s.bias = true;
@@ -194,17 +194,17 @@ TEST(ProductKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   const auto onednn_in_bf16 = bf16_products_here() == Bf16Products::none
                                   ? std::optional<std::string>("multiplies bf16 from AVX-512 on")
                                   : std::nullopt;
-  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}), onednn_in_bf16);
+  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::backward_data}), onednn_in_bf16);
   EXPECT_EQ(refusal(Method::onednn, {.shape = s}), onednn_in_bf16);
   s.padding = 3;
-  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}),
+  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::backward_data}),
             "wants less padding than its kernel is wide");
   s.stride = 2;
-  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::d_src}),
+  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::backward_data}),
             "is for convolutions with stride 1");
 }
 
-TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
+TEST(ConvKernel, UsesTheMethodThatTheShapeWants) {
   const auto usual = [](const Case& c) { return usual_method({.shape = shape_of(c)}); };
   if (!winograd::kernels_here().empty()) {
     EXPECT_EQ(usual({64, 64, 32, 32, 3, 1, 1, 128}), Method::winograd);
@@ -230,7 +230,7 @@ TEST(ProductKernel, UsesTheMethodThatTheShapeWants) {
   EXPECT_EQ(usual({3, 64, 32, 32, 3, 1, 1, 128}), Method::onednn);
 }
 
-TEST(ProductKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
+TEST(ConvKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
   const auto samples = [](int batch, Direction direction) {
     return samples_of_piece(Method::winograd, shape_of({256, 256, 8, 8, 3, 1, 1, batch}), direction);
   };
@@ -238,15 +238,15 @@ TEST(ProductKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
   for (const auto& [batch, want] :
        {std::pair{1, 1}, {16, 8}, {24, 12}, {25, 13}, {32, 16}, {64, 16}, {65, 17}, {128, 22}, {129, 22}}) {
     EXPECT_EQ(samples(batch, Direction::forward), want) << batch;
-    EXPECT_EQ(samples(batch, Direction::d_src), want) << batch;
+    EXPECT_EQ(samples(batch, Direction::backward_data), want) << batch;
   }
-  EXPECT_EQ(samples(128, Direction::d_weight), 32);  // whose pieces each sum up a copy of the weights
+  EXPECT_EQ(samples(128, Direction::backward_weights), 32);  // whose pieces each sum up a copy of the weights
 }
 
-TEST(ProductKernel, CutsGradientsOfManyWeightsByTilesIntoFewerPieces) {
+TEST(ConvKernel, CutsGradientsOfManyWeightsByTilesIntoFewerPieces) {
   const auto samples = [](Method method, int channels, int size, int batch) {
     return samples_of_piece(method, shape_of({channels, channels, size, size, 3, 1, 1, batch}),
-                            Direction::d_weight);
+                            Direction::backward_weights);
   };
   EXPECT_EQ(samples(Method::amx, 64, 32, 128), 32);
   EXPECT_EQ(samples(Method::amx, 256, 8, 128), 64);

@@ -36,7 +36,7 @@ TEST(TapOrder, GoesThereAndBackForEveryShapeAndPlace) {
   for (const Case& c : cases)
     for (const int shift : {0, 1}) {  // vectors write whole lines only: shifted results are the plain loops'
       SCOPED_TRACE(text_of(c) + (shift == 0 ? ", lines" : ", shifted"));
-      const ProductShape s = shape_of(c);
+      const ConvShape s = shape_of(c);
       const Values weights = random_values(s.weights(), 1);
       Room packed(s.weights(), shift), back(s.weights(), shift);
       to_tap_order(s, weights.data(), packed.values.data());

@@ -35,7 +35,7 @@ class Folder {
   fs::path path_;
 };
 
-Product product(int channels, int pixels, int samples, Direction direction = Direction::forward) {
+ConvProblem problem(int channels, int pixels, int samples, Direction direction = Direction::forward) {
   return {.shape = {.samples = samples,
                     .src = {channels, pixels, pixels},
                     .dst = {channels, pixels, pixels},
@@ -44,12 +44,12 @@ Product product(int channels, int pixels, int samples, Direction direction = Dir
           .direction = direction};
 }
 
-std::vector<Product> some_products() {
-  return {product(64, 8, 4), product(64, 8, 4, Direction::d_weight), product(32, 16, 4)};
+std::vector<ConvProblem> some_products() {
+  return {problem(64, 8, 4), problem(64, 8, 4, Direction::backward_weights), problem(32, 16, 4)};
 }
 
 std::atomic<int> g_measured{0};
-Method taps(const Product&) {
+Method taps(const ConvProblem&) {
   ++g_measured;
   return Method::taps;
 }
@@ -57,7 +57,7 @@ Method taps(const Product&) {
 int measured_by(Choices& choices) {
   g_measured = 0;
   EXPECT_EQ(choices.complete(some_products(), taps).trouble, "");
-  for (const Product& product : some_products()) EXPECT_EQ(choices.find(product), Method::taps);
+  for (const ConvProblem& problem : some_products()) EXPECT_EQ(choices.find(problem), Method::taps);
   return g_measured;
 }
 
@@ -121,7 +121,7 @@ TEST(Choices, ThatCannotBeKeptAreNotBelieved) {
 TEST(Choices, ThatAKernelRefusesAreNotFound) {
   const Folder folder;
   Choices choices(folder.path_, "a machine; a program");
-  Product biased = product(64, 8, 4);
+  ConvProblem biased = problem(64, 8, 4);
   biased.shape.bias = true;
   EXPECT_EQ(choices.complete({biased}, taps).measured, 1);
   EXPECT_EQ(choices.find(biased), std::nullopt);
@@ -133,46 +133,47 @@ TEST(Choices, OfSeveralProcessesEndUpInOneFile) {
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
       Choices choices(folder.path_, "a machine; a program");
-      EXPECT_EQ(choices.complete({product(64, 8, i + 1)}, taps).trouble, "");
+      EXPECT_EQ(choices.complete({problem(64, 8, i + 1)}, taps).trouble, "");
     });
   for (auto& thread : threads) thread.join();
   const Choices all(folder.path_, "a machine; a program");
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(all.find(product(64, 8, i + 1)), Method::taps) << i;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(all.find(problem(64, 8, i + 1)), Method::taps) << i;
 }
 
 TEST(Choices, KeysTellApartWhatKernelsAreChosenFor) {
   std::set<std::string> keys;
-  const auto add = [&](Product product) {
-    EXPECT_TRUE(keys.insert(key_of(product)).second) << key_of(product);
+  const auto add = [&](ConvProblem problem) {
+    EXPECT_TRUE(keys.insert(key_of(problem)).second) << key_of(problem);
   };
-  const Product plain = product(64, 8, 4);
+  const ConvProblem plain = problem(64, 8, 4);
   add(plain);
-  for (const auto direction : {Direction::d_src, Direction::d_weight}) add(product(64, 8, 4, direction));
+  for (const auto direction : {Direction::backward_data, Direction::backward_weights})
+    add(problem(64, 8, 4, direction));
   const auto changed = [&](auto change) {
-    Product other = plain;
+    ConvProblem other = plain;
     change(other.shape);
     add(other);
   };
-  changed([](ProductShape& s) { s.samples = 5; });
-  changed([](ProductShape& s) { s.src.channels = 32; });
-  changed([](ProductShape& s) { s.dst.height = 7; });
-  changed([](ProductShape& s) { s.kernel = 1; });
-  changed([](ProductShape& s) { s.stride = 2; });
-  changed([](ProductShape& s) { s.padding = 0; });
-  changed([](ProductShape& s) { s.bias = true; });
-  changed([](ProductShape& s) { s.is_dense = true; });
-  changed([](ProductShape& s) { s.training = false; });
-  changed([](ProductShape& s) { s.in_blocks = true; });
-  changed([](ProductShape& s) { s.type = Storage::bf16; });
-  changed([](ProductShape& s) { s.dst_type = Storage::bf16; });
+  changed([](ConvShape& s) { s.samples = 5; });
+  changed([](ConvShape& s) { s.src.channels = 32; });
+  changed([](ConvShape& s) { s.dst.height = 7; });
+  changed([](ConvShape& s) { s.kernel = 1; });
+  changed([](ConvShape& s) { s.stride = 2; });
+  changed([](ConvShape& s) { s.padding = 0; });
+  changed([](ConvShape& s) { s.bias = true; });
+  changed([](ConvShape& s) { s.is_dense = true; });
+  changed([](ConvShape& s) { s.training = false; });
+  changed([](ConvShape& s) { s.in_blocks = true; });
+  changed([](ConvShape& s) { s.type = Storage::bf16; });
+  changed([](ConvShape& s) { s.dst_type = Storage::bf16; });
 }
 
 TEST(FastestMethod, IsOneThatCanComputeTheProduct) {
   const OneThread one_thread;
-  for (const auto direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+  for (const auto direction : {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
     for (const int samples : {1, 7, 33}) {
-      for (Product p : {product(16, 9, samples, direction), product(3, 5, samples, direction),
-                        product(128, 4, samples, direction)}) {
+      for (ConvProblem p : {problem(16, 9, samples, direction), problem(3, 5, samples, direction),
+                            problem(128, 4, samples, direction)}) {
         const Method method = fastest_method(p);
         EXPECT_EQ(refusal(method, p), std::nullopt) << key_of(p);
         EXPECT_GT(seconds_of_method(p, method), 0) << key_of(p);
@@ -195,7 +196,7 @@ TEST(Choices, AreTakenByTheEngine) {
   };
   EXPECT_EQ(taps_among({.choices = &choices}), 0);
   const graph::Shape inner{16, 32, 32};
-  Product second{.shape = {.samples = 8, .src = inner, .dst = inner, .kernel = 3, .padding = 1}};
+  ConvProblem second{.shape = {.samples = 8, .src = inner, .dst = inner, .kernel = 3, .padding = 1}};
   EXPECT_EQ(choices.complete({second}, taps).measured, 1);
   EXPECT_GE(taps_among({.choices = &choices}), 1);
   EXPECT_EQ(taps_among({}), 0);

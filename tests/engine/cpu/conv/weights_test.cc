@@ -46,8 +46,8 @@ std::vector<Slab> slabs_of(const Case& c) {
 
 class WeightSlabs : public OnUnit {
  protected:
-  [[nodiscard]] std::unique_ptr<ProductKernel> kernel(const Case& c, Direction direction) const {
-    ProductShape shape = shape_of(c);
+  [[nodiscard]] std::unique_ptr<ConvKernel> kernel(const Case& c, Direction direction) const {
+    ConvShape shape = shape_of(c);
     shape.type = shape.dst_type = Storage::bf16;
     return make_tile_kernel(shape, direction, kernels());
   }
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Units, WeightSlabs, every_unit(), name_of_unit);
 
 TEST_P(WeightSlabs, ArePackedLikeAllWeightsAtOnce) {
   for (const Case& c : kCases)
-    for (const Direction direction : {Direction::forward, Direction::d_src}) {
+    for (const Direction direction : {Direction::forward, Direction::backward_data}) {
       SCOPED_TRACE(text_of(c) + ", " + name_of(direction));
       const auto k = kernel(c, direction);
       ASSERT_TRUE(k->packs_slabs());
@@ -75,7 +75,7 @@ TEST_P(WeightSlabs, AreUnpackedLikeTheWholeGradient) {
   int by_rows = 0;
   for (const Case& c : kCases) {
     SCOPED_TRACE(text_of(c));
-    const auto k = kernel(c, Direction::d_weight);
+    const auto k = kernel(c, Direction::backward_weights);
     if (k->slab_order().empty()) continue;
     ++by_rows;
     ASSERT_EQ(k->packed_bytes(), 4 * shape_of(c).weights());

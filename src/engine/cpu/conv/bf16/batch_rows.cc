@@ -43,9 +43,9 @@ constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
 // output channels, since each packs all of the image.
 constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
 
-class TileKernel final : public ProductKernel {
+class TileKernel final : public ConvKernel {
  public:
-  TileKernel(const ProductShape& shape, Direction direction, const TileKernels& kernels)
+  TileKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
       : s_(shape),
         is_forward_(direction == Direction::forward),
         kernels_(kernels),
@@ -272,7 +272,7 @@ class TileKernel final : public ProductKernel {
     return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
   }
 
-  const ProductShape s_;
+  const ConvShape s_;
   const bool is_forward_;
   const TileKernels& kernels_;
   const TileWindow window_;
@@ -289,9 +289,9 @@ class TileKernel final : public ProductKernel {
 
 }  // namespace
 
-std::unique_ptr<ProductKernel> make_tile_kernel(const ProductShape& shape, Direction direction,
-                                                const TileKernels& kernels) {
-  if (direction == Direction::d_weight) {
+std::unique_ptr<ConvKernel> make_tile_kernel(const ConvShape& shape, Direction direction,
+                                             const TileKernels& kernels) {
+  if (direction == Direction::backward_weights) {
     if (has_unfolded_gradient(shape)) return make_unfolded_gradient_kernel(shape, kernels);
     if (has_pairs(shape, kernels)) return make_pair_kernel(shape, kernels);
     return make_tile_gradient_kernel(shape, kernels);

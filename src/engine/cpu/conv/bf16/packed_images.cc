@@ -45,9 +45,9 @@ constexpr int kMostShares = 16;                        ///< of a piece that is a
 
 int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
-class NarrowKernel final : public ProductKernel {
+class NarrowKernel final : public ConvKernel {
  public:
-  NarrowKernel(const ProductShape& shape, Direction direction, const TileKernels& kernels)
+  NarrowKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
       : samples_(shape.samples),
         is_forward_(direction == Direction::forward),
         has_bias_(is_forward_ && shape.bias),
@@ -325,9 +325,9 @@ class NarrowKernel final : public ProductKernel {
 
 }  // namespace
 
-int images_side_by_side(const ProductShape& s, Direction direction, const TileKernels& kernels) {
+int images_side_by_side(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   if (kernels.multiply_strip == nullptr || s.is_dense || s.kernel != kTallKernel || s.stride > 2 ||
-      s.padding >= s.kernel || direction == Direction::d_weight)
+      s.padding >= s.kernel || direction == Direction::backward_weights)
     return 0;
   const bool is_forward = direction == Direction::forward;
   // With a stride the columns of src are as many even ones as odd ones.
@@ -342,8 +342,8 @@ int images_side_by_side(const ProductShape& s, Direction direction, const TileKe
   return fits ? images_for(width) : 0;
 }
 
-std::unique_ptr<ProductKernel> make_narrow_kernel(const ProductShape& shape, Direction direction,
-                                                  const TileKernels& kernels) {
+std::unique_ptr<ConvKernel> make_narrow_kernel(const ConvShape& shape, Direction direction,
+                                               const TileKernels& kernels) {
   return std::make_unique<NarrowKernel>(shape, direction, kernels);
 }
 

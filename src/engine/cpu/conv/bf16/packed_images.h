@@ -12,12 +12,11 @@ namespace paceline::engine::cpu {
 /// shape so. They do where 2 or 4 images are enough (backward with a stride of 2 also 1), channels are whole
 /// blocks, results bf16, and weights and a group of images fit a near cache; a stride of 2 wants padding 1
 /// and an even width.
-[[nodiscard]] int images_side_by_side(const ProductShape& shape, Direction direction,
+[[nodiscard]] int images_side_by_side(const ConvShape& shape, Direction direction,
                                       const tiles::TileKernels& kernels);
 
 /// Precondition   images_side_by_side() > 0
-[[nodiscard]] std::unique_ptr<ProductKernel> make_narrow_kernel(const ProductShape& shape,
-                                                                Direction direction,
-                                                                const tiles::TileKernels& kernels);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_narrow_kernel(const ConvShape& shape, Direction direction,
+                                                             const tiles::TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu

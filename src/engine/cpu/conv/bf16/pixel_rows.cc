@@ -41,9 +41,9 @@ constexpr int kMostKernel = 7;
 constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
 constexpr int kPartRows = 8, kMostShares = 16;         ///< of a piece that is alone
 
-class StripKernel final : public ProductKernel {
+class StripKernel final : public ConvKernel {
  public:
-  StripKernel(const ProductShape& shape, Direction direction, const TileKernels& kernels)
+  StripKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
       : samples_(shape.samples),
         is_forward_(direction == Direction::forward),
         has_bias_(is_forward_ && shape.bias),
@@ -277,10 +277,11 @@ class StripKernel final : public ProductKernel {
 
 }  // namespace
 
-bool has_strips(const ProductShape& s, Direction direction, const TileKernels& kernels) {
+bool has_strips(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   if (kernels.multiply_strip == nullptr || s.is_dense || s.padding >= s.kernel || s.kernel > kMostKernel)
     return false;
-  if (direction == Direction::d_weight || (direction == Direction::d_src && s.stride > 1)) return false;
+  if (direction == Direction::backward_weights || (direction == Direction::backward_data && s.stride > 1))
+    return false;
   const bool is_forward = direction == Direction::forward;
   const int width = is_forward ? s.dst.width : s.src.width;
   const int computed = (width + kHalf - 1) / kHalf * kHalf;
@@ -288,8 +289,8 @@ bool has_strips(const ProductShape& s, Direction direction, const TileKernels& k
          s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 && 2 * s.weights() <= kMostWeightBytes;
 }
 
-std::unique_ptr<ProductKernel> make_strip_kernel(const ProductShape& shape, Direction direction,
-                                                 const TileKernels& kernels) {
+std::unique_ptr<ConvKernel> make_strip_kernel(const ConvShape& shape, Direction direction,
+                                              const TileKernels& kernels) {
   return std::make_unique<StripKernel>(shape, direction, kernels);
 }
 

@@ -9,11 +9,10 @@ namespace paceline::engine::cpu {
 
 /// Whether tile products compute this shape so: rows that fill tiles of 16 pixels for three quarters at
 /// least, whole blocks of channels, results in bf16.
-[[nodiscard]] bool has_strips(const ProductShape& shape, Direction direction,
-                              const tiles::TileKernels& kernels);
+[[nodiscard]] bool has_strips(const ConvShape& shape, Direction direction, const tiles::TileKernels& kernels);
 
 /// Precondition   has_strips()
-[[nodiscard]] std::unique_ptr<ProductKernel> make_strip_kernel(const ProductShape& shape, Direction direction,
-                                                               const tiles::TileKernels& kernels);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_strip_kernel(const ConvShape& shape, Direction direction,
+                                                            const tiles::TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu

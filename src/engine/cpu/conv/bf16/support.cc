@@ -52,7 +52,7 @@ std::optional<std::string> absence_of(Unit unit) {
 
 /// A convolution whose channels fill no block, with samples for a whole block and a half one. With stride 1
 /// rows of pixels are multiplied, otherwise single ones.
-ProductShape small_convolution(int stride) {
+ConvShape small_convolution(int stride) {
   return {.samples = 37,
           .src = {.channels = 40, .height = 5, .width = 7},
           .dst = {.channels = 35, .height = (5 - 1) / stride + 1, .width = (7 - 1) / stride + 1},
@@ -66,7 +66,7 @@ ProductShape small_convolution(int stride) {
 
 /// Rows long enough for strips of pixels: with stride 1 tall ones, with stride 2 two rows of three tiles in
 /// one, or whole tiles one below the other; or so short that two images lie side by side.
-ProductShape with_rows(int width, int stride) {
+ConvShape with_rows(int width, int stride) {
   return {.samples = 2,
           .src = {.channels = 32, .height = 3 * stride, .width = width * stride},
           .dst = {.channels = 64, .height = 3, .width = width},
@@ -79,7 +79,7 @@ ProductShape with_rows(int width, int stride) {
 }
 
 /// A gradient by pairs of samples, two pairs in each pixel, of which one sample is missing.
-ProductShape few_samples() {
+ConvShape few_samples() {
   return {.samples = 3,
           .src = {.channels = 32, .height = 5, .width = 15},
           .dst = {.channels = 64, .height = 3, .width = 8},
@@ -105,7 +105,7 @@ std::vector<std::uint16_t> as_bf16(const std::vector<float>& values) {
 }
 
 /// One direction's results, in float.
-std::vector<float> results(const ProductShape& s, Direction direction, const TileKernels& kernels) {
+std::vector<float> results(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   const auto src = as_bf16(random_values(s.samples * s.src.elements(), 1));
   const auto d_dst = as_bf16(random_values(s.samples * s.dst.elements(), 2));
   const auto weights = random_values(s.weights(), 3), bias = random_values(s.dst.channels, 4);
@@ -117,9 +117,10 @@ std::vector<float> results(const ProductShape& s, Direction direction, const Til
   };
   auto packed = buffer(kernel->packed_bytes());
   auto scratchpad = buffer(kernel->scratchpad_bytes());
-  std::vector<std::uint16_t> written(direction == Direction::d_src ? src.size() : d_dst.size(), 0x7fff);
+  std::vector<std::uint16_t> written(direction == Direction::backward_data ? src.size() : d_dst.size(),
+                                     0x7fff);
   std::vector<float> gradient(weights.size()), d_bias(bias.size());
-  if (direction != Direction::d_weight) kernel->pack(weights.data(), packed.data());
+  if (direction != Direction::backward_weights) kernel->pack(weights.data(), packed.data());
   for (int part = 0; part < kernel->parts(); ++part)
     kernel->run({.src = src.data(),
                  .dst = written.data(),
@@ -131,7 +132,7 @@ std::vector<float> results(const ProductShape& s, Direction direction, const Til
                  .d_bias = d_bias.data(),
                  .scratchpad = scratchpad.data()},
                 part);
-  if (direction == Direction::d_weight) {
+  if (direction == Direction::backward_weights) {
     base::ThreadPool here(1);
     kernel->unpack(here, packed.as<float>().data(), gradient.data());
     gradient.insert(gradient.end(), d_bias.begin(), d_bias.end());
@@ -147,15 +148,16 @@ std::vector<float> results(const ProductShape& s, Direction direction, const Til
 std::optional<std::string> trouble_with(const TileKernels& kernels) {
   const TileKernels& emulated =
       kernels_of(kernels.unit == Unit::avx512_bf16 ? Unit::emulated_avx512 : Unit::emulated_amx);
-  for (const ProductShape& shape :
+  for (const ConvShape& shape :
        {small_convolution(1), small_convolution(2), with_rows(37, 1), with_rows(37, 2), with_rows(8, 1),
         with_rows(8, 2), with_rows(16, 2), few_samples()})
-    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+    for (const Direction direction :
+         {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
       const auto got = results(shape, direction, kernels), want = results(shape, direction, emulated);
       // Sums in float may differ in their last bits, and then fall on the other side of a rounding to bf16.
       float largest = 0;
       for (const float value : want) largest = std::max(largest, std::abs(value));
-      const float relative = direction == Direction::d_weight ? 0.0F : 0x1p-7F;
+      const float relative = direction == Direction::backward_weights ? 0.0F : 0x1p-7F;
       for (std::size_t i = 0; i < want.size(); ++i)
         if (!(std::abs(got[i] - want[i]) <= relative * std::abs(want[i]) + 1e-5F * largest))
           return fmt::format("computes wrong: {} gives {} where {} is right (value {} of {})",

@@ -37,12 +37,12 @@ constexpr int kPartBlocks = 4;       ///< of 32 output channels
 constexpr int kSmallPartBlocks = 8;  ///< where images are so small that both operands stay near all the same
 constexpr int kSmallPixels = 16;
 
-class TileGradientKernel final : public ProductKernel {
+class TileGradientKernel final : public ConvKernel {
  public:
-  TileGradientKernel(const ProductShape& shape, const TileKernels& kernels)
+  TileGradientKernel(const ConvShape& shape, const TileKernels& kernels)
       : s_(shape),
         kernels_(kernels),
-        window_(tile_window(shape, Direction::d_weight)),
+        window_(tile_window(shape, Direction::backward_weights)),
         in_blocks_(blocks_of(shape.src.channels)),
         out_blocks_(blocks_of(shape.dst.channels)),
         part_blocks_(
@@ -293,7 +293,7 @@ class TileGradientKernel final : public ProductKernel {
     return count;
   }
 
-  const ProductShape s_;
+  const ConvShape s_;
   const TileKernels& kernels_;
   const TileWindow window_;
   const int in_blocks_, out_blocks_;
@@ -307,8 +307,7 @@ class TileGradientKernel final : public ProductKernel {
 
 }  // namespace
 
-std::unique_ptr<ProductKernel> make_tile_gradient_kernel(const ProductShape& shape,
-                                                         const TileKernels& kernels) {
+std::unique_ptr<ConvKernel> make_tile_gradient_kernel(const ConvShape& shape, const TileKernels& kernels) {
   return std::make_unique<TileGradientKernel>(shape, kernels);
 }
 

@@ -7,7 +7,7 @@
 
 namespace paceline::engine::cpu {
 
-[[nodiscard]] std::unique_ptr<ProductKernel> make_tile_gradient_kernel(const ProductShape& shape,
-                                                                       const tiles::TileKernels& kernels);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_tile_gradient_kernel(const ConvShape& shape,
+                                                                    const tiles::TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu

@@ -41,15 +41,15 @@ void copy_runs(const std::uint16_t* from, std::int64_t row_stride, int runs, int
 }
 constexpr CopyRuns kCopyRuns[kMostChunks] = {copy_runs<1>, copy_runs<2>, copy_runs<3>, copy_runs<4>};
 
-class UnfoldedGradientKernel final : public ProductKernel {
+class UnfoldedGradientKernel final : public ConvKernel {
  public:
-  UnfoldedGradientKernel(const ProductShape& shape, const tiles::TileKernels& kernels)
+  UnfoldedGradientKernel(const ConvShape& shape, const tiles::TileKernels& kernels)
       : s_(shape),
         run_(shape.kernel * shape.src.channels),
         chunks_((run_ + kChunk - 1) / kChunk),
         length_(shape.kernel * run_),
         row_(tiles::blocks_of(length_) * tiles::kBlock),
-        bands_(dense(), pixels_of_band(), [&](ProductShape band, const ProductKernel*) {
+        bands_(dense(), pixels_of_band(), [&](ConvShape band, const ConvKernel*) {
           band.is_alone = false;  // its parts run one after the other: each more would only pack once more
           return make_tile_gradient_kernel(band, kernels);
         }) {}
@@ -73,7 +73,7 @@ class UnfoldedGradientKernel final : public ProductKernel {
   void run(const Operands& o, int) const override {
     for (int band = 0; band < bands_.count(); ++band) {
       unfold(o, bands_.first(band), bands_.size(band));
-      const ProductKernel& kernel = bands_.kernel(band);
+      const ConvKernel& kernel = bands_.kernel(band);
       Operands own{.src = o.scratchpad,
                    .d_dst = static_cast<const std::uint16_t*>(o.d_dst) +
                             std::int64_t{1} * bands_.first(band) * s_.dst.channels,
@@ -90,7 +90,7 @@ class UnfoldedGradientKernel final : public ProductKernel {
   [[nodiscard]] std::string name() const override { return bands_.any().name() + ", unfolded"; }
 
  private:
-  [[nodiscard]] ProductShape dense() const {
+  [[nodiscard]] ConvShape dense() const {
     return {.is_dense = true,
             .samples = static_cast<int>(s_.samples * s_.dst_pixels()),
             .src = {row_, 1, 1},
@@ -155,7 +155,7 @@ class UnfoldedGradientKernel final : public ProductKernel {
                   sizeof(*to) * static_cast<std::size_t>(columns * s_.src.channels));
   }
 
-  const ProductShape s_;
+  const ConvShape s_;
   const int run_, chunks_;  ///< a kernel row's elements, and copies
   const int length_, row_;  ///< elements under a window, and in whole blocks
   const Kernels& own_ = kernels_for(isas_here().back());
@@ -164,12 +164,12 @@ class UnfoldedGradientKernel final : public ProductKernel {
 
 }  // namespace
 
-bool has_unfolded_gradient(const ProductShape& shape) {
+bool has_unfolded_gradient(const ConvShape& shape) {
   return !shape.is_dense && shape.kernel > 1 && shape.src.channels <= kFewChannels;
 }
 
-std::unique_ptr<ProductKernel> make_unfolded_gradient_kernel(const ProductShape& shape,
-                                                             const tiles::TileKernels& kernels) {
+std::unique_ptr<ConvKernel> make_unfolded_gradient_kernel(const ConvShape& shape,
+                                                          const tiles::TileKernels& kernels) {
   return std::make_unique<UnfoldedGradientKernel>(shape, kernels);
 }
 

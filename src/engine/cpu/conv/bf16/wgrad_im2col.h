@@ -10,10 +10,10 @@ namespace paceline::engine::cpu {
 
 /// Whether tile products compute this shape's d_weight so: it has few channels, and more than one tap to fill
 /// the tiles with instead.
-[[nodiscard]] bool has_unfolded_gradient(const ProductShape& shape);
+[[nodiscard]] bool has_unfolded_gradient(const ConvShape& shape);
 
 /// Precondition   has_unfolded_gradient()
-[[nodiscard]] std::unique_ptr<ProductKernel> make_unfolded_gradient_kernel(const ProductShape& shape,
-                                                                           const tiles::TileKernels& kernels);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_unfolded_gradient_kernel(const ConvShape& shape,
+                                                                        const tiles::TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu

@@ -37,12 +37,12 @@ constexpr int kLeastPixels = 64;
 
 int pairs_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
-class PairKernel final : public ProductKernel {
+class PairKernel final : public ConvKernel {
  public:
-  PairKernel(const ProductShape& shape, const TileKernels& kernels)
+  PairKernel(const ConvShape& shape, const TileKernels& kernels)
       : s_(shape),
         kernels_(kernels),
-        window_(tile_window(shape, Direction::d_weight)),
+        window_(tile_window(shape, Direction::backward_weights)),
         in_halves_(2 * blocks_of(shape.src.channels)),
         out_blocks_(blocks_of(shape.dst.channels)),
         part_blocks_(shape.is_alone ? (out_blocks_ + shape.threads - 1) / shape.threads : out_blocks_),
@@ -268,7 +268,7 @@ class PairKernel final : public ProductKernel {
     return count;
   }
 
-  const ProductShape s_;
+  const ConvShape s_;
   const TileKernels& kernels_;
   const TileWindow window_;
   const int in_halves_, out_blocks_;  ///< of channels
@@ -283,13 +283,13 @@ class PairKernel final : public ProductKernel {
 }  // namespace
 
 // Of the samples it may not depend: the pieces of a batch have one order of sums.
-bool has_pairs(const ProductShape& s, const TileKernels& kernels) {
+bool has_pairs(const ConvShape& s, const TileKernels& kernels) {
   return kernels.visit_pairs != nullptr && !s.is_dense && s.kernel == kPairTaps && s.padding < s.kernel &&
          s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 &&
          (s.stride > 1 || s.dst_pixels() >= kLeastPixels);
 }
 
-std::unique_ptr<ProductKernel> make_pair_kernel(const ProductShape& shape, const TileKernels& kernels) {
+std::unique_ptr<ConvKernel> make_pair_kernel(const ConvShape& shape, const TileKernels& kernels) {
   return std::make_unique<PairKernel>(shape, kernels);
 }
 

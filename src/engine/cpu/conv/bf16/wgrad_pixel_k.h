@@ -10,10 +10,10 @@ namespace paceline::engine::cpu {
 
 /// Whether tile products compute this shape's d_weight so: a 3x3 kernel, whole blocks of channels, and a
 /// stride or more than a few pixels.
-[[nodiscard]] bool has_pairs(const ProductShape& shape, const tiles::TileKernels& kernels);
+[[nodiscard]] bool has_pairs(const ConvShape& shape, const tiles::TileKernels& kernels);
 
 /// Precondition   has_pairs()
-[[nodiscard]] std::unique_ptr<ProductKernel> make_pair_kernel(const ProductShape& shape,
-                                                              const tiles::TileKernels& kernels);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_pair_kernel(const ConvShape& shape,
+                                                           const tiles::TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu

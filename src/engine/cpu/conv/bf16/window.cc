@@ -41,7 +41,7 @@ int TileWindow::band(std::int64_t bytes_from_row, std::int64_t bytes_to_row, std
   return best;
 }
 
-TileWindow tile_window(const ProductShape& s, Direction direction) {
+TileWindow tile_window(const ConvShape& s, Direction direction) {
   TileWindow window{.from = s.src,
                     .to = s.dst,
                     .kernel_height = s.kernel,
@@ -54,7 +54,7 @@ TileWindow tile_window(const ProductShape& s, Direction direction) {
     window.stride = 1;
     window.padding = 0;
   }
-  if (direction == Direction::d_src) {
+  if (direction == Direction::backward_data) {
     window.is_turned = true;
     std::swap(window.from, window.to);
   }

@@ -45,6 +45,6 @@ struct TileWindow {
   [[nodiscard]] std::int64_t pixel_stride() const { return std::int64_t{1} * step * stored.channels; }
 };
 
-[[nodiscard]] TileWindow tile_window(const ProductShape& shape, Direction direction);
+[[nodiscard]] TileWindow tile_window(const ConvShape& shape, Direction direction);
 
 }  // namespace paceline::engine::cpu

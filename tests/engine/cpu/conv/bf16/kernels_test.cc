@@ -146,7 +146,7 @@ TEST_P(TileProduct, ComputesLikeSumsInDouble) {
     const Case& c = kCases[i];
     const bool has_bias = i % 2 == 0;
     SCOPED_TRACE(text_of(c) + (has_bias ? " with bias" : ""));
-    ProductShape s = shape_of(c);
+    ConvShape s = shape_of(c);
     s.type = s.dst_type = Storage::bf16;
     s.bias = has_bias;
     const auto seed = static_cast<std::uint64_t>(c.in * 1000 + c.samples);
@@ -167,7 +167,7 @@ TEST_P(TileProduct, ComputesLikeSumsInDouble) {
       // Rounding to bf16 is off by at most 2^-8 of a value; sums in float by the root of their length.
       const double taps = static_cast<double>(s.weights()) / s.src.channels / s.dst.channels;
       const auto of_sums = [](double length) { return (2 + 0.75 * std::sqrt(length)) * 0x1p-24; };
-      const Values forward = run(Direction::forward).values, backward = run(Direction::d_src).values;
+      const Values forward = run(Direction::forward).values, backward = run(Direction::backward_data).values;
       if (first_forward.empty()) first_forward = forward;
       if (first_backward.empty()) first_backward = backward;
       EXPECT_EQ(forward, first_forward) << "the same bits, in parts";
@@ -175,7 +175,7 @@ TEST_P(TileProduct, ComputesLikeSumsInDouble) {
       EXPECT_LT(relative_error(forward, want.dst), 0x1p-8 + of_sums(taps * s.src.channels));
       EXPECT_LT(relative_error(backward, want.d_src), 0x1p-8 + of_sums(taps * s.dst.channels));
       const double pixels = static_cast<double>(s.samples * s.dst_pixels());
-      const Results gradient = run(Direction::d_weight);
+      const Results gradient = run(Direction::backward_weights);
       if (first_gradient.empty()) first_gradient = gradient.values;
       EXPECT_EQ(gradient.values, first_gradient) << "the same bits, for " << threads << " threads";
       EXPECT_LT(relative_error(gradient.values, want.d_weight), of_sums(pixels));
@@ -193,16 +193,17 @@ TEST_P(TileProduct, ReadsWeightsThatAnotherPieceOfTheBatchPacked) {
   Case rest = whole;
   rest.samples = 2;
   const auto bytes = [&](const Case& c, Direction direction) {
-    ProductShape s = shape_of(c);
+    ConvShape s = shape_of(c);
     s.type = s.dst_type = Storage::bf16;
     return make_tile_kernel(s, direction, tiles::kernels_of(GetParam()))->packed_bytes();
   };
-  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight})
+  for (const Direction direction :
+       {Direction::forward, Direction::backward_data, Direction::backward_weights})
     EXPECT_EQ(bytes(whole, direction), bytes(rest, direction));
 }
 
 TEST(TileMethods, AreForBf16AndForMachinesWithTheUnit) {
-  ProductShape s = shape_of({64, 64, 8, 8, 3, 1, 1, 32});
+  ConvShape s = shape_of({64, 64, 8, 8, 3, 1, 1, 32});
   for (const auto& [method, unit] : {std::pair{Method::amx, Unit::amx},
                                      {Method::avx512_bf16, Unit::avx512_bf16},
                                      {Method::emulated_amx, Unit::emulated_amx}}) {
@@ -224,24 +225,25 @@ TEST(TileMethods, AreForBf16AndForMachinesWithTheUnit) {
   EXPECT_NE(why_not_others(Method::onednn, {.shape = s}, true).find("amx "), std::string::npos);
 }
 
-ProductShape bf16_shape_of(const Case& c) {
-  ProductShape s = shape_of(c);
+ConvShape bf16_shape_of(const Case& c) {
+  ConvShape s = shape_of(c);
   s.type = s.dst_type = Storage::bf16;
   return s;
 }
 
 TEST(TileMethods, TakePiecesOfWholeTilesOfSamplesButStripsAnyPiece) {
   for (const int batch : {1, 7, 16, 33, 64, 128, 2000})
-    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
-      const ProductShape small = bf16_shape_of({64, 64, 8, 8, 5, 1, 2, batch});
+    for (const Direction direction :
+         {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+      const ConvShape small = bf16_shape_of({64, 64, 8, 8, 5, 1, 2, batch});
       const int samples = samples_of_piece(Method::emulated_amx, small, direction);
       EXPECT_TRUE(samples == batch || (samples % tiles::kHalf == 0 && samples < batch))
           << samples << " of " << batch;
-      const ProductShape wide = bf16_shape_of({64, 64, 16, 16, 3, 1, 1, batch});
-      if (direction == Direction::d_weight) continue;
+      const ConvShape wide = bf16_shape_of({64, 64, 16, 16, 3, 1, 1, batch});
+      if (direction == Direction::backward_weights) continue;
       EXPECT_EQ(samples_of_piece(Method::emulated_amx, wide, direction), samples_of_piece(wide, direction));
       // Short rows want images side by side.
-      const ProductShape narrow = bf16_shape_of({32, 32, 4, 4, 3, 1, 1, batch});
+      const ConvShape narrow = bf16_shape_of({32, 32, 4, 4, 3, 1, 1, batch});
       const int usual = samples_of_piece(narrow, direction);
       const int of_narrow = samples_of_piece(Method::emulated_amx, narrow, direction);
       EXPECT_TRUE(of_narrow == batch || of_narrow % 4 == 0) << of_narrow << " of " << batch;
@@ -253,7 +255,8 @@ TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
   const auto& units = tiles::kernels_of(Unit::emulated_amx);
   const auto directions = [&](const Case& c) {
     std::string found;
-    for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight})
+    for (const Direction direction :
+         {Direction::forward, Direction::backward_data, Direction::backward_weights})
       if (has_strips(bf16_shape_of(c), direction, units))
         found += direction == Direction::forward ? "f" : "s";
     return found;
@@ -268,7 +271,7 @@ TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
   EXPECT_EQ(directions({32, 40, 6, 16, 3, 1, 1, 3}), "") << "no whole blocks";
   EXPECT_EQ(directions({32, 32, 6, 32, 9, 1, 4, 1}), "") << "too wide a kernel";
   EXPECT_EQ(directions({256, 512, 6, 16, 3, 1, 1, 3}), "") << "weights that no near cache holds";
-  ProductShape wide = bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3});
+  ConvShape wide = bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3});
   wide.dst_type = Storage::f32;
   EXPECT_FALSE(has_strips(wide, Direction::forward, units));
   EXPECT_FALSE(has_strips(bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3}), Direction::forward,
@@ -278,14 +281,14 @@ TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
 TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
   const auto& units = tiles::kernels_of(Unit::emulated_amx);
   const auto images = [&](const Case& c, Direction direction) {
-    const ProductShape s = bf16_shape_of(c);
+    const ConvShape s = bf16_shape_of(c);
     const int found = images_side_by_side(s, direction, units);
     EXPECT_TRUE(found == 0 || !has_strips(s, direction, units)) << "either way";
     const bool is_made = make_tile_kernel(s, direction, units)->name().ends_with("packed images");
     EXPECT_EQ(is_made, found > 0) << text_of(c);
     return found;
   };
-  constexpr auto kForward = Direction::forward, kBackward = Direction::d_src;
+  constexpr auto kForward = Direction::forward, kBackward = Direction::backward_data;
   for (const Direction direction : {kForward, kBackward}) {
     EXPECT_EQ(images({256, 256, 8, 8, 3, 1, 1, 4}, direction), 2);
     EXPECT_EQ(images({256, 256, 8, 8, 3, 1, 1, 1}, direction), 2) << "any batch";
@@ -304,14 +307,14 @@ TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
     EXPECT_EQ(images({512, 512, 8, 8, 3, 2, 1, 32}, direction), 0) << "weights that no near cache holds";
     EXPECT_EQ(images({512, 512, 4, 4, 3, 1, 1, 32}, direction), 0) << "weights that no near cache holds";
   }
-  EXPECT_EQ(images({256, 256, 8, 8, 3, 1, 1, 4}, Direction::d_weight), 0);
+  EXPECT_EQ(images({256, 256, 8, 8, 3, 1, 1, 4}, Direction::backward_weights), 0);
   EXPECT_EQ(images({32, 64, 32, 32, 3, 2, 1, 3}, kForward), 0) << "long rows";
   EXPECT_EQ(images({32, 64, 32, 32, 3, 2, 1, 3}, kBackward), 1)
       << "pixels of four kinds, though rows are long";
   EXPECT_EQ(images({256, 256, 160, 32, 3, 2, 1, 3}, kBackward), 0) << "an image that no near cache holds";
   EXPECT_EQ(images({32, 32, 9, 10, 3, 1, 0, 3}, kForward), 2) << "rows of results are 8 long";
   EXPECT_EQ(images({32, 32, 9, 10, 3, 1, 0, 3}, kBackward), 0);
-  ProductShape floats = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4});
+  ConvShape floats = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4});
   floats.dst_type = Storage::f32;
   EXPECT_EQ(images_side_by_side(floats, kForward, units), 0);
   EXPECT_EQ(images_side_by_side(bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4}), kForward,
@@ -339,7 +342,8 @@ TEST(TileMethods, SumGradientsOverPairsOfSamplesWhereThereArePixels) {
   EXPECT_FALSE(takes({64, 48, 32, 32, 3, 1, 1, 32})) << "no whole blocks";
   EXPECT_FALSE(takes({64, 64, 32, 32, 3, 1, 1, 32}, Unit::emulated_avx512));
   const auto name = [](const Case& c) {
-    return make_tile_kernel(bf16_shape_of(c), Direction::d_weight, tiles::kernels_of(Unit::emulated_amx))
+    return make_tile_kernel(bf16_shape_of(c), Direction::backward_weights,
+                            tiles::kernels_of(Unit::emulated_amx))
         ->name();
   };
   EXPECT_EQ(name({64, 64, 32, 32, 3, 1, 1, 32}), "own tile products emulated-amx, pairs of samples");
@@ -352,24 +356,29 @@ TEST(TileMethods, AreUsualWhereTheyFillTheirTiles) {
   const auto is_usual = [](const Case& c, Direction direction) {
     return usual_method({.shape = bf16_shape_of(c), .direction = direction}) == Method::amx;
   };
-  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+  for (const Direction direction :
+       {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
     EXPECT_EQ(is_usual({64, 64, 8, 8, 3, 1, 1, 16}, direction), here);
     EXPECT_FALSE(is_usual({32, 64, 8, 8, 3, 1, 1, 16}, direction)) << "few channels";
     EXPECT_FALSE(is_usual({64, 64, 7, 7, 3, 1, 1, 15}, direction)) << "few samples";
     EXPECT_FALSE(is_usual({64, 64, 8, 8, 3, 1, 1, 1}, direction)) << "one image has none beside it";
-    EXPECT_EQ(is_usual({64, 64, 8, 8, 3, 1, 1, 2}, direction), here && direction != Direction::d_weight);
-    EXPECT_EQ(is_usual({64, 64, 32, 32, 3, 1, 1, 1}, direction), here && direction != Direction::d_weight);
+    EXPECT_EQ(is_usual({64, 64, 8, 8, 3, 1, 1, 2}, direction),
+              here && direction != Direction::backward_weights);
+    EXPECT_EQ(is_usual({64, 64, 32, 32, 3, 1, 1, 1}, direction),
+              here && direction != Direction::backward_weights);
     EXPECT_EQ(is_usual({64, 128, 18, 18, 3, 2, 1, 32}, direction), here && direction != Direction::forward);
     EXPECT_EQ(is_usual({64, 64, 32, 32, 1, 2, 0, 1}, direction), false) << "1x1: a wash";
-    EXPECT_EQ(is_usual({3, 64, 32, 32, 3, 1, 1, 8}, direction), here && direction == Direction::d_weight);
+    EXPECT_EQ(is_usual({3, 64, 32, 32, 3, 1, 1, 8}, direction),
+              here && direction == Direction::backward_weights);
   }
 }
 
 TEST(TileMethods, CanBeTimedLikeAllOthers) {
-  ProductShape s = shape_of({40, 33, 5, 5, 3, 1, 1, 33});
+  ConvShape s = shape_of({40, 33, 5, 5, 3, 1, 1, 33});
   s.type = s.dst_type = Storage::bf16;
   const OneThread one_thread;
-  for (const Direction direction : {Direction::forward, Direction::d_src, Direction::d_weight}) {
+  for (const Direction direction :
+       {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
     const double seconds = seconds_of_method({.shape = s, .direction = direction}, Method::emulated_amx);
     EXPECT_GT(seconds, 0);
     EXPECT_LT(seconds, 60);

@@ -95,17 +95,17 @@ class Sums {
     Halves masked = has_two_terms ? first_term_ : Halves();
     std::vector<double> sums(2 * static_cast<std::size_t>(channels_), NAN);
     Epilogue epilogue{.what = Epilogue::Sums::gradient, .sums = sums.data(), .gradient = {}};
-    Halves product(plain.size(), kPoison);
+    Halves problem(plain.size(), kPoison);
     NormBackward& g = epilogue.gradient;
     g.src = x_.data();
     g.dst = mask == Mask::from_dst ? y_.data() : nullptr;
     g.mask = mask;
     g.params = params();
-    g.d_masked = has_two_terms ? masked.data() : product.data();
+    g.d_masked = has_two_terms ? masked.data() : problem.data();
     g.d_dst = g.d_masked;
-    g.d_dst2 = has_two_terms ? product.data() : nullptr;
-    run_into(&epilogue, product);
-    const Halves& found = has_two_terms ? masked : product;
+    g.d_dst2 = has_two_terms ? problem.data() : nullptr;
+    run_into(&epilogue, problem);
+    const Halves& found = has_two_terms ? masked : problem;
 
     Halves wanted = has_two_terms ? first_term_ : plain;
     std::vector<double> unused(2 * static_cast<std::size_t>(channels_), 0.0);
@@ -135,19 +135,19 @@ class Sums {
   }
 
   [[nodiscard]] Halves run(const Epilogue* epilogue) {
-    Halves product(static_cast<std::size_t>(rows_ * channels_), kPoison);
-    run_into(epilogue, product);
-    return product;
+    Halves problem(static_cast<std::size_t>(rows_ * channels_), kPoison);
+    run_into(epilogue, problem);
+    return problem;
   }
-  void run_into(const Epilogue* epilogue, Halves& product) {
+  void run_into(const Epilogue* epilogue, Halves& problem) {
     std::memset(scratchpad_.data(), 0xff, static_cast<std::size_t>(kernel_->scratchpad_bytes()));
     Operands o{.packed = packed_.data(), .scratchpad = scratchpad_.data(), .epilogue = epilogue};
     if (direction_ == Direction::forward) {
       o.src = from_.data();
-      o.dst = product.data();
+      o.dst = problem.data();
     } else {
       o.d_dst = from_.data();
-      o.d_src = product.data();
+      o.d_src = problem.data();
     }
     kernel_->run(o, 0);
   }
@@ -168,8 +168,8 @@ class Sums {
   }
 
   const Direction direction_;
-  ProductShape shape_;
-  std::unique_ptr<ProductKernel> kernel_;
+  ConvShape shape_;
+  std::unique_ptr<ConvKernel> kernel_;
   int channels_ = 0;
   std::int64_t rows_ = 0;
   Halves from_, x_, y_, first_term_;
@@ -183,7 +183,7 @@ TEST_P(TileSums, AreThoseOfWhatIsWritten) {
     Sums forward(c, Direction::forward, GetParam());
     ASSERT_TRUE(forward.takes_sums());
     forward.expect_moments();
-    Sums backward(c, Direction::d_src, GetParam());
+    Sums backward(c, Direction::backward_data, GetParam());
     ASSERT_TRUE(backward.takes_sums());
     for (const Mask mask : {Mask::none, Mask::from_src, Mask::from_dst})
       for (const bool has_two_terms : {false, true}) backward.expect_gradient(mask, has_two_terms);
