@@ -1,5 +1,5 @@
 // Every convolution and dense layer of a model, in every direction: the kernel that the cpu engine chose
-// beside oneDNN's, one after the other in each round. A piece of the batch on one thread, with what belongs
+// beside oneDNN's, one after the other in each round. A chunk of the batch on one thread, with what belongs
 // to a whole batch once an update (packing weights, joining gradients) shared out to it. One JSON document
 // goes to standard output, a table to standard error.
 //

@@ -13,12 +13,12 @@ class Fuser {
       for (const int input : at(node).inputs) readers_[static_cast<std::size_t>(input)].push_back(node);
   }
 
-  std::vector<Group> run() {
-    std::vector<Group> groups;
+  std::vector<FusedGroup> run() {
+    std::vector<FusedGroup> groups;
     for (int node = 0; node < size(); ++node)
       if (!taken_[static_cast<std::size_t>(node)]) groups.push_back(group_from(node));
     std::stable_sort(groups.begin(), groups.end(),
-                     [](const Group& a, const Group& b) { return a.last < b.last; });
+                     [](const FusedGroup& a, const FusedGroup& b) { return a.last < b.last; });
     return groups;
   }
 
@@ -34,13 +34,13 @@ class Fuser {
     return at(readers[0]).as<Op>() != nullptr ? readers[0] : -1;
   }
 
-  void take(Group& group, int node) {
+  void take(FusedGroup& group, int node) {
     taken_[static_cast<std::size_t>(node)] = true;
     group.last = node;
   }
 
-  Group group_from(int node) {
-    Group group{.node = node, .last = node, .inputs = at(node).inputs};
+  FusedGroup group_from(int node) {
+    FusedGroup group{.node = node, .last = node, .inputs = at(node).inputs};
     take(group, node);
     const bool is_norm = at(node).as<graph::BatchNorm>() != nullptr;
     if (const int sum = is_norm ? sole_reader<graph::Add>(node) : -1; sum >= 0) {
@@ -65,6 +65,6 @@ class Fuser {
 
 }  // namespace
 
-std::vector<Group> fuse(const graph::Graph& graph) { return Fuser(graph).run(); }
+std::vector<FusedGroup> fuse(const graph::Graph& graph) { return Fuser(graph).run(); }
 
 }  // namespace paceline::engine::cpu

@@ -11,7 +11,7 @@
 
 namespace paceline::engine::cpu {
 
-struct Group {
+struct FusedGroup {
   int node = 0;             ///< the op that gives the step its kind, name and parameters
   int last = 0;             ///< the op whose output the step produces; the step runs at its place
   std::vector<int> inputs;  ///< nodes whose values it reads: src, then the other side of a sum
@@ -20,6 +20,6 @@ struct Group {
 };
 
 /// In order of execution; every node is in one group.
-[[nodiscard]] std::vector<Group> fuse(const graph::Graph& graph);
+[[nodiscard]] std::vector<FusedGroup> fuse(const graph::Graph& graph);
 
 }  // namespace paceline::engine::cpu

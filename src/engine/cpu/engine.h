@@ -40,9 +40,9 @@ struct Tuning {
   /// Measured choices of methods, for what this leaves open; without them, and for what they do not know, by
   /// the shape.
   const Choices* choices = nullptr;
-  /// Samples of a piece of convolutions and dense layers; by default what the shape wants. Changes sums'
+  /// Samples of a chunk of convolutions and dense layers; by default what the shape wants. Changes sums'
   /// rounding.
-  std::optional<int> piece_samples;
+  std::optional<int> chunk_samples;
   /// Batch norm's sums over rows are taken by the products that write the rows, where they can; off: in
   /// passes of their own.
   bool row_sums = true;

@@ -17,22 +17,22 @@
 
 namespace paceline::engine::cpu {
 
-constexpr int kMostParts = 32;
+constexpr int kMostRanges = 32;
 /// Elements below which cutting costs more than it gives: 64 KB of floats, about 10 us.
-constexpr std::int64_t kPartElements = 1 << 14;
+constexpr std::int64_t kRangeElements = 1 << 14;
 
-struct Part {
+struct Range {
   std::int64_t begin = 0, end = 0;
   [[nodiscard]] std::int64_t size() const { return end - begin; }
 };
 
 /// Into how many parts `count` things are cut, of at least `least` each (but for a short whole).
-[[nodiscard]] inline int parts_of(std::int64_t count, std::int64_t least) {
-  return static_cast<int>(std::clamp<std::int64_t>(count / least, 1, kMostParts));
+[[nodiscard]] inline int ranges_of(std::int64_t count, std::int64_t least) {
+  return static_cast<int>(std::clamp<std::int64_t>(count / least, 1, kMostRanges));
 }
 
 /// One of them: of nearly equal size, in multiples of `grain` (but for the end).
-[[nodiscard]] inline Part part_of(std::int64_t count, int part, int parts, std::int64_t grain = 1) {
+[[nodiscard]] inline Range range_of(std::int64_t count, int part, int parts, std::int64_t grain = 1) {
   const std::int64_t grains = (count + grain - 1) / grain;
   const auto cut = [&](int p) { return std::min(count, grains * p / parts * grain); };
   return {.begin = cut(part), .end = cut(part + 1)};
@@ -41,16 +41,16 @@ struct Part {
 /// The least of things that have `elements` elements each: in whole vectors of 16 where things are that
 /// small.
 [[nodiscard]] inline std::int64_t least_of(std::int64_t elements) {
-  const std::int64_t things = std::max<std::int64_t>(1, kPartElements / elements);
+  const std::int64_t things = std::max<std::int64_t>(1, kRangeElements / elements);
   return things >= 16 ? things / 16 * 16 : things;
 }
 
 /// Calls work(index, part) for every part of `count` things; returns when all are done.
 template <typename Work>
-void parallel_parts(base::ThreadPool& pool, std::int64_t count, std::int64_t least, const Work& work) {
-  const int parts = parts_of(count, least);
+void parallel_ranges(base::ThreadPool& pool, std::int64_t count, std::int64_t least, const Work& work) {
+  const int parts = ranges_of(count, least);
   const std::int64_t grain = least % 16 == 0 ? 16 : 1;
-  pool.run(parts, [&](int index, int) { work(index, part_of(count, index, parts, grain)); });
+  pool.run(parts, [&](int index, int) { work(index, range_of(count, index, parts, grain)); });
 }
 
 /// Tasks sorted by length, the longest first, dealt to the ranges of `threads` threads: each has long ones

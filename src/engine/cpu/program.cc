@@ -52,7 +52,7 @@ Program::Program(const graph::Graph& graph, const CompileOptions& options, const
       storage_(options.precision == Precision::bf16 ? Storage::bf16 : Storage::f32),
       values_(graph.nodes.size()),
       step_of_(graph.nodes.size(), -1) {
-  const std::vector<Group> groups = fuse(graph_);
+  const std::vector<FusedGroup> groups = fuse(graph_);
   for (std::size_t step = 0; step < groups.size(); ++step)
     step_of_[static_cast<std::size_t>(groups[step].last)] = static_cast<int>(step);
   d_srcs_.resize(groups.size());
@@ -67,13 +67,13 @@ Program::Program(const graph::Graph& graph, const CompileOptions& options, const
 int Program::backward_at(int step) const { return 2 * static_cast<int>(d_srcs_.size()) - 1 - step; }
 
 /// Logits are kept in float: the loss is computed from them in double, and they are few.
-Storage Program::storage_of(const Group& group) const {
+Storage Program::storage_of(const FusedGroup& group) const {
   return group.last == graph_.logits() && !group.relu && node(group.node).as<graph::Dense>() ? Storage::f32
                                                                                              : storage_;
 }
 
 /// Whether the step reads this input again in its backward pass.
-bool Program::keeps_src(const Group& group, std::size_t input) const {
+bool Program::keeps_src(const FusedGroup& group, std::size_t input) const {
   const graph::Node& op = node(group.node);
   const graph::OpRule& rule = graph::rule_of(op.op);
   if (static_cast<int>(input) >= rule.inputs) return false;  // the other side of the sum behind a batch norm
@@ -82,15 +82,15 @@ bool Program::keeps_src(const Group& group, std::size_t input) const {
 }
 
 /// Whether the step reads its own output again: because the op asks for it, or for the mask of its ReLU.
-bool Program::keeps_dst(const Group& group) const {
+bool Program::keeps_dst(const FusedGroup& group) const {
   const graph::Node& op = node(group.node);
   if (!group.relu) return graph::rule_of(op.op).saved.dst && !op.as<graph::SoftmaxCrossEntropy>();
   return !op.as<graph::BatchNorm>() || group.sum;  // a lone batch norm recomputes it from its input
 }
 
-void Program::lay_out_values(const std::vector<Group>& groups) {
+void Program::lay_out_values(const std::vector<FusedGroup>& groups) {
   for (int step = 0; step < static_cast<int>(groups.size()); ++step) {
-    const Group& group = groups[static_cast<std::size_t>(step)];
+    const FusedGroup& group = groups[static_cast<std::size_t>(step)];
     for (std::size_t input = 0; input < group.inputs.size(); ++input) {
       const BufferId read = value(group.inputs[input]).buffer;
       memory_.extend(read, step);
@@ -107,10 +107,10 @@ void Program::lay_out_values(const std::vector<Group>& groups) {
 }
 
 /// In backward order, so that a step's own gradient terms are all known when its inputs' are decided.
-void Program::lay_out_gradients(const std::vector<Group>& groups) {
+void Program::lay_out_gradients(const std::vector<FusedGroup>& groups) {
   const std::vector<bool> needs = graph::needs_gradient(graph_);
   for (int step = static_cast<int>(groups.size()) - 1; step >= 0; --step) {
-    const Group& group = groups[static_cast<std::size_t>(step)];
+    const FusedGroup& group = groups[static_cast<std::size_t>(step)];
     // Buffers of the incoming gradient that may be written over. A batch norm with a residual stores its
     // masked gradient in the residual's term first and reads it again for d_src: those two must differ.
     std::vector<BufferId> reusable;
@@ -135,9 +135,9 @@ void Program::lay_out_gradients(const std::vector<Group>& groups) {
   }
 }
 
-void Program::make_steps(const std::vector<Group>& groups) {
+void Program::make_steps(const std::vector<FusedGroup>& groups) {
   for (int step = 0; step < static_cast<int>(groups.size()); ++step) {
-    const Group& group = groups[static_cast<std::size_t>(step)];
+    const FusedGroup& group = groups[static_cast<std::size_t>(step)];
     auto& d_src = d_srcs_[static_cast<std::size_t>(step)];
     d_src.resize(group.inputs.size());
     const Site site{.graph = graph_,
@@ -163,14 +163,14 @@ struct NoStep {
 };
 }  // namespace
 
-std::unique_ptr<Step> Program::make_step(const Site& site, const Group& group,
+std::unique_ptr<Step> Program::make_step(const Site& site, const FusedGroup& group,
                                          const std::vector<BufferId>& d_src) {
   const Value& dst = value(group.last);
   const auto src = [&](std::size_t input) -> const Value& { return value(group.inputs[input]); };
   struct Maker : NoStep {
     using NoStep::operator();
     const Site& site;
-    const Group& group;
+    const FusedGroup& group;
     const Value& dst;
     const decltype(src)& input;
     const std::vector<BufferId>& d_src;
@@ -268,7 +268,7 @@ std::int64_t Program::gradient(int node) const {
 
 Traffic Program::conv_traffic(int step) const {
   const Entry& entry = steps_[static_cast<std::size_t>(step)];
-  const Group& group = entry.group;
+  const FusedGroup& group = entry.group;
   const int src = group.inputs[0], dst = group.last;
   Traffic traffic{.forward = stored(src) + (entry.step->has_relu_pass() ? 3 : 1) * stored(dst)};
   if (!options_.training) return traffic;
@@ -289,7 +289,7 @@ Traffic Program::conv_traffic(int step) const {
 }
 
 Traffic Program::norm_traffic(const Entry& entry) const {
-  const Group& group = entry.group;
+  const FusedGroup& group = entry.group;
   const std::int64_t src = stored(group.inputs[0]), d = gradient(group.last);
   Traffic traffic{.forward = src + stored(group.last)};
   if (group.sum) traffic.forward += stored(group.inputs[1]);
@@ -306,7 +306,7 @@ Traffic Program::norm_traffic(const Entry& entry) const {
 
 Traffic Program::traffic(int step) const {
   const Entry& entry = steps_[static_cast<std::size_t>(step)];
-  const Group& group = entry.group;
+  const FusedGroup& group = entry.group;
   const graph::Node& op = node(group.node);
   if (op.as<graph::Conv2d>() || op.as<graph::Dense>()) return conv_traffic(step);
   if (op.as<graph::BatchNorm>()) return norm_traffic(entry);

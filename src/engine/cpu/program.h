@@ -23,7 +23,7 @@ class Program {
   Program(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning);
 
   struct Entry {
-    Group group;
+    FusedGroup group;
     std::unique_ptr<Step> step;
     // Of a batch norm: the products that take its sums over rows while they write them; -1: its own passes.
     int moments_by = -1, gradient_sums_by = -1;
@@ -52,13 +52,13 @@ class Program {
     return graph_.nodes[static_cast<std::size_t>(index)];
   }
   [[nodiscard]] Value& value(int node) { return values_[static_cast<std::size_t>(node)]; }
-  [[nodiscard]] Storage storage_of(const Group& group) const;
-  [[nodiscard]] bool keeps_src(const Group& group, std::size_t input) const;
-  [[nodiscard]] bool keeps_dst(const Group& group) const;
-  void lay_out_values(const std::vector<Group>& groups);
-  void lay_out_gradients(const std::vector<Group>& groups);
-  void make_steps(const std::vector<Group>& groups);
-  [[nodiscard]] std::unique_ptr<Step> make_step(const Site& site, const Group& group,
+  [[nodiscard]] Storage storage_of(const FusedGroup& group) const;
+  [[nodiscard]] bool keeps_src(const FusedGroup& group, std::size_t input) const;
+  [[nodiscard]] bool keeps_dst(const FusedGroup& group) const;
+  void lay_out_values(const std::vector<FusedGroup>& groups);
+  void lay_out_gradients(const std::vector<FusedGroup>& groups);
+  void make_steps(const std::vector<FusedGroup>& groups);
+  [[nodiscard]] std::unique_ptr<Step> make_step(const Site& site, const FusedGroup& group,
                                                 const std::vector<BufferId>& d_src);
   void share_row_sums();
   void share_masks();

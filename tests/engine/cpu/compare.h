@@ -47,8 +47,8 @@ inline std::vector<Variant> variants() {
                  .name = "f32 by taps"});
   all.push_back({.precision = Precision::f32,
                  .threads = 2,
-                 .tuning = {.piece_samples = 3, .poison = true},
-                 .name = "f32 in pieces of 3"});
+                 .tuning = {.chunk_samples = 3, .poison = true},
+                 .name = "f32 in chunks of 3"});
   all.push_back({.precision = Precision::bf16,
                  .threads = 2,
                  .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .poison = true},
@@ -65,7 +65,7 @@ inline std::vector<Variant> variants() {
                  .name = "bf16 by Winograd"});
   all.push_back({.precision = Precision::f32,
                  .threads = 2,
-                 .tuning = {.method = Method::turned, .piece_samples = 3, .poison = true},
+                 .tuning = {.method = Method::turned, .chunk_samples = 3, .poison = true},
                  .name = "f32, backward data by turned weights"});
   all.push_back(
       {.precision = Precision::bf16,
@@ -76,7 +76,7 @@ inline std::vector<Variant> variants() {
     all.push_back(
         {.precision = Precision::bf16,
          .threads = 2,
-         .tuning = {.bf16_products = true, .method = Method::turned, .piece_samples = 3, .poison = true},
+         .tuning = {.bf16_products = true, .method = Method::turned, .chunk_samples = 3, .poison = true},
          .name = "bf16 products, backward data by turned weights"});
   if (bf16_products_here() != Bf16Products::none)
     all.push_back({.precision = Precision::bf16,
@@ -86,7 +86,7 @@ inline std::vector<Variant> variants() {
   return all;
 }
 
-/// bf16 by tiles, their units emulated; pieces of 16 or 32 samples, of which the last is cut short.
+/// bf16 by tiles, their units emulated; chunks of 16 or 32 samples, of which the last is cut short.
 inline std::vector<Variant> tile_variants() {
   std::vector<Variant> all;
   for (const Method method : {Method::emulated_amx, Method::emulated_avx512})

@@ -257,12 +257,12 @@ TEST(CpuEngine, EvaluatesAShortBatchAsAPartOfALongOne) {
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     auto engine =
         compile(graph, {.batch = kBatch, .precision = precision, .threads = 2},
-                {.bf16_products = false, .block_bytes = 1 << 18, .piece_samples = 4, .poison = true});
+                {.bf16_products = false, .block_bytes = 1 << 18, .chunk_samples = 4, .poison = true});
     toy::initialise(*engine, 2);
     const toy::Samples samples(graph, 0, kBatch);
     const LossSums all = engine->evaluate(samples.images, samples.labels, kBatch);
     const auto elements = static_cast<std::size_t>(graph.input_shape().elements());
-    for (const int count : {1, 3, 4, 5, 31}) {  // within, on and over the edges of pieces
+    for (const int count : {1, 3, 4, 5, 31}) {  // within, on and over the edges of chunks
       const auto n = static_cast<std::size_t>(count);
       LossSums parts = engine->evaluate(samples.images, samples.labels, count);
       parts += engine->evaluate(std::span(samples.images).subspan(n * elements),

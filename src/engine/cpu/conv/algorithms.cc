@@ -90,22 +90,22 @@ std::optional<tiles::Unit> tile_unit(Method method) {
   return std::nullopt;
 }
 
-/// By tiles a copy of many weights is what a piece of a gradient has to wait for: it is fetched, written back
+/// By tiles a copy of many weights is what a chunk of a gradient has to wait for: it is fetched, written back
 /// and read again to be summed up. Twice the usual pixels then, and no more than four copies.
 int samples_of_far_gradient(const ConvShape& batch, int usual) {
   constexpr std::int64_t kNearBytes = 256 << 10;
-  constexpr std::int64_t kPixels = 4096, kMostPieces = 4;
+  constexpr std::int64_t kPixels = 4096, kMostChunks = 4;
   if (4 * batch.weights() <= kNearBytes) return usual;
   const std::int64_t samples = std::max((kPixels + batch.dst_pixels() - 1) / batch.dst_pixels(),
-                                        (batch.samples + kMostPieces - 1) / kMostPieces);
+                                        (batch.samples + kMostChunks - 1) / kMostChunks);
   return static_cast<int>(std::clamp<std::int64_t>(samples, usual, batch.samples));
 }
 
 /// Whole blocks of samples, whose tiles are read half as often; but half ones where there would be few
-/// pieces.
-int samples_of_tile_piece(int usual, int batch, Direction direction) {
-  constexpr int kFewPieces = 4;
-  const bool halves = direction != Direction::backward_weights && batch < kFewPieces * tiles::kBlock;
+/// chunks.
+int samples_of_tile_chunk(int usual, int batch, Direction direction) {
+  constexpr int kFewChunks = 4;
+  const bool halves = direction != Direction::backward_weights && batch < kFewChunks * tiles::kBlock;
   const int multiple = halves ? tiles::kHalf : tiles::kBlock;
   return std::min((usual + multiple - 1) / multiple * multiple, batch);
 }
@@ -231,8 +231,8 @@ std::string why_not_others(Method chosen, const ConvProblem& problem, bool measu
   return text;
 }
 
-int samples_of_piece(Method method, const ConvShape& batch, Direction direction) {
-  int usual = samples_of_piece(batch, direction);
+int samples_of_chunk(Method method, const ConvShape& batch, Direction direction) {
+  int usual = samples_of_chunk(batch, direction);
   if (tile_unit(method) && direction == Direction::backward_weights)
     usual = samples_of_far_gradient(batch, usual);
   if (method == Method::taps) return batch.samples;  // its parts share the batch
@@ -241,9 +241,9 @@ int samples_of_piece(Method method, const ConvShape& batch, Direction direction)
     return usual;
   if (const int images = images_of_tile(method, batch, direction); images > 0)
     return std::min((usual + images - 1) / images * images, batch.samples);
-  if (tile_unit(method) && !is_unfolded) return samples_of_tile_piece(usual, batch.samples, direction);
+  if (tile_unit(method) && !is_unfolded) return samples_of_tile_chunk(usual, batch.samples, direction);
   if (method != Method::winograd || direction == Direction::backward_weights) return usual;
-  // Winograd reads four times the weights for a piece: the more of them, the more tiles that must be worth
+  // Winograd reads four times the weights for a chunk: the more of them, the more tiles that must be worth
   // it.
   const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;
   const std::int64_t samples = (tiles + winograd_tiles(batch) - 1) / winograd_tiles(batch);
@@ -251,20 +251,20 @@ int samples_of_piece(Method method, const ConvShape& batch, Direction direction)
   // thread's, while another one waits.
   constexpr std::int64_t kFew = 8;
   const std::int64_t most = std::clamp<std::int64_t>(samples, usual, batch.samples);
-  std::int64_t pieces = (batch.samples + most - 1) / most;
-  if (pieces < kFew) pieces += pieces % 2;
-  return static_cast<int>((batch.samples + pieces - 1) / pieces);
+  std::int64_t chunks = (batch.samples + most - 1) / most;
+  if (chunks < kFew) chunks += chunks % 2;
+  return static_cast<int>((batch.samples + chunks - 1) / chunks);
 }
 
-std::unique_ptr<ConvKernel> make_kernel(Method method, const ConvShape& piece, Direction direction,
+std::unique_ptr<ConvKernel> make_kernel(Method method, const ConvShape& chunk, Direction direction,
                                         const ConvKernel* like) {
   if (const auto unit = tile_unit(method))
-    return make_tile_kernel(piece, direction, tiles::kernels_of(*unit));
+    return make_tile_kernel(chunk, direction, tiles::kernels_of(*unit));
   if (method == Method::winograd)
-    return make_winograd_kernel(piece, direction, *winograd::kernels_here().back());
-  if (method == Method::turned) return make_turned_kernel(piece, like);
-  if (method == Method::taps) return make_tap_kernel(piece, direction);
-  return make_onednn_kernel(piece, direction, like);
+    return make_winograd_kernel(chunk, direction, *winograd::kernels_here().back());
+  if (method == Method::turned) return make_turned_kernel(chunk, like);
+  if (method == Method::taps) return make_tap_kernel(chunk, direction);
+  return make_onednn_kernel(chunk, direction, like);
 }
 
 }  // namespace paceline::engine::cpu

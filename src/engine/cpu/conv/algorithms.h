@@ -45,11 +45,11 @@ inline constexpr std::array kMethods = {Method::amx,  Method::avx512_bf16, Metho
 /// One sentence: why `chosen` and not each of the others; `measured`: their times on this machine said so.
 [[nodiscard]] std::string why_not_others(Method chosen, const ConvProblem& problem, bool measured);
 
-/// Samples of a piece, for a direction of `batch` by `method`.
-[[nodiscard]] int samples_of_piece(Method method, const ConvShape& batch, Direction direction);
+/// Samples of a chunk, for a direction of `batch` by `method`.
+[[nodiscard]] int samples_of_chunk(Method method, const ConvShape& batch, Direction direction);
 
-/// The kernel for one piece; see make_onednn_kernel for `like`.
-[[nodiscard]] std::unique_ptr<ConvKernel> make_kernel(Method method, const ConvShape& piece,
+/// The kernel for one chunk; see make_onednn_kernel for `like`.
+[[nodiscard]] std::unique_ptr<ConvKernel> make_kernel(Method method, const ConvShape& chunk,
                                                       Direction direction, const ConvKernel* like);
 
 }  // namespace paceline::engine::cpu

@@ -49,33 +49,33 @@ void time_once(const Call& call, double& least) {
   least = std::min(least, base::thread_processor_s() - begin);
 }
 
-/// One method's way to compute a piece of the product, to be timed again and again.
+/// One method's way to compute a chunk of the product, to be timed again and again.
 class Rival {
  public:
   Rival(const ConvProblem& problem, Method method)
       : method_(method),
         is_gradient_(problem.direction == Direction::backward_weights),
-        pieces_(problem.shape, samples_of_piece(method, problem.shape, problem.direction),
-                [&](const ConvShape& piece, const ConvKernel* like) {
-                  return make_kernel(method, piece, problem.direction, like);
+        chunks_(problem.shape, samples_of_chunk(method, problem.shape, problem.direction),
+                [&](const ConvShape& chunk, const ConvKernel* like) {
+                  return make_kernel(method, chunk, problem.direction, like);
                 }),
         dst_type_(problem.direction == Direction::forward ? problem.shape.dst_type : problem.shape.type),
         src_bytes_(problem.shape.src.elements() * bytes_of(problem.shape.type)),
         dst_bytes_(problem.shape.dst.elements() * bytes_of(dst_type_)),
         held_(static_cast<int>(std::clamp<std::int64_t>(kFarBytes / (src_bytes_ + dst_bytes_),
-                                                        pieces_.size(0), problem.shape.samples))),
+                                                        chunks_.size(0), problem.shape.samples))),
         src_(numbers(held_ * problem.shape.src.elements(), problem.shape.type)),
         dst_(numbers(held_ * problem.shape.dst.elements(), dst_type_)),
         weights_(numbers(problem.shape.weights(), Storage::f32)),
         packed_(numbers(packed_floats(), Storage::f32)),
         sum_(numbers(is_gradient_ ? packed_floats() : 0, Storage::f32)),
         bias_(numbers(problem.shape.dst.channels, Storage::f32)),
-        scratchpad_(static_cast<std::size_t>(whole_lines(pieces_.scratchpad_bytes()))) {}
+        scratchpad_(static_cast<std::size_t>(whole_lines(chunks_.scratchpad_bytes()))) {}
 
   [[nodiscard]] Method method() const { return method_; }
 
   void run() {
-    const ConvKernel& kernel = pieces_.any();
+    const ConvKernel& kernel = chunks_.any();
     auto* packed = packed_.as<float>().data();
     auto* weights = weights_.as<float>().data();
     auto* bias = bias_.as<float>().data();
@@ -88,41 +88,41 @@ class Rival {
     }
     Operands operands{
         .packed = packed, .bias = bias, .d_weight = packed, .d_bias = bias, .scratchpad = scratchpad_.data()};
-    const auto run_piece = [&] {
+    const auto run_chunk = [&] {
       operands.src = operands.d_src = src_.data() + first_ * src_bytes_;
       operands.d_dst = operands.dst = dst_.data() + first_ * dst_bytes_;
-      first_ += pieces_.size(0);
-      if (first_ + pieces_.size(0) > held_) first_ = 0;
+      first_ += chunks_.size(0);
+      if (first_ + chunks_.size(0) > held_) first_ = 0;
       for (int part = 0; part < kernel.parts(); ++part) kernel.run(operands, part);
     };
-    time_once(run_piece, first_piece_);
-    if (pieces_.count() > 1) time_once(run_piece, next_piece_);
+    time_once(run_chunk, first_chunk_);
+    if (chunks_.count() > 1) time_once(run_chunk, next_chunk_);
   }
 
   /// Of the whole batch, by the least time that each part took so far.
   [[nodiscard]] double seconds() const {
-    if (pieces_.count() == 1) return update_ + first_piece_;
-    return update_ + first_piece_ + (pieces_.count() - 1) * (next_piece_ + join_);
+    if (chunks_.count() == 1) return update_ + first_chunk_;
+    return update_ + first_chunk_ + (chunks_.count() - 1) * (next_chunk_ + join_);
   }
 
  private:
-  [[nodiscard]] std::int64_t packed_floats() const { return (pieces_.any().packed_bytes() + 3) / 4; }
+  [[nodiscard]] std::int64_t packed_floats() const { return (chunks_.any().packed_bytes() + 3) / 4; }
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   const Method method_;
   const bool is_gradient_;
-  const Pieces pieces_;
+  const BatchSplit chunks_;
   const Storage dst_type_;
   const std::int64_t src_bytes_, dst_bytes_;  ///< of a sample
-  const int held_;                            ///< samples; each piece takes the next ones
+  const int held_;                            ///< samples; each chunk takes the next ones
   int first_ = 0;
   base::Buffer src_, dst_, weights_, packed_, sum_, bias_, scratchpad_;
   base::ThreadPool here_{1};
   const Kernels& own_ = kernels_for(isas_here().back());
   double update_ = kNever;       ///< once an update: packing weights, unpacking their gradient
-  double first_piece_ = kNever;  ///< with weights (or a gradient) that lie where packing has left them
-  double next_piece_ = kNever;   ///< ... where the piece before has used them
-  double join_ = kNever;         ///< for each piece but the first: its gradient added to the others'
+  double first_chunk_ = kNever;  ///< with weights (or a gradient) that lie where packing has left them
+  double next_chunk_ = kNever;   ///< ... where the chunk before has used them
+  double join_ = kNever;         ///< for each chunk but the first: its gradient added to the others'
 };
 
 /// Not tried: it would take long, to no end. Taps move all samples of a pixel at a time, too many for a large

@@ -6,11 +6,11 @@
 
 namespace paceline::engine::cpu {
 
-/// Times a piece of each method that can compute the product, on the calling thread, with what belongs to it
+/// Times a chunk of each method that can compute the product, on the calling thread, with what belongs to it
 /// once an update (packing weights, joining gradients), and takes the fastest for the whole batch. The usual
 /// method of the shape stays unless another one is clearly faster, so that chance decides nothing.
 ///
-/// Cost     some milliseconds a method for a convolution of a ResNet; memory for a piece of each, or 6 MB
+/// Cost     some milliseconds a method for a convolution of a ResNet; memory for a chunk of each, or 6 MB
 /// Threads  any; a OneThread must be in force
 [[nodiscard]] Method fastest_method(const ConvProblem& problem);
 

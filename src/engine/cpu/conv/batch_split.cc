@@ -7,11 +7,11 @@
 
 namespace paceline::engine::cpu {
 
-int samples_of_piece(const ConvShape& batch, Direction direction) {
-  // A gradient's piece writes a whole copy of the weights, to be summed up later: it wants enough pixels for
-  // that to be little. The others read the weights once a piece, from a far cache.
+int samples_of_chunk(const ConvShape& batch, Direction direction) {
+  // A gradient's chunk writes a whole copy of the weights, to be summed up later: it wants enough pixels for
+  // that to be little. The others read the weights once a chunk, from a far cache.
   const bool sums = direction == Direction::backward_weights;
-  const std::int64_t most_pieces = sums ? 8 : kMostParts;
+  const std::int64_t most_chunks = sums ? 8 : kMostRanges;
   const std::int64_t pixels = sums ? 2048 : batch.is_dense ? 32 : 256;
   // About half a millisecond on one core; but no more than stays in the second-level cache, where sums over
   // rows are taken from what was just written (epilogue.h).
@@ -22,33 +22,33 @@ int samples_of_piece(const ConvShape& batch, Direction direction) {
     return (pixels + batch.dst_pixels() - 1) / batch.dst_pixels();
   };
   std::int64_t least = samples_of(pixels);
-  // One piece is one thread's, while another waits: rather two, slower each, that are not too small.
+  // One chunk is one thread's, while another waits: rather two, slower each, that are not too small.
   constexpr std::int64_t kHalfPixels = 64;
   if (!sums && !batch.is_dense && least >= batch.samples)
     least = std::max<std::int64_t>(samples_of(kHalfPixels), (batch.samples + 1) / 2);
   const std::int64_t samples = std::max(
-      {least, sums ? products : std::min(products, cached), (batch.samples + most_pieces - 1) / most_pieces});
+      {least, sums ? products : std::min(products, cached), (batch.samples + most_chunks - 1) / most_chunks});
   if (samples >= batch.samples) return batch.samples;
-  const std::int64_t pieces = (batch.samples + samples - 1) / samples;
-  return static_cast<int>((batch.samples + pieces - 1) / pieces);
+  const std::int64_t chunks = (batch.samples + samples - 1) / samples;
+  return static_cast<int>((batch.samples + chunks - 1) / chunks);
 }
 
-Pieces::Pieces(const ConvShape& batch, int samples, const Make& make)
+BatchSplit::BatchSplit(const ConvShape& batch, int samples, const Make& make)
     : batch_(batch.samples), samples_(std::min(samples, batch.samples)) {
-  base::expects(samples_ >= 1, "a piece has samples");
-  ConvShape piece = batch;
-  piece.samples = samples_;
-  piece.is_alone = count() == 1;
-  full_ = make(piece, nullptr);
+  base::expects(samples_ >= 1, "a chunk has samples");
+  ConvShape chunk = batch;
+  chunk.samples = samples_;
+  chunk.is_alone = count() == 1;
+  full_ = make(chunk, nullptr);
   if (const int rest = batch_ % samples_; rest > 0) {
-    piece.samples = rest;
-    last_ = make(piece, full_.get());
+    chunk.samples = rest;
+    last_ = make(chunk, full_.get());
     base::expects(last_->packed_bytes() == full_->packed_bytes() && last_->parts() == full_->parts(),
-                  "the last piece is like the others");
+                  "the last chunk is like the others");
   }
 }
 
-std::int64_t Pieces::scratchpad_bytes() const {
+std::int64_t BatchSplit::scratchpad_bytes() const {
   return std::max(full_->scratchpad_bytes(), last_ ? last_->scratchpad_bytes() : 0);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-/// One direction of a product over a whole batch: pieces of samples, each a kernel's, to be shared by
+/// One direction of a product over a whole batch: chunks of samples, each a kernel's, to be shared by
 /// threads.
 ///
-/// The first pieces have the same number of samples; the last may be shorter and then has a kernel of its
+/// The first chunks have the same number of samples; the last may be shorter and then has a kernel of its
 /// own, which works on the same packed weights: no batch size is slower than its neighbours.
 ///
 /// Threads  run() from any number of threads at a time, each on its own task
@@ -17,23 +17,23 @@
 
 namespace paceline::engine::cpu {
 
-/// Samples of a piece of direction `direction`: by the shape (whose samples are the batch), so that any
+/// Samples of a chunk of direction `direction`: by the shape (whose samples are the batch), so that any
 /// number of threads, on any machine, cuts the same way.
-[[nodiscard]] int samples_of_piece(const ConvShape& batch, Direction direction);
+[[nodiscard]] int samples_of_chunk(const ConvShape& batch, Direction direction);
 
-class Pieces {
+class BatchSplit {
  public:
-  using Make = std::function<std::unique_ptr<ConvKernel>(const ConvShape& piece, const ConvKernel* like)>;
-  /// Cuts `batch` into pieces of `samples`; `make` gives the kernel of one.
-  Pieces(const ConvShape& batch, int samples, const Make& make);
+  using Make = std::function<std::unique_ptr<ConvKernel>(const ConvShape& chunk, const ConvKernel* like)>;
+  /// Cuts `batch` into chunks of `samples`; `make` gives the kernel of one.
+  BatchSplit(const ConvShape& batch, int samples, const Make& make);
 
   [[nodiscard]] int count() const { return (batch_ + samples_ - 1) / samples_; }
-  [[nodiscard]] int first(int piece) const { return piece * samples_; }
-  [[nodiscard]] int size(int piece) const { return std::min(samples_, batch_ - first(piece)); }
-  [[nodiscard]] const ConvKernel& kernel(int piece) const {
-    return size(piece) == samples_ ? *full_ : *last_;
+  [[nodiscard]] int first(int chunk) const { return chunk * samples_; }
+  [[nodiscard]] int size(int chunk) const { return std::min(samples_, batch_ - first(chunk)); }
+  [[nodiscard]] const ConvKernel& kernel(int chunk) const {
+    return size(chunk) == samples_ ? *full_ : *last_;
   }
-  /// What does not depend on the samples: the packed weights, and how a piece is shared.
+  /// What does not depend on the samples: the packed weights, and how a chunk is shared.
   [[nodiscard]] const ConvKernel& any() const { return *full_; }
   [[nodiscard]] int tasks() const { return count() * any().parts(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const;

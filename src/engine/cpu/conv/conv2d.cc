@@ -3,7 +3,7 @@
 // time, which stay in the cache.
 // Either way storage is bf16, sums are float, and the weights are rounded to bf16 once an update.
 //
-// A direction is cut into pieces of samples (pieces.h), which are the tasks of the threads. Weight gradients
+// A direction is cut into chunks of samples (chunks.h), which are the tasks of the threads. Weight gradients
 // are summed over a few sections of the batch, each into an array of its own, and these as a tree: the same
 // bits for any number of threads. Backward's two products are tasks of one loop.
 
@@ -49,9 +49,9 @@ class Conv2dOp final : public Step {
     if (pass == Pass::forward && relu_) return false;
     const RowSums*& taker = pass == Pass::forward ? dst_sums_ : d_src_sums_;
     if (taker != nullptr) return false;
-    const Pieces& pieces = pass == Pass::forward ? forward_ : *backward_;
-    if (direct_ && pieces.any().parts() > 1) return false;  // a part's rows lie apart
-    if (!sums.accept({.pass = pass, .pieces = pieces.count(), .samples = pieces.size(0), .moment = moment},
+    const BatchSplit& chunks = pass == Pass::forward ? forward_ : *backward_;
+    if (direct_ && chunks.any().parts() > 1) return false;  // a part's rows lie apart
+    if (!sums.accept({.pass = pass, .chunks = chunks.count(), .samples = chunks.size(0), .moment = moment},
                      memory))
       return false;
     taker = &sums;
@@ -60,21 +60,21 @@ class Conv2dOp final : public Step {
 
   void forward(Run& run) override {
     if (!direct_) {
-      run.pool.run(pieces_with_samples(run),
-                   [&](int piece, int thread) { forward_block(run, piece, thread); });
+      run.pool.run(chunks_with_samples(run),
+                   [&](int chunk, int thread) { forward_block(run, chunk, thread); });
       return;
     }
     const int parts = forward_.any().parts();
-    run.pool.run(pieces_with_samples(run) * parts, [&](int task, int thread) {
-      const int piece = task / parts;
-      Operands o = operands(run, forward_.first(piece), thread);
+    run.pool.run(chunks_with_samples(run) * parts, [&](int task, int thread) {
+      const int chunk = task / parts;
+      Operands o = operands(run, forward_.first(chunk), thread);
       o.packed = weights_.packed_forward(run);
       run_and_sum(run, forward_, o, task, run.training ? dst_sums_ : nullptr, Pass::forward);
-      if (relu_ && !has_relu_pass()) rectify(run, elements_of(forward_, piece, dst_));
+      if (relu_ && !has_relu_pass()) rectify(run, elements_of(forward_, chunk, dst_));
     });
     if (!has_relu_pass()) return;
-    parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements,
-                   [&](int, Part part) { rectify(run, part); });
+    parallel_ranges(run.pool, batch_ * dst_.shape.elements(), kRangeElements,
+                    [&](int, Range part) { rectify(run, part); });
   }
 
   void backward(Run& run) override {
@@ -82,24 +82,24 @@ class Conv2dOp final : public Step {
     if (!gradient_ && !backward_) return;  // frozen, and nothing before it learns
     merged_gradient(run, dst_);
     if (relu_ && !dst_.gradient_comes_masked)
-      parallel_parts(run.pool, batch_ * dst_.shape.elements(), kPartElements, [&](int, Part part) {
+      parallel_ranges(run.pool, batch_ * dst_.shape.elements(), kRangeElements, [&](int, Range part) {
         mask_by_relu(run, dst_, dst_.gradient.front(), part.begin, part.size());
       });
     run.pool.run(static_cast<int>(backward_order_.size()), [&](int item, int thread) {
       const int task = backward_order_[static_cast<std::size_t>(item)];
       if (task < gradient_tasks_) {
-        direct_ ? gradient_direct(run, task, thread) : gradient_section(run, task, thread);
+        direct_ ? gradient_direct(run, task, thread) : sum_partial_gradient(run, task, thread);
       } else {
         direct_ ? d_src_direct(run, task - gradient_tasks_, thread)
                 : d_src_block(run, task - gradient_tasks_, thread);
       }
     });
-    if (gradient_) join_sections(run);
+    if (gradient_) join_partial_gradients(run);
   }
 
   [[nodiscard]] Masking masking() const override {
-    const bool whole_pieces = backward_ && (!direct_ || backward_->any().parts() == 1);
-    return whole_pieces ? Masking::by_value : Masking::none;  // a part's rows lie apart
+    const bool whole_chunks = backward_ && (!direct_ || backward_->any().parts() == 1);
+    return whole_chunks ? Masking::by_value : Masking::none;  // a part's rows lie apart
   }
   [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_ && forward_.any().parts() > 1; }
   void list_convs(std::vector<ConvProblem>& problems) const override { kernels_.list(problems); }
@@ -122,14 +122,15 @@ class Conv2dOp final : public Step {
     const std::int64_t d_weight = gradient_ ? gradient_->any().packed_bytes() : 0;
     const std::int64_t d_bias = gradient_ && bias_at_ >= 0 ? 4 * dst_.shape.channels : 0;
     d_bias_at_ = whole_lines(d_weight);
-    section_bytes_ = whole_lines(d_weight) + whole_lines(d_bias);
-    take(section_bytes_ * sections_);
+    partial_gradient_bytes_ = whole_lines(d_weight) + whole_lines(d_bias);
+    take(partial_gradient_bytes_ * partial_gradients_);
     threads_at_ = end;
     end = 0;
     if (!direct_) {
       src_at_ = take(4 * block_ * src_.shape.elements());
       dst_at_ = take(4 * block_ * dst_.shape.elements());
-      block_d_weight_at_ = take(gradient_ && sections_ < gradient_->count() ? section_bytes_ : 0);
+      block_d_weight_at_ =
+          take(gradient_ && partial_gradients_ < gradient_->count() ? partial_gradient_bytes_ : 0);
     }
     scratchpad_at_ =
         take(std::max({forward_.scratchpad_bytes(), backward_ ? backward_->scratchpad_bytes() : 0,
@@ -139,7 +140,7 @@ class Conv2dOp final : public Step {
   }
 
   /// Those of the forward pass that are worth computing: all in training, fewer in a short evaluation.
-  [[nodiscard]] int pieces_with_samples(const Run& run) const {
+  [[nodiscard]] int chunks_with_samples(const Run& run) const {
     return (run.samples + forward_.size(0) - 1) / forward_.size(0);
   }
 
@@ -147,29 +148,29 @@ class Conv2dOp final : public Step {
     return run.memory.scratch + threads_at_ + thread_bytes_ * thread + at;
   }
   /// The gradient of a section's samples; the first one takes the sum of all in the end.
-  [[nodiscard]] float* section(const Run& run, int section) const {
-    if (section == 0 && weights_.leaves_own_order(run)) return run.gradients + weights_.offset();
-    return reinterpret_cast<float*>(run.memory.scratch + section_bytes_ * section);
+  [[nodiscard]] float* partial_gradient(const Run& run, int number) const {
+    if (number == 0 && weights_.leaves_own_order(run)) return run.gradients + weights_.offset();
+    return reinterpret_cast<float*>(run.memory.scratch + partial_gradient_bytes_ * number);
   }
-  [[nodiscard]] float* bias_section(const Run& run, int section) const {
-    return reinterpret_cast<float*>(run.memory.scratch + section_bytes_ * section + d_bias_at_);
+  [[nodiscard]] float* partial_bias_gradient(const Run& run, int number) const {
+    return reinterpret_cast<float*>(run.memory.scratch + partial_gradient_bytes_ * number + d_bias_at_);
   }
 
-  /// What a piece has of a value.
-  static Part elements_of(const Pieces& pieces, int piece, const Value& value) {
-    const std::int64_t begin = pieces.first(piece) * value.shape.elements();
-    return {.begin = begin, .end = begin + pieces.size(piece) * value.shape.elements()};
+  /// What a chunk has of a value.
+  static Range elements_of(const BatchSplit& chunks, int chunk, const Value& value) {
+    const std::int64_t begin = chunks.first(chunk) * value.shape.elements();
+    return {.begin = begin, .end = begin + chunks.size(chunk) * value.shape.elements()};
   }
 
   // ---- on stored values
 
-  void rectify(const Run& run, Part part) const {
+  void rectify(const Run& run, Range part) const {
     std::byte* dst = run.memory.at(dst_.buffer) + part.begin * bytes_of(dst_.storage);
     run.typed(dst_.storage).relu(dst, dst, part.size());
   }
-  void mask_d_src(const Run& run, int piece) const {
+  void mask_d_src(const Run& run, int chunk) const {
     if (!src_.gradient_comes_masked) return;
-    const Part part = elements_of(*backward_, piece, src_);
+    const Range part = elements_of(*backward_, chunk, src_);
     mask_by_relu(run, src_, d_src_, part.begin, part.size());
   }
   /// The stored values from sample `first` on.
@@ -188,11 +189,11 @@ class Conv2dOp final : public Step {
   }
 
   void gradient_direct(const Run& run, int task, int thread) const {
-    const int parts = gradient_->any().parts(), piece = task / parts;
-    Operands o = operands(run, gradient_->first(piece), thread);
-    o.d_weight = section(run, piece);
-    o.d_bias = bias_section(run, piece);
-    gradient_->kernel(piece).run(o, task % parts);
+    const int parts = gradient_->any().parts(), chunk = task / parts;
+    Operands o = operands(run, gradient_->first(chunk), thread);
+    o.d_weight = partial_gradient(run, chunk);
+    o.d_bias = partial_bias_gradient(run, chunk);
+    gradient_->kernel(chunk).run(o, task % parts);
   }
   void d_src_direct(const Run& run, int task, int thread) const {
     Operands o = operands(run, backward_->first(task / backward_->any().parts()), thread);
@@ -202,16 +203,16 @@ class Conv2dOp final : public Step {
   }
 
   /// One task of a direction, and the sums over its rows that somebody wants.
-  void run_and_sum(const Run& run, const Pieces& pieces, Operands& o, int task, const RowSums* sums,
+  void run_and_sum(const Run& run, const BatchSplit& chunks, Operands& o, int task, const RowSums* sums,
                    Pass pass) const {
-    const int parts = pieces.any().parts(), piece = task / parts;
-    const ConvKernel& kernel = pieces.kernel(piece);
+    const int parts = chunks.any().parts(), chunk = task / parts;
+    const ConvKernel& kernel = chunks.kernel(chunk);
     if (sums == nullptr) return kernel.run(o, task % parts);
-    const Epilogue epilogue = sums->epilogue(run, pass, piece);
+    const Epilogue epilogue = sums->epilogue(run, pass, chunk);
     if (kernel.has_epilogue()) o.epilogue = &epilogue;
     kernel.run(o, task % parts);
     if (!kernel.has_epilogue())
-      sum_written(run, epilogue, pass, pieces.size(piece), pass == Pass::forward ? o.dst : o.d_src);
+      sum_written(run, epilogue, pass, chunks.size(chunk), pass == Pass::forward ? o.dst : o.d_src);
   }
   void sum_written(const Run& run, const Epilogue& epilogue, Pass pass, int samples,
                    const void* written) const {
@@ -252,35 +253,35 @@ class Conv2dOp final : public Step {
         samples * shape.elements());
   }
 
-  void forward_block(const Run& run, int piece, int thread) const {
-    const int first = forward_.first(piece), samples = forward_.size(piece);
+  void forward_block(const Run& run, int chunk, int thread) const {
+    const int first = forward_.first(chunk), samples = forward_.size(chunk);
     Operands o = copies(run, thread);
     o.packed = weights_.packed_forward(run);
     to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
-    run_all(forward_.kernel(piece), o);
+    run_all(forward_.kernel(chunk), o);
     from_float(run, run.memory.at(dst_.buffer), dst_.shape, dst_.storage, first, samples, o.dst, relu_);
     if (run.training && dst_sums_ != nullptr)
-      sum_written(run, dst_sums_->epilogue(run, Pass::forward, piece), Pass::forward, samples,
+      sum_written(run, dst_sums_->epilogue(run, Pass::forward, chunk), Pass::forward, samples,
                   operands(run, first, thread).dst);
   }
 
-  void d_src_block(const Run& run, int piece, int thread) const {
-    const int first = backward_->first(piece), samples = backward_->size(piece);
+  void d_src_block(const Run& run, int chunk, int thread) const {
+    const int first = backward_->first(chunk), samples = backward_->size(chunk);
     Operands o = copies(run, thread);
     o.packed = weights_.packed_backward(run);
     to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
              o.d_dst);
-    run_all(backward_->kernel(piece), o);
+    run_all(backward_->kernel(chunk), o);
     from_float(run, run.memory.at(d_src_), src_.shape, src_.gradient_storage, first, samples, o.d_src, false);
     if (d_src_sums_ != nullptr)
-      sum_written(run, d_src_sums_->epilogue(run, Pass::backward, piece), Pass::backward, samples,
+      sum_written(run, d_src_sums_->epilogue(run, Pass::backward, chunk), Pass::backward, samples,
                   operands(run, first, thread).d_src);
-    mask_d_src(run, piece);
+    mask_d_src(run, chunk);
   }
 
   /// The blocks of one section, one after the other, into that section's sum.
-  void gradient_section(const Run& run, int number, int thread) const {
-    const Part blocks = part_of(gradient_->count(), number, sections_);
+  void sum_partial_gradient(const Run& run, int number, int thread) const {
+    const Range blocks = range_of(gradient_->count(), number, partial_gradients_);
     for (auto block = static_cast<int>(blocks.begin); block < blocks.end; ++block) {
       const int first = gradient_->first(block), samples = gradient_->size(block);
       Operands o = copies(run, thread);
@@ -288,11 +289,11 @@ class Conv2dOp final : public Step {
       to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
                o.d_dst);
       const bool is_first = block == blocks.begin;
-      float* sum = section(run, number);
+      float* sum = partial_gradient(run, number);
       o.d_weight = is_first ? sum : reinterpret_cast<float*>(own(run, thread, block_d_weight_at_));
       o.d_bias = o.d_weight + d_bias_at_ / 4;
       run_all(gradient_->kernel(block), o);
-      if (!is_first) run.kernels.accumulate(o.d_weight, sum, section_bytes_ / 4);
+      if (!is_first) run.kernels.accumulate(o.d_weight, sum, partial_gradient_bytes_ / 4);
     }
   }
 
@@ -304,22 +305,23 @@ class Conv2dOp final : public Step {
   }
 
   /// All sections into the first, as a tree, and from there into the flat gradient.
-  void join_sections(const Run& run) const {
+  void join_partial_gradients(const Run& run) const {
     const auto join = [&](const auto& at, std::int64_t count) {
-      parallel_parts(run.pool, count, kPartElements, [&](int, Part part) {
-        join_as_tree(sections_, [&](int into, int from) {
+      parallel_ranges(run.pool, count, kRangeElements, [&](int, Range part) {
+        join_as_tree(partial_gradients_, [&](int into, int from) {
           run.kernels.accumulate(at(run, from) + part.begin, at(run, into) + part.begin, part.size());
         });
       });
     };
-    if (sections_ > 1)
-      join([&](const Run& r, int s) { return section(r, s); }, gradient_->any().packed_bytes() / 4);
+    if (partial_gradients_ > 1)
+      join([&](const Run& r, int s) { return partial_gradient(r, s); }, gradient_->any().packed_bytes() / 4);
     if (bias_at_ >= 0) {
-      if (sections_ > 1) join([&](const Run& r, int s) { return bias_section(r, s); }, dst_.shape.channels);
-      std::copy_n(bias_section(run, 0), dst_.shape.channels, run.gradients + bias_at_);
+      if (partial_gradients_ > 1)
+        join([&](const Run& r, int s) { return partial_bias_gradient(r, s); }, dst_.shape.channels);
+      std::copy_n(partial_bias_gradient(run, 0), dst_.shape.channels, run.gradients + bias_at_);
     }
     if (!weights_.leaves_own_order(run))
-      gradient_->any().unpack(run.pool, section(run, 0), run.gradients + weights_.offset());
+      gradient_->any().unpack(run.pool, partial_gradient(run, 0), run.gradients + weights_.offset());
   }
 
   const ConvPlan kernels_;
@@ -332,14 +334,14 @@ class Conv2dOp final : public Step {
   const ConvWeights weights_;
   const bool direct_ = kernels_.are_direct();
   const int block_ = kernels_.block();
-  const Pieces& forward_ = kernels_.forward();
-  const std::optional<Pieces>&backward_ = kernels_.backward(), &gradient_ = kernels_.gradient();
-  const int sections_ = kernels_.sections();
-  const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : sections_;
+  const BatchSplit& forward_ = kernels_.forward();
+  const std::optional<BatchSplit>&backward_ = kernels_.backward(), &gradient_ = kernels_.gradient();
+  const int partial_gradients_ = kernels_.partial_gradients();
+  const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : partial_gradients_;
   /// The tasks of backward's loop: the gradient's, which are longer, and then d_src's.
   const std::vector<int> backward_order_;
   const RowSums *dst_sums_ = nullptr, *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
-  std::int64_t section_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
+  std::int64_t partial_gradient_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
   std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;
 };
 

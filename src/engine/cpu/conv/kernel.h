@@ -3,8 +3,8 @@
 /// The three products of a convolution or a dense layer, each by one of several implementations.
 ///
 /// A ConvKernel is one direction for a fixed number of samples, all channels last, weights in whatever
-/// order it likes best. A step cuts its batch into pieces (by rules of the shape, never of the threads) and
-/// runs a kernel on each; kernels that see more than one way to share a piece offer parts of it.
+/// order it likes best. A step cuts its batch into chunks (by rules of the shape, never of the threads) and
+/// runs a kernel on each; kernels that see more than one way to share a chunk offer parts of it.
 ///
 /// Threads  run() from any number of threads at a time, each with its own scratchpad and part, in an
 /// OneThread
@@ -39,7 +39,7 @@ struct ConvShape {
   int kernel = 1, stride = 1, padding = 0;  ///< convolution only
   bool bias = false;
   bool training = true;
-  bool is_alone = false;            ///< the batch is one piece, which threads can share by its parts only
+  bool is_alone = false;            ///< the batch is one chunk, which threads can share by its parts only
   int threads = 1;                  ///< ... so many; for parts that change no bits
   bool in_blocks = false;           ///< on float copies of bf16: the weights are rounded to bf16 as well
   Storage type = Storage::f32;      ///< of src, weight, d_src, d_dst
@@ -71,10 +71,10 @@ struct Operands {
 };
 
 /// A rectangle of the weights: some outputs (rows of PyTorch's order) and some input channels, from a
-/// multiple of kSlabChannels each to another one or to their end.
-constexpr int kSlabChannels = 32;
-struct Slab {
-  Part outs, ins;
+/// multiple of kWeightTileChannels each to another one or to their end.
+constexpr int kWeightTileChannels = 32;
+struct WeightTile {
+  Range outs, ins;
 };
 
 class ConvKernel {
@@ -86,11 +86,12 @@ class ConvKernel {
   [[nodiscard]] virtual std::int64_t scratchpad_bytes() const = 0;
   /// Flat weights (PyTorch's order, float) into `packed`.
   virtual void pack(const float* weights, void* packed) const = 0;
-  /// Whether slabs of the weights can be packed apart from each other: pack_slab().
-  [[nodiscard]] virtual bool packs_slabs() const { return false; }
+  /// Whether tiles of weights of the weights can be packed apart from each other: pack_tile().
+  [[nodiscard]] virtual bool packs_tiles() const { return false; }
   /// Meanwhile what lies at the same places of the array `next` is fetched into a near cache; null: nothing.
-  virtual void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const {
-    (void)weights, (void)slab, (void)next, (void)packed;
+  virtual void pack_tile(const float* weights, const WeightTile& tile, const float* next,
+                         void* packed) const {
+    (void)weights, (void)tile, (void)next, (void)packed;
   }
   /// Whether `packed` holds the same numbers in another order, to be rounded where they lie; else pack()
   /// rounds them itself for a shape `in_blocks`.
@@ -103,11 +104,11 @@ class ConvKernel {
   /// d_weight's result into PyTorch's order.
   virtual void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const = 0;
   /// The name of the order of d_weight's result where that has as many elements as the weights, and
-  /// unpack_slab() takes a slab of it; else empty. Same names, same orders.
-  [[nodiscard]] virtual std::string slab_order() const { return ""; }
-  /// Into rows [out][in][tap] of the slab alone, for whoever reads them next.
-  virtual void unpack_slab(const float* packed, const Slab& slab, float* d_rows) const {
-    (void)packed, (void)slab, (void)d_rows;
+  /// unpack_tile() takes a tile of weights of it; else empty. Same names, same orders.
+  [[nodiscard]] virtual std::string tile_order() const { return ""; }
+  /// Into rows [out][in][tap] of the tile of weights alone, for whoever reads them next.
+  virtual void unpack_tile(const float* packed, const WeightTile& tile, float* d_rows) const {
+    (void)packed, (void)tile, (void)d_rows;
   }
 
   /// Independent shares of one call, each complete on its own.

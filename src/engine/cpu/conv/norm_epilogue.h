@@ -4,8 +4,8 @@
 /// own over memory: a batch norm's moments with the convolution in front of it, its gradient's sums with the
 /// backward product behind it.
 ///
-/// The batch norm owns the sums, one array for each piece of the product, and joins them in the order of the
-/// pieces: the same bits for any number of threads.
+/// The batch norm owns the sums, one array for each chunk of the product, and joins them in the order of the
+/// chunks: the same bits for any number of threads.
 
 #include "engine/cpu/ops/compiled_op.h"
 
@@ -17,15 +17,15 @@ class RowSums {
   /// The product that can take them.
   struct Writer {
     Pass pass = Pass::forward;  ///< forward writes the value itself, backward the last term of its gradient
-    int pieces = 0;
-    int samples = 0;  ///< of a piece; the last may be shorter
+    int chunks = 0;
+    int samples = 0;  ///< of a chunk; the last may be shorter
     int moment = 0;   ///< on the time axis of live buffers
   };
 
   virtual ~RowSums() = default;
-  /// Whether sums of such pieces can be joined to what is wanted; if so epilogue() will be asked for.
+  /// Whether sums of such chunks can be joined to what is wanted; if so epilogue() will be asked for.
   [[nodiscard]] virtual bool accept(const Writer& writer, MemoryRequests& memory) = 0;
-  [[nodiscard]] virtual Epilogue epilogue(const Run& run, Pass pass, int piece) const = 0;
+  [[nodiscard]] virtual Epilogue epilogue(const Run& run, Pass pass, int chunk) const = 0;
 };
 
 /// The sums of `rows` rows that were just written from `rows_written` on (moments; a gradient knows where it

@@ -30,7 +30,7 @@ ConvShape conv_shape(const Site& site, const Value& src, const Value& dst, bool 
   return shape;
 }
 
-/// Shards of a whole engine's batch are pieces: then nothing but their tree is left to join them.
+/// Shards of a whole engine's batch are chunks: then nothing but their tree is left to join them.
 int whole_or_shard(const Site& site, int samples) {
   return site.options.shard > 0 ? site.options.shard : samples;
 }
@@ -62,15 +62,15 @@ ConvPlan::ConvPlan(const Site& site, const Value& src, const Value& dst, bool ha
       direct_(multiplies_stored(site, src, dst)),
       shape_(conv_shape(site, src, dst, direct_)),
       block_(whole_or_shard(site, samples_of_block(site, src, dst))),
-      forward_(pieces(site, Direction::forward)) {
-  if (has_d_src) backward_.emplace(pieces(site, Direction::backward_data));
+      forward_(chunks(site, Direction::forward)) {
+  if (has_d_src) backward_.emplace(chunks(site, Direction::backward_data));
   if (!site.options.training || !graph::learns(site.graph, site.node)) return;
-  gradient_.emplace(pieces(site, Direction::backward_weights));
+  gradient_.emplace(chunks(site, Direction::backward_weights));
   // In blocks, a section of the batch is several of them.
-  const int samples = samples_of_piece(shape_, Direction::backward_weights);
-  sections_ = direct_ || site.options.shard > 0
-                  ? gradient_->count()
-                  : std::min(gradient_->count(), (batch_ + samples - 1) / samples);
+  const int samples = samples_of_chunk(shape_, Direction::backward_weights);
+  partial_gradients_ = direct_ || site.options.shard > 0
+                           ? gradient_->count()
+                           : std::min(gradient_->count(), (batch_ + samples - 1) / samples);
 }
 
 /// What the methods are chosen for.
@@ -88,7 +88,7 @@ Method ConvPlan::choose(const Site& site, const ConvProblem& problem) {
   return measured.value_or(usual_method(problem));
 }
 
-Pieces ConvPlan::pieces(const Site& site, Direction direction) {
+BatchSplit ConvPlan::chunks(const Site& site, Direction direction) {
   ConvShape batch = shape_;
   batch.samples = batch_;
   const Method method = choose(site, problem(direction));
@@ -96,14 +96,14 @@ Pieces ConvPlan::pieces(const Site& site, Direction direction) {
   const int samples =
       !direct_ ? block_
                : whole_or_shard(
-                     site, site.tuning.piece_samples.value_or(samples_of_piece(method, shape_, direction)));
+                     site, site.tuning.chunk_samples.value_or(samples_of_chunk(method, shape_, direction)));
   // A worker with one shard must compute as one with several does.
   const bool has_shards = site.options.shard > 0;
   const int threads = site.options.threads;
-  return {batch, samples, [=](ConvShape piece, const ConvKernel* like) {
-            piece.is_alone = piece.is_alone && !has_shards;
-            piece.threads = threads;
-            return make_kernel(method, piece, direction, like);
+  return {batch, samples, [=](ConvShape chunk, const ConvKernel* like) {
+            chunk.is_alone = chunk.is_alone && !has_shards;
+            chunk.threads = threads;
+            return make_kernel(method, chunk, direction, like);
           }};
 }
 
@@ -114,13 +114,13 @@ void ConvPlan::list(std::vector<ConvProblem>& problems) const {
 }
 
 void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
-  const auto add = [&](Direction direction, const Pieces& pieces) {
+  const auto add = [&](Direction direction, const BatchSplit& chunks) {
     std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)],
                                         {.shape = shape_, .direction = direction}, measured_);
     if (!direct_)
       reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
                 " samples, for want of bf16 units";
-    choices.push_back({name_ + " " + name_of(direction), pieces.any().name(), reason});
+    choices.push_back({name_ + " " + name_of(direction), chunks.any().name(), reason});
   };
   add(Direction::forward, forward_);
   if (backward_) add(Direction::backward_data, *backward_);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The kernels of one convolution or dense layer: a method for each direction, cut into pieces of samples;
+/// The kernels of one convolution or dense layer: a method for each direction, cut into chunks of samples;
 /// and what is said of them.
 ///
 /// They work on the stored values themselves; or, for bf16 on machines without bf16 units and not by
@@ -29,11 +29,11 @@ class ConvPlan {
   [[nodiscard]] bool are_direct() const { return direct_; }
   /// Samples of float copies.
   [[nodiscard]] int block() const { return block_; }
-  [[nodiscard]] const Pieces& forward() const { return forward_; }
-  [[nodiscard]] const std::optional<Pieces>& backward() const { return backward_; }
-  [[nodiscard]] const std::optional<Pieces>& gradient() const { return gradient_; }
+  [[nodiscard]] const BatchSplit& forward() const { return forward_; }
+  [[nodiscard]] const std::optional<BatchSplit>& backward() const { return backward_; }
+  [[nodiscard]] const std::optional<BatchSplit>& gradient() const { return gradient_; }
   /// How many arrays the weights' gradient is summed up in, each over a section of the batch; 0: none.
-  [[nodiscard]] int sections() const { return sections_; }
+  [[nodiscard]] int partial_gradients() const { return partial_gradients_; }
 
   void list(std::vector<ConvProblem>& problems) const;
   void describe(std::vector<KernelChoice>& choices) const;
@@ -45,7 +45,7 @@ class ConvPlan {
  private:
   [[nodiscard]] ConvProblem problem(Direction direction) const;
   [[nodiscard]] Method choose(const Site& site, const ConvProblem& problem);
-  [[nodiscard]] Pieces pieces(const Site& site, Direction direction);
+  [[nodiscard]] BatchSplit chunks(const Site& site, Direction direction);
 
   const std::string name_;
   const int batch_;
@@ -54,9 +54,9 @@ class ConvPlan {
   const int block_;
   std::array<Method, 3> methods_ = {};  ///< by direction
   bool measured_ = false;               ///< ... as this machine's times said
-  Pieces forward_;
-  std::optional<Pieces> backward_, gradient_;
-  int sections_ = 0;
+  BatchSplit forward_;
+  std::optional<BatchSplit> backward_, gradient_;
+  int partial_gradients_ = 0;
 };
 
 }  // namespace paceline::engine::cpu

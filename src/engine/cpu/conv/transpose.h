@@ -35,8 +35,8 @@ void turn_tile(std::int64_t at, std::int64_t out, const Locate& locate, std::int
 /// locate(element, first output).
 template <typename Locate>
 void turn_rows(base::ThreadPool& pool, std::int64_t row, std::int64_t outs, const Locate& locate, float* to) {
-  const std::int64_t least = std::max<std::int64_t>(1, kPartElements / (kTurned * outs));
-  parallel_parts(pool, row / kTurned, least, [&](int, Part part) {
+  const std::int64_t least = std::max<std::int64_t>(1, kRangeElements / (kTurned * outs));
+  parallel_ranges(pool, row / kTurned, least, [&](int, Range part) {
     for (std::int64_t at = part.begin * kTurned; at < part.end * kTurned; at += kTurned)
       // Along the outputs, which lie side by side where it reads.
       for (std::int64_t out = 0; out < outs; out += kTurned)
@@ -47,7 +47,7 @@ void turn_rows(base::ThreadPool& pool, std::int64_t row, std::int64_t outs, cons
 
 /// Some elements of some outputs alone, as rows of their own, on the calling thread and through its caches.
 template <typename Locate>
-void turn_near_rows(Part elements, Part outs, const Locate& locate, float* to) {
+void turn_near_rows(Range elements, Range outs, const Locate& locate, float* to) {
   for (std::int64_t at = elements.begin; at < elements.end; at += kTurned)
     for (std::int64_t out = outs.begin; out < outs.end; out += kTurned)
       turn_tile<transpose_near_tile>(at, out, locate, elements.size(),

@@ -9,16 +9,17 @@
 namespace paceline::engine::cpu {
 namespace {
 
-/// Of a slab's weights: little enough that its gradient, its state and all of the next one's are near too.
-constexpr std::int64_t kSlabBytes = 40 << 10;
+/// Of a tile of weights's weights: little enough that its gradient, its state and all of the next one's are
+/// near too.
+constexpr std::int64_t kWeightTileBytes = 40 << 10;
 
 const graph::Parameter& weight_of(const Site& site) {
   return site.graph.parameters[static_cast<std::size_t>(site.op().parameters.front())];
 }
 
-bool have_slabs(const ConvPlan& kernels) {
-  return kernels.are_direct() && kernels.forward().any().packs_slabs() &&
-         (!kernels.backward() || kernels.backward()->any().packs_slabs());
+bool have_tiles(const ConvPlan& kernels) {
+  return kernels.are_direct() && kernels.forward().any().packs_tiles() &&
+         (!kernels.backward() || kernels.backward()->any().packs_tiles());
 }
 
 }  // namespace
@@ -30,13 +31,13 @@ ConvWeights::ConvWeights(const Site& site, const ConvPlan& kernels, int ins)
       elements_(weight_of(site).elements()),
       outs_(weight_of(site).shape.front()),
       ins_(ins),
-      has_slabs_(have_slabs(kernels)),
+      has_tiles_(have_tiles(kernels)),
       packed_forward_(site.memory.kept(kernels.forward().any().packed_bytes())) {
   if (kernels.backward())
     packed_backward_ =
         has_one_copy() ? packed_forward_ : site.memory.kept(kernels.backward()->any().packed_bytes());
-  if (!has_slabs_ || !kernels.gradient()) return;
-  own_order_ = kernels.gradient()->any().slab_order();
+  if (!has_tiles_ || !kernels.gradient()) return;
+  own_order_ = kernels.gradient()->any().tile_order();
   base::expects(own_order_.empty() || kernels.gradient()->any().packed_bytes() == 4 * elements_,
                 "a gradient in its own order fills the place of the weights'");
   site.memory.scratch(site.options.threads * scratch_bytes());
@@ -46,21 +47,21 @@ std::vector<PackTask> ConvWeights::pack_tasks() const {
   const std::int64_t bytes_forward = kernels_.forward().any().packed_bytes(),
                      bytes_backward = has_one_copy() ? 0 : kernels_.backward()->any().packed_bytes();
   std::vector<PackTask> all;
-  if (has_slabs_) {
+  if (has_tiles_) {
     for (int number = 0; number < tasks(); ++number)
       all.push_back(
           task(outs_of(number), true, (bytes_forward + bytes_backward) * outs_of(number).size() / outs_));
     return all;
   }
-  const Part outs{.begin = 0, .end = outs_};
+  const Range outs{.begin = 0, .end = outs_};
   all.push_back(task(outs, false, bytes_forward));
   if (!has_one_copy()) all.push_back(task(outs, false, bytes_backward));
   return all;
 }
 
 void ConvWeights::pack(const Run& run, int task) const {
-  if (has_slabs_)
-    return pack_slab(run, {.outs = outs_of(task), .ins = {.begin = 0, .end = ins_}}, nullptr, nullptr);
+  if (has_tiles_)
+    return pack_tile(run, {.outs = outs_of(task), .ins = {.begin = 0, .end = ins_}}, nullptr, nullptr);
   const ConvKernel& kernel = task == 0 ? kernels_.forward().any() : kernels_.backward()->any();
   void* packed = task == 0 ? packed_forward(run) : packed_backward(run);
   kernel.pack(run.weights + offset_, packed);
@@ -70,12 +71,12 @@ void ConvWeights::pack(const Run& run, int task) const {
 }
 
 void ConvWeights::update_and_pack(const Run& run, const Update& update, int task, float* scratch) const {
-  const Part outs = outs_of(task);
+  const Range outs = outs_of(task);
   const std::int64_t step = ins_at_a_time(outs.size()), taps = row_elements() / ins_;
   for (std::int64_t first = 0; first < ins_; first += step) {
-    const Slab slab{.outs = outs, .ins = {.begin = first, .end = std::min(ins_, first + step)}};
-    const std::int64_t row = slab.ins.size() * taps;
-    if (leaves_own_order(run)) kernels_.gradient()->any().unpack_slab(run.gradients + offset_, slab, scratch);
+    const WeightTile tile{.outs = outs, .ins = {.begin = first, .end = std::min(ins_, first + step)}};
+    const std::int64_t row = tile.ins.size() * taps;
+    if (leaves_own_order(run)) kernels_.gradient()->any().unpack_tile(run.gradients + offset_, tile, scratch);
     for (std::int64_t out = outs.begin; out < outs.end; ++out) {
       const std::int64_t at = offset_ + out * row_elements() + first * taps;
       update.apply(slot_, {.begin = at, .end = at + row},
@@ -84,16 +85,16 @@ void ConvWeights::update_and_pack(const Run& run, const Update& update, int task
     // Packing writes past the caches, a slow way that leaves time to read.
     const std::int64_t next = offset_ + step * taps;
     const bool is_last = first + step >= ins_;
-    pack_slab(run, slab, is_last ? nullptr : run.weights + next,
+    pack_tile(run, tile, is_last ? nullptr : run.weights + next,
               is_last || update.state() == nullptr ? nullptr : update.state() + next);
   }
 }
 
-void ConvWeights::pack_slab(const Run& run, const Slab& slab, const float* next_weights,
+void ConvWeights::pack_tile(const Run& run, const WeightTile& tile, const float* next_weights,
                             const float* next_state) const {
   const float* weights = run.weights + offset_;
-  kernels_.forward().any().pack_slab(weights, slab, next_weights, packed_forward(run));
-  if (!has_one_copy()) kernels_.backward()->any().pack_slab(weights, slab, next_state, packed_backward(run));
+  kernels_.forward().any().pack_tile(weights, tile, next_weights, packed_forward(run));
+  if (!has_one_copy()) kernels_.backward()->any().pack_tile(weights, tile, next_state, packed_backward(run));
 }
 
 std::int64_t ConvWeights::scratch_bytes() const {
@@ -106,16 +107,16 @@ std::int64_t ConvWeights::scratch_bytes() const {
 
 /// Whole blocks of outputs, of enough elements to be worth a task.
 int ConvWeights::tasks() const {
-  return static_cast<int>(
-      std::max<std::int64_t>(1, std::min<std::int64_t>(elements_ / kPartElements, outs_ / kSlabChannels)));
+  return static_cast<int>(std::max<std::int64_t>(
+      1, std::min<std::int64_t>(elements_ / kRangeElements, outs_ / kWeightTileChannels)));
 }
 
 std::int64_t ConvWeights::ins_at_a_time(std::int64_t outs) const {
-  const std::int64_t fitting = kSlabBytes / (4 * outs * row_elements() / ins_);
-  return std::min(ins_, std::max<std::int64_t>(1, fitting / kSlabChannels) * kSlabChannels);
+  const std::int64_t fitting = kWeightTileBytes / (4 * outs * row_elements() / ins_);
+  return std::min(ins_, std::max<std::int64_t>(1, fitting / kWeightTileChannels) * kWeightTileChannels);
 }
 
-PackTask ConvWeights::task(Part outs, bool is_only, std::int64_t packed_bytes) const {
+PackTask ConvWeights::task(Range outs, bool is_only, std::int64_t packed_bytes) const {
   return {
       .slot = slot_,
       .weights = {.begin = offset_ + outs.begin * row_elements(), .end = offset_ + outs.end * row_elements()},

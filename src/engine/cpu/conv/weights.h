@@ -3,9 +3,9 @@
 /// The weights of one convolution or dense layer: where they lie in the flat arrays, in which orders the
 /// products read them, and how both are cut for the passes over all weights (weight_passes.h).
 ///
-/// Where every kernel can take slabs apart, a task is some blocks of outputs, of which it does all that is to
-/// be done, some input channels at a time, in the cache. Then the kernels' gradient may also stay in its own
-/// order until then.
+/// Where every kernel can take tiles of weights apart, a task is some blocks of outputs, of which it does all
+/// that is to be done, some input channels at a time, in the cache. Then the kernels' gradient may also stay
+/// in its own order until then.
 
 #include <cstdint>
 #include <string>
@@ -43,13 +43,14 @@ class ConvWeights {
  private:
   [[nodiscard]] std::int64_t row_elements() const { return elements_ / outs_; }
   [[nodiscard]] int tasks() const;
-  [[nodiscard]] Part outs_of(int task) const { return part_of(outs_, task, tasks(), kSlabChannels); }
+  [[nodiscard]] Range outs_of(int task) const { return range_of(outs_, task, tasks(), kWeightTileChannels); }
   /// Input channels at a time.
   [[nodiscard]] std::int64_t ins_at_a_time(std::int64_t outs) const;
-  /// Of the longest task: a slab of the gradient; none where that is in the weights' order anyhow.
+  /// Of the longest task: a tile of weights of the gradient; none where that is in the weights' order anyhow.
   [[nodiscard]] std::int64_t scratch_bytes() const;
-  [[nodiscard]] PackTask task(Part outs, bool is_only, std::int64_t packed_bytes) const;
-  void pack_slab(const Run& run, const Slab& slab, const float* next_weights, const float* next_state) const;
+  [[nodiscard]] PackTask task(Range outs, bool is_only, std::int64_t packed_bytes) const;
+  void pack_tile(const Run& run, const WeightTile& tile, const float* next_weights,
+                 const float* next_state) const;
   /// One copy of the weights serves forward and d_src, or there is no d_src.
   [[nodiscard]] bool has_one_copy() const;
 
@@ -57,7 +58,7 @@ class ConvWeights {
   const int slot_;
   const std::int64_t offset_, elements_;
   const std::int64_t outs_, ins_;
-  const bool has_slabs_;
+  const bool has_tiles_;
   std::string own_order_;
   BufferId packed_forward_, packed_backward_;
 };

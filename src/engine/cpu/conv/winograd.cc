@@ -199,9 +199,9 @@ class WinogradKernel final : public ConvKernel {
     return {matrices + position.next_matrix * stride, 4 * (stride - kGap)};
   }
 
-  /// Where a tile's pixels begin, `step` from one to the next, in pixels from the piece's first on: exactly
+  /// Where a tile's pixels begin, `step` from one to the next, in pixels from the chunk's first on: exactly
   /// that of the first tile of a row, in proportion those within it. Of the tile behind the last: where the
-  /// piece ends.
+  /// chunk ends.
   [[nodiscard]] std::int64_t pixel(const Image& image, int step, int index) const {
     const Tile at = tile(index);
     const int row = std::min(image.height, at.row * step), column = std::min(image.width, at.column * step);
@@ -209,7 +209,7 @@ class WinogradKernel final : public ConvKernel {
     return (std::int64_t{1} * at.sample * image.height + row) * image.width + column * rows;
   }
 
-  /// An array of the piece that blocks of tiles read or write.
+  /// An array of the chunk that blocks of tiles read or write.
   struct Array {
     const void* at = nullptr;
     const Image* image = nullptr;
@@ -241,7 +241,7 @@ class WinogradKernel final : public ConvKernel {
 
   /// What is fetched beside the products of one position: they take turns at the arrays, each at its
   /// share of what the block of tiles behind the one from `first` on has there. Behind the last block lies
-  /// another piece's, most likely this thread's next one, unless this piece comes again for its next part.
+  /// another chunk's, most likely this thread's next one, unless this chunk comes again for its next part.
   [[nodiscard]] Ahead next_block(const Arrays& arrays, int first, int position) const {
     const int each = positions() / arrays.count, turn = position / arrays.count;
     if (turn >= each) return {};

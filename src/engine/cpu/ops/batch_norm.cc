@@ -19,7 +19,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-/// Doubles that a part's or a piece's sums take: [2 channels] of them, then as many floats of scratch.
+/// Doubles that a part's or a chunk's sums take: [2 channels] of them, then as many floats of scratch.
 std::int64_t doubles_of(int channels) { return std::int64_t{3} * channels; }
 
 class NormStep final : public Step, public RowSums {
@@ -57,31 +57,31 @@ class NormStep final : public Step, public RowSums {
     if (site.options.training && (residual != nullptr || dst.gradient.size() > 1))
       d_masked_ = d_residual ? d_residual : dst.gradient.front();
     least_ = least_of(channels_);
-    site.memory.scratch(8 * doubles_of(channels_) * parts_of(rows_ / shards_, least_));
+    site.memory.scratch(8 * doubles_of(channels_) * ranges_of(rows_ / shards_, least_));
     shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
   }
 
   RowSums* row_sums() override { return this; }
 
-  /// Pieces must not reach over the samples of two groups or shards.
+  /// BatchSplit must not reach over the samples of two groups or shards.
   bool accept(const Writer& writer, MemoryRequests& memory) override {
     const std::int64_t samples = rows_ / src_.pixels() / shards_;
     if (groups_ * shards_ > 1 && samples % writer.samples != 0) return false;
     if (writer.pass == Pass::backward && dst_.gradient.size() > 2) return false;
     Taken& taken = writer.pass == Pass::forward ? moments_ : gradient_sums_;
     const int until = writer.pass == Pass::forward ? forward_at_ : backward_at_;
-    taken = {.sums = memory.live(8 * doubles_of(channels_) * writer.pieces, writer.moment, until),
-             .pieces = writer.pieces,
+    taken = {.sums = memory.live(8 * doubles_of(channels_) * writer.chunks, writer.moment, until),
+             .chunks = writer.chunks,
              .samples = writer.samples};
     if (writer.pass == Pass::backward) d_masked_ = dst_.gradient.front();
     return true;
   }
 
-  [[nodiscard]] Epilogue epilogue(const Run& run, Pass pass, int piece) const override {
+  [[nodiscard]] Epilogue epilogue(const Run& run, Pass pass, int chunk) const override {
     const Taken& taken = pass == Pass::forward ? moments_ : gradient_sums_;
-    Epilogue epilogue = sums_at(taken.of_piece(run, piece, channels_));
+    Epilogue epilogue = sums_at(taken.of_chunk(run, chunk, channels_));
     if (pass == Pass::forward) return epilogue;
-    const std::int64_t row = std::int64_t{1} * piece * taken.samples * src_.pixels();
+    const std::int64_t row = std::int64_t{1} * chunk * taken.samples * src_.pixels();
     epilogue.what = Epilogue::Sums::gradient;
     epilogue.gradient = gradient_at(run, dst_.gradient, static_cast<int>(row / rows_), row % rows_);
     return epilogue;
@@ -92,7 +92,7 @@ class NormStep final : public Step, public RowSums {
     const bool by_group = run.training;
     for (int group = 0; group < groups_; ++group) {
       NormForward args{.params = params(run, by_group ? group : 0), .relu = relu_};
-      parallel_parts(run.pool, rows_, least_, [&](int, Part part) {
+      parallel_ranges(run.pool, rows_, least_, [&](int, Range part) {
         NormForward own = args;
         own.src = rows_at(run, src_, group, part.begin);
         if (residual_ != nullptr) own.residual = rows_at(run, *residual_, group, part.begin);
@@ -126,7 +126,7 @@ class NormStep final : public Step, public RowSums {
         own_kernel(run, name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
     if (!run.options.training) return;
     const auto how = [](const Taken& taken, const char* product) {
-      return taken.pieces > 0 ? std::string("taken by ") + product : std::string("a pass of their own");
+      return taken.chunks > 0 ? std::string("taken by ") + product : std::string("a pass of their own");
     };
     choices.back().reason += "; moments: " + how(moments_, "the product in front") +
                              ", sums of the gradient: " + how(gradient_sums_, "the product behind");
@@ -159,15 +159,15 @@ class NormStep final : public Step, public RowSums {
     return shard_sums_.data() + static_cast<std::ptrdiff_t>(2) * channels_ * shard;
   }
 
-  // ---- sums by part, or by piece of the product that took them
+  // ---- sums by part, or by chunk of the product that took them
 
-  /// Sums that a product takes: an array for each of its pieces.
+  /// Sums that a product takes: an array for each of its chunks.
   struct Taken {
     BufferId sums;
-    int pieces = 0;
-    int samples = 0;  ///< of a piece
-    [[nodiscard]] double* of_piece(const Run& run, int piece, int channels) const {
-      return run.memory.at<double>(sums) + doubles_of(channels) * piece;
+    int chunks = 0;
+    int samples = 0;  ///< of a chunk
+    [[nodiscard]] double* of_chunk(const Run& run, int chunk, int channels) const {
+      return run.memory.at<double>(sums) + doubles_of(channels) * chunk;
     }
   };
 
@@ -180,13 +180,13 @@ class NormStep final : public Step, public RowSums {
     for (int i = 0; i < 2 * channels_; ++i) of_shard(shard)[i] += sums[i];
   }
 
-  /// The shard's pieces, in order.
-  void join_pieces(const Run& run, const Taken& taken, int group, int shard) {
+  /// The shard's chunks, in order.
+  void join_chunks(const Run& run, const Taken& taken, int group, int shard) {
     std::fill_n(of_shard(shard), 2 * channels_, 0.0);
-    const int sets = groups_ * shards_, of_set = sets > 1 ? taken.pieces / sets : taken.pieces;
+    const int sets = groups_ * shards_, of_set = sets > 1 ? taken.chunks / sets : taken.chunks;
     const int first = (group * shards_ + shard) * of_set;
-    for (int piece = first; piece < first + of_set; ++piece)
-      add_to_shard(shard, taken.of_piece(run, piece, channels_));
+    for (int chunk = first; chunk < first + of_set; ++chunk)
+      add_to_shard(shard, taken.of_chunk(run, chunk, channels_));
   }
 
   /// The shard's rows in a pass of their own: what(part's first row) is each part's epilogue but for its
@@ -195,7 +195,7 @@ class NormStep final : public Step, public RowSums {
   void sum_over_parts(const Run& run, int group, int shard, const What& what) {
     const std::int64_t rows = rows_ / shards_, doubles = doubles_of(channels_);
     auto* scratch = reinterpret_cast<double*>(run.memory.scratch);
-    parallel_parts(run.pool, rows, least_, [&](int index, Part part) {
+    parallel_ranges(run.pool, rows, least_, [&](int index, Range part) {
       const std::int64_t first = part.begin + shard * rows;
       Epilogue own = sums_at(scratch + doubles * index);
       what(own, first);
@@ -203,7 +203,7 @@ class NormStep final : public Step, public RowSums {
                 channels_);
     });
     std::fill_n(of_shard(shard), 2 * channels_, 0.0);
-    for (int part = 0; part < parts_of(rows, least_); ++part) add_to_shard(shard, scratch + doubles * part);
+    for (int part = 0; part < ranges_of(rows, least_); ++part) add_to_shard(shard, scratch + doubles * part);
   }
 
   /// The sums of all shards of all workers; of_shard() is lost.
@@ -221,8 +221,8 @@ class NormStep final : public Step, public RowSums {
   void find_statistics(Run& run) {
     for (int group = 0; group < groups_; ++group) {
       for (int shard = 0; shard < shards_; ++shard) {
-        if (moments_.pieces > 0)
-          join_pieces(run, moments_, group, shard);
+        if (moments_.chunks > 0)
+          join_chunks(run, moments_, group, shard);
         else
           sum_over_parts(run, group, shard, [](Epilogue&, std::int64_t) {});
       }
@@ -288,8 +288,8 @@ class NormStep final : public Step, public RowSums {
 
   void reduce_gradient(Run& run, const std::vector<BufferId>& terms, int group) {
     for (int shard = 0; shard < shards_; ++shard) {
-      if (gradient_sums_.pieces > 0)
-        join_pieces(run, gradient_sums_, group, shard);
+      if (gradient_sums_.chunks > 0)
+        join_chunks(run, gradient_sums_, group, shard);
       else
         sum_over_parts(run, group, shard, [&](Epilogue& own, std::int64_t row) {
           own.what = Epilogue::Sums::gradient;
@@ -326,7 +326,7 @@ class NormStep final : public Step, public RowSums {
       offset[c] = static_cast<float>(-scale * sums[c] / count_);
     }
     std::byte* d_dst = run.memory.at(d_masked_ ? d_masked_ : terms[0]);
-    parallel_parts(run.pool, rows_, least_, [&](int, Part part) {
+    parallel_ranges(run.pool, rows_, least_, [&](int, Range part) {
       NormBackward mine{.mask = d_masked_ ? Mask::none : mask(), .params = params(run, group)};
       mine.src = rows_at(run, src_, group, part.begin);
       mine.d_dst = row_of(d_dst, group, part.begin, dst_.gradient_storage);
@@ -381,7 +381,7 @@ class NormStep final : public Step, public RowSums {
   const int forward_at_, backward_at_;  ///< on the time axis of live buffers
   BufferId mean_, scale_, slope_, offset_, statistics_;
   BufferId d_masked_;               ///< where the masked gradient lies between the two passes; none: nowhere
-  Taken moments_, gradient_sums_;   ///< without pieces: in a pass of our own
+  Taken moments_, gradient_sums_;   ///< without chunks: in a pass of our own
   std::vector<double> shard_sums_;  ///< [shards][2 channels], of the pass that goes on
   std::vector<double> own_sums_;    ///< d_bias, d_weight over this engine's samples
 };

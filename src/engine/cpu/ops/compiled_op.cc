@@ -16,10 +16,11 @@ void* merged_gradient(const Run& run, const Value& value) {
   const std::int64_t size = bytes_of(value.gradient_storage);
   for (std::size_t term = 1; term < value.gradient.size(); ++term) {
     const std::byte* other = run.memory.at(value.gradient[term]);
-    parallel_parts(run.pool, run.options.batch * value.shape.elements(), kPartElements, [&](int, Part part) {
-      std::byte* to = sum + part.begin * size;
-      run.typed(value.gradient_storage).add(to, other + part.begin * size, to, false, part.size());
-    });
+    parallel_ranges(
+        run.pool, run.options.batch * value.shape.elements(), kRangeElements, [&](int, Range part) {
+          std::byte* to = sum + part.begin * size;
+          run.typed(value.gradient_storage).add(to, other + part.begin * size, to, false, part.size());
+        });
   }
   return sum;
 }

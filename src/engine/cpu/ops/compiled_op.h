@@ -74,7 +74,7 @@ struct Traffic {
 /// A share of a step's weights, which is packed on its own.
 struct PackTask {
   int slot = 0;          ///< of graph::Layout
-  Part weights;          ///< of the flat array: what it reads
+  Range weights;         ///< of the flat array: what it reads
   bool is_only = false;  ///< no other task reads these: whoever packs them may update them first
   std::int64_t packed_bytes = 0;
   std::int64_t scratch_bytes = 0;  ///< of update_and_pack()

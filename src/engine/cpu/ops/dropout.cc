@@ -46,12 +46,14 @@ class DropoutStep final : public Step {
     const auto* d_dst = static_cast<const std::byte*>(merged_gradient(run, dst_));
     std::byte* d_src = run.memory.at(d_src_);
     const std::int64_t size = bytes_of(dst_.gradient_storage);
-    parallel_parts(run.pool, run.options.batch * src_.shape.elements(), kPartElements, [&](int, Part part) {
-      run.typed(dst_.gradient_storage)
-          .dropout(d_dst + part.begin * size, keep(run, part.begin), scale_, d_src + part.begin * size,
-                   part.size());
-      if (src_.gradient_comes_masked) mask_by_relu(run, src_, d_src_, part.begin, part.size());
-    });
+    parallel_ranges(run.pool, run.options.batch * src_.shape.elements(), kRangeElements,
+                    [&](int, Range part) {
+                      run.typed(dst_.gradient_storage)
+                          .dropout(d_dst + part.begin * size, keep(run, part.begin), scale_,
+                                   d_src + part.begin * size, part.size());
+                      if (src_.gradient_comes_masked)
+                        mask_by_relu(run, src_, d_src_, part.begin, part.size());
+                    });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
 

@@ -10,8 +10,8 @@ namespace {
 /// Calls work(part) over the elements of a value, on all threads.
 template <typename Work>
 void over_elements(const Run& run, const Value& value, const Work& work) {
-  parallel_parts(run.pool, run.options.batch * value.shape.elements(), kPartElements,
-                 [&](int, Part part) { work(part); });
+  parallel_ranges(run.pool, run.options.batch * value.shape.elements(), kRangeElements,
+                  [&](int, Range part) { work(part); });
 }
 
 std::byte* offset(void* first, std::int64_t element, Storage storage) {
@@ -25,7 +25,7 @@ class InputStep final : public Step {
   void forward(Run& run) override {
     void* dst = run.memory.at(dst_.buffer);
     const std::int64_t given = run.samples * dst_.shape.elements();
-    over_elements(run, dst_, [&](Part part) {
+    over_elements(run, dst_, [&](Range part) {
       const TypedKernels& typed = run.typed(dst_.storage);
       const std::int64_t middle = std::clamp(given, part.begin, part.end);
       typed.from_float(run.input.images.data() + part.begin, offset(dst, part.begin, dst_.storage), false,
@@ -58,7 +58,7 @@ class MapStep final : public Step {
     void* dst = run.memory.at(dst_.buffer);
     const Storage s = dst_.storage;
     const auto kernel = run.typed(s).*kernels_.forward;
-    over_elements(run, dst_, [&](Part part) {
+    over_elements(run, dst_, [&](Range part) {
       kernel(offset(src, part.begin, s), offset(dst, part.begin, s), part.size());
     });
   }
@@ -69,7 +69,7 @@ class MapStep final : public Step {
     void* d_src = run.memory.at(d_src_);
     const Storage s = dst_.storage;
     const auto kernel = run.typed(s).*kernels_.backward;
-    over_elements(run, dst_, [&](Part part) {
+    over_elements(run, dst_, [&](Range part) {
       kernel(offset(kept, part.begin, s), offset(d_dst, part.begin, s), offset(d_src, part.begin, s),
              part.size());
     });
@@ -103,7 +103,7 @@ class AddStep final : public Step {
     void* right = run.memory.at(right_.buffer);
     void* dst = run.memory.at(dst_.buffer);
     const Storage s = dst_.storage;
-    over_elements(run, dst_, [&](Part part) {
+    over_elements(run, dst_, [&](Range part) {
       run.typed(s).add(offset(left, part.begin, s), offset(right, part.begin, s), offset(dst, part.begin, s),
                        relu_, part.size());
     });
@@ -114,7 +114,7 @@ class AddStep final : public Step {
     const Storage s = dst_.gradient_storage;
     if (relu_) {
       void* dst = run.memory.at(dst_.buffer);
-      over_elements(run, dst_, [&](Part part) {
+      over_elements(run, dst_, [&](Range part) {
         run.typed(s).relu_backward(offset(dst, part.begin, s), offset(d_dst, part.begin, s),
                                    offset(d_dst, part.begin, s), part.size());
       });
@@ -122,7 +122,7 @@ class AddStep final : public Step {
     for (const BufferId d_src : {d_left_, d_right_}) {
       void* to = run.memory.at(d_src);
       if (to == nullptr || to == d_dst) continue;
-      over_elements(run, dst_, [&](Part part) {
+      over_elements(run, dst_, [&](Range part) {
         std::copy_n(offset(d_dst, part.begin, s), part.size() * bytes_of(s), offset(to, part.begin, s));
       });
     }

@@ -38,23 +38,23 @@ class MaxPoolStep final : public Step {
           site.memory.live(site.options.batch * dst.shape.elements(), site.forward_at, site.backward_at);
   }
   void forward(Run& run) override {
-    parallel_parts(run.pool, std::int64_t{1} * run.options.batch * shape_.out_height,
-                   least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Part part) {
-                     run.typed(src_.storage)
-                         .max_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer),
-                                   run.training ? run.memory.at<std::uint8_t>(winner_) : nullptr,
-                                   src_.gradient_comes_masked, shape_, part.begin, part.end);
-                   });
+    parallel_ranges(run.pool, std::int64_t{1} * run.options.batch * shape_.out_height,
+                    least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Range part) {
+                      run.typed(src_.storage)
+                          .max_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer),
+                                    run.training ? run.memory.at<std::uint8_t>(winner_) : nullptr,
+                                    src_.gradient_comes_masked, shape_, part.begin, part.end);
+                    });
   }
   void backward(Run& run) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(run, dst_);
-    parallel_parts(run.pool, std::int64_t{1} * run.options.batch * shape_.height,
-                   least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Part part) {
-                     run.typed(dst_.gradient_storage)
-                         .max_pool_backward(d_dst, run.memory.at<std::uint8_t>(winner_),
-                                            run.memory.at(d_src_), shape_, part.begin, part.end);
-                   });
+    parallel_ranges(run.pool, std::int64_t{1} * run.options.batch * shape_.height,
+                    least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Range part) {
+                      run.typed(dst_.gradient_storage)
+                          .max_pool_backward(d_dst, run.memory.at<std::uint8_t>(winner_),
+                                             run.memory.at(d_src_), shape_, part.begin, part.end);
+                    });
   }
   /// Windows whose best is not positive have no winner.
   [[nodiscard]] Masking masking() const override {
@@ -75,7 +75,7 @@ class MaxPoolStep final : public Step {
 };
 
 /// Rows of d_src that were just written, where a ReLU in front wants them masked.
-void mask_rows(const Run& run, const Value& src, BufferId d_src, Part rows) {
+void mask_rows(const Run& run, const Value& src, BufferId d_src, Range rows) {
   if (!src.gradient_comes_masked) return;
   const std::int64_t row = std::int64_t{1} * src.shape.width * src.shape.channels;
   mask_by_relu(run, src, d_src, rows.begin * row, rows.size() * row);
@@ -90,22 +90,22 @@ class AveragePoolStep final : public Step {
         d_src_(d_src),
         shape_(pool_shape(*site.op().as<graph::AveragePool>(), src, dst)) {}
   void forward(Run& run) override {
-    parallel_parts(run.pool, std::int64_t{1} * run.options.batch * shape_.out_height,
-                   least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Part part) {
-                     run.typed(src_.storage)
-                         .average_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), shape_,
-                                       part.begin, part.end);
-                   });
+    parallel_ranges(run.pool, std::int64_t{1} * run.options.batch * shape_.out_height,
+                    least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Range part) {
+                      run.typed(src_.storage)
+                          .average_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), shape_,
+                                        part.begin, part.end);
+                    });
   }
   void backward(Run& run) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(run, dst_);
-    parallel_parts(run.pool, std::int64_t{1} * run.options.batch * shape_.height,
-                   least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Part part) {
-                     run.typed(dst_.gradient_storage)
-                         .average_pool_backward(d_dst, run.memory.at(d_src_), shape_, part.begin, part.end);
-                     mask_rows(run, src_, d_src_, part);
-                   });
+    parallel_ranges(run.pool, std::int64_t{1} * run.options.batch * shape_.height,
+                    least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Range part) {
+                      run.typed(dst_.gradient_storage)
+                          .average_pool_backward(d_dst, run.memory.at(d_src_), shape_, part.begin, part.end);
+                      mask_rows(run, src_, d_src_, part);
+                    });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
   void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
@@ -125,7 +125,7 @@ class GlobalPoolStep final : public Step {
   GlobalPoolStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
       : name_(site.op().name), src_(src), dst_(dst), d_src_(d_src) {}
   void forward(Run& run) override {
-    parallel_parts(run.pool, run.options.batch, least_of(src_.shape.elements()), [&](int, Part part) {
+    parallel_ranges(run.pool, run.options.batch, least_of(src_.shape.elements()), [&](int, Range part) {
       run.typed(src_.storage)
           .global_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), src_.pixels(),
                        src_.shape.channels, part.begin, part.end);
@@ -134,7 +134,7 @@ class GlobalPoolStep final : public Step {
   void backward(Run& run) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(run, dst_);
-    parallel_parts(run.pool, run.options.batch, least_of(src_.shape.elements()), [&](int, Part part) {
+    parallel_ranges(run.pool, run.options.batch, least_of(src_.shape.elements()), [&](int, Range part) {
       run.typed(dst_.gradient_storage)
           .global_pool_backward(d_dst, run.memory.at(d_src_), src_.pixels(), src_.shape.channels, part.begin,
                                 part.end);

@@ -60,7 +60,7 @@ double Update::lars_rate(const graph::Slot& slot, double decay) const {
   return !(weight <= 0) && !(gradient <= 0) ? rule_.trust * weight / (gradient + decay * weight) : 1;
 }
 
-void Update::apply(int slot, Part range, const float* gradients) const {
+void Update::apply(int slot, Range range, const float* gradients) const {
   const auto& n = numbers_[static_cast<std::size_t>(slot)];
   if (!n) return;
   float* w = arrays_.weights + range.begin;

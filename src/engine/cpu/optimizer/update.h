@@ -30,8 +30,8 @@ class Update {
   /// that does not learn. `gradients`: of the range's first element on.
   ///
   /// Threads  any number, each on a range of its own
-  void apply(int slot, Part range, const float* gradients) const;
-  void apply(int slot, Part range) const { apply(slot, range, arrays_.gradients + range.begin); }
+  void apply(int slot, Range range, const float* gradients) const;
+  void apply(int slot, Range range) const { apply(slot, range, arrays_.gradients + range.begin); }
 
   /// The first array of state; null where the rule keeps none.
   [[nodiscard]] const float* state() const { return arrays_.state.empty() ? nullptr : arrays_.state.front(); }

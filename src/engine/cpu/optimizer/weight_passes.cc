@@ -21,9 +21,9 @@ WeightPasses::WeightPasses(const Program& program) : elements_(program.layout().
   for (int slot = 0; slot < static_cast<int>(slots.size()); ++slot) {
     if (is_packed_once[static_cast<std::size_t>(slot)]) continue;
     const auto& [parameter, offset, elements] = slots[static_cast<std::size_t>(slot)];
-    const int parts = parts_of(elements, kPartElements);
+    const int parts = ranges_of(elements, kRangeElements);
     for (int part = 0; part < parts; ++part) {
-      const Part range = part_of(elements, part, parts, 16);
+      const Range range = range_of(elements, part, parts, 16);
       loose_.push_back({.slot = slot, .range = {.begin = offset + range.begin, .end = offset + range.end}});
     }
   }

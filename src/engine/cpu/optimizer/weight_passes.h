@@ -1,8 +1,8 @@
 #pragma once
 
 /// What happens to the weights once a step: the optimizer's update, and their way into the orders that the
-/// products read. Both in one visit, a slab at a time, where one task packs a slab for all who read it; then
-/// the weights are fetched once for three uses (docs/decisions/packing.md).
+/// products read. Both in one visit, a tile of weights at a time, where one task packs a tile of weights for
+/// all who read it; then the weights are fetched once for three uses (docs/decisions/packing.md).
 ///
 /// Threads  the engine's, by Run::pool
 
@@ -36,7 +36,7 @@ class WeightPasses {
   /// Weights that are packed by several tasks, or by none.
   struct Loose {
     int slot = 0;
-    Part range;
+    Range range;
   };
 
   std::int64_t elements_ = 0;      ///< of the flat arrays

@@ -14,23 +14,23 @@ ConvShape layer(int channels, int size, int samples) {
 }
 
 TEST(Pieces, HaveEnoughWorkForTheirCostAndAreEnoughForManyThreads) {
-  // resnet18-cifar at batch 128: the layers' pieces, forward and for the weight gradient.
-  EXPECT_EQ(samples_of_piece(layer(64, 32, 128), Direction::forward), 4);
-  EXPECT_EQ(samples_of_piece(layer(64, 32, 128), Direction::backward_weights), 16);
-  EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::backward_data), 4);
-  EXPECT_EQ(samples_of_piece(layer(256, 8, 128), Direction::backward_weights), 32);
-  EXPECT_EQ(samples_of_piece(layer(512, 4, 128), Direction::backward_weights), 128);
+  // resnet18-cifar at batch 128: the layers' chunks, forward and for the weight gradient.
+  EXPECT_EQ(samples_of_chunk(layer(64, 32, 128), Direction::forward), 4);
+  EXPECT_EQ(samples_of_chunk(layer(64, 32, 128), Direction::backward_weights), 16);
+  EXPECT_EQ(samples_of_chunk(layer(256, 8, 128), Direction::backward_data), 4);
+  EXPECT_EQ(samples_of_chunk(layer(256, 8, 128), Direction::backward_weights), 32);
+  EXPECT_EQ(samples_of_chunk(layer(512, 4, 128), Direction::backward_weights), 128);
   // Three channels in: cheap, but what it writes is to stay in the cache.
   ConvShape first = layer(64, 32, 128);
   first.src.channels = 3;
-  EXPECT_EQ(samples_of_piece(first, Direction::forward), 4);
+  EXPECT_EQ(samples_of_chunk(first, Direction::forward), 4);
   // Too little to share.
-  EXPECT_EQ(samples_of_piece(layer(4, 8, 16), Direction::forward), 16);
+  EXPECT_EQ(samples_of_chunk(layer(4, 8, 16), Direction::forward), 16);
 }
 
 TEST(Pieces, AreTwoRatherThanOneThatAThreadComputesAlone) {
   const auto of_512 = [](int samples, Direction direction = Direction::forward) {
-    return samples_of_piece(layer(512, 4, samples), direction);
+    return samples_of_chunk(layer(512, 4, samples), direction);
   };
   EXPECT_EQ(of_512(4), 4);  // too small to halve
   EXPECT_EQ(of_512(7), 4);
@@ -46,7 +46,7 @@ TEST(Pieces, CoverEveryBatch) {
     for (const Direction direction :
          {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
       const auto shape = layer(64, 32, batch);
-      const int samples = samples_of_piece(shape, direction);
+      const int samples = samples_of_chunk(shape, direction);
       ASSERT_GE(samples, 1);
       ASSERT_LE(samples, batch);
     }
@@ -61,18 +61,18 @@ TEST(Pieces, CoverEveryBatch) {
     int samples;
   };
   for (const auto& [batch, samples] : {std::pair{7, 3}, {8, 4}, {5, 9}, {33, 32}, {1, 1}}) {
-    const Pieces pieces(layer(16, 8, batch), samples, [](const ConvShape& piece, const ConvKernel*) {
-      return std::make_unique<Fake>(piece.samples);
+    const BatchSplit chunks(layer(16, 8, batch), samples, [](const ConvShape& chunk, const ConvKernel*) {
+      return std::make_unique<Fake>(chunk.samples);
     });
     int next = 0;
-    for (int piece = 0; piece < pieces.count(); ++piece) {
-      EXPECT_EQ(pieces.first(piece), next);
-      EXPECT_EQ(pieces.kernel(piece).name(), std::to_string(pieces.size(piece)));
-      next += pieces.size(piece);
+    for (int chunk = 0; chunk < chunks.count(); ++chunk) {
+      EXPECT_EQ(chunks.first(chunk), next);
+      EXPECT_EQ(chunks.kernel(chunk).name(), std::to_string(chunks.size(chunk)));
+      next += chunks.size(chunk);
     }
     EXPECT_EQ(next, batch);
-    EXPECT_EQ(pieces.tasks(), pieces.count());
-    EXPECT_EQ(pieces.scratchpad_bytes(), 10 * std::min(batch, samples));
+    EXPECT_EQ(chunks.tasks(), chunks.count());
+    EXPECT_EQ(chunks.scratchpad_bytes(), 10 * std::min(batch, samples));
   }
 }
 

@@ -232,7 +232,7 @@ TEST(ConvKernel, UsesTheMethodThatTheShapeWants) {
 
 TEST(ConvKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
   const auto samples = [](int batch, Direction direction) {
-    return samples_of_piece(Method::winograd, shape_of({256, 256, 8, 8, 3, 1, 1, batch}), direction);
+    return samples_of_chunk(Method::winograd, shape_of({256, 256, 8, 8, 3, 1, 1, batch}), direction);
   };
   // At most 24 samples, 96 tiles, read the weights together.
   for (const auto& [batch, want] :
@@ -240,12 +240,12 @@ TEST(ConvKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
     EXPECT_EQ(samples(batch, Direction::forward), want) << batch;
     EXPECT_EQ(samples(batch, Direction::backward_data), want) << batch;
   }
-  EXPECT_EQ(samples(128, Direction::backward_weights), 32);  // whose pieces each sum up a copy of the weights
+  EXPECT_EQ(samples(128, Direction::backward_weights), 32);  // whose chunks each sum up a copy of the weights
 }
 
 TEST(ConvKernel, CutsGradientsOfManyWeightsByTilesIntoFewerPieces) {
   const auto samples = [](Method method, int channels, int size, int batch) {
-    return samples_of_piece(method, shape_of({channels, channels, size, size, 3, 1, 1, batch}),
+    return samples_of_chunk(method, shape_of({channels, channels, size, size, 3, 1, 1, batch}),
                             Direction::backward_weights);
   };
   EXPECT_EQ(samples(Method::amx, 64, 32, 128), 32);

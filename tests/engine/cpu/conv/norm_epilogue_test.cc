@@ -43,17 +43,17 @@ TEST(Epilogue, GivesTheReferencesBatchNorms) {
 }
 
 // They take them band by band; beside the products where rows are long, or short ones of several images; or
-// image by image where pixels are computed twice. Pieces of five: not alone, with a short one at the end; of
-// a group where there are groups.
+// image by image where pixels are computed twice. BatchSplit of five: not alone, with a short one at the end;
+// of a group where there are groups.
 TEST(Epilogue, OfTilesGivesTheReferencesBatchNorms) {
   for (const auto& graph : {normalised_blocks(), normalised_blocks(5, 16), normalised_blocks(3, 24),
                             normalised_blocks(4, 32), normalised_blocks(9, 8), normalised_blocks(5, 4)})
     for (Variant variant : tile_variants()) {
       const auto allowed = tolerance(variant.precision, 40);
       expect_like_reference(graph, {.batch = 33}, variant, allowed);
-      variant.tuning.piece_samples = 5;
+      variant.tuning.chunk_samples = 5;
       expect_like_reference(graph, {.batch = 33}, variant, allowed);
-      variant.tuning.piece_samples = 4;
+      variant.tuning.chunk_samples = 4;
       expect_like_reference(graph, {.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 4},
                             variant, allowed);
     }
@@ -62,7 +62,7 @@ TEST(Epilogue, OfTilesGivesTheReferencesBatchNorms) {
 TEST(Epilogue, OfStripsIsThoseOfLongRowsAndOfShortOnes) {
   for (const auto& [width, ending] :
        {std::pair{9, ""}, {16, "strips"}, {24, "strips"}, {8, "images"}, {4, "images"}}) {
-    const Tuning tiles{.bf16_products = true, .method = Method::emulated_amx, .piece_samples = 4};
+    const Tuning tiles{.bf16_products = true, .method = Method::emulated_amx, .chunk_samples = 4};
     const CompileOptions options{.batch = 12, .precision = Precision::bf16};
     int strips = 0;
     for (const KernelChoice& choice : compile(normalised_blocks(5, width), options, tiles)->kernels()) {
@@ -96,15 +96,15 @@ TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
         << op;
   EXPECT_THAT(reason(options, {}, "last_bn"), HasSubstr("sums of the gradient: a pass of their own"));
   EXPECT_THAT(reason(options, {.row_sums = false}, "a1_bn"), HasSubstr("moments: a pass of their own"));
-  // Pieces that reach over two groups: their sums belong to neither.
+  // BatchSplit that reach over two groups: their sums belong to neither.
   CompileOptions groups{.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 3};
-  EXPECT_THAT(reason(groups, {.piece_samples = 4}, "a1_bn"), HasSubstr("moments: a pass of their own"));
-  EXPECT_THAT(reason(groups, {.piece_samples = 3}, "a1_bn"), HasSubstr("moments: taken"));
+  EXPECT_THAT(reason(groups, {.chunk_samples = 4}, "a1_bn"), HasSubstr("moments: a pass of their own"));
+  EXPECT_THAT(reason(groups, {.chunk_samples = 3}, "a1_bn"), HasSubstr("moments: taken"));
 }
 
 TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {
-  const Tuning floats{.bf16_products = false, .block_bytes = 1 << 17, .piece_samples = 4};
-  const Tuning tiles{.bf16_products = true, .method = Method::emulated_amx, .piece_samples = 5};
+  const Tuning floats{.bf16_products = false, .block_bytes = 1 << 17, .chunk_samples = 4};
+  const Tuning tiles{.bf16_products = true, .method = Method::emulated_amx, .chunk_samples = 5};
   using Of = std::tuple<Precision, Tuning, int>;
   for (const auto& [precision, tuning, width] :
        {Of{Precision::f32, floats, 9}, Of{Precision::bf16, floats, 9}, Of{Precision::bf16, tiles, 9},

@@ -1,4 +1,5 @@
-// Weights a slab of outputs at a time: packed, unpacked and updated to the bits of all of them at once.
+// Weights a tile of weights of outputs at a time: packed, unpacked and updated to the bits of all of them at
+// once.
 
 #include <gtest/gtest.h>
 
@@ -27,21 +28,21 @@ constexpr Case kCases[] = {
 };
 
 /// Rectangles of one and two blocks, and what is left.
-std::vector<Part> parts_in_blocks(std::int64_t channels) {
-  std::vector<Part> parts;
+std::vector<Range> parts_in_blocks(std::int64_t channels) {
+  std::vector<Range> parts;
   for (std::int64_t first = 0, blocks = 1; first < channels; blocks = 3 - blocks) {
-    const std::int64_t end = std::min(channels, first + blocks * kSlabChannels);
+    const std::int64_t end = std::min(channels, first + blocks * kWeightTileChannels);
     parts.push_back({.begin = first, .end = end});
     first = end;
   }
   std::ranges::reverse(parts);  // in any order
   return parts;
 }
-std::vector<Slab> slabs_of(const Case& c) {
-  std::vector<Slab> slabs;
-  for (const Part outs : parts_in_blocks(c.out))
-    for (const Part ins : parts_in_blocks(c.in)) slabs.push_back({.outs = outs, .ins = ins});
-  return slabs;
+std::vector<WeightTile> weight_tiles_of(const Case& c) {
+  std::vector<WeightTile> weight_tiles;
+  for (const Range outs : parts_in_blocks(c.out))
+    for (const Range ins : parts_in_blocks(c.in)) weight_tiles.push_back({.outs = outs, .ins = ins});
+  return weight_tiles;
 }
 
 class WeightSlabs : public OnUnit {
@@ -59,14 +60,15 @@ TEST_P(WeightSlabs, ArePackedLikeAllWeightsAtOnce) {
     for (const Direction direction : {Direction::forward, Direction::backward_data}) {
       SCOPED_TRACE(text_of(c) + ", " + name_of(direction));
       const auto k = kernel(c, direction);
-      ASSERT_TRUE(k->packs_slabs());
+      ASSERT_TRUE(k->packs_tiles());
       const Values weights = random_values(shape_of(c).weights(), 1);
-      base::Buffer whole = poisoned(k->packed_bytes()), slabs = poisoned(k->packed_bytes());
+      base::Buffer whole = poisoned(k->packed_bytes()), weight_tiles = poisoned(k->packed_bytes());
       k->pack(weights.data(), whole.data());
-      for (const Slab& slab : slabs_of(c)) {
-        k->pack_slab(weights.data(), slab, slab.ins.begin == 0 ? weights.data() : nullptr, slabs.data());
+      for (const WeightTile& tile : weight_tiles_of(c)) {
+        k->pack_tile(weights.data(), tile, tile.ins.begin == 0 ? weights.data() : nullptr,
+                     weight_tiles.data());
       }
-      EXPECT_TRUE(std::ranges::equal(whole.as<std::uint16_t>(), slabs.as<std::uint16_t>()));
+      EXPECT_TRUE(std::ranges::equal(whole.as<std::uint16_t>(), weight_tiles.as<std::uint16_t>()));
     }
 }
 
@@ -76,7 +78,7 @@ TEST_P(WeightSlabs, AreUnpackedLikeTheWholeGradient) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(text_of(c));
     const auto k = kernel(c, Direction::backward_weights);
-    if (k->slab_order().empty()) continue;
+    if (k->tile_order().empty()) continue;
     ++by_rows;
     ASSERT_EQ(k->packed_bytes(), 4 * shape_of(c).weights());
     const std::int64_t elements = shape_of(c).weights(), row = elements / c.out;
@@ -84,18 +86,18 @@ TEST_P(WeightSlabs, AreUnpackedLikeTheWholeGradient) {
     base::Buffer whole = poisoned(4 * elements);
     k->unpack(pool, packed.data(), whole.as<float>().data());
     const std::int64_t taps = row / c.in;
-    for (const Slab& slab : slabs_of(c))
+    for (const WeightTile& tile : weight_tiles_of(c))
       for (const std::int64_t shift : {0, 1}) {  // whole lines and broken ones
-        const std::int64_t of_row = slab.ins.size() * taps, all = slab.outs.size() * of_row;
+        const std::int64_t of_row = tile.ins.size() * taps, all = tile.outs.size() * of_row;
         base::Buffer buffer = poisoned(4 * (all + shift + 1));
         float* got = buffer.as<float>().data() + shift;
-        k->unpack_slab(packed.data(), slab, got);
-        for (std::int64_t out = 0; out < slab.outs.size(); ++out)
+        k->unpack_tile(packed.data(), tile, got);
+        for (std::int64_t out = 0; out < tile.outs.size(); ++out)
           EXPECT_TRUE(
               std::equal(got + out * of_row, got + (out + 1) * of_row,
-                         whole.as<float>().data() + (slab.outs.begin + out) * row + slab.ins.begin * taps))
-              << "output " << slab.outs.begin + out;
-        EXPECT_TRUE(std::isnan(got[all])) << "written behind the slab";
+                         whole.as<float>().data() + (tile.outs.begin + out) * row + tile.ins.begin * taps))
+              << "output " << tile.outs.begin + out;
+        EXPECT_TRUE(std::isnan(got[all])) << "written behind the tile of weights";
       }
   }
   EXPECT_GE(by_rows, 4);
@@ -145,8 +147,8 @@ TEST(OwnGradientOrder, TrainsByNormsOfGradientsToTheSameNumbers) {
 }
 
 /// Convolutions of several blocks of channels, whole and broken ones, and of unlike sizes.
-graph::Graph of_many_slabs() {
-  graph::Builder model("many-slabs");
+graph::Graph of_many_weight_tiles() {
+  graph::Builder model("many-tiles of weights");
   int value = model.input({3, 8, 8});
   for (const int channels : {64, 128, 128, 70, 96, 64, 64}) {
     const std::string number = std::to_string(value);
@@ -158,7 +160,7 @@ graph::Graph of_many_slabs() {
 }
 
 TEST(OwnGradientOrder, IsTurnedByManyThreadsAtOnceInRoomOfTheirOwn) {
-  const auto graph = of_many_slabs();
+  const auto graph = of_many_weight_tiles();
   const UpdateRule rule{.momentum = 0.9};
   for (Variant variant : tile_variants()) {
     std::vector<std::vector<float>> weights;
@@ -178,7 +180,7 @@ TEST(OwnGradientOrder, IsTurnedByManyThreadsAtOnceInRoomOfTheirOwn) {
 }
 
 TEST(WeightPasses, LeaveNothingToBePackedAfterAnUpdate) {
-  const auto graph = of_many_slabs();
+  const auto graph = of_many_weight_tiles();
   const UpdateRule rule{.momentum = 0.9};
   for (const Variant& variant : variants_and_tiles()) {
     std::vector<std::vector<float>> gradients;

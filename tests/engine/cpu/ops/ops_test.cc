@@ -215,7 +215,7 @@ TEST(CpuEngine, PoolsLikeTheReference) {
     }
 }
 
-// The ReLU behind a convolution is taken by its own pieces, and its mask by whoever writes the gradient: each
+// The ReLU behind a convolution is taken by its own chunks, and its mask by whoever writes the gradient: each
 // op that may, and a value that is read twice, whose gradient has two terms.
 TEST(CpuEngine, TakesAReluBesideTheProducts) {
   const std::vector<std::pair<const char*, std::function<int(Builder&, int)>>> ops = {
@@ -267,7 +267,7 @@ TEST(CpuEngine, CountsTheMasksBytesWhereTheyAreRead) {
     return model.max_pool(model.relu(model.conv2d(model.relu(conv), "next", {.channels = 32, .padding = 1})),
                           {});
   });
-  const Program program(graph, {.batch = 8}, {.method = Method::onednn, .piece_samples = 4});
+  const Program program(graph, {.batch = 8}, {.method = Method::onednn, .chunk_samples = 4});
   const std::int64_t image = 4 * 8 * 32 * 64, narrow = image / 2,
                      pooled = image / 4;  // of the batch, in bytes
   const auto traffic = [&](const char* name) {

@@ -39,7 +39,7 @@ using namespace tiles;
 
 constexpr std::int64_t kBandBytes = 768 << 10;  ///< of packed rows: with weights and results in 2 MB of cache
 constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
-// Of a piece that is alone: rows of a part at least, since each packs those around it too; and blocks of
+// Of a chunk that is alone: rows of a part at least, since each packs those around it too; and blocks of
 // output channels, since each packs all of the image.
 constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
 
@@ -72,17 +72,18 @@ class TileKernel final : public ConvKernel {
   void pack(const float* weights, void* packed) const override {
     pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
   }
-  [[nodiscard]] bool packs_slabs() const override { return true; }
-  void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, slab, next, packed);
+  [[nodiscard]] bool packs_tiles() const override { return true; }
+  void pack_tile(const float* weights, const WeightTile& tile, const float* next,
+                 void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, tile, next, packed);
   }
   void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
 
   [[nodiscard]] int parts() const override { return row_parts_ * block_parts_; }
   void run(const Operands& o, int part) const override {
     const Session session(kernels_);
-    const Share share{.rows = part_of(window_.to.height, part / block_parts_, row_parts_),
-                      .blocks = part_of(out_blocks_, part % block_parts_, block_parts_)};
+    const Share share{.rows = range_of(window_.to.height, part / block_parts_, row_parts_),
+                      .blocks = range_of(out_blocks_, part % block_parts_, block_parts_)};
     for (int first = 0; first < s_.samples; first += kBlock)
       compute(o, share, first, std::min(kBlock, s_.samples - first));
     if (o.epilogue != nullptr) make_plain(*o.epilogue, s_.samples * pixels(), window_.to.channels);
@@ -116,7 +117,7 @@ class TileKernel final : public ConvKernel {
 
   /// A part's rows and blocks of channels of `to`.
   struct Share {
-    Part rows, blocks;
+    Range rows, blocks;
   };
 
   /// The share's pixels of samples [first, first + samples), at most a block of them.
@@ -132,8 +133,8 @@ class TileKernel final : public ConvKernel {
                  .channels = window_.from.channels};
     std::int64_t packed = 0;  // rows of `from` below it need not be packed any more
     for (std::int64_t y = share.rows.begin; y < share.rows.end; y += band_) {
-      const Part band{.begin = y, .end = std::min(y + band_, share.rows.end)};
-      const Part read = window_.rows_read(band);
+      const Range band{.begin = y, .end = std::min(y + band_, share.rows.end)};
+      const Range read = window_.rows_read(band);
       for (packed = std::max(packed, read.begin); packed < read.end; ++packed) {
         row.values = from + packed * window_.row_stride();
         kernels_.gather(row, rows, ring + packed % ring_ * row_elements(rows));
@@ -147,7 +148,7 @@ class TileKernel final : public ConvKernel {
     const int rows = rows_of(samples), width = window_.to.width;
     auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
     for (std::int64_t block = band.blocks.begin; block < band.blocks.end; block += group_) {
-      const Part blocks{.begin = block, .end = std::min(block + group_, band.blocks.end)};
+      const Range blocks{.begin = block, .end = std::min(block + group_, band.blocks.end)};
       for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
         const int taps = is_by_row_ ? find_rows(o, rows, y, operands) : 0;
         for (int x = 0; x < width; x += at_a_time()) {
@@ -162,7 +163,7 @@ class TileKernel final : public ConvKernel {
   /// Neighbours in a row, and the blocks of their channels that are computed.
   struct Pixels {
     int y = 0, x = 0, count = 1;
-    Part blocks;
+    Range blocks;
   };
   [[nodiscard]] int at_a_time() const { return is_by_row_ ? kRowPixels : 1; }
 
@@ -258,7 +259,7 @@ class TileKernel final : public ConvKernel {
   }
 
   /// The sums over the rows of a band that was just written.
-  void take_band(const Operands& o, Part band, int first, int samples) const {
+  void take_band(const Operands& o, Range band, int first, int samples) const {
     const std::int64_t rows = band.size() * window_.to.width;
     const int channels = window_.to.channels;
     for (int n = 0; n < samples; ++n) {

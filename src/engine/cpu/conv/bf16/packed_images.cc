@@ -3,7 +3,7 @@
 //
 // Two images of rows of 8 pixels, or four of 4, lie side by side, pixel by pixel: a tile is one row of all of
 // them, another tap is another place to begin, and zeros at a row's ends serve as they do for a long one. A
-// group of so many images is packed at a time, by blocks of channels, so that a tile is 1 KB in one piece:
+// group of so many images is packed at a time, by blocks of channels, so that a tile is 1 KB in one chunk:
 //
 //   a [block of channels][row][left edge | pixels | right edge][image][32]
 //   packed weights                                                            tile_weights.h
@@ -41,7 +41,7 @@ using namespace tiles;
 constexpr int kMostImages = 4;
 constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
 constexpr std::int64_t kMostGroupBytes = 512 << 10;    ///< beside them
-constexpr int kMostShares = 16;                        ///< of a piece that is alone
+constexpr int kMostShares = 16;                        ///< of a chunk that is alone
 
 int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
@@ -78,9 +78,10 @@ class NarrowKernel final : public ConvKernel {
   void pack(const float* weights, void* packed) const override {
     pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
   }
-  [[nodiscard]] bool packs_slabs() const override { return true; }
-  void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, slab, next, packed);
+  [[nodiscard]] bool packs_tiles() const override { return true; }
+  void pack_tile(const float* weights, const WeightTile& tile, const float* next,
+                 void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, tile, next, packed);
   }
   void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
   [[nodiscard]] int parts() const override { return parts_; }
@@ -92,7 +93,7 @@ class NarrowKernel final : public ConvKernel {
   void run(const Operands& o, int part) const override {
     const Session session(kernels_);
     clear_edges(o);
-    const Part bands = part_of(std::int64_t{1} * groups_ * bands_, part, parts_);
+    const Range bands = range_of(std::int64_t{1} * groups_ * bands_, part, parts_);
     RowsTaken taken;
     if (o.epilogue != nullptr) taken = rows_taken(*o.epilogue, to(o), window_.to.channels);
     const Steps last_steps = steps_of((samples_ - 1) % images_ + 1);
@@ -105,8 +106,8 @@ class NarrowKernel final : public ConvKernel {
                         .samples = samples,
                         .steps = samples == images_ ? whole_steps_.data() : last_steps.data()};
       pack_group(o, group);
-      const Part here{.begin = std::max<std::int64_t>(bands.begin - first_band, 0),
-                      .end = std::min<std::int64_t>(bands.end - first_band, bands_)};
+      const Range here{.begin = std::max<std::int64_t>(bands.begin - first_band, 0),
+                       .end = std::min<std::int64_t>(bands.end - first_band, bands_)};
       if (o.epilogue == nullptr)
         compute(o, group, here, rest, nullptr);
       else
@@ -186,10 +187,10 @@ class NarrowKernel final : public ConvKernel {
     const Epilogue& e = *o.epilogue;
     const TypedKernels& kernels = kernels_for(isas_here().back()).bf16;
     const bool is_gradient = e.what == Epilogue::Sums::gradient;
-    Part bands{.begin = 0, .end = bands_};
+    Range bands{.begin = 0, .end = bands_};
     if (group.first == 0 && is_gradient) begin_sums(e, kernels, Storage::bf16, to(o), 0, window_.to.channels);
     if (group.first == 0 && !is_gradient) {
-      const Part first{.begin = 0, .end = 1};
+      const Range first{.begin = 0, .end = 1};
       compute(o, group, first, rest, nullptr);
       kernels_.finish_strip(rest);
       begin_sums(e, kernels, Storage::bf16, to(o), rows_of_bands(first).size() * window_.to.width,
@@ -204,12 +205,12 @@ class NarrowKernel final : public ConvKernel {
     kernels_.finish_strip(rest);
     sum_written(o, group, bands);
   }
-  [[nodiscard]] Part rows_of_bands(Part bands) const {
+  [[nodiscard]] Range rows_of_bands(Range bands) const {
     return {.begin = bands.begin * band_rows(),
             .end = std::min<std::int64_t>(bands.end * band_rows(), window_.to.height)};
   }
-  void sum_written(const Operands& o, const Group& group, Part bands) const {
-    const Part rows = rows_of_bands(bands);
+  void sum_written(const Operands& o, const Group& group, Range bands) const {
+    const Range rows = rows_of_bands(bands);
     for (int n = group.first; n < group.first + group.samples; ++n)
       add_sums(*o.epilogue, kernels_for(isas_here().back()).bf16, Storage::bf16, to(o),
                n * pixels() + rows.begin * window_.to.width, rows.size() * window_.to.width,
@@ -217,7 +218,7 @@ class NarrowKernel final : public ConvKernel {
   }
 
   /// These bands of four rows of the group.
-  void compute(const Operands& o, const Group& group, Part bands, StripRest& rest,
+  void compute(const Operands& o, const Group& group, Range bands, StripRest& rest,
                const RowsTaken* taken) const {
     auto* result = reinterpret_cast<std::uint16_t*>(to(o));
     Rows under{};
@@ -294,7 +295,7 @@ class NarrowKernel final : public ConvKernel {
     const std::int64_t visits =
         std::int64_t{2} * out_blocks_ * strip.kernel_height * strip.kernel_width * strip.depth;
     const std::int64_t from_pixels = std::int64_t{1} * window_.from.height * window_.from.width;
-    const Part read = part_of(images_ * from_pixels, number, bands_ * tiles_of_row_ * kinds_);
+    const Range read = range_of(images_ * from_pixels, number, bands_ * tiles_of_row_ * kinds_);
     const std::int64_t next = group.first + images_;
     fetch_next(strip, visits,
                {.from = from(o) + (next * from_pixels + read.begin) * window_.from.channels,

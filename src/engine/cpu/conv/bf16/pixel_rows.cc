@@ -39,7 +39,7 @@ using namespace tiles;
 
 constexpr int kMostKernel = 7;
 constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
-constexpr int kPartRows = 8, kMostShares = 16;         ///< of a piece that is alone
+constexpr int kPartRows = 8, kMostShares = 16;         ///< of a chunk that is alone
 
 class StripKernel final : public ConvKernel {
  public:
@@ -68,9 +68,10 @@ class StripKernel final : public ConvKernel {
   void pack(const float* weights, void* packed) const override {
     pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
   }
-  [[nodiscard]] bool packs_slabs() const override { return true; }
-  void pack_slab(const float* weights, const Slab& slab, const float* next, void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, slab, next, packed);
+  [[nodiscard]] bool packs_tiles() const override { return true; }
+  void pack_tile(const float* weights, const WeightTile& tile, const float* next,
+                 void* packed) const override {
+    pack_tile_weights(window_, kernels_, weights, tile, next, packed);
   }
   void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
   [[nodiscard]] int parts() const override { return parts_; }
@@ -83,7 +84,7 @@ class StripKernel final : public ConvKernel {
     const Session session(kernels_);
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
     std::fill_n(ring, (ring_ + 1) * row_elements(), std::uint16_t{0});
-    const Part rows = part_of(window_.to.height, part, parts_);
+    const Range rows = range_of(window_.to.height, part, parts_);
     const TypedKernels& sums = kernels_for(isas_here().back()).bf16;
     const int channels = window_.to.channels;
     StripRest rest;
@@ -125,7 +126,7 @@ class StripKernel final : public ConvKernel {
   void compute_and_sum(const Operands& o, const TypedKernels& kernels, StripRest& rest) const {
     const Epilogue& e = *o.epilogue;
     const int channels = window_.to.channels;
-    const Part all{.begin = 0, .end = window_.to.height}, first{.begin = 0, .end = 1},
+    const Range all{.begin = 0, .end = window_.to.height}, first{.begin = 0, .end = 1},
         others{.begin = 1, .end = window_.to.height};
     const bool is_gradient = e.what == Epilogue::Sums::gradient;
     if (is_gradient) {
@@ -143,7 +144,7 @@ class StripKernel final : public ConvKernel {
   }
 
   /// Rows `rows` of image n.
-  void compute(const Operands& o, Part rows, int n, StripRest& rest, const RowsTaken* taken) const {
+  void compute(const Operands& o, Range rows, int n, StripRest& rest, const RowsTaken* taken) const {
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
     const auto* image =
         static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + n * window_.sample_stride();
@@ -204,13 +205,13 @@ class StripKernel final : public ConvKernel {
     std::int64_t behind = 0;  ///< the first pixel of what comes next
     [[nodiscard]] int last_y() const { return y[static_cast<std::size_t>(tiles - 1)]; }
   };
-  [[nodiscard]] int strips_of(Part rows) const {
+  [[nodiscard]] int strips_of(Range rows) const {
     const auto height = static_cast<int>(rows.size());
     if (is_tall_) return (height + kStripTiles - 1) / kStripTiles * tiles_of_row_;
     return (height * tiles_of_row_ + kStripTiles - 1) / kStripTiles;
   }
   /// Four rows of one tile each; or else four tiles in the order in which they lie.
-  [[nodiscard]] Place place_of(Part rows, int number) const {
+  [[nodiscard]] Place place_of(Range rows, int number) const {
     const auto begin = static_cast<int>(rows.begin), height = static_cast<int>(rows.size());
     const int band = is_tall_ ? number / tiles_of_row_ * kStripTiles : 0;
     const int first = number * kStripTiles, all = height * tiles_of_row_;

@@ -9,8 +9,9 @@ namespace paceline::engine::cpu {
 
 /// Flat weights (PyTorch's order, float) -> [block of channels out][tap][block of channels in][2][16
 /// pairs][16][2], in and out as the window's `from` and `to` have them. Room: 2 bytes for each element of all
-/// blocks, whole ones. Those of `slab` only are read and written. `next` as ConvKernel::pack_slab has it.
+/// blocks, whole ones. Those of `tile of weights` only are read and written. `next` as ConvKernel::pack_tile
+/// has it.
 void pack_tile_weights(const TileWindow& window, const tiles::TileKernels& kernels, const float* weights,
-                       const Slab& slab, const float* next, void* packed);
+                       const WeightTile& tile, const float* next, void* packed);
 
 }  // namespace paceline::engine::cpu

@@ -11,7 +11,7 @@
 // possible, in the order in which they lie, and the next ones are fetched meanwhile; one block of src's
 // channels is used up before the next one, and stays in the cache meanwhile.
 //
-// Parts are ranges of output channels: each packs src anew, so they are wide, and where a piece is alone no
+// Parts are ranges of output channels: each packs src anew, so they are wide, and where a chunk is alone no
 // more than there are threads, but for the most channels that one may have.
 
 #include "engine/cpu/conv/bf16/wgrad_batch_k.h"
@@ -77,22 +77,22 @@ class TileGradientKernel final : public ConvKernel {
                      d_weights + k * row_elements());
     });
   }
-  [[nodiscard]] std::string slab_order() const override {
+  [[nodiscard]] std::string tile_order() const override {
     return s_.src.channels % kBlock == 0 && s_.dst.channels % kBlock == 0 ? "tiles" : "";
   }
-  void unpack_slab(const float* packed, const Slab& slab, float* d_rows) const override {
-    const Part elements{.begin = slab.ins.begin * window_.taps(), .end = slab.ins.end * window_.taps()};
-    if (!can_turn(elements.size(), slab.outs.size(), d_rows))
-      return unpack_plainly(packed, slab.outs, elements, d_rows);
+  void unpack_tile(const float* packed, const WeightTile& tile, float* d_rows) const override {
+    const Range elements{.begin = tile.ins.begin * window_.taps(), .end = tile.ins.end * window_.taps()};
+    if (!can_turn(elements.size(), tile.outs.size(), d_rows))
+      return unpack_plainly(packed, tile.outs, elements, d_rows);
     turn_near_rows(
-        elements, slab.outs, [&](std::int64_t at, std::int64_t k) { return sum_of(packed, at, k); }, d_rows);
+        elements, tile.outs, [&](std::int64_t at, std::int64_t k) { return sum_of(packed, at, k); }, d_rows);
   }
 
   [[nodiscard]] int parts() const override { return (out_blocks_ + part_blocks_ - 1) / part_blocks_; }
 
   void run(const Operands& o, int part) const override {
     const Session session(kernels_);
-    const Part blocks{.begin = part * part_blocks_, .end = std::min(out_blocks_, (part + 1) * part_blocks_)};
+    const Range blocks{.begin = part * part_blocks_, .end = std::min(out_blocks_, (part + 1) * part_blocks_)};
     if (s_.bias) std::fill_n(o.d_bias + channels(blocks).begin, channels(blocks).size(), 0.0f);
     bool adds = false;
     for (int first = 0; first < s_.samples; first += at_a_time_ * kBlock) {
@@ -103,7 +103,7 @@ class TileGradientKernel final : public ConvKernel {
                         .first = first,
                         .samples = samples};
         pack_dst(o, blocks, band);
-        Part read = window_.rows_read(band.rows);
+        Range read = window_.rows_read(band.rows);
         read.begin = std::max(packed, read.begin);
         packed = std::max(packed, read.end);
         pack_src(o, band, read);
@@ -129,12 +129,12 @@ class TileGradientKernel final : public ConvKernel {
     return packed + block_at(tap, c / kBlock, static_cast<int>(k) / kBlock) + c % kBlock * kBlock +
            k % kBlock;
   }
-  void unpack_plainly(const float* packed, Part outs, Part elements, float* to) const {
+  void unpack_plainly(const float* packed, Range outs, Range elements, float* to) const {
     for (std::int64_t k = outs.begin; k < outs.end; ++k)
       for (std::int64_t at = elements.begin; at < elements.end; ++at) *to++ = *sum_of(packed, at, k);
   }
   /// Output channels of some blocks of them.
-  [[nodiscard]] Part channels(Part blocks) const {
+  [[nodiscard]] Range channels(Range blocks) const {
     return {.begin = blocks.begin * kBlock,
             .end = std::min<std::int64_t>(blocks.end * kBlock, s_.dst.channels)};
   }
@@ -184,14 +184,14 @@ class TileGradientKernel final : public ConvKernel {
 
   /// Rows of some blocks of samples.
   struct Band {
-    Part rows;
+    Range rows;
     int first = 0, samples = 0;
     [[nodiscard]] int sample_blocks() const { return blocks_of(samples); }
     [[nodiscard]] int first_of(int block) const { return first + block * kBlock; }
     [[nodiscard]] int samples_of(int block) const { return std::min(kBlock, samples - block * kBlock); }
   };
 
-  void pack_src(const Operands& o, const Band& band, Part rows) const {
+  void pack_src(const Operands& o, const Band& band, Range rows) const {
     const auto* src = static_cast<const std::uint16_t*>(o.src);
     for (int n = 0; n < band.sample_blocks(); ++n)
       for (std::int64_t row = rows.begin; row < rows.end; ++row)
@@ -205,8 +205,8 @@ class TileGradientKernel final : public ConvKernel {
             src_of(o) + (n * ring_ + row % ring_) * src_row_elements(), src_block_elements());
   }
 
-  void pack_dst(const Operands& o, Part blocks, const Band& band) const {
-    const Part wanted = channels(blocks);
+  void pack_dst(const Operands& o, Range blocks, const Band& band) const {
+    const Range wanted = channels(blocks);
     const auto* d_dst = static_cast<const std::uint16_t*>(o.d_dst) + wanted.begin;
     for (int n = 0; n < band.sample_blocks(); ++n)
       for (std::int64_t y = band.rows.begin; y < band.rows.end; ++y) {
@@ -223,7 +223,7 @@ class TileGradientKernel final : public ConvKernel {
       }
   }
 
-  void multiply_band(const Operands& o, Part blocks, const Band& band, bool adds) const {
+  void multiply_band(const Operands& o, Range blocks, const Band& band, bool adds) const {
     auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
     const int step = has_neighbours_ ? window_.kernel_width : 1;  // taps at a time
     std::vector<int> counts(static_cast<std::size_t>(window_.taps()));

@@ -159,7 +159,7 @@ class UnfoldedGradientKernel final : public ConvKernel {
   const int run_, chunks_;  ///< a kernel row's elements, and copies
   const int length_, row_;  ///< elements under a window, and in whole blocks
   const Kernels& own_ = kernels_for(isas_here().back());
-  const Pieces bands_;  ///< pixels as samples
+  const BatchSplit bands_;  ///< pixels as samples
 };
 
 }  // namespace

@@ -70,17 +70,17 @@ class PairKernel final : public ConvKernel {
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
     const std::int64_t row = std::int64_t{1} * s_.src.channels * window_.taps();
     pool.run(s_.dst.channels, [&](int k, int) {
-      unpack_slab(packed, {.outs = {.begin = k, .end = k + 1}, .ins = {.begin = 0, .end = s_.src.channels}},
+      unpack_tile(packed, {.outs = {.begin = k, .end = k + 1}, .ins = {.begin = 0, .end = s_.src.channels}},
                   d_weights + k * row);
     });
   }
-  [[nodiscard]] std::string slab_order() const override { return "pairs of samples"; }
-  void unpack_slab(const float* packed, const Slab& slab, float* d_rows) const override {
+  [[nodiscard]] std::string tile_order() const override { return "pairs of samples"; }
+  void unpack_tile(const float* packed, const WeightTile& tile, float* d_rows) const override {
     // 16 pairs of channels at a time: a row of 18 sums for each, which lie in 18 lines.
     constexpr int kTaps = 3 * kPairTaps, kSums = 2 * kTaps;
     const int turned = has(Isa::avx512) ? kTurned : 0;  // of them
-    for (std::int64_t k = slab.outs.begin; k < slab.outs.end; ++k)
-      for (std::int64_t c = slab.ins.begin; c < slab.ins.end; c += kBlock, d_rows += kHalf * kSums) {
+    for (std::int64_t k = tile.outs.begin; k < tile.outs.end; ++k)
+      for (std::int64_t c = tile.ins.begin; c < tile.ins.end; c += kBlock, d_rows += kHalf * kSums) {
         const float* from[kSums];
         for (int sum = 0; sum < kSums; ++sum)
           from[sum] = packed + sums_at(k / kBlock, c / kHalf + sum / kTaps, sum % kTaps / kPairTaps) +
@@ -97,7 +97,7 @@ class PairKernel final : public ConvKernel {
 
   void run(const Operands& o, int part) const override {
     const Session session(kernels_);
-    const Part blocks{.begin = part * part_blocks_, .end = std::min(out_blocks_, (part + 1) * part_blocks_)};
+    const Range blocks{.begin = part * part_blocks_, .end = std::min(out_blocks_, (part + 1) * part_blocks_)};
     if (s_.bias) std::fill_n(o.d_bias + blocks.begin * kBlock, blocks.size() * kBlock, 0.0f);
     clear_edges(o);
     PairRest rest;
@@ -110,7 +110,7 @@ class PairKernel final : public ConvKernel {
                         .first = first,
                         .samples = std::min(at_a_time, s_.samples - first)};
         pack_dst(o, blocks, band);
-        Part read = window_.rows_read(band.rows);
+        Range read = window_.rows_read(band.rows);
         read.begin = std::max(packed, read.begin);
         packed = std::max(packed, read.end);
         pack_src(o, band, read);
@@ -128,7 +128,7 @@ class PairKernel final : public ConvKernel {
  private:
   /// Rows of some groups of samples.
   struct Band {
-    Part rows;
+    Range rows;
     int first = 0, samples = 0;
   };
 
@@ -189,7 +189,7 @@ class PairKernel final : public ConvKernel {
       }
   }
 
-  void pack_src(const Operands& o, const Band& band, Part rows) const {
+  void pack_src(const Operands& o, const Band& band, Range rows) const {
     const auto* src = static_cast<const std::uint16_t*>(o.src);
     for (int group = 0; group < groups_of(band.samples); ++group) {
       const int first = group * 2 * pairs_;
@@ -211,7 +211,7 @@ class PairKernel final : public ConvKernel {
     }
   }
 
-  void pack_dst(const Operands& o, Part blocks, const Band& band) const {
+  void pack_dst(const Operands& o, Range blocks, const Band& band) const {
     const auto* d_dst = static_cast<const std::uint16_t*>(o.d_dst) + blocks.begin * kBlock;
     for (int group = 0; group < groups_of(band.samples); ++group) {
       const int first = group * 2 * pairs_;
@@ -229,7 +229,7 @@ class PairKernel final : public ConvKernel {
     }
   }
 
-  void multiply(const Operands& o, Part blocks, const Band& band, bool adds, PairRest& rest) const {
+  void multiply(const Operands& o, Range blocks, const Band& band, bool adds, PairRest& rest) const {
     auto* rows = at<Operand>(o, rows_at());
     const int stride = groups_ * band_;
     std::array<int, kPairTaps> counts{};
@@ -282,7 +282,7 @@ class PairKernel final : public ConvKernel {
 
 }  // namespace
 
-// Of the samples it may not depend: the pieces of a batch have one order of sums.
+// Of the samples it may not depend: the chunks of a batch have one order of sums.
 bool has_pairs(const ConvShape& s, const TileKernels& kernels) {
   return kernels.visit_pairs != nullptr && !s.is_dense && s.kernel == kPairTaps && s.padding < s.kernel &&
          s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 &&

@@ -13,8 +13,8 @@ int TileWindow::at(int to_at, int tap, int size) const {
   return found >= 0 && found % stride == 0 && found / stride < size ? found / stride : -1;
 }
 
-Part TileWindow::rows_read(Part rows) const {
-  Part read{.begin = from.height, .end = 0};
+Range TileWindow::rows_read(Range rows) const {
+  Range read{.begin = from.height, .end = 0};
   for (auto row = static_cast<int>(rows.begin); row < rows.end; ++row)
     for (int tap = 0; tap < kernel_height; ++tap) {
       const std::int64_t found = at(row, tap, from.height);
@@ -22,13 +22,13 @@ Part TileWindow::rows_read(Part rows) const {
       read.begin = std::min(read.begin, found);
       read.end = std::max(read.end, found + 1);
     }
-  return read.begin < read.end ? read : Part{};
+  return read.begin < read.end ? read : Range{};
 }
 
 int TileWindow::ring(int band, int parts) const {
   std::int64_t most = 1;
   for (int part = 0; part < parts; ++part) {
-    const Part rows = part_of(to.height, part, parts);
+    const Range rows = range_of(to.height, part, parts);
     for (std::int64_t row = rows.begin; row < rows.end; row += band)
       most = std::max(most, rows_read({.begin = row, .end = std::min(row + band, rows.end)}).size());
   }

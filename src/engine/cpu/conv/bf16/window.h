@@ -22,7 +22,7 @@ struct TileWindow {
 
   [[nodiscard]] int taps() const { return kernel_height * kernel_width; }
   /// Outputs and inputs of the forward product.
-  [[nodiscard]] Slab all_weights() const {
+  [[nodiscard]] WeightTile all_weights() const {
     return {.outs = {.begin = 0, .end = is_turned ? from.channels : to.channels},
             .ins = {.begin = 0, .end = is_turned ? to.channels : from.channels}};
   }
@@ -30,7 +30,7 @@ struct TileWindow {
   /// between strides.
   [[nodiscard]] int at(int to_at, int tap, int size) const;
   /// From the first to behind the last row of `from` under the windows of these rows of `to`.
-  [[nodiscard]] Part rows_read(Part rows) const;
+  [[nodiscard]] Range rows_read(Range rows) const;
   /// Rows that a band of `band` rows reads at most, where bands are counted from the first row of each of
   /// `parts` parts: strides and edges decide what one reads that begins elsewhere.
   [[nodiscard]] int ring(int band, int parts = 1) const;

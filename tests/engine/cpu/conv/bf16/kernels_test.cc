@@ -39,7 +39,7 @@ constexpr Case kCases[] = {
     // several bands, of samples a block and a few
     {65, 3, 24, 14, 3, 1, 1, 33},
     {3, 65, 23, 15, 3, 1, 1, 34},
-    // several parts: of d_weight; of rows, of channels and of both, where the piece is alone
+    // several parts: of d_weight; of rows, of channels and of both, where the chunk is alone
     {20, 150, 4, 3, 3, 1, 1, 5},
     {24, 40, 45, 4, 3, 1, 1, 7},
     {33, 290, 5, 4, 3, 1, 1, 9},
@@ -236,16 +236,16 @@ TEST(TileMethods, TakePiecesOfWholeTilesOfSamplesButStripsAnyPiece) {
     for (const Direction direction :
          {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
       const ConvShape small = bf16_shape_of({64, 64, 8, 8, 5, 1, 2, batch});
-      const int samples = samples_of_piece(Method::emulated_amx, small, direction);
+      const int samples = samples_of_chunk(Method::emulated_amx, small, direction);
       EXPECT_TRUE(samples == batch || (samples % tiles::kHalf == 0 && samples < batch))
           << samples << " of " << batch;
       const ConvShape wide = bf16_shape_of({64, 64, 16, 16, 3, 1, 1, batch});
       if (direction == Direction::backward_weights) continue;
-      EXPECT_EQ(samples_of_piece(Method::emulated_amx, wide, direction), samples_of_piece(wide, direction));
+      EXPECT_EQ(samples_of_chunk(Method::emulated_amx, wide, direction), samples_of_chunk(wide, direction));
       // Short rows want images side by side.
       const ConvShape narrow = bf16_shape_of({32, 32, 4, 4, 3, 1, 1, batch});
-      const int usual = samples_of_piece(narrow, direction);
-      const int of_narrow = samples_of_piece(Method::emulated_amx, narrow, direction);
+      const int usual = samples_of_chunk(narrow, direction);
+      const int of_narrow = samples_of_chunk(Method::emulated_amx, narrow, direction);
       EXPECT_TRUE(of_narrow == batch || of_narrow % 4 == 0) << of_narrow << " of " << batch;
       EXPECT_TRUE(of_narrow >= usual && of_narrow < usual + 4) << of_narrow << " for " << usual;
     }
