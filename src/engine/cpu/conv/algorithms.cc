@@ -48,14 +48,13 @@ bool wants_winograd(const ConvShape& s) {
 bool wants_amx(const ConvProblem& problem) {
   constexpr int kChannels = 64, kSamples = 16, kPixels = 64;
   const ConvShape& s = problem.shape;
-  if (s.kernel > 1 && has_strips(s, problem.direction, tiles::kernels_of(tiles::Unit::amx)) &&
+  if (s.kernel > 1 && fits_pixel_rows(s, problem.direction, tiles::kernels_of(tiles::Unit::amx)) &&
       std::min(s.src.channels, s.dst.channels) >= kChannels)
     return true;
   if (const int images = images_side_by_side(s, problem.direction, tiles::kernels_of(tiles::Unit::amx));
       images > 0 && s.samples >= images && std::min(s.src.channels, s.dst.channels) >= kChannels)
     return true;
-  if (problem.direction == Direction::backward_weights && has_unfolded_gradient(s) &&
-      s.dst.channels >= kChannels)
+  if (problem.direction == Direction::backward_weights && fits_wgrad_im2col(s) && s.dst.channels >= kChannels)
     return true;
   if (s.is_dense || std::min(s.src.channels, s.dst.channels) < kChannels || s.samples < kSamples)
     return false;
@@ -236,8 +235,9 @@ int samples_of_chunk(Method method, const ConvShape& batch, Direction direction)
   if (tile_unit(method) && direction == Direction::backward_weights)
     usual = samples_of_far_gradient(batch, usual);
   if (method == Method::taps) return batch.samples;  // its parts share the batch
-  const bool is_unfolded = direction == Direction::backward_weights && has_unfolded_gradient(batch);
-  if (const auto unit = tile_unit(method); unit && has_strips(batch, direction, tiles::kernels_of(*unit)))
+  const bool is_unfolded = direction == Direction::backward_weights && fits_wgrad_im2col(batch);
+  if (const auto unit = tile_unit(method);
+      unit && fits_pixel_rows(batch, direction, tiles::kernels_of(*unit)))
     return usual;
   if (const int images = images_of_tile(method, batch, direction); images > 0)
     return std::min((usual + images - 1) / images * images, batch.samples);
@@ -262,8 +262,8 @@ std::unique_ptr<ConvKernel> make_kernel(Method method, const ConvShape& chunk, D
     return make_tile_kernel(chunk, direction, tiles::kernels_of(*unit));
   if (method == Method::winograd)
     return make_winograd_kernel(chunk, direction, *winograd::kernels_here().back());
-  if (method == Method::turned) return make_turned_kernel(chunk, like);
-  if (method == Method::taps) return make_tap_kernel(chunk, direction);
+  if (method == Method::turned) return make_dgrad_as_forward_kernel(chunk, like);
+  if (method == Method::taps) return make_gemm_per_tap_kernel(chunk, direction);
   return make_onednn_kernel(chunk, direction, like);
 }
 

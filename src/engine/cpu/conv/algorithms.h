@@ -38,8 +38,8 @@ inline constexpr std::array kMethods = {Method::amx,  Method::avx512_bf16, Metho
 [[nodiscard]] bool suits_winograd(const ConvProblem& problem);
 
 /// What the shape wants by rule, among those that can. The rules are measurements of one machine
-/// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); choices.h has what was measured on this
-/// one.
+/// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); tuning_cache.h has what was measured on
+/// this one.
 [[nodiscard]] Method usual_method(const ConvProblem& problem);
 
 /// One sentence: why `chosen` and not each of the others; `measured`: their times on this machine said so.

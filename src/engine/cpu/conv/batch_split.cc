@@ -14,7 +14,7 @@ int samples_of_chunk(const ConvShape& batch, Direction direction) {
   const std::int64_t most_chunks = sums ? 8 : kMostRanges;
   const std::int64_t pixels = sums ? 2048 : batch.is_dense ? 32 : 256;
   // About half a millisecond on one core; but no more than stays in the second-level cache, where sums over
-  // rows are taken from what was just written (epilogue.h).
+  // rows are taken from what was just written (norm_epilogue.h).
   constexpr std::int64_t kProducts = 50'000'000, kBytes = 1 << 20;
   const std::int64_t products = (kProducts + batch.products() - 1) / batch.products();
   const std::int64_t cached = std::max<std::int64_t>(1, kBytes / (4 * batch.dst.elements()));

@@ -21,9 +21,9 @@ ConvShape turned(const ConvShape& shape) {
   return forward;
 }
 
-class TurnedKernel final : public ConvKernel {
+class DgradAsForwardKernel final : public ConvKernel {
  public:
-  TurnedKernel(const ConvShape& shape, const TurnedKernel* like)
+  DgradAsForwardKernel(const ConvShape& shape, const DgradAsForwardKernel* like)
       : s_(shape),
         forward_(
             make_onednn_kernel(turned(shape), Direction::forward, like ? like->forward_.get() : nullptr)) {}
@@ -58,8 +58,8 @@ class TurnedKernel final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> make_turned_kernel(const ConvShape& shape, const ConvKernel* like) {
-  return std::make_unique<TurnedKernel>(shape, dynamic_cast<const TurnedKernel*>(like));
+std::unique_ptr<ConvKernel> make_dgrad_as_forward_kernel(const ConvShape& shape, const ConvKernel* like) {
+  return std::make_unique<DgradAsForwardKernel>(shape, dynamic_cast<const DgradAsForwardKernel*>(like));
 }
 
 }  // namespace paceline::engine::cpu

@@ -36,9 +36,9 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix a, Matrix b
   base::expects(status == dnnl_success, "sgemm accepts its sizes");
 }
 
-class TapKernel final : public ConvKernel {
+class GemmPerTapKernel final : public ConvKernel {
  public:
-  TapKernel(const ConvShape& shape, Direction direction) : s_(shape), direction_(direction) {}
+  GemmPerTapKernel(const ConvShape& shape, Direction direction) : s_(shape), direction_(direction) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override { return 4 * s_.weights(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 0; }
@@ -48,7 +48,7 @@ class TapKernel final : public ConvKernel {
   }
   /// Forward and d_src read the same order, the one of them transposed.
   [[nodiscard]] bool packs_like(const ConvKernel& other) const override {
-    return dynamic_cast<const TapKernel*>(&other) != nullptr;
+    return dynamic_cast<const GemmPerTapKernel*>(&other) != nullptr;
   }
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
     from_tap_order(s_, pool, packed, d_weights);
@@ -162,8 +162,8 @@ class TapKernel final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> make_tap_kernel(const ConvShape& shape, Direction direction) {
-  return std::make_unique<TapKernel>(shape, direction);
+std::unique_ptr<ConvKernel> make_gemm_per_tap_kernel(const ConvShape& shape, Direction direction) {
+  return std::make_unique<GemmPerTapKernel>(shape, direction);
 }
 
 }  // namespace paceline::engine::cpu

@@ -115,7 +115,7 @@ class ConvKernel {
   [[nodiscard]] virtual int parts() const { return 1; }
   virtual void run(const Operands& operands, int part) const = 0;
   /// Whether run() takes an epilogue's sums out of its registers; where it does not they are taken from what
-  /// was written, while it is in the cache (epilogue.h).
+  /// was written, while it is in the cache (norm_epilogue.h).
   [[nodiscard]] virtual bool has_epilogue() const { return false; }
 
   [[nodiscard]] virtual std::string name() const = 0;
@@ -128,22 +128,24 @@ class ConvKernel {
 [[nodiscard]] std::unique_ptr<ConvKernel> make_onednn_kernel(const ConvShape& shape, Direction direction,
                                                              const ConvKernel* like);
 
-/// One matrix product for each output pixel and tap; see tap_product.cc.
-[[nodiscard]] std::unique_ptr<ConvKernel> make_tap_kernel(const ConvShape& shape, Direction direction);
+/// One matrix product for each output pixel and tap; see gemm_per_tap.cc.
+[[nodiscard]] std::unique_ptr<ConvKernel> make_gemm_per_tap_kernel(const ConvShape& shape,
+                                                                   Direction direction);
 
 namespace tiles {
 struct TileKernels;  // kernels/tiles.h
 }
 /// Products of bf16 tiles, of any shape, by the unit whose table this is (it outlives the kernel); see
-/// tile_product.cc and tile_gradient.cc.
+/// batch_rows.cc and wgrad_batch_k.cc.
 [[nodiscard]] std::unique_ptr<ConvKernel> make_tile_kernel(const ConvShape& shape, Direction direction,
                                                            const tiles::TileKernels& kernels);
 
-/// d_src alone, of a convolution with stride 1, by oneDNN's forward kernel; see turned_product.cc. `like` as
-/// above.
-[[nodiscard]] std::unique_ptr<ConvKernel> make_turned_kernel(const ConvShape& shape, const ConvKernel* like);
+/// d_src alone, of a convolution with stride 1, by oneDNN's forward kernel; see dgrad_as_forward.cc. `like`
+/// as above.
+[[nodiscard]] std::unique_ptr<ConvKernel> make_dgrad_as_forward_kernel(const ConvShape& shape,
+                                                                       const ConvKernel* like);
 
-/// Minimal filtering, for 3x3 convolutions with stride 1 or 2; see winograd_product.cc.
+/// Minimal filtering, for 3x3 convolutions with stride 1 or 2; see winograd.cc.
 [[nodiscard]] std::unique_ptr<ConvKernel> make_winograd_kernel(const ConvShape& shape, Direction direction,
                                                                const winograd::WinogradKernels& kernels);
 

@@ -17,13 +17,14 @@ struct Order {
   [[nodiscard]] std::int64_t tapped(std::int64_t at) const { return (at % taps * ins + at / taps) * outs; }
 };
 
-/// Calls work(element of [out][in][tap], element of [tap][in][out]) for the outputs [out, out + kTurned).
+/// Calls work(element of [out][in][tap], element of [tap][in][out]) for the outputs [out, out +
+/// kTransposeTile).
 template <typename Work>
 void for_elements(const Order& order, std::int64_t out, const Work& work) {
-  const std::int64_t last = std::min(out + kTurned, order.outs);
-  for (std::int64_t in = 0; in < order.ins; in += kTurned)
+  const std::int64_t last = std::min(out + kTransposeTile, order.outs);
+  for (std::int64_t in = 0; in < order.ins; in += kTransposeTile)
     for (std::int64_t tap = 0; tap < order.taps; ++tap)
-      for (std::int64_t c = in; c < std::min(in + kTurned, order.ins); ++c)
+      for (std::int64_t c = in; c < std::min(in + kTransposeTile, order.ins); ++c)
         for (std::int64_t k = out; k < last; ++k)
           work((k * order.ins + c) * order.taps + tap, (tap * order.ins + c) * order.outs + k);
 }
@@ -32,16 +33,16 @@ void for_elements(const Order& order, std::int64_t out, const Work& work) {
 
 void to_tap_order(const ConvShape& shape, const float* weights, float* packed) {
   const Order order(shape);
-  const bool turns = can_turn(order.row(), order.outs, packed);
-  for (std::int64_t out = 0; out < order.outs; out += kTurned) {
+  const bool turns = can_transpose(order.row(), order.outs, packed);
+  for (std::int64_t out = 0; out < order.outs; out += kTransposeTile) {
     if (!turns) {
       for_elements(order, out, [&](std::int64_t from, std::int64_t to) { packed[to] = weights[from]; });
       continue;
     }
-    for (std::int64_t at = 0; at < order.row(); at += kTurned) {
-      const float* from[kTurned];
-      float* to[kTurned];
-      for (int i = 0; i < kTurned; ++i) {
+    for (std::int64_t at = 0; at < order.row(); at += kTransposeTile) {
+      const float* from[kTransposeTile];
+      float* to[kTransposeTile];
+      for (int i = 0; i < kTransposeTile; ++i) {
         from[i] = weights + (out + i) * order.row() + at;
         to[i] = packed + order.tapped(at + i) + out;
       }
@@ -53,14 +54,14 @@ void to_tap_order(const ConvShape& shape, const float* weights, float* packed) {
 
 void from_tap_order(const ConvShape& shape, base::ThreadPool& pool, const float* packed, float* weights) {
   const Order order(shape);
-  if (!can_turn(order.row(), order.outs, weights)) {
-    pool.run(static_cast<int>((order.outs + kTurned - 1) / kTurned), [&](int tile, int) {
-      for_elements(order, std::int64_t{1} * tile * kTurned,
+  if (!can_transpose(order.row(), order.outs, weights)) {
+    pool.run(static_cast<int>((order.outs + kTransposeTile - 1) / kTransposeTile), [&](int tile, int) {
+      for_elements(order, std::int64_t{1} * tile * kTransposeTile,
                    [&](std::int64_t to, std::int64_t from) { weights[to] = packed[from]; });
     });
     return;
   }
-  turn_rows(
+  transpose_rows(
       pool, order.row(), order.outs,
       [&](std::int64_t at, std::int64_t out) { return packed + order.tapped(at) + out; }, weights);
 }

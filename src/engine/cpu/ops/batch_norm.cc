@@ -6,7 +6,8 @@
 // no output is kept for it.
 //
 // The first pass of each is left out where the product that writes its rows takes the sums on the way
-// (epilogue.h): forward the convolution in front, backward the one whose d_src is the gradient's last term.
+// (norm_epilogue.h): forward the convolution in front, backward the one whose d_src is the gradient's last
+// term.
 
 #include <algorithm>
 #include <cmath>

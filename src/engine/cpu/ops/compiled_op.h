@@ -23,8 +23,8 @@ namespace paceline::engine::cpu {
 enum class Storage { f32, bf16 };
 [[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
-struct ConvProblem;  // choices.h
-class RowSums;       // epilogue.h
+struct ConvProblem;  // tuning_cache.h
+class RowSums;       // norm_epilogue.h
 class Update;        // update.h
 
 /// A value of the graph as it is stored: the output of a step.

@@ -1,5 +1,5 @@
 // Convolutions and dense layers as products of bf16 tiles (kernels/tiles.h): forward and d_src here, d_weight
-// in tile_gradient.cc and tile_pairs.cc.
+// in wgrad_batch_k.cc and wgrad_pixel_k.cc.
 //
 // Inside, the batch lies in the pixel: 32 samples of a pixel are the rows of a block of `a`, their channels
 // its inner length. A pixel of the result is then one sum of products over the taps inside the image and the
@@ -10,8 +10,8 @@
 //   a [ring row][pixel][block of channels in][32 samples][32]
 //   packed weights [block of channels out][tap][block of channels in][2][16 pairs][16][2]
 //
-// Images with long rows need none of this: tile_strips.cc; nor do those with short ones, or with strides,
-// whose weights stay in a near cache: tile_narrow.cc.
+// Images with long rows need none of this: pixel_rows.cc; nor do those with short ones, or with strides,
+// whose weights stay in a near cache: packed_images.cc.
 //
 // Sums are rounded once, when they are written. An epilogue's sums are taken from each band while it is in
 // the cache.
@@ -43,9 +43,9 @@ constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
 // output channels, since each packs all of the image.
 constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
 
-class TileKernel final : public ConvKernel {
+class BatchRowsKernel final : public ConvKernel {
  public:
-  TileKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
+  BatchRowsKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
       : s_(shape),
         is_forward_(direction == Direction::forward),
         kernels_(kernels),
@@ -211,7 +211,7 @@ class TileKernel final : public ConvKernel {
                            .a_step = step,
                            .b_at = b_at,
                            // Turned, the first tap is the one that lies behind.
-                           .b_tap = (window_.is_turned ? -1 : 1) * tap_elements(),
+                           .b_tap = (window_.is_rotated ? -1 : 1) * tap_elements(),
                            .sums = sums});
   }
 
@@ -222,7 +222,7 @@ class TileKernel final : public ConvKernel {
     int count = 0;
     for (int i = 0; i < window_.kernel_height; ++i) {
       const int row = rows_under_[static_cast<std::size_t>(y * window_.kernel_height + i)];
-      const int tap = i * window_.kernel_width + (window_.is_turned ? window_.kernel_width - 1 : 0);
+      const int tap = i * window_.kernel_width + (window_.is_rotated ? window_.kernel_width - 1 : 0);
       if (row >= 0)
         operands[count++] = {.a = ring + row % ring_ * row_elements(rows),
                              .b = weights + tap * tap_elements()};
@@ -293,14 +293,14 @@ class TileKernel final : public ConvKernel {
 std::unique_ptr<ConvKernel> make_tile_kernel(const ConvShape& shape, Direction direction,
                                              const TileKernels& kernels) {
   if (direction == Direction::backward_weights) {
-    if (has_unfolded_gradient(shape)) return make_unfolded_gradient_kernel(shape, kernels);
-    if (has_pairs(shape, kernels)) return make_pair_kernel(shape, kernels);
-    return make_tile_gradient_kernel(shape, kernels);
+    if (fits_wgrad_im2col(shape)) return make_wgrad_im2col_kernel(shape, kernels);
+    if (fits_wgrad_pixel_k(shape, kernels)) return make_wgrad_pixel_k_kernel(shape, kernels);
+    return make_wgrad_batch_k_kernel(shape, kernels);
   }
-  if (has_strips(shape, direction, kernels)) return make_strip_kernel(shape, direction, kernels);
+  if (fits_pixel_rows(shape, direction, kernels)) return make_pixel_rows_kernel(shape, direction, kernels);
   if (images_side_by_side(shape, direction, kernels) > 0)
-    return make_narrow_kernel(shape, direction, kernels);
-  return std::make_unique<TileKernel>(shape, direction, kernels);
+    return make_packed_images_kernel(shape, direction, kernels);
+  return std::make_unique<BatchRowsKernel>(shape, direction, kernels);
 }
 
 }  // namespace paceline::engine::cpu

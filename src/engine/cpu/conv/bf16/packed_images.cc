@@ -1,4 +1,4 @@
-// Convolutions by strips (tile_strips.cc) of images that are packed first: kernels of 3x3, forward where rows
+// Convolutions by strips (pixel_rows.cc) of images that are packed first: kernels of 3x3, forward where rows
 // are too short for tiles of 16 pixels, d_src there and where windows move by two.
 //
 // Two images of rows of 8 pixels, or four of 4, lie side by side, pixel by pixel: a tile is one row of all of
@@ -6,7 +6,7 @@
 // group of so many images is packed at a time, by blocks of channels, so that a tile is 1 KB in one chunk:
 //
 //   a [block of channels][row][left edge | pixels | right edge][image][32]
-//   packed weights                                                            tile_weights.h
+//   packed weights                                                            weights.h
 //
 // A strip of four rows and 256 channels has more pixels around it than the first-level cache holds beside the
 // weights that pass by. So all taps of a block of channels come first, then the next block: the lines of `a`
@@ -45,15 +45,15 @@ constexpr int kMostShares = 16;                        ///< of a chunk that is a
 
 int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
-class NarrowKernel final : public ConvKernel {
+class PackedImagesKernel final : public ConvKernel {
  public:
-  NarrowKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
+  PackedImagesKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
       : samples_(shape.samples),
         is_forward_(direction == Direction::forward),
         has_bias_(is_forward_ && shape.bias),
         kernels_(kernels),
         window_(tile_window(shape, direction)),
-        is_spread_(window_.is_turned && window_.stride > 1),
+        is_spread_(window_.is_rotated && window_.stride > 1),
         lead_(is_forward_  ? window_.padding
               : is_spread_ ? 0
                            : window_.kernel_width - 1 - window_.padding),
@@ -242,7 +242,7 @@ class NarrowKernel final : public ConvKernel {
                 .to_steps = group.steps,
                 .rest = &rest,
                 .taken = taken};
-    if (window_.is_turned && !is_spread_) {
+    if (window_.is_rotated && !is_spread_) {
       strip.b += (window_.taps() - 1) * tap_elements();
       strip.b_depth = -strip.b_depth;
       strip.b_row = -strip.b_row;
@@ -343,9 +343,9 @@ int images_side_by_side(const ConvShape& s, Direction direction, const TileKerne
   return fits ? images_for(width) : 0;
 }
 
-std::unique_ptr<ConvKernel> make_narrow_kernel(const ConvShape& shape, Direction direction,
-                                               const TileKernels& kernels) {
-  return std::make_unique<NarrowKernel>(shape, direction, kernels);
+std::unique_ptr<ConvKernel> make_packed_images_kernel(const ConvShape& shape, Direction direction,
+                                                      const TileKernels& kernels) {
+  return std::make_unique<PackedImagesKernel>(shape, direction, kernels);
 }
 
 }  // namespace paceline::engine::cpu

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Forward and backward data of images with short rows, and backward data with a stride of 2, as products of
-/// bf16 tiles; see tile_narrow.cc.
+/// bf16 tiles; see packed_images.cc.
 
 #include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
@@ -16,7 +16,8 @@ namespace paceline::engine::cpu {
                                       const tiles::TileKernels& kernels);
 
 /// Precondition   images_side_by_side() > 0
-[[nodiscard]] std::unique_ptr<ConvKernel> make_narrow_kernel(const ConvShape& shape, Direction direction,
-                                                             const tiles::TileKernels& kernels);
+[[nodiscard]] std::unique_ptr<ConvKernel> make_packed_images_kernel(const ConvShape& shape,
+                                                                    Direction direction,
+                                                                    const tiles::TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu

@@ -7,7 +7,7 @@
 //
 //   ring [slot][left edge | pixels | right edge][channels]     row r of the image in slot r % ring; a row of
 //                                                              zeros behind, for those above and below
-//   packed weights                                             tile_weights.h
+//   packed weights                                             weights.h
 //
 // Four tiles of pixels at a time: their rows stay in the first-level cache while all weights pass by, each
 // tile of them used four times (kernels/tiles.h, Strip). Where kernels are three taps high, without a stride,
@@ -41,9 +41,9 @@ constexpr int kMostKernel = 7;
 constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
 constexpr int kPartRows = 8, kMostShares = 16;         ///< of a chunk that is alone
 
-class StripKernel final : public ConvKernel {
+class PixelRowsKernel final : public ConvKernel {
  public:
-  StripKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
+  PixelRowsKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
       : samples_(shape.samples),
         is_forward_(direction == Direction::forward),
         has_bias_(is_forward_ && shape.bias),
@@ -166,7 +166,7 @@ class StripKernel final : public ConvKernel {
                 .to_steps = steps_.data(),
                 .rest = &rest,
                 .taken = taken};
-    if (window_.is_turned) {
+    if (window_.is_rotated) {
       strip.b += (window_.taps() - 1) * tap_elements();
       strip.b_tap = -strip.b_tap;
     }
@@ -278,7 +278,7 @@ class StripKernel final : public ConvKernel {
 
 }  // namespace
 
-bool has_strips(const ConvShape& s, Direction direction, const TileKernels& kernels) {
+bool fits_pixel_rows(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   if (kernels.multiply_strip == nullptr || s.is_dense || s.padding >= s.kernel || s.kernel > kMostKernel)
     return false;
   if (direction == Direction::backward_weights || (direction == Direction::backward_data && s.stride > 1))
@@ -290,9 +290,9 @@ bool has_strips(const ConvShape& s, Direction direction, const TileKernels& kern
          s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 && 2 * s.weights() <= kMostWeightBytes;
 }
 
-std::unique_ptr<ConvKernel> make_strip_kernel(const ConvShape& shape, Direction direction,
-                                              const TileKernels& kernels) {
-  return std::make_unique<StripKernel>(shape, direction, kernels);
+std::unique_ptr<ConvKernel> make_pixel_rows_kernel(const ConvShape& shape, Direction direction,
+                                                   const TileKernels& kernels) {
+  return std::make_unique<PixelRowsKernel>(shape, direction, kernels);
 }
 
 }  // namespace paceline::engine::cpu

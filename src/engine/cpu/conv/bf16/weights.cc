@@ -26,10 +26,10 @@ void pack_tile_weights(const TileWindow& window, const TileKernels& kernels, con
                        const WeightTile& tile, const float* next, void* packed) {
   const int in = window.from.channels, out = window.to.channels, taps = window.taps();
   // The weight of output channel k and input channel c of the forward product at (k * C + c) * taps.
-  const std::int64_t of_in = window.is_turned ? std::int64_t{1} * out * taps : taps;
-  const std::int64_t of_out = window.is_turned ? taps : std::int64_t{1} * in * taps;
+  const std::int64_t of_in = window.is_rotated ? std::int64_t{1} * out * taps : taps;
+  const std::int64_t of_out = window.is_rotated ? taps : std::int64_t{1} * in * taps;
   const std::int64_t tap_step = std::int64_t{1} * blocks_of(in) * kBlockElements;
-  const auto& [tos, froms] = window.is_turned ? WeightTile{tile.ins, tile.outs} : tile;
+  const auto& [tos, froms] = window.is_rotated ? WeightTile{tile.ins, tile.outs} : tile;
   for (auto first_out = static_cast<int>(tos.begin); first_out < tos.end; first_out += kBlock)
     for (auto first_in = static_cast<int>(froms.begin); first_in < froms.end; first_in += kBlock) {
       const std::int64_t at = first_out * of_out + first_in * of_in;
@@ -41,7 +41,7 @@ void pack_tile_weights(const TileWindow& window, const TileKernels& kernels, con
         kernels.pack_weights({.weights = from,
                               .stride = std::max(of_in, of_out),
                               .taps = taps,
-                              .outs_are_rows = window.is_turned,
+                              .outs_are_rows = window.is_rotated,
                               .packed = to,
                               .tap_step = tap_step,
                               .next = next != nullptr ? next + at : from + kFloatsAhead});

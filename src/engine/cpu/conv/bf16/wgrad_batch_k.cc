@@ -37,9 +37,9 @@ constexpr int kPartBlocks = 4;       ///< of 32 output channels
 constexpr int kSmallPartBlocks = 8;  ///< where images are so small that both operands stay near all the same
 constexpr int kSmallPixels = 16;
 
-class TileGradientKernel final : public ConvKernel {
+class WgradBatchKKernel final : public ConvKernel {
  public:
-  TileGradientKernel(const ConvShape& shape, const TileKernels& kernels)
+  WgradBatchKKernel(const ConvShape& shape, const TileKernels& kernels)
       : s_(shape),
         kernels_(kernels),
         window_(tile_window(shape, Direction::backward_weights)),
@@ -68,8 +68,8 @@ class TileGradientKernel final : public ConvKernel {
   void pack(const float*, void*) const override {}  // forward's and d_src's alone
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
     const int out = s_.dst.channels;
-    if (can_turn(row_elements(), out, d_weights))
-      return turn_rows(
+    if (can_transpose(row_elements(), out, d_weights))
+      return transpose_rows(
           pool, row_elements(), out, [&](std::int64_t at, std::int64_t k) { return sum_of(packed, at, k); },
           d_weights);
     pool.run(out, [&](int k, int) {
@@ -82,9 +82,9 @@ class TileGradientKernel final : public ConvKernel {
   }
   void unpack_tile(const float* packed, const WeightTile& tile, float* d_rows) const override {
     const Range elements{.begin = tile.ins.begin * window_.taps(), .end = tile.ins.end * window_.taps()};
-    if (!can_turn(elements.size(), tile.outs.size(), d_rows))
+    if (!can_transpose(elements.size(), tile.outs.size(), d_rows))
       return unpack_plainly(packed, tile.outs, elements, d_rows);
-    turn_near_rows(
+    transpose_near_rows(
         elements, tile.outs, [&](std::int64_t at, std::int64_t k) { return sum_of(packed, at, k); }, d_rows);
   }
 
@@ -307,8 +307,8 @@ class TileGradientKernel final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> make_tile_gradient_kernel(const ConvShape& shape, const TileKernels& kernels) {
-  return std::make_unique<TileGradientKernel>(shape, kernels);
+std::unique_ptr<ConvKernel> make_wgrad_batch_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
+  return std::make_unique<WgradBatchKKernel>(shape, kernels);
 }
 
 }  // namespace paceline::engine::cpu

@@ -41,9 +41,9 @@ void copy_runs(const std::uint16_t* from, std::int64_t row_stride, int runs, int
 }
 constexpr CopyRuns kCopyRuns[kMostChunks] = {copy_runs<1>, copy_runs<2>, copy_runs<3>, copy_runs<4>};
 
-class UnfoldedGradientKernel final : public ConvKernel {
+class WgradIm2colKernel final : public ConvKernel {
  public:
-  UnfoldedGradientKernel(const ConvShape& shape, const tiles::TileKernels& kernels)
+  WgradIm2colKernel(const ConvShape& shape, const tiles::TileKernels& kernels)
       : s_(shape),
         run_(shape.kernel * shape.src.channels),
         chunks_((run_ + kChunk - 1) / kChunk),
@@ -51,7 +51,7 @@ class UnfoldedGradientKernel final : public ConvKernel {
         row_(tiles::blocks_of(length_) * tiles::kBlock),
         bands_(dense(), pixels_of_band(), [&](ConvShape band, const ConvKernel*) {
           band.is_alone = false;  // its parts run one after the other: each more would only pack once more
-          return make_tile_gradient_kernel(band, kernels);
+          return make_wgrad_batch_k_kernel(band, kernels);
         }) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override { return bands_.any().packed_bytes(); }
@@ -164,13 +164,13 @@ class UnfoldedGradientKernel final : public ConvKernel {
 
 }  // namespace
 
-bool has_unfolded_gradient(const ConvShape& shape) {
+bool fits_wgrad_im2col(const ConvShape& shape) {
   return !shape.is_dense && shape.kernel > 1 && shape.src.channels <= kFewChannels;
 }
 
-std::unique_ptr<ConvKernel> make_unfolded_gradient_kernel(const ConvShape& shape,
-                                                          const tiles::TileKernels& kernels) {
-  return std::make_unique<UnfoldedGradientKernel>(shape, kernels);
+std::unique_ptr<ConvKernel> make_wgrad_im2col_kernel(const ConvShape& shape,
+                                                     const tiles::TileKernels& kernels) {
+  return std::make_unique<WgradIm2colKernel>(shape, kernels);
 }
 
 }  // namespace paceline::engine::cpu

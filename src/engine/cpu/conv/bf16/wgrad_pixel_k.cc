@@ -1,6 +1,6 @@
 // d_weight of 3x3 convolutions by tiles whose inner length is pixels: 16 lines of a pair of samples each. A
 // line holds one pixel of both samples, 16 channels of it; so src is read as it lies, one image beside
-// another, where tile_gradient.cc gathers a pixel from 32 samples that lie far apart. The next tap is the
+// another, where wgrad_batch_k.cc gathers a pixel from 32 samples that lie far apart. The next tap is the
 // next line, and a tile may begin at any line: nothing is unaligned, no pair is split.
 //
 // Rows that 16 does not divide take more pairs of samples, side by side in each pixel: two for 8 pixels or
@@ -32,14 +32,14 @@ using namespace tiles;
 constexpr int kTileElements = kHalf * kBlock;
 constexpr std::int64_t kBandBytes = 900 << 10;  ///< of both operands: with sums, in 2 MB of cache
 constexpr int kVisitTiles = 32;                 ///< of pixels: enough for each visit of the sums
-/// Without a stride tile_gradient.cc is faster with fewer.
+/// Without a stride wgrad_batch_k.cc is faster with fewer.
 constexpr int kLeastPixels = 64;
 
 int pairs_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
-class PairKernel final : public ConvKernel {
+class WgradPixelKKernel final : public ConvKernel {
  public:
-  PairKernel(const ConvShape& shape, const TileKernels& kernels)
+  WgradPixelKKernel(const ConvShape& shape, const TileKernels& kernels)
       : s_(shape),
         kernels_(kernels),
         window_(tile_window(shape, Direction::backward_weights)),
@@ -78,7 +78,7 @@ class PairKernel final : public ConvKernel {
   void unpack_tile(const float* packed, const WeightTile& tile, float* d_rows) const override {
     // 16 pairs of channels at a time: a row of 18 sums for each, which lie in 18 lines.
     constexpr int kTaps = 3 * kPairTaps, kSums = 2 * kTaps;
-    const int turned = has(Isa::avx512) ? kTurned : 0;  // of them
+    const int turned = has(Isa::avx512) ? kTransposeTile : 0;  // of them
     for (std::int64_t k = tile.outs.begin; k < tile.outs.end; ++k)
       for (std::int64_t c = tile.ins.begin; c < tile.ins.end; c += kBlock, d_rows += kHalf * kSums) {
         const float* from[kSums];
@@ -283,14 +283,14 @@ class PairKernel final : public ConvKernel {
 }  // namespace
 
 // Of the samples it may not depend: the chunks of a batch have one order of sums.
-bool has_pairs(const ConvShape& s, const TileKernels& kernels) {
+bool fits_wgrad_pixel_k(const ConvShape& s, const TileKernels& kernels) {
   return kernels.visit_pairs != nullptr && !s.is_dense && s.kernel == kPairTaps && s.padding < s.kernel &&
          s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 &&
          (s.stride > 1 || s.dst_pixels() >= kLeastPixels);
 }
 
-std::unique_ptr<ConvKernel> make_pair_kernel(const ConvShape& shape, const TileKernels& kernels) {
-  return std::make_unique<PairKernel>(shape, kernels);
+std::unique_ptr<ConvKernel> make_wgrad_pixel_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
+  return std::make_unique<WgradPixelKKernel>(shape, kernels);
 }
 
 }  // namespace paceline::engine::cpu

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Backward weights of 3x3 convolutions as products of bf16 tiles over pixels and pairs of samples; see
-/// tile_pairs.cc.
+/// wgrad_pixel_k.cc.
 
 #include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
@@ -10,10 +10,10 @@ namespace paceline::engine::cpu {
 
 /// Whether tile products compute this shape's d_weight so: a 3x3 kernel, whole blocks of channels, and a
 /// stride or more than a few pixels.
-[[nodiscard]] bool has_pairs(const ConvShape& shape, const tiles::TileKernels& kernels);
+[[nodiscard]] bool fits_wgrad_pixel_k(const ConvShape& shape, const tiles::TileKernels& kernels);
 
-/// Precondition   has_pairs()
-[[nodiscard]] std::unique_ptr<ConvKernel> make_pair_kernel(const ConvShape& shape,
-                                                           const tiles::TileKernels& kernels);
+/// Precondition   fits_wgrad_pixel_k()
+[[nodiscard]] std::unique_ptr<ConvKernel> make_wgrad_pixel_k_kernel(const ConvShape& shape,
+                                                                    const tiles::TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu

@@ -5,7 +5,7 @@
 namespace paceline::engine::cpu {
 
 int TileWindow::at(int to_at, int tap, int size) const {
-  if (!is_turned) {
+  if (!is_rotated) {
     const int found = to_at * stride - padding + tap;
     return found >= 0 && found < size ? found : -1;
   }
@@ -55,11 +55,11 @@ TileWindow tile_window(const ConvShape& s, Direction direction) {
     window.padding = 0;
   }
   if (direction == Direction::backward_data) {
-    window.is_turned = true;
+    window.is_rotated = true;
     std::swap(window.from, window.to);
   }
   window.stored = window.from;
-  if (!window.is_turned && window.taps() == 1 && window.padding == 0) {
+  if (!window.is_rotated && window.taps() == 1 && window.padding == 0) {
     window.step = window.stride;
     window.stride = 1;
     window.from.height = window.to.height;

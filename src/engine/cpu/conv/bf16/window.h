@@ -15,7 +15,7 @@ namespace paceline::engine::cpu {
 struct TileWindow {
   graph::Shape from, to;  ///< forward and d_weight: src and dst; d_src: dst and src
   int kernel_height = 1, kernel_width = 1, stride = 1, padding = 0;
-  bool is_turned = false;  ///< d_src: `to` has the pixels that the windows at `from` had read
+  bool is_rotated = false;  ///< d_src: `to` has the pixels that the windows at `from` had read
   /// Pixels of the stored image from one of `from` to the next: 1x1 kernels see only those that they read.
   int step = 1;
   graph::Shape stored;  ///< `from` as it is stored
@@ -23,8 +23,8 @@ struct TileWindow {
   [[nodiscard]] int taps() const { return kernel_height * kernel_width; }
   /// Outputs and inputs of the forward product.
   [[nodiscard]] WeightTile all_weights() const {
-    return {.outs = {.begin = 0, .end = is_turned ? from.channels : to.channels},
-            .ins = {.begin = 0, .end = is_turned ? to.channels : from.channels}};
+    return {.outs = {.begin = 0, .end = is_rotated ? from.channels : to.channels},
+            .ins = {.begin = 0, .end = is_rotated ? to.channels : from.channels}};
   }
   /// The row (or column) of `from`, which has `size` of them, under a window's tap; -1 outside the image or
   /// between strides.

@@ -257,7 +257,7 @@ TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
     std::string found;
     for (const Direction direction :
          {Direction::forward, Direction::backward_data, Direction::backward_weights})
-      if (has_strips(bf16_shape_of(c), direction, units))
+      if (fits_pixel_rows(bf16_shape_of(c), direction, units))
         found += direction == Direction::forward ? "f" : "s";
     return found;
   };
@@ -273,9 +273,9 @@ TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
   EXPECT_EQ(directions({256, 512, 6, 16, 3, 1, 1, 3}), "") << "weights that no near cache holds";
   ConvShape wide = bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3});
   wide.dst_type = Storage::f32;
-  EXPECT_FALSE(has_strips(wide, Direction::forward, units));
-  EXPECT_FALSE(has_strips(bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3}), Direction::forward,
-                          tiles::kernels_of(Unit::emulated_avx512)));
+  EXPECT_FALSE(fits_pixel_rows(wide, Direction::forward, units));
+  EXPECT_FALSE(fits_pixel_rows(bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3}), Direction::forward,
+                               tiles::kernels_of(Unit::emulated_avx512)));
 }
 
 TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
@@ -283,7 +283,7 @@ TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
   const auto images = [&](const Case& c, Direction direction) {
     const ConvShape s = bf16_shape_of(c);
     const int found = images_side_by_side(s, direction, units);
-    EXPECT_TRUE(found == 0 || !has_strips(s, direction, units)) << "either way";
+    EXPECT_TRUE(found == 0 || !fits_pixel_rows(s, direction, units)) << "either way";
     const bool is_made = make_tile_kernel(s, direction, units)->name().ends_with("packed images");
     EXPECT_EQ(is_made, found > 0) << text_of(c);
     return found;
@@ -324,7 +324,7 @@ TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
 
 TEST(TileMethods, SumGradientsOverPairsOfSamplesWhereThereArePixels) {
   const auto takes = [](const Case& c, Unit unit = Unit::emulated_amx) {
-    return has_pairs(bf16_shape_of(c), tiles::kernels_of(unit));
+    return fits_wgrad_pixel_k(bf16_shape_of(c), tiles::kernels_of(unit));
   };
   // The convolutions of ResNet-18, for small images and for large ones.
   EXPECT_TRUE(takes({64, 64, 32, 32, 3, 1, 1, 32}));
