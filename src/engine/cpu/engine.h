@@ -45,7 +45,7 @@ struct Tuning {
   std::optional<int> chunk_samples;
   /// Batch norm's sums over rows are taken by the products that write the rows, where they can; off: in
   /// passes of their own.
-  bool row_sums = true;
+  bool fuses_batch_norm_stats = true;
   bool poison = false;  ///< fill every shared buffer with NaN before each pass: what is read was then written
 };
 

@@ -59,7 +59,7 @@ Program::Program(const graph::Graph& graph, const CompileOptions& options, const
   lay_out_values(groups);
   if (options_.training) lay_out_gradients(groups);
   make_steps(groups);
-  if (options_.training && tuning_.row_sums) share_row_sums();
+  if (options_.training && tuning_.fuses_batch_norm_stats) fuse_batch_norm_stats();
   if (options_.training) share_masks();
   memory_.place();
 }
@@ -214,22 +214,23 @@ int Program::writer_of(BufferId term, int node) const {
 }
 
 /// Lets the products around each batch norm take its sums, where they can.
-void Program::share_row_sums() {
-  const auto taken_by = [&](int step, RowSums& sums, Pass pass) {
+void Program::fuse_batch_norm_stats() {
+  const auto taken_by = [&](int step, FusedBatchNormStats& sums, Pass pass) {
     const int moment = pass == Pass::forward ? step : backward_at(step);
-    return step >= 0 &&
-                   steps_[static_cast<std::size_t>(step)].step->take_row_sums(sums, pass, moment, memory_)
+    return step >= 0 && steps_[static_cast<std::size_t>(step)].step->fuse_batch_norm_stats(sums, pass, moment,
+                                                                                           memory_)
                ? step
                : -1;
   };
   for (Entry& entry : steps_) {
-    RowSums* sums = entry.step->row_sums();
+    FusedBatchNormStats* sums = entry.step->batch_norm_stats();
     if (sums == nullptr) continue;
-    entry.moments_by =
+    entry.moments_fused_into =
         taken_by(step_of_[static_cast<std::size_t>(entry.group.inputs[0])], *sums, Pass::forward);
     const auto& terms = value(entry.group.last).gradient;
     if (!terms.empty())
-      entry.gradient_sums_by = taken_by(writer_of(terms.back(), entry.group.last), *sums, Pass::backward);
+      entry.gradient_sums_fused_into =
+          taken_by(writer_of(terms.back(), entry.group.last), *sums, Pass::backward);
   }
 }
 
@@ -280,7 +281,7 @@ Traffic Program::conv_traffic(int step) const {
   if (d_srcs_[static_cast<std::size_t>(step)][0])
     traffic.backward = gradient(dst) + gradient(src) + masks_read(step);
   for (const Entry& norm : steps_) {
-    if (norm.gradient_sums_by != step) continue;
+    if (norm.gradient_sums_fused_into != step) continue;
     traffic.backward += stored(norm.group.inputs[0]);
     if (norm.group.sum && norm.group.relu) traffic.backward += stored(src);
     if (values_[static_cast<std::size_t>(src)].gradient.size() > 1) traffic.backward += gradient(src);
@@ -294,9 +295,9 @@ Traffic Program::norm_traffic(const Entry& entry) const {
   Traffic traffic{.forward = src + stored(group.last)};
   if (group.sum) traffic.forward += stored(group.inputs[1]);
   if (!options_.training) return traffic;
-  if (entry.moments_by < 0) traffic.forward += src;
+  if (entry.moments_fused_into < 0) traffic.forward += src;
   traffic.backward = src + d + gradient(group.inputs[0]);
-  if (entry.gradient_sums_by >= 0) return traffic;
+  if (entry.gradient_sums_fused_into >= 0) return traffic;
   const auto terms = static_cast<std::int64_t>(values_[static_cast<std::size_t>(group.last)].gradient.size());
   traffic.backward += src + terms * d;
   if (group.sum && group.relu) traffic.backward += stored(group.last);

@@ -26,7 +26,7 @@ class Program {
     FusedGroup group;
     std::unique_ptr<Step> step;
     // Of a batch norm: the products that take its sums over rows while they write them; -1: its own passes.
-    int moments_by = -1, gradient_sums_by = -1;
+    int moments_fused_into = -1, gradient_sums_fused_into = -1;
     // Of a product with a ReLU: the step that stores the gradient under the ReLU's mask; -1: a pass of its
     // own.
     int mask_by = -1;
@@ -60,7 +60,7 @@ class Program {
   void make_steps(const std::vector<FusedGroup>& groups);
   [[nodiscard]] std::unique_ptr<Step> make_step(const Site& site, const FusedGroup& group,
                                                 const std::vector<BufferId>& d_src);
-  void share_row_sums();
+  void fuse_batch_norm_stats();
   void share_masks();
   [[nodiscard]] int writer_of(BufferId d_src, int node) const;
   [[nodiscard]] std::int64_t stored(int node) const;

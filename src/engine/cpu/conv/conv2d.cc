@@ -44,10 +44,11 @@ class Conv2dOp final : public Step {
     weights_.update_and_pack(run, update, task, scratch);
   }
 
-  bool take_row_sums(RowSums& sums, Pass pass, int moment, MemoryRequests& memory) override {
+  bool fuse_batch_norm_stats(FusedBatchNormStats& sums, Pass pass, int moment,
+                             MemoryRequests& memory) override {
     if (pass == Pass::backward && !backward_) return false;
     if (pass == Pass::forward && relu_) return false;
-    const RowSums*& taker = pass == Pass::forward ? dst_sums_ : d_src_sums_;
+    const FusedBatchNormStats*& taker = pass == Pass::forward ? dst_sums_ : d_src_sums_;
     if (taker != nullptr) return false;
     const BatchSplit& chunks = pass == Pass::forward ? forward_ : *backward_;
     if (direct_ && chunks.any().parts() > 1) return false;  // a part's rows lie apart
@@ -203,8 +204,8 @@ class Conv2dOp final : public Step {
   }
 
   /// One task of a direction, and the sums over its rows that somebody wants.
-  void run_and_sum(const Run& run, const BatchSplit& chunks, Operands& o, int task, const RowSums* sums,
-                   Pass pass) const {
+  void run_and_sum(const Run& run, const BatchSplit& chunks, Operands& o, int task,
+                   const FusedBatchNormStats* sums, Pass pass) const {
     const int parts = chunks.any().parts(), chunk = task / parts;
     const ConvKernel& kernel = chunks.kernel(chunk);
     if (sums == nullptr) return kernel.run(o, task % parts);
@@ -340,7 +341,8 @@ class Conv2dOp final : public Step {
   const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : partial_gradients_;
   /// The tasks of backward's loop: the gradient's, which are longer, and then d_src's.
   const std::vector<int> backward_order_;
-  const RowSums *dst_sums_ = nullptr, *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
+  const FusedBatchNormStats *dst_sums_ = nullptr,
+                            *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
   std::int64_t partial_gradient_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
   std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;
 };

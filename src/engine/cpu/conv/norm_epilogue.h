@@ -12,7 +12,7 @@
 namespace paceline::engine::cpu {
 
 /// Who wants the sums.
-class RowSums {
+class FusedBatchNormStats {
  public:
   /// The product that can take them.
   struct Writer {
@@ -22,7 +22,7 @@ class RowSums {
     int moment = 0;   ///< on the time axis of live buffers
   };
 
-  virtual ~RowSums() = default;
+  virtual ~FusedBatchNormStats() = default;
   /// Whether sums of such chunks can be joined to what is wanted; if so epilogue() will be asked for.
   [[nodiscard]] virtual bool accept(const Writer& writer, MemoryRequests& memory) = 0;
   [[nodiscard]] virtual Epilogue epilogue(const Run& run, Pass pass, int chunk) const = 0;

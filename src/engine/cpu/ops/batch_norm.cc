@@ -23,7 +23,7 @@ namespace {
 /// Doubles that a part's or a chunk's sums take: [2 channels] of them, then as many floats of scratch.
 std::int64_t doubles_of(int channels) { return std::int64_t{3} * channels; }
 
-class NormStep final : public Step, public RowSums {
+class NormStep final : public Step, public FusedBatchNormStats {
  public:
   NormStep(const Site& site, const Value& src, const Value* residual, const Value& dst, bool relu,
            BufferId d_src, BufferId d_residual)
@@ -62,7 +62,7 @@ class NormStep final : public Step, public RowSums {
     shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
   }
 
-  RowSums* row_sums() override { return this; }
+  FusedBatchNormStats* batch_norm_stats() override { return this; }
 
   /// BatchSplit must not reach over the samples of two groups or shards.
   bool accept(const Writer& writer, MemoryRequests& memory) override {

@@ -23,9 +23,9 @@ namespace paceline::engine::cpu {
 enum class Storage { f32, bf16 };
 [[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
-struct ConvProblem;  // tuning_cache.h
-class RowSums;       // norm_epilogue.h
-class Update;        // update.h
+struct ConvProblem;         // tuning_cache.h
+class FusedBatchNormStats;  // norm_epilogue.h
+class Update;               // update.h
 
 /// A value of the graph as it is stored: the output of a step.
 struct Value {
@@ -112,10 +112,11 @@ class Step {
   virtual void backward(Run& run) = 0;
   /// The sums over rows of its value, and of that value's gradient, that a product may take for it; null:
   /// none.
-  virtual RowSums* row_sums() { return nullptr; }
+  virtual FusedBatchNormStats* batch_norm_stats() { return nullptr; }
   /// Takes them from now on in its own pass (`forward`: over what it writes; `backward`: over d_src), which
   /// runs at `moment`; false: it cannot.
-  virtual bool take_row_sums(RowSums& sums, Pass pass, int moment, MemoryRequests& memory) {
+  virtual bool fuse_batch_norm_stats(FusedBatchNormStats& sums, Pass pass, int moment,
+                                     MemoryRequests& memory) {
     (void)sums, (void)pass, (void)moment, (void)memory;
     return false;
   }

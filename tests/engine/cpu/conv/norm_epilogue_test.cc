@@ -95,7 +95,8 @@ TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
                                                    "gradient: taken by the product behind"))
         << op;
   EXPECT_THAT(reason(options, {}, "last_bn"), HasSubstr("sums of the gradient: a pass of their own"));
-  EXPECT_THAT(reason(options, {.row_sums = false}, "a1_bn"), HasSubstr("moments: a pass of their own"));
+  EXPECT_THAT(reason(options, {.fuses_batch_norm_stats = false}, "a1_bn"),
+              HasSubstr("moments: a pass of their own"));
   // BatchSplit that reach over two groups: their sums belong to neither.
   CompileOptions groups{.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 3};
   EXPECT_THAT(reason(groups, {.chunk_samples = 4}, "a1_bn"), HasSubstr("moments: a pass of their own"));

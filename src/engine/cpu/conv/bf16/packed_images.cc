@@ -94,8 +94,8 @@ class PackedImagesKernel final : public ConvKernel {
     const Session session(kernels_);
     clear_edges(o);
     const Range bands = range_of(std::int64_t{1} * groups_ * bands_, part, parts_);
-    RowsTaken taken;
-    if (o.epilogue != nullptr) taken = rows_taken(*o.epilogue, to(o), window_.to.channels);
+    StripStats taken;
+    if (o.epilogue != nullptr) taken = strip_stats(*o.epilogue, to(o), window_.to.channels);
     const Steps last_steps = steps_of((samples_ - 1) % images_ + 1);
     StripRest rest;
     for (std::int64_t first_band = bands.begin / bands_ * bands_; first_band < bands.end;
@@ -183,7 +183,8 @@ class PackedImagesKernel final : public ConvKernel {
 
   /// The group, and the sums over its rows. They are taken beside the products where each image is there
   /// once; moments are around a guess, for which the first band is written before.
-  void compute_and_sum(const Operands& o, const Group& group, StripRest& rest, const RowsTaken& taken) const {
+  void compute_and_sum(const Operands& o, const Group& group, StripRest& rest,
+                       const StripStats& taken) const {
     const Epilogue& e = *o.epilogue;
     const TypedKernels& kernels = kernels_for(isas_here().back()).bf16;
     const bool is_gradient = e.what == Epilogue::Sums::gradient;
@@ -219,7 +220,7 @@ class PackedImagesKernel final : public ConvKernel {
 
   /// These bands of four rows of the group.
   void compute(const Operands& o, const Group& group, Range bands, StripRest& rest,
-               const RowsTaken* taken) const {
+               const StripStats* taken) const {
     auto* result = reinterpret_cast<std::uint16_t*>(to(o));
     Rows under{};
     Strip strip{.form = window_.stride > 1 ? StripForm::strided : StripForm::tall,

@@ -18,7 +18,7 @@
 // d_src is the same with the taps in reverse order.
 //
 // The tile unit computes for 16 cycles a product, in which the vector units have little to do: they write the
-// results of the strip before, take the sums that a batch norm wants of them (RowsTaken), and fetch what the
+// results of the strip before, take the sums that a batch norm wants of them (StripStats), and fetch what the
 // next strip reads and writes (Ahead).
 
 #include "engine/cpu/conv/bf16/pixel_rows.h"
@@ -137,14 +137,14 @@ class PixelRowsKernel final : public ConvKernel {
       begin_sums(e, kernels, Storage::bf16, to(o), window_.to.width, channels);
       add_sums(e, kernels, Storage::bf16, to(o), 0, window_.to.width, channels);
     }
-    const RowsTaken taken = rows_taken(e, to(o), channels);
+    const StripStats taken = strip_stats(e, to(o), channels);
     for (int n = 0; n < samples_; ++n) compute(o, n == 0 && !is_gradient ? others : all, n, rest, &taken);
     kernels_.finish_strip(rest);
     make_plain(e, samples_ * pixels(), channels);
   }
 
   /// Rows `rows` of image n.
-  void compute(const Operands& o, Range rows, int n, StripRest& rest, const RowsTaken* taken) const {
+  void compute(const Operands& o, Range rows, int n, StripRest& rest, const StripStats* taken) const {
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
     const auto* image =
         static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + n * window_.sample_stride();

@@ -6,8 +6,8 @@ namespace paceline::engine::cpu {
 
 using namespace tiles;
 
-RowsTaken rows_taken(const Epilogue& e, const void* product, int channels) {
-  RowsTaken taken{.sums = e.sums, .other = e.sums + channels, .mean = e.shift};
+StripStats strip_stats(const Epilogue& e, const void* product, int channels) {
+  StripStats taken{.sums = e.sums, .other = e.sums + channels, .mean = e.shift};
   if (e.what == Epilogue::Sums::moments) return taken;
   const NormBackward& g = e.gradient;
   taken.is_gradient = true;

@@ -9,7 +9,7 @@
 namespace paceline::engine::cpu {
 
 /// `product`: where the product's first row lies. Moments are around the epilogue's shift.
-[[nodiscard]] tiles::RowsTaken rows_taken(const Epilogue& epilogue, const void* product, int channels);
+[[nodiscard]] tiles::StripStats strip_stats(const Epilogue& epilogue, const void* product, int channels);
 
 /// What the next strip wants: runs of memory, in elements.
 struct NextStrip {

@@ -104,7 +104,7 @@ enum class StripForm {
 
 /// What a batch norm wants of the pixels that strips write (kernels.h, Epilogue): taken beside the products,
 /// while the vector units have little else to do. Float sums of a strip are added to doubles.
-struct RowsTaken {
+struct StripStats {
   double* sums = nullptr;   ///< [channels] of x - mean; of the gradient d
   double* other = nullptr;  ///< [channels] of (x - mean)^2; of d * (src - mean)
   const float* mean = nullptr;
@@ -128,7 +128,7 @@ struct StripRest {
   int pixels = 0;   ///< so many; a multiple of 16
   int turn = 0;     ///< which of two blocks of sums is free
   int channel = 0;  ///< the first
-  const RowsTaken* taken = nullptr;
+  const StripStats* taken = nullptr;
 };
 
 /// Memory that is wanted next, from `at` on: `lines` of it are fetched beside each tile of weights. The
@@ -177,7 +177,7 @@ struct Strip {
   /// [16]: elements from the place of a tile's row to the next row's; there until they are written
   const std::int64_t* to_steps = nullptr;
   StripRest* rest = nullptr;
-  const RowsTaken* taken = nullptr;         ///< or null
+  const StripStats* taken = nullptr;        ///< or null
   std::array<Ahead, kStripAheads> ahead{};  ///< those without lines last
 };
 /// Floats.

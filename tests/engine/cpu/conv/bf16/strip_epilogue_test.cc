@@ -1,5 +1,5 @@
-// The sums over rows that strips take beside their products (tiles.h, RowsTaken), against those over what the
-// same kernel writes without them: all masked bits are the same, and no row is counted twice or lost.
+// The sums over rows that strips take beside their products (tiles.h, StripStats), against those over what
+// the same kernel writes without them: all masked bits are the same, and no row is counted twice or lost.
 
 #include <gtest/gtest.h>
 
