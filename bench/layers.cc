@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
   const OneThread one_thread;
   std::vector<ConvProblem> problems;
   const Program program(graph, how, {.choices = &Choices::here()});
-  for (const auto& entry : program.steps()) entry.step->list_convs(problems);
+  for (const auto& entry : program.ops()) entry.op->list_convs(problems);
 
   std::map<std::string, int> times;
   for (const ConvProblem& problem : problems) ++times[key_of(problem)];

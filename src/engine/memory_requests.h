@@ -47,7 +47,7 @@ class MemoryRequests {
 };
 
 /// Where the areas lie once they are allocated.
-struct Memory {
+struct Arena {
   const MemoryRequests* requests = nullptr;
   std::byte* arena = nullptr;
   std::byte* kept = nullptr;

@@ -120,7 +120,7 @@ class CpuEngine final : public Engine {
       if (ready > told && on_ready) on_ready(ready);
       told = std::max(told, ready);
     };
-    for (auto entry = program_.steps().rbegin(); entry != program_.steps().rend(); ++entry) {
+    for (auto entry = program_.ops().rbegin(); entry != program_.ops().rend(); ++entry) {
       const int node = entry->group.node;
       if (observer_) observer_(node, Pass::backward, true);
       entry->step->backward(run_);
@@ -139,7 +139,7 @@ class CpuEngine final : public Engine {
 
   [[nodiscard]] std::string own_gradient_order() const override {
     std::string orders;
-    for (const auto& entry : program_.steps())
+    for (const auto& entry : program_.ops())
       if (const std::string order = entry.step->own_gradient_order(); !order.empty())
         orders +=
             fmt::format("{}: {}\n", graph().nodes[static_cast<std::size_t>(entry.group.node)].name, order);
@@ -151,7 +151,7 @@ class CpuEngine final : public Engine {
 
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
     std::vector<KernelChoice> choices;
-    for (const auto& entry : program_.steps()) entry.step->describe(run_, choices);
+    for (const auto& entry : program_.ops()) entry.step->describe(run_, choices);
     if (run_.options.training) choices.push_back(own_kernel(run_, kUpdate));
     return choices;
   }
@@ -167,8 +167,8 @@ class CpuEngine final : public Engine {
     backward({});
     const OneThread one_thread;
     std::vector<KernelChoice> choices;
-    for (int step = 0; step < static_cast<int>(program_.steps().size()); ++step)
-      program_.steps()[static_cast<std::size_t>(step)].step->measure(run_, program_.traffic(step), choices);
+    for (int step = 0; step < static_cast<int>(program_.ops().size()); ++step)
+      program_.ops()[static_cast<std::size_t>(step)].step->measure(run_, program_.traffic(step), choices);
     run_.input = {};
     measure_update(choices);
     return choices;
@@ -204,7 +204,7 @@ class CpuEngine final : public Engine {
 
   LossSums run_forward() {
     const OneThread one_thread;
-    for (auto& entry : program_.steps()) {
+    for (auto& entry : program_.ops()) {
       if (observer_) observer_(entry.group.node, Pass::forward, true);
       entry.step->forward(run_);
       if (observer_) observer_(entry.group.node, Pass::forward, false);
@@ -217,7 +217,7 @@ class CpuEngine final : public Engine {
   base::Buffer arena_, kept_, scratch_, weights_, gradients_;
   std::vector<base::Buffer> state_;
   base::ThreadPool pool_;
-  Run run_;
+  ExecContext run_;
   const WeightPasses weight_passes_;
   std::vector<bool> slot_done_;
   bool has_forward_ = false;
@@ -248,7 +248,7 @@ std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
   const OneThread one_thread;
   std::vector<ConvProblem> problems;
   const Program program(graph, options, {});
-  for (const auto& entry : program.steps()) entry.step->list_convs(problems);
+  for (const auto& entry : program.ops()) entry.step->list_convs(problems);
   Choices& choices = Choices::here();
   const auto outcome = choices.complete(problems, fastest_method);
   if (!outcome.trouble.empty())

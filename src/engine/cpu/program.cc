@@ -51,20 +51,20 @@ Program::Program(const graph::Graph& graph, const CompileOptions& options, const
       tuning_(settled(tuning)),
       storage_(options.precision == Precision::bf16 ? Storage::bf16 : Storage::f32),
       values_(graph.nodes.size()),
-      step_of_(graph.nodes.size(), -1) {
+      op_of_(graph.nodes.size(), -1) {
   const std::vector<FusedGroup> groups = fuse(graph_);
-  for (std::size_t step = 0; step < groups.size(); ++step)
-    step_of_[static_cast<std::size_t>(groups[step].last)] = static_cast<int>(step);
+  for (std::size_t op = 0; op < groups.size(); ++op)
+    op_of_[static_cast<std::size_t>(groups[op].last)] = static_cast<int>(op);
   d_srcs_.resize(groups.size());
   lay_out_values(groups);
   if (options_.training) lay_out_gradients(groups);
-  make_steps(groups);
+  make_ops(groups);
   if (options_.training && tuning_.fuses_batch_norm_stats) fuse_batch_norm_stats();
   if (options_.training) share_masks();
   memory_.place();
 }
 
-int Program::backward_at(int step) const { return 2 * static_cast<int>(d_srcs_.size()) - 1 - step; }
+int Program::backward_at(int op) const { return 2 * static_cast<int>(d_srcs_.size()) - 1 - op; }
 
 /// Logits are kept in float: the loss is computed from them in double, and they are few.
 Storage Program::storage_of(const FusedGroup& group) const {
@@ -89,38 +89,38 @@ bool Program::keeps_dst(const FusedGroup& group) const {
 }
 
 void Program::lay_out_values(const std::vector<FusedGroup>& groups) {
-  for (int step = 0; step < static_cast<int>(groups.size()); ++step) {
-    const FusedGroup& group = groups[static_cast<std::size_t>(step)];
+  for (int op = 0; op < static_cast<int>(groups.size()); ++op) {
+    const FusedGroup& group = groups[static_cast<std::size_t>(op)];
     for (std::size_t input = 0; input < group.inputs.size(); ++input) {
       const BufferId read = value(group.inputs[input]).buffer;
-      memory_.extend(read, step);
-      if (options_.training && keeps_src(group, input)) memory_.extend(read, backward_at(step));
+      memory_.extend(read, op);
+      if (options_.training && keeps_src(group, input)) memory_.extend(read, backward_at(op));
     }
     if (node(group.node).as<graph::SoftmaxCrossEntropy>()) continue;
     Value& dst = value(group.last);
     dst.shape = node(group.last).shape;
     dst.storage = storage_of(group);
     dst.gradient_storage = storage_;
-    dst.buffer = memory_.live(options_.batch * dst.shape.elements() * bytes_of(dst.storage), step, step);
-    if (options_.training && keeps_dst(group)) memory_.extend(dst.buffer, backward_at(step));
+    dst.buffer = memory_.live(options_.batch * dst.shape.elements() * bytes_of(dst.storage), op, op);
+    if (options_.training && keeps_dst(group)) memory_.extend(dst.buffer, backward_at(op));
   }
 }
 
 /// In backward order, so that a step's own gradient terms are all known when its inputs' are decided.
 void Program::lay_out_gradients(const std::vector<FusedGroup>& groups) {
   const std::vector<bool> needs = graph::needs_gradient(graph_);
-  for (int step = static_cast<int>(groups.size()) - 1; step >= 0; --step) {
-    const FusedGroup& group = groups[static_cast<std::size_t>(step)];
+  for (int op = static_cast<int>(groups.size()) - 1; op >= 0; --op) {
+    const FusedGroup& group = groups[static_cast<std::size_t>(op)];
     // Buffers of the incoming gradient that may be written over. A batch norm with a residual stores its
     // masked gradient in the residual's term first and reads it again for d_src: those two must differ.
     std::vector<BufferId> reusable;
     if (graph::rule_of(node(group.node).op).in_place) reusable = value(group.last).gradient;
-    auto& d_src = d_srcs_[static_cast<std::size_t>(step)];
+    auto& d_src = d_srcs_[static_cast<std::size_t>(op)];
     d_src.resize(group.inputs.size());
     for (std::size_t input = group.inputs.size(); input-- > 0;) {
       const int source = group.inputs[input];
       if (!needs[static_cast<std::size_t>(source)]) continue;
-      const int until = backward_at(step_of_[static_cast<std::size_t>(source)]);
+      const int until = backward_at(op_of_[static_cast<std::size_t>(source)]);
       if (!reusable.empty()) {
         d_src[input] = reusable.front();
         reusable.erase(reusable.begin());
@@ -128,105 +128,109 @@ void Program::lay_out_gradients(const std::vector<FusedGroup>& groups) {
       } else {
         const Value& src = value(source);
         d_src[input] = memory_.live(options_.batch * src.shape.elements() * bytes_of(src.gradient_storage),
-                                    backward_at(step), until);
+                                    backward_at(op), until);
       }
       value(source).gradient.push_back(d_src[input]);
     }
   }
 }
 
-void Program::make_steps(const std::vector<FusedGroup>& groups) {
-  for (int step = 0; step < static_cast<int>(groups.size()); ++step) {
-    const FusedGroup& group = groups[static_cast<std::size_t>(step)];
-    auto& d_src = d_srcs_[static_cast<std::size_t>(step)];
+void Program::make_ops(const std::vector<FusedGroup>& groups) {
+  for (int op = 0; op < static_cast<int>(groups.size()); ++op) {
+    const FusedGroup& group = groups[static_cast<std::size_t>(op)];
+    auto& d_src = d_srcs_[static_cast<std::size_t>(op)];
     d_src.resize(group.inputs.size());
-    const Site site{.graph = graph_,
-                    .layout = layout_,
-                    .options = options_,
-                    .tuning = tuning_,
-                    .memory = memory_,
-                    .node = group.node,
-                    .forward_at = step,
-                    .backward_at = backward_at(step)};
-    steps_.push_back({.group = group, .step = make_step(site, group, d_src)});
+    const BuildContext build{.graph = graph_,
+                             .layout = layout_,
+                             .options = options_,
+                             .tuning = tuning_,
+                             .memory = memory_,
+                             .node = group.node,
+                             .forward_at = op,
+                             .backward_at = backward_at(op)};
+    ops_.push_back({.group = group, .op = make_op(build, group, d_src)});
   }
 }
 
 namespace {
 /// What Maker has no case for comes here, and is named by the compiler. (A local class has no templates.)
-struct NoStep {
+struct NoOp {
   template <typename Op>
-  std::unique_ptr<Step> operator()(const Op&) {
+  std::unique_ptr<CompiledOp> operator()(const Op&) {
     static_assert(sizeof(Op) == 0, "this op of graph::Attributes has no step: add its case to Maker");
     return nullptr;
   }
 };
 }  // namespace
 
-std::unique_ptr<Step> Program::make_step(const Site& site, const FusedGroup& group,
-                                         const std::vector<BufferId>& d_src) {
+std::unique_ptr<CompiledOp> Program::make_op(const BuildContext& build, const FusedGroup& group,
+                                             const std::vector<BufferId>& d_src) {
   const Value& dst = value(group.last);
   const auto src = [&](std::size_t input) -> const Value& { return value(group.inputs[input]); };
-  struct Maker : NoStep {
-    using NoStep::operator();
-    const Site& site;
+  struct Maker : NoOp {
+    using NoOp::operator();
+    const BuildContext& build;
     const FusedGroup& group;
     const Value& dst;
     const decltype(src)& input;
     const std::vector<BufferId>& d_src;
-    using Made = std::unique_ptr<Step>;
-    Made operator()(const graph::Input&) { return make_input_step(site, dst); }
+    using Made = std::unique_ptr<CompiledOp>;
+    Made operator()(const graph::Input&) { return make_input_op(build, dst); }
     Made operator()(const graph::Conv2d&) {
-      return make_conv2d_op(site, input(0), dst, group.relu, d_src[0]);
+      return make_conv2d_op(build, input(0), dst, group.relu, d_src[0]);
     }
-    Made operator()(const graph::Dense&) { return make_conv2d_op(site, input(0), dst, group.relu, d_src[0]); }
+    Made operator()(const graph::Dense&) {
+      return make_conv2d_op(build, input(0), dst, group.relu, d_src[0]);
+    }
     Made operator()(const graph::BatchNorm&) {
-      return make_norm_step(site, input(0), group.sum ? &input(1) : nullptr, dst, group.relu, d_src[0],
-                            group.sum ? d_src[1] : BufferId{});
+      return make_batch_norm_op(build, input(0), group.sum ? &input(1) : nullptr, dst, group.relu, d_src[0],
+                                group.sum ? d_src[1] : BufferId{});
     }
     Made operator()(const graph::Relu&) { return map({&TypedKernels::relu, &TypedKernels::relu_backward}); }
     Made operator()(const graph::Gelu&) { return map({&TypedKernels::gelu, &TypedKernels::gelu_backward}); }
-    Made operator()(const graph::MaxPool&) { return make_max_pool_step(site, input(0), dst, d_src[0]); }
+    Made operator()(const graph::MaxPool&) { return make_max_pool_op(build, input(0), dst, d_src[0]); }
     Made operator()(const graph::AveragePool&) {
-      return make_average_pool_step(site, input(0), dst, d_src[0]);
+      return make_average_pool_op(build, input(0), dst, d_src[0]);
     }
     Made operator()(const graph::GlobalAveragePool&) {
-      return make_global_pool_step(site, input(0), dst, d_src[0]);
+      return make_global_average_pool_op(build, input(0), dst, d_src[0]);
     }
     Made operator()(const graph::Add&) {
-      return make_add_step(site, input(0), input(1), dst, group.relu, d_src[0], d_src[1]);
+      return make_add_op(build, input(0), input(1), dst, group.relu, d_src[0], d_src[1]);
     }
-    Made operator()(const graph::Dropout&) { return make_dropout_step(site, input(0), dst, d_src[0]); }
-    Made operator()(const graph::SoftmaxCrossEntropy&) { return make_loss_step(site, input(0), d_src[0]); }
-    Made map(const MapKernels& kernels) { return make_map_step(site, input(0), dst, d_src[0], kernels); }
+    Made operator()(const graph::Dropout&) { return make_dropout_op(build, input(0), dst, d_src[0]); }
+    Made operator()(const graph::SoftmaxCrossEntropy&) {
+      return make_softmax_cross_entropy_op(build, input(0), d_src[0]);
+    }
+    Made map(const MapKernels& kernels) { return make_map_op(build, input(0), dst, d_src[0], kernels); }
   };
-  return std::visit(Maker{{}, site, group, dst, src, d_src}, site.op().op);
+  return std::visit(Maker{{}, build, group, dst, src, d_src}, build.op().op);
 }
 
 /// The step that writes this term of the gradient of `node`'s value.
 int Program::writer_of(BufferId term, int node) const {
-  for (std::size_t step = 0; step < steps_.size(); ++step) {
-    const auto& inputs = steps_[step].group.inputs;
+  for (std::size_t op = 0; op < ops_.size(); ++op) {
+    const auto& inputs = ops_[op].group.inputs;
     for (std::size_t input = 0; input < inputs.size(); ++input)
-      if (inputs[input] == node && d_srcs_[step][input] == term) return static_cast<int>(step);
+      if (inputs[input] == node && d_srcs_[op][input] == term) return static_cast<int>(op);
   }
   return -1;
 }
 
 /// Lets the products around each batch norm take its sums, where they can.
 void Program::fuse_batch_norm_stats() {
-  const auto taken_by = [&](int step, FusedBatchNormStats& sums, Pass pass) {
-    const int moment = pass == Pass::forward ? step : backward_at(step);
-    return step >= 0 && steps_[static_cast<std::size_t>(step)].step->fuse_batch_norm_stats(sums, pass, moment,
-                                                                                           memory_)
-               ? step
+  const auto taken_by = [&](int op, FusedBatchNormStats& sums, Pass pass) {
+    const int moment = pass == Pass::forward ? op : backward_at(op);
+    return op >= 0 &&
+                   ops_[static_cast<std::size_t>(op)].op->fuse_batch_norm_stats(sums, pass, moment, memory_)
+               ? op
                : -1;
   };
-  for (Entry& entry : steps_) {
-    FusedBatchNormStats* sums = entry.step->batch_norm_stats();
+  for (Entry& entry : ops_) {
+    FusedBatchNormStats* sums = entry.op->batch_norm_stats();
     if (sums == nullptr) continue;
     entry.moments_fused_into =
-        taken_by(step_of_[static_cast<std::size_t>(entry.group.inputs[0])], *sums, Pass::forward);
+        taken_by(op_of_[static_cast<std::size_t>(entry.group.inputs[0])], *sums, Pass::forward);
     const auto& terms = value(entry.group.last).gradient;
     if (!terms.empty())
       entry.gradient_sums_fused_into =
@@ -236,24 +240,24 @@ void Program::fuse_batch_norm_stats() {
 
 /// Lets the step behind each product with a ReLU mask the gradient that it writes, where it is the only one.
 void Program::share_masks() {
-  for (Entry& entry : steps_) {
+  for (Entry& entry : ops_) {
     const graph::Node& op = node(entry.group.node);
     Value& dst = value(entry.group.last);
     if (!entry.group.relu || !(op.as<graph::Conv2d>() || op.as<graph::Dense>()) || dst.gradient.size() != 1)
       continue;
     const int writer = writer_of(dst.gradient.front(), entry.group.last);
-    if (writer < 0 || steps_[static_cast<std::size_t>(writer)].step->masking() == Masking::none) continue;
+    if (writer < 0 || ops_[static_cast<std::size_t>(writer)].op->masking() == Masking::none) continue;
     dst.gradient_comes_masked = true;
     entry.mask_by = writer;
   }
 }
 
 /// Bytes of the values by which a step masks the gradients that it writes.
-std::int64_t Program::masks_read(int step) const {
+std::int64_t Program::masks_read(int op) const {
   std::int64_t bytes = 0;
-  if (steps_[static_cast<std::size_t>(step)].step->masking() != Masking::by_value) return bytes;
-  for (const Entry& entry : steps_)
-    if (entry.mask_by == step) bytes += stored(entry.group.last);
+  if (ops_[static_cast<std::size_t>(op)].op->masking() != Masking::by_value) return bytes;
+  for (const Entry& entry : ops_)
+    if (entry.mask_by == op) bytes += stored(entry.group.last);
   return bytes;
 }
 
@@ -267,21 +271,21 @@ std::int64_t Program::gradient(int node) const {
   return options_.batch * value.shape.elements() * bytes_of(value.gradient_storage);
 }
 
-Traffic Program::conv_traffic(int step) const {
-  const Entry& entry = steps_[static_cast<std::size_t>(step)];
+Traffic Program::conv_traffic(int op) const {
+  const Entry& entry = ops_[static_cast<std::size_t>(op)];
   const FusedGroup& group = entry.group;
   const int src = group.inputs[0], dst = group.last;
-  Traffic traffic{.forward = stored(src) + (entry.step->has_relu_pass() ? 3 : 1) * stored(dst)};
+  Traffic traffic{.forward = stored(src) + (entry.op->has_relu_pass() ? 3 : 1) * stored(dst)};
   if (!options_.training) return traffic;
   const auto& terms = values_[static_cast<std::size_t>(dst)].gradient;
   traffic.d_weight = stored(src) + gradient(dst);
   // Before it: terms summed, the ReLU's mask.
   traffic.d_weight += 3 * (static_cast<std::int64_t>(terms.size()) - 1) * gradient(dst);
   if (group.relu && entry.mask_by < 0) traffic.d_weight += stored(dst) + 2 * gradient(dst);
-  if (d_srcs_[static_cast<std::size_t>(step)][0])
-    traffic.backward = gradient(dst) + gradient(src) + masks_read(step);
-  for (const Entry& norm : steps_) {
-    if (norm.gradient_sums_fused_into != step) continue;
+  if (d_srcs_[static_cast<std::size_t>(op)][0])
+    traffic.backward = gradient(dst) + gradient(src) + masks_read(op);
+  for (const Entry& norm : ops_) {
+    if (norm.gradient_sums_fused_into != op) continue;
     traffic.backward += stored(norm.group.inputs[0]);
     if (norm.group.sum && norm.group.relu) traffic.backward += stored(src);
     if (values_[static_cast<std::size_t>(src)].gradient.size() > 1) traffic.backward += gradient(src);
@@ -305,11 +309,11 @@ Traffic Program::norm_traffic(const Entry& entry) const {
   return traffic;
 }
 
-Traffic Program::traffic(int step) const {
-  const Entry& entry = steps_[static_cast<std::size_t>(step)];
+Traffic Program::traffic(int op) const {
+  const Entry& entry = ops_[static_cast<std::size_t>(op)];
   const FusedGroup& group = entry.group;
   const graph::Node& op = node(group.node);
-  if (op.as<graph::Conv2d>() || op.as<graph::Dense>()) return conv_traffic(step);
+  if (op.as<graph::Conv2d>() || op.as<graph::Dense>()) return conv_traffic(op);
   if (op.as<graph::BatchNorm>()) return norm_traffic(entry);
   Traffic traffic;
   for (const int input : group.inputs) traffic.forward += stored(input);
@@ -323,7 +327,7 @@ Traffic Program::traffic(int step) const {
     if (keeps_src(group, input)) traffic.backward += stored(group.inputs[input]);
   }
   if (keeps_dst(group)) traffic.backward += stored(group.last);
-  traffic.backward += masks_read(step);
+  traffic.backward += masks_read(op);
   return traffic;
 }
 

@@ -24,7 +24,7 @@ class Program {
 
   struct Entry {
     FusedGroup group;
-    std::unique_ptr<Step> step;
+    std::unique_ptr<CompiledOp> op;
     // Of a batch norm: the products that take its sums over rows while they write them; -1: its own passes.
     int moments_fused_into = -1, gradient_sums_fused_into = -1;
     // Of a product with a ReLU: the step that stores the gradient under the ReLU's mask; -1: a pass of its
@@ -37,17 +37,17 @@ class Program {
   [[nodiscard]] const CompileOptions& options() const { return options_; }
   [[nodiscard]] const Tuning& tuning() const { return tuning_; }
   [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
-  [[nodiscard]] std::vector<Entry>& steps() { return steps_; }
-  [[nodiscard]] const std::vector<Entry>& steps() const { return steps_; }
+  [[nodiscard]] std::vector<Entry>& ops() { return ops_; }
+  [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
 
   /// What a step's passes move, a batch: activations and their gradients, each tensor once a pass.
-  [[nodiscard]] Traffic traffic(int step) const;
+  [[nodiscard]] Traffic traffic(int op) const;
 
   /// What an engine that runs this program allocates, line by line.
   [[nodiscard]] graph::MemoryPlan plan() const;
 
  private:
-  [[nodiscard]] int backward_at(int step) const;
+  [[nodiscard]] int backward_at(int op) const;
   [[nodiscard]] const graph::Node& node(int index) const {
     return graph_.nodes[static_cast<std::size_t>(index)];
   }
@@ -57,16 +57,16 @@ class Program {
   [[nodiscard]] bool keeps_dst(const FusedGroup& group) const;
   void lay_out_values(const std::vector<FusedGroup>& groups);
   void lay_out_gradients(const std::vector<FusedGroup>& groups);
-  void make_steps(const std::vector<FusedGroup>& groups);
-  [[nodiscard]] std::unique_ptr<Step> make_step(const Site& site, const FusedGroup& group,
-                                                const std::vector<BufferId>& d_src);
+  void make_ops(const std::vector<FusedGroup>& groups);
+  [[nodiscard]] std::unique_ptr<CompiledOp> make_op(const BuildContext& build, const FusedGroup& group,
+                                                    const std::vector<BufferId>& d_src);
   void fuse_batch_norm_stats();
   void share_masks();
   [[nodiscard]] int writer_of(BufferId d_src, int node) const;
   [[nodiscard]] std::int64_t stored(int node) const;
   [[nodiscard]] std::int64_t gradient(int node) const;
-  [[nodiscard]] std::int64_t masks_read(int step) const;
-  [[nodiscard]] Traffic conv_traffic(int step) const;
+  [[nodiscard]] std::int64_t masks_read(int op) const;
+  [[nodiscard]] Traffic conv_traffic(int op) const;
   [[nodiscard]] Traffic norm_traffic(const Entry& entry) const;
 
   const graph::Graph graph_;
@@ -76,9 +76,9 @@ class Program {
   const Storage storage_;
   MemoryRequests memory_;
   std::deque<Value> values_;                   ///< by node; only groups' outputs are used
-  std::vector<int> step_of_;                   ///< by node: the step that produces its value, else -1
+  std::vector<int> op_of_;                     ///< by node: the step that produces its value, else -1
   std::vector<std::vector<BufferId>> d_srcs_;  ///< by step and input
-  std::vector<Entry> steps_;
+  std::vector<Entry> ops_;
 };
 
 }  // namespace paceline::engine::cpu

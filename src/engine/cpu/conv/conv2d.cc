@@ -18,30 +18,31 @@
 namespace paceline::engine::cpu {
 namespace {
 
-class Conv2dOp final : public Step {
+class Conv2dOp final : public CompiledOp {
  public:
-  Conv2dOp(const Site& site, const Value& src, const Value& dst, bool relu, BufferId d_src)
-      : kernels_(site, src, dst, static_cast<bool>(d_src)),
+  Conv2dOp(const BuildContext& build, const Value& src, const Value& dst, bool relu, BufferId d_src)
+      : kernels_(build, src, dst, static_cast<bool>(d_src)),
         src_(src),
         dst_(dst),
         relu_(relu),
         d_src_(d_src),
-        batch_(site.options.batch),
-        bias_at_(site.parameter(1)),
-        weights_(site, kernels_, src.shape.channels),
+        batch_(build.options.batch),
+        bias_at_(build.parameter(1)),
+        weights_(build, kernels_, src.shape.channels),
         backward_order_(in_ranges(gradient_tasks_,
                                   !backward_ ? 0
                                   : direct_  ? backward_->tasks()
                                              : backward_->count(),
-                                  site.options.threads)) {
-    plan_scratch(site);
+                                  build.options.threads)) {
+    plan_scratch(build);
   }
 
   [[nodiscard]] std::vector<PackTask> pack_tasks() const override { return weights_.pack_tasks(); }
-  void pack(const Run& run, int task) const override { weights_.pack(run, task); }
+  void pack(const ExecContext& exec, int task) const override { weights_.pack(exec, task); }
   [[nodiscard]] std::string own_gradient_order() const override { return weights_.own_order(); }
-  void update_and_pack(const Run& run, const Update& update, int task, float* scratch) const override {
-    weights_.update_and_pack(run, update, task, scratch);
+  void update_and_pack(const ExecContext& exec, const Update& update, int task,
+                       float* scratch) const override {
+    weights_.update_and_pack(exec, update, task, scratch);
   }
 
   bool fuse_batch_norm_stats(FusedBatchNormStats& sums, Pass pass, int moment,
@@ -59,43 +60,43 @@ class Conv2dOp final : public Step {
     return true;
   }
 
-  void forward(Run& run) override {
+  void forward(ExecContext& exec) override {
     if (!direct_) {
-      run.pool.run(chunks_with_samples(run),
-                   [&](int chunk, int thread) { forward_block(run, chunk, thread); });
+      exec.pool.run(chunks_with_samples(exec),
+                    [&](int chunk, int thread) { forward_block(exec, chunk, thread); });
       return;
     }
     const int parts = forward_.any().parts();
-    run.pool.run(chunks_with_samples(run) * parts, [&](int task, int thread) {
+    exec.pool.run(chunks_with_samples(exec) * parts, [&](int task, int thread) {
       const int chunk = task / parts;
-      Operands o = operands(run, forward_.first(chunk), thread);
-      o.packed = weights_.packed_forward(run);
-      run_and_sum(run, forward_, o, task, run.training ? dst_sums_ : nullptr, Pass::forward);
-      if (relu_ && !has_relu_pass()) rectify(run, elements_of(forward_, chunk, dst_));
+      Operands o = operands(exec, forward_.first(chunk), thread);
+      o.packed = weights_.packed_forward(exec);
+      run_and_sum(exec, forward_, o, task, exec.training ? dst_sums_ : nullptr, Pass::forward);
+      if (relu_ && !has_relu_pass()) rectify(exec, elements_of(forward_, chunk, dst_));
     });
     if (!has_relu_pass()) return;
-    parallel_ranges(run.pool, batch_ * dst_.shape.elements(), kRangeElements,
-                    [&](int, Range part) { rectify(run, part); });
+    parallel_ranges(exec.pool, batch_ * dst_.shape.elements(), kRangeElements,
+                    [&](int, Range part) { rectify(exec, part); });
   }
 
-  void backward(Run& run) override {
-    if (!gradient_) clear_gradients(run);
+  void backward(ExecContext& exec) override {
+    if (!gradient_) clear_gradients(exec);
     if (!gradient_ && !backward_) return;  // frozen, and nothing before it learns
-    merged_gradient(run, dst_);
+    merged_gradient(exec, dst_);
     if (relu_ && !dst_.gradient_comes_masked)
-      parallel_ranges(run.pool, batch_ * dst_.shape.elements(), kRangeElements, [&](int, Range part) {
-        mask_by_relu(run, dst_, dst_.gradient.front(), part.begin, part.size());
+      parallel_ranges(exec.pool, batch_ * dst_.shape.elements(), kRangeElements, [&](int, Range part) {
+        mask_by_relu(exec, dst_, dst_.gradient.front(), part.begin, part.size());
       });
-    run.pool.run(static_cast<int>(backward_order_.size()), [&](int item, int thread) {
+    exec.pool.run(static_cast<int>(backward_order_.size()), [&](int item, int thread) {
       const int task = backward_order_[static_cast<std::size_t>(item)];
       if (task < gradient_tasks_) {
-        direct_ ? gradient_direct(run, task, thread) : sum_partial_gradient(run, task, thread);
+        direct_ ? gradient_direct(exec, task, thread) : sum_partial_gradient(exec, task, thread);
       } else {
-        direct_ ? d_src_direct(run, task - gradient_tasks_, thread)
-                : d_src_block(run, task - gradient_tasks_, thread);
+        direct_ ? d_src_direct(exec, task - gradient_tasks_, thread)
+                : d_src_block(exec, task - gradient_tasks_, thread);
       }
     });
-    if (gradient_) join_partial_gradients(run);
+    if (gradient_) join_partial_gradients(exec);
   }
 
   [[nodiscard]] Masking masking() const override {
@@ -104,16 +105,18 @@ class Conv2dOp final : public Step {
   }
   [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_ && forward_.any().parts() > 1; }
   void list_convs(std::vector<ConvProblem>& problems) const override { kernels_.list(problems); }
-  void describe(const Run&, std::vector<KernelChoice>& choices) const override { kernels_.describe(choices); }
-  void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices) override {
+  void describe(const ExecContext&, std::vector<KernelChoice>& choices) const override {
+    kernels_.describe(choices);
+  }
+  void measure(ExecContext& exec, const Traffic& traffic, std::vector<KernelChoice>& choices) override {
     kernels_.measure(
-        traffic, [&] { forward(run); }, [&] { backward(run); }, choices);
+        traffic, [&] { forward(exec); }, [&] { backward(exec); }, choices);
   }
 
  private:
   /// Scratch: [sections][d_weight | d_bias], then for each thread [float copies | a block's d_weight | d_bias
   /// | scratchpad].
-  void plan_scratch(const Site& site) {
+  void plan_scratch(const BuildContext& build) {
     std::int64_t end = 0;
     const auto take = [&](std::int64_t bytes) {
       const std::int64_t at = end;
@@ -137,24 +140,24 @@ class Conv2dOp final : public Step {
         take(std::max({forward_.scratchpad_bytes(), backward_ ? backward_->scratchpad_bytes() : 0,
                        gradient_ ? gradient_->scratchpad_bytes() : 0}));
     thread_bytes_ = end;
-    site.memory.scratch(threads_at_ + thread_bytes_ * site.options.threads);
+    build.memory.scratch(threads_at_ + thread_bytes_ * build.options.threads);
   }
 
   /// Those of the forward pass that are worth computing: all in training, fewer in a short evaluation.
-  [[nodiscard]] int chunks_with_samples(const Run& run) const {
-    return (run.samples + forward_.size(0) - 1) / forward_.size(0);
+  [[nodiscard]] int chunks_with_samples(const ExecContext& exec) const {
+    return (exec.samples + forward_.size(0) - 1) / forward_.size(0);
   }
 
-  [[nodiscard]] std::byte* own(const Run& run, int thread, std::int64_t at) const {
-    return run.memory.scratch + threads_at_ + thread_bytes_ * thread + at;
+  [[nodiscard]] std::byte* own(const ExecContext& exec, int thread, std::int64_t at) const {
+    return exec.memory.scratch + threads_at_ + thread_bytes_ * thread + at;
   }
   /// The gradient of a section's samples; the first one takes the sum of all in the end.
-  [[nodiscard]] float* partial_gradient(const Run& run, int number) const {
-    if (number == 0 && weights_.leaves_own_order(run)) return run.gradients + weights_.offset();
-    return reinterpret_cast<float*>(run.memory.scratch + partial_gradient_bytes_ * number);
+  [[nodiscard]] float* partial_gradient(const ExecContext& exec, int number) const {
+    if (number == 0 && weights_.leaves_own_order(exec)) return exec.gradients + weights_.offset();
+    return reinterpret_cast<float*>(exec.memory.scratch + partial_gradient_bytes_ * number);
   }
-  [[nodiscard]] float* partial_bias_gradient(const Run& run, int number) const {
-    return reinterpret_cast<float*>(run.memory.scratch + partial_gradient_bytes_ * number + d_bias_at_);
+  [[nodiscard]] float* partial_bias_gradient(const ExecContext& exec, int number) const {
+    return reinterpret_cast<float*>(exec.memory.scratch + partial_gradient_bytes_ * number + d_bias_at_);
   }
 
   /// What a chunk has of a value.
@@ -165,164 +168,166 @@ class Conv2dOp final : public Step {
 
   // ---- on stored values
 
-  void rectify(const Run& run, Range part) const {
-    std::byte* dst = run.memory.at(dst_.buffer) + part.begin * bytes_of(dst_.storage);
-    run.typed(dst_.storage).relu(dst, dst, part.size());
+  void rectify(const ExecContext& exec, Range part) const {
+    std::byte* dst = exec.memory.at(dst_.buffer) + part.begin * bytes_of(dst_.storage);
+    exec.typed(dst_.storage).relu(dst, dst, part.size());
   }
-  void mask_d_src(const Run& run, int chunk) const {
+  void mask_d_src(const ExecContext& exec, int chunk) const {
     if (!src_.gradient_comes_masked) return;
     const Range part = elements_of(*backward_, chunk, src_);
-    mask_by_relu(run, src_, d_src_, part.begin, part.size());
+    mask_by_relu(exec, src_, d_src_, part.begin, part.size());
   }
   /// The stored values from sample `first` on.
-  [[nodiscard]] Operands operands(const Run& run, int first, int thread) const {
+  [[nodiscard]] Operands operands(const ExecContext& exec, int first, int thread) const {
     const auto at = [&](std::byte* values, const graph::Shape& shape, Storage storage) {
       return values == nullptr ? nullptr : values + first * shape.elements() * bytes_of(storage);
     };
-    return {.src = at(run.memory.at(src_.buffer), src_.shape, src_.storage),
-            .dst = at(run.memory.at(dst_.buffer), dst_.shape, dst_.storage),
-            .d_src = at(run.memory.at(d_src_), src_.shape, src_.gradient_storage),
+    return {.src = at(exec.memory.at(src_.buffer), src_.shape, src_.storage),
+            .dst = at(exec.memory.at(dst_.buffer), dst_.shape, dst_.storage),
+            .d_src = at(exec.memory.at(d_src_), src_.shape, src_.gradient_storage),
             .d_dst = dst_.gradient.empty()
                          ? nullptr
-                         : at(run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage),
-            .bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr,
-            .scratchpad = own(run, thread, scratchpad_at_)};
+                         : at(exec.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage),
+            .bias = bias_at_ >= 0 ? exec.weights + bias_at_ : nullptr,
+            .scratchpad = own(exec, thread, scratchpad_at_)};
   }
 
-  void gradient_direct(const Run& run, int task, int thread) const {
+  void gradient_direct(const ExecContext& exec, int task, int thread) const {
     const int parts = gradient_->any().parts(), chunk = task / parts;
-    Operands o = operands(run, gradient_->first(chunk), thread);
-    o.d_weight = partial_gradient(run, chunk);
-    o.d_bias = partial_bias_gradient(run, chunk);
+    Operands o = operands(exec, gradient_->first(chunk), thread);
+    o.d_weight = partial_gradient(exec, chunk);
+    o.d_bias = partial_bias_gradient(exec, chunk);
     gradient_->kernel(chunk).run(o, task % parts);
   }
-  void d_src_direct(const Run& run, int task, int thread) const {
-    Operands o = operands(run, backward_->first(task / backward_->any().parts()), thread);
-    o.packed = weights_.packed_backward(run);
-    run_and_sum(run, *backward_, o, task, d_src_sums_, Pass::backward);
-    mask_d_src(run, task / backward_->any().parts());
+  void d_src_direct(const ExecContext& exec, int task, int thread) const {
+    Operands o = operands(exec, backward_->first(task / backward_->any().parts()), thread);
+    o.packed = weights_.packed_backward(exec);
+    run_and_sum(exec, *backward_, o, task, d_src_sums_, Pass::backward);
+    mask_d_src(exec, task / backward_->any().parts());
   }
 
   /// One task of a direction, and the sums over its rows that somebody wants.
-  void run_and_sum(const Run& run, const BatchSplit& chunks, Operands& o, int task,
+  void run_and_sum(const ExecContext& exec, const BatchSplit& chunks, Operands& o, int task,
                    const FusedBatchNormStats* sums, Pass pass) const {
     const int parts = chunks.any().parts(), chunk = task / parts;
     const ConvKernel& kernel = chunks.kernel(chunk);
     if (sums == nullptr) return kernel.run(o, task % parts);
-    const Epilogue epilogue = sums->epilogue(run, pass, chunk);
+    const Epilogue epilogue = sums->epilogue(exec, pass, chunk);
     if (kernel.has_epilogue()) o.epilogue = &epilogue;
     kernel.run(o, task % parts);
     if (!kernel.has_epilogue())
-      sum_written(run, epilogue, pass, chunks.size(chunk), pass == Pass::forward ? o.dst : o.d_src);
+      sum_written(exec, epilogue, pass, chunks.size(chunk), pass == Pass::forward ? o.dst : o.d_src);
   }
-  void sum_written(const Run& run, const Epilogue& epilogue, Pass pass, int samples,
+  void sum_written(const ExecContext& exec, const Epilogue& epilogue, Pass pass, int samples,
                    const void* written) const {
     const Value& value = pass == Pass::forward ? dst_ : src_;
     const Storage storage = pass == Pass::forward ? value.storage : value.gradient_storage;
-    take_sums(epilogue, run.typed(storage), storage, static_cast<const std::byte*>(written),
+    take_sums(epilogue, exec.typed(storage), storage, static_cast<const std::byte*>(written),
               std::int64_t{1} * samples * value.pixels(), value.shape.channels);
   }
 
   // ---- in blocks
 
   /// The thread's float copies.
-  [[nodiscard]] Operands copies(const Run& run, int thread) const {
-    std::byte* src = own(run, thread, src_at_);
-    std::byte* dst = own(run, thread, dst_at_);
+  [[nodiscard]] Operands copies(const ExecContext& exec, int thread) const {
+    std::byte* src = own(exec, thread, src_at_);
+    std::byte* dst = own(exec, thread, dst_at_);
     return {.src = src,
             .dst = dst,
             .d_src = src,
             .d_dst = dst,
-            .bias = bias_at_ >= 0 ? run.weights + bias_at_ : nullptr,
-            .scratchpad = own(run, thread, scratchpad_at_)};
+            .bias = bias_at_ >= 0 ? exec.weights + bias_at_ : nullptr,
+            .scratchpad = own(exec, thread, scratchpad_at_)};
   }
   static void run_all(const ConvKernel& kernel, const Operands& o) {
     for (int part = 0; part < kernel.parts(); ++part) kernel.run(o, part);
   }
 
-  void to_float(const Run& run, const void* stored, const graph::Shape& shape, Storage storage, int first,
-                int samples, const void* copy) const {
-    run.typed(storage).to_float(
+  void to_float(const ExecContext& exec, const void* stored, const graph::Shape& shape, Storage storage,
+                int first, int samples, const void* copy) const {
+    exec.typed(storage).to_float(
         static_cast<const std::byte*>(stored) + first * shape.elements() * bytes_of(storage),
         static_cast<float*>(const_cast<void*>(copy)), samples * shape.elements());
   }
-  void from_float(const Run& run, void* stored, const graph::Shape& shape, Storage storage, int first,
-                  int samples, const void* copy, bool relu) const {
-    run.typed(storage).from_float(
+  void from_float(const ExecContext& exec, void* stored, const graph::Shape& shape, Storage storage,
+                  int first, int samples, const void* copy, bool relu) const {
+    exec.typed(storage).from_float(
         static_cast<const float*>(copy),
         static_cast<std::byte*>(stored) + first * shape.elements() * bytes_of(storage), relu,
         samples * shape.elements());
   }
 
-  void forward_block(const Run& run, int chunk, int thread) const {
+  void forward_block(const ExecContext& exec, int chunk, int thread) const {
     const int first = forward_.first(chunk), samples = forward_.size(chunk);
-    Operands o = copies(run, thread);
-    o.packed = weights_.packed_forward(run);
-    to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
+    Operands o = copies(exec, thread);
+    o.packed = weights_.packed_forward(exec);
+    to_float(exec, exec.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
     run_all(forward_.kernel(chunk), o);
-    from_float(run, run.memory.at(dst_.buffer), dst_.shape, dst_.storage, first, samples, o.dst, relu_);
-    if (run.training && dst_sums_ != nullptr)
-      sum_written(run, dst_sums_->epilogue(run, Pass::forward, chunk), Pass::forward, samples,
-                  operands(run, first, thread).dst);
+    from_float(exec, exec.memory.at(dst_.buffer), dst_.shape, dst_.storage, first, samples, o.dst, relu_);
+    if (exec.training && dst_sums_ != nullptr)
+      sum_written(exec, dst_sums_->epilogue(exec, Pass::forward, chunk), Pass::forward, samples,
+                  operands(exec, first, thread).dst);
   }
 
-  void d_src_block(const Run& run, int chunk, int thread) const {
+  void d_src_block(const ExecContext& exec, int chunk, int thread) const {
     const int first = backward_->first(chunk), samples = backward_->size(chunk);
-    Operands o = copies(run, thread);
-    o.packed = weights_.packed_backward(run);
-    to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
+    Operands o = copies(exec, thread);
+    o.packed = weights_.packed_backward(exec);
+    to_float(exec, exec.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
              o.d_dst);
     run_all(backward_->kernel(chunk), o);
-    from_float(run, run.memory.at(d_src_), src_.shape, src_.gradient_storage, first, samples, o.d_src, false);
+    from_float(exec, exec.memory.at(d_src_), src_.shape, src_.gradient_storage, first, samples, o.d_src,
+               false);
     if (d_src_sums_ != nullptr)
-      sum_written(run, d_src_sums_->epilogue(run, Pass::backward, chunk), Pass::backward, samples,
-                  operands(run, first, thread).d_src);
-    mask_d_src(run, chunk);
+      sum_written(exec, d_src_sums_->epilogue(exec, Pass::backward, chunk), Pass::backward, samples,
+                  operands(exec, first, thread).d_src);
+    mask_d_src(exec, chunk);
   }
 
   /// The blocks of one section, one after the other, into that section's sum.
-  void sum_partial_gradient(const Run& run, int number, int thread) const {
+  void sum_partial_gradient(const ExecContext& exec, int number, int thread) const {
     const Range blocks = range_of(gradient_->count(), number, partial_gradients_);
     for (auto block = static_cast<int>(blocks.begin); block < blocks.end; ++block) {
       const int first = gradient_->first(block), samples = gradient_->size(block);
-      Operands o = copies(run, thread);
-      to_float(run, run.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
-      to_float(run, run.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
+      Operands o = copies(exec, thread);
+      to_float(exec, exec.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
+      to_float(exec, exec.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
                o.d_dst);
       const bool is_first = block == blocks.begin;
-      float* sum = partial_gradient(run, number);
-      o.d_weight = is_first ? sum : reinterpret_cast<float*>(own(run, thread, block_d_weight_at_));
+      float* sum = partial_gradient(exec, number);
+      o.d_weight = is_first ? sum : reinterpret_cast<float*>(own(exec, thread, block_d_weight_at_));
       o.d_bias = o.d_weight + d_bias_at_ / 4;
       run_all(gradient_->kernel(block), o);
-      if (!is_first) run.kernels.accumulate(o.d_weight, sum, partial_gradient_bytes_ / 4);
+      if (!is_first) exec.kernels.accumulate(o.d_weight, sum, partial_gradient_bytes_ / 4);
     }
   }
 
   // ---- either way
 
-  void clear_gradients(const Run& run) const {
-    std::fill_n(run.gradients + weights_.offset(), weights_.elements(), 0.0f);
-    if (bias_at_ >= 0) std::fill_n(run.gradients + bias_at_, dst_.shape.channels, 0.0f);
+  void clear_gradients(const ExecContext& exec) const {
+    std::fill_n(exec.gradients + weights_.offset(), weights_.elements(), 0.0f);
+    if (bias_at_ >= 0) std::fill_n(exec.gradients + bias_at_, dst_.shape.channels, 0.0f);
   }
 
   /// All sections into the first, as a tree, and from there into the flat gradient.
-  void join_partial_gradients(const Run& run) const {
+  void join_partial_gradients(const ExecContext& exec) const {
     const auto join = [&](const auto& at, std::int64_t count) {
-      parallel_ranges(run.pool, count, kRangeElements, [&](int, Range part) {
+      parallel_ranges(exec.pool, count, kRangeElements, [&](int, Range part) {
         join_as_tree(partial_gradients_, [&](int into, int from) {
-          run.kernels.accumulate(at(run, from) + part.begin, at(run, into) + part.begin, part.size());
+          exec.kernels.accumulate(at(exec, from) + part.begin, at(exec, into) + part.begin, part.size());
         });
       });
     };
     if (partial_gradients_ > 1)
-      join([&](const Run& r, int s) { return partial_gradient(r, s); }, gradient_->any().packed_bytes() / 4);
+      join([&](const ExecContext& r, int s) { return partial_gradient(r, s); },
+           gradient_->any().packed_bytes() / 4);
     if (bias_at_ >= 0) {
       if (partial_gradients_ > 1)
-        join([&](const Run& r, int s) { return partial_bias_gradient(r, s); }, dst_.shape.channels);
-      std::copy_n(partial_bias_gradient(run, 0), dst_.shape.channels, run.gradients + bias_at_);
+        join([&](const ExecContext& r, int s) { return partial_bias_gradient(r, s); }, dst_.shape.channels);
+      std::copy_n(partial_bias_gradient(exec, 0), dst_.shape.channels, exec.gradients + bias_at_);
     }
-    if (!weights_.leaves_own_order(run))
-      gradient_->any().unpack(run.pool, partial_gradient(run, 0), run.gradients + weights_.offset());
+    if (!weights_.leaves_own_order(exec))
+      gradient_->any().unpack(exec.pool, partial_gradient(exec, 0), exec.gradients + weights_.offset());
   }
 
   const ConvPlan kernels_;
@@ -349,9 +354,9 @@ class Conv2dOp final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_conv2d_op(const Site& site, const Value& src, const Value& dst, bool relu,
-                                     BufferId d_src) {
-  return std::make_unique<Conv2dOp>(site, src, dst, relu, d_src);
+std::unique_ptr<CompiledOp> make_conv2d_op(const BuildContext& build, const Value& src, const Value& dst,
+                                           bool relu, BufferId d_src) {
+  return std::make_unique<Conv2dOp>(build, src, dst, relu, d_src);
 }
 
 }  // namespace paceline::engine::cpu

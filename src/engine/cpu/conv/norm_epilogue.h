@@ -25,7 +25,7 @@ class FusedBatchNormStats {
   virtual ~FusedBatchNormStats() = default;
   /// Whether sums of such chunks can be joined to what is wanted; if so epilogue() will be asked for.
   [[nodiscard]] virtual bool accept(const Writer& writer, MemoryRequests& memory) = 0;
-  [[nodiscard]] virtual Epilogue epilogue(const Run& run, Pass pass, int chunk) const = 0;
+  [[nodiscard]] virtual Epilogue epilogue(const ExecContext& exec, Pass pass, int chunk) const = 0;
 };
 
 /// The sums of `rows` rows that were just written from `rows_written` on (moments; a gradient knows where it

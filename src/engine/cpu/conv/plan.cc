@@ -10,65 +10,65 @@
 namespace paceline::engine::cpu {
 namespace {
 
-ConvShape conv_shape(const Site& site, const Value& src, const Value& dst, bool direct) {
-  ConvShape shape{.samples = site.options.shard > 0 ? site.options.shard : site.options.batch,
+ConvShape conv_shape(const BuildContext& build, const Value& src, const Value& dst, bool direct) {
+  ConvShape shape{.samples = build.options.shard > 0 ? build.options.shard : build.options.batch,
                   .src = src.shape,
                   .dst = dst.shape,
-                  .training = site.options.training,
+                  .training = build.options.training,
                   .in_blocks = !direct,
                   .type = direct ? src.storage : Storage::f32,
                   .dst_type = direct ? dst.storage : Storage::f32};
-  if (const auto* conv = site.op().as<graph::Conv2d>()) {
+  if (const auto* conv = build.op().as<graph::Conv2d>()) {
     shape.kernel = conv->kernel;
     shape.stride = conv->stride;
     shape.padding = conv->padding;
     shape.bias = conv->bias;
   } else {
     shape.is_dense = true;
-    shape.bias = site.op().as<graph::Dense>()->bias;
+    shape.bias = build.op().as<graph::Dense>()->bias;
   }
   return shape;
 }
 
 /// Shards of a whole engine's batch are chunks: then nothing but their tree is left to join them.
-int whole_or_shard(const Site& site, int samples) {
-  return site.options.shard > 0 ? site.options.shard : samples;
+int whole_or_shard(const BuildContext& build, int samples) {
+  return build.options.shard > 0 ? build.options.shard : samples;
 }
 
 /// Blocks of nearly equal size, of at most `block_bytes` of float copies.
-int samples_of_block(const Site& site, const Value& src, const Value& dst) {
-  const std::int64_t batch = site.options.batch;
+int samples_of_block(const BuildContext& build, const Value& src, const Value& dst) {
+  const std::int64_t batch = build.options.batch;
   const std::int64_t bytes = 4 * (src.shape.elements() + dst.shape.elements());
-  const std::int64_t fitting = std::clamp<std::int64_t>(site.tuning.block_bytes / bytes, 1, batch);
+  const std::int64_t fitting = std::clamp<std::int64_t>(build.tuning.block_bytes / bytes, 1, batch);
   const std::int64_t blocks = (batch + fitting - 1) / fitting;
   return static_cast<int>((batch + blocks - 1) / blocks);
 }
 
 /// Not float copies of them.
-bool multiplies_stored(const Site& site, const Value& src, const Value& dst) {
+bool multiplies_stored(const BuildContext& build, const Value& src, const Value& dst) {
   if (src.storage == Storage::f32) return true;
-  if (site.tuning.bf16_products) return *site.tuning.bf16_products;
+  if (build.tuning.bf16_products) return *build.tuning.bf16_products;
   if (bf16_products_here() == Bf16Products::in_hardware) return true;
-  const ConvProblem stored{.shape = conv_shape(site, src, dst, true)};
-  return site.tuning.method ? *site.tuning.method == Method::winograd && !refusal(Method::winograd, stored)
-                            : suits_winograd(stored);
+  const ConvProblem stored{.shape = conv_shape(build, src, dst, true)};
+  return build.tuning.method ? *build.tuning.method == Method::winograd && !refusal(Method::winograd, stored)
+                             : suits_winograd(stored);
 }
 
 }  // namespace
 
-ConvPlan::ConvPlan(const Site& site, const Value& src, const Value& dst, bool has_d_src)
-    : name_(site.op().name),
-      batch_(site.options.batch),
-      direct_(multiplies_stored(site, src, dst)),
-      shape_(conv_shape(site, src, dst, direct_)),
-      block_(whole_or_shard(site, samples_of_block(site, src, dst))),
-      forward_(chunks(site, Direction::forward)) {
-  if (has_d_src) backward_.emplace(chunks(site, Direction::backward_data));
-  if (!site.options.training || !graph::learns(site.graph, site.node)) return;
-  gradient_.emplace(chunks(site, Direction::backward_weights));
+ConvPlan::ConvPlan(const BuildContext& build, const Value& src, const Value& dst, bool has_d_src)
+    : name_(build.op().name),
+      batch_(build.options.batch),
+      direct_(multiplies_stored(build, src, dst)),
+      shape_(conv_shape(build, src, dst, direct_)),
+      block_(whole_or_shard(build, samples_of_block(build, src, dst))),
+      forward_(chunks(build, Direction::forward)) {
+  if (has_d_src) backward_.emplace(chunks(build, Direction::backward_data));
+  if (!build.options.training || !graph::learns(build.graph, build.node)) return;
+  gradient_.emplace(chunks(build, Direction::backward_weights));
   // In blocks, a section of the batch is several of them.
   const int samples = samples_of_chunk(shape_, Direction::backward_weights);
-  partial_gradients_ = direct_ || site.options.shard > 0
+  partial_gradients_ = direct_ || build.options.shard > 0
                            ? gradient_->count()
                            : std::min(gradient_->count(), (batch_ + samples - 1) / samples);
 }
@@ -80,26 +80,26 @@ ConvProblem ConvPlan::problem(Direction direction) const {
   return problem;
 }
 
-Method ConvPlan::choose(const Site& site, const ConvProblem& problem) {
-  const auto wanted = site.tuning.method;
+Method ConvPlan::choose(const BuildContext& build, const ConvProblem& problem) {
+  const auto wanted = build.tuning.method;
   if (wanted && !refusal(*wanted, problem)) return *wanted;
-  const auto measured = site.tuning.choices ? site.tuning.choices->find(problem) : std::nullopt;
+  const auto measured = build.tuning.choices ? build.tuning.choices->find(problem) : std::nullopt;
   measured_ = measured_ || measured;
   return measured.value_or(usual_method(problem));
 }
 
-BatchSplit ConvPlan::chunks(const Site& site, Direction direction) {
+BatchSplit ConvPlan::chunks(const BuildContext& build, Direction direction) {
   ConvShape batch = shape_;
   batch.samples = batch_;
-  const Method method = choose(site, problem(direction));
+  const Method method = choose(build, problem(direction));
   methods_[static_cast<std::size_t>(direction)] = method;
   const int samples =
       !direct_ ? block_
                : whole_or_shard(
-                     site, site.tuning.chunk_samples.value_or(samples_of_chunk(method, shape_, direction)));
+                     build, build.tuning.chunk_samples.value_or(samples_of_chunk(method, shape_, direction)));
   // A worker with one shard must compute as one with several does.
-  const bool has_shards = site.options.shard > 0;
-  const int threads = site.options.threads;
+  const bool has_shards = build.options.shard > 0;
+  const int threads = build.options.threads;
   return {batch, samples, [=](ConvShape chunk, const ConvKernel* like) {
             chunk.is_alone = chunk.is_alone && !has_shards;
             chunk.threads = threads;

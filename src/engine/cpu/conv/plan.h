@@ -23,7 +23,7 @@ class ConvPlan {
   /// `has_d_src`: the input's gradient is wanted. The weights' is where the op learns.
   ///
   /// Errors   Error(device) when no method can compute it
-  ConvPlan(const Site& site, const Value& src, const Value& dst, bool has_d_src);
+  ConvPlan(const BuildContext& build, const Value& src, const Value& dst, bool has_d_src);
 
   /// On stored values, not on float copies.
   [[nodiscard]] bool are_direct() const { return direct_; }
@@ -44,8 +44,8 @@ class ConvPlan {
 
  private:
   [[nodiscard]] ConvProblem problem(Direction direction) const;
-  [[nodiscard]] Method choose(const Site& site, const ConvProblem& problem);
-  [[nodiscard]] BatchSplit chunks(const Site& site, Direction direction);
+  [[nodiscard]] Method choose(const BuildContext& build, const ConvProblem& problem);
+  [[nodiscard]] BatchSplit chunks(const BuildContext& build, Direction direction);
 
   const std::string name_;
   const int batch_;

@@ -13,8 +13,8 @@ namespace {
 /// near too.
 constexpr std::int64_t kWeightTileBytes = 40 << 10;
 
-const graph::Parameter& weight_of(const Site& site) {
-  return site.graph.parameters[static_cast<std::size_t>(site.op().parameters.front())];
+const graph::Parameter& weight_of(const BuildContext& build) {
+  return build.graph.parameters[static_cast<std::size_t>(build.op().parameters.front())];
 }
 
 bool have_tiles(const ConvPlan& kernels) {
@@ -24,23 +24,23 @@ bool have_tiles(const ConvPlan& kernels) {
 
 }  // namespace
 
-ConvWeights::ConvWeights(const Site& site, const ConvPlan& kernels, int ins)
+ConvWeights::ConvWeights(const BuildContext& build, const ConvPlan& kernels, int ins)
     : kernels_(kernels),
-      slot_(site.layout.slot_of_parameter[static_cast<std::size_t>(site.op().parameters.front())]),
-      offset_(site.parameter(0)),
-      elements_(weight_of(site).elements()),
-      outs_(weight_of(site).shape.front()),
+      slot_(build.layout.slot_of_parameter[static_cast<std::size_t>(build.op().parameters.front())]),
+      offset_(build.parameter(0)),
+      elements_(weight_of(build).elements()),
+      outs_(weight_of(build).shape.front()),
       ins_(ins),
       has_tiles_(have_tiles(kernels)),
-      packed_forward_(site.memory.kept(kernels.forward().any().packed_bytes())) {
+      packed_forward_(build.memory.kept(kernels.forward().any().packed_bytes())) {
   if (kernels.backward())
     packed_backward_ =
-        has_one_copy() ? packed_forward_ : site.memory.kept(kernels.backward()->any().packed_bytes());
+        has_one_copy() ? packed_forward_ : build.memory.kept(kernels.backward()->any().packed_bytes());
   if (!has_tiles_ || !kernels.gradient()) return;
   own_order_ = kernels.gradient()->any().tile_order();
   base::expects(own_order_.empty() || kernels.gradient()->any().packed_bytes() == 4 * elements_,
                 "a gradient in its own order fills the place of the weights'");
-  site.memory.scratch(site.options.threads * scratch_bytes());
+  build.memory.scratch(build.options.threads * scratch_bytes());
 }
 
 std::vector<PackTask> ConvWeights::pack_tasks() const {
@@ -59,42 +59,44 @@ std::vector<PackTask> ConvWeights::pack_tasks() const {
   return all;
 }
 
-void ConvWeights::pack(const Run& run, int task) const {
+void ConvWeights::pack(const ExecContext& exec, int task) const {
   if (has_tiles_)
-    return pack_tile(run, {.outs = outs_of(task), .ins = {.begin = 0, .end = ins_}}, nullptr, nullptr);
+    return pack_tile(exec, {.outs = outs_of(task), .ins = {.begin = 0, .end = ins_}}, nullptr, nullptr);
   const ConvKernel& kernel = task == 0 ? kernels_.forward().any() : kernels_.backward()->any();
-  void* packed = task == 0 ? packed_forward(run) : packed_backward(run);
-  kernel.pack(run.weights + offset_, packed);
+  void* packed = task == 0 ? packed_forward(exec) : packed_backward(exec);
+  kernel.pack(exec.weights + offset_, packed);
   if (kernels_.are_direct() || !kernel.packs_plainly()) return;
   auto* values = static_cast<float*>(packed);
-  run.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
+  exec.kernels.round_to_bf16(values, values, kernel.packed_bytes() / 4);
 }
 
-void ConvWeights::update_and_pack(const Run& run, const Update& update, int task, float* scratch) const {
+void ConvWeights::update_and_pack(const ExecContext& exec, const Update& update, int task,
+                                  float* scratch) const {
   const Range outs = outs_of(task);
   const std::int64_t step = ins_at_a_time(outs.size()), taps = row_elements() / ins_;
   for (std::int64_t first = 0; first < ins_; first += step) {
     const WeightTile tile{.outs = outs, .ins = {.begin = first, .end = std::min(ins_, first + step)}};
     const std::int64_t row = tile.ins.size() * taps;
-    if (leaves_own_order(run)) kernels_.gradient()->any().unpack_tile(run.gradients + offset_, tile, scratch);
+    if (leaves_own_order(exec))
+      kernels_.gradient()->any().unpack_tile(exec.gradients + offset_, tile, scratch);
     for (std::int64_t out = outs.begin; out < outs.end; ++out) {
       const std::int64_t at = offset_ + out * row_elements() + first * taps;
       update.apply(slot_, {.begin = at, .end = at + row},
-                   leaves_own_order(run) ? scratch + (out - outs.begin) * row : run.gradients + at);
+                   leaves_own_order(exec) ? scratch + (out - outs.begin) * row : exec.gradients + at);
     }
     // Packing writes past the caches, a slow way that leaves time to read.
     const std::int64_t next = offset_ + step * taps;
     const bool is_last = first + step >= ins_;
-    pack_tile(run, tile, is_last ? nullptr : run.weights + next,
+    pack_tile(exec, tile, is_last ? nullptr : exec.weights + next,
               is_last || update.state() == nullptr ? nullptr : update.state() + next);
   }
 }
 
-void ConvWeights::pack_tile(const Run& run, const WeightTile& tile, const float* next_weights,
+void ConvWeights::pack_tile(const ExecContext& exec, const WeightTile& tile, const float* next_weights,
                             const float* next_state) const {
-  const float* weights = run.weights + offset_;
-  kernels_.forward().any().pack_tile(weights, tile, next_weights, packed_forward(run));
-  if (!has_one_copy()) kernels_.backward()->any().pack_tile(weights, tile, next_state, packed_backward(run));
+  const float* weights = exec.weights + offset_;
+  kernels_.forward().any().pack_tile(weights, tile, next_weights, packed_forward(exec));
+  if (!has_one_copy()) kernels_.backward()->any().pack_tile(weights, tile, next_state, packed_backward(exec));
 }
 
 std::int64_t ConvWeights::scratch_bytes() const {

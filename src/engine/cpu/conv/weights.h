@@ -20,24 +20,28 @@ class ConvWeights {
  public:
   /// Asks for the memory of the packed weights, and scratch for the update on each thread. `kernels` outlives
   /// it; `ins`: input channels.
-  ConvWeights(const Site& site, const ConvPlan& kernels, int ins);
+  ConvWeights(const BuildContext& build, const ConvPlan& kernels, int ins);
 
   /// Of the flat arrays.
   [[nodiscard]] std::int64_t offset() const { return offset_; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
 
-  [[nodiscard]] void* packed_forward(const Run& run) const { return run.memory.at(packed_forward_); }
-  [[nodiscard]] void* packed_backward(const Run& run) const { return run.memory.at(packed_backward_); }
+  [[nodiscard]] void* packed_forward(const ExecContext& exec) const {
+    return exec.memory.at(packed_forward_);
+  }
+  [[nodiscard]] void* packed_backward(const ExecContext& exec) const {
+    return exec.memory.at(packed_backward_);
+  }
 
-  /// As Step has them.
+  /// As CompiledOp has them.
   [[nodiscard]] std::vector<PackTask> pack_tasks() const;
-  void pack(const Run& run, int task) const;
-  void update_and_pack(const Run& run, const Update& update, int task, float* scratch) const;
+  void pack(const ExecContext& exec, int task) const;
+  void update_and_pack(const ExecContext& exec, const Update& update, int task, float* scratch) const;
 
   /// The name of the order that gradients may stay in; empty: the weights'.
   [[nodiscard]] const std::string& own_order() const { return own_order_; }
-  [[nodiscard]] bool leaves_own_order(const Run& run) const {
-    return run.own_gradient_order && !own_order_.empty();
+  [[nodiscard]] bool leaves_own_order(const ExecContext& exec) const {
+    return exec.own_gradient_order && !own_order_.empty();
   }
 
  private:
@@ -49,7 +53,7 @@ class ConvWeights {
   /// Of the longest task: a tile of weights of the gradient; none where that is in the weights' order anyhow.
   [[nodiscard]] std::int64_t scratch_bytes() const;
   [[nodiscard]] PackTask task(Range outs, bool is_only, std::int64_t packed_bytes) const;
-  void pack_tile(const Run& run, const WeightTile& tile, const float* next_weights,
+  void pack_tile(const ExecContext& exec, const WeightTile& tile, const float* next_weights,
                  const float* next_state) const;
   /// One copy of the weights serves forward and d_src, or there is no d_src.
   [[nodiscard]] bool has_one_copy() const;

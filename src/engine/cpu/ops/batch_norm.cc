@@ -23,42 +23,43 @@ namespace {
 /// Doubles that a part's or a chunk's sums take: [2 channels] of them, then as many floats of scratch.
 std::int64_t doubles_of(int channels) { return std::int64_t{3} * channels; }
 
-class NormStep final : public Step, public FusedBatchNormStats {
+class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
  public:
-  NormStep(const Site& site, const Value& src, const Value* residual, const Value& dst, bool relu,
-           BufferId d_src, BufferId d_residual)
-      : name_(site.op().name),
+  BatchNormOp(const BuildContext& build, const Value& src, const Value* residual, const Value& dst, bool relu,
+              BufferId d_src, BufferId d_residual)
+      : name_(build.op().name),
         src_(src),
         residual_(residual),
         dst_(dst),
         relu_(relu),
         d_src_(d_src),
         channels_(src.shape.channels),
-        groups_(site.options.batch_norm == BatchNormMode::ghost ? site.options.batch / site.options.ghost_size
-                                                                : 1),
-        rows_(std::int64_t{1} * (site.options.batch / groups_) * src.pixels()),
-        is_shared_(site.options.batch_norm == BatchNormMode::synchronised &&
-                   (site.options.world_size > 1 || site.options.shard > 0)),
-        shards_(site.options.shard > 0 ? site.options.batch / site.options.shard : 1),
-        count_(static_cast<double>(rows_) * (is_shared_ ? site.options.world_size : 1)),
-        epsilon_(site.op().as<graph::BatchNorm>()->epsilon),
-        weight_at_(site.parameter(0)),
-        bias_at_(site.parameter(1)),
-        mean_at_(site.parameter(2)),
-        var_at_(site.parameter(3)),
-        forward_at_(site.forward_at),
-        backward_at_(site.backward_at) {
+        groups_(build.options.batch_norm == BatchNormMode::ghost
+                    ? build.options.batch / build.options.ghost_size
+                    : 1),
+        rows_(std::int64_t{1} * (build.options.batch / groups_) * src.pixels()),
+        is_shared_(build.options.batch_norm == BatchNormMode::synchronised &&
+                   (build.options.world_size > 1 || build.options.shard > 0)),
+        shards_(build.options.shard > 0 ? build.options.batch / build.options.shard : 1),
+        count_(static_cast<double>(rows_) * (is_shared_ ? build.options.world_size : 1)),
+        epsilon_(build.op().as<graph::BatchNorm>()->epsilon),
+        weight_at_(build.parameter(0)),
+        bias_at_(build.parameter(1)),
+        mean_at_(build.parameter(2)),
+        var_at_(build.parameter(3)),
+        forward_at_(build.forward_at),
+        backward_at_(build.backward_at) {
     const std::int64_t of_groups = std::int64_t{4} * groups_ * channels_;
-    mean_ = site.memory.kept(of_groups);
-    scale_ = site.memory.kept(of_groups);
-    slope_ = site.memory.kept(of_groups);
-    offset_ = site.memory.kept(of_groups);
-    statistics_ = site.memory.kept(8 * std::int64_t{3} * groups_ * channels_);
+    mean_ = build.memory.kept(of_groups);
+    scale_ = build.memory.kept(of_groups);
+    slope_ = build.memory.kept(of_groups);
+    offset_ = build.memory.kept(of_groups);
+    statistics_ = build.memory.kept(8 * std::int64_t{3} * groups_ * channels_);
     // Without a residual that wants it, the masked gradient may replace the one that came in.
-    if (site.options.training && (residual != nullptr || dst.gradient.size() > 1))
+    if (build.options.training && (residual != nullptr || dst.gradient.size() > 1))
       d_masked_ = d_residual ? d_residual : dst.gradient.front();
     least_ = least_of(channels_);
-    site.memory.scratch(8 * doubles_of(channels_) * ranges_of(rows_ / shards_, least_));
+    build.memory.scratch(8 * doubles_of(channels_) * ranges_of(rows_ / shards_, least_));
     shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
   }
 
@@ -78,54 +79,54 @@ class NormStep final : public Step, public FusedBatchNormStats {
     return true;
   }
 
-  [[nodiscard]] Epilogue epilogue(const Run& run, Pass pass, int chunk) const override {
+  [[nodiscard]] Epilogue epilogue(const ExecContext& exec, Pass pass, int chunk) const override {
     const Taken& taken = pass == Pass::forward ? moments_ : gradient_sums_;
-    Epilogue epilogue = sums_at(taken.of_chunk(run, chunk, channels_));
+    Epilogue epilogue = sums_at(taken.of_chunk(exec, chunk, channels_));
     if (pass == Pass::forward) return epilogue;
     const std::int64_t row = std::int64_t{1} * chunk * taken.samples * src_.pixels();
     epilogue.what = Epilogue::Sums::gradient;
-    epilogue.gradient = gradient_at(run, dst_.gradient, static_cast<int>(row / rows_), row % rows_);
+    epilogue.gradient = gradient_at(exec, dst_.gradient, static_cast<int>(row / rows_), row % rows_);
     return epilogue;
   }
 
-  void forward(Run& run) override {
-    run.training ? find_statistics(run) : take_running_statistics(run);
-    const bool by_group = run.training;
+  void forward(ExecContext& exec) override {
+    exec.training ? find_statistics(exec) : take_running_statistics(exec);
+    const bool by_group = exec.training;
     for (int group = 0; group < groups_; ++group) {
-      NormForward args{.params = params(run, by_group ? group : 0), .relu = relu_};
-      parallel_ranges(run.pool, rows_, least_, [&](int, Range part) {
+      NormForward args{.params = params(exec, by_group ? group : 0), .relu = relu_};
+      parallel_ranges(exec.pool, rows_, least_, [&](int, Range part) {
         NormForward own = args;
-        own.src = rows_at(run, src_, group, part.begin);
-        if (residual_ != nullptr) own.residual = rows_at(run, *residual_, group, part.begin);
-        own.dst = rows_at(run, dst_, group, part.begin);
-        run.typed(src_.storage).norm_forward(own, part.size(), channels_);
+        own.src = rows_at(exec, src_, group, part.begin);
+        if (residual_ != nullptr) own.residual = rows_at(exec, *residual_, group, part.begin);
+        own.dst = rows_at(exec, dst_, group, part.begin);
+        exec.typed(src_.storage).norm_forward(own, part.size(), channels_);
       });
     }
   }
 
-  void backward(Run& run) override {
+  void backward(ExecContext& exec) override {
     own_sums_.assign(2 * static_cast<std::size_t>(channels_), 0.0);
-    const std::vector<BufferId> terms = first_terms(run);
+    const std::vector<BufferId> terms = first_terms(exec);
     for (int group = 0; group < groups_; ++group) {
-      reduce_gradient(run, terms, group);
+      reduce_gradient(exec, terms, group);
       if (shards_ == 1)
         for (int c = 0; c < channels_; ++c) {
           own_sums_[static_cast<std::size_t>(c)] += of_shard(0)[c];
           own_sums_[static_cast<std::size_t>(channels_ + c)] +=
-              of_shard(0)[channels_ + c] * inverse(run, group)[c];
+              of_shard(0)[channels_ + c] * inverse(exec, group)[c];
         }
       else
-        sum_shards_in_float(run);
-      double* sums = join_shards(run);
-      if (d_src_) apply_gradient(run, terms, group, sums);
+        sum_shards_in_float(exec);
+      double* sums = join_shards(exec);
+      if (d_src_) apply_gradient(exec, terms, group, sums);
     }
-    store_parameter_gradients(run);
+    store_parameter_gradients(exec);
   }
 
-  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
     choices.push_back(
-        own_kernel(run, name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
-    if (!run.options.training) return;
+        own_kernel(exec, name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
+    if (!exec.options.training) return;
     const auto how = [](const Taken& taken, const char* product) {
       return taken.chunks > 0 ? std::string("taken by ") + product : std::string("a pass of their own");
     };
@@ -137,24 +138,27 @@ class NormStep final : public Step, public FusedBatchNormStats {
   // ---- where things lie
 
   /// Row `row` of a group of a stored value.
-  [[nodiscard]] std::byte* rows_at(const Run& run, const Value& value, int group, std::int64_t row) const {
-    return row_of(run.memory.at(value.buffer), group, row, value.storage);
+  [[nodiscard]] std::byte* rows_at(const ExecContext& exec, const Value& value, int group,
+                                   std::int64_t row) const {
+    return row_of(exec.memory.at(value.buffer), group, row, value.storage);
   }
   [[nodiscard]] std::byte* row_of(std::byte* first, int group, std::int64_t row, Storage storage) const {
     return first == nullptr ? nullptr : first + (group * rows_ + row) * channels_ * bytes_of(storage);
   }
-  [[nodiscard]] float* of_group(const Run& run, BufferId buffer, int group) const {
-    return run.memory.at<float>(buffer) + std::int64_t{1} * group * channels_;
+  [[nodiscard]] float* of_group(const ExecContext& exec, BufferId buffer, int group) const {
+    return exec.memory.at<float>(buffer) + std::int64_t{1} * group * channels_;
   }
   /// [groups][channels] doubles: 1 / deviation · mean · unbiased variance.
-  [[nodiscard]] double* statistic(const Run& run, int which, int group) const {
-    return run.memory.at<double>(statistics_) + (std::int64_t{1} * which * groups_ + group) * channels_;
+  [[nodiscard]] double* statistic(const ExecContext& exec, int which, int group) const {
+    return exec.memory.at<double>(statistics_) + (std::int64_t{1} * which * groups_ + group) * channels_;
   }
-  [[nodiscard]] double* inverse(const Run& run, int group) const { return statistic(run, 0, group); }
-  [[nodiscard]] NormParams params(const Run& run, int group) const {
-    return {.mean = of_group(run, mean_, group),
-            .scale = of_group(run, scale_, group),
-            .bias = run.weights + bias_at_};
+  [[nodiscard]] double* inverse(const ExecContext& exec, int group) const {
+    return statistic(exec, 0, group);
+  }
+  [[nodiscard]] NormParams params(const ExecContext& exec, int group) const {
+    return {.mean = of_group(exec, mean_, group),
+            .scale = of_group(exec, scale_, group),
+            .bias = exec.weights + bias_at_};
   }
   [[nodiscard]] double* of_shard(int shard) {
     return shard_sums_.data() + static_cast<std::ptrdiff_t>(2) * channels_ * shard;
@@ -167,8 +171,8 @@ class NormStep final : public Step, public FusedBatchNormStats {
     BufferId sums;
     int chunks = 0;
     int samples = 0;  ///< of a chunk
-    [[nodiscard]] double* of_chunk(const Run& run, int chunk, int channels) const {
-      return run.memory.at<double>(sums) + doubles_of(channels) * chunk;
+    [[nodiscard]] double* of_chunk(const ExecContext& exec, int chunk, int channels) const {
+      return exec.memory.at<double>(sums) + doubles_of(channels) * chunk;
     }
   };
 
@@ -182,25 +186,25 @@ class NormStep final : public Step, public FusedBatchNormStats {
   }
 
   /// The shard's chunks, in order.
-  void join_chunks(const Run& run, const Taken& taken, int group, int shard) {
+  void join_chunks(const ExecContext& exec, const Taken& taken, int group, int shard) {
     std::fill_n(of_shard(shard), 2 * channels_, 0.0);
     const int sets = groups_ * shards_, of_set = sets > 1 ? taken.chunks / sets : taken.chunks;
     const int first = (group * shards_ + shard) * of_set;
     for (int chunk = first; chunk < first + of_set; ++chunk)
-      add_to_shard(shard, taken.of_chunk(run, chunk, channels_));
+      add_to_shard(shard, taken.of_chunk(exec, chunk, channels_));
   }
 
   /// The shard's rows in a pass of their own: what(part's first row) is each part's epilogue but for its
   /// sums.
   template <typename What>
-  void sum_over_parts(const Run& run, int group, int shard, const What& what) {
+  void sum_over_parts(const ExecContext& exec, int group, int shard, const What& what) {
     const std::int64_t rows = rows_ / shards_, doubles = doubles_of(channels_);
-    auto* scratch = reinterpret_cast<double*>(run.memory.scratch);
-    parallel_ranges(run.pool, rows, least_, [&](int index, Range part) {
+    auto* scratch = reinterpret_cast<double*>(exec.memory.scratch);
+    parallel_ranges(exec.pool, rows, least_, [&](int index, Range part) {
       const std::int64_t first = part.begin + shard * rows;
       Epilogue own = sums_at(scratch + doubles * index);
       what(own, first);
-      take_sums(own, run.typed(src_.storage), src_.storage, rows_at(run, src_, group, first), part.size(),
+      take_sums(own, exec.typed(src_.storage), src_.storage, rows_at(exec, src_, group, first), part.size(),
                 channels_);
     });
     std::fill_n(of_shard(shard), 2 * channels_, 0.0);
@@ -208,49 +212,49 @@ class NormStep final : public Step, public FusedBatchNormStats {
   }
 
   /// The sums of all shards of all workers; of_shard() is lost.
-  double* join_shards(const Run& run) {
+  double* join_shards(const ExecContext& exec) {
     join_as_tree(shards_, [&](int into, int from) {
       for (int i = 0; i < 2 * channels_; ++i) of_shard(into)[i] += of_shard(from)[i];
     });
-    if (is_shared_ && run.options.reduce_statistics)
-      run.options.reduce_statistics({of_shard(0), 2 * static_cast<std::size_t>(channels_)});
+    if (is_shared_ && exec.options.reduce_statistics)
+      exec.options.reduce_statistics({of_shard(0), 2 * static_cast<std::size_t>(channels_)});
     return of_shard(0);
   }
 
   // ---- forward
 
-  void find_statistics(Run& run) {
+  void find_statistics(ExecContext& exec) {
     for (int group = 0; group < groups_; ++group) {
       for (int shard = 0; shard < shards_; ++shard) {
         if (moments_.chunks > 0)
-          join_chunks(run, moments_, group, shard);
+          join_chunks(exec, moments_, group, shard);
         else
-          sum_over_parts(run, group, shard, [](Epilogue&, std::int64_t) {});
+          sum_over_parts(exec, group, shard, [](Epilogue&, std::int64_t) {});
       }
-      const double* sums = join_shards(run);
+      const double* sums = join_shards(exec);
       for (int c = 0; c < channels_; ++c) {
         const double mean = sums[c] / count_;
         double variance = sums[channels_ + c] / count_ - mean * mean;
         if (variance < 0) variance = 0;  // rounding; NaN stays
-        set_channel(run, group, c, mean, variance);
-        statistic(run, 2, group)[c] = variance * (count_ > 1 ? count_ / (count_ - 1) : 1);
+        set_channel(exec, group, c, mean, variance);
+        statistic(exec, 2, group)[c] = variance * (count_ > 1 ? count_ / (count_ - 1) : 1);
       }
     }
   }
 
-  void set_channel(Run& run, int group, int c, double mean, double variance) const {
+  void set_channel(ExecContext& exec, int group, int c, double mean, double variance) const {
     const double inverse_deviation = 1 / std::sqrt(variance + epsilon_);
-    of_group(run, mean_, group)[c] = static_cast<float>(mean);
-    of_group(run, scale_, group)[c] =
-        static_cast<float>(static_cast<double>(run.weights[weight_at_ + c]) * inverse_deviation);
-    inverse(run, group)[c] = inverse_deviation;
-    statistic(run, 1, group)[c] = mean;
+    of_group(exec, mean_, group)[c] = static_cast<float>(mean);
+    of_group(exec, scale_, group)[c] =
+        static_cast<float>(static_cast<double>(exec.weights[weight_at_ + c]) * inverse_deviation);
+    inverse(exec, group)[c] = inverse_deviation;
+    statistic(exec, 1, group)[c] = mean;
   }
 
-  void take_running_statistics(Run& run) const {
+  void take_running_statistics(ExecContext& exec) const {
     for (int c = 0; c < channels_; ++c)
-      set_channel(run, 0, c, static_cast<double>(run.weights[mean_at_ + c]),
-                  static_cast<double>(run.weights[var_at_ + c]));
+      set_channel(exec, 0, c, static_cast<double>(exec.weights[mean_at_ + c]),
+                  static_cast<double>(exec.weights[var_at_ + c]));
   }
 
   // ---- backward
@@ -261,54 +265,54 @@ class NormStep final : public Step, public FusedBatchNormStats {
   }
 
   /// At most two gradient terms, later ones already added to the first.
-  std::vector<BufferId> first_terms(const Run& run) const {
+  std::vector<BufferId> first_terms(const ExecContext& exec) const {
     std::vector<BufferId> terms = dst_.gradient;
     while (terms.size() > 2) {
       Value rest = dst_;
       rest.gradient = {terms.front(), terms.back()};
-      merged_gradient(run, rest);
+      merged_gradient(exec, rest);
       terms.pop_back();
     }
     return terms;
   }
 
   /// What the sums over the gradient's `terms` read and write from a row on.
-  [[nodiscard]] NormBackward gradient_at(const Run& run, const std::vector<BufferId>& terms, int group,
-                                         std::int64_t row) const {
+  [[nodiscard]] NormBackward gradient_at(const ExecContext& exec, const std::vector<BufferId>& terms,
+                                         int group, std::int64_t row) const {
     const auto at = [&](BufferId buffer) {
-      return row_of(run.memory.at(buffer), group, row, dst_.gradient_storage);
+      return row_of(exec.memory.at(buffer), group, row, dst_.gradient_storage);
     };
-    return {.src = rows_at(run, src_, group, row),
-            .dst = mask() == Mask::from_dst ? rows_at(run, dst_, group, row) : nullptr,
+    return {.src = rows_at(exec, src_, group, row),
+            .dst = mask() == Mask::from_dst ? rows_at(exec, dst_, group, row) : nullptr,
             .d_dst = at(terms[0]),
             .d_dst2 = terms.size() > 1 ? at(terms[1]) : nullptr,
             .d_masked = at(d_masked_),
             .mask = mask(),
-            .params = params(run, group)};
+            .params = params(exec, group)};
   }
 
-  void reduce_gradient(Run& run, const std::vector<BufferId>& terms, int group) {
+  void reduce_gradient(ExecContext& exec, const std::vector<BufferId>& terms, int group) {
     for (int shard = 0; shard < shards_; ++shard) {
       if (gradient_sums_.chunks > 0)
-        join_chunks(run, gradient_sums_, group, shard);
+        join_chunks(exec, gradient_sums_, group, shard);
       else
-        sum_over_parts(run, group, shard, [&](Epilogue& own, std::int64_t row) {
+        sum_over_parts(exec, group, shard, [&](Epilogue& own, std::int64_t row) {
           own.what = Epilogue::Sums::gradient;
-          own.gradient = gradient_at(run, terms, group, row);
+          own.gradient = gradient_at(exec, terms, group, row);
         });
     }
   }
 
   /// Parameter gradients of each shard, rounded to float as a worker with this shard alone would have them,
   /// and joined as the workers' are.
-  void sum_shards_in_float(const Run& run) {
+  void sum_shards_in_float(const ExecContext& exec) {
     const int count = 2 * channels_;
     std::vector<float> own(static_cast<std::size_t>(count * shards_));
     for (int shard = 0; shard < shards_; ++shard)
       for (int c = 0; c < channels_; ++c) {
         own[static_cast<std::size_t>(shard * count + c)] = static_cast<float>(of_shard(shard)[c]);
         own[static_cast<std::size_t>(shard * count + channels_ + c)] =
-            static_cast<float>(of_shard(shard)[channels_ + c] * inverse(run, 0)[c]);
+            static_cast<float>(of_shard(shard)[channels_ + c] * inverse(exec, 0)[c]);
       }
     join_as_tree(shards_, [&](int into, int from) {
       for (int i = 0; i < count; ++i)
@@ -317,41 +321,42 @@ class NormStep final : public Step, public FusedBatchNormStats {
     std::copy_n(own.begin(), count, own_sums_.begin());
   }
 
-  void apply_gradient(Run& run, const std::vector<BufferId>& terms, int group, const double* sums) const {
-    float* slope = of_group(run, slope_, group);
-    float* offset = of_group(run, offset_, group);
+  void apply_gradient(ExecContext& exec, const std::vector<BufferId>& terms, int group,
+                      const double* sums) const {
+    float* slope = of_group(exec, slope_, group);
+    float* offset = of_group(exec, offset_, group);
     for (int c = 0; c < channels_; ++c) {
-      const double scale = static_cast<double>(run.weights[weight_at_ + c]) * inverse(run, group)[c];
-      const double inverse_variance = inverse(run, group)[c] * inverse(run, group)[c];
+      const double scale = static_cast<double>(exec.weights[weight_at_ + c]) * inverse(exec, group)[c];
+      const double inverse_variance = inverse(exec, group)[c] * inverse(exec, group)[c];
       slope[c] = static_cast<float>(-scale * inverse_variance * sums[channels_ + c] / count_);
       offset[c] = static_cast<float>(-scale * sums[c] / count_);
     }
-    std::byte* d_dst = run.memory.at(d_masked_ ? d_masked_ : terms[0]);
-    parallel_ranges(run.pool, rows_, least_, [&](int, Range part) {
-      NormBackward mine{.mask = d_masked_ ? Mask::none : mask(), .params = params(run, group)};
-      mine.src = rows_at(run, src_, group, part.begin);
+    std::byte* d_dst = exec.memory.at(d_masked_ ? d_masked_ : terms[0]);
+    parallel_ranges(exec.pool, rows_, least_, [&](int, Range part) {
+      NormBackward mine{.mask = d_masked_ ? Mask::none : mask(), .params = params(exec, group)};
+      mine.src = rows_at(exec, src_, group, part.begin);
       mine.d_dst = row_of(d_dst, group, part.begin, dst_.gradient_storage);
-      mine.d_src = row_of(run.memory.at(d_src_), group, part.begin, src_.gradient_storage);
+      mine.d_src = row_of(exec.memory.at(d_src_), group, part.begin, src_.gradient_storage);
       mine.slope = slope;
       mine.offset = offset;
-      run.typed(src_.storage).norm_backward_apply(mine, part.size(), channels_);
+      exec.typed(src_.storage).norm_backward_apply(mine, part.size(), channels_);
     });
   }
 
   /// d_weight and d_bias, and the batch's statistics in the slots of the running ones: weighted as gradients
   /// are, so that summing over workers averages them.
-  void store_parameter_gradients(const Run& run) const {
-    const double share = run.options.batch * run.input.gradient_scale / (groups_ * shards_);
+  void store_parameter_gradients(const ExecContext& exec) const {
+    const double share = exec.options.batch * exec.input.gradient_scale / (groups_ * shards_);
     for (int c = 0; c < channels_; ++c) {
-      run.gradients[bias_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(c)]);
-      run.gradients[weight_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(channels_ + c)]);
+      exec.gradients[bias_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(c)]);
+      exec.gradients[weight_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(channels_ + c)]);
       double mean = 0, variance = 0;
       for (int group = 0; group < groups_; ++group) {
-        mean += statistic(run, 1, group)[c];
-        variance += statistic(run, 2, group)[c];
+        mean += statistic(exec, 1, group)[c];
+        variance += statistic(exec, 2, group)[c];
       }
-      run.gradients[mean_at_ + c] = of_all_shards(static_cast<float>(mean * share));
-      run.gradients[var_at_ + c] = of_all_shards(static_cast<float>(variance * share));
+      exec.gradients[mean_at_ + c] = of_all_shards(static_cast<float>(mean * share));
+      exec.gradients[var_at_ + c] = of_all_shards(static_cast<float>(variance * share));
     }
   }
   /// Every shard's same share, summed as shards are.
@@ -389,9 +394,10 @@ class NormStep final : public Step, public FusedBatchNormStats {
 
 }  // namespace
 
-std::unique_ptr<Step> make_norm_step(const Site& site, const Value& src, const Value* residual,
-                                     const Value& dst, bool relu, BufferId d_src, BufferId d_residual) {
-  return std::make_unique<NormStep>(site, src, residual, dst, relu, d_src, d_residual);
+std::unique_ptr<CompiledOp> make_batch_norm_op(const BuildContext& build, const Value& src,
+                                               const Value* residual, const Value& dst, bool relu,
+                                               BufferId d_src, BufferId d_residual) {
+  return std::make_unique<BatchNormOp>(build, src, residual, dst, relu, d_src, d_residual);
 }
 
 }  // namespace paceline::engine::cpu

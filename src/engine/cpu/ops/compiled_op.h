@@ -42,11 +42,11 @@ struct Value {
 };
 
 /// What every step sees while it runs.
-struct Run {
+struct ExecContext {
   const CompileOptions& options;
   const Kernels& kernels;
   base::ThreadPool& pool;
-  Memory memory;
+  Arena memory;
   float* weights = nullptr;    ///< flat, by graph::Layout
   float* gradients = nullptr;  ///< null without training
 
@@ -90,26 +90,27 @@ enum class Masking {
 /// Seconds of one call: the least of a few after one to warm up.
 [[nodiscard]] double seconds_of(const std::function<void()>& call);
 
-class Step {
+class CompiledOp {
  public:
-  virtual ~Step() = default;
+  virtual ~CompiledOp() = default;
 
   /// Takes over the flat weights into copies of its own, where it has any: in so many tasks, each by any
   /// thread.
   [[nodiscard]] virtual std::vector<PackTask> pack_tasks() const { return {}; }
-  virtual void pack(const Run& run, int task) const { (void)run, (void)task; }
-  /// The order of the weights' gradient that backward() leaves where Run::own_gradient_order asks for the
-  /// step's own; empty: it has none, and leaves the weights' order.
+  virtual void pack(const ExecContext& exec, int task) const { (void)exec, (void)task; }
+  /// The order of the weights' gradient that backward() leaves where ExecContext::own_gradient_order asks for
+  /// the step's own; empty: it has none, and leaves the weights' order.
   [[nodiscard]] virtual std::string own_gradient_order() const { return ""; }
   /// Updates what a task reads that is the only one of its weights, and packs it. Tasks of all steps run at
   /// once: `scratch` is this one's alone.
-  virtual void update_and_pack(const Run& run, const Update& update, int task, float* scratch) const {
-    (void)run, (void)update, (void)task, (void)scratch;
+  virtual void update_and_pack(const ExecContext& exec, const Update& update, int task,
+                               float* scratch) const {
+    (void)exec, (void)update, (void)task, (void)scratch;
   }
   /// In training form or, with run.training off, in evaluation form.
-  virtual void forward(Run& run) = 0;
+  virtual void forward(ExecContext& exec) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.
-  virtual void backward(Run& run) = 0;
+  virtual void backward(ExecContext& exec) = 0;
   /// The sums over rows of its value, and of that value's gradient, that a product may take for it; null:
   /// none.
   virtual FusedBatchNormStats* batch_norm_stats() { return nullptr; }
@@ -126,18 +127,18 @@ class Step {
   [[nodiscard]] virtual bool has_relu_pass() const { return false; }
   /// The products that more than one method may compute.
   virtual void list_convs(std::vector<ConvProblem>& problems) const { (void)problems; }
-  virtual void describe(const Run& run, std::vector<KernelChoice>& choices) const = 0;
+  virtual void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const = 0;
   /// describe(), with rates: by default those of both passes over the bytes that they move. The buffers hold
   /// numbers, nobody minds which.
-  virtual void measure(Run& run, const Traffic& traffic, std::vector<KernelChoice>& choices);
+  virtual void measure(ExecContext& exec, const Traffic& traffic, std::vector<KernelChoice>& choices);
 };
 
 /// Sums all terms of a gradient into the first one (rounding to its storage), which is returned.
-void* merged_gradient(const Run& run, const Value& value);
+void* merged_gradient(const ExecContext& exec, const Value& value);
 
 /// Sets `count` elements of `gradient` from `first` on to zero where the value is not positive, as the ReLU
 /// that made it wants: right after they were written, while they are in the cache. By any thread.
-void mask_by_relu(const Run& run, const Value& value, BufferId gradient, std::int64_t first,
+void mask_by_relu(const ExecContext& exec, const Value& value, BufferId gradient, std::int64_t first,
                   std::int64_t count);
 
 }  // namespace paceline::engine::cpu

@@ -9,8 +9,8 @@ namespace {
 
 /// Calls work(part) over the elements of a value, on all threads.
 template <typename Work>
-void over_elements(const Run& run, const Value& value, const Work& work) {
-  parallel_ranges(run.pool, run.options.batch * value.shape.elements(), kRangeElements,
+void over_elements(const ExecContext& exec, const Value& value, const Work& work) {
+  parallel_ranges(exec.pool, exec.options.batch * value.shape.elements(), kRangeElements,
                   [&](int, Range part) { work(part); });
 }
 
@@ -19,24 +19,24 @@ std::byte* offset(void* first, std::int64_t element, Storage storage) {
 }
 
 /// Copies the images (the caller may reuse their memory before backward) into storage.
-class InputStep final : public Step {
+class InputOp final : public CompiledOp {
  public:
-  InputStep(const Site& site, const Value& dst) : name_(site.op().name), dst_(dst) {}
-  void forward(Run& run) override {
-    void* dst = run.memory.at(dst_.buffer);
-    const std::int64_t given = run.samples * dst_.shape.elements();
-    over_elements(run, dst_, [&](Range part) {
-      const TypedKernels& typed = run.typed(dst_.storage);
+  InputOp(const BuildContext& build, const Value& dst) : name_(build.op().name), dst_(dst) {}
+  void forward(ExecContext& exec) override {
+    void* dst = exec.memory.at(dst_.buffer);
+    const std::int64_t given = exec.samples * dst_.shape.elements();
+    over_elements(exec, dst_, [&](Range part) {
+      const TypedKernels& typed = exec.typed(dst_.storage);
       const std::int64_t middle = std::clamp(given, part.begin, part.end);
-      typed.from_float(run.input.images.data() + part.begin, offset(dst, part.begin, dst_.storage), false,
+      typed.from_float(exec.input.images.data() + part.begin, offset(dst, part.begin, dst_.storage), false,
                        middle - part.begin);
       // Behind a short evaluation: zeros, so that nothing undefined is computed on.
       const std::int64_t size = bytes_of(dst_.storage);
       std::fill_n(offset(dst, middle, dst_.storage), (part.end - middle) * size, std::byte{0});
     });
   }
-  void backward(Run&) override {}
-  void describe(const Run&, std::vector<KernelChoice>&) const override {}
+  void backward(ExecContext&) override {}
+  void describe(const ExecContext&, std::vector<KernelChoice>&) const override {}
 
  private:
   const std::string name_;
@@ -44,38 +44,39 @@ class InputStep final : public Step {
 };
 
 /// An op that takes each element by itself: ReLU, GELU.
-class MapStep final : public Step {
+class MapOp final : public CompiledOp {
  public:
-  MapStep(const Site& site, const Value& src, const Value& dst, BufferId d_src, const MapKernels& kernels)
-      : name_(site.op().name),
+  MapOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src,
+        const MapKernels& kernels)
+      : name_(build.op().name),
         src_(src),
         dst_(dst),
-        kept_(graph::rule_of(site.op().op).saved.dst ? dst : src),
+        kept_(graph::rule_of(build.op().op).saved.dst ? dst : src),
         d_src_(d_src),
         kernels_(kernels) {}
-  void forward(Run& run) override {
-    void* src = run.memory.at(src_.buffer);
-    void* dst = run.memory.at(dst_.buffer);
+  void forward(ExecContext& exec) override {
+    void* src = exec.memory.at(src_.buffer);
+    void* dst = exec.memory.at(dst_.buffer);
     const Storage s = dst_.storage;
-    const auto kernel = run.typed(s).*kernels_.forward;
-    over_elements(run, dst_, [&](Range part) {
+    const auto kernel = exec.typed(s).*kernels_.forward;
+    over_elements(exec, dst_, [&](Range part) {
       kernel(offset(src, part.begin, s), offset(dst, part.begin, s), part.size());
     });
   }
-  void backward(Run& run) override {
+  void backward(ExecContext& exec) override {
     if (!d_src_) return;
-    void* d_dst = merged_gradient(run, dst_);
-    void* kept = run.memory.at(kept_.buffer);
-    void* d_src = run.memory.at(d_src_);
+    void* d_dst = merged_gradient(exec, dst_);
+    void* kept = exec.memory.at(kept_.buffer);
+    void* d_src = exec.memory.at(d_src_);
     const Storage s = dst_.storage;
-    const auto kernel = run.typed(s).*kernels_.backward;
-    over_elements(run, dst_, [&](Range part) {
+    const auto kernel = exec.typed(s).*kernels_.backward;
+    over_elements(exec, dst_, [&](Range part) {
       kernel(offset(kept, part.begin, s), offset(d_dst, part.begin, s), offset(d_src, part.begin, s),
              part.size());
     });
   }
-  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(run, name_));
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_));
   }
 
  private:
@@ -87,48 +88,48 @@ class MapStep final : public Step {
   const MapKernels kernels_;
 };
 
-class AddStep final : public Step {
+class AddOp final : public CompiledOp {
  public:
-  AddStep(const Site& site, const Value& left, const Value& right, const Value& dst, bool relu,
-          BufferId d_left, BufferId d_right)
-      : name_(site.op().name),
+  AddOp(const BuildContext& build, const Value& left, const Value& right, const Value& dst, bool relu,
+        BufferId d_left, BufferId d_right)
+      : name_(build.op().name),
         left_(left),
         right_(right),
         dst_(dst),
         relu_(relu),
         d_left_(d_left),
         d_right_(d_right) {}
-  void forward(Run& run) override {
-    void* left = run.memory.at(left_.buffer);
-    void* right = run.memory.at(right_.buffer);
-    void* dst = run.memory.at(dst_.buffer);
+  void forward(ExecContext& exec) override {
+    void* left = exec.memory.at(left_.buffer);
+    void* right = exec.memory.at(right_.buffer);
+    void* dst = exec.memory.at(dst_.buffer);
     const Storage s = dst_.storage;
-    over_elements(run, dst_, [&](Range part) {
-      run.typed(s).add(offset(left, part.begin, s), offset(right, part.begin, s), offset(dst, part.begin, s),
-                       relu_, part.size());
+    over_elements(exec, dst_, [&](Range part) {
+      exec.typed(s).add(offset(left, part.begin, s), offset(right, part.begin, s), offset(dst, part.begin, s),
+                        relu_, part.size());
     });
   }
-  void backward(Run& run) override {
+  void backward(ExecContext& exec) override {
     if (!d_left_ && !d_right_) return;
-    void* d_dst = merged_gradient(run, dst_);
+    void* d_dst = merged_gradient(exec, dst_);
     const Storage s = dst_.gradient_storage;
     if (relu_) {
-      void* dst = run.memory.at(dst_.buffer);
-      over_elements(run, dst_, [&](Range part) {
-        run.typed(s).relu_backward(offset(dst, part.begin, s), offset(d_dst, part.begin, s),
-                                   offset(d_dst, part.begin, s), part.size());
+      void* dst = exec.memory.at(dst_.buffer);
+      over_elements(exec, dst_, [&](Range part) {
+        exec.typed(s).relu_backward(offset(dst, part.begin, s), offset(d_dst, part.begin, s),
+                                    offset(d_dst, part.begin, s), part.size());
       });
     }
     for (const BufferId d_src : {d_left_, d_right_}) {
-      void* to = run.memory.at(d_src);
+      void* to = exec.memory.at(d_src);
       if (to == nullptr || to == d_dst) continue;
-      over_elements(run, dst_, [&](Range part) {
+      over_elements(exec, dst_, [&](Range part) {
         std::copy_n(offset(d_dst, part.begin, s), part.size() * bytes_of(s), offset(to, part.begin, s));
       });
     }
   }
-  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(run, name_ + (relu_ ? " + relu" : "")));
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_ + (relu_ ? " + relu" : "")));
   }
 
  private:
@@ -142,16 +143,16 @@ class AddStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_input_step(const Site& site, const Value& dst) {
-  return std::make_unique<InputStep>(site, dst);
+std::unique_ptr<CompiledOp> make_input_op(const BuildContext& build, const Value& dst) {
+  return std::make_unique<InputOp>(build, dst);
 }
-std::unique_ptr<Step> make_map_step(const Site& site, const Value& src, const Value& dst, BufferId d_src,
-                                    const MapKernels& kernels) {
-  return std::make_unique<MapStep>(site, src, dst, d_src, kernels);
+std::unique_ptr<CompiledOp> make_map_op(const BuildContext& build, const Value& src, const Value& dst,
+                                        BufferId d_src, const MapKernels& kernels) {
+  return std::make_unique<MapOp>(build, src, dst, d_src, kernels);
 }
-std::unique_ptr<Step> make_add_step(const Site& site, const Value& left, const Value& right, const Value& dst,
-                                    bool relu, BufferId d_left, BufferId d_right) {
-  return std::make_unique<AddStep>(site, left, right, dst, relu, d_left, d_right);
+std::unique_ptr<CompiledOp> make_add_op(const BuildContext& build, const Value& left, const Value& right,
+                                        const Value& dst, bool relu, BufferId d_left, BufferId d_right) {
+  return std::make_unique<AddOp>(build, left, right, dst, relu, d_left, d_right);
 }
 
 }  // namespace paceline::engine::cpu

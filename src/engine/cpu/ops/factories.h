@@ -16,7 +16,7 @@
 namespace paceline::engine::cpu {
 
 /// What making a step needs from the program.
-struct Site {
+struct BuildContext {
   const graph::Graph& graph;
   const graph::Layout& layout;
   const CompileOptions& options;
@@ -36,16 +36,17 @@ struct Site {
   }
 };
 
-std::unique_ptr<Step> make_input_step(const Site& site, const Value& dst);
+std::unique_ptr<CompiledOp> make_input_op(const BuildContext& build, const Value& dst);
 
 /// Convolution or dense layer, and the ReLU behind it.
-std::unique_ptr<Step> make_conv2d_op(const Site& site, const Value& src, const Value& dst, bool relu,
-                                     BufferId d_src);
+std::unique_ptr<CompiledOp> make_conv2d_op(const BuildContext& build, const Value& src, const Value& dst,
+                                           bool relu, BufferId d_src);
 
 /// Batch norm, and what follows: residual sum (`residual` not null) and ReLU. With a residual or several
 /// gradient terms the masked gradient is stored: in `d_residual` where that is wanted.
-std::unique_ptr<Step> make_norm_step(const Site& site, const Value& src, const Value* residual,
-                                     const Value& dst, bool relu, BufferId d_src, BufferId d_residual);
+std::unique_ptr<CompiledOp> make_batch_norm_op(const BuildContext& build, const Value& src,
+                                               const Value* residual, const Value& dst, bool relu,
+                                               BufferId d_src, BufferId d_residual);
 
 /// The kernels of an op that takes each element by itself.
 struct MapKernels {
@@ -53,22 +54,24 @@ struct MapKernels {
   /// `kept` is src or dst: what the op's rule saves.
   void (*TypedKernels::*backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);
 };
-std::unique_ptr<Step> make_map_step(const Site& site, const Value& src, const Value& dst, BufferId d_src,
-                                    const MapKernels& kernels);
+std::unique_ptr<CompiledOp> make_map_op(const BuildContext& build, const Value& src, const Value& dst,
+                                        BufferId d_src, const MapKernels& kernels);
 /// Sum of two values, and the ReLU behind it.
-std::unique_ptr<Step> make_add_step(const Site& site, const Value& left, const Value& right, const Value& dst,
-                                    bool relu, BufferId d_left, BufferId d_right);
-std::unique_ptr<Step> make_dropout_step(const Site& site, const Value& src, const Value& dst, BufferId d_src);
-std::unique_ptr<Step> make_max_pool_step(const Site& site, const Value& src, const Value& dst,
-                                         BufferId d_src);
-std::unique_ptr<Step> make_average_pool_step(const Site& site, const Value& src, const Value& dst,
-                                             BufferId d_src);
-std::unique_ptr<Step> make_global_pool_step(const Site& site, const Value& src, const Value& dst,
+std::unique_ptr<CompiledOp> make_add_op(const BuildContext& build, const Value& left, const Value& right,
+                                        const Value& dst, bool relu, BufferId d_left, BufferId d_right);
+std::unique_ptr<CompiledOp> make_dropout_op(const BuildContext& build, const Value& src, const Value& dst,
                                             BufferId d_src);
+std::unique_ptr<CompiledOp> make_max_pool_op(const BuildContext& build, const Value& src, const Value& dst,
+                                             BufferId d_src);
+std::unique_ptr<CompiledOp> make_average_pool_op(const BuildContext& build, const Value& src,
+                                                 const Value& dst, BufferId d_src);
+std::unique_ptr<CompiledOp> make_global_average_pool_op(const BuildContext& build, const Value& src,
+                                                        const Value& dst, BufferId d_src);
 /// Softmax cross-entropy over the logits.
-std::unique_ptr<Step> make_loss_step(const Site& site, const Value& logits, BufferId d_logits);
+std::unique_ptr<CompiledOp> make_softmax_cross_entropy_op(const BuildContext& build, const Value& logits,
+                                                          BufferId d_logits);
 
 /// The row of kernels() that says how an op of our own runs.
-[[nodiscard]] KernelChoice own_kernel(const Run& run, const std::string& what);
+[[nodiscard]] KernelChoice own_kernel(const ExecContext& exec, const std::string& what);
 
 }  // namespace paceline::engine::cpu

@@ -19,14 +19,14 @@ PoolShape pool_shape(const Pool& pool, const Value& src, const Value& dst) {
           .padding = pool.padding};
 }
 
-class MaxPoolStep final : public Step {
+class MaxPoolOp final : public CompiledOp {
  public:
-  MaxPoolStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
-      : name_(site.op().name),
+  MaxPoolOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src)
+      : name_(build.op().name),
         src_(src),
         dst_(dst),
         d_src_(d_src),
-        shape_(pool_shape(*site.op().as<graph::MaxPool>(), src, dst)) {
+        shape_(pool_shape(*build.op().as<graph::MaxPool>(), src, dst)) {
     if (shape_.kernel > kLargestKernel)
       base::fail(
           base::ErrorKind::usage,
@@ -35,33 +35,33 @@ class MaxPoolStep final : public Step {
           name_, kLargestKernel, shape_.kernel);
     if (d_src_)
       winner_ =
-          site.memory.live(site.options.batch * dst.shape.elements(), site.forward_at, site.backward_at);
+          build.memory.live(build.options.batch * dst.shape.elements(), build.forward_at, build.backward_at);
   }
-  void forward(Run& run) override {
-    parallel_ranges(run.pool, std::int64_t{1} * run.options.batch * shape_.out_height,
+  void forward(ExecContext& exec) override {
+    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.out_height,
                     least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Range part) {
-                      run.typed(src_.storage)
-                          .max_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer),
-                                    run.training ? run.memory.at<std::uint8_t>(winner_) : nullptr,
+                      exec.typed(src_.storage)
+                          .max_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer),
+                                    exec.training ? exec.memory.at<std::uint8_t>(winner_) : nullptr,
                                     src_.gradient_comes_masked, shape_, part.begin, part.end);
                     });
   }
-  void backward(Run& run) override {
+  void backward(ExecContext& exec) override {
     if (!d_src_) return;
-    const void* d_dst = merged_gradient(run, dst_);
-    parallel_ranges(run.pool, std::int64_t{1} * run.options.batch * shape_.height,
+    const void* d_dst = merged_gradient(exec, dst_);
+    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.height,
                     least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Range part) {
-                      run.typed(dst_.gradient_storage)
-                          .max_pool_backward(d_dst, run.memory.at<std::uint8_t>(winner_),
-                                             run.memory.at(d_src_), shape_, part.begin, part.end);
+                      exec.typed(dst_.gradient_storage)
+                          .max_pool_backward(d_dst, exec.memory.at<std::uint8_t>(winner_),
+                                             exec.memory.at(d_src_), shape_, part.begin, part.end);
                     });
   }
   /// Windows whose best is not positive have no winner.
   [[nodiscard]] Masking masking() const override {
     return shape_.kernel < kLargestKernel ? Masking::on_the_way : Masking::none;
   }
-  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(run, name_));
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_));
   }
 
  private:
@@ -75,41 +75,41 @@ class MaxPoolStep final : public Step {
 };
 
 /// Rows of d_src that were just written, where a ReLU in front wants them masked.
-void mask_rows(const Run& run, const Value& src, BufferId d_src, Range rows) {
+void mask_rows(const ExecContext& exec, const Value& src, BufferId d_src, Range rows) {
   if (!src.gradient_comes_masked) return;
   const std::int64_t row = std::int64_t{1} * src.shape.width * src.shape.channels;
-  mask_by_relu(run, src, d_src, rows.begin * row, rows.size() * row);
+  mask_by_relu(exec, src, d_src, rows.begin * row, rows.size() * row);
 }
 
-class AveragePoolStep final : public Step {
+class AveragePoolOp final : public CompiledOp {
  public:
-  AveragePoolStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
-      : name_(site.op().name),
+  AveragePoolOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src)
+      : name_(build.op().name),
         src_(src),
         dst_(dst),
         d_src_(d_src),
-        shape_(pool_shape(*site.op().as<graph::AveragePool>(), src, dst)) {}
-  void forward(Run& run) override {
-    parallel_ranges(run.pool, std::int64_t{1} * run.options.batch * shape_.out_height,
+        shape_(pool_shape(*build.op().as<graph::AveragePool>(), src, dst)) {}
+  void forward(ExecContext& exec) override {
+    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.out_height,
                     least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Range part) {
-                      run.typed(src_.storage)
-                          .average_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), shape_,
+                      exec.typed(src_.storage)
+                          .average_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), shape_,
                                         part.begin, part.end);
                     });
   }
-  void backward(Run& run) override {
+  void backward(ExecContext& exec) override {
     if (!d_src_) return;
-    const void* d_dst = merged_gradient(run, dst_);
-    parallel_ranges(run.pool, std::int64_t{1} * run.options.batch * shape_.height,
+    const void* d_dst = merged_gradient(exec, dst_);
+    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.height,
                     least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Range part) {
-                      run.typed(dst_.gradient_storage)
-                          .average_pool_backward(d_dst, run.memory.at(d_src_), shape_, part.begin, part.end);
-                      mask_rows(run, src_, d_src_, part);
+                      exec.typed(dst_.gradient_storage)
+                          .average_pool_backward(d_dst, exec.memory.at(d_src_), shape_, part.begin, part.end);
+                      mask_rows(exec, src_, d_src_, part);
                     });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
-  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(run, name_));
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_));
   }
 
  private:
@@ -120,32 +120,32 @@ class AveragePoolStep final : public Step {
   const PoolShape shape_;
 };
 
-class GlobalPoolStep final : public Step {
+class GlobalAveragePoolOp final : public CompiledOp {
  public:
-  GlobalPoolStep(const Site& site, const Value& src, const Value& dst, BufferId d_src)
-      : name_(site.op().name), src_(src), dst_(dst), d_src_(d_src) {}
-  void forward(Run& run) override {
-    parallel_ranges(run.pool, run.options.batch, least_of(src_.shape.elements()), [&](int, Range part) {
-      run.typed(src_.storage)
-          .global_pool(run.memory.at(src_.buffer), run.memory.at(dst_.buffer), src_.pixels(),
+  GlobalAveragePoolOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src)
+      : name_(build.op().name), src_(src), dst_(dst), d_src_(d_src) {}
+  void forward(ExecContext& exec) override {
+    parallel_ranges(exec.pool, exec.options.batch, least_of(src_.shape.elements()), [&](int, Range part) {
+      exec.typed(src_.storage)
+          .global_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), src_.pixels(),
                        src_.shape.channels, part.begin, part.end);
     });
   }
-  void backward(Run& run) override {
+  void backward(ExecContext& exec) override {
     if (!d_src_) return;
-    const void* d_dst = merged_gradient(run, dst_);
-    parallel_ranges(run.pool, run.options.batch, least_of(src_.shape.elements()), [&](int, Range part) {
-      run.typed(dst_.gradient_storage)
-          .global_pool_backward(d_dst, run.memory.at(d_src_), src_.pixels(), src_.shape.channels, part.begin,
+    const void* d_dst = merged_gradient(exec, dst_);
+    parallel_ranges(exec.pool, exec.options.batch, least_of(src_.shape.elements()), [&](int, Range part) {
+      exec.typed(dst_.gradient_storage)
+          .global_pool_backward(d_dst, exec.memory.at(d_src_), src_.pixels(), src_.shape.channels, part.begin,
                                 part.end);
       if (src_.gradient_comes_masked)
-        mask_by_relu(run, src_, d_src_, part.begin * src_.shape.elements(),
+        mask_by_relu(exec, src_, d_src_, part.begin * src_.shape.elements(),
                      part.size() * src_.shape.elements());
     });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
-  void describe(const Run& run, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(run, name_));
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_));
   }
 
  private:
@@ -157,17 +157,17 @@ class GlobalPoolStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_max_pool_step(const Site& site, const Value& src, const Value& dst,
-                                         BufferId d_src) {
-  return std::make_unique<MaxPoolStep>(site, src, dst, d_src);
-}
-std::unique_ptr<Step> make_average_pool_step(const Site& site, const Value& src, const Value& dst,
+std::unique_ptr<CompiledOp> make_max_pool_op(const BuildContext& build, const Value& src, const Value& dst,
                                              BufferId d_src) {
-  return std::make_unique<AveragePoolStep>(site, src, dst, d_src);
+  return std::make_unique<MaxPoolOp>(build, src, dst, d_src);
 }
-std::unique_ptr<Step> make_global_pool_step(const Site& site, const Value& src, const Value& dst,
-                                            BufferId d_src) {
-  return std::make_unique<GlobalPoolStep>(site, src, dst, d_src);
+std::unique_ptr<CompiledOp> make_average_pool_op(const BuildContext& build, const Value& src,
+                                                 const Value& dst, BufferId d_src) {
+  return std::make_unique<AveragePoolOp>(build, src, dst, d_src);
+}
+std::unique_ptr<CompiledOp> make_global_average_pool_op(const BuildContext& build, const Value& src,
+                                                        const Value& dst, BufferId d_src) {
+  return std::make_unique<GlobalAveragePoolOp>(build, src, dst, d_src);
 }
 
 }  // namespace paceline::engine::cpu

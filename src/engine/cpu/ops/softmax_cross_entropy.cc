@@ -12,80 +12,80 @@
 namespace paceline::engine::cpu {
 namespace {
 
-class LossStep final : public Step {
+class SoftmaxCrossEntropyOp final : public CompiledOp {
  public:
-  LossStep(const Site& site, const Value& logits, BufferId d_logits)
-      : smoothing_(site.op().as<graph::SoftmaxCrossEntropy>()->label_smoothing),
+  SoftmaxCrossEntropyOp(const BuildContext& build, const Value& logits, BufferId d_logits)
+      : smoothing_(build.op().as<graph::SoftmaxCrossEntropy>()->label_smoothing),
         classes_(static_cast<int>(logits.shape.elements())),
         logits_(logits),
         d_logits_(d_logits),
         row_(static_cast<std::size_t>(classes_)) {
-    if (d_logits_) labels_.resize(static_cast<std::size_t>(site.options.batch));
+    if (d_logits_) labels_.resize(static_cast<std::size_t>(build.options.batch));
   }
 
-  void forward(Run& run) override {
-    run.sums = {};
-    for (int n = 0; n < run.samples / run.views; ++n) {
-      const std::int32_t label = run.input.labels[static_cast<std::size_t>(n)];
+  void forward(ExecContext& exec) override {
+    exec.sums = {};
+    for (int n = 0; n < exec.samples / exec.views; ++n) {
+      const std::int32_t label = exec.input.labels[static_cast<std::size_t>(n)];
       if (label < 0 || label >= classes_)
         base::fail(
             base::ErrorKind::data,
             "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
             "and the model's classes",
             classes_, n, label);
-      if (run.training && d_logits_) labels_[static_cast<std::size_t>(n)] = label;
-      read_mean(run, n);
-      run.sums += loss_of(label);
+      if (exec.training && d_logits_) labels_[static_cast<std::size_t>(n)] = label;
+      read_mean(exec, n);
+      exec.sums += loss_of(label);
     }
   }
 
-  void backward(Run& run) override {
+  void backward(ExecContext& exec) override {
     if (!d_logits_) return;
     const double everywhere = smoothing_ / classes_;
-    for (int n = 0; n < run.options.batch; ++n) {
-      read_row(run, n);
+    for (int n = 0; n < exec.options.batch; ++n) {
+      read_row(exec, n);
       const double largest = *std::max_element(row_.begin(), row_.end());
       double total = 0;
       for (double& logit : row_) total += logit = std::exp(logit - largest);
       for (int k = 0; k < classes_; ++k) {
         const double target = everywhere + (labels_[static_cast<std::size_t>(n)] == k ? 1 - smoothing_ : 0.0);
-        const double d = (row_[static_cast<std::size_t>(k)] / total - target) * run.input.gradient_scale;
-        write_gradient(run, std::int64_t{1} * n * classes_ + k, static_cast<float>(d));
+        const double d = (row_[static_cast<std::size_t>(k)] / total - target) * exec.input.gradient_scale;
+        write_gradient(exec, std::int64_t{1} * n * classes_ + k, static_cast<float>(d));
       }
     }
   }
 
-  void describe(const Run&, std::vector<KernelChoice>&) const override {}
+  void describe(const ExecContext&, std::vector<KernelChoice>&) const override {}
 
  private:
-  void read_row(const Run& run, int sample) {
+  void read_row(const ExecContext& exec, int sample) {
     const std::int64_t first = std::int64_t{1} * sample * classes_;
     if (logits_.storage == Storage::f32) {
-      std::copy_n(run.memory.at<float>(logits_.buffer) + first, classes_, row_.begin());
+      std::copy_n(exec.memory.at<float>(logits_.buffer) + first, classes_, row_.begin());
     } else {
-      const auto* values = run.memory.at<base::BFloat16>(logits_.buffer) + first;
+      const auto* values = exec.memory.at<base::BFloat16>(logits_.buffer) + first;
       std::transform(values, values + classes_, row_.begin(),
                      [](base::BFloat16 value) { return static_cast<double>(base::to_float(value)); });
     }
   }
 
   /// Of all views of a sample.
-  void read_mean(const Run& run, int sample) {
-    read_row(run, sample * run.views);
-    if (run.views == 1) return;
+  void read_mean(const ExecContext& exec, int sample) {
+    read_row(exec, sample * exec.views);
+    if (exec.views == 1) return;
     std::vector<double> sum = row_;
-    for (int view = 1; view < run.views; ++view) {
-      read_row(run, sample * run.views + view);
+    for (int view = 1; view < exec.views; ++view) {
+      read_row(exec, sample * exec.views + view);
       std::transform(row_.begin(), row_.end(), sum.begin(), sum.begin(), std::plus<>());
     }
-    std::transform(sum.begin(), sum.end(), row_.begin(), [&](double logit) { return logit / run.views; });
+    std::transform(sum.begin(), sum.end(), row_.begin(), [&](double logit) { return logit / exec.views; });
   }
 
-  void write_gradient(const Run& run, std::int64_t at, float d) const {
+  void write_gradient(const ExecContext& exec, std::int64_t at, float d) const {
     if (logits_.gradient_storage == Storage::f32) {
-      run.memory.at<float>(d_logits_)[at] = d;
+      exec.memory.at<float>(d_logits_)[at] = d;
     } else {
-      run.memory.at<base::BFloat16>(d_logits_)[at] = base::to_bf16(d);
+      exec.memory.at<base::BFloat16>(d_logits_)[at] = base::to_bf16(d);
     }
   }
 
@@ -116,8 +116,9 @@ class LossStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_loss_step(const Site& site, const Value& logits, BufferId d_logits) {
-  return std::make_unique<LossStep>(site, logits, d_logits);
+std::unique_ptr<CompiledOp> make_softmax_cross_entropy_op(const BuildContext& build, const Value& logits,
+                                                          BufferId d_logits) {
+  return std::make_unique<SoftmaxCrossEntropyOp>(build, logits, d_logits);
 }
 
 }  // namespace paceline::engine::cpu

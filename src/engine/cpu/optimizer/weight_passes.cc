@@ -8,14 +8,14 @@ namespace paceline::engine::cpu {
 WeightPasses::WeightPasses(const Program& program) : elements_(program.layout().elements) {
   const auto& slots = program.layout().slots;
   std::vector<bool> is_packed_once(slots.size());
-  for (const auto& entry : program.steps()) {
-    const auto tasks = entry.step->pack_tasks();
+  for (const auto& entry : program.ops()) {
+    const auto tasks = entry.op->pack_tasks();
     for (int number = 0; number < static_cast<int>(tasks.size()); ++number) {
       const PackTask& task = tasks[static_cast<std::size_t>(number)];
       scratch_bytes_ = std::max(scratch_bytes_, task.scratch_bytes);
       is_packed_once[static_cast<std::size_t>(task.slot)] = task.is_only;
       (task.is_only ? first_packs_ : later_packs_)
-          .push_back({.step = entry.step.get(), .number = number, .task = task});
+          .push_back({.op = entry.op.get(), .number = number, .task = task});
     }
   }
   for (int slot = 0; slot < static_cast<int>(slots.size()); ++slot) {
@@ -36,30 +36,30 @@ WeightPasses::WeightPasses(const Program& program) : elements_(program.layout().
   update_order_ = in_ranges(static_cast<int>(first_packs_.size()), static_cast<int>(loose_.size()), threads);
 }
 
-void WeightPasses::pack(const Run& run) const {
+void WeightPasses::pack(const ExecContext& exec) const {
   const auto first = static_cast<int>(first_packs_.size()), later = static_cast<int>(later_packs_.size());
-  run.pool.run(first + later, [&](int item, int) {
+  exec.pool.run(first + later, [&](int item, int) {
     const Pack& pack = item < later ? later_packs_[static_cast<std::size_t>(item)]
                                     : first_packs_[static_cast<std::size_t>(item - later)];
-    pack.step->pack(run, pack.number);
+    pack.op->pack(exec, pack.number);
   });
 }
 
-void WeightPasses::update(const Run& run, const Update& update) const {
+void WeightPasses::update(const ExecContext& exec, const Update& update) const {
   const auto packs = static_cast<int>(first_packs_.size());
-  run.pool.run(static_cast<int>(update_order_.size()), [&](int item, int thread) {
+  exec.pool.run(static_cast<int>(update_order_.size()), [&](int item, int thread) {
     const int task = update_order_[static_cast<std::size_t>(item)];
     if (task >= packs) {
       const Loose& weights = loose_[static_cast<std::size_t>(task - packs)];
       return update.apply(weights.slot, weights.range);
     }
     const Pack& pack = first_packs_[static_cast<std::size_t>(task)];
-    pack.step->update_and_pack(run, update, pack.number,
-                               reinterpret_cast<float*>(run.memory.scratch + thread * scratch_bytes_));
+    pack.op->update_and_pack(exec, update, pack.number,
+                             reinterpret_cast<float*>(exec.memory.scratch + thread * scratch_bytes_));
   });
-  run.pool.run(static_cast<int>(later_packs_.size()), [&](int item, int) {
+  exec.pool.run(static_cast<int>(later_packs_.size()), [&](int item, int) {
     const Pack& pack = later_packs_[static_cast<std::size_t>(item)];
-    pack.step->pack(run, pack.number);
+    pack.op->pack(exec, pack.number);
   });
   update.apply_running();
 }

@@ -4,7 +4,7 @@
 /// products read. Both in one visit, a tile of weights at a time, where one task packs a tile of weights for
 /// all who read it; then the weights are fetched once for three uses (docs/decisions/packing.md).
 ///
-/// Threads  the engine's, by Run::pool
+/// Threads  the engine's, by ExecContext::pool
 
 #include <cstdint>
 #include <vector>
@@ -19,16 +19,16 @@ class WeightPasses {
   explicit WeightPasses(const Program& program);
 
   /// All weights into the products' orders.
-  void pack(const Run& run) const;
+  void pack(const ExecContext& exec) const;
   /// Everything that learns, and pack().
-  void update(const Run& run, const Update& update) const;
+  void update(const ExecContext& exec, const Update& update) const;
 
   /// What update() reads and writes, with so many arrays of optimizer state.
   [[nodiscard]] std::int64_t update_bytes(int state_slots) const;
 
  private:
   struct Pack {
-    const Step* step = nullptr;
+    const CompiledOp* op = nullptr;
     int number = 0;  ///< of the step's tasks
     PackTask task;
     [[nodiscard]] std::int64_t bytes() const { return 4 * task.weights.size() + task.packed_bytes; }

@@ -271,8 +271,8 @@ TEST(CpuEngine, CountsTheMasksBytesWhereTheyAreRead) {
   const std::int64_t image = 4 * 8 * 32 * 64, narrow = image / 2,
                      pooled = image / 4;  // of the batch, in bytes
   const auto traffic = [&](const char* name) {
-    for (int step = 0; step < static_cast<int>(program.steps().size()); ++step)
-      if (graph.nodes[static_cast<std::size_t>(program.steps()[static_cast<std::size_t>(step)].group.node)]
+    for (int step = 0; step < static_cast<int>(program.ops().size()); ++step)
+      if (graph.nodes[static_cast<std::size_t>(program.ops()[static_cast<std::size_t>(step)].group.node)]
               .name == name)
         return program.traffic(step);
     throw std::runtime_error("no such op");
