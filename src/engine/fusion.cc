@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace paceline::engine::cpu {
+namespace paceline::engine {
 namespace {
 
 class Fuser {
@@ -67,4 +67,4 @@ class Fuser {
 
 std::vector<FusedGroup> fuse(const graph::Graph& graph) { return Fuser(graph).run(); }
 
-}  // namespace paceline::engine::cpu
+}  // namespace paceline::engine

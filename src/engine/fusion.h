@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-namespace paceline::engine::cpu {
+namespace paceline::engine {
 
 struct FusedGroup {
   int node = 0;             ///< the op that gives the step its kind, name and parameters
@@ -22,4 +22,4 @@ struct FusedGroup {
 /// In order of execution; every node is in one group.
 [[nodiscard]] std::vector<FusedGroup> fuse(const graph::Graph& graph);
 
-}  // namespace paceline::engine::cpu
+}  // namespace paceline::engine

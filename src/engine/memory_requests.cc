@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace paceline::engine::cpu {
+namespace paceline::engine {
 
 BufferId MemoryRequests::live(std::int64_t bytes, int first_use, int last_use) {
   requests_.push_back({.bytes = whole_lines(bytes),
@@ -40,4 +40,4 @@ std::int64_t MemoryRequests::offset(BufferId buffer) const {
   return buffer.kind == BufferId::Kind::live ? placement_.offsets[index] : kept_offsets_[index];
 }
 
-}  // namespace paceline::engine::cpu
+}  // namespace paceline::engine

@@ -11,7 +11,7 @@
 
 #include "graph/plan.h"
 
-namespace paceline::engine::cpu {
+namespace paceline::engine {
 
 struct BufferId {
   enum class Kind { none, live, kept } kind = Kind::none;
@@ -65,4 +65,4 @@ struct Arena {
 /// Rounded up to whole cache lines.
 [[nodiscard]] constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-}  // namespace paceline::engine::cpu
+}  // namespace paceline::engine

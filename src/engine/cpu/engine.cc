@@ -44,15 +44,15 @@ class CpuEngine final : public Engine {
         weights_(zeros(flat_bytes())),
         gradients_(gradient_memory(options, program_.layout())),
         pool_(options.threads, [] { omp_set_num_threads(1); }),
-        run_{.options = program_.options(),
-             .kernels = kernels_for(*program_.tuning().isa),
-             .pool = pool_,
-             .memory = {.requests = &program_.memory(),
-                        .arena = arena_.data(),
-                        .kept = kept_.data(),
-                        .scratch = scratch_.data()},
-             .weights = weights_.as<float>().data(),
-             .gradients = gradients_.as<float>().data()},
+        exec_{.options = program_.options(),
+              .kernels = kernels_for(*program_.tuning().isa),
+              .pool = pool_,
+              .memory = {.requests = &program_.memory(),
+                         .arena = arena_.data(),
+                         .kept = kept_.data(),
+                         .scratch = scratch_.data()},
+              .weights = weights_.as<float>().data(),
+              .gradients = gradients_.as<float>().data()},
         weight_passes_(program_),
         slot_done_(program_.layout().slots.size()) {
     if (options.training)
@@ -72,36 +72,36 @@ class CpuEngine final : public Engine {
   }
   void weights_changed() override {
     const OneThread one_thread;
-    weight_passes_.pack(run_);
+    weight_passes_.pack(exec_);
   }
 
   LossSums forward(const StepInput& input) override {
-    const int batch = run_.options.batch;
-    base::expects(run_.options.training, "the engine was compiled for training");
+    const int batch = exec_.options.batch;
+    base::expects(exec_.options.training, "the engine was compiled for training");
     base::expects(static_cast<int>(input.labels.size()) == batch &&
                       static_cast<std::int64_t>(input.images.size()) == batch * sample_elements(),
                   "a step has as many images and labels as the engine's batch");
     if (program_.tuning().poison) poison();
-    run_.training = true;
-    run_.input = input;
-    run_.samples = batch;
-    run_.views = 1;
+    exec_.training = true;
+    exec_.input = input;
+    exec_.samples = batch;
+    exec_.views = 1;
     has_forward_ = true;
     return run_forward();
   }
 
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
                     int views) override {
-    base::expects(count >= 0 && views >= 1 && count * views <= run_.options.batch &&
+    base::expects(count >= 0 && views >= 1 && count * views <= exec_.options.batch &&
                       static_cast<int>(labels.size()) >= count &&
                       static_cast<std::int64_t>(images.size()) >= count * views * sample_elements(),
                   "evaluate gets at most a batch, and its labels");
     if (count == 0) return {};
     if (program_.tuning().poison) poison();
-    run_.training = false;
-    run_.input = {.images = images, .labels = labels};
-    run_.samples = count * views;
-    run_.views = views;
+    exec_.training = false;
+    exec_.input = {.images = images, .labels = labels};
+    exec_.samples = count * views;
+    exec_.views = views;
     has_forward_ = false;
     return run_forward();
   }
@@ -123,7 +123,7 @@ class CpuEngine final : public Engine {
     for (auto entry = program_.ops().rbegin(); entry != program_.ops().rend(); ++entry) {
       const int node = entry->group.node;
       if (observer_) observer_(node, Pass::backward, true);
-      entry->step->backward(run_);
+      entry->op->backward(exec_);
       if (observer_) observer_(node, Pass::backward, false);
       for (const int parameter : graph().nodes[static_cast<std::size_t>(node)].parameters)
         slot_done_[static_cast<std::size_t>(
@@ -134,42 +134,42 @@ class CpuEngine final : public Engine {
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     const OneThread one_thread;
-    weight_passes_.update(run_, make_update(rule, lr, update));
+    weight_passes_.update(exec_, make_update(rule, lr, update));
   }
 
   [[nodiscard]] std::string own_gradient_order() const override {
     std::string orders;
     for (const auto& entry : program_.ops())
-      if (const std::string order = entry.step->own_gradient_order(); !order.empty())
+      if (const std::string order = entry.op->own_gradient_order(); !order.empty())
         orders +=
             fmt::format("{}: {}\n", graph().nodes[static_cast<std::size_t>(entry.group.node)].name, order);
     return orders;
   }
-  void use_own_gradient_order() override { run_.own_gradient_order = true; }
+  void use_own_gradient_order() override { exec_.own_gradient_order = true; }
 
   void observe(OpObserver observer) override { observer_ = std::move(observer); }
 
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
     std::vector<KernelChoice> choices;
-    for (const auto& entry : program_.ops()) entry.step->describe(run_, choices);
-    if (run_.options.training) choices.push_back(own_kernel(run_, kUpdate));
+    for (const auto& entry : program_.ops()) entry.op->describe(exec_, choices);
+    if (exec_.options.training) choices.push_back(own_kernel(exec_, kUpdate));
     return choices;
   }
 
   [[nodiscard]] std::vector<KernelChoice> measured_kernels() override {
-    if (!run_.options.training || run_.options.reduce_statistics) return kernels();
+    if (!exec_.options.training || exec_.options.reduce_statistics) return kernels();
     // A real step first, so that all buffers hold ordinary numbers.
-    std::vector<float> images(static_cast<std::size_t>(run_.options.batch * sample_elements()));
+    std::vector<float> images(static_cast<std::size_t>(exec_.options.batch * sample_elements()));
     base::Rng rng(0, base::Purpose::test);
     for (float& pixel : images) pixel = rng.normal();
-    const std::vector<std::int32_t> labels(static_cast<std::size_t>(run_.options.batch), 0);
-    forward({.images = images, .labels = labels, .gradient_scale = 1.0 / run_.options.batch});
+    const std::vector<std::int32_t> labels(static_cast<std::size_t>(exec_.options.batch), 0);
+    forward({.images = images, .labels = labels, .gradient_scale = 1.0 / exec_.options.batch});
     backward({});
     const OneThread one_thread;
     std::vector<KernelChoice> choices;
-    for (int step = 0; step < static_cast<int>(program_.ops().size()); ++step)
-      program_.ops()[static_cast<std::size_t>(step)].step->measure(run_, program_.traffic(step), choices);
-    run_.input = {};
+    for (int op = 0; op < static_cast<int>(program_.ops().size()); ++op)
+      program_.ops()[static_cast<std::size_t>(op)].op->measure(exec_, program_.traffic(op), choices);
+    exec_.input = {};
     measure_update(choices);
     return choices;
   }
@@ -177,16 +177,16 @@ class CpuEngine final : public Engine {
  private:
   /// What costs the same for any batch. With a rate of zero; the optimizer's state changes.
   void measure_update(std::vector<KernelChoice>& choices) {
-    const double seconds = seconds_of([&] { update(run_.options.rule, 0, 1); });
+    const double seconds = seconds_of([&] { update(exec_.options.rule, 0, 1); });
     const auto bytes = static_cast<double>(weight_passes_.update_bytes(static_cast<int>(state_.size())));
-    choices.push_back(own_kernel(run_, kUpdate));
+    choices.push_back(own_kernel(exec_, kUpdate));
     choices.back().rate = fmt::format("{:.1f} GB/s ({:.1f} MB)", bytes / seconds / 1e9, bytes / 1e6);
   }
 
   [[nodiscard]] Update make_update(const UpdateRule& rule, double lr, std::int64_t update) {
-    UpdateArrays arrays{.weights = run_.weights, .gradients = run_.gradients, .state = {}};
+    UpdateArrays arrays{.weights = exec_.weights, .gradients = exec_.gradients, .state = {}};
     for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
-    return {graph(), layout(), run_.kernels, rule, lr, update, std::move(arrays)};
+    return {graph(), layout(), exec_.kernels, rule, lr, update, std::move(arrays)};
   }
 
   [[nodiscard]] std::int64_t flat_bytes() const {
@@ -197,19 +197,19 @@ class CpuEngine final : public Engine {
   void poison() {
     std::ranges::fill(arena_.as<std::uint32_t>(), 0x7fffffffu);  // NaN as float and as either half's bf16
     std::ranges::fill(scratch_.as<std::uint32_t>(), 0x7fffffffu);
-    if (!run_.options.training) return;
+    if (!exec_.options.training) return;
     for (const graph::Slot& slot : layout().slots)  // the padding between them is zero for good
-      std::fill_n(run_.gradients + slot.offset, slot.elements, std::numeric_limits<float>::quiet_NaN());
+      std::fill_n(exec_.gradients + slot.offset, slot.elements, std::numeric_limits<float>::quiet_NaN());
   }
 
   LossSums run_forward() {
     const OneThread one_thread;
     for (auto& entry : program_.ops()) {
       if (observer_) observer_(entry.group.node, Pass::forward, true);
-      entry.step->forward(run_);
+      entry.op->forward(exec_);
       if (observer_) observer_(entry.group.node, Pass::forward, false);
     }
-    return run_.sums;
+    return exec_.sums;
   }
 
   Program program_;
@@ -217,7 +217,7 @@ class CpuEngine final : public Engine {
   base::Buffer arena_, kept_, scratch_, weights_, gradients_;
   std::vector<base::Buffer> state_;
   base::ThreadPool pool_;
-  ExecContext run_;
+  ExecContext exec_;
   const WeightPasses weight_passes_;
   std::vector<bool> slot_done_;
   bool has_forward_ = false;
@@ -248,7 +248,7 @@ std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
   const OneThread one_thread;
   std::vector<ConvProblem> problems;
   const Program program(graph, options, {});
-  for (const auto& entry : program.ops()) entry.step->list_convs(problems);
+  for (const auto& entry : program.ops()) entry.op->list_convs(problems);
   Choices& choices = Choices::here();
   const auto outcome = choices.complete(problems, fastest_method);
   if (!outcome.trouble.empty())

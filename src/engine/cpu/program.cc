@@ -312,9 +312,9 @@ Traffic Program::norm_traffic(const Entry& entry) const {
 Traffic Program::traffic(int op) const {
   const Entry& entry = ops_[static_cast<std::size_t>(op)];
   const FusedGroup& group = entry.group;
-  const graph::Node& op = node(group.node);
-  if (op.as<graph::Conv2d>() || op.as<graph::Dense>()) return conv_traffic(op);
-  if (op.as<graph::BatchNorm>()) return norm_traffic(entry);
+  const graph::Node& first = node(group.node);
+  if (first.as<graph::Conv2d>() || first.as<graph::Dense>()) return conv_traffic(op);
+  if (first.as<graph::BatchNorm>()) return norm_traffic(entry);
   Traffic traffic;
   for (const int input : group.inputs) traffic.forward += stored(input);
   traffic.forward += stored(group.last);
