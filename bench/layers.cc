@@ -21,6 +21,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
 #include "engine/make.h"
@@ -129,7 +130,7 @@ std::string text_of(const std::array<Sum, 3>& sums, std::vector<double> ceilings
   std::string json;
   const auto add = [&](const char* name, const Sum& sum) {
     const double rate = sum.flops / sum.seconds / 1e9;
-    fmt::print(stderr, "{:44} {:16} {:10} {:>9.0f} {:>9.0f} {:>6.2f}{}\n", "all convolutions", name, "", rate,
+    fmt::print(stderr, "{:44} {:16} {:26} {:>9.0f} {:>9.0f} {:>6.2f}{}\n", "all convolutions", name, "", rate,
                sum.flops / sum.onednn_seconds / 1e9, sum.onednn_seconds / sum.seconds,
                sum.tile_flops > 0
                    ? fmt::format("  {:.1f} % of the tiles' ceiling", 100 * sum.flops / sum.tile_flops)
@@ -172,9 +173,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", found);
   const OneThread one_thread;
   std::vector<ConvProblem> problems;
-  const Program program(graph, how, {.choices = &Choices::here()});
+  const auto cache = TuningCache::here();
+  const Program program(graph, how, {.cache = cache});
   for (const auto& entry : program.ops()) entry.op->list_convs(problems);
 
+  const ConvAlgorithm& onednn = *find_algorithm("onednn");
   std::map<std::string, int> times;
   for (const ConvProblem& problem : problems) ++times[key_of(problem)];
   std::array<Sum, 3> sums;
@@ -182,11 +185,12 @@ int main(int argc, char** argv) {
   std::string rows;
   int slower = 0;
   std::vector<double> ceilings;
-  fmt::print(stderr, "{:44} {:16} {:10} {:>9} {:>9} {:>14}\n", "layer", "direction", "method", "ours",
+  fmt::print(stderr, "{:44} {:16} {:26} {:>9} {:>9} {:>14}\n", "layer", "direction", "algorithm", "ours",
              "onednn", "onednn / ours");
   for (const ConvProblem& problem : problems) {
     if (!seen.insert(key_of(problem)).second) continue;
-    const Method method = Choices::here().find(problem).value_or(usual_method(problem));
+    const ConvAlgorithm* found = cache->find(problem);
+    const ConvAlgorithm& algorithm = found ? *found : usual_algorithm(problem);
     ConvProblem peer = problem;
     if (bf16) {
       peer.shape.type = Storage::bf16;
@@ -196,13 +200,13 @@ int main(int argc, char** argv) {
     // One whole batch of multiply-adds, whatever the samples that kernels are timed on.
     const double flops = 2.0 * static_cast<double>(problem.shape.products() * options.batch);
     const double scale = options.batch / static_cast<double>(problem.shape.samples);
-    const bool is_onednn = method == Method::onednn && !problem.shape.in_blocks;
+    const bool is_onednn = &algorithm == &onednn && !problem.shape.in_blocks;
     std::vector<double> ours, theirs, ratios, tiles;
     for (int round = 0; round < options.rounds; ++round) {
       // Who goes first changes every round.
-      if (round % 2 == 1) theirs.push_back(scale * seconds_of_method(peer, Method::onednn));
-      ours.push_back(scale * seconds_of_method(problem, method) + conversions(problem, options.batch));
-      if (round % 2 == 0) theirs.push_back(scale * seconds_of_method(peer, Method::onednn));
+      if (round % 2 == 1) theirs.push_back(scale * seconds_of(peer, onednn));
+      ours.push_back(scale * seconds_of(problem, algorithm) + conversions(problem, options.batch));
+      if (round % 2 == 0) theirs.push_back(scale * seconds_of(peer, onednn));
       ratios.push_back(theirs.back() / ours.back());
       // Beside each layer: the machine's speed has phases, and a share of the ceiling must not.
       if (bf16) ceilings.push_back(tile_ceiling(kCeilingSeconds));
@@ -218,16 +222,16 @@ int main(int argc, char** argv) {
       if (bf16) sum.tile_flops += times[key_of(problem)] * median(tiles);
     }
     if (!is_onednn && ratios.back() < 1) ++slower;
-    fmt::print(stderr, "{:44} {:16} {:10} {:>9.0f} {:>9.0f} {:>6.2f} [{:.2f}, {:.2f}]{}\n",
-               text(problem.shape), name_of(problem.direction), is_onednn ? "onednn" : name_of(method),
+    fmt::print(stderr, "{:44} {:16} {:26} {:>9.0f} {:>9.0f} {:>6.2f} [{:.2f}, {:.2f}]{}\n",
+               text(problem.shape), name_of(problem.direction), is_onednn ? "onednn" : algorithm.name,
                flops / median(ours) / 1e9, flops / median(theirs) / 1e9, ratio, ratios.front(), ratios.back(),
                is_onednn ? "  the same kernel" : "");
     rows += fmt::format(
-        "{}{{\"layer\": \"{}\", \"direction\": \"{}\", \"method\": \"{}\", \"gflop_per_s\": {:.1f}, "
+        "{}{{\"layer\": \"{}\", \"direction\": \"{}\", \"algorithm\": \"{}\", \"gflop_per_s\": {:.1f}, "
         "\"onednn_gflop_per_s\": {:.1f}, \"ratio_median\": {:.3f}, \"ratio_least\": {:.3f}, \"ratio_most\": "
         "{:.3f}, "
         "\"same_kernel\": {}, \"share_of_tile_ceiling\": {:.4f}}}",
-        rows.empty() ? "\n  " : ",\n  ", text(problem.shape), name_of(problem.direction), name_of(method),
+        rows.empty() ? "\n  " : ",\n  ", text(problem.shape), name_of(problem.direction), algorithm.name,
         flops / median(ours) / 1e9, flops / median(theirs) / 1e9, ratio, ratios.front(), ratios.back(),
         is_onednn, bf16 && ceilings.back() > 0 ? flops / median(tiles) : 0);
   }

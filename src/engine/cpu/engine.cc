@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "engine/cpu/conv/autotune.h"
-#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/onednn.h"
+#include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/ops/factories.h"
 #include "engine/cpu/optimizer/update.h"
 #include "engine/cpu/optimizer/weight_passes.h"
@@ -30,7 +31,7 @@ base::Buffer zeros(std::int64_t bytes) {
 constexpr const char* kUpdate = "update, packing weights";
 
 Tuning tuning_for(const CompileOptions& options) {
-  return {.choices = options.measured_kernels ? &Choices::here() : nullptr};
+  return {.cache = options.measured_kernels ? TuningCache::here() : nullptr};
 }
 
 class CpuEngine final : public Engine {
@@ -249,21 +250,21 @@ std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
   std::vector<ConvProblem> problems;
   const Program program(graph, options, {});
   for (const auto& entry : program.ops()) entry.op->list_convs(problems);
-  Choices& choices = Choices::here();
-  const auto outcome = choices.complete(problems, fastest_method);
+  const auto cache = TuningCache::here();
+  const auto outcome = cache->complete(problems, autotune);
   if (!outcome.trouble.empty())
     return fmt::format("kernels are chosen by shape, for what this machine is fast at cannot be kept: {}",
                        outcome.trouble);
   const auto other = std::ranges::count_if(problems, [&](const ConvProblem& problem) {
-    const auto found = choices.find(problem);
-    return found && *found != usual_method(problem);
+    const ConvAlgorithm* const found = cache->find(problem);
+    return found != nullptr && found != &usual_algorithm(problem);
   });
   if (outcome.measured == 0 && other == 0) return "";
   return fmt::format(
       "kernels: {} ({} of {} products are faster here by another method than is usual for their shape)",
       outcome.measured > 0
-          ? fmt::format("measured in {:.1f} s, kept in {}", outcome.seconds, choices.file().string())
-          : fmt::format("as measured before, {}", choices.file().string()),
+          ? fmt::format("measured in {:.1f} s, kept in {}", outcome.seconds, cache->file().string())
+          : fmt::format("as measured before, {}", cache->file().string()),
       other, problems.size());
 }
 

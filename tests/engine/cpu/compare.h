@@ -12,7 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/algorithms.h"
+#include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/engine.h"
 #include "engine/reference/engine.h"
 #include "engine/reference/toy.h"
@@ -39,11 +40,11 @@ inline std::vector<Variant> variants() {
                    .name = "f32, threads " + std::to_string(threads)});
   all.push_back({.precision = Precision::f32,
                  .threads = 2,
-                 .tuning = {.method = Method::winograd, .poison = true},
+                 .tuning = {.algorithms = {find_algorithm("winograd")}, .poison = true},
                  .name = "f32 by Winograd"});
   all.push_back({.precision = Precision::f32,
                  .threads = 2,
-                 .tuning = {.method = Method::taps, .poison = true},
+                 .tuning = {.algorithms = {find_algorithm("gemm-per-tap")}, .poison = true},
                  .name = "f32 by taps"});
   all.push_back({.precision = Precision::f32,
                  .threads = 2,
@@ -53,31 +54,37 @@ inline std::vector<Variant> variants() {
                  .threads = 2,
                  .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .poison = true},
                  .name = "bf16 in blocks"});
-  all.push_back({.precision = Precision::bf16,
-                 .threads = 2,
-                 .tuning = {.bf16_products = false, .method = Method::winograd, .poison = true},
-                 .name = "bf16 in blocks by Winograd"});
+  all.push_back(
+      {.precision = Precision::bf16,
+       .threads = 2,
+       .tuning = {.bf16_products = false, .algorithms = {find_algorithm("winograd")}, .poison = true},
+       .name = "bf16 in blocks by Winograd"});
   all.push_back(
       {.precision = Precision::bf16, .threads = 2, .tuning = {.poison = true}, .name = "bf16 as it suits"});
   all.push_back({.precision = Precision::bf16,
                  .threads = 2,
-                 .tuning = {.method = Method::winograd, .poison = true},
+                 .tuning = {.algorithms = {find_algorithm("winograd")}, .poison = true},
                  .name = "bf16 by Winograd"});
-  all.push_back({.precision = Precision::f32,
-                 .threads = 2,
-                 .tuning = {.method = Method::turned, .chunk_samples = 3, .poison = true},
-                 .name = "f32, backward data by turned weights"});
   all.push_back(
-      {.precision = Precision::bf16,
+      {.precision = Precision::f32,
        .threads = 2,
-       .tuning = {.bf16_products = false, .block_bytes = 1 << 14, .method = Method::turned, .poison = true},
-       .name = "bf16 in blocks, backward data by turned weights"});
+       .tuning = {.algorithms = {find_algorithm("dgrad-as-forward")}, .chunk_samples = 3, .poison = true},
+       .name = "f32, backward data by turned weights"});
+  all.push_back({.precision = Precision::bf16,
+                 .threads = 2,
+                 .tuning = {.bf16_products = false,
+                            .block_bytes = 1 << 14,
+                            .algorithms = {find_algorithm("dgrad-as-forward")},
+                            .poison = true},
+                 .name = "bf16 in blocks, backward data by turned weights"});
   if (bf16_products_here() != Bf16Products::none)
-    all.push_back(
-        {.precision = Precision::bf16,
-         .threads = 2,
-         .tuning = {.bf16_products = true, .method = Method::turned, .chunk_samples = 3, .poison = true},
-         .name = "bf16 products, backward data by turned weights"});
+    all.push_back({.precision = Precision::bf16,
+                   .threads = 2,
+                   .tuning = {.bf16_products = true,
+                              .algorithms = {find_algorithm("dgrad-as-forward")},
+                              .chunk_samples = 3,
+                              .poison = true},
+                   .name = "bf16 products, backward data by turned weights"});
   if (bf16_products_here() != Bf16Products::none)
     all.push_back({.precision = Precision::bf16,
                    .threads = 1,
@@ -89,11 +96,11 @@ inline std::vector<Variant> variants() {
 /// bf16 by tiles, their units emulated; chunks of 16 or 32 samples, of which the last is cut short.
 inline std::vector<Variant> tile_variants() {
   std::vector<Variant> all;
-  for (const Method method : {Method::emulated_amx, Method::emulated_avx512})
+  for (const tiles::Unit unit : tiles::kEmulatedUnits)
     all.push_back({.precision = Precision::bf16,
                    .threads = 2,
-                   .tuning = {.bf16_products = true, .method = method, .poison = true},
-                   .name = "bf16 by tiles, " + std::string(name_of(method))});
+                   .tuning = {.bf16_products = true, .algorithms = bf16_algorithms_on(unit), .poison = true},
+                   .name = "bf16 by tiles, " + std::string(tiles::name_of(unit))});
   return all;
 }
 inline std::vector<Variant> variants_and_tiles() {

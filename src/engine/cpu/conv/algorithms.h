@@ -1,55 +1,47 @@
 #pragma once
 
-/// The ways to compute a convolution or a dense layer, and which of them a direction takes.
-///
-/// An ordered list: own kernels first, oneDNN, which can compute anything, last.
+/// The table of convolution algorithms, and which of them a problem takes.
 
-#include <array>
 #include <functional>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/algorithm.h"
+#include "engine/cpu/kernels/bf16/tiles.h"
 
 namespace paceline::engine::cpu {
 
-enum class Method {
-  amx,          ///< tile products by AMX-BF16
-  avx512_bf16,  ///< by AVX512-BF16
-  winograd,
-  taps,
-  turned,  ///< backward data as oneDNN's forward product of turned weights
-  onednn,
-  // In no list, for tests to ask for: the tile products with their unit emulated.
-  emulated_amx,
-  emulated_avx512,
-};
-inline constexpr std::array kMethods = {Method::amx,  Method::avx512_bf16, Method::winograd,
-                                        Method::taps, Method::turned,      Method::onednn};
+/// All of them: own ones first, oneDNN, which can compute anything, last.
+///
+/// Threads  any
+[[nodiscard]] std::span<const ConvAlgorithm> conv_algorithms();
 
-[[nodiscard]] std::string_view name_of(Method method);
+/// The row of that name; null: there is none.
+[[nodiscard]] const ConvAlgorithm* find_algorithm(std::string_view name);
 
-/// Why `method` cannot compute `product`; empty when it can.
-[[nodiscard]] std::optional<std::string> refusal(Method method, const ConvProblem& problem);
+/// The rows of the bf16 algorithms on `unit`, in the order in which they are preferred. Those of emulated
+/// units stand in no other list: they are for tests.
+[[nodiscard]] std::vector<const ConvAlgorithm*> bf16_algorithms_on(tiles::Unit unit);
 
-/// Whether Winograd can compute it, and fewer multiplications outweigh its transforms.
-[[nodiscard]] bool suits_winograd(const ConvProblem& problem);
+/// The first of `algorithms` that can compute `problem`; null: none can.
+[[nodiscard]] const ConvAlgorithm* first_that_can(std::span<const ConvAlgorithm* const> algorithms,
+                                                  const ConvProblem& problem);
 
 /// What the shape wants by rule, among those that can. The rules are measurements of one machine
 /// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); tuning_cache.h has what was measured on
 /// this one.
-[[nodiscard]] Method usual_method(const ConvProblem& problem);
+[[nodiscard]] const ConvAlgorithm& usual_algorithm(const ConvProblem& problem);
+
+/// "NAME TEXT; NAME TEXT" for all algorithms but `chosen`, where `about` gives each one's text. A unit of
+/// which all rows have the same text is named once.
+[[nodiscard]] std::string list_others(const ConvAlgorithm& chosen,
+                                      const std::function<std::string(const ConvAlgorithm&)>& about);
 
 /// One sentence: why `chosen` and not each of the others; `measured`: their times on this machine said so.
-[[nodiscard]] std::string why_not_others(Method chosen, const ConvProblem& problem, bool measured);
-
-/// Samples of a chunk, for a direction of `batch` by `method`.
-[[nodiscard]] int samples_of_chunk(Method method, const ConvShape& batch, Direction direction);
-
-/// The kernel for one chunk; see make_onednn_kernel for `like`.
-[[nodiscard]] std::unique_ptr<ConvKernel> make_kernel(Method method, const ConvShape& chunk,
-                                                      Direction direction, const ConvKernel* like);
+[[nodiscard]] std::string why_not_others(const ConvAlgorithm& chosen, const ConvProblem& problem,
+                                         bool measured);
 
 }  // namespace paceline::engine::cpu

@@ -14,11 +14,12 @@
 #include "base/thread_pool.h"
 #include "engine/cpu/conv/batch_split.h"
 #include "engine/cpu/kernels/kernels.h"
+#include "engine/memory_requests.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
-/// Of the usual method's time: what another one must stay below (docs/decisions/measured-kernels.md).
+/// Of the usual algorithm's time: what another one must stay below (docs/decisions/measured-kernels.md).
 constexpr double kClearly = 0.8, kClearlyInBf16 = 0.9;
 constexpr double kHopeless = 2;   ///< times the best: out of the race
 constexpr int kLeastRuns = 2;     ///< the first one warms up
@@ -41,7 +42,7 @@ base::Buffer numbers(std::int64_t count, Storage type) {
   return buffer;
 }
 
-/// The thread's own time: what other processes take of the core meanwhile is no method's fault.
+/// The thread's own time: what other processes take of the core meanwhile is no algorithm's fault.
 template <typename Call>
 void time_once(const Call& call, double& least) {
   const double begin = base::thread_processor_s();
@@ -49,15 +50,15 @@ void time_once(const Call& call, double& least) {
   least = std::min(least, base::thread_processor_s() - begin);
 }
 
-/// One method's way to compute a chunk of the product, to be timed again and again.
-class Rival {
+/// One algorithm's way to compute a chunk of the problem, to be timed again and again.
+class Candidate {
  public:
-  Rival(const ConvProblem& problem, Method method)
-      : method_(method),
+  Candidate(const ConvProblem& problem, const ConvAlgorithm& algorithm)
+      : algorithm_(algorithm),
         is_gradient_(problem.direction == Direction::backward_weights),
-        chunks_(problem.shape, samples_of_chunk(method, problem.shape, problem.direction),
+        chunks_(problem.shape, algorithm.chunk(problem.shape, problem.direction),
                 [&](const ConvShape& chunk, const ConvKernel* like) {
-                  return make_kernel(method, chunk, problem.direction, like);
+                  return algorithm.make(chunk, problem.direction, like);
                 }),
         dst_type_(problem.direction == Direction::forward ? problem.shape.dst_type : problem.shape.type),
         src_bytes_(problem.shape.src.elements() * bytes_of(problem.shape.type)),
@@ -72,7 +73,7 @@ class Rival {
         bias_(numbers(problem.shape.dst.channels, Storage::f32)),
         scratchpad_(static_cast<std::size_t>(whole_lines(chunks_.scratchpad_bytes()))) {}
 
-  [[nodiscard]] Method method() const { return method_; }
+  [[nodiscard]] const ConvAlgorithm* algorithm() const { return &algorithm_; }
 
   void run() {
     const ConvKernel& kernel = chunks_.any();
@@ -109,7 +110,7 @@ class Rival {
   [[nodiscard]] std::int64_t packed_floats() const { return (chunks_.any().packed_bytes() + 3) / 4; }
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
-  const Method method_;
+  const ConvAlgorithm& algorithm_;
   const bool is_gradient_;
   const BatchSplit chunks_;
   const Storage dst_type_;
@@ -125,50 +126,47 @@ class Rival {
   double join_ = kNever;         ///< for each chunk but the first: its gradient added to the others'
 };
 
-/// Not tried: it would take long, to no end. Taps move all samples of a pixel at a time, too many for a large
-/// image.
-bool is_hopeless(Method method, const ConvShape& shape) {
-  return method == Method::taps &&
-         (shape.dst_pixels() > 16 || std::min(shape.src.channels, shape.dst.channels) < 128);
-}
-
-/// The fastest of `methods`; `usual`, which is one of them, unless another is clearly faster.
-Method winner(const ConvProblem& problem, std::span<const Method> methods, Method usual) {
-  std::vector<std::unique_ptr<Rival>> rivals;
-  for (const Method method : methods) rivals.push_back(std::make_unique<Rival>(problem, method));
+/// The fastest of `algorithms`; `usual`, which is one of them, unless another is clearly faster.
+const ConvAlgorithm* winner(const ConvProblem& problem, std::span<const ConvAlgorithm* const> algorithms,
+                            const ConvAlgorithm* usual) {
+  std::vector<std::unique_ptr<Candidate>> candidates;
+  for (const ConvAlgorithm* algorithm : algorithms)
+    candidates.push_back(std::make_unique<Candidate>(problem, *algorithm));
   const auto by_seconds = [](const auto& a, const auto& b) { return a->seconds() < b->seconds(); };
   // In turns: a slow moment of the machine hits all of them.
   const auto begin = base::Clock::now();
   for (int run = 0; run < kRuns && (run < kLeastRuns || base::seconds_since(begin) < kEnough); ++run) {
-    for (auto& rival : rivals) rival->run();
+    for (auto& candidate : candidates) candidate->run();
     if (run + 1 < kLeastRuns) continue;
-    const double best = (*std::ranges::min_element(rivals, by_seconds))->seconds();
-    std::erase_if(rivals, [&](const auto& rival) {
-      return rival->method() != usual && rival->seconds() > kHopeless * best;
+    const double best = (*std::ranges::min_element(candidates, by_seconds))->seconds();
+    std::erase_if(candidates, [&](const auto& candidate) {
+      return candidate->algorithm() != usual && candidate->seconds() > kHopeless * best;
     });
   }
-  const auto& best = *std::ranges::min_element(rivals, by_seconds);
-  const auto& known = *std::ranges::find_if(rivals, [&](const auto& r) { return r->method() == usual; });
+  const auto& best = *std::ranges::min_element(candidates, by_seconds);
+  const auto& known =
+      *std::ranges::find_if(candidates, [&](const auto& r) { return r->algorithm() == usual; });
   const double margin = problem.shape.type == Storage::bf16 ? kClearlyInBf16 : kClearly;
-  return best->seconds() < margin * known->seconds() ? best->method() : usual;
+  return best->seconds() < margin * known->seconds() ? best->algorithm() : usual;
 }
 
 }  // namespace
 
-double seconds_of_method(const ConvProblem& problem, Method method) {
-  Rival alone(problem, method);
+double seconds_of(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
+  Candidate alone(problem, algorithm);
   for (int run = 0; run < kRuns; ++run) alone.run();
   return alone.seconds();
 }
 
-Method fastest_method(const ConvProblem& problem) {
-  const Method usual = usual_method(problem);
-  std::vector<Method> methods;
-  for (const Method method : kMethods)
-    if (method == usual || (!refusal(method, problem) && !is_hopeless(method, problem.shape)))
-      methods.push_back(method);
-  if (methods.size() == 1) return usual;
-  const Method found = winner(problem, methods, usual);
+const ConvAlgorithm* autotune(const ConvProblem& problem) {
+  const ConvAlgorithm* const usual = &usual_algorithm(problem);
+  std::vector<const ConvAlgorithm*> algorithms;
+  for (const ConvAlgorithm& row : conv_algorithms()) {
+    const bool is_worth_it = !row.is_hopeless || !row.is_hopeless(problem.shape);
+    if (&row == usual || (!row.refusal(problem) && is_worth_it)) algorithms.push_back(&row);
+  }
+  if (algorithms.size() == 1) return usual;
+  const ConvAlgorithm* const found = winner(problem, algorithms, usual);
   // Once more, in other memory: where the first lay may have been all its luck. A third one, which would have
   // been second, is not asked.
   return found == usual ? usual : winner(problem, std::array{usual, found}, usual);

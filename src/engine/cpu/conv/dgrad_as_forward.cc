@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/algorithm.h"
+#include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/onednn.h"
+#include "engine/memory_requests.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -56,10 +59,27 @@ class DgradAsForwardKernel final : public ConvKernel {
   const std::unique_ptr<ConvKernel> forward_;
 };
 
+std::optional<std::string> refusal(const ConvProblem& problem) {
+  const ConvShape& s = problem.shape;
+  if (problem.direction != Direction::backward_data) return "is for backward data";
+  if (s.is_dense || s.stride != 1) return "is for convolutions with stride 1";
+  if (s.padding >= s.kernel) return "wants less padding than its kernel is wide";
+  return refusal_of_onednn(s);
+}
+
 }  // namespace
 
-std::unique_ptr<ConvKernel> make_dgrad_as_forward_kernel(const ConvShape& shape, const ConvKernel* like) {
-  return std::make_unique<DgradAsForwardKernel>(shape, dynamic_cast<const DgradAsForwardKernel*>(like));
+ConvAlgorithm dgrad_as_forward_algorithm() {
+  return {.name = "dgrad-as-forward",
+          .refusal = refusal,
+          .prefers = [](const ConvProblem&) { return false; },
+          .preference = [](const ConvProblem&) { return "is taken only where it was measured"; },
+          .chunk = samples_of_chunk,
+          .make =
+              [](const ConvShape& chunk, Direction, const ConvKernel* like) {
+                return std::make_unique<DgradAsForwardKernel>(
+                    chunk, dynamic_cast<const DgradAsForwardKernel*>(like));
+              }};
 }
 
 }  // namespace paceline::engine::cpu

@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/algorithm.h"
 #include "engine/cpu/conv/tap_order.h"
 
 namespace paceline::engine::cpu {
@@ -160,10 +160,38 @@ class GemmPerTapKernel final : public ConvKernel {
   const Direction direction_;
 };
 
+std::optional<std::string> refusal(const ConvProblem& problem) {
+  const ConvShape& s = problem.shape;
+  if (s.is_dense) return "is for convolutions";
+  if (s.bias) return "adds no bias";
+  if (s.type != Storage::f32 || s.dst_type != Storage::f32) return "is for fp32";
+  return std::nullopt;
+}
+
+/// Where one product by tap and pixel is faster than oneDNN: few pixels, many channels, and samples to fill
+/// the rows.
+bool prefers(const ConvProblem& problem) {
+  constexpr int kPixels = 16, kChannels = 256, kSamples = 32;
+  const ConvShape& s = problem.shape;
+  return s.kernel > 1 && s.dst_pixels() <= kPixels && s.src.channels >= kChannels &&
+         s.dst.channels >= kChannels && s.samples >= kSamples;
+}
+
 }  // namespace
 
-std::unique_ptr<ConvKernel> make_gemm_per_tap_kernel(const ConvShape& shape, Direction direction) {
-  return std::make_unique<GemmPerTapKernel>(shape, direction);
+ConvAlgorithm gemm_per_tap_algorithm() {
+  return {.name = "gemm-per-tap",
+          .refusal = refusal,
+          .prefers = prefers,
+          .preference = [](const ConvProblem&) { return "wants many channels and samples, and few pixels"; },
+          .chunk = [](const ConvShape& batch, Direction) { return batch.samples; },  // parts share the batch
+          .make = [](const ConvShape& chunk, Direction direction,
+                     const ConvKernel*) { return std::make_unique<GemmPerTapKernel>(chunk, direction); },
+          // All samples of a pixel at a time are too many for a large image.
+          .is_hopeless =
+              [](const ConvShape& s) {
+                return s.dst_pixels() > 16 || std::min(s.src.channels, s.dst.channels) < 128;
+              }};
 }
 
 }  // namespace paceline::engine::cpu

@@ -1,10 +1,12 @@
-#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/onednn.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
+#include "engine/cpu/conv/algorithm.h"
+#include "engine/cpu/conv/batch_split.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -242,24 +244,6 @@ class OnednnKernel final : public ConvKernel {
 
 }  // namespace
 
-const char* name_of(Direction direction) {
-  switch (direction) {
-    case Direction::forward:
-      return "forward";
-    case Direction::backward_data:
-      return "backward data";
-    case Direction::backward_weights:
-      return "backward weights";
-  }
-  return "";
-}
-
-std::int64_t ConvShape::weights() const {
-  return is_dense ? dst.channels * src.elements()
-                  : std::int64_t{1} * dst.channels * src.channels * kernel * kernel;
-}
-std::int64_t ConvShape::products() const { return weights() * dst_pixels(); }
-
 std::unique_ptr<ConvKernel> make_onednn_kernel(const ConvShape& shape, Direction direction,
                                                const ConvKernel* like) {
   return std::make_unique<OnednnKernel>(shape, direction, dynamic_cast<const OnednnKernel*>(like));
@@ -272,6 +256,20 @@ Bf16Products bf16_products_here() {
   };
   if (includes(dnnl::cpu_isa::avx512_core_bf16)) return Bf16Products::in_hardware;
   return includes(dnnl::cpu_isa::avx512_core) ? Bf16Products::in_software : Bf16Products::none;
+}
+
+std::optional<std::string> refusal_of_onednn(const ConvShape& s) {
+  if (s.type == Storage::f32 || bf16_products_here() != Bf16Products::none) return std::nullopt;
+  return "multiplies bf16 from AVX-512 on";
+}
+
+ConvAlgorithm onednn_algorithm() {
+  return {.name = "onednn",
+          .refusal = [](const ConvProblem& problem) { return refusal_of_onednn(problem.shape); },
+          .prefers = [](const ConvProblem&) { return true; },
+          .preference = [](const ConvProblem&) { return "comes last"; },
+          .chunk = samples_of_chunk,
+          .make = make_onednn_kernel};
 }
 
 }  // namespace paceline::engine::cpu

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/onednn.h"
+#include "engine/cpu/conv/tuning_cache.h"
 #include "graph/ops/rules.h"
 
 namespace paceline::engine::cpu {
@@ -50,8 +52,9 @@ bool multiplies_stored(const BuildContext& build, const Value& src, const Value&
   if (build.tuning.bf16_products) return *build.tuning.bf16_products;
   if (bf16_products_here() == Bf16Products::in_hardware) return true;
   const ConvProblem stored{.shape = conv_shape(build, src, dst, true)};
-  return build.tuning.method ? *build.tuning.method == Method::winograd && !refusal(Method::winograd, stored)
-                             : suits_winograd(stored);
+  if (build.tuning.algorithms.empty()) return usual_algorithm(stored).converts_bf16;
+  const ConvAlgorithm* const wanted = first_that_can(build.tuning.algorithms, stored);
+  return wanted != nullptr && wanted->converts_bf16;
 }
 
 }  // namespace
@@ -80,30 +83,29 @@ ConvProblem ConvPlan::problem(Direction direction) const {
   return problem;
 }
 
-Method ConvPlan::choose(const BuildContext& build, const ConvProblem& problem) {
-  const auto wanted = build.tuning.method;
-  if (wanted && !refusal(*wanted, problem)) return *wanted;
-  const auto measured = build.tuning.choices ? build.tuning.choices->find(problem) : std::nullopt;
-  measured_ = measured_ || measured;
-  return measured.value_or(usual_method(problem));
+const ConvAlgorithm& ConvPlan::choose(const BuildContext& build, const ConvProblem& problem) {
+  if (const auto* wanted = first_that_can(build.tuning.algorithms, problem)) return *wanted;
+  const auto* const measured = build.tuning.cache != nullptr ? build.tuning.cache->find(problem) : nullptr;
+  measured_ = measured_ || measured != nullptr;
+  return measured != nullptr ? *measured : usual_algorithm(problem);
 }
 
 BatchSplit ConvPlan::chunks(const BuildContext& build, Direction direction) {
   ConvShape batch = shape_;
   batch.samples = batch_;
-  const Method method = choose(build, problem(direction));
-  methods_[static_cast<std::size_t>(direction)] = method;
+  const ConvAlgorithm& algorithm = choose(build, problem(direction));
+  algorithms_[static_cast<std::size_t>(direction)] = &algorithm;
   const int samples =
-      !direct_ ? block_
-               : whole_or_shard(
-                     build, build.tuning.chunk_samples.value_or(samples_of_chunk(method, shape_, direction)));
+      !direct_
+          ? block_
+          : whole_or_shard(build, build.tuning.chunk_samples.value_or(algorithm.chunk(shape_, direction)));
   // A worker with one shard must compute as one with several does.
   const bool has_shards = build.options.shard > 0;
   const int threads = build.options.threads;
-  return {batch, samples, [=](ConvShape chunk, const ConvKernel* like) {
+  return {batch, samples, [=, &algorithm](ConvShape chunk, const ConvKernel* like) {
             chunk.is_alone = chunk.is_alone && !has_shards;
             chunk.threads = threads;
-            return make_kernel(method, chunk, direction, like);
+            return algorithm.make(chunk, direction, like);
           }};
 }
 
@@ -115,7 +117,7 @@ void ConvPlan::list(std::vector<ConvProblem>& problems) const {
 
 void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
   const auto add = [&](Direction direction, const BatchSplit& chunks) {
-    std::string reason = why_not_others(methods_[static_cast<std::size_t>(direction)],
+    std::string reason = why_not_others(*algorithms_[static_cast<std::size_t>(direction)],
                                         {.shape = shape_, .direction = direction}, measured_);
     if (!direct_)
       reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
@@ -150,19 +152,15 @@ void ConvPlan::measure(const Traffic& traffic, const std::function<void()>& forw
     if (direction == Direction::backward_data && !backward_) continue;
     if (direction == Direction::backward_weights && !gradient_) continue;
     KernelChoice& choice = choices[row++];
-    choice.reason.clear();
-    for (const Method method : kMethods) {
-      const bool is_chosen = method == methods_[static_cast<std::size_t>(direction)];
-      const auto refused = refusal(method, {.shape = shape_, .direction = direction});
-      const std::string found =
-          refused ? *refused : rate(seconds_of_method(problem(direction), method)) + " a thread";
-      if (is_chosen)
-        choice.rate = found + megabytes(direction == Direction::forward         ? traffic.forward
-                                        : direction == Direction::backward_data ? traffic.backward
-                                                                                : traffic.d_weight);
-      else
-        choice.reason += fmt::format("{}{} {}", choice.reason.empty() ? "" : "; ", name_of(method), found);
-    }
+    const ConvAlgorithm& chosen = *algorithms_[static_cast<std::size_t>(direction)];
+    const auto found = [&](const ConvAlgorithm& algorithm) {
+      const auto refused = algorithm.refusal({.shape = shape_, .direction = direction});
+      return refused ? *refused : rate(seconds_of(problem(direction), algorithm)) + " a thread";
+    };
+    choice.rate = found(chosen) + megabytes(direction == Direction::forward         ? traffic.forward
+                                            : direction == Direction::backward_data ? traffic.backward
+                                                                                    : traffic.d_weight);
+    choice.reason = list_others(chosen, found);
   }
 }
 

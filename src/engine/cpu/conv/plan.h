@@ -1,7 +1,7 @@
 #pragma once
 
-/// The kernels of one convolution or dense layer: a method for each direction, cut into chunks of samples;
-/// and what is said of them.
+/// The kernels of one convolution or dense layer: an algorithm for each direction, cut into chunks of
+/// samples; and what is said of them.
 ///
 /// They work on the stored values themselves; or, for bf16 on machines without bf16 units and not by
 /// Winograd, on float copies of a block of samples at a time.
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/batch_split.h"
-#include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/ops/factories.h"
 
 namespace paceline::engine::cpu {
@@ -22,7 +22,7 @@ class ConvPlan {
  public:
   /// `has_d_src`: the input's gradient is wanted. The weights' is where the op learns.
   ///
-  /// Errors   Error(device) when no method can compute it
+  /// Errors   Error(device) when no algorithm can compute it
   ConvPlan(const BuildContext& build, const Value& src, const Value& dst, bool has_d_src);
 
   /// On stored values, not on float copies.
@@ -44,7 +44,7 @@ class ConvPlan {
 
  private:
   [[nodiscard]] ConvProblem problem(Direction direction) const;
-  [[nodiscard]] Method choose(const BuildContext& build, const ConvProblem& problem);
+  [[nodiscard]] const ConvAlgorithm& choose(const BuildContext& build, const ConvProblem& problem);
   [[nodiscard]] BatchSplit chunks(const BuildContext& build, Direction direction);
 
   const std::string name_;
@@ -52,8 +52,8 @@ class ConvPlan {
   const bool direct_;
   const ConvShape shape_;
   const int block_;
-  std::array<Method, 3> methods_ = {};  ///< by direction
-  bool measured_ = false;               ///< ... as this machine's times said
+  std::array<const ConvAlgorithm*, 3> algorithms_ = {};  ///< by direction
+  bool measured_ = false;                                ///< ... as this machine's times said
   BatchSplit forward_;
   std::optional<BatchSplit> backward_, gradient_;
   int partial_gradients_ = 0;

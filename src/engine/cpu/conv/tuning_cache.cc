@@ -91,22 +91,21 @@ std::string key_of(const ConvProblem& problem) {
                      s.in_blocks ? " blocks" : "", storage(s.type), storage(s.dst_type), s.samples);
 }
 
-Choices::Choices(const std::filesystem::path& directory, std::string machine)
+TuningCache::TuningCache(const std::filesystem::path& directory, std::string machine)
     : file_(file_for(directory, machine)), machine_(std::move(machine)), table_(read()) {}
 
-Choices& Choices::here() {
-  static Choices choices(base::cache_directory(), machine_here());
-  return choices;
+std::shared_ptr<TuningCache> TuningCache::here() {
+  return std::make_shared<TuningCache>(base::cache_directory(), machine_here());
 }
 
-std::optional<Method> Choices::find(const ConvProblem& problem) const {
+const ConvAlgorithm* TuningCache::find(const ConvProblem& problem) const {
   const std::lock_guard lock(mutex_);
   const auto found = table_.find(key_of(problem));
-  if (found == table_.end() || refusal(found->second, problem)) return std::nullopt;
+  if (found == table_.end() || found->second->refusal(problem)) return nullptr;
   return found->second;
 }
 
-Choices::Outcome Choices::complete(const std::vector<ConvProblem>& problems, Measure measure) {
+TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& problems, Measure measure) {
   const std::lock_guard lock(mutex_);
   const auto lacks = [](const Table& table, const ConvProblem& problem) {
     return !table.contains(key_of(problem));
@@ -123,7 +122,7 @@ Choices::Outcome Choices::complete(const std::vector<ConvProblem>& problems, Mea
       if (lacks(table, problem)) open[key_of(problem)] = &problem;
     const std::vector<std::pair<std::string, const ConvProblem*>> list(open.begin(), open.end());
     outcome.measured = static_cast<int>(list.size());
-    std::vector<Method> found(list.size());
+    std::vector<const ConvAlgorithm*> found(list.size());
     base::ThreadPool pool(std::clamp(outcome.measured, 1, std::min(base::usable_cores(), kMostThreads)),
                           [] { omp_set_num_threads(1); });
     pool.run(outcome.measured, [&](int i, int) {
@@ -141,7 +140,7 @@ Choices::Outcome Choices::complete(const std::vector<ConvProblem>& problems, Mea
   return outcome;
 }
 
-Choices::Table Choices::read() const {
+TuningCache::Table TuningCache::read() const {
   std::ifstream file(file_);
   std::string line;
   if (!std::getline(file, line) || line != kHead || !std::getline(file, line) || line != machine_) return {};
@@ -151,18 +150,17 @@ Choices::Table Choices::read() const {
     if (space == std::string::npos) return {};
     const std::string word = line.substr(0, space), rest = line.substr(space + 1);
     if (word == "end") return rest == std::to_string(table.size()) ? table : Table{};
-    const auto* method =
-        std::ranges::find_if(kMethods, [&](Method candidate) { return name_of(candidate) == word; });
-    if (method == kMethods.end()) return {};
-    table[rest] = *method;
+    const ConvAlgorithm* const algorithm = find_algorithm(word);
+    if (algorithm == nullptr) return {};
+    table[rest] = algorithm;
   }
   return {};  // cut off
 }
 
-void Choices::write(const Table& table) const {
+void TuningCache::write(const Table& table) const {
   std::ostringstream text;
   text << kHead << '\n' << machine_ << '\n';
-  for (const auto& [key, method] : table) text << name_of(method) << ' ' << key << '\n';
+  for (const auto& [key, algorithm] : table) text << algorithm->name << ' ' << key << '\n';
   text << "end " << table.size() << '\n';
   base::write_file(file_, text.str());
 }

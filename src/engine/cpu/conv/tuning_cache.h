@@ -1,8 +1,8 @@
 #pragma once
 
-/// Which method computes each product fastest on this machine: measured once, kept on disk.
+/// Which algorithm computes each convolution fastest on this machine: measured once, kept on disk.
 ///
-/// A table from (shape, direction) to method, in a file of its own for each kind of machine
+/// A table from (shape, direction) to algorithm, in a file of its own for each kind of machine
 /// (`kernels-<hash>.txt` in base::cache_directory()): processor, instruction sets, oneDNN, this very program.
 /// A file that is damaged, or of another machine or program, counts as empty and is measured anew.
 ///
@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,16 +23,16 @@ namespace paceline::engine::cpu {
 /// A line of text that says all that a kernel's speed depends on.
 [[nodiscard]] std::string key_of(const ConvProblem& problem);
 
-class Choices {
+class TuningCache {
  public:
   /// The table kept in `directory`, for the machine that `machine` describes.
-  Choices(const std::filesystem::path& directory, std::string machine);
+  TuningCache(const std::filesystem::path& directory, std::string machine);
 
-  /// The one of this machine and process.
-  static Choices& here();
+  /// As the disk has it now, for this machine and program.
+  [[nodiscard]] static std::shared_ptr<TuningCache> here();
 
-  /// Empty: not measured.
-  [[nodiscard]] std::optional<Method> find(const ConvProblem& problem) const;
+  /// Null: not measured.
+  [[nodiscard]] const ConvAlgorithm* find(const ConvProblem& problem) const;
 
   struct Outcome {
     int measured = 0;    ///< products that had to be
@@ -39,7 +40,7 @@ class Choices {
     std::string
         trouble;  ///< not empty: the table could not be kept, so nothing was taken over from measuring
   };
-  using Measure = Method (*)(const ConvProblem& problem);
+  using Measure = const ConvAlgorithm* (*)(const ConvProblem& problem);
   /// Measures the products that the table does not have, side by side on all cores (as crowded as training
   /// will be), and keeps the table before it is believed: another run must find the same answers. One process
   /// of a machine at a time. `measure` is called from several threads, each in a OneThread.
@@ -48,7 +49,7 @@ class Choices {
   [[nodiscard]] const std::filesystem::path& file() const { return file_; }
 
  private:
-  using Table = std::map<std::string, Method>;
+  using Table = std::map<std::string, const ConvAlgorithm*>;
   [[nodiscard]] Table read() const;
   void write(const Table& table) const;
 

@@ -10,6 +10,8 @@
 //
 // Rounding: docs/decisions/winograd.md.
 
+#include "engine/cpu/conv/winograd.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -18,8 +20,11 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/algorithm.h"
+#include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/bf16/support.h"
 #include "engine/cpu/conv/norm_epilogue.h"
+#include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/conv/tap_order.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/kernels/transpose/transpose.h"
@@ -390,6 +395,83 @@ class WinogradKernel final : public ConvKernel {
 std::unique_ptr<ConvKernel> make_winograd_kernel(const ConvShape& shape, Direction direction,
                                                  const WinogradKernels& kernels) {
   return std::make_unique<WinogradKernel>(shape, direction, kernels);
+}
+
+namespace {
+
+std::int64_t image_tiles(const ConvShape& s) {
+  return std::int64_t{1} * ((s.dst.height + 3) / 4) * ((s.dst.width + 3) / 4);
+}
+
+std::optional<std::string> refusal(const ConvProblem& problem) {
+  const ConvShape& s = problem.shape;
+  if (s.is_dense || s.kernel != 3 || s.stride > 2) return "is for 3x3 convolutions with stride 1 or 2";
+  if (s.type != s.dst_type) return "reads and writes one precision";
+  if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
+  if (kernels_here().empty()) return "needs AVX2";
+  if (s.padding > 2) return "has at most 2 pixels of padding";
+  if (s.stride == 2 && s.padding != 1) return "has 1 pixel of padding with stride 2";
+  return std::nullopt;
+}
+
+/// With AMX what is not by own tiles is oneDNN's, unless that may not use it (ONEDNN_MAX_CPU_ISA).
+bool leaves_it_to_amx(const ConvShape& s) {
+  return !tiles::refusal_to_multiply(tiles::Unit::amx, s) &&
+         bf16_products_here() == Bf16Products::in_hardware;
+}
+
+/// Where a quarter of the multiplications pays for the transforms: enough channels, whole tiles, and enough
+/// of them to be worth reading the weights' fourfold form. With a stride of 2 more than half of them are
+/// left: then tiles must not hang over the images by much, and few channels want more tiles.
+bool prefers(const ConvProblem& problem) {
+  constexpr int kLeastChannels = 32, kMostChannels = 512, kPixels = 16, kTiles = 32;
+  constexpr int kManyChannels = 128, kMostPercent = 120;
+  const ConvShape& s = problem.shape;
+  if (leaves_it_to_amx(s)) return false;
+  if (s.stride > 1) {
+    if (100 * kPixels * image_tiles(s) > kMostPercent * s.dst_pixels()) return false;
+    if (std::min(s.src.channels, s.dst.channels) < kManyChannels && s.samples * image_tiles(s) < 2 * kTiles)
+      return false;
+  }
+  return std::min(s.src.channels, s.dst.channels) >= kLeastChannels &&
+         std::max(s.src.channels, s.dst.channels) <= kMostChannels && s.dst_pixels() >= kPixels &&
+         s.samples * image_tiles(s) >= kTiles;
+}
+
+std::string preference(const ConvProblem& problem) {
+  if (leaves_it_to_amx(problem.shape)) return "is taken only where it was measured";
+  return "wants 32 to 512 channels, images of 4x4 or more, and 32 tiles of that size; with stride 2 tiles "
+         "that cover at most a fifth more than the image, and 64 of them below 128 channels";
+}
+
+int chunk(const ConvShape& batch, Direction direction) {
+  const int usual = samples_of_chunk(batch, direction);
+  if (direction == Direction::backward_weights) return usual;
+  // Four times the weights are read for a chunk: the more of them, the more tiles that must be worth it.
+  const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;
+  const std::int64_t samples = (tiles + image_tiles(batch) - 1) / image_tiles(batch);
+  // Nearly equal, and even in number where they are few: of an odd number, or of one, the last is one
+  // thread's, while another one waits.
+  constexpr std::int64_t kFew = 8;
+  const std::int64_t most = std::clamp<std::int64_t>(samples, usual, batch.samples);
+  std::int64_t chunks = (batch.samples + most - 1) / most;
+  if (chunks < kFew) chunks += chunks % 2;
+  return static_cast<int>((batch.samples + chunks - 1) / chunks);
+}
+
+}  // namespace
+
+ConvAlgorithm winograd_algorithm() {
+  return {.name = "winograd",
+          .refusal = refusal,
+          .prefers = prefers,
+          .preference = preference,
+          .chunk = chunk,
+          .make =
+              [](const ConvShape& chunk, Direction direction, const ConvKernel*) {
+                return make_winograd_kernel(chunk, direction, *kernels_here().back());
+              },
+          .converts_bf16 = true};
 }
 
 }  // namespace paceline::engine::cpu

@@ -15,13 +15,11 @@
 #include "base/thread_pool.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/parallel.h"
+#include "engine/cpu/storage.h"
 #include "engine/engine.h"
 #include "engine/memory_requests.h"
 
 namespace paceline::engine::cpu {
-
-enum class Storage { f32, bf16 };
-[[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
 struct ConvProblem;         // tuning_cache.h
 class FusedBatchNormStats;  // norm_epilogue.h
@@ -140,5 +138,8 @@ void* merged_gradient(const ExecContext& exec, const Value& value);
 /// that made it wants: right after they were written, while they are in the cache. By any thread.
 void mask_by_relu(const ExecContext& exec, const Value& value, BufferId gradient, std::int64_t first,
                   std::int64_t count);
+
+/// The row of kernels() that says how an op of our own runs.
+[[nodiscard]] KernelChoice own_kernel(const ExecContext& exec, const std::string& what);
 
 }  // namespace paceline::engine::cpu

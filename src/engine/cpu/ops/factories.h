@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu/engine.h"
 #include "engine/cpu/ops/compiled_op.h"
+#include "engine/cpu/tuning.h"
 #include "graph/layout.h"
 
 namespace paceline::engine::cpu {
@@ -70,8 +70,5 @@ std::unique_ptr<CompiledOp> make_global_average_pool_op(const BuildContext& buil
 /// Softmax cross-entropy over the logits.
 std::unique_ptr<CompiledOp> make_softmax_cross_entropy_op(const BuildContext& build, const Value& logits,
                                                           BufferId d_logits);
-
-/// The row of kernels() that says how an op of our own runs.
-[[nodiscard]] KernelChoice own_kernel(const ExecContext& exec, const std::string& what);
 
 }  // namespace paceline::engine::cpu

@@ -15,11 +15,19 @@
 #include "base/buffer.h"
 #include "base/dtype.h"
 #include "base/rng.h"
+#include "engine/cpu/conv/algorithms.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 #include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/parallel.h"
 #include "engine/memory_requests.h"
 
 namespace paceline::engine::cpu {
+
+/// By the usual bf16 algorithm with these kernels, whether the machine has their unit or not.
+inline std::unique_ptr<ConvKernel> make_tile_kernel(const ConvShape& shape, Direction direction,
+                                                    const tiles::TileKernels& kernels) {
+  return usual_bf16_algorithm(shape, direction, kernels).make(shape, direction, kernels);
+}
 
 using Values = std::vector<float>;
 

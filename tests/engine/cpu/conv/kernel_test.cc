@@ -8,7 +8,8 @@
 
 #include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/kernel_runs.h"
-#include "engine/cpu/kernels/winograd/winograd.h"
+#include "engine/cpu/conv/onednn.h"
+#include "engine/cpu/conv/winograd.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -25,32 +26,32 @@ constexpr Case kCases[] = {
     {32, 512, 4, 4, 3, 1, 1, 7},   {32, 48, 17, 10, 3, 2, 1, 3}, {64, 64, 7, 31, 3, 2, 1, 13},
 };
 
-TEST(ConvKernel, ComputesLikeSumsInDoubleByEveryMethod) {
-  std::map<Method, int> computed;
+TEST(ConvKernel, ComputesLikeSumsInDoubleByEveryAlgorithm) {
+  std::map<std::string, int> computed;
   for (const Case& c : kCases) {
     const ConvShape s = shape_of(c);
     SCOPED_TRACE(text_of(c));
     const Values src = random_values(s.samples * s.src.elements(), 1), weight = random_values(s.weights(), 2),
                  d_dst = random_values(s.samples * s.dst.elements(), 3);
     const Expected want(s, {.src = src, .weight = weight, .d_dst = d_dst});
-    for (const Method method : kMethods) {
-      SCOPED_TRACE(name_of(method));
+    for (const ConvAlgorithm& algorithm : conv_algorithms()) {
+      SCOPED_TRACE(algorithm.name);
       // Rounding errors of a sum grow like the root of its length, in units of 2^-24: found 0.3 of the root
       // for the direct forms, to 0.43 for Winograd with stride 2, 0.7 with stride 1, whose transforms have
       // about 8 units of their own.
       const auto limit = [&](std::int64_t length) {
         const double root = std::sqrt(static_cast<double>(length));
-        return (method == Method::winograd && s.stride == 1 ? 12 + 1.5 * root : 2 + 0.75 * root) * 0x1p-24;
+        return (algorithm.name == "winograd" && s.stride == 1 ? 12 + 1.5 * root : 2 + 0.75 * root) * 0x1p-24;
       };
       const auto compare = [&](Direction direction, const std::vector<double>& expected,
                                std::int64_t length) {
-        if (refusal(method, {.shape = s, .direction = direction})) return;
-        ++computed[method];
+        if (algorithm.refusal({.shape = s, .direction = direction})) return;
+        ++computed[algorithm.name];
         const auto compare_kernel = [&](const ConvKernel& kernel) {
           const auto got = results_of(kernel, s, direction, {.src = src, .weight = weight, .d_dst = d_dst});
           EXPECT_LT(relative_error(got.values, expected), limit(length)) << name_of(direction);
         };
-        if (method != Method::winograd) return compare_kernel(*make_kernel(method, s, direction, nullptr));
+        if (algorithm.name != "winograd") return compare_kernel(*algorithm.make(s, direction, nullptr));
         for (const auto* table : winograd::kernels_here())
           compare_kernel(*make_winograd_kernel(s, direction, *table));
       };
@@ -60,8 +61,8 @@ TEST(ConvKernel, ComputesLikeSumsInDoubleByEveryMethod) {
       compare(Direction::backward_weights, want.d_weight, s.samples * s.dst_pixels());
     }
   }
-  EXPECT_EQ(computed[Method::winograd], winograd::kernels_here().empty() ? 0 : 3 * (13 + 6));
-  EXPECT_EQ(computed[Method::turned],
+  EXPECT_EQ(computed["winograd"], winograd::kernels_here().empty() ? 0 : 3 * (13 + 6));
+  EXPECT_EQ(computed["dgrad-as-forward"],
             std::ranges::count_if(kCases, [](const Case& c) { return shape_of(c).stride == 1; }));
 }
 
@@ -84,11 +85,12 @@ TEST(ConvKernel, ByOnednnMultipliesBf16OnNarrowImages) {
                  d_dst = values(s.samples * s.dst.elements(), 3);
     const Data data{.src = src, .weight = weight, .d_dst = d_dst};
     const Expected want(s, data);
-    for (const Method method : {Method::onednn, Method::turned}) {
-      SCOPED_TRACE(name_of(method));
+    for (const char* name : {"onednn", "dgrad-as-forward"}) {
+      const ConvAlgorithm& algorithm = *find_algorithm(name);
+      SCOPED_TRACE(algorithm.name);
       const auto compare = [&](Direction direction, const std::vector<double>& expected, double limit) {
-        if (refusal(method, {.shape = s, .direction = direction})) return;
-        const auto got = results_of(*make_kernel(method, s, direction, nullptr), s, direction, data);
+        if (algorithm.refusal({.shape = s, .direction = direction})) return;
+        const auto got = results_of(*algorithm.make(s, direction, nullptr), s, direction, data);
         EXPECT_LT(relative_error(got.values, expected), limit) << name_of(direction);
       };
       // Values are rounded to 8 bits, after sums in float; those of d_weight stay float.
@@ -109,7 +111,7 @@ TEST(ConvKernel, ByWinogradMultipliesBf16StoredOrCopied) {
       ConvShape s = shape_of(c);
       s.in_blocks = copied;
       s.type = s.dst_type = copied ? Storage::f32 : Storage::bf16;
-      if (refusal(Method::winograd, {.shape = s})) continue;
+      if (find_algorithm("winograd")->refusal({.shape = s})) continue;
       SCOPED_TRACE(text_of(c) + (copied ? ", copied" : ""));
       const Values src = rounded_to_bf16(random_values(s.samples * s.src.elements(), 1)),
                    weight = random_values(s.weights(), 2), rounded = rounded_to_bf16(weight),
@@ -142,7 +144,7 @@ TEST(ConvKernel, ByWinogradAddsABiasAndSumsItsGradient) {
       ConvShape s = shape_of(c);
       s.bias = true;
       s.type = s.dst_type = storage;
-      if (refusal(Method::winograd, {.shape = s})) continue;
+      if (find_algorithm("winograd")->refusal({.shape = s})) continue;
       SCOPED_TRACE(text_of(c));
       const auto values = [&](std::int64_t count, std::uint64_t seed) {
         return rounded_to_bf16(random_values(count, seed));
@@ -168,71 +170,72 @@ TEST(ConvKernel, ByWinogradAddsABiasAndSumsItsGradient) {
 
 TEST(ConvKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   ConvShape s = shape_of({16, 16, 8, 8, 3, 1, 1, 4});
-  EXPECT_FALSE(refusal(Method::taps, {.shape = s}));
-  EXPECT_FALSE(refusal(Method::onednn, {.shape = s}));
+  EXPECT_FALSE(find_algorithm("gemm-per-tap")->refusal({.shape = s}));
+  EXPECT_FALSE(find_algorithm("onednn")->refusal({.shape = s}));
   s.bias = true;
-  EXPECT_FALSE(refusal(Method::winograd, {.shape = s}));
-  EXPECT_EQ(refusal(Method::taps, {.shape = s}), "adds no bias");
+  EXPECT_FALSE(find_algorithm("winograd")->refusal({.shape = s}));
+  EXPECT_EQ(find_algorithm("gemm-per-tap")->refusal({.shape = s}), "adds no bias");
   s.bias = false;
   s.stride = 3;
-  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "is for 3x3 convolutions with stride 1 or 2");
+  EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "is for 3x3 convolutions with stride 1 or 2");
   s.stride = 2;
-  EXPECT_FALSE(refusal(Method::winograd, {.shape = s}));
+  EXPECT_FALSE(find_algorithm("winograd")->refusal({.shape = s}));
   s.padding = 0;
-  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "has 1 pixel of padding with stride 2");
+  EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "has 1 pixel of padding with stride 2");
   s.padding = 1;
   s.stride = 1;
   s.src.channels = 24;
-  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "wants multiples of 16 channels");
+  EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "wants multiples of 16 channels");
   s.src.channels = 16;
   s.type = Storage::bf16;
-  EXPECT_EQ(refusal(Method::winograd, {.shape = s}), "reads and writes one precision");
-  EXPECT_EQ(refusal(Method::taps, {.shape = s}), "is for fp32");
+  EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "reads and writes one precision");
+  EXPECT_EQ(find_algorithm("gemm-per-tap")->refusal({.shape = s}), "is for fp32");
   s.dst_type = Storage::bf16;
-  EXPECT_FALSE(refusal(Method::winograd, {.shape = s}));
-  EXPECT_EQ(refusal(Method::turned, {.shape = s}), "is for backward data");
+  EXPECT_FALSE(find_algorithm("winograd")->refusal({.shape = s}));
+  EXPECT_EQ(find_algorithm("dgrad-as-forward")->refusal({.shape = s}), "is for backward data");
   const auto onednn_in_bf16 = bf16_products_here() == Bf16Products::none
                                   ? std::optional<std::string>("multiplies bf16 from AVX-512 on")
                                   : std::nullopt;
-  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::backward_data}), onednn_in_bf16);
-  EXPECT_EQ(refusal(Method::onednn, {.shape = s}), onednn_in_bf16);
+  EXPECT_EQ(find_algorithm("dgrad-as-forward")->refusal({.shape = s, .direction = Direction::backward_data}),
+            onednn_in_bf16);
+  EXPECT_EQ(find_algorithm("onednn")->refusal({.shape = s}), onednn_in_bf16);
   s.padding = 3;
-  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::backward_data}),
+  EXPECT_EQ(find_algorithm("dgrad-as-forward")->refusal({.shape = s, .direction = Direction::backward_data}),
             "wants less padding than its kernel is wide");
   s.stride = 2;
-  EXPECT_EQ(refusal(Method::turned, {.shape = s, .direction = Direction::backward_data}),
+  EXPECT_EQ(find_algorithm("dgrad-as-forward")->refusal({.shape = s, .direction = Direction::backward_data}),
             "is for convolutions with stride 1");
 }
 
-TEST(ConvKernel, UsesTheMethodThatTheShapeWants) {
-  const auto usual = [](const Case& c) { return usual_method({.shape = shape_of(c)}); };
+TEST(ConvKernel, UsesTheAlgorithmThatTheShapeWants) {
+  const auto usual = [](const Case& c) { return usual_algorithm({.shape = shape_of(c)}).name; };
   if (!winograd::kernels_here().empty()) {
-    EXPECT_EQ(usual({64, 64, 32, 32, 3, 1, 1, 128}), Method::winograd);
-    EXPECT_EQ(usual({256, 256, 8, 8, 3, 1, 1, 128}), Method::winograd);
-    EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 32}), Method::winograd);
-    EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), Method::winograd);
-    EXPECT_EQ(usual({256, 512, 8, 8, 3, 2, 1, 128}), Method::winograd);
+    EXPECT_EQ(usual({64, 64, 32, 32, 3, 1, 1, 128}), "winograd");
+    EXPECT_EQ(usual({256, 256, 8, 8, 3, 1, 1, 128}), "winograd");
+    EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 32}), "winograd");
+    EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), "winograd");
+    EXPECT_EQ(usual({256, 512, 8, 8, 3, 2, 1, 128}), "winograd");
   } else {
-    EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 32}), Method::taps);
-    EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), Method::onednn);
-    EXPECT_EQ(usual({256, 512, 8, 8, 3, 2, 1, 128}), Method::taps);
+    EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 32}), "gemm-per-tap");
+    EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 128}), "onednn");
+    EXPECT_EQ(usual({256, 512, 8, 8, 3, 2, 1, 128}), "gemm-per-tap");
   }
-  EXPECT_EQ(usual({512, 512, 3, 3, 3, 1, 1, 128}), Method::taps);
-  EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 8}), Method::onednn);
-  EXPECT_EQ(usual({64, 128, 32, 32, 1, 2, 0, 128}), Method::onednn);
-  EXPECT_EQ(usual({128, 256, 28, 28, 3, 2, 1, 16}), Method::onednn);  // 16x16 for 14x14
+  EXPECT_EQ(usual({512, 512, 3, 3, 3, 1, 1, 128}), "gemm-per-tap");
+  EXPECT_EQ(usual({512, 512, 4, 4, 3, 1, 1, 8}), "onednn");
+  EXPECT_EQ(usual({64, 128, 32, 32, 1, 2, 0, 128}), "onednn");
+  EXPECT_EQ(usual({128, 256, 28, 28, 3, 2, 1, 16}), "onednn");  // 16x16 for 14x14
   if (!winograd::kernels_here().empty()) {
-    EXPECT_EQ(usual({128, 256, 30, 30, 3, 2, 1, 16}), Method::winograd);  // 16x16 for 15x15
-    EXPECT_EQ(usual({128, 256, 16, 16, 3, 2, 1, 8}), Method::winograd);
-    EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 4}), Method::winograd);
-    EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 3}), Method::onednn);  // 48 tiles
+    EXPECT_EQ(usual({128, 256, 30, 30, 3, 2, 1, 16}), "winograd");  // 16x16 for 15x15
+    EXPECT_EQ(usual({128, 256, 16, 16, 3, 2, 1, 8}), "winograd");
+    EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 4}), "winograd");
+    EXPECT_EQ(usual({64, 128, 32, 32, 3, 2, 1, 3}), "onednn");  // 48 tiles
   }
-  EXPECT_EQ(usual({3, 64, 32, 32, 3, 1, 1, 128}), Method::onednn);
+  EXPECT_EQ(usual({3, 64, 32, 32, 3, 1, 1, 128}), "onednn");
 }
 
 TEST(ConvKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
   const auto samples = [](int batch, Direction direction) {
-    return samples_of_chunk(Method::winograd, shape_of({256, 256, 8, 8, 3, 1, 1, batch}), direction);
+    return find_algorithm("winograd")->chunk(shape_of({256, 256, 8, 8, 3, 1, 1, batch}), direction);
   };
   // At most 24 samples, 96 tiles, read the weights together.
   for (const auto& [batch, want] :
@@ -244,17 +247,17 @@ TEST(ConvKernel, CutsABatchForWinogradIntoAnEvenNumberOfEqualPieces) {
 }
 
 TEST(ConvKernel, CutsGradientsOfManyWeightsByTilesIntoFewerPieces) {
-  const auto samples = [](Method method, int channels, int size, int batch) {
-    return samples_of_chunk(method, shape_of({channels, channels, size, size, 3, 1, 1, batch}),
-                            Direction::backward_weights);
+  const auto samples = [](const char* algorithm, int channels, int size, int batch) {
+    return find_algorithm(algorithm)->chunk(shape_of({channels, channels, size, size, 3, 1, 1, batch}),
+                                            Direction::backward_weights);
   };
-  EXPECT_EQ(samples(Method::amx, 64, 32, 128), 32);
-  EXPECT_EQ(samples(Method::amx, 256, 8, 128), 64);
-  EXPECT_EQ(samples(Method::amx, 256, 8, 32), 32);
-  EXPECT_EQ(samples(Method::amx, 64, 8, 128), 32);     // few weights
-  EXPECT_EQ(samples(Method::amx, 128, 16, 512), 128);  // four copies at most
-  EXPECT_EQ(samples(Method::amx, 64, 32, 512), 64);
-  EXPECT_EQ(samples(Method::onednn, 256, 8, 128), 32);
+  EXPECT_EQ(samples("amx-wgrad-pixel-k", 64, 32, 128), 32);
+  EXPECT_EQ(samples("amx-wgrad-pixel-k", 256, 8, 128), 64);
+  EXPECT_EQ(samples("amx-wgrad-pixel-k", 256, 8, 32), 32);
+  EXPECT_EQ(samples("amx-wgrad-pixel-k", 64, 8, 128), 32);     // few weights
+  EXPECT_EQ(samples("amx-wgrad-pixel-k", 128, 16, 512), 128);  // four copies at most
+  EXPECT_EQ(samples("amx-wgrad-pixel-k", 64, 32, 512), 64);
+  EXPECT_EQ(samples("onednn", 256, 8, 128), 32);
 }
 
 }  // namespace

@@ -49,15 +49,16 @@ std::vector<ConvProblem> some_products() {
 }
 
 std::atomic<int> g_measured{0};
-Method taps(const ConvProblem&) {
+const ConvAlgorithm* taps(const ConvProblem&) {
   ++g_measured;
-  return Method::taps;
+  return find_algorithm("gemm-per-tap");
 }
 
-int measured_by(Choices& choices) {
+int measured_by(TuningCache& choices) {
   g_measured = 0;
   EXPECT_EQ(choices.complete(some_products(), taps).trouble, "");
-  for (const ConvProblem& problem : some_products()) EXPECT_EQ(choices.find(problem), Method::taps);
+  for (const ConvProblem& problem : some_products())
+    EXPECT_EQ(choices.find(problem), find_algorithm("gemm-per-tap"));
   return g_measured;
 }
 
@@ -67,80 +68,80 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-TEST(Choices, AreMeasuredOnceAndFoundByTheNextProcess) {
+TEST(TuningCache, AreMeasuredOnceAndFoundByTheNextProcess) {
   const Folder folder;
-  Choices first(folder.path_, "a machine; a program");
-  EXPECT_EQ(first.find(some_products().front()), std::nullopt);
+  TuningCache first(folder.path_, "a machine; a program");
+  EXPECT_EQ(first.find(some_products().front()), nullptr);
   EXPECT_EQ(measured_by(first), 3);
   EXPECT_EQ(measured_by(first), 0);
-  Choices second(folder.path_, "a machine; a program");
-  EXPECT_EQ(second.find(some_products().front()), Method::taps);
+  TuningCache second(folder.path_, "a machine; a program");
+  EXPECT_EQ(second.find(some_products().front()), find_algorithm("gemm-per-tap"));
   EXPECT_EQ(measured_by(second), 0);
 }
 
-TEST(Choices, OfAnotherMachineOrProgramAreMeasuredAnew) {
+TEST(TuningCache, OfAnotherMachineOrProgramAreMeasuredAnew) {
   const Folder folder;
-  Choices first(folder.path_, "a machine; a program");
+  TuningCache first(folder.path_, "a machine; a program");
   EXPECT_EQ(measured_by(first), 3);
-  Choices other_program(folder.path_, "a machine; another program");
+  TuningCache other_program(folder.path_, "a machine; another program");
   EXPECT_EQ(other_program.file(), first.file());
   EXPECT_EQ(measured_by(other_program), 3);
-  Choices other_machine(folder.path_, "another machine; a program");
+  TuningCache other_machine(folder.path_, "another machine; a program");
   EXPECT_NE(other_machine.file(), first.file());
   EXPECT_EQ(measured_by(other_machine), 3);
 }
 
-TEST(Choices, OfADamagedFileAreMeasuredAnew) {
+TEST(TuningCache, OfADamagedFileAreMeasuredAnew) {
   const Folder folder;
-  Choices first(folder.path_, "a machine; a program");
+  TuningCache first(folder.path_, "a machine; a program");
   EXPECT_EQ(measured_by(first), 3);
   const std::string whole = text_of(first.file());
   for (std::size_t length = 0; length + 1 < whole.size(); length += 7) {
     std::ofstream(first.file(), std::ios::binary) << whole.substr(0, length);
-    Choices again(folder.path_, "a machine; a program");
-    EXPECT_EQ(again.find(some_products().front()), std::nullopt) << "cut off at " << length;
+    TuningCache again(folder.path_, "a machine; a program");
+    EXPECT_EQ(again.find(some_products().front()), nullptr) << "cut off at " << length;
   }
   std::string wrong = whole;
-  wrong.replace(wrong.find("taps"), 4, "tops");
+  wrong.replace(wrong.find("gemm-per-tap"), 12, "gemm-per-top");
   std::ofstream(first.file(), std::ios::binary) << wrong;
-  Choices again(folder.path_, "a machine; a program");
+  TuningCache again(folder.path_, "a machine; a program");
   EXPECT_EQ(measured_by(again), 3);
   EXPECT_EQ(text_of(first.file()), whole);
 }
 
-TEST(Choices, ThatCannotBeKeptAreNotBelieved) {
+TEST(TuningCache, ThatCannotBeKeptAreNotBelieved) {
   const Folder folder;
   const fs::path file = folder.path_ / "not-a-directory";
   std::ofstream(file) << "here";
-  Choices choices(file, "a machine; a program");
+  TuningCache choices(file, "a machine; a program");
   const auto outcome = choices.complete(some_products(), taps);
   EXPECT_NE(outcome.trouble.find("not-a-directory"), std::string::npos) << outcome.trouble;
-  EXPECT_EQ(choices.find(some_products().front()), std::nullopt);
+  EXPECT_EQ(choices.find(some_products().front()), nullptr);
 }
 
-TEST(Choices, ThatAKernelRefusesAreNotFound) {
+TEST(TuningCache, ThatAKernelRefusesAreNotFound) {
   const Folder folder;
-  Choices choices(folder.path_, "a machine; a program");
+  TuningCache choices(folder.path_, "a machine; a program");
   ConvProblem biased = problem(64, 8, 4);
   biased.shape.bias = true;
   EXPECT_EQ(choices.complete({biased}, taps).measured, 1);
-  EXPECT_EQ(choices.find(biased), std::nullopt);
+  EXPECT_EQ(choices.find(biased), nullptr);
 }
 
-TEST(Choices, OfSeveralProcessesEndUpInOneFile) {
+TEST(TuningCache, OfSeveralProcessesEndUpInOneFile) {
   const Folder folder;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
-      Choices choices(folder.path_, "a machine; a program");
+      TuningCache choices(folder.path_, "a machine; a program");
       EXPECT_EQ(choices.complete({problem(64, 8, i + 1)}, taps).trouble, "");
     });
   for (auto& thread : threads) thread.join();
-  const Choices all(folder.path_, "a machine; a program");
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(all.find(problem(64, 8, i + 1)), Method::taps) << i;
+  const TuningCache all(folder.path_, "a machine; a program");
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(all.find(problem(64, 8, i + 1)), find_algorithm("gemm-per-tap")) << i;
 }
 
-TEST(Choices, KeysTellApartWhatKernelsAreChosenFor) {
+TEST(TuningCache, KeysTellApartWhatKernelsAreChosenFor) {
   std::set<std::string> keys;
   const auto add = [&](ConvProblem problem) {
     EXPECT_TRUE(keys.insert(key_of(problem)).second) << key_of(problem);
@@ -168,24 +169,24 @@ TEST(Choices, KeysTellApartWhatKernelsAreChosenFor) {
   changed([](ConvShape& s) { s.dst_type = Storage::bf16; });
 }
 
-TEST(FastestMethod, IsOneThatCanComputeTheProduct) {
+TEST(Autotune, TakesAnAlgorithmThatCanComputeTheProblem) {
   const OneThread one_thread;
   for (const auto direction : {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
     for (const int samples : {1, 7, 33}) {
       for (ConvProblem p : {problem(16, 9, samples, direction), problem(3, 5, samples, direction),
                             problem(128, 4, samples, direction)}) {
-        const Method method = fastest_method(p);
-        EXPECT_EQ(refusal(method, p), std::nullopt) << key_of(p);
-        EXPECT_GT(seconds_of_method(p, method), 0) << key_of(p);
+        const ConvAlgorithm* algorithm = autotune(p);
+        EXPECT_EQ(algorithm->refusal(p), std::nullopt) << key_of(p);
+        EXPECT_GT(seconds_of(p, *algorithm), 0) << key_of(p);
       }
     }
   }
 }
 
-TEST(Choices, AreTakenByTheEngine) {
+TEST(TuningCache, AreTakenByTheEngine) {
   const OneThread one_thread;
   const Folder folder;
-  Choices choices(folder.path_, "a machine; a program");
+  const auto cache = std::make_shared<TuningCache>(folder.path_, "a machine; a program");
   const auto graph = graph::make_model("resnet8-cifar", {3, 32, 32}, 10, 0);
   const CompileOptions options{.batch = 8};
   const auto taps_among = [&](const Tuning& tuning) {
@@ -194,11 +195,11 @@ TEST(Choices, AreTakenByTheEngine) {
       count += kernel.implementation.find("tap") != std::string::npos;
     return count;
   };
-  EXPECT_EQ(taps_among({.choices = &choices}), 0);
+  EXPECT_EQ(taps_among({.cache = cache}), 0);
   const graph::Shape inner{16, 32, 32};
   ConvProblem second{.shape = {.samples = 8, .src = inner, .dst = inner, .kernel = 3, .padding = 1}};
-  EXPECT_EQ(choices.complete({second}, taps).measured, 1);
-  EXPECT_GE(taps_among({.choices = &choices}), 1);
+  EXPECT_EQ(cache->complete({second}, taps).measured, 1);
+  EXPECT_GE(taps_among({.cache = cache}), 1);
   EXPECT_EQ(taps_among({}), 0);
 }
 

@@ -208,8 +208,8 @@ TEST(OwnGradientOrder, IsThatOfTilesWithWholeBlocksOfChannels) {
     auto engine = compile(graph, options_of(variant, {.batch = 6}), variant.tuning);
     const std::string orders = engine->own_gradient_order();
     SCOPED_TRACE(variant.name + ": " + orders);
-    const bool is_by_tiles =
-        variant.tuning.method == Method::emulated_amx || variant.tuning.method == Method::emulated_avx512;
+    const bool is_by_tiles = variant.tuning.algorithms == bf16_algorithms_on(tiles::Unit::emulated_amx) ||
+                             variant.tuning.algorithms == bf16_algorithms_on(tiles::Unit::emulated_avx512);
     EXPECT_EQ(orders.find("layer3.0.conv2: tiles\n") != std::string::npos, is_by_tiles);  // 64 channels
     EXPECT_EQ(orders.find("conv1: tiles\nlayer1"), std::string::npos);                    // 3 and 16
     if (!is_by_tiles) continue;

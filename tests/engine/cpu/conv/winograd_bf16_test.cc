@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/conv/winograd_runs.h"
 #include "engine/cpu/engine.h"
 #include "engine/cpu/kernels/transpose/transpose.h"

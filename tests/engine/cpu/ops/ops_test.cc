@@ -267,7 +267,7 @@ TEST(CpuEngine, CountsTheMasksBytesWhereTheyAreRead) {
     return model.max_pool(model.relu(model.conv2d(model.relu(conv), "next", {.channels = 32, .padding = 1})),
                           {});
   });
-  const Program program(graph, {.batch = 8}, {.method = Method::onednn, .chunk_samples = 4});
+  const Program program(graph, {.batch = 8}, {.algorithms = {find_algorithm("onednn")}, .chunk_samples = 4});
   const std::int64_t image = 4 * 8 * 32 * 64, narrow = image / 2,
                      pooled = image / 4;  // of the batch, in bytes
   const auto traffic = [&](const char* name) {

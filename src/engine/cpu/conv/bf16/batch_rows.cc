@@ -20,13 +20,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/cpu/conv/bf16/packed_images.h"
-#include "engine/cpu/conv/bf16/pixel_rows.h"
-#include "engine/cpu/conv/bf16/weights.h"
-#include "engine/cpu/conv/bf16/wgrad_batch_k.h"
-#include "engine/cpu/conv/bf16/wgrad_im2col.h"
-#include "engine/cpu/conv/bf16/wgrad_pixel_k.h"
-#include "engine/cpu/conv/bf16/window.h"
+#include "engine/cpu/conv/bf16/algorithm.h"
+#include "engine/cpu/conv/bf16/weight_reader.h"
 #include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/conv/norm_epilogue.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
@@ -43,17 +38,12 @@ constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
 // output channels, since each packs all of the image.
 constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
 
-class BatchRowsKernel final : public ConvKernel {
+class BatchRowsKernel final : public WeightReader {
  public:
   BatchRowsKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
-      : s_(shape),
-        is_forward_(direction == Direction::forward),
-        kernels_(kernels),
-        window_(tile_window(shape, direction)),
+      : WeightReader(shape, direction, kernels),
         is_by_row_(kernels.multiply_row != nullptr && window_.kernel_width == 3 && window_.stride == 1 &&
                    window_.padding == 1 && window_.to.width > 1),
-        in_blocks_(blocks_of(window_.from.channels)),
-        out_blocks_(blocks_of(window_.to.channels)),
         type_(is_forward_ ? shape.dst_type : shape.type),
         sums_(type_ == Storage::f32 ? kernels_for(isas_here().back()).f32
                                     : kernels_for(isas_here().back()).bf16),
@@ -66,37 +56,23 @@ class BatchRowsKernel final : public ConvKernel {
         rows_under_(under(window_.to.height, window_.kernel_height, window_.from.height)),
         columns_under_(under(window_.to.width, window_.kernel_width, window_.from.width)) {}
 
-  [[nodiscard]] std::int64_t packed_bytes() const override { return 2 * out_blocks_ * out_block_elements(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return operands_at() + operand_bytes(); }
-
-  void pack(const float* weights, void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
-  }
-  [[nodiscard]] bool packs_tiles() const override { return true; }
-  void pack_tile(const float* weights, const WeightTile& tile, const float* next,
-                 void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, tile, next, packed);
-  }
-  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
 
   [[nodiscard]] int parts() const override { return row_parts_ * block_parts_; }
   void run(const Operands& o, int part) const override {
     const Session session(kernels_);
     const Share share{.rows = range_of(window_.to.height, part / block_parts_, row_parts_),
                       .blocks = range_of(out_blocks_, part % block_parts_, block_parts_)};
-    for (int first = 0; first < s_.samples; first += kBlock)
-      compute(o, share, first, std::min(kBlock, s_.samples - first));
-    if (o.epilogue != nullptr) make_plain(*o.epilogue, s_.samples * pixels(), window_.to.channels);
+    for (int first = 0; first < samples_; first += kBlock)
+      compute(o, share, first, std::min(kBlock, samples_ - first));
+    if (o.epilogue != nullptr) make_plain(*o.epilogue, samples_ * pixels(), window_.to.channels);
   }
 
-  [[nodiscard]] bool has_epilogue() const override { return true; }
   [[nodiscard]] std::string name() const override {
     return "own tile products " + std::string(name_of(kernels_.unit));
   }
 
  private:
-  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
-  [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
   [[nodiscard]] std::int64_t out_block_elements() const { return window_.taps() * tap_elements(); }
   /// Of a packed row and pixel of so many samples.
   [[nodiscard]] std::int64_t pixel_elements(int rows) const {
@@ -107,7 +83,7 @@ class BatchRowsKernel final : public ConvKernel {
   }
 
   // The scratchpad: [ring | a block of sums for each pixel at a time | operands].
-  [[nodiscard]] std::int64_t sums_at() const { return 2 * ring_ * row_elements(rows_of(s_.samples)); }
+  [[nodiscard]] std::int64_t sums_at() const { return 2 * ring_ * row_elements(rows_of(samples_)); }
   [[nodiscard]] std::int64_t operands_at() const {
     return sums_at() + std::int64_t{4} * at_a_time() * kBlockElements;
   }
@@ -124,37 +100,33 @@ class BatchRowsKernel final : public ConvKernel {
   void compute(const Operands& o, const Share& share, int first, int samples) const {
     const int rows = rows_of(samples);
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
-    const auto* from =
-        static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + first * window_.sample_stride();
+    const std::uint16_t* image = from(o) + first * window_.sample_stride();
     PixelRow row{.sample_stride = window_.sample_stride(),
                  .pixel_stride = window_.pixel_stride(),
                  .samples = samples,
                  .pixels = window_.from.width,
                  .channels = window_.from.channels};
-    std::int64_t packed = 0;  // rows of `from` below it need not be packed any more
-    for (std::int64_t y = share.rows.begin; y < share.rows.end; y += band_) {
-      const Range band{.begin = y, .end = std::min(y + band_, share.rows.end)};
-      const Range read = window_.rows_read(band);
-      for (packed = std::max(packed, read.begin); packed < read.end; ++packed) {
-        row.values = from + packed * window_.row_stride();
-        kernels_.gather(row, rows, ring + packed % ring_ * row_elements(rows));
+    for_each_band(window_, share.rows, band_, first, samples, [&](const Band& band, Range packed) {
+      for (std::int64_t from_row = packed.begin; from_row < packed.end; ++from_row) {
+        row.values = image + from_row * window_.row_stride();
+        kernels_.gather(row, rows, ring + from_row % ring_ * row_elements(rows));
       }
-      multiply_band(o, {.rows = band, .blocks = share.blocks}, first, samples);
-      if (o.epilogue != nullptr) take_band(o, band, first, samples);
-    }
+      multiply_band(o, band, share.blocks);
+      if (o.epilogue != nullptr) take_band(o, band);
+    });
   }
 
-  void multiply_band(const Operands& o, const Share& band, int first, int samples) const {
-    const int rows = rows_of(samples), width = window_.to.width;
+  void multiply_band(const Operands& o, const Band& band, Range wanted) const {
+    const int rows = rows_of(band.samples), width = window_.to.width;
     auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
-    for (std::int64_t block = band.blocks.begin; block < band.blocks.end; block += group_) {
-      const Range blocks{.begin = block, .end = std::min(block + group_, band.blocks.end)};
+    for (std::int64_t block = wanted.begin; block < wanted.end; block += group_) {
+      const Range blocks{.begin = block, .end = std::min(block + group_, wanted.end)};
       for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
         const int taps = is_by_row_ ? find_rows(o, rows, y, operands) : 0;
         for (int x = 0; x < width; x += at_a_time()) {
           const Pixels here{.y = y, .x = x, .count = std::min(at_a_time(), width - x), .blocks = blocks};
           const int count = is_by_row_ ? taps : find_operands(o, rows, y, x, operands);
-          compute_pixels(o, first, samples, here, {operands, static_cast<std::size_t>(count)});
+          compute_pixels(o, band.first, band.samples, here, {operands, static_cast<std::size_t>(count)});
         }
       }
     }
@@ -180,7 +152,7 @@ class BatchRowsKernel final : public ConvKernel {
       const int channel = block * kBlock;
       for (int pixel = 0; pixel < here.count; ++pixel)
         write({.sums = sums + std::int64_t{1} * pixel * rows * kBlock,
-               .bias = is_forward_ && s_.bias ? o.bias + channel : nullptr,
+               .bias = has_bias_ ? o.bias + channel : nullptr,
                .values = to(o) + (at + pixel * channels + channel) * bytes_of(type_),
                .sample_stride = window_.to.elements(),
                .samples = samples,
@@ -259,26 +231,17 @@ class BatchRowsKernel final : public ConvKernel {
   }
 
   /// The sums over the rows of a band that was just written.
-  void take_band(const Operands& o, Range band, int first, int samples) const {
-    const std::int64_t rows = band.size() * window_.to.width;
+  void take_band(const Operands& o, const Band& band) const {
+    const std::int64_t rows = band.rows.size() * window_.to.width;
     const int channels = window_.to.channels;
-    for (int n = 0; n < samples; ++n) {
-      const std::int64_t row = (first + n) * pixels() + band.begin * window_.to.width;
+    for (int n = 0; n < band.samples; ++n) {
+      const std::int64_t row = (band.first + n) * pixels() + band.rows.begin * window_.to.width;
       if (row == 0) begin_sums(*o.epilogue, sums_, type_, to(o), rows, channels);
       add_sums(*o.epilogue, sums_, type_, to(o), row, rows, channels);
     }
   }
 
-  [[nodiscard]] std::byte* to(const Operands& o) const {
-    return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
-  }
-
-  const ConvShape s_;
-  const bool is_forward_;
-  const TileKernels& kernels_;
-  const TileWindow window_;
-  const bool is_by_row_;  ///< four pixels of a row at a time
-  const int in_blocks_, out_blocks_;
+  const bool is_by_row_;      ///< four pixels of a row at a time
   const Storage type_;        ///< of what is written
   const TypedKernels& sums_;  ///< for the epilogue
   const int band_;            ///< rows
@@ -290,17 +253,26 @@ class BatchRowsKernel final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> make_tile_kernel(const ConvShape& shape, Direction direction,
-                                             const TileKernels& kernels) {
-  if (direction == Direction::backward_weights) {
-    if (fits_wgrad_im2col(shape)) return make_wgrad_im2col_kernel(shape, kernels);
-    if (fits_wgrad_pixel_k(shape, kernels)) return make_wgrad_pixel_k_kernel(shape, kernels);
-    return make_wgrad_batch_k_kernel(shape, kernels);
-  }
-  if (fits_pixel_rows(shape, direction, kernels)) return make_pixel_rows_kernel(shape, direction, kernels);
-  if (images_side_by_side(shape, direction, kernels) > 0)
-    return make_packed_images_kernel(shape, direction, kernels);
-  return std::make_unique<BatchRowsKernel>(shape, direction, kernels);
+namespace {
+
+std::optional<std::string> refusal(const ConvShape&, Direction direction, const TileKernels&) {
+  if (direction == Direction::backward_weights) return "is for forward and backward data";
+  return std::nullopt;
 }
+
+std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
+  return std::make_unique<BatchRowsKernel>(chunk, direction, kernels);
+}
+
+}  // namespace
+
+extern constexpr Bf16Algorithm kBatchRows = {
+    .name = "batch-rows",
+    .refusal = refusal,
+    .prefers = fills_tiles,
+    .preference =
+        "is preferred from 64 channels and 16 samples on, for small images or backward data with a stride",
+    .chunk = whole_block_chunk,
+    .make = make};
 
 }  // namespace paceline::engine::cpu

@@ -27,9 +27,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/bf16/algorithm.h"
 #include "engine/cpu/conv/bf16/strip_epilogue.h"
-#include "engine/cpu/conv/bf16/weights.h"
-#include "engine/cpu/conv/bf16/window.h"
+#include "engine/cpu/conv/bf16/weight_reader.h"
 #include "engine/cpu/conv/norm_epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
 
@@ -45,20 +46,14 @@ constexpr int kMostShares = 16;                        ///< of a chunk that is a
 
 int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
-class PackedImagesKernel final : public ConvKernel {
+class PackedImagesKernel final : public WeightReader {
  public:
   PackedImagesKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
-      : samples_(shape.samples),
-        is_forward_(direction == Direction::forward),
-        has_bias_(is_forward_ && shape.bias),
-        kernels_(kernels),
-        window_(tile_window(shape, direction)),
+      : WeightReader(shape, direction, kernels),
         is_spread_(window_.is_rotated && window_.stride > 1),
         lead_(is_forward_  ? window_.padding
               : is_spread_ ? 0
                            : window_.kernel_width - 1 - window_.padding),
-        in_blocks_(blocks_of(window_.from.channels)),
-        out_blocks_(blocks_of(window_.to.channels)),
         width_(is_spread_ ? window_.from.width : window_.to.width),
         images_(images_for(width_)),
         tiles_of_row_(width_ * images_ / kHalf),
@@ -71,21 +66,8 @@ class PackedImagesKernel final : public ConvKernel {
     for (int x = 0; x < window_.from.width; ++x) places_.push_back(column_at(lead_ + x));
   }
 
-  [[nodiscard]] std::int64_t packed_bytes() const override {
-    return 2 * out_blocks_ * window_.taps() * tap_elements();
-  }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return sums_at() + 4 * kStripSums; }
-  void pack(const float* weights, void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
-  }
-  [[nodiscard]] bool packs_tiles() const override { return true; }
-  void pack_tile(const float* weights, const WeightTile& tile, const float* next,
-                 void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, tile, next, packed);
-  }
-  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
   [[nodiscard]] int parts() const override { return parts_; }
-  [[nodiscard]] bool has_epilogue() const override { return true; }
   [[nodiscard]] std::string name() const override {
     return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips of packed images";
   }
@@ -137,8 +119,6 @@ class PackedImagesKernel final : public ConvKernel {
   };
 
   using Rows = std::array<const std::uint16_t*, 2 * kStripTiles + 1>;
-  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
-  [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
   // Elements of `a`: from a column to the next, ...
   [[nodiscard]] int a_column() const { return images_ * kBlock; }
   [[nodiscard]] std::int64_t a_row() const { return std::int64_t{1} * columns_ * a_column(); }
@@ -152,12 +132,6 @@ class PackedImagesKernel final : public ConvKernel {
   [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * in_blocks_ * a_block()); }
   [[nodiscard]] static std::uint16_t* a(const Operands& o) {
     return static_cast<std::uint16_t*>(o.scratchpad);
-  }
-  [[nodiscard]] std::byte* to(const Operands& o) const {
-    return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
-  }
-  [[nodiscard]] const std::uint16_t* from(const Operands& o) const {
-    return static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst);
   }
 
   void clear_edges(const Operands& o) const {
@@ -306,15 +280,10 @@ class PackedImagesKernel final : public ConvKernel {
                 .written = kPixels * window_.to.channels});
   }
 
-  const int samples_;
-  const bool is_forward_, has_bias_;
-  const TileKernels& kernels_;
-  const TileWindow window_;
   const bool is_spread_;  ///< d_src where windows move by two
   const int lead_;        ///< columns, and rows, in front of the image
-  const int in_blocks_, out_blocks_;
-  const int width_;   ///< pixels of a row that tiles have in common
-  const int images_;  ///< side by side
+  const int width_;       ///< pixels of a row that tiles have in common
+  const int images_;      ///< side by side
   const int tiles_of_row_;
   const int kinds_;    ///< of pixels, which have taps of their own: spread, of even and odd rows and columns
   const int bands_;    ///< of an image, of four rows of each kind
@@ -327,9 +296,9 @@ class PackedImagesKernel final : public ConvKernel {
 
 }  // namespace
 
-int images_side_by_side(const ConvShape& s, Direction direction, const TileKernels& kernels) {
-  if (kernels.multiply_strip == nullptr || s.is_dense || s.kernel != kTallKernel || s.stride > 2 ||
-      s.padding >= s.kernel || direction == Direction::backward_weights)
+int images_side_by_side(const ConvShape& s, Direction direction) {
+  if (s.is_dense || s.kernel != kTallKernel || s.stride > 2 || s.padding >= s.kernel ||
+      direction == Direction::backward_weights)
     return 0;
   const bool is_forward = direction == Direction::forward;
   // With a stride the columns of src are as many even ones as odd ones.
@@ -344,9 +313,39 @@ int images_side_by_side(const ConvShape& s, Direction direction, const TileKerne
   return fits ? images_for(width) : 0;
 }
 
-std::unique_ptr<ConvKernel> make_packed_images_kernel(const ConvShape& shape, Direction direction,
-                                                      const TileKernels& kernels) {
-  return std::make_unique<PackedImagesKernel>(shape, direction, kernels);
+namespace {
+
+std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
+  if (direction == Direction::backward_weights) return "is for forward and backward data";
+  if (kernels.multiply_strip == nullptr) return "is for AMX";
+  if (images_side_by_side(s, direction) > 0) return std::nullopt;
+  return "is for 3x3 convolutions with stride 1 or 2 whose rows of 16 pixels are 2 or 4 images, in multiples "
+         "of 32 channels that fit a near cache";
 }
+
+bool prefers(const ConvShape& s, Direction direction) {
+  return (s.samples >= images_side_by_side(s, direction) &&
+          std::min(s.src.channels, s.dst.channels) >= kPreferredChannels) ||
+         fills_tiles(s, direction);
+}
+
+int chunk(const ConvShape& batch, Direction direction) {
+  const int images = images_side_by_side(batch, direction), usual = samples_of_chunk(batch, direction);
+  return std::min((usual + images - 1) / images * images, batch.samples);
+}
+
+std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
+  return std::make_unique<PackedImagesKernel>(chunk, direction, kernels);
+}
+
+}  // namespace
+
+extern constexpr Bf16Algorithm kPackedImages = {
+    .name = "packed-images",
+    .refusal = refusal,
+    .prefers = prefers,
+    .preference = "is preferred from 64 channels on, with images enough for 16 pixels",
+    .chunk = chunk,
+    .make = make};
 
 }  // namespace paceline::engine::cpu

@@ -21,14 +21,13 @@
 // results of the strip before, take the sums that a batch norm wants of them (StripStats), and fetch what the
 // next strip reads and writes (Ahead).
 
-#include "engine/cpu/conv/bf16/pixel_rows.h"
-
 #include <algorithm>
 #include <array>
 
+#include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/bf16/algorithm.h"
 #include "engine/cpu/conv/bf16/strip_epilogue.h"
-#include "engine/cpu/conv/bf16/weights.h"
-#include "engine/cpu/conv/bf16/window.h"
+#include "engine/cpu/conv/bf16/weight_reader.h"
 #include "engine/cpu/conv/norm_epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
 
@@ -41,17 +40,11 @@ constexpr int kMostKernel = 7;
 constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
 constexpr int kPartRows = 8, kMostShares = 16;         ///< of a chunk that is alone
 
-class PixelRowsKernel final : public ConvKernel {
+class PixelRowsKernel final : public WeightReader {
  public:
   PixelRowsKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
-      : samples_(shape.samples),
-        is_forward_(direction == Direction::forward),
-        has_bias_(is_forward_ && shape.bias),
-        kernels_(kernels),
-        window_(tile_window(shape, direction)),
+      : WeightReader(shape, direction, kernels),
         lead_(is_forward_ ? window_.padding : window_.kernel_width - 1 - window_.padding),
-        in_blocks_(blocks_of(window_.from.channels)),
-        out_blocks_(blocks_of(window_.to.channels)),
         tiles_of_row_((window_.to.width + kHalf - 1) / kHalf),
         is_tall_(window_.kernel_height == kTallKernel && window_.stride == 1),
         ring_(rows_between() * window_.stride + window_.kernel_height),
@@ -61,21 +54,8 @@ class PixelRowsKernel final : public ConvKernel {
     steps_.fill(window_.to.channels);
   }
 
-  [[nodiscard]] std::int64_t packed_bytes() const override {
-    return 2 * out_blocks_ * window_.taps() * tap_elements();
-  }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return sums_at() + 4 * kStripSums; }
-  void pack(const float* weights, void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, window_.all_weights(), nullptr, packed);
-  }
-  [[nodiscard]] bool packs_tiles() const override { return true; }
-  void pack_tile(const float* weights, const WeightTile& tile, const float* next,
-                 void* packed) const override {
-    pack_tile_weights(window_, kernels_, weights, tile, next, packed);
-  }
-  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
   [[nodiscard]] int parts() const override { return parts_; }
-  [[nodiscard]] bool has_epilogue() const override { return true; }
   [[nodiscard]] std::string name() const override {
     return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips";
   }
@@ -104,8 +84,6 @@ class PixelRowsKernel final : public ConvKernel {
   }
 
  private:
-  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
-  [[nodiscard]] std::int64_t tap_elements() const { return std::int64_t{1} * in_blocks_ * kBlockElements; }
   [[nodiscard]] std::int64_t row_elements() const {
     return std::int64_t{1} * columns_ * window_.from.channels;
   }
@@ -115,9 +93,6 @@ class PixelRowsKernel final : public ConvKernel {
   }
   /// The scratchpad: [ring | row of zeros | sums].
   [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * (ring_ + 1) * row_elements()); }
-  [[nodiscard]] std::byte* to(const Operands& o) const {
-    return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
-  }
 
   /// No pixel is computed twice, which would count it twice.
   [[nodiscard]] bool sums_beside_products() const { return window_.to.width % kHalf == 0; }
@@ -146,8 +121,7 @@ class PixelRowsKernel final : public ConvKernel {
   /// Rows `rows` of image n.
   void compute(const Operands& o, Range rows, int n, StripRest& rest, const StripStats* taken) const {
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
-    const auto* image =
-        static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst) + n * window_.sample_stride();
+    const std::uint16_t* image = from(o) + n * window_.sample_stride();
     auto* result = reinterpret_cast<std::uint16_t*>(to(o)) + n * window_.to.elements();
     std::array<const std::uint16_t*, kMostKernel * kStripTiles> under{};
     Strip strip{.form = is_tall_ ? StripForm::tall : StripForm::flat,
@@ -261,12 +235,7 @@ class PixelRowsKernel final : public ConvKernel {
       std::copy_n(from, channels, pixel);
   }
 
-  const int samples_;
-  const bool is_forward_, has_bias_;
-  const TileKernels& kernels_;
-  const TileWindow window_;
   const int lead_;  ///< columns, and rows, in front of the image
-  const int in_blocks_, out_blocks_;
   const int tiles_of_row_;
   const bool is_tall_;                     ///< tiles one below the other
   const int ring_;                         ///< rows
@@ -278,21 +247,42 @@ class PixelRowsKernel final : public ConvKernel {
 
 }  // namespace
 
-bool fits_pixel_rows(const ConvShape& s, Direction direction, const TileKernels& kernels) {
-  if (kernels.multiply_strip == nullptr || s.is_dense || s.padding >= s.kernel || s.kernel > kMostKernel)
-    return false;
-  if (direction == Direction::backward_weights || (direction == Direction::backward_data && s.stride > 1))
-    return false;
+namespace {
+
+std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
+  if (direction == Direction::backward_weights) return "is for forward and backward data";
+  if (kernels.multiply_strip == nullptr) return "is for AMX";
+  if (s.is_dense || s.padding >= s.kernel || s.kernel > kMostKernel)
+    return "is for convolutions with kernels up to 7x7 and less padding";
+  if (direction == Direction::backward_data && s.stride > 1) return "is for backward data with stride 1";
   const bool is_forward = direction == Direction::forward;
+  if ((is_forward ? s.dst_type : s.type) != Storage::bf16) return "writes bf16";
   const int width = is_forward ? s.dst.width : s.src.width;
   const int computed = (width + kHalf - 1) / kHalf * kHalf;
-  return (is_forward ? s.dst_type : s.type) == Storage::bf16 && width >= kHalf && 4 * width >= 3 * computed &&
-         s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 && 2 * s.weights() <= kMostWeightBytes;
+  if (width < kHalf || 4 * width < 3 * computed) return "wants rows that fill three quarters of 16 pixels";
+  if (s.src.channels % kBlock != 0 || s.dst.channels % kBlock != 0) return "wants multiples of 32 channels";
+  if (2 * s.weights() > kMostWeightBytes) return "wants weights that fit a near cache";
+  return std::nullopt;
 }
 
-std::unique_ptr<ConvKernel> make_pixel_rows_kernel(const ConvShape& shape, Direction direction,
-                                                   const TileKernels& kernels) {
-  return std::make_unique<PixelRowsKernel>(shape, direction, kernels);
+bool prefers(const ConvShape& s, Direction direction) {
+  return (s.kernel > 1 && std::min(s.src.channels, s.dst.channels) >= kPreferredChannels) ||
+         fills_tiles(s, direction);
 }
+
+std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
+  return std::make_unique<PixelRowsKernel>(chunk, direction, kernels);
+}
+
+}  // namespace
+
+extern constexpr Bf16Algorithm kPixelRows = {
+    .name = "pixel-rows",
+    .refusal = refusal,
+    .prefers = prefers,
+    .preference =
+        "is preferred from 64 channels on, for kernels above 1x1 or with 16 samples and small images",
+    .chunk = samples_of_chunk,
+    .make = make};
 
 }  // namespace paceline::engine::cpu

@@ -16,7 +16,8 @@
 #include "base/buffer.h"
 #include "base/dtype.h"
 #include "base/rng.h"
-#include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
+#include "engine/memory_requests.h"
 
 namespace paceline::engine::cpu::tiles {
 namespace {
@@ -109,7 +110,7 @@ std::vector<float> results(const ConvShape& s, Direction direction, const TileKe
   const auto src = as_bf16(random_values(s.samples * s.src.elements(), 1));
   const auto d_dst = as_bf16(random_values(s.samples * s.dst.elements(), 2));
   const auto weights = random_values(s.weights(), 3), bias = random_values(s.dst.channels, 4);
-  const auto kernel = make_tile_kernel(s, direction, kernels);
+  const auto kernel = usual_bf16_algorithm(s, direction, kernels).make(s, direction, kernels);
   const auto buffer = [](std::int64_t bytes) {  // NaN: what is read was then written
     base::Buffer made(static_cast<std::size_t>(whole_lines(std::max<std::int64_t>(bytes, 1))));
     std::ranges::fill(made.as<std::uint32_t>(), 0x7fffffffu);
@@ -175,6 +176,13 @@ std::optional<std::string> refusal_of(Unit unit) {
       find(kHardwareUnits[0]), find(kHardwareUnits[1])};
   for (std::size_t i = 0; i < kHardwareUnits.size(); ++i)
     if (kHardwareUnits[i] == unit) return refusals[i];
+  return std::nullopt;
+}
+
+std::optional<std::string> refusal_to_multiply(Unit unit, const ConvShape& s) {
+  if (s.type != Storage::bf16 && !s.in_blocks) return "is for bf16";
+  if (auto refused = refusal_of(unit)) return refused;
+  if (s.in_blocks) return "multiplies bf16, and this run multiplies float copies";
   return std::nullopt;
 }
 

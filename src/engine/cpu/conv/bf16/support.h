@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/cpu/conv/problem.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
 
 namespace paceline::engine::cpu::tiles {
@@ -14,6 +15,10 @@ namespace paceline::engine::cpu::tiles {
 ///
 /// Threads  any
 [[nodiscard]] std::optional<std::string> refusal_of(Unit unit);
+
+/// Why `unit` cannot multiply the values of `shape`: they are no bf16, or the unit is not here. The unit is
+/// asked about for bf16 only.
+[[nodiscard]] std::optional<std::string> refusal_to_multiply(Unit unit, const ConvShape& shape);
 
 /// What is wrong with `kernels`: the three products of a small convolution by them beside the emulated ones.
 /// Empty when they agree. Some milliseconds.

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/cpu/conv/bf16/algorithm.h"
 #include "engine/cpu/conv/bf16/window.h"
 #include "engine/cpu/conv/transpose.h"
 #include "engine/memory_requests.h"
@@ -97,19 +98,13 @@ class WgradBatchKKernel final : public ConvKernel {
     bool adds = false;
     for (int first = 0; first < s_.samples; first += at_a_time_ * kBlock) {
       const int samples = std::min(at_a_time_ * kBlock, s_.samples - first);
-      std::int64_t packed = 0;  // rows of src below it need not be packed any more
-      for (int y = 0; y < window_.to.height; y += band_) {
-        const Band band{.rows = {.begin = y, .end = std::min(y + band_, window_.to.height)},
-                        .first = first,
-                        .samples = samples};
-        pack_dst(o, blocks, band);
-        Range read = window_.rows_read(band.rows);
-        read.begin = std::max(packed, read.begin);
-        packed = std::max(packed, read.end);
-        pack_src(o, band, read);
-        multiply_band(o, blocks, band, adds);
-        adds = true;
-      }
+      for_each_band(window_, {.begin = 0, .end = window_.to.height}, band_, first, samples,
+                    [&](const Band& band, Range packed) {
+                      pack_dst(o, blocks, band);
+                      pack_src(o, band, packed);
+                      multiply_band(o, blocks, band, adds);
+                      adds = true;
+                    });
     }
   }
 
@@ -182,24 +177,21 @@ class WgradBatchKKernel final : public ConvKernel {
     return reinterpret_cast<std::uint16_t*>(static_cast<std::byte*>(o.scratchpad) + dst_at());
   }
 
-  /// Rows of some blocks of samples.
-  struct Band {
-    Range rows;
-    int first = 0, samples = 0;
-    [[nodiscard]] int sample_blocks() const { return blocks_of(samples); }
-    [[nodiscard]] int first_of(int block) const { return first + block * kBlock; }
-    [[nodiscard]] int samples_of(int block) const { return std::min(kBlock, samples - block * kBlock); }
-  };
+  /// Of a band's blocks of samples.
+  [[nodiscard]] static int first_of(const Band& band, int block) { return band.first + block * kBlock; }
+  [[nodiscard]] static int samples_of(const Band& band, int block) {
+    return std::min(kBlock, band.samples - block * kBlock);
+  }
 
   void pack_src(const Operands& o, const Band& band, Range rows) const {
     const auto* src = static_cast<const std::uint16_t*>(o.src);
-    for (int n = 0; n < band.sample_blocks(); ++n)
+    for (int n = 0; n < blocks_of(band.samples); ++n)
       for (std::int64_t row = rows.begin; row < rows.end; ++row)
         kernels_.transpose(
-            {.values = src + band.first_of(n) * window_.sample_stride() + row * window_.row_stride(),
+            {.values = src + first_of(band, n) * window_.sample_stride() + row * window_.row_stride(),
              .sample_stride = window_.sample_stride(),
              .pixel_stride = window_.pixel_stride(),
-             .samples = band.samples_of(n),
+             .samples = samples_of(band, n),
              .pixels = window_.from.width,
              .channels = s_.src.channels},
             src_of(o) + (n * ring_ + row % ring_) * src_row_elements(), src_block_elements());
@@ -208,13 +200,13 @@ class WgradBatchKKernel final : public ConvKernel {
   void pack_dst(const Operands& o, Range blocks, const Band& band) const {
     const Range wanted = channels(blocks);
     const auto* d_dst = static_cast<const std::uint16_t*>(o.d_dst) + wanted.begin;
-    for (int n = 0; n < band.sample_blocks(); ++n)
+    for (int n = 0; n < blocks_of(band.samples); ++n)
       for (std::int64_t y = band.rows.begin; y < band.rows.end; ++y) {
         const PixelRow row{
-            .values = d_dst + band.first_of(n) * s_.dst.elements() + y * s_.dst.width * s_.dst.channels,
+            .values = d_dst + first_of(band, n) * s_.dst.elements() + y * s_.dst.width * s_.dst.channels,
             .sample_stride = s_.dst.elements(),
             .pixel_stride = s_.dst.channels,
-            .samples = band.samples_of(n),
+            .samples = samples_of(band, n),
             .pixels = s_.dst.width,
             .channels = static_cast<int>(wanted.size())};
         kernels_.interleave(row, dst_of(o) + (n * band_ + y - band.rows.begin) * dst_row_elements(),
@@ -265,7 +257,7 @@ class WgradBatchKKernel final : public ConvKernel {
   /// The rows of the band whose taps from `tap` on lie inside the image; returns how many.
   int find_rows(const Operands& o, const Band& band, int tap, Operand* rows) const {
     int count = 0;
-    for (int n = 0; n < band.sample_blocks(); ++n)
+    for (int n = 0; n < blocks_of(band.samples); ++n)
       for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
         const int row = window_.at(y, tap / window_.kernel_width, window_.from.height);
         if (row >= 0)
@@ -278,7 +270,7 @@ class WgradBatchKKernel final : public ConvKernel {
   /// The pixels of the band whose tap lies inside the image; returns how many.
   int find_operands(const Operands& o, const Band& band, int tap, Operand* operands) const {
     int count = 0;
-    for (int n = 0; n < band.sample_blocks(); ++n)
+    for (int n = 0; n < blocks_of(band.samples); ++n)
       for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
         const int row = window_.at(y, tap / window_.kernel_width, window_.from.height);
         if (row < 0) continue;
@@ -310,5 +302,26 @@ class WgradBatchKKernel final : public ConvKernel {
 std::unique_ptr<ConvKernel> make_wgrad_batch_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
   return std::make_unique<WgradBatchKKernel>(shape, kernels);
 }
+
+namespace {
+
+std::optional<std::string> refusal(const ConvShape&, Direction direction, const TileKernels&) {
+  if (direction != Direction::backward_weights) return "is for backward weights";
+  return std::nullopt;
+}
+
+std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction, const TileKernels& kernels) {
+  return make_wgrad_batch_k_kernel(chunk, kernels);
+}
+
+}  // namespace
+
+extern constexpr Bf16Algorithm kWgradBatchK = {
+    .name = "wgrad-batch-k",
+    .refusal = refusal,
+    .prefers = fills_tiles,
+    .preference = "is preferred from 64 channels and 16 samples on",
+    .chunk = whole_block_chunk,
+    .make = make};
 
 }  // namespace paceline::engine::cpu

@@ -8,13 +8,12 @@
 // A band stays in the second-level cache. Its pixels lie one after the other in d_dst, whatever image and row
 // they are of.
 
-#include "engine/cpu/conv/bf16/wgrad_im2col.h"
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/bf16/algorithm.h"
 #include "engine/cpu/conv/bf16/wgrad_batch_k.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/memory_requests.h"
@@ -164,13 +163,32 @@ class WgradIm2colKernel final : public ConvKernel {
 
 }  // namespace
 
-bool fits_wgrad_im2col(const ConvShape& shape) {
-  return !shape.is_dense && shape.kernel > 1 && shape.src.channels <= kFewChannels;
+namespace {
+
+std::optional<std::string> refusal(const ConvShape& s, Direction direction, const tiles::TileKernels&) {
+  if (direction != Direction::backward_weights) return "is for backward weights";
+  if (s.is_dense || s.kernel == 1 || s.src.channels > kFewChannels)
+    return "is for convolutions above 1x1 over at most 8 channels";
+  return std::nullopt;
 }
 
-std::unique_ptr<ConvKernel> make_wgrad_im2col_kernel(const ConvShape& shape,
-                                                     const tiles::TileKernels& kernels) {
-  return std::make_unique<WgradIm2colKernel>(shape, kernels);
+bool prefers(const ConvShape& s, Direction direction) {
+  return s.dst.channels >= kPreferredChannels || fills_tiles(s, direction);
 }
+
+int chunk(const ConvShape& batch, Direction) { return chunk_of_far_gradient(batch); }
+
+std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction, const tiles::TileKernels& kernels) {
+  return std::make_unique<WgradIm2colKernel>(chunk, kernels);
+}
+
+}  // namespace
+
+extern constexpr Bf16Algorithm kWgradIm2col = {.name = "wgrad-im2col",
+                                               .refusal = refusal,
+                                               .prefers = prefers,
+                                               .preference = "is preferred from 64 channels out on",
+                                               .chunk = chunk,
+                                               .make = make};
 
 }  // namespace paceline::engine::cpu

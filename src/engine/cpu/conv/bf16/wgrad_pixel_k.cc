@@ -14,12 +14,11 @@
 //
 // A half block is the even or the odd channels of a block: samples are paired without a shuffle so.
 
-#include "engine/cpu/conv/bf16/wgrad_pixel_k.h"
-
 #include <algorithm>
 #include <array>
 #include <numeric>
 
+#include "engine/cpu/conv/bf16/algorithm.h"
 #include "engine/cpu/conv/bf16/window.h"
 #include "engine/cpu/conv/transpose.h"
 #include "engine/memory_requests.h"
@@ -104,19 +103,13 @@ class WgradPixelKKernel final : public ConvKernel {
     bool adds = false;
     const int at_a_time = groups_ * 2 * pairs_;
     for (int first = 0; first < s_.samples; first += at_a_time) {
-      std::int64_t packed = 0;  // rows of src below it need not be packed any more
-      for (int y = 0; y < window_.to.height; y += band_) {
-        const Band band{.rows = {.begin = y, .end = std::min(y + band_, window_.to.height)},
-                        .first = first,
-                        .samples = std::min(at_a_time, s_.samples - first)};
-        pack_dst(o, blocks, band);
-        Range read = window_.rows_read(band.rows);
-        read.begin = std::max(packed, read.begin);
-        packed = std::max(packed, read.end);
-        pack_src(o, band, read);
-        multiply(o, blocks, band, adds, rest);
-        adds = true;
-      }
+      for_each_band(window_, {.begin = 0, .end = window_.to.height}, band_, first,
+                    std::min(at_a_time, s_.samples - first), [&](const Band& band, Range packed) {
+                      pack_dst(o, blocks, band);
+                      pack_src(o, band, packed);
+                      multiply(o, blocks, band, adds, rest);
+                      adds = true;
+                    });
     }
     kernels_.finish_pairs(rest);
   }
@@ -126,12 +119,6 @@ class WgradPixelKKernel final : public ConvKernel {
   }
 
  private:
-  /// Rows of some groups of samples.
-  struct Band {
-    Range rows;
-    int first = 0, samples = 0;
-  };
-
   [[nodiscard]] int groups_of(int samples) const { return (samples + 2 * pairs_ - 1) / (2 * pairs_); }
   /// Of half a block of channels, a row of a group; and every stride-th column of it.
   [[nodiscard]] std::int64_t phase_elements() const {
@@ -282,15 +269,29 @@ class WgradPixelKKernel final : public ConvKernel {
 
 }  // namespace
 
-// Of the samples it may not depend: the chunks of a batch have one order of sums.
-bool fits_wgrad_pixel_k(const ConvShape& s, const TileKernels& kernels) {
-  return kernels.visit_pairs != nullptr && !s.is_dense && s.kernel == kPairTaps && s.padding < s.kernel &&
-         s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 &&
-         (s.stride > 1 || s.dst_pixels() >= kLeastPixels);
+namespace {
+
+std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
+  if (direction != Direction::backward_weights) return "is for backward weights";
+  if (kernels.visit_pairs == nullptr) return "is for AMX";
+  if (s.is_dense || s.kernel != kPairTaps || s.padding >= s.kernel) return "is for 3x3 convolutions";
+  if (s.src.channels % kBlock != 0 || s.dst.channels % kBlock != 0) return "wants multiples of 32 channels";
+  if (s.stride == 1 && s.dst_pixels() < kLeastPixels) return "wants more pixels, or a stride";
+  return std::nullopt;
 }
 
-std::unique_ptr<ConvKernel> make_wgrad_pixel_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
-  return std::make_unique<WgradPixelKKernel>(shape, kernels);
+std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction, const TileKernels& kernels) {
+  return std::make_unique<WgradPixelKKernel>(chunk, kernels);
 }
+
+}  // namespace
+
+extern constexpr Bf16Algorithm kWgradPixelK = {
+    .name = "wgrad-pixel-k",
+    .refusal = refusal,
+    .prefers = fills_tiles,
+    .preference = "is preferred from 64 channels and 16 samples on",
+    .chunk = whole_block_chunk,
+    .make = make};
 
 }  // namespace paceline::engine::cpu

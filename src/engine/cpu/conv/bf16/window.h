@@ -1,10 +1,11 @@
 #pragma once
 
-/// Which pixels of one image the windows of another one read: what the tile products of all directions share.
+/// Which pixels of one image the windows of another one read: what the bf16 kernels of all directions share.
 ///
-/// A product goes over the rows of `to` in bands. The rows of `from` that it reads are packed once each, into
+/// A kernel goes over the rows of `to` in bands. The rows of `from` that it reads are packed once each, into
 /// a ring: row r lies in slot r % ring(band).
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/cpu/conv/kernel.h"
@@ -46,5 +47,27 @@ struct TileWindow {
 };
 
 [[nodiscard]] TileWindow tile_window(const ConvShape& shape, Direction direction);
+
+/// Rows of `to` of some samples.
+struct Band {
+  Range rows;
+  int first = 0, samples = 0;  ///< the first sample, and how many
+};
+
+/// Calls `visit(band, packed)` for each band of `height` rows of `rows`, from the first to the last.
+/// `packed`: the rows of `from` that this band reads and none before it did.
+template <typename Visit>
+void for_each_band(const TileWindow& window, Range rows, int height, int first, int samples,
+                   const Visit& visit) {
+  std::int64_t end_of_packed = 0;
+  for (std::int64_t y = rows.begin; y < rows.end; y += height) {
+    const Band band{
+        .rows = {.begin = y, .end = std::min(y + height, rows.end)}, .first = first, .samples = samples};
+    Range packed = window.rows_read(band.rows);
+    packed.begin = std::max(end_of_packed, packed.begin);
+    end_of_packed = std::max(end_of_packed, packed.end);
+    visit(band, packed);
+  }
+}
 
 }  // namespace paceline::engine::cpu

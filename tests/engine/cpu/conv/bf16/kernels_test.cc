@@ -1,4 +1,4 @@
-// The products by bf16 tiles, of every unit, against sums in double: the packing, bands, tails, bias and
+// Convolutions by bf16 tiles, of every unit, against sums in double: the packing, bands, tails, bias and
 // rounding around a unit are the same code whether it is emulated or the machine's own.
 
 #include <gtest/gtest.h>
@@ -8,11 +8,10 @@
 #include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/autotune.h"
 #include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 #include "engine/cpu/conv/bf16/on_unit.h"
 #include "engine/cpu/conv/bf16/packed_images.h"
-#include "engine/cpu/conv/bf16/pixel_rows.h"
 #include "engine/cpu/conv/bf16/support.h"
-#include "engine/cpu/conv/bf16/wgrad_pixel_k.h"
 #include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
 
@@ -202,62 +201,125 @@ TEST_P(TileProduct, ReadsWeightsThatAnotherPieceOfTheBatchPacked) {
     EXPECT_EQ(bytes(whole, direction), bytes(rest, direction));
 }
 
-TEST(TileMethods, AreForBf16AndForMachinesWithTheUnit) {
-  ConvShape s = shape_of({64, 64, 8, 8, 3, 1, 1, 32});
-  for (const auto& [method, unit] : {std::pair{Method::amx, Unit::amx},
-                                     {Method::avx512_bf16, Unit::avx512_bf16},
-                                     {Method::emulated_amx, Unit::emulated_amx}}) {
-    EXPECT_EQ(name_of(method), tiles::name_of(unit));
-    s.type = s.dst_type = Storage::f32;
-    s.in_blocks = false;
-    EXPECT_EQ(refusal(method, {.shape = s}), "is for bf16");
-    s.type = s.dst_type = Storage::bf16;
-    EXPECT_EQ(refusal(method, {.shape = s}), tiles::refusal_of(unit));
-    const bool is_usual = method == Method::amx && !tiles::refusal_of(unit);
-    EXPECT_EQ(usual_method({.shape = s}) == method, is_usual) << "only measuring may choose the others";
-    s.type = s.dst_type = Storage::f32;
-    s.in_blocks = true;
-    EXPECT_EQ(refusal(method, {.shape = s}),
-              tiles::refusal_of(unit).value_or("multiplies bf16, and this run multiplies float copies"));
-  }
-  EXPECT_EQ(std::ranges::count(kMethods, Method::emulated_amx), 0);
-  EXPECT_EQ(std::ranges::count(kMethods, Method::emulated_avx512), 0);
-  EXPECT_NE(why_not_others(Method::onednn, {.shape = s}, true).find("amx "), std::string::npos);
-}
-
 ConvShape bf16_shape_of(const Case& c) {
   ConvShape s = shape_of(c);
   s.type = s.dst_type = Storage::bf16;
   return s;
 }
 
-TEST(TileMethods, TakePiecesOfWholeTilesOfSamplesButStripsAnyPiece) {
+constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
+                                     Direction::backward_weights};
+
+const Bf16Algorithm& algorithm_named(std::string_view name) {
+  const auto all = bf16_algorithms();
+  const auto found = std::ranges::find(all, name, &Bf16Algorithm::name);
+  if (found == all.end()) throw std::out_of_range(std::string(name));
+  return **found;
+}
+
+bool can(const char* name, const ConvShape& s, Direction direction, Unit unit = Unit::emulated_amx) {
+  return !algorithm_named(name).refusal(s, direction, tiles::kernels_of(unit));
+}
+
+/// The name of the algorithm that is taken where nothing was measured.
+std::string usual(const ConvShape& s, Direction direction, Unit unit = Unit::emulated_amx) {
+  return usual_bf16_algorithm(s, direction, tiles::kernels_of(unit)).name;
+}
+
+/// Every algorithm computes what it does not refuse, also where another one is usual.
+TEST_P(TileProduct, ComputesAlikeByEveryAlgorithmThatCan) {
+  const auto& kernels = tiles::kernels_of(GetParam());
+  int compared = 0;
+  for (const Case& c : kCases) {
+    if (c.samples > 7) continue;
+    ConvShape s = shape_of(c);
+    s.type = s.dst_type = Storage::bf16;
+    s.is_alone = true;
+    const Values src = rounded_to_bf16(random_values(s.samples * s.src.elements(), 1));
+    const Values weight = rounded_to_bf16(random_values(s.weights(), 2));
+    const Values d_dst = rounded_to_bf16(random_values(s.samples * s.dst.elements(), 3));
+    const Data data{.src = src, .weight = weight, .d_dst = d_dst};
+    for (const Direction direction : kDirections) {
+      const Bf16Algorithm& first = usual_bf16_algorithm(s, direction, kernels);
+      const Values want = results_of(*first.make(s, direction, kernels), s, direction, data).values;
+      for (const Bf16Algorithm* other : bf16_algorithms()) {
+        if (other == &first || other->refusal(s, direction, kernels)) continue;
+        const Values got = results_of(*other->make(s, direction, kernels), s, direction, data).values;
+        EXPECT_LT(relative_error(got, std::vector<double>(want.begin(), want.end())), 0x1p-8)
+            << text_of(c) << ", " << name_of(direction) << ": " << other->name << " and " << first.name;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, 0);
+}
+
+TEST(Bf16Algorithms, AreRowsOfEveryUnitForBf16AndForMachinesWithTheUnit) {
+  for (const Unit unit : {Unit::amx, Unit::avx512_bf16, Unit::emulated_amx}) {
+    const auto rows = bf16_algorithms_on(unit);
+    ASSERT_EQ(rows.size(), bf16_algorithms().size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const ConvAlgorithm& row = *rows[i];
+      const Bf16Algorithm& algorithm = *bf16_algorithms()[i];
+      EXPECT_EQ(row.name, std::string(tiles::name_of(unit)) + "-" + algorithm.name);
+      EXPECT_EQ(find_algorithm(row.name) == &row, unit != Unit::emulated_amx) << "those are for tests";
+      for (const Direction direction : kDirections) {
+        ConvShape s = shape_of({64, 64, 8, 8, 3, 1, 1, 32});
+        const auto refusal = [&] { return row.refusal({.shape = s, .direction = direction}); };
+        s.type = s.dst_type = Storage::f32;
+        EXPECT_EQ(refusal(), "is for bf16");
+        s.type = s.dst_type = Storage::bf16;
+        const auto unit_refuses = tiles::refusal_of(unit);
+        EXPECT_EQ(refusal(),
+                  unit_refuses ? unit_refuses : algorithm.refusal(s, direction, tiles::kernels_of(unit)));
+        s.type = s.dst_type = Storage::f32;
+        s.in_blocks = true;
+        EXPECT_EQ(refusal(), unit_refuses.value_or("multiplies bf16, and this run multiplies float copies"));
+      }
+    }
+  }
+  ConvShape s = shape_of({64, 64, 8, 8, 3, 1, 1, 32});
+  s.type = s.dst_type = Storage::bf16;
+  EXPECT_NE(why_not_others(*find_algorithm("onednn"), {.shape = s}, true).find("amx"), std::string::npos);
+}
+
+/// Only measuring may choose another unit's.
+TEST(Bf16Algorithms, AreUsualOnAmxOnly) {
+  for (const Direction direction : kDirections) {
+    const ConvShape s = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 32});
+    EXPECT_EQ(usual_algorithm({.shape = s, .direction = direction}).family,
+              tiles::refusal_of(Unit::amx) ? "" : "amx");
+  }
+}
+
+int usual_chunk(const ConvShape& batch, Direction direction) {
+  return algorithm_named(usual(batch, direction)).chunk(batch, direction);
+}
+
+TEST(Bf16Algorithms, TakeChunksOfWholeTilesOfSamplesButPixelRowsAnyChunk) {
   for (const int batch : {1, 7, 16, 33, 64, 128, 2000})
-    for (const Direction direction :
-         {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+    for (const Direction direction : kDirections) {
       const ConvShape small = bf16_shape_of({64, 64, 8, 8, 5, 1, 2, batch});
-      const int samples = samples_of_chunk(Method::emulated_amx, small, direction);
+      const int samples = usual_chunk(small, direction);
       EXPECT_TRUE(samples == batch || (samples % tiles::kHalf == 0 && samples < batch))
           << samples << " of " << batch;
       const ConvShape wide = bf16_shape_of({64, 64, 16, 16, 3, 1, 1, batch});
       if (direction == Direction::backward_weights) continue;
-      EXPECT_EQ(samples_of_chunk(Method::emulated_amx, wide, direction), samples_of_chunk(wide, direction));
+      EXPECT_EQ(usual_chunk(wide, direction), samples_of_chunk(wide, direction));
       // Short rows want images side by side.
       const ConvShape narrow = bf16_shape_of({32, 32, 4, 4, 3, 1, 1, batch});
       const int usual = samples_of_chunk(narrow, direction);
-      const int of_narrow = samples_of_chunk(Method::emulated_amx, narrow, direction);
+      const int of_narrow = usual_chunk(narrow, direction);
       EXPECT_TRUE(of_narrow == batch || of_narrow % 4 == 0) << of_narrow << " of " << batch;
       EXPECT_TRUE(of_narrow >= usual && of_narrow < usual + 4) << of_narrow << " for " << usual;
     }
 }
 
-TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
-  const auto& units = tiles::kernels_of(Unit::emulated_amx);
+TEST(Bf16Algorithms, TakeStripsForLongRowsOfWholeBlocks) {
   const auto directions = [&](const Case& c) {
     std::string found;
-    for (const Direction direction :
-         {Direction::forward, Direction::backward_data, Direction::backward_weights})
-      if (fits_pixel_rows(bf16_shape_of(c), direction, units))
+    for (const Direction direction : kDirections)
+      if (can("pixel-rows", bf16_shape_of(c), direction))
         found += direction == Direction::forward ? "f" : "s";
     return found;
   };
@@ -273,19 +335,18 @@ TEST(TileMethods, TakeStripsForLongRowsOfWholeBlocks) {
   EXPECT_EQ(directions({256, 512, 6, 16, 3, 1, 1, 3}), "") << "weights that no near cache holds";
   ConvShape wide = bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3});
   wide.dst_type = Storage::f32;
-  EXPECT_FALSE(fits_pixel_rows(wide, Direction::forward, units));
-  EXPECT_FALSE(fits_pixel_rows(bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3}), Direction::forward,
-                               tiles::kernels_of(Unit::emulated_avx512)));
+  EXPECT_FALSE(can("pixel-rows", wide, Direction::forward));
+  EXPECT_FALSE(can("pixel-rows", bf16_shape_of({32, 64, 6, 16, 3, 1, 1, 3}), Direction::forward,
+                   Unit::emulated_avx512));
 }
 
-TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
-  const auto& units = tiles::kernels_of(Unit::emulated_amx);
+TEST(Bf16Algorithms, PutImagesSideBySideWhereRowsAreShort) {
   const auto images = [&](const Case& c, Direction direction) {
     const ConvShape s = bf16_shape_of(c);
-    const int found = images_side_by_side(s, direction, units);
-    EXPECT_TRUE(found == 0 || !fits_pixel_rows(s, direction, units)) << "either way";
-    const bool is_made = make_tile_kernel(s, direction, units)->name().ends_with("packed images");
-    EXPECT_EQ(is_made, found > 0) << text_of(c);
+    const int found = images_side_by_side(s, direction);
+    EXPECT_TRUE(found == 0 || !can("pixel-rows", s, direction)) << "either way";
+    EXPECT_EQ(can("packed-images", s, direction), found > 0) << text_of(c);
+    EXPECT_EQ(usual(s, direction) == "packed-images", found > 0) << text_of(c);
     return found;
   };
   constexpr auto kForward = Direction::forward, kBackward = Direction::backward_data;
@@ -316,15 +377,14 @@ TEST(TileMethods, PutImagesSideBySideWhereRowsAreShort) {
   EXPECT_EQ(images({32, 32, 9, 10, 3, 1, 0, 3}, kBackward), 0);
   ConvShape floats = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4});
   floats.dst_type = Storage::f32;
-  EXPECT_EQ(images_side_by_side(floats, kForward, units), 0);
-  EXPECT_EQ(images_side_by_side(bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4}), kForward,
-                                tiles::kernels_of(Unit::emulated_avx512)),
-            0);
+  EXPECT_EQ(images_side_by_side(floats, kForward), 0);
+  EXPECT_FALSE(
+      can("packed-images", bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 4}), kForward, Unit::emulated_avx512));
 }
 
-TEST(TileMethods, SumGradientsOverPairsOfSamplesWhereThereArePixels) {
+TEST(Bf16Algorithms, SumGradientsOverPairsOfSamplesWhereThereArePixels) {
   const auto takes = [](const Case& c, Unit unit = Unit::emulated_amx) {
-    return fits_wgrad_pixel_k(bf16_shape_of(c), tiles::kernels_of(unit));
+    return can("wgrad-pixel-k", bf16_shape_of(c), Direction::backward_weights, unit);
   };
   // The convolutions of ResNet-18, for small images and for large ones.
   EXPECT_TRUE(takes({64, 64, 32, 32, 3, 1, 1, 32}));
@@ -341,23 +401,19 @@ TEST(TileMethods, SumGradientsOverPairsOfSamplesWhereThereArePixels) {
   EXPECT_FALSE(takes({48, 64, 32, 32, 3, 1, 1, 32})) << "no whole blocks";
   EXPECT_FALSE(takes({64, 48, 32, 32, 3, 1, 1, 32})) << "no whole blocks";
   EXPECT_FALSE(takes({64, 64, 32, 32, 3, 1, 1, 32}, Unit::emulated_avx512));
-  const auto name = [](const Case& c) {
-    return make_tile_kernel(bf16_shape_of(c), Direction::backward_weights,
-                            tiles::kernels_of(Unit::emulated_amx))
-        ->name();
-  };
-  EXPECT_EQ(name({64, 64, 32, 32, 3, 1, 1, 32}), "own tile products emulated-amx, pairs of samples");
-  EXPECT_EQ(name({64, 64, 4, 4, 3, 1, 1, 32}), "own tile products emulated-amx");
+  const auto name = [](const Case& c) { return usual(bf16_shape_of(c), Direction::backward_weights); };
+  EXPECT_EQ(name({64, 64, 32, 32, 3, 1, 1, 32}), "wgrad-pixel-k");
+  EXPECT_EQ(name({64, 64, 4, 4, 3, 1, 1, 32}), "wgrad-batch-k");
+  EXPECT_EQ(name({3, 64, 32, 32, 3, 1, 1, 32}), "wgrad-im2col");
 }
 
 /// What is taken on AMX where nothing was measured; elsewhere nothing of it.
-TEST(TileMethods, AreUsualWhereTheyFillTheirTiles) {
+TEST(Bf16Algorithms, AreUsualWhereTheyFillTheirTiles) {
   const bool here = !tiles::refusal_of(Unit::amx);
   const auto is_usual = [](const Case& c, Direction direction) {
-    return usual_method({.shape = bf16_shape_of(c), .direction = direction}) == Method::amx;
+    return usual_algorithm({.shape = bf16_shape_of(c), .direction = direction}).family == "amx";
   };
-  for (const Direction direction :
-       {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+  for (const Direction direction : kDirections) {
     EXPECT_EQ(is_usual({64, 64, 8, 8, 3, 1, 1, 16}, direction), here);
     EXPECT_FALSE(is_usual({32, 64, 8, 8, 3, 1, 1, 16}, direction)) << "few channels";
     EXPECT_FALSE(is_usual({64, 64, 7, 7, 3, 1, 1, 15}, direction)) << "few samples";
@@ -373,15 +429,18 @@ TEST(TileMethods, AreUsualWhereTheyFillTheirTiles) {
   }
 }
 
-TEST(TileMethods, CanBeTimedLikeAllOthers) {
+TEST(Bf16Algorithms, CanBeTimedLikeAllOthers) {
   ConvShape s = shape_of({40, 33, 5, 5, 3, 1, 1, 33});
   s.type = s.dst_type = Storage::bf16;
   const OneThread one_thread;
-  for (const Direction direction :
-       {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
-    const double seconds = seconds_of_method({.shape = s, .direction = direction}, Method::emulated_amx);
-    EXPECT_GT(seconds, 0);
-    EXPECT_LT(seconds, 60);
+  for (const Direction direction : kDirections) {
+    const ConvProblem problem{.shape = s, .direction = direction};
+    for (const ConvAlgorithm* row : bf16_algorithms_on(Unit::emulated_amx)) {
+      if (row->refusal(problem)) continue;
+      const double seconds = seconds_of(problem, *row);
+      EXPECT_GT(seconds, 0) << row->name;
+      EXPECT_LT(seconds, 60) << row->name;
+    }
   }
 }
 

@@ -1,0 +1,31 @@
+#pragma once
+
+/// Convolutions and dense layers by oneDNN, which can compute any shape.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/cpu/conv/kernel.h"
+
+namespace paceline::engine::cpu {
+
+/// How oneDNN multiplies bf16 on this machine (and within ONEDNN_MAX_CPU_ISA).
+enum class Bf16Products {
+  none,         ///< below AVX-512: not at all
+  in_software,  ///< converted in registers, slower than fp32
+  in_hardware,  ///< AVX512-BF16, AMX
+};
+[[nodiscard]] Bf16Products bf16_products_here();
+
+/// Why oneDNN cannot compute `shape` on this machine; empty: it can.
+[[nodiscard]] std::optional<std::string> refusal_of_onednn(const ConvShape& shape);
+
+/// `like`: another kernel of the same shape but for the samples, whose packed weights this one is to read (or
+/// whose gradient order it is to write).
+///
+/// Errors   Error(device) when oneDNN has no kernel for it
+[[nodiscard]] std::unique_ptr<ConvKernel> make_onednn_kernel(const ConvShape& shape, Direction direction,
+                                                             const ConvKernel* like);
+
+}  // namespace paceline::engine::cpu
