@@ -17,6 +17,7 @@
 #include "train/checkpoint.h"
 #include "train/earlier_epochs.h"
 #include "train/job.h"
+#include "train/last_words.h"
 #include "train/memory.h"
 #include "train/run_record.h"
 #include "train/run_workers.h"

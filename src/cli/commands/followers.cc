@@ -9,6 +9,7 @@
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/interrupt.h"
+#include "train/run.h"
 
 namespace paceline::cli {
 namespace {
