@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "graph/plan.h"
 #include "measure/record.h"
+#include "train/process_history.h"
 
 namespace paceline::train {
 
@@ -53,6 +54,7 @@ struct Backend {
   ProcessPlacement place = {};
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
+  std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();
 };
 
 }  // namespace paceline::train
