@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,13 +29,6 @@ class Descriptor {
 };
 
 }  // namespace
-
-std::string reason_of_write(int error) {
-  rlimit limit{};
-  if (error != EFBIG || ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return std::strerror(error);
-  return fmt::format("{} (ulimit -f allows a file {} bytes; raise it)", std::strerror(error), limit.rlim_cur);
-}
 
 void write_file(const std::filesystem::path& path, const std::function<void(const Sink&)>& writer) {
   if (path.has_parent_path()) {

@@ -29,10 +29,6 @@ void write_file(const std::filesystem::path& path, const std::function<void(cons
 /// Errors   Error(data)
 void require_directory_of(const std::filesystem::path& file, std::string_view option);
 
-/// Why the system refused a write, for a sentence: its reason for `error` (an errno), and where that is the
-/// limit of a file's size (ulimit -f, which ends a process that does not ignore SIGXFSZ) the limit too.
-[[nodiscard]] std::string reason_of_write(int error);
-
 /// The whole file as bytes. Errors: Error(data) naming the path and the system's reason.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 

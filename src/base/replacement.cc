@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/write_error.h"
 
 namespace paceline::base {
 namespace {

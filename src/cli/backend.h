@@ -7,7 +7,8 @@
 
 #include "cli/session.h"
 #include "comm/emulate.h"
-#include "train/run.h"
+#include "train/backend.h"
+#include "train/options.h"
 
 namespace paceline::cli {
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "measure/record.h"
 #include "train/checkpoint.h"
-#include "train/earlier_epochs.h"
+#include "train/last_words.h"
 
 namespace paceline::cli {
 

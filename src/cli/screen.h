@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "measure/record.h"
-#include "train/run.h"
+#include "train/progress.h"
 
 namespace paceline::cli {
 

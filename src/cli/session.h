@@ -14,7 +14,7 @@
 #include "comm/failure/startup_probe.h"
 #include "comm/launch.h"
 #include "comm/process_group.h"
-#include "train/run.h"
+#include "train/backend.h"
 
 namespace paceline::cli {
 

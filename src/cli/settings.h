@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cli/launch_line.h"
 #include "study/study.h"
 #include "train/options.h"
+#include "train/process_history.h"
 
 namespace paceline::cli {
 
@@ -37,6 +39,7 @@ enum Command : unsigned {
 struct Settings {
   Command command = kTrain;
   Session* session = nullptr;  ///< the other processes of this run; nullptr: there are none
+  std::shared_ptr<train::ProcessHistory> history = std::make_shared<train::ProcessHistory>();
   train::Options train;
   study::StudyOptions study;
   std::string typed;               ///< the command as typed, for records

@@ -80,6 +80,8 @@ struct Source {
   [[nodiscard]] int classes() const { return static_cast<int>(class_names.size()); }
 };
 
+class BrokenImageCache;  // data/image/inspect.h
+
 struct OpenOptions {
   /// > 0: this part of every class of the training set becomes the validation set, the same images for every
   /// seed and on every machine.
@@ -88,6 +90,8 @@ struct OpenOptions {
   /// left out; otherwise the first that is met in reading is an error.
   bool skip_bad_images = false;
   int threads = 1;  ///< for that search
+  /// Remembers that search for later calls that open the same images; null: each call searches.
+  BrokenImageCache* broken_images = nullptr;
 };
 
 /// Opens what one of known_formats() describes.

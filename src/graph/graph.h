@@ -127,10 +127,6 @@ struct Graph {
   [[nodiscard]] int logits() const { return nodes.back().inputs.front(); }
   /// Elements of all trainable parameters that are not frozen: the figure that models are known by.
   [[nodiscard]] std::int64_t trainable_elements() const;
-  /// Floating-point operations of one trained sample (forward + both backwards, convolutions and dense
-  /// layers; a multiply-add is 2) and of one evaluated sample.
-  [[nodiscard]] std::int64_t training_flops() const;
-  [[nodiscard]] std::int64_t forward_flops() const;
 };
 
 }  // namespace paceline::graph

@@ -14,8 +14,9 @@
 #include <vector>
 
 #include "measure/record.h"
+#include "train/backend.h"
 #include "train/options.h"
-#include "train/run.h"
+#include "train/progress.h"
 
 namespace paceline::study {
 

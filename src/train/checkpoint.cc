@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "train/earlier_epochs.h"
+#include "train/last_words.h"
 #include "train/names.h"
 #include "train/safetensors.h"
 

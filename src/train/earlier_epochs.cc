@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "train/last_words.h"
 #include "train/update_count.h"
 
 namespace paceline::train {
@@ -71,15 +72,6 @@ std::string sentence(const RestartRecord& lost) {
 }
 
 }  // namespace
-
-void leave_last_words(const std::filesystem::path& out, const measure::Record& record) {
-  if (!out.empty() && std::filesystem::is_directory(out)) measure::write_record(out / kLastWords, record);
-}
-
-void forget_last_words(const std::filesystem::path& out) {
-  std::error_code not_there;
-  if (!out.empty()) std::filesystem::remove(out / kLastWords, not_there);
-}
 
 Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume,
                      std::int64_t global_batch) {

@@ -22,20 +22,6 @@ struct Earlier {
   std::string note;  ///< how the run before was lost, and what of it is done again; "" when it was not
 };
 
-/// What a training that still goes on says of itself: it stays when the run ends without a word.
-inline constexpr const char* kNoLastWord = "the run ended without a word after this epoch";
-
-/// When process 0 is lost, nobody is left to write its record: each of the others leaves its own under this
-/// name, where it sees that directory; they say the same.
-inline constexpr const char* kLastWords = "lost-rank-0.json";
-/// Errors   Error(data) when it cannot be written
-void leave_last_words(const std::filesystem::path& out, const measure::Record& record);
-/// They were read, or are of a run that is over: whoever reads there next is not to take them for its own.
-void forget_last_words(const std::filesystem::path& out);
-
-/// The record of a run that was lost before its first checkpoint, out of the way of the next one's.
-inline constexpr const char* kLostRecord = "lost.json";
-
 /// What the training had already behind it, from the record beside its checkpoint, or from kLostRecord in
 /// options.out after a restart that found no checkpoint. How it was lost is what its process 0 wrote, else
 /// the last words of the others, else what the launcher saw (options.lost); how much was, its own count

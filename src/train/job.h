@@ -12,11 +12,12 @@
 #include "data/loader.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
+#include "train/backend.h"
 #include "train/buckets.h"
 #include "train/checkpoint.h"
 #include "train/options.h"
+#include "train/progress.h"
 #include "train/resolve.h"
-#include "train/run.h"
 #include "train/update_count.h"
 
 namespace paceline::train {

@@ -1,7 +1,6 @@
 #include "train/memory.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/error.h"
 #include "measure/environment.h"
@@ -24,11 +23,9 @@ constexpr std::int64_t kFirstRunBytes = 5'000'000;
 /// segmentation fault where room for their code is refused (seen with 90 MB left, not with 190 MB).
 constexpr std::int64_t kSearchBytes = 256'000'000;
 
-std::atomic<bool> g_has_run{false};
-
-std::int64_t process_bytes(const data::Source& source) {
+std::int64_t process_bytes(const data::Source& source, const ProcessHistory& history) {
   const std::int64_t now = measure::resident_bytes() - source.resident_bytes;
-  return std::max(kProcessBytes, now + (g_has_run.load() ? 0 : kFirstRunBytes));
+  return std::max(kProcessBytes, now + (history.has_run ? 0 : kFirstRunBytes));
 }
 
 }  // namespace
@@ -57,11 +54,9 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   if (options.lookahead.steps > 0)
     plan.lines.push_back({"slow weights", resolved.local_workers * 4 * graph::flat_layout(graph).elements});
   plan.lines.push_back({"data set", source.resident_bytes});
-  plan.lines.push_back({"process", process_bytes(source)});
+  plan.lines.push_back({"process", process_bytes(source, *backend.history)});
   return plan;
 }
-
-void remember_run() { g_has_run.store(true); }
 
 std::int64_t usable_memory_bytes(const ProcessPlacement& place) {
   return std::min(measure::available_memory_bytes() / place.neighbours, measure::address_space_left()) +

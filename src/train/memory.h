@@ -15,9 +15,6 @@ namespace paceline::train {
                                          const graph::Graph& graph, const data::Source& source,
                                          const Backend& backend);
 
-/// Tells the plans to come that this process has computed: what a first run adds, it holds already.
-void remember_run();
-
 /// The unit in which local batches go by the options' own rules: a shard or a ghost group divides each.
 [[nodiscard]] std::int64_t batch_unit(const Options& options);
 

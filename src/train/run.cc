@@ -17,6 +17,7 @@
 #include "train/checkpoint.h"
 #include "train/earlier_epochs.h"
 #include "train/job.h"
+#include "train/last_words.h"
 #include "train/memory.h"
 #include "train/run_record.h"
 #include "train/run_workers.h"
@@ -81,10 +82,11 @@ void require_mirrored_edge(const Options& options, const data::Source& source) {
         format.height, format.width);
 }
 
-data::Source open_data(const Options& options) {
+data::Source open_data(const Options& options, const Backend& backend) {
   auto source = data::open(options.data, {.validation_split = options.validation_split,
                                           .skip_bad_images = options.skip_bad_images,
-                                          .threads = base::usable_cores()});
+                                          .threads = base::usable_cores(),
+                                          .broken_images = &backend.history->broken_images});
   require_mirrored_edge(options, source);
   return source;
 }
@@ -121,7 +123,7 @@ struct Prepared {
 Prepared prepare(const Options& options, const Backend& backend) {
   Prepared run;
   tell(backend, "the opening of the data");
-  run.source = open_data(options);
+  run.source = open_data(options, backend);
   tell(backend, "the planning of the run");
   run.graph = make_graph(options, run.source);
   const auto circumstances = circumstances_of(run.source, backend);
@@ -205,7 +207,7 @@ void leave_failed(const Options& options, const std::filesystem::path& asked_out
 }  // namespace
 
 Setup inspect(const Options& options, const Backend& backend) {
-  const auto source = open_data(options);
+  const auto source = open_data(options, backend);
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   const auto resolved = resolve(options, circumstances);
@@ -218,7 +220,7 @@ Setup inspect(const Options& options, const Backend& backend) {
 }
 
 std::int64_t largest_batch(const Options& options, const Backend& backend) {
-  const auto source = open_data(options);
+  const auto source = open_data(options, backend);
   return largest_local_batch(options, make_graph(options, source), source, backend,
                              circumstances_of(source, backend), usable_memory_bytes(backend.place),
                              source.train->size() / options.workers);
@@ -290,7 +292,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     auto results = run_workers(job, communicators);
     tell(backend, "the writing of the record");
     if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
-    remember_run();
+    backend.history->has_run = true;
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
     note_first_step(record, options, earlier, first_step_s);
     complete_record(record, results, *communicators.front());

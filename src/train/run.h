@@ -2,67 +2,16 @@
 
 /// One training, from options to record: where data, engine, communicator and measuring meet.
 
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <optional>
+#include <cstdint>
 #include <stop_token>
-#include <string>
-#include <vector>
 
-#include "comm/communicator.h"
-#include "engine/engine.h"
+#include "graph/plan.h"
 #include "measure/record.h"
+#include "train/backend.h"
 #include "train/options.h"
+#include "train/progress.h"
 
 namespace paceline::train {
-
-/// Where this process stands among those that a launcher started. Every process has as many workers, in the
-/// order of processes: process p's are ranks p L to (p+1) L - 1.
-struct ProcessPlacement {
-  int process = 0;
-  int processes = 1;
-  int neighbours = 1;            ///< processes on this host, this one included: they share its memory
-  int core_sharers = 1;          ///< of them, those that may run on the very same cores as this one
-  int core_share_index = 0;      ///< this one's place among these
-  int hosts = 1;                 ///< of all processes
-  bool is_beside_first = true;   ///< on the host of process 0
-  bool is_first_of_host = true;  ///< no process before it is on its host
-  std::string host;
-  std::string launcher;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone
-  std::string library;   ///< "Open MPI v4.1.4"
-  [[nodiscard]] bool is_first() const { return process == 0; }
-};
-
-/// That a rank of another process was lost.
-struct Loss {
-  measure::LossRecord record;
-  bool of_first = false;  ///< process 0, which else writes for all, is the lost one
-};
-
-/// The concrete backends, handed in by cli: train itself names none.
-struct Backend {
-  std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
-  std::function<std::string(const graph::Graph&, const engine::CompileOptions&)> prepare;
-  /// Tells the other processes what this one does before and after its steps; may be empty.
-  std::function<void(const char* phase)> at = {};
-  std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
-  /// The communicators of this process's `ranks` workers.
-  std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
-      communicators;
-  std::function<std::optional<Loss>()> loss;
-  ProcessPlacement place = {};
-  bool has_bf16_units = false;
-  std::vector<std::string> libraries;  ///< that compute, with versions: for the record
-};
-
-/// What a run tells while it goes on; called by rank 0's thread. All may be empty.
-struct Progress {
-  std::function<void(const std::string& line)>
-      say;  ///< one line worth reading: the plan, the lr rule, a warning
-  std::function<void(std::int64_t step, std::int64_t steps, double loss, double images_per_s)> step;
-  std::function<void(const measure::EpochRecord&)> epoch;
-};
 
 /// What a run of these options would need and has, found without running it.
 struct Setup {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/flops.h"
 #include "measure/environment.h"
 #include "train/memory.h"
 
@@ -13,7 +14,9 @@ using measure::EpochRecord;
 using measure::Record;
 
 Record::Model describe(const std::string& model, const graph::Graph& graph) {
-  return {.name = model, .parameters = graph.trainable_elements(), .training_flops = graph.training_flops()};
+  return {.name = model,
+          .parameters = graph.trainable_elements(),
+          .training_flops = graph::training_flops(graph)};
 }
 
 Record::Data describe(const data::Source& source) {

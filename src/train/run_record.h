@@ -10,10 +10,10 @@
 #include "graph/graph.h"
 #include "graph/plan.h"
 #include "measure/record.h"
+#include "train/backend.h"
 #include "train/options.h"
 #include "train/resolve.h"
-#include "train/run.h"
-#include "train/worker.h"
+#include "train/worker_result.h"
 
 namespace paceline::train {
 

@@ -1,6 +1,7 @@
 #include "train/run_workers.h"
 
 #include "train/run_ranks.h"
+#include "train/worker.h"
 
 namespace paceline::train {
 

@@ -7,7 +7,7 @@
 
 #include "comm/communicator.h"
 #include "train/job.h"
-#include "train/worker.h"
+#include "train/worker_result.h"
 
 namespace paceline::train {
 

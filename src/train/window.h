@@ -10,7 +10,7 @@
 #include "data/loader.h"
 #include "measure/processor_time.h"
 #include "train/job.h"
-#include "train/worker.h"
+#include "train/worker_result.h"
 
 namespace paceline::train {
 

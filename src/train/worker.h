@@ -2,33 +2,11 @@
 
 /// One rank's training from the first step to the last: what run() starts on a thread of its own.
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "comm/communicator.h"
-#include "measure/record.h"
-#include "measure/timeline.h"
 #include "train/job.h"
+#include "train/worker_result.h"
 
 namespace paceline::train {
-
-/// What a rank brings home. Figures of the measured window only, except epochs, steps and `first_step_s`.
-struct WorkerResult {
-  measure::RankRecord rank;
-  std::vector<measure::RankRecord> all_ranks;  ///< of all processes, where there are several; rank 0
-  std::vector<measure::BucketRecord> buckets;
-  std::vector<measure::EpochRecord> epochs;
-  std::vector<measure::StepRecord> steps;
-  std::int64_t window_steps = 0;
-  comm::Traffic traffic;  ///< of the window
-  std::int64_t gradient_bytes = 0;
-  std::vector<measure::RankTimeline> timelines;   ///< --timeline: of all ranks; rank 0
-  std::optional<double> allreduce_peak_gb_per_s;  ///< allreduce_peak.h
-  std::optional<double> others_cores;             ///< that other programs kept busy during the window; rank 0
-  bool interrupted = false;
-  std::vector<std::string> notes;
-};
 
 /// Runs rank `communicator.rank()` of `job`.
 /// Errors   Error(data) naming step, learning rate and last good checkpoint when the loss is no longer

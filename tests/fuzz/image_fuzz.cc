@@ -9,16 +9,17 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace paceline::data;
   const std::span<const std::uint8_t> file(data, bytes);
+  static ImageDecoder decoder;
   static RgbImage image;
   static Resizer resizer;
   std::array<std::uint8_t, 3 * 16 * 16> dst;
   try {
-    const ImageHeader header = read_image_header(file);
+    const ImageHeader header = decoder.read_header(file);
     // What a header may promise is bounded by the length of the file; what is worth an hour of fuzzing is
     // less.
     if (std::int64_t{header.height} * header.width > 1 << 22) return 0;
     for (const double scale : {1.0, 0.2}) {
-      decode_image(file, header, scale, image);
+      decoder.decode(file, header, scale, image);
       resizer.resize(image,
                      {.height = static_cast<double>(image.height), .width = static_cast<double>(image.width)},
                      16, 16, dst);

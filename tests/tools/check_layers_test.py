@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check_layers on made-up trees: every rule is broken once, and a tree that keeps them all passes."""
+"""tools/check_layers on made-up trees: every rule is broken, and a tree that keeps them all passes."""
 
 import subprocess
 import sys
@@ -79,8 +79,57 @@ class CheckLayers(unittest.TestCase):
                     "backends never include one another")
 
     def test_only_make_and_cli_name_a_backend(self):
-        self.breaks("engine/engine.cc", '#include "engine/cpu/engine.h"', "only cli and engine/make.cc name")
+        self.breaks("engine/other.cc", '#include "engine/cpu/engine.h"', "only cli and engine/make.cc name")
         self.breaks("comm/other.cc", '#include "comm/local/local.h"', "only cli and comm/make.cc name")
+
+    def cycle(self, files, *steps):
+        """Exactly one breach, which goes through these lines in this order, wherever it begins."""
+        code, text = check({**GOOD, **files})
+        self.assertEqual(code, 1, text)
+        self.assertEqual(len(text.strip().splitlines()), 1, text)
+        said = text.strip().split("cycle of includes")[1].split(": ", 1)[1].split("; then ")
+        self.assertIn(list(steps), [said[i:] + said[:i] for i in range(len(said))], text)
+        self.assertTrue(text.startswith(said[0].split(" ")[0] + ": "), text)
+        return text
+
+    def test_two_headers_in_a_cycle(self):
+        self.cycle({"base/a.h": '#include "base/b.h"\n', "base/b.h": '\n#include "a.h"\n'},
+                   "src/base/a.h:1 includes base/b.h", "src/base/b.h:2 includes base/a.h")
+
+    def test_a_cycle_through_sources(self):
+        self.cycle({"base/a.h": "", "base/a.cc": '#include "base/a.h"\n#include "base/b.h"\n',
+                    "base/b.h": "", "base/b.cc": '#include "base/b.h"\n\n#include "base/a.h"\n'},
+                   "src/base/a.cc:2 includes base/b.h", "src/base/b.cc:3 includes base/a.h")
+
+    def test_a_cycle_of_three_is_shown_by_its_shortest_way(self):
+        text = self.cycle({"base/a.h": '#include "base/b.h"\n', "base/b.h": '#include "base/c.h"\n',
+                           "base/c.h": '#include "base/d.h"\n', "base/d.h": '#include "base/a.h"\n',
+                           "base/c.cc": '#include "base/a.h"\n'},
+                          "src/base/a.h:1 includes base/b.h", "src/base/b.h:1 includes base/c.h",
+                          "src/base/c.cc:1 includes base/a.h")
+        self.assertIn("among 4 components", text)
+
+    def test_a_cycle_through_an_inc_file(self):
+        self.cycle({"base/a.h": '#include "base/b.inc"\n', "base/b.inc": '#include "base/a.h"\n'},
+                   "src/base/a.h:1 includes base/b.inc", "src/base/b.inc:1 includes base/a.h")
+
+    def test_every_group_in_a_cycle_is_named(self):
+        code, text = check({**GOOD, "base/a.h": '#include "base/b.h"\n', "base/b.h": '#include "base/a.h"\n',
+                            "data/a.h": '#include "data/b.h"\n', "data/b.h": '#include "data/a.h"\n'})
+        self.assertEqual(code, 1, text)
+        self.assertEqual(len(text.strip().splitlines()), 2, text)
+
+    def test_includes_that_meet_again_are_no_cycle(self):
+        code, text = check({**GOOD, "base/a.h": '#include "base/b.h"\n#include "base/c.h"\n',
+                            "base/a.cc": '#include "base/a.h"\n#include "base/c.h"\n',
+                            "base/b.h": '#include "base/d.h"\n', "base/c.h": '#include "base/d.h"\n', "base/d.h": ""})
+        self.assertEqual(code, 0, text)
+
+    def test_a_known_cycle_passes_and_a_larger_one_does_not(self):
+        known = {"cli/arguments.h": '#include "cli/options.h"\n', "cli/options.h": '#include "cli/arguments.h"\n'}
+        self.assertEqual(check({**GOOD, **known})[0], 0)
+        known["cli/options.h"] = '#include "cli/third.h"\n'
+        self.assertEqual(check({**GOOD, **known, "cli/third.h": '#include "cli/arguments.h"\n'})[0], 1)
 
     def test_a_file_outside_the_folders_is_named(self):
         self.breaks("paceline.cc", "", "stands in no folder of the design")

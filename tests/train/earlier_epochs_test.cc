@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "fixture.h"
+#include "train/last_words.h"
 #include "train/update_count.h"
 
 namespace paceline::train {

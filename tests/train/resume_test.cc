@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "fixture.h"
 #include "train/checkpoint.h"
-#include "train/earlier_epochs.h"
+#include "train/last_words.h"
 
 namespace paceline::train {
 namespace {

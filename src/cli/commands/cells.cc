@@ -7,6 +7,7 @@
 
 #include "analysis/cells.h"
 #include "base/error.h"
+#include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/followers.h"
 #include "cli/commands/time_left.h"
@@ -106,6 +107,12 @@ std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdi
 }
 
 }  // namespace
+
+train::Backend backend_alone(const Settings& settings, const comm::Emulation& emulation) {
+  auto backend = make_backend(settings.train.device, nullptr, emulation);
+  backend.history = settings.history;
+  return backend;
+}
 
 int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::Cell>& listed) {

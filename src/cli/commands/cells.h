@@ -5,9 +5,14 @@
 #include <vector>
 
 #include "cli/settings.h"
+#include "comm/emulate.h"
 #include "study/study.h"
+#include "train/backend.h"
 
 namespace paceline::cli {
+
+/// The backend of cells that run in this process alone.
+[[nodiscard]] train::Backend backend_alone(const Settings& settings, const comm::Emulation& emulation = {});
 
 /// Runs `cells` and leaves records/, report.html, report.md, report.json and csv/ in the output directory
 /// (settings.train.out, or paceline-out/<command>). Returns the exit code.

@@ -1,4 +1,3 @@
-#include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
@@ -7,7 +6,7 @@ namespace paceline::cli {
 
 int converge_command(const Settings& given) {
   const Settings settings = for_processes(given);
-  return run_cells(settings, make_backend(settings.train.device),
+  return run_cells(settings, backend_alone(settings),
                    study::converge_cells(settings.train, settings.study.converge));
 }
 

@@ -157,6 +157,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
   const auto started = base::Clock::now();
   for (const auto& note : source.notes) fmt::print("{}\n", note);
   data::TarWriter tar(path);
+  data::ImageDecoder decoder;
   data::RgbImage image;
   std::vector<std::uint8_t> buffer;
   std::int64_t images = 0, bytes = 0;
@@ -166,12 +167,12 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
       std::string ending = "jpg";
       std::vector<std::uint8_t> pixels;
       try {
-        const auto header = data::read_image_header(file);
+        const auto header = decoder.read_header(file);
         ending = header.kind == data::ImageKind::jpeg  ? "jpg"
                  : header.kind == data::ImageKind::png ? "png"
                                                        : "ppm";
         if (decoded) {
-          data::decode_image(file, header, 1, image);
+          decoder.decode(file, header, 1, image);
           pixels = data::to_ppm(image);
           file = pixels;
           ending = "ppm";

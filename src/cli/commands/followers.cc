@@ -9,6 +9,7 @@
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/interrupt.h"
+#include "train/run.h"
 
 namespace paceline::cli {
 namespace {
@@ -47,8 +48,10 @@ void require_same_cells(const Session& session, const std::vector<study::Cell>& 
 train::Backend backend_for(const Settings& settings, const train::Options& options) {
   Session* const session = settings.session;
   const int members = session == nullptr ? 1 : processes_for(options.workers, session->place().processes);
-  return make_backend(options.device, session, emulation_of(options), comm::Carried::fp32,
-                      std::max(1, members));
+  auto backend =
+      make_backend(options.device, session, emulation_of(options), comm::Carried::fp32, std::max(1, members));
+  backend.history = settings.history;
+  return backend;
 }
 
 study::Runner::Together lead(const Settings& settings, const std::vector<study::Cell>& cells) {

@@ -9,7 +9,8 @@
 #include "cli/session.h"
 #include "cli/settings.h"
 #include "study/study.h"
-#include "train/run.h"
+#include "train/backend.h"
+#include "train/options.h"
 
 namespace paceline::cli {
 

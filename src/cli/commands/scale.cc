@@ -7,7 +7,7 @@ namespace paceline::cli {
 
 int scale_command(const Settings& given) {
   const Settings settings = for_processes(given);
-  return run_cells(settings, make_backend(settings.train.device, nullptr, emulation_of(settings.train)),
+  return run_cells(settings, backend_alone(settings, emulation_of(settings.train)),
                    study::scale_cells(settings.train, settings.study.scale));
 }
 

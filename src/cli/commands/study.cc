@@ -1,6 +1,5 @@
 #include "study/study.h"
 
-#include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
@@ -12,7 +11,7 @@ int study_command(const Settings& given) {
   auto& axes = settings.study;
   if (axes.quick) study::apply_quick(settings.train, axes, settings.given);
   settings.train.workers = workers_for_convergence(axes.scale.workers, axes.scale.cores_each);
-  const auto backend = make_backend(settings.train.device);
+  const auto backend = backend_alone(settings);
   return run_cells(settings, backend, study::study_cells(settings.train, axes, backend));
 }
 

@@ -15,6 +15,7 @@
 #include "cli/session.h"
 #include "measure/record.h"
 #include "report/sections/loader.h"
+#include "train/run.h"
 
 namespace paceline::cli {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "data/formats/synthetic_draw.h"
 
 namespace paceline::data {
 namespace {

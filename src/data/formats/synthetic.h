@@ -2,7 +2,7 @@
 
 /// Images drawn from (seed, index), without files or storage: the data set that is always there.
 ///
-/// A class is a shape, a texture and a colour scheme (cues_of_class below), on one object that stands
+/// A class is a shape, a texture and a colour scheme (cues_of_class), on one object that stands
 /// anywhere in the image, turned and scaled at random, among distractors, on a textured ground, under noise
 /// and changing light. Any two of the three cues name the class and no single one does; in some images one
 /// cue is false. So a network has to find the object and to combine what it sees: no pixel and no mean colour
@@ -10,17 +10,12 @@
 /// the whole recipe and what networks reach on it.
 
 #include "data/dataset.h"
+#include "data/formats/synthetic_draw.h"
 #include "data/spec.h"
 
 namespace paceline::data {
 
-/// The three cues of a class, each 0 .. 4.
-struct Cues {
-  int shape = 0;    ///< disc, square, triangle, cross, ring
-  int texture = 0;  ///< stripes, checks, dots, bands, halves
-  int scheme = 0;   ///< which two of a wheel of five colours, not neighbours
-  bool operator==(const Cues&) const = default;
-};
+/// No two classes share two cues.
 [[nodiscard]] Cues cues_of_class(int label);
 
 /// Opens `synthetic[,train=N][,test=N][,seed=S][,delay-us=T]`: 50,000 and 10,000 images with seed 0 unless

@@ -7,11 +7,18 @@
 #include <span>
 
 #include "base/rng.h"
-#include "data/formats/synthetic.h"
 
 namespace paceline::data {
 
 inline constexpr int kSide = 32;  ///< of the square image
+
+/// The three cues of a class, each 0 .. 4.
+struct Cues {
+  int shape = 0;    ///< disc, square, triangle, cross, ring
+  int texture = 0;  ///< stripes, checks, dots, bands, halves
+  int scheme = 0;   ///< which two of a wheel of five colours, not neighbours
+  bool operator==(const Cues&) const = default;
+};
 
 /// Draws an object with `cues`, its surroundings and the noise; everything else about them comes from `rng`.
 ///

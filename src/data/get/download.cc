@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/write_error.h"
 #include "data/get/sha256.h"
 
 namespace paceline::data {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/write_error.h"
 
 namespace paceline::data {
 namespace {

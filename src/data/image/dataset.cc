@@ -10,19 +10,6 @@
 namespace paceline::data {
 namespace {
 
-/// What a thread needs to read an image, kept from one to the next.
-struct Workplace {
-  std::vector<std::uint8_t> encoded;
-  RgbImage decoded;
-  Resizer resizer;
-};
-
-/// One a thread: a read is const and may come from any thread, and its buffers are worth more than a lock.
-Workplace& workplace() {
-  static thread_local Workplace place;
-  return place;
-}
-
 /// `box` of the whole image in the pixels of its reduced form.
 Box reduced(const Box& box, const ImageHeader& header, const RgbImage& image) {
   const double down = static_cast<double>(image.height) / header.height;
@@ -34,6 +21,13 @@ Box reduced(const Box& box, const ImageHeader& header, const RgbImage& image) {
 }
 
 }  // namespace
+
+struct ImageDataset::Scratch {
+  std::vector<std::uint8_t> encoded;
+  ImageDecoder decoder;
+  RgbImage decoded;
+  Resizer resizer;
+};
 
 Box centred_box(const ImageFormat& format, int height, int width) {
   const double scale =
@@ -50,6 +44,8 @@ ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, Part part, I
   base::expects(part_.images.size() == part_.labels.size(), "every image has a label");
   base::expects(format.channels == 3, "images are read as RGB");
 }
+
+ImageDataset::~ImageDataset() = default;
 
 std::size_t ImageDataset::at(std::int64_t index) const {
   base::expects(index >= 0 && index < size(), "0 <= index < size");
@@ -71,15 +67,15 @@ std::int32_t ImageDataset::read(std::int64_t index, std::span<std::uint8_t> pixe
 std::int32_t ImageDataset::read_part(std::int64_t index, const ChooseBox& choose,
                                      std::span<std::uint8_t> pixels) const {
   base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes(), "pixels hold one image");
-  Workplace& place = workplace();
-  const auto bytes = encoded(index, place.encoded);
+  const auto scratch = scratch_.acquire();
+  const auto bytes = encoded(index, scratch->encoded);
   try {
-    const ImageHeader header = read_image_header(bytes);
+    const ImageHeader header = scratch->decoder.read_header(bytes);
     const Box box = choose(header.height, header.width);
     const double scale = std::max(format_.height / box.height, format_.width / box.width);
-    decode_image(bytes, header, scale, place.decoded);
-    place.resizer.resize(place.decoded, reduced(box, header, place.decoded), format_.height, format_.width,
-                         pixels);
+    scratch->decoder.decode(bytes, header, scale, scratch->decoded);
+    scratch->resizer.resize(scratch->decoded, reduced(box, header, scratch->decoded), format_.height,
+                            format_.width, pixels);
   } catch (const BrokenImage& broken) {
     base::fail(base::ErrorKind::data,
                "{}: the image cannot be decoded: {}; --bad-images skip trains without such images, and "

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/object_pool.h"
 #include "data/dataset.h"
 #include "data/image/store.h"
 
@@ -27,6 +28,7 @@ class ImageDataset final : public Dataset {
 
   /// `store` is shared by the parts of one source.
   ImageDataset(std::shared_ptr<const ImageStore> store, Part part, ImageFormat format);
+  ~ImageDataset() override;
 
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(part_.images.size()); }
   [[nodiscard]] ImageFormat format() const override { return format_; }
@@ -41,11 +43,15 @@ class ImageDataset final : public Dataset {
                                                       std::vector<std::uint8_t>& buffer) const;
 
  private:
+  /// What one read needs, kept for the next: encoded bytes, decoder, pixels, resizer.
+  struct Scratch;
+
   [[nodiscard]] std::size_t at(std::int64_t index) const;
 
   std::shared_ptr<const ImageStore> store_;
   Part part_;
   ImageFormat format_;
+  mutable base::ObjectPool<Scratch> scratch_;  ///< as many as reads have been under way at once
 };
 
 /// The largest centred part of a stored image that has the proportions of `format`.

@@ -33,17 +33,11 @@ void check_size(const ImageHeader& header, std::size_t bytes) {
 
 // ---- JPEG
 
-struct JpegCloser {
-  void operator()(void* handle) const { tjDestroy(handle); }
-};
 using JpegHandle = std::unique_ptr<void, JpegCloser>;
 
-/// A decompressor for each thread: to make one costs as much as to decode a small image.
-JpegHandle& jpeg_handle() {
-  static thread_local JpegHandle handle;
+void require_decompressor(JpegHandle& handle) {
   if (!handle) handle.reset(tjInitDecompress());
   base::expects(handle != nullptr, "libjpeg-turbo has the memory for a decompressor");
-  return handle;
 }
 
 /// One that failed is not used again: it may stand in the middle of the broken file and take the next one for
@@ -65,8 +59,8 @@ void check_jpeg(int status, JpegHandle& handle) {
   fail_jpeg(handle, said);
 }
 
-ImageHeader jpeg_header(std::span<const std::uint8_t> bytes) {
-  JpegHandle& handle = jpeg_handle();
+ImageHeader jpeg_header(JpegHandle& handle, std::span<const std::uint8_t> bytes) {
+  require_decompressor(handle);
   ImageHeader header{.kind = ImageKind::jpeg};
   int subsampling = 0, colour = 0;
   check_jpeg(tjDecompressHeader3(handle.get(), bytes.data(), bytes.size(), &header.width, &header.height,
@@ -87,8 +81,8 @@ void multiply_out(std::span<const std::uint8_t> cmyk, std::span<std::uint8_t> rg
       rgb[o + c] = static_cast<std::uint8_t>((cmyk[i + c] * cmyk[i + 3] + 127) / 255);
 }
 
-void decode_jpeg(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
-                 RgbImage& dst) {
+void decode_jpeg(JpegHandle& handle, std::span<const std::uint8_t> bytes, const ImageHeader& header,
+                 double least_scale, RgbImage& dst) {
   int divisor = 1;
   while (divisor < 8 && 1.0 / (2 * divisor) >= least_scale) divisor *= 2;
   const tjscalingfactor factor{1, divisor};
@@ -96,7 +90,7 @@ void decode_jpeg(std::span<const std::uint8_t> bytes, const ImageHeader& header,
   dst.width = TJSCALED(header.width, factor);
   const auto pixels = static_cast<std::size_t>(dst.height) * static_cast<std::size_t>(dst.width);
   dst.pixels.resize(pixels * 3);
-  JpegHandle& handle = jpeg_handle();
+  require_decompressor(handle);
   const auto decode_to = [&](std::uint8_t* to, int format) {
     check_jpeg(tjDecompress2(handle.get(), bytes.data(), bytes.size(), to, dst.width, 0, dst.height, format,
                              TJFLAG_LIMITSCANS),
@@ -215,10 +209,12 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::string_view start) {
 
 }  // namespace
 
-ImageHeader read_image_header(std::span<const std::uint8_t> bytes) {
+void JpegCloser::operator()(void* handle) const { tjDestroy(handle); }
+
+ImageHeader ImageDecoder::read_header(std::span<const std::uint8_t> bytes) {
   ImageHeader header;
   if (begins_with(bytes, "\xFF\xD8\xFF"))
-    header = jpeg_header(bytes);
+    header = jpeg_header(jpeg_, bytes);
   else if (begins_with(bytes, "\x89PNG\r\n\x1A\n"))
     header = png_header(bytes);
   else if (begins_with(bytes, "P6\n") || begins_with(bytes, "P6 "))
@@ -229,9 +225,9 @@ ImageHeader read_image_header(std::span<const std::uint8_t> bytes) {
   return header;
 }
 
-void decode_image(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
-                  RgbImage& dst) {
-  if (header.kind == ImageKind::jpeg) return decode_jpeg(bytes, header, least_scale, dst);
+void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
+                          RgbImage& dst) {
+  if (header.kind == ImageKind::jpeg) return decode_jpeg(jpeg_, bytes, header, least_scale, dst);
   if (header.kind == ImageKind::png) return decode_png(bytes, header, dst);
   decode_ppm(bytes, header, dst);
 }

@@ -7,6 +7,7 @@
 /// convert("RGB") does.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -37,17 +38,30 @@ struct RgbImage {
   std::vector<std::uint8_t> pixels;
 };
 
-/// Errors   BrokenImage: neither JPEG, PNG nor PPM, a damaged header, or more pixels than a file of this
-///          length can hold (so that no header makes us take memory that the file does not explain)
-[[nodiscard]] ImageHeader read_image_header(std::span<const std::uint8_t> bytes);
+struct JpegCloser {
+  void operator()(void* handle) const;
+};
 
-/// Decodes `bytes` into `dst`. A JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, which is much cheaper:
-/// the smallest that is still at least `least_scale` of the whole is taken (1: always the whole).
+/// Decodes one image after the other, and keeps its JPEG decompressor: to make one costs as much as to decode
+/// a small image. After a broken image it goes on with the next as a new one would.
 ///
-/// Errors   BrokenImage: the data ends early or is damaged
-/// Threads  any number at once
-void decode_image(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
-                  RgbImage& dst);
+/// Threads  one at a time
+class ImageDecoder {
+ public:
+  /// Errors   BrokenImage: neither JPEG, PNG nor PPM, a damaged header, or more pixels than a file of this
+  ///          length can hold (so that no header makes us take memory that the file does not explain)
+  [[nodiscard]] ImageHeader read_header(std::span<const std::uint8_t> bytes);
+
+  /// Decodes `bytes` into `dst`. A JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, which is much cheaper:
+  /// the smallest that is still at least `least_scale` of the whole is taken (1: always the whole).
+  ///
+  /// Errors   BrokenImage: the data ends early or is damaged
+  void decode(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
+              RgbImage& dst);
+
+ private:
+  std::unique_ptr<void, JpegCloser> jpeg_;  ///< made for the first JPEG
+};
 
 /// A binary PPM (P6, 8 bits): the pixels with a line of text before them.
 [[nodiscard]] std::vector<std::uint8_t> to_ppm(const RgbImage& image);

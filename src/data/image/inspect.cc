@@ -22,6 +22,7 @@ namespace {
 /// Calls `body(thread's buffers, i)` for every i below `count`, on `threads` threads; throws what one threw.
 struct Buffers {
   std::vector<std::uint8_t> encoded;
+  ImageDecoder decoder;
   RgbImage decoded;
 };
 void for_each_image(std::size_t count, int threads, const std::function<void(Buffers&, std::size_t)>& body) {
@@ -86,7 +87,7 @@ std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const st
   for_each_image(images.size(), threads, [&](Buffers& buffers, std::size_t i) {
     try {
       const auto bytes = store.bytes(images[i], buffers.encoded);
-      decode_image(bytes, read_image_header(bytes), 1, buffers.decoded);
+      buffers.decoder.decode(bytes, buffers.decoder.read_header(bytes), 1, buffers.decoded);
     } catch (const BrokenImage& error) {
       found(i, error.what());
     } catch (const base::Error& error) {  // a file that cannot be opened
@@ -97,26 +98,17 @@ std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const st
   return broken;
 }
 
-std::vector<BrokenEntry> find_broken_once(const ImageStore& store, std::span<const std::uint32_t> images,
-                                          int threads) {
+std::vector<BrokenEntry> BrokenImageCache::find(const ImageStore& store,
+                                                std::span<const std::uint32_t> images, int threads) {
   std::uint64_t key = images.size();
   for (const auto image : images) {
     const std::string name = store.name(image);
     key = (key ^ hash_of({reinterpret_cast<const std::uint8_t*>(name.data()), name.size()})) * 1099511628211u;
   }
-  static std::mutex mutex;
-  static std::map<std::uint64_t, std::vector<BrokenEntry>> known;
-  const std::lock_guard lock(mutex);
-  const auto [found, is_new] = known.try_emplace(key);
-  if (is_new) {
-    try {
-      found->second = find_broken(store, images, threads);
-    } catch (...) {
-      known.erase(found);
-      throw;
-    }
-  }
-  return found->second;
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  return known_.emplace(key, find_broken(store, images, threads)).first->second;
 }
 
 PartReport inspect(const ImageDataset& set, int classes, bool decode, int threads) {
@@ -134,8 +126,8 @@ PartReport inspect(const ImageDataset& set, int classes, bool decode, int thread
       const auto bytes = set.encoded(static_cast<std::int64_t>(i), buffers.encoded);
       at.bytes = bytes.size();
       at.hash = hash_of(bytes);
-      at.header = read_image_header(bytes);
-      if (decode) decode_image(bytes, at.header, 1, buffers.decoded);
+      at.header = buffers.decoder.read_header(bytes);
+      if (decode) buffers.decoder.decode(bytes, at.header, 1, buffers.decoded);
     } catch (const BrokenImage& error) {
       at.broken = error.what();
     } catch (const base::Error& error) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,12 +24,19 @@ struct BrokenEntry {
 [[nodiscard]] std::vector<BrokenEntry> find_broken(const ImageStore& store,
                                                    std::span<const std::uint32_t> images, int threads);
 
-/// find_broken, once for the same names in the life of this process: every cell of a study opens its folder,
-/// several times, and would decode all of it each time. What breaks in between is found when it is read.
+/// find_broken, once for the same names: every cell of a study opens its folder, several times, and would
+/// decode all of it each time. An image that breaks after the first search is found when it is read.
 ///
-/// Threads  any
-[[nodiscard]] std::vector<BrokenEntry> find_broken_once(const ImageStore& store,
-                                                        std::span<const std::uint32_t> images, int threads);
+/// Threads  any number; the others wait for one that searches
+class BrokenImageCache {
+ public:
+  [[nodiscard]] std::vector<BrokenEntry> find(const ImageStore& store, std::span<const std::uint32_t> images,
+                                              int threads);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::vector<BrokenEntry>> known_;  ///< by hash of the images' names
+};
 
 /// What one part of a data set holds.
 struct PartReport {

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/write_error.h"
 #include "data/image/scan.h"
 
 namespace paceline::data {

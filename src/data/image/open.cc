@@ -45,10 +45,11 @@ ClassDepth depth_of(const Spec& spec) {
 }
 
 /// Takes broken images out of `part` and says which they were.
-void leave_out_broken(const ImageStore& store, const char* name, int threads, ArrangedPart& part,
+void leave_out_broken(const ImageStore& store, const char* name, const OpenOptions& how, ArrangedPart& part,
                       std::vector<std::string>& notes) {
   constexpr std::size_t kNamed = 5;
-  const auto broken = find_broken_once(store, part.images, threads);
+  const auto broken = how.broken_images != nullptr ? how.broken_images->find(store, part.images, how.threads)
+                                                   : find_broken(store, part.images, how.threads);
   if (broken.empty()) return;
   std::string named;
   for (std::size_t i = 0; i < std::min(kNamed, broken.size()); ++i)
@@ -104,10 +105,10 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);
   if (spec.how.skip_bad_images) {
-    leave_out_broken(*store, "training", spec.how.threads, arranged.train, source.notes);
+    leave_out_broken(*store, "training", spec.how, arranged.train, source.notes);
     if (!arranged.validation.images.empty())
-      leave_out_broken(*store, "validation", spec.how.threads, arranged.validation, source.notes);
-    leave_out_broken(*store, "test", spec.how.threads, arranged.test, source.notes);
+      leave_out_broken(*store, "validation", spec.how, arranged.validation, source.notes);
+    leave_out_broken(*store, "test", spec.how, arranged.test, source.notes);
     name_empty_classes(arranged.train, source.class_names, source.notes);
   }
   source.resident_bytes = listing.bytes();

@@ -13,8 +13,9 @@ namespace {
 using testing::HasSubstr;
 
 RgbImage decoded(const Bytes& bytes, double least_scale = 1) {
+  ImageDecoder decoder;
   RgbImage image;
-  decode_image(bytes, read_image_header(bytes), least_scale, image);
+  decoder.decode(bytes, decoder.read_header(bytes), least_scale, image);
   return image;
 }
 
@@ -50,7 +51,7 @@ TEST(Decode, GivesAPngBackAndAJpegNearly) {
 
 TEST(Decode, GivesEveryColourModeAsRgb) {
   const auto expect_plain = [](const Bytes& file, const Rgb& colour, const char* named, int near = 0) {
-    EXPECT_STREQ(read_image_header(file).colour, named);
+    EXPECT_STREQ(ImageDecoder().read_header(file).colour, named);
     const RgbImage image = decoded(file);
     ASSERT_EQ(image.pixels.size(), 8u * 8u * 3u) << named;
     for (std::size_t i = 0; i < image.pixels.size(); ++i)
@@ -114,14 +115,15 @@ TEST(Decode, RefusesWhatEndsEarly) {
   }
 }
 
-// After a file that ended in its header the next one was called broken too, whichever the thread came to.
+// After a file that ended in its header the next one was called broken too, by the same decoder.
 TEST(Decode, IsNotSpoiltByABrokenImageBefore) {
   const Bytes whole = jpeg(picture(33, 40, 3));
+  ImageDecoder decoder;
   RgbImage image;
   for (std::size_t length = 3; length < whole.size(); ++length) {
     const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-    EXPECT_THROW(decode_image(cut, read_image_header(cut), 1, image), BrokenImage) << length;
-    ASSERT_NO_THROW(decode_image(whole, read_image_header(whole), 1, image))
+    EXPECT_THROW(decoder.decode(cut, decoder.read_header(cut), 1, image), BrokenImage) << length;
+    ASSERT_NO_THROW(decoder.decode(whole, decoder.read_header(whole), 1, image))
         << "after " << length << " bytes";
   }
 }

@@ -64,19 +64,21 @@ TEST(FindBroken, NamesThemInOrderForAnyNumberOfThreads) {
 }
 
 // A study of twenty cells decoded a folder forty times.
-TEST(FindBroken, DecodesTheSameImagesOnceInAProcess) {
-  static int round = 0;  // the test may be repeated in one process
-  const std::string folder = fmt::format("b{}", ++round);
+TEST(BrokenImageCache, DecodesTheSameImagesOnce) {
+  BrokenImageCache cache;
   for (int cell = 0; cell < 3; ++cell) {
-    const CountingStore store(folder);  // opened anew, as every cell does
-    EXPECT_THAT(places(find_broken_once(store, numbers(20), 2)), ElementsAre(2, 7, 12, 17));
+    const CountingStore store("b");  // opened anew, as every cell does
+    EXPECT_THAT(places(cache.find(store, numbers(20), 2)), ElementsAre(2, 7, 12, 17));
     EXPECT_EQ(store.reads, cell == 0 ? 20 : 0);
   }
-  const CountingStore same(folder), other("c" + folder);
-  EXPECT_THAT(places(find_broken_once(same, numbers(10), 2)), ElementsAre(2, 7));
+  const CountingStore same("b"), other("cb");
+  EXPECT_THAT(places(cache.find(same, numbers(10), 2)), ElementsAre(2, 7));
   EXPECT_EQ(same.reads, 10) << "another part";
-  EXPECT_EQ(find_broken_once(other, numbers(20), 2).front().name, "c" + folder + "/2.jpg");
+  EXPECT_EQ(cache.find(other, numbers(20), 2).front().name, "cb/2.jpg");
   EXPECT_EQ(other.reads, 20) << "another folder";
+  BrokenImageCache second;
+  EXPECT_THAT(places(second.find(same, numbers(10), 2)), ElementsAre(2, 7));
+  EXPECT_EQ(same.reads, 20) << "another cache knows nothing";
 }
 
 }  // namespace

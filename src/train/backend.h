@@ -1,0 +1,60 @@
+#pragma once
+
+/// What a run gets from outside train: engines, communicators, and where its process runs.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "engine/engine.h"
+#include "graph/plan.h"
+#include "measure/record.h"
+#include "train/process_history.h"
+
+namespace paceline::train {
+
+/// Where this process stands among those that a launcher started. Every process has as many workers, in the
+/// order of processes: process p's are ranks p L to (p+1) L - 1.
+struct ProcessPlacement {
+  int process = 0;
+  int processes = 1;
+  int neighbours = 1;            ///< processes on this host, this one included: they share its memory
+  int core_sharers = 1;          ///< of them, those that may run on the very same cores as this one
+  int core_share_index = 0;      ///< this one's place among these
+  int hosts = 1;                 ///< of all processes
+  bool is_beside_first = true;   ///< on the host of process 0
+  bool is_first_of_host = true;  ///< no process before it is on its host
+  std::string host;
+  std::string launcher;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone
+  std::string library;   ///< "Open MPI v4.1.4"
+  [[nodiscard]] bool is_first() const { return process == 0; }
+};
+
+/// That a rank of another process was lost.
+struct Loss {
+  measure::LossRecord record;
+  bool of_first = false;  ///< process 0, which else writes for all, is the lost one
+};
+
+/// The concrete backends, handed in by cli: train itself names none.
+struct Backend {
+  std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
+  std::function<std::string(const graph::Graph&, const engine::CompileOptions&)> prepare;
+  /// Tells the other processes what this one does before and after its steps; may be empty.
+  std::function<void(const char* phase)> at = {};
+  std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
+  /// The communicators of this process's `ranks` workers.
+  std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
+      communicators;
+  std::function<std::optional<Loss>()> loss;
+  ProcessPlacement place = {};
+  bool has_bf16_units = false;
+  std::vector<std::string> libraries;  ///< that compute, with versions: for the record
+  std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();
+};
+
+}  // namespace paceline::train

@@ -1,0 +1,21 @@
+#pragma once
+
+/// Callbacks by which a run reports to whoever started it.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "measure/record.h"
+
+namespace paceline::train {
+
+/// What a run tells while it goes on; called by rank 0's thread. All may be empty.
+struct Progress {
+  std::function<void(const std::string& line)>
+      say;  ///< one line worth reading: the plan, the lr rule, a warning
+  std::function<void(std::int64_t step, std::int64_t steps, double loss, double images_per_s)> step;
+  std::function<void(const measure::EpochRecord&)> epoch;
+};
+
+}  // namespace paceline::train
