@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "comm/tree.h"
+#include "base/summation_tree.h"
 
 namespace paceline::comm {
 namespace {
@@ -233,8 +233,8 @@ void ProcessGroup::all_reduce(std::span<double> values, Reduce reduce) {
   std::vector<double> column(static_cast<std::size_t>(processes()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t p = 0; p < column.size(); ++p) column[p] = all[p * values.size() + i];
-    values[i] =
-        tree_fold<double>(column, [&](double left, double right) { return combine(reduce, left, right); });
+    values[i] = base::tree_fold<double>(
+        column, [&](double left, double right) { return combine(reduce, left, right); });
   }
 }
 

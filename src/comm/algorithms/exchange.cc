@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/summation_tree.h"
 #include "comm/algorithms/direct.h"
-#include "comm/tree.h"
 
 // The exchange all-reduce.
 //
@@ -79,7 +79,7 @@ class Call {
     }
     run();
     const auto parts = in_order(src_.data(), in, src_.size_bytes(), others_, process_);
-    tree_sum<float>(parts, dst_.data(), dst_.size());
+    base::tree_sum<float>(parts, dst_.data(), dst_.size());
     return moved_;
   }
 
@@ -143,7 +143,7 @@ class Call {
       }
       run();
       const auto parts = in_order(piece_of(process_).data(), in, count * sizeof(float), others_, process_);
-      tree_sum<float>(parts, dst_.data() + begin, count);
+      base::tree_sum<float>(parts, dst_.data() + begin, count);
     }
     return moved_;
   }
@@ -190,7 +190,7 @@ class Call {
     const Segment mine = segment(block, process_);
     const auto parts =
         in_order(src_.data() + mine.begin, in, mine.count() * sizeof(float), others_, process_);
-    tree_sum<float>(parts, dst_.data() + mine.begin, mine.count());
+    base::tree_sum<float>(parts, dst_.data() + mine.begin, mine.count());
   }
   void gather(Segment block) {
     for (const int other : others_) {

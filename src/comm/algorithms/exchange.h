@@ -37,8 +37,8 @@ class ExchangeRoom {
 /// with the same bits.
 enum class Carried { fp32, bf16 };
 
-/// Sums `src` over `processes` in the tree's order (comm/tree.h) into every process's `dst`, which may be
-/// `src`: all end with the same bits.
+/// Sums `src` over `processes` in the tree's order (base/summation_tree.h) into every process's `dst`, which
+/// may be `src`: all end with the same bits.
 ///
 /// Cost     at most kExchangeSmall bytes: 1 round, (P-1) X bytes; more: 1 round a block and one besides,
 ///          2 (P-1)/P X bytes, half of that as bf16. What is small always travels as fp32

@@ -25,7 +25,8 @@ class Staged {
   Staged(std::span<std::byte> room, int process, int processes, std::size_t block_bytes, Patience patience);
 
   /// Each returns false when `keep_waiting` said no: then missing() is who was waited for, and the stream is
-  /// at its end. Sums are in the tree's order (comm/tree.h); places may coincide as in comm/across.h.
+  /// at its end. Sums are in the tree's order (base/summation_tree.h); places may coincide as in
+  /// comm/inter_process_comm.h.
   using KeepWaiting = std::function<bool()>;
   [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
                                 const KeepWaiting& keep_waiting);

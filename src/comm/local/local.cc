@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/tree.h"
+#include "base/summation_tree.h"
 
 namespace paceline::comm::local {
 namespace {
@@ -115,7 +115,7 @@ class Local final : public Communicator {
       for (std::size_t i = 0; i < values.size(); ++i) {
         for (std::size_t r = 0; r < places.size(); ++r)
           column[r] = static_cast<const double*>(places[r].source)[i];
-        result[i] = tree_fold<double>(
+        result[i] = base::tree_fold<double>(
             column, [&](double left, double right) { return combine(reduce, left, right); });
       }
       if (across() != nullptr) across()->all_reduce(result, reduce);
