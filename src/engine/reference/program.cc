@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "engine/reference/conv/conv2d.h"
 #include "engine/reference/conv/dense.h"
-#include "engine/reference/ops/elementwise.h"
 #include "engine/reference/ops/dropout.h"
+#include "engine/reference/ops/elementwise.h"
 #include "engine/reference/ops/pool.h"
 #include "engine/reference/ops/softmax_cross_entropy.h"
 #include "graph/ops/rules.h"
@@ -50,7 +50,7 @@ std::int64_t kept_elements(const graph::Graph& graph, std::size_t node) {
 
 /// [samples.batch * views][classes] to [samples.batch][classes].
 template <typename T>
-std::vector<T> mean_logits(const Site& samples, int views, const T* logits) {
+std::vector<T> mean_logits(const OpShapes& samples, int views, const T* logits) {
   const int classes = samples.src.channels;
   std::vector<T> means;
   for (int n = 0; n < samples.batch; ++n)
@@ -86,47 +86,47 @@ struct Network<T>::Forward {
   int i;  ///< the node
   void operator()(const graph::Input&) const {}
   void operator()(const graph::Conv2d& op) const {
-    conv2d_forward(net.site(i), op, net.src(i), net.weight(i, 0), net.weight(i, 1), net.dst(i));
+    conv2d_forward(net.shapes(i), op, net.src(i), net.weight(i, 0), net.weight(i, 1), net.dst(i));
   }
   void operator()(const graph::Dense&) const {
-    dense_forward(net.site(i), net.src(i), net.weight(i, 0), net.weight(i, 1), net.dst(i));
+    dense_forward(net.shapes(i), net.src(i), net.weight(i, 0), net.weight(i, 1), net.dst(i));
   }
   void operator()(const graph::BatchNorm& op) const {
     if (net.pass_.training)
-      batch_norm_forward(net.site(i), op, net.groups_, net.src(i), net.weight(i, 0), net.weight(i, 1),
+      batch_norm_forward(net.shapes(i), op, net.groups_, net.src(i), net.weight(i, 0), net.weight(i, 1),
                          net.dst(i), net.statistics_[static_cast<std::size_t>(i)]);
     else
-      batch_norm_evaluate(net.site(i), op, net.src(i), net.weight(i, 0), net.weight(i, 1), net.weight(i, 2),
+      batch_norm_evaluate(net.shapes(i), op, net.src(i), net.weight(i, 0), net.weight(i, 1), net.weight(i, 2),
                           net.weight(i, 3), net.dst(i));
   }
-  void operator()(const graph::Relu&) const { relu_forward(net.site(i), net.src(i), net.dst(i)); }
-  void operator()(const graph::Gelu&) const { gelu_forward(net.site(i), net.src(i), net.dst(i)); }
+  void operator()(const graph::Relu&) const { relu_forward(net.shapes(i), net.src(i), net.dst(i)); }
+  void operator()(const graph::Gelu&) const { gelu_forward(net.shapes(i), net.src(i), net.dst(i)); }
   void operator()(const graph::MaxPool& op) const {
-    max_pool_forward(net.site(i), op, net.src(i), net.dst(i),
+    max_pool_forward(net.shapes(i), op, net.src(i), net.dst(i),
                      net.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data());
   }
   void operator()(const graph::AveragePool& op) const {
-    average_pool_forward(net.site(i), op, net.src(i), net.dst(i));
+    average_pool_forward(net.shapes(i), op, net.src(i), net.dst(i));
   }
   void operator()(const graph::GlobalAveragePool&) const {
-    global_average_pool_forward(net.site(i), net.src(i), net.dst(i));
+    global_average_pool_forward(net.shapes(i), net.src(i), net.dst(i));
   }
   void operator()(const graph::Add&) const {
-    add_forward(net.site(i), net.src(i, 0), net.src(i, 1), net.dst(i));
+    add_forward(net.shapes(i), net.src(i, 0), net.src(i, 1), net.dst(i));
   }
   void operator()(const graph::Dropout& op) const {
     if (net.pass_.training)
       dropout_forward(
-          net.site(i), op,
+          net.shapes(i), op,
           [&](int n) {
             return DropoutMask(net.seed_, net.pass_.step, net.pass_.first_position + n, i, op.probability);
           },
           net.src(i), net.dst(i));
     else
-      std::copy_n(net.src(i), net.site(i).dst_elements(), net.dst(i));
+      std::copy_n(net.src(i), net.shapes(i).dst_elements(), net.dst(i));
   }
   void operator()(const graph::SoftmaxCrossEntropy& op) const {
-    Site samples = net.site(i);
+    OpShapes samples = net.shapes(i);
     std::vector<T> means;
     const T* logits = net.src(i);
     if (net.pass_.views > 1) {
@@ -151,18 +151,18 @@ struct Network<T>::Backward {
   void operator()(const graph::Input&) const {}
   void operator()(const graph::Conv2d& op) const {
     if (net.learns_[static_cast<std::size_t>(i)])
-      conv2d_backward_weight(net.site(i), op, net.src(i), net.d_dst(i), net.d_weight(i, 0),
+      conv2d_backward_weight(net.shapes(i), op, net.src(i), net.d_dst(i), net.d_weight(i, 0),
                              net.d_weight(i, 1));
-    if (T* d = net.d_src(i)) conv2d_backward_data(net.site(i), op, net.d_dst(i), net.weight(i, 0), d);
+    if (T* d = net.d_src(i)) conv2d_backward_data(net.shapes(i), op, net.d_dst(i), net.weight(i, 0), d);
   }
   void operator()(const graph::Dense&) const {
     if (net.learns_[static_cast<std::size_t>(i)])
-      dense_backward_weight(net.site(i), net.src(i), net.d_dst(i), net.d_weight(i, 0), net.d_weight(i, 1));
-    if (T* d = net.d_src(i)) dense_backward_data(net.site(i), net.d_dst(i), net.weight(i, 0), d);
+      dense_backward_weight(net.shapes(i), net.src(i), net.d_dst(i), net.d_weight(i, 0), net.d_weight(i, 1));
+    if (T* d = net.d_src(i)) dense_backward_data(net.shapes(i), net.d_dst(i), net.weight(i, 0), d);
   }
   void operator()(const graph::BatchNorm&) const {
     const BatchNormStatistics& statistics = net.statistics_[static_cast<std::size_t>(i)];
-    batch_norm_backward(net.site(i), net.groups_, statistics, net.src(i), net.weight(i, 0), net.d_dst(i),
+    batch_norm_backward(net.shapes(i), net.groups_, statistics, net.src(i), net.weight(i, 0), net.d_dst(i),
                         net.d_src(i), net.d_weight(i, 0), net.d_weight(i, 1));
     // Running statistics travel in the gradient array, weighted as gradients are, so that summing over
     // workers averages them.
@@ -173,31 +173,31 @@ struct Network<T>::Backward {
                    [&](double variance) { return static_cast<T>(variance * share); });
   }
   void operator()(const graph::Relu&) const {
-    if (T* d = net.d_src(i)) relu_backward(net.site(i), net.dst(i), net.d_dst(i), d);
+    if (T* d = net.d_src(i)) relu_backward(net.shapes(i), net.dst(i), net.d_dst(i), d);
   }
   void operator()(const graph::Gelu&) const {
-    if (T* d = net.d_src(i)) gelu_backward(net.site(i), net.src(i), net.d_dst(i), d);
+    if (T* d = net.d_src(i)) gelu_backward(net.shapes(i), net.src(i), net.d_dst(i), d);
   }
   void operator()(const graph::MaxPool&) const {
     if (T* d = net.d_src(i))
-      max_pool_backward(net.site(i),
+      max_pool_backward(net.shapes(i),
                         net.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data(),
                         net.d_dst(i), d);
   }
   void operator()(const graph::AveragePool& op) const {
-    if (T* d = net.d_src(i)) average_pool_backward(net.site(i), op, net.d_dst(i), d);
+    if (T* d = net.d_src(i)) average_pool_backward(net.shapes(i), op, net.d_dst(i), d);
   }
   void operator()(const graph::GlobalAveragePool&) const {
-    if (T* d = net.d_src(i)) global_average_pool_backward(net.site(i), net.d_dst(i), d);
+    if (T* d = net.d_src(i)) global_average_pool_backward(net.shapes(i), net.d_dst(i), d);
   }
   void operator()(const graph::Add&) const {
     for (int input = 0; input < 2; ++input)
-      if (T* d = net.d_src(i, input)) add_backward(net.site(i), net.d_dst(i), d);
+      if (T* d = net.d_src(i, input)) add_backward(net.shapes(i), net.d_dst(i), d);
   }
   void operator()(const graph::Dropout& op) const {
     if (T* d = net.d_src(i))
       dropout_backward(
-          net.site(i), op,
+          net.shapes(i), op,
           [&](int n) {
             return DropoutMask(net.seed_, net.pass_.step, net.pass_.first_position + n, i, op.probability);
           },
@@ -205,8 +205,8 @@ struct Network<T>::Backward {
   }
   void operator()(const graph::SoftmaxCrossEntropy& op) const {
     if (T* d = net.d_src(i))
-      softmax_cross_entropy_backward(net.site(i), op, net.dst(i), net.pass_.labels, net.pass_.gradient_scale,
-                                     d);
+      softmax_cross_entropy_backward(net.shapes(i), op, net.dst(i), net.pass_.labels,
+                                     net.pass_.gradient_scale, d);
   }
   template <typename Op>
   void operator()(const Op&) const {
@@ -317,7 +317,7 @@ void Network<T>::backward(std::span<const T> weights, std::span<T> gradients, co
 }
 
 template <typename T>
-Site Network<T>::site(int index) const {
+OpShapes Network<T>::shapes(int index) const {
   const graph::Node& node = graph_.nodes[static_cast<std::size_t>(index)];
   return {pass_.batch, graph_.nodes[static_cast<std::size_t>(node.inputs.front())].shape, node.shape};
 }

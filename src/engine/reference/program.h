@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "engine/engine.h"
 #include "engine/reference/ops/batch_norm.h"
-#include "engine/reference/ops/site.h"
+#include "engine/reference/ops/op_shapes.h"
 
 namespace paceline::engine::reference {
 
@@ -64,7 +64,7 @@ class Network {
   struct Forward;
   struct Backward;
 
-  [[nodiscard]] Site site(int node) const;
+  [[nodiscard]] OpShapes shapes(int node) const;
   [[nodiscard]] const T* src(int node, int input = 0) const;
   [[nodiscard]] T* dst(int node);
   [[nodiscard]] T* d_src(int node, int input = 0);  ///< null where no gradient is needed
