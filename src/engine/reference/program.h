@@ -21,10 +21,10 @@ namespace paceline::engine::reference {
                                             std::int64_t bytes_per_element);
 
 template <typename T>
-class Network {
+class Program {
  public:
-  /// `graph` and `layout` must outlive the network.
-  Network(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options);
+  /// `graph` and `layout` must outlive the program.
+  Program(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options);
 
   LossSums forward(const StepInput& input, std::span<const T> weights);
   /// Overwrites `gradients` [layout.elements], padding included, for the last forward.
@@ -60,7 +60,7 @@ class Network {
   LossSums run(std::span<const float> images);
   void load_images(std::span<const float> images);
 
-  // Visitors of the ops, in network.cc.
+  // Visitors of the ops, in program.cc.
   struct Forward;
   struct Backward;
 

@@ -42,29 +42,29 @@ void for_each_tap(const OpShapes& shapes, const graph::Conv2d& conv, Visit visit
 template <typename T>
 void conv2d_forward(const OpShapes& shapes, const graph::Conv2d& conv, const T* src, const T* weight,
                     const T* bias, T* dst) {
-  const Unfolding shape(shapes, conv);
+  const Unfolding matrix(shapes, conv);
   std::vector<T> unfolded(
-      static_cast<std::size_t>(shape.rows * shape.columns));  // padding stays zero throughout
+      static_cast<std::size_t>(matrix.rows * matrix.columns));  // padding stays zero throughout
   for (int n = 0; n < shapes.batch; ++n) {
     const T* image = src + n * shapes.src.elements();
     T* out = dst + n * shapes.dst.elements();
     for_each_tap(shapes, conv, [&](std::int64_t to, std::int64_t from) { unfolded[to] = image[from]; });
     for (int k = 0; k < conv.channels; ++k)
-      std::fill_n(out + k * shape.columns, shape.columns, bias != nullptr ? bias[k] : T{0});
-    add_product<T>(conv.channels, shape.rows, shape.columns, weight, unfolded.data(), out);
+      std::fill_n(out + k * matrix.columns, matrix.columns, bias != nullptr ? bias[k] : T{0});
+    add_product<T>(conv.channels, matrix.rows, matrix.columns, weight, unfolded.data(), out);
   }
 }
 
 template <typename T>
 void conv2d_backward_data(const OpShapes& shapes, const graph::Conv2d& conv, const T* d_dst, const T* weight,
                           T* d_src) {
-  const Unfolding shape(shapes, conv);
-  std::vector<T> transposed(static_cast<std::size_t>(shape.rows * conv.channels));
-  transpose<T>(conv.channels, shape.rows, weight, transposed.data());
-  std::vector<T> d_unfolded(static_cast<std::size_t>(shape.rows * shape.columns));
+  const Unfolding matrix(shapes, conv);
+  std::vector<T> transposed(static_cast<std::size_t>(matrix.rows * conv.channels));
+  transpose<T>(conv.channels, matrix.rows, weight, transposed.data());
+  std::vector<T> d_unfolded(static_cast<std::size_t>(matrix.rows * matrix.columns));
   for (int n = 0; n < shapes.batch; ++n) {
     std::fill(d_unfolded.begin(), d_unfolded.end(), T{0});
-    add_product<T>(shape.rows, conv.channels, shape.columns, transposed.data(),
+    add_product<T>(matrix.rows, conv.channels, matrix.columns, transposed.data(),
                    d_dst + n * shapes.dst.elements(), d_unfolded.data());
     T* d_image = d_src + n * shapes.src.elements();
     for_each_tap(shapes, conv, [&](std::int64_t from, std::int64_t to) { d_image[to] += d_unfolded[from]; });
@@ -74,20 +74,20 @@ void conv2d_backward_data(const OpShapes& shapes, const graph::Conv2d& conv, con
 template <typename T>
 void conv2d_backward_weight(const OpShapes& shapes, const graph::Conv2d& conv, const T* src, const T* d_dst,
                             T* d_weight, T* d_bias) {
-  const Unfolding shape(shapes, conv);
-  std::fill_n(d_weight, conv.channels * shape.rows, T{0});
+  const Unfolding matrix(shapes, conv);
+  std::fill_n(d_weight, conv.channels * matrix.rows, T{0});
   if (d_bias != nullptr) std::fill_n(d_bias, conv.channels, T{0});
-  std::vector<T> unfolded(static_cast<std::size_t>(shape.rows * shape.columns));
+  std::vector<T> unfolded(static_cast<std::size_t>(matrix.rows * matrix.columns));
   std::vector<T> transposed(unfolded.size());
   for (int n = 0; n < shapes.batch; ++n) {
     const T* image = src + n * shapes.src.elements();
     const T* d_out = d_dst + n * shapes.dst.elements();
     for_each_tap(shapes, conv, [&](std::int64_t to, std::int64_t from) { unfolded[to] = image[from]; });
-    transpose<T>(shape.rows, shape.columns, unfolded.data(), transposed.data());
-    add_product<T>(conv.channels, shape.columns, shape.rows, d_out, transposed.data(), d_weight);
+    transpose<T>(matrix.rows, matrix.columns, unfolded.data(), transposed.data());
+    add_product<T>(conv.channels, matrix.columns, matrix.rows, d_out, transposed.data(), d_weight);
     if (d_bias == nullptr) continue;
     for (int k = 0; k < conv.channels; ++k)
-      for (std::int64_t i = 0; i < shape.columns; ++i) d_bias[k] += d_out[k * shape.columns + i];
+      for (std::int64_t i = 0; i < matrix.columns; ++i) d_bias[k] += d_out[k * matrix.columns + i];
   }
 }
 
