@@ -41,7 +41,7 @@ graph::MemoryPlan plan_of(const graph::Graph& graph, const CompileOptions& optio
     plan.lines.push_back({"optimizer state", flat * state_slots(options.rule)});
   }
   std::int64_t workspace = workspace_elements(graph) * bytes_per_element;
-  if (bytes_per_element != sizeof(float))  // the flat arrays once more, in the network's own numbers
+  if (bytes_per_element != sizeof(float))  // the flat arrays once more, in the program's own numbers
     workspace +=
         flat / static_cast<std::int64_t>(sizeof(float)) * bytes_per_element * (options.training ? 2 : 1);
   plan.lines.push_back({"workspace", workspace});
@@ -55,7 +55,7 @@ base::Buffer flat_array(const graph::Layout& layout) {
   return buffer;
 }
 
-/// With T = float the network works on the engine's arrays themselves; otherwise on copies in T.
+/// With T = float the program works on the engine's arrays themselves; otherwise on copies in T.
 template <typename T>
 class ReferenceEngine final : public Engine {
  public:
