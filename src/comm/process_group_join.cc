@@ -38,7 +38,7 @@ Patience patience_of(int processes, int cores) {
 using MemoryName = std::array<char, 64>;  ///< empty: there is none
 
 /// What each process tells the others before they share memory.
-struct Card {
+struct JoinMessage {
   std::array<char, base::kHostNameBytes> host{};
   MemoryName memory{};  ///< of process 0
   cpu_set_t cores{};    ///< that it may use
@@ -104,16 +104,16 @@ void ProcessGroup::share_memory() {
   blocks_[0] = block_bytes(wanted_block_, processes());
   blocks_[1] = block_bytes(kExchangesBlock, processes());
   const std::size_t room = Staged::room(processes(), blocks_[0]) + Staged::room(processes(), blocks_[1]);
-  Card mine;
+  JoinMessage mine;
   std::strncpy(mine.host.data(), base::host_name().c_str(), mine.host.size() - 1);
   ::sched_getaffinity(0, sizeof mine.cores, &mine.cores);
   if (process() == 0) memory_ = SharedMemory::create(room);
   if (memory_) std::strncpy(mine.memory.data(), memory_->name().c_str(), mine.memory.size() - 1);
-  std::vector<Card> cards(static_cast<std::size_t>(processes()));
-  all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(cards)));
-  const bool one_host =
-      std::all_of(cards.begin(), cards.end(), [&](const Card& other) { return other.host == mine.host; });
-  const std::string name = cards[0].memory.data();
+  std::vector<JoinMessage> messages(static_cast<std::size_t>(processes()));
+  all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(messages)));
+  const bool one_host = std::all_of(messages.begin(), messages.end(),
+                                    [&](const JoinMessage& other) { return other.host == mine.host; });
+  const std::string name = messages[0].memory.data();
   if (one_host && !name.empty() && process() != 0) memory_ = SharedMemory::open(name, room);
   const bool all_have_it = everywhere(one_host && memory_.has_value());
   if (memory_) memory_->remove_name();
@@ -123,7 +123,7 @@ void ProcessGroup::share_memory() {
   }
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  for (const auto& card : cards) CPU_OR(&cores, &cores, &card.cores);
+  for (const auto& card : messages) CPU_OR(&cores, &cores, &card.cores);
   patience_ = patience_of(processes(), CPU_COUNT(&cores));
   make_streams();
 }
