@@ -46,7 +46,7 @@ ProcessGroup::ProcessGroup(Wire& wire, ProcessGroupOptions options,
       ranks_each_(options.ranks_each),
       deadline_(options.deadline),
       say_(std::move(say)),
-      carried_(options.carried) {
+      wire_format_(options.wire_format) {
   try {
     connect(options.watch);
     if (options.shared_memory) share_memory();
@@ -209,13 +209,13 @@ void ProcessGroup::stage(Staged& staged, const Name& what, const Collective& col
 
 void ProcessGroup::all_reduce(std::span<const float> src, std::span<float> dst) {
   const Name what = [&] { return fmt::format("an all-reduce of {} floats", dst.size()); };
-  if (reductions_ && carried_ == Carried::fp32)
+  if (reductions_ && wire_format_ == WireFormat::fp32)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       const auto common = common_ ? std::span(*common_) : std::span<const SharedMemory>();
       return staged.all_reduce(src, dst, common, keep_waiting);
     });
   count(exchange_all_reduce(src, dst, process(), processes(), room_, rounds(Channel::reductions, what),
-                            carried_));
+                            wire_format_));
 }
 
 void ProcessGroup::reduce_scatter(std::span<const float> src, std::span<float> dst) {

@@ -23,11 +23,11 @@
 namespace paceline::comm {
 
 struct ProcessGroupOptions {
-  std::chrono::seconds deadline{60};  ///< a collective that takes longer is Error(comm)
-  Carried carried = Carried::fp32;    ///< what gradients travel as
-  int ranks_each = 1;                 ///< workers in every process, for the names of ranks in sentences
-  bool shared_memory = true;          ///< where all are on one host; else messages
-  std::size_t block_bytes = 131072;   ///< of reductions in shared memory; a multiple of 4096
+  std::chrono::seconds deadline{60};          ///< a collective that takes longer is Error(comm)
+  WireFormat wire_format = WireFormat::fp32;  ///< what gradients travel as
+  int ranks_each = 1;                ///< workers in every process, for the names of ranks in sentences
+  bool shared_memory = true;         ///< where all are on one host; else messages
+  std::size_t block_bytes = 131072;  ///< of reductions in shared memory; a multiple of 4096
   DetectorOptions watch;
 };
 
@@ -45,7 +45,7 @@ class ProcessGroup final : public InterProcessComm {
   [[nodiscard]] int processes() const override { return members_; }
   [[nodiscard]] std::string name() const override { return wire_.name(); }
   [[nodiscard]] std::string algorithm() const override {
-    if (carried_ == Carried::bf16) return "exchange (messages, as bf16)";
+    if (wire_format_ == WireFormat::bf16) return "exchange (messages, as bf16)";
     if (common_) return "direct (memory of the host)";
     return reductions_ ? "staged (memory of the host)" : "exchange (messages)";
   }
@@ -85,7 +85,9 @@ class ProcessGroup final : public InterProcessComm {
   /// All processes call it.
   void part();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
-  void set_carried(Carried carried) { carried_ = carried; }  ///< before the first all-reduce
+  void set_wire_format(WireFormat wire_format) {
+    wire_format_ = wire_format;
+  }  ///< before the first all-reduce
   void set_deadline(std::chrono::seconds deadline) {
     deadline_ = deadline;
     detector_->set_deadline(deadline);
@@ -125,7 +127,7 @@ class ProcessGroup final : public InterProcessComm {
   std::atomic<std::chrono::seconds> deadline_;
   std::function<void(const std::string&)> say_;
   std::atomic<bool> failed_{false};
-  std::atomic<Carried> carried_;
+  std::atomic<WireFormat> wire_format_;
   ExchangeRoom room_;  ///< of the reductions' thread
   /// Where all processes are on one host: memory that they share, and its two streams.
   std::optional<SharedMemory> memory_;

@@ -130,7 +130,7 @@ void ProcessGroup::share_memory() {
 
 base::Buffer ProcessGroup::memory(std::size_t bytes) {
   common_.reset();
-  if (!reductions_ || carried_ != Carried::fp32 || bytes == 0) return base::Buffer(bytes);
+  if (!reductions_ || wire_format_ != WireFormat::fp32 || bytes == 0) return base::Buffer(bytes);
   // All come before any makes a name: who is killed while a late one is waited for leaves nothing behind.
   barrier();
   auto mine = SharedMemory::create(bytes);

@@ -47,7 +47,7 @@ void require_same_cells(const Session& session, const std::vector<study::Cell>& 
 train::Backend backend_for(const Settings& settings, const train::Options& options) {
   Session* const session = settings.session;
   const int members = session == nullptr ? 1 : processes_for(options.workers, session->place().processes);
-  return make_backend(options.device, session, emulation_of(options), comm::Carried::fp32,
+  return make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32,
                       std::max(1, members));
 }
 

@@ -241,12 +241,12 @@ std::span<std::byte> ExchangeRoom::take(std::size_t count, std::size_t bytes) {
 }
 
 Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
-                          ExchangeRoom& room, const Round& round, Carried carried) {
+                          ExchangeRoom& room, const Round& round, WireFormat wire_format) {
   if (processes == 1) copy(src, dst);
   if (processes == 1 || src.empty()) return {};
   Call call(src, dst, process, processes, room, round);
   if (src.size_bytes() <= kExchangeSmall) return call.small();
-  return carried == Carried::bf16 ? call.large_as_bf16() : call.large();
+  return wire_format == WireFormat::bf16 ? call.large_as_bf16() : call.large();
 }
 
 Moved exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
