@@ -275,7 +275,7 @@ void Group::count(int rank, const Traffic& more) {
   traffic.bytes_received += more.bytes_received;
 }
 
-void Group::Channel::drop_done() {
+void Group::CollectiveQueue::drop_done() {
   while (!open.empty() && open.front()->done) {
     spare = std::move(open.front());
     open.pop_front();
@@ -286,12 +286,12 @@ void Group::Channel::drop_done() {
 /// One that was done is used again when nobody holds it any more: a small message between processes would
 /// spend a tenth of its time on the memory of its own. Of one rank alone only: all others that let go of an
 /// operation do it with the mutex held, and this rank is the one that comes.
-OperationRef Group::new_operation(Channel& channel) const {
+OperationRef Group::new_operation(CollectiveQueue& channel) const {
   if (ranks_ == 1 && channel.spare && channel.spare.use_count() == 1) return std::move(channel.spare);
   return std::make_shared<Operation>(ranks_);
 }
 
-OperationRef Group::arrive(Channel& channel, int rank, const Description& what, Place place) {
+OperationRef Group::arrive(CollectiveQueue& channel, int rank, const Description& what, Place place) {
   throw_if_failed();
   const auto me = static_cast<std::size_t>(rank);
   const std::int64_t sequence = channel.next[me]++;

@@ -147,12 +147,12 @@ class Group {
   void count(int rank, const Traffic& more);
 
  private:
-  struct Channel {
+  struct CollectiveQueue {
     std::deque<OperationRef> open;   ///< not yet done, oldest first
     std::int64_t first = 0;          ///< sequence number of open.front()
     std::vector<std::int64_t> next;  ///< [rank]: the collective that the rank posts next
     OperationRef spare;              ///< the last that was done, to be used again
-    explicit Channel(int ranks) : next(static_cast<std::size_t>(ranks)) {}
+    explicit CollectiveQueue(int ranks) : next(static_cast<std::size_t>(ranks)) {}
     void drop_done();
   };
   struct Progress {
@@ -174,8 +174,8 @@ class Group {
   void help(Operation& operation);
 
   // All with the mutex held.
-  OperationRef arrive(Channel& channel, int rank, const Description& what, Place place);
-  [[nodiscard]] OperationRef new_operation(Channel& channel) const;
+  OperationRef arrive(CollectiveQueue& channel, int rank, const Description& what, Place place);
+  [[nodiscard]] OperationRef new_operation(CollectiveQueue& channel) const;
   void fail(std::string text, base::ErrorKind kind = base::ErrorKind::comm);
   void throw_if_failed() const;
   [[nodiscard]] RankStatus place_of_rank(int rank) const;
@@ -197,8 +197,8 @@ class Group {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;  ///< an operation is done, or the group has failed
-  Channel reductions_;
-  Channel exchanges_;
+  CollectiveQueue reductions_;
+  CollectiveQueue exchanges_;
   std::vector<std::unique_ptr<Progress>> progress_;  ///< [rank]
   std::vector<Traffic> traffic_;                     ///< [rank]
   std::vector<base::TimePoint> said_;                ///< [rank]: that it lets others wait
