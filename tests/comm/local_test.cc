@@ -334,7 +334,7 @@ TEST(LocalFailure, WorkThatThrowsFailsTheGroupAndLeavesNobodyWaiting) {
   local::Group group(2, std::chrono::hours(1));
   const auto exchange = [&](int rank) -> std::string {
     try {
-      group.exchange(rank, {.kind = local::Kind::barrier}, {},
+      group.exchange(rank, {.kind = local::OperationKind::barrier}, {},
                      [](const auto&) { throw std::runtime_error("no memory for the sum"); });
     } catch (const std::exception& error) {
       return error.what();

@@ -32,21 +32,21 @@ std::string between_processes(const std::exception_ptr& error) {
 
 std::string to_string(const Description& what) {
   switch (what.kind) {
-    case Kind::all_reduce:
+    case OperationKind::all_reduce:
       return fmt::format("all-reduce of {} floats", what.count);
-    case Kind::reduce_scatter:
+    case OperationKind::reduce_scatter:
       return fmt::format("reduce-scatter of {} floats a rank", what.count);
-    case Kind::memory:
+    case OperationKind::memory:
       return fmt::format("memory of {} bytes for reductions", what.count);
-    case Kind::small_reduce: {
+    case OperationKind::small_reduce: {
       const char* reduce = what.reduce == Reduce::sum ? "sum" : what.reduce == Reduce::min ? "min" : "max";
       return fmt::format("{} of {} doubles", reduce, what.count);
     }
-    case Kind::broadcast:
+    case OperationKind::broadcast:
       return fmt::format("broadcast of {} bytes from rank {}", what.count, what.root);
-    case Kind::all_gather:
+    case OperationKind::all_gather:
       return fmt::format("all-gather of {} bytes a rank", what.count);
-    case Kind::barrier:
+    case OperationKind::barrier:
       return "barrier";
   }
   return "?";
@@ -196,7 +196,7 @@ Traffic Group::do_part(Operation& operation, int rank) const {
     targets[r] = static_cast<float*>(operation.places[r].target);
   }
   Segment segment = direct_segment(count, rank, ranks_);
-  const bool is_scatter = operation.what.kind == Kind::reduce_scatter;
+  const bool is_scatter = operation.what.kind == OperationKind::reduce_scatter;
   if (!is_scatter) {
     direct_all_reduce(sources, targets, segment);
   } else if (across_ == nullptr) {
@@ -215,7 +215,7 @@ void Group::begin_reduction(const OperationRef& operation) {
   if (across_ != nullptr && !across_thread_.joinable())
     across_thread_ = std::thread([this] { serve_across(); });
   if (ranks_ > 1) {
-    if (across_ != nullptr && operation->what.kind == Kind::reduce_scatter)
+    if (across_ != nullptr && operation->what.kind == OperationKind::reduce_scatter)
       operation->sum =
           base::Buffer(operation->what.count * static_cast<std::size_t>(world()) * sizeof(float));
     for (auto& progress : progress_) progress->wake.notify_one();

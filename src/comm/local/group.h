@@ -55,11 +55,11 @@ namespace paceline::comm::local {
 
 class StallDetector;
 
-enum class Kind { all_reduce, reduce_scatter, memory, small_reduce, broadcast, all_gather, barrier };
+enum class OperationKind { all_reduce, reduce_scatter, memory, small_reduce, broadcast, all_gather, barrier };
 
 /// What all ranks must agree on.
 struct Description {
-  Kind kind = Kind::barrier;
+  OperationKind kind = OperationKind::barrier;
   std::size_t count = 0;  ///< floats, doubles or bytes of one rank; reduce_scatter: floats of its part
   Reduce reduce = Reduce::sum;
   int root = 0;

@@ -86,18 +86,18 @@ class Local final : public Communicator {
 
   std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
     base::expects(src.size() == dst.size(), "src.size() == dst.size()");
-    return reduce({.kind = Kind::all_reduce, .count = dst.size()}, src, dst);
+    return reduce({.kind = OperationKind::all_reduce, .count = dst.size()}, src, dst);
   }
   std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
     base::expects(src.size() == dst.size() * static_cast<std::size_t>(size()),
                   "src.size() == size() * dst.size()");
-    return reduce({.kind = Kind::reduce_scatter, .count = dst.size()}, src, dst);
+    return reduce({.kind = OperationKind::reduce_scatter, .count = dst.size()}, src, dst);
   }
 
   /// Between processes only the first rank's place is seen: what its process has joined is there.
   base::Buffer memory(std::size_t bytes) override {
     base::Buffer mine;
-    group_->exchange(rank_, {.kind = Kind::memory, .count = bytes}, {.target = &mine},
+    group_->exchange(rank_, {.kind = OperationKind::memory, .count = bytes}, {.target = &mine},
                      [&](const std::vector<Place>& places) {
                        for (const Place& place : places) {
                          const bool is_seen = across() != nullptr && &place == &places.front();
@@ -109,7 +109,7 @@ class Local final : public Communicator {
   }
 
   void all_reduce(std::span<double> values, Reduce reduce) override {
-    const Description what{.kind = Kind::small_reduce, .count = values.size(), .reduce = reduce};
+    const Description what{.kind = OperationKind::small_reduce, .count = values.size(), .reduce = reduce};
     group_->exchange(rank_, what, {values.data(), values.data()}, [&](const std::vector<Place>& places) {
       std::vector<double> column(places.size()), result(values.size());
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -128,7 +128,7 @@ class Local final : public Communicator {
 
   void broadcast(std::span<std::byte> bytes, int root) override {
     base::expects(root >= 0 && root < size(), "0 <= root < size");
-    const Description what{.kind = Kind::broadcast, .count = bytes.size(), .root = root};
+    const Description what{.kind = OperationKind::broadcast, .count = bytes.size(), .root = root};
     group_->exchange(rank_, what, {bytes.data(), bytes.data()}, [&](const std::vector<Place>& places) {
       const int ranks = group_->ranks();
       const bool mine = root / ranks == group_->first_rank() / ranks;
@@ -148,7 +148,7 @@ class Local final : public Communicator {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     base::expects(all.size() == mine.size() * static_cast<std::size_t>(size()),
                   "all.size() == size() * mine.size()");
-    const Description what{.kind = Kind::all_gather, .count = mine.size()};
+    const Description what{.kind = OperationKind::all_gather, .count = mine.size()};
     group_->exchange(rank_, what, {mine.data(), all.data()}, [&](const std::vector<Place>& places) {
       // The first rank's result is made whole, then copied to the others.
       const auto begin = static_cast<std::size_t>(group_->first_rank()) * mine.size();
@@ -164,7 +164,7 @@ class Local final : public Communicator {
   }
 
   void barrier() override {
-    group_->exchange(rank_, {.kind = Kind::barrier}, {}, [&](const std::vector<Place>&) {
+    group_->exchange(rank_, {.kind = OperationKind::barrier}, {}, [&](const std::vector<Place>&) {
       if (across() != nullptr) across()->barrier();
     });
     count_exchange(0, 0);
