@@ -98,14 +98,14 @@ Group::~Group() {
   if (standstill_thread_.joinable()) standstill_thread_.join();
 }
 
-OperationRef Group::post(int rank, const Description& what, Place place) {
+OperationRef Group::post(int rank, const Description& what, RankBuffers place) {
   const std::lock_guard lock(mutex_);
   auto operation = arrive(reductions_, rank, what, place);
   if (operation->arrived == ranks_) begin_reduction(operation);
   return operation;
 }
 
-void Group::exchange(int rank, const Description& what, Place place, const Work& work) {
+void Group::exchange(int rank, const Description& what, RankBuffers place, const Work& work) {
   std::unique_lock lock(mutex_);
   const OperationRef operation = arrive(exchanges_, rank, what, place);
   if (operation->arrived < ranks_) {
@@ -291,7 +291,7 @@ OperationRef Group::new_operation(CollectiveQueue& channel) const {
   return std::make_shared<Operation>(ranks_);
 }
 
-OperationRef Group::arrive(CollectiveQueue& channel, int rank, const Description& what, Place place) {
+OperationRef Group::arrive(CollectiveQueue& channel, int rank, const Description& what, RankBuffers place) {
   throw_if_failed();
   const auto me = static_cast<std::size_t>(rank);
   const std::int64_t sequence = channel.next[me]++;

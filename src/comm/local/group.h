@@ -68,7 +68,7 @@ struct Description {
 [[nodiscard]] std::string to_string(const Description& what);
 
 /// Where one rank's data lies; read by others once all have come.
-struct Place {
+struct RankBuffers {
   const void* source = nullptr;
   void* target = nullptr;
 };
@@ -81,8 +81,8 @@ struct Operation {
 
   Description what;
   std::int64_t sequence = 0;
-  std::vector<Place> places;  ///< [rank]; constant once all have come
-  base::Buffer sum;           ///< reduce_scatter over several ranks and processes: this process's sum
+  std::vector<RankBuffers> places;  ///< [rank]; constant once all have come
+  base::Buffer sum;                 ///< reduce_scatter over several ranks and processes: this process's sum
 
   // Guarded by the group's mutex.
   std::vector<bool> came;
@@ -121,12 +121,12 @@ class Group {
 
   /// Asynchronous all_reduce or reduce_scatter: announces this rank's buffers. The progress threads do the
   /// rest.
-  [[nodiscard]] OperationRef post(int rank, const Description& what, Place place);
+  [[nodiscard]] OperationRef post(int rank, const Description& what, RankBuffers place);
 
   /// Blocking: meets the others; the last to come runs `work` (with all places) for everybody. What `work`
   /// throws comes out there, and fails the group.
-  using Work = std::function<void(const std::vector<Place>&)>;
-  void exchange(int rank, const Description& what, Place place, const Work& work);
+  using Work = std::function<void(const std::vector<RankBuffers>&)>;
+  void exchange(int rank, const Description& what, RankBuffers place, const Work& work);
 
   /// Blocks until `operation` is done; what nobody has begun between processes, the caller's thread does.
   /// Errors: Error(comm) with the group's failure; nobody touches this rank's memory any more when it is
@@ -174,7 +174,7 @@ class Group {
   void help(Operation& operation);
 
   // All with the mutex held.
-  OperationRef arrive(CollectiveQueue& channel, int rank, const Description& what, Place place);
+  OperationRef arrive(CollectiveQueue& channel, int rank, const Description& what, RankBuffers place);
   [[nodiscard]] OperationRef new_operation(CollectiveQueue& channel) const;
   void fail(std::string text, base::ErrorKind kind = base::ErrorKind::comm);
   void throw_if_failed() const;
