@@ -18,7 +18,7 @@ comm::Emulation emulation_of(const train::Options& options) {
 }
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
-                            comm::Carried carried, int processes) {
+                            comm::WireFormat wire_format, int processes) {
   train::ProcessPlacement place;
   if (session != nullptr) place = processes > 0 ? session->place_among(processes) : session->place();
   return {
@@ -42,12 +42,12 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [session, emulation, carried, place](int ranks, std::chrono::seconds deadline) {
+          [session, emulation, wire_format, place](int ranks, std::chrono::seconds deadline) {
             comm::LocalOptions options{.deadline = deadline};
             if (session != nullptr) {
               session->processes().set_ranks_each(ranks);
               session->processes().set_deadline(deadline);
-              session->processes().set_carried(carried);
+              session->processes().set_wire_format(wire_format);
               options.across = &session->processes();
             } else {
               options.stall_options.say = log_line;

@@ -15,7 +15,8 @@ namespace paceline::cli {
 /// `processes`: the session's first ones alone, as it was regrouped; 0: all.
 [[nodiscard]] train::Backend make_backend(const std::string& device, Session* session = nullptr,
                                           const comm::Emulation& emulation = {},
-                                          comm::Carried carried = comm::Carried::fp32, int processes = 0);
+                                          comm::WireFormat wire_format = comm::WireFormat::fp32,
+                                          int processes = 0);
 
 /// What --emulate-link and --emulate-straggler ask for.
 [[nodiscard]] comm::Emulation emulation_of(const train::Options& options);

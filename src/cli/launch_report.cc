@@ -96,7 +96,7 @@ std::string odd_about_one_alone(const comm::Environment& environment) {
       tasks);
 }
 
-std::vector<std::string> odd_about(const std::vector<Member>& members) {
+std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members) {
   struct Host {
     int processes = 0;
     std::set<int> cores;  ///< that any process may use
@@ -105,16 +105,16 @@ std::vector<std::string> odd_about(const std::vector<Member>& members) {
     int poorest = 0;  ///< the process with the fewest
   };
   std::map<std::string, Host> hosts;
-  for (const auto& member : members) {
-    auto& host = hosts[member.host];
-    if (host.processes == 0 || member.cores.size() < host.fewest) {
-      host.fewest = member.cores.size();
-      host.poorest = member.process;
+  for (const auto& info : members) {
+    auto& host = hosts[info.host];
+    if (host.processes == 0 || info.cores.size() < host.fewest) {
+      host.fewest = info.cores.size();
+      host.poorest = info.process;
     }
-    host.most = std::max(host.most, member.cores.size());
+    host.most = std::max(host.most, info.cores.size());
     ++host.processes;
-    host.cores.insert(member.cores.begin(), member.cores.end());
-    host.there = member.cores_of_host;
+    host.cores.insert(info.cores.begin(), info.cores.end());
+    host.there = info.cores_of_host;
   }
   std::vector<std::string> odd;
   for (const auto& [name, host] : hosts) {
@@ -143,22 +143,21 @@ std::vector<std::string> odd_about(const std::vector<Member>& members) {
   return odd;
 }
 
-void show_members(const std::vector<Member>& members, std::ostream& out) {
+void show_members(const std::vector<ProcessInfo>& members, std::ostream& out) {
   std::size_t host = 4, cores = 5;  // widths
-  const auto cores_of = [](const Member& member) {
-    return fmt::format("{} ({} of {})", ranges(member.cores), member.cores.size(), member.cores_of_host);
+  const auto cores_of = [](const ProcessInfo& info) {
+    return fmt::format("{} ({} of {})", ranges(info.cores), info.cores.size(), info.cores_of_host);
   };
-  for (const auto& member : members) {
-    host = std::max(host, member.host.size());
-    cores = std::max(cores, cores_of(member).size());
+  for (const auto& info : members) {
+    host = std::max(host, info.host.size());
+    cores = std::max(cores, cores_of(info).size());
   }
   const auto line = [&](auto rank, const std::string& name, auto local, const std::string& used,
                         const std::string& gpus) {
     out << fmt::format("  {:<5} {:<{}}  {:<10}  {:<{}}  {}\n", rank, name, host, local, used, cores, gpus);
   };
   line("rank", "host", "local rank", "cores", "GPU");
-  for (const auto& member : members)
-    line(member.process, member.host, member.local, cores_of(member), member.gpus);
+  for (const auto& info : members) line(info.process, info.host, info.local, cores_of(info), info.gpus);
 }
 
 void show_launch(const Session* session, std::ostream& out) {

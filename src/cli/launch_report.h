@@ -13,13 +13,13 @@
 namespace paceline::cli {
 
 /// What is odd about the processes of a launch, a sentence each, with what mends it. Pure function.
-[[nodiscard]] std::vector<std::string> odd_about(const std::vector<Member>& members);
+[[nodiscard]] std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members);
 
 /// What is odd about a process that no launcher started, "" for nothing. Pure function.
 [[nodiscard]] std::string odd_about_one_alone(const comm::Environment& environment);
 
 /// The processes of a launch, a line each: rank, host, local rank, cores, GPUs.
-void show_members(const std::vector<Member>& members, std::ostream& out);
+void show_members(const std::vector<ProcessInfo>& members, std::ostream& out);
 
 /// The table of processes, the launcher's variables and what is odd; without a session what is there to start
 /// several.

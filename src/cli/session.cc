@@ -79,7 +79,7 @@ class LastResort {
 };
 
 /// What each process tells the others about itself at the start.
-struct Card {
+struct PackedProcessInfo {
   std::array<char, base::kHostNameBytes> host{};
   std::array<char, 512> command{};                  ///< its begin
   std::uint64_t whole_command = 0;                  ///< a hash
@@ -110,33 +110,33 @@ std::string my_gpus() {
   return fmt::format("{} of {}", *visible == '\0' ? "none" : visible, there);
 }
 
-Card my_card(const std::string& command) {
-  Card card;
-  put(card.host, base::host_name());
-  put(card.command, command);
-  card.whole_command = std::hash<std::string>()(command);
-  card.cores_of_host = static_cast<std::int32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+PackedProcessInfo own_process_info(const std::string& command) {
+  PackedProcessInfo packed;
+  put(packed.host, base::host_name());
+  put(packed.command, command);
+  packed.whole_command = std::hash<std::string>()(command);
+  packed.cores_of_host = static_cast<std::int32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
   if (const char* of_job = std::getenv("SLURM_CPUS_ON_NODE"))
     if (const int cores = std::atoi(of_job); cores > 0)
-      card.cores_of_host = std::min(card.cores_of_host, cores);
-  card.usable = base::usable_cores();
-  put(card.gpus, my_gpus());
+      packed.cores_of_host = std::min(packed.cores_of_host, cores);
+  packed.usable = base::usable_cores();
+  put(packed.gpus, my_gpus());
   for (const int core : base::current_affinity())
     if (core >= 0 && core < static_cast<int>(kMaxCores))
-      card.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
-  return card;
+      packed.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
+  return packed;
 }
 
-Member member_of(const Card& card, int process) {
-  Member member{.process = process,
-                .host = card.host.data(),
-                .cores = {},
-                .cores_of_host = card.cores_of_host,
-                .gpus = card.gpus.data(),
-                .usable = card.usable};
+ProcessInfo unpack(const PackedProcessInfo& packed, int process) {
+  ProcessInfo info{.process = process,
+                   .host = packed.host.data(),
+                   .cores = {},
+                   .cores_of_host = packed.cores_of_host,
+                   .gpus = packed.gpus.data(),
+                   .usable = packed.usable};
   for (int core = 0; core < static_cast<int>(kMaxCores); ++core)
-    if (card.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) member.cores.push_back(core);
-  return member;
+    if (packed.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) info.cores.push_back(core);
+  return info;
 }
 
 }  // namespace
@@ -233,29 +233,29 @@ void Session::require_one_version(const std::string& version) {
 void Session::meet(const std::string& version, const std::string& command, bool shared_memory) {
   require_one_version(version);
   if (shared_memory) processes_->share_memory();
-  const Card mine = my_card(command);
-  std::vector<Card> all(static_cast<std::size_t>(place_.processes));
+  const PackedProcessInfo mine = own_process_info(command);
+  std::vector<PackedProcessInfo> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   place_.host = mine.host.data();
   for (int process = 0; process < place_.processes; ++process) {
-    const Card& other = all[static_cast<std::size_t>(process)];
-    const Card& first = all[0];
+    const PackedProcessInfo& other = all[static_cast<std::size_t>(process)];
+    const PackedProcessInfo& first = all[0];
     if (other.whole_command != first.whole_command)
       base::fail(base::ErrorKind::comm,
                  "process {} on {} was started with another command than process 0 on {}: '{}' against '{}'; "
                  "give all the same",
                  process, other.host.data(), first.host.data(), other.command.data(), first.command.data());
-    Member member = member_of(other, process);
-    member.local = static_cast<int>(std::count_if(
-        members_.begin(), members_.end(), [&](const Member& one) { return one.host == member.host; }));
-    members_.push_back(std::move(member));
+    ProcessInfo info = unpack(other, process);
+    info.local = static_cast<int>(std::count_if(
+        members_.begin(), members_.end(), [&](const ProcessInfo& one) { return one.host == info.host; }));
+    members_.push_back(std::move(info));
   }
   place_ = place_among(place_.processes);
 }
 
 train::ProcessPlacement Session::place_among(int processes) const {
   train::ProcessPlacement place = place_;
-  const Member& mine = members_[static_cast<std::size_t>(place.process)];
+  const ProcessInfo& mine = members_[static_cast<std::size_t>(place.process)];
   place.processes = processes;
   place.is_beside_first = members_[0].host == mine.host;
   place.neighbours = place.core_sharers = place.core_share_index = 0;
@@ -264,7 +264,7 @@ train::ProcessPlacement Session::place_among(int processes) const {
     hosts.insert(members_[static_cast<std::size_t>(process)].host);
   place.hosts = static_cast<int>(hosts.size());
   for (int process = 0; process < processes; ++process) {
-    const Member& other = members_[static_cast<std::size_t>(process)];
+    const ProcessInfo& other = members_[static_cast<std::size_t>(process)];
     if (other.host != mine.host) continue;
     if (place.neighbours++ == 0) place.is_first_of_host = process == place.process;
     if (other.cores != mine.cores) continue;

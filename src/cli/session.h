@@ -19,7 +19,7 @@
 namespace paceline::cli {
 
 /// What each process told all others about itself.
-struct Member {
+struct ProcessInfo {
   int process = 0;
   std::string host;
   std::vector<int> cores;  ///< that it may use
@@ -54,7 +54,7 @@ class Session {
   [[nodiscard]] train::ProcessPlacement place_among(int processes) const;
   [[nodiscard]] comm::ProcessGroup& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
-  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+  [[nodiscard]] const std::vector<ProcessInfo>& members() const { return members_; }
 
   /// At the end of a command that went well: all leave together.
   ///
@@ -80,8 +80,8 @@ class Session {
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::ProcessGroup> processes_;
   train::ProcessPlacement place_;
-  std::vector<Member> members_;  ///< in the order of processes
-  std::jthread exit_watchdog_;   ///< last: it looks at processes_
+  std::vector<ProcessInfo> members_;  ///< in the order of processes
+  std::jthread exit_watchdog_;        ///< last: it looks at processes_
 };
 
 }  // namespace paceline::cli

@@ -25,10 +25,10 @@ TimePoint later(TimePoint time, double seconds) {
 
 /// A reduction of the inner communicator and when the link would have finished it. The link carries one after
 /// the other, so each knows the one before it until its own time is known.
-struct Carried {
+struct LinkTransfer {
   std::unique_ptr<Pending> inner;
   double seconds = 0;  ///< on the link
-  std::shared_ptr<Carried> before;
+  std::shared_ptr<LinkTransfer> before;
   std::optional<TimePoint> at;
 
   /// Precondition: inner->complete(), and so are all before it.
@@ -45,21 +45,21 @@ struct Carried {
 class Slowed final : public Pending {
  public:
   /// `rest_until` outlives it.
-  Slowed(std::shared_ptr<Carried> carried, std::function<void(TimePoint)> rest_until)
-      : carried_(std::move(carried)), rest_until_(std::move(rest_until)) {}
+  Slowed(std::shared_ptr<LinkTransfer> transfer, std::function<void(TimePoint)> rest_until)
+      : transfer_(std::move(transfer)), rest_until_(std::move(rest_until)) {}
   void wait() override {
-    carried_->inner->wait();
-    rest_until_(carried_->done());
+    transfer_->inner->wait();
+    rest_until_(transfer_->done());
   }
   [[nodiscard]] bool complete() const override {
-    return carried_->inner->complete() && Clock::now() >= carried_->done();
+    return transfer_->inner->complete() && Clock::now() >= transfer_->done();
   }
   [[nodiscard]] Timing timing() const override {
-    return {.posted = carried_->inner->timing().posted, .done = carried_->done()};
+    return {.posted = transfer_->inner->timing().posted, .done = transfer_->done()};
   }
 
  private:
-  std::shared_ptr<Carried> carried_;  ///< shared with the reduction posted after it
+  std::shared_ptr<LinkTransfer> transfer_;  ///< shared with the reduction posted after it
   std::function<void(TimePoint)> rest_until_;
 };
 
@@ -129,12 +129,12 @@ class Emulated final : public Communicator {
     return emulation_.link ? link_seconds(*emulation_.link, ends(), bytes) / 2 : 0;
   }
   std::unique_ptr<Pending> carry(std::unique_ptr<Pending> inner, double seconds) {
-    auto carried = std::make_shared<Carried>();
-    carried->seconds = seconds;
-    carried->before = std::exchange(last_, carried);
-    carried->inner = std::move(inner);
+    auto transfer = std::make_shared<LinkTransfer>();
+    transfer->seconds = seconds;
+    transfer->before = std::exchange(last_, transfer);
+    transfer->inner = std::move(inner);
     left_ = Clock::now();
-    return std::make_unique<Slowed>(std::move(carried), [this](TimePoint end) {
+    return std::make_unique<Slowed>(std::move(transfer), [this](TimePoint end) {
       rest_until(end);
       left_ = Clock::now();
     });
@@ -162,30 +162,32 @@ class Emulated final : public Communicator {
   std::unique_ptr<Communicator> inner_;
   const Emulation emulation_;
   const double slower_;
-  std::shared_ptr<Carried> last_;
+  std::shared_ptr<LinkTransfer> last_;
   TimePoint left_{};  ///< when this rank last left the communicator
   std::int64_t step_ = 0;
   const char* phase_ = "the start";
 };
 
-struct Unit {
+struct UnitFactor {
   std::string_view name;
   double factor;
 };
-constexpr std::array kSeconds{Unit{"ns", 1e-9}, Unit{"us", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1.0}};
-constexpr std::array kRates{Unit{"GB/s", 1e9},      Unit{"MB/s", 1e6},      Unit{"kB/s", 1e3},
-                            Unit{"Gbit/s", 1.25e8}, Unit{"Mbit/s", 1.25e5}, Unit{"kbit/s", 125.0},
-                            Unit{"B/s", 1.0}};
-constexpr std::array kTimes{Unit{"x", 1.0}, Unit{"", 1.0}};
-constexpr std::array kWhole{Unit{"", 1.0}};
+constexpr std::array kSeconds{UnitFactor{"ns", 1e-9}, UnitFactor{"us", 1e-6}, UnitFactor{"ms", 1e-3},
+                              UnitFactor{"s", 1.0}};
+constexpr std::array kRates{UnitFactor{"GB/s", 1e9},      UnitFactor{"MB/s", 1e6},
+                            UnitFactor{"kB/s", 1e3},      UnitFactor{"Gbit/s", 1.25e8},
+                            UnitFactor{"Mbit/s", 1.25e5}, UnitFactor{"kbit/s", 125.0},
+                            UnitFactor{"B/s", 1.0}};
+constexpr std::array kTimes{UnitFactor{"x", 1.0}, UnitFactor{"", 1.0}};
+constexpr std::array kWhole{UnitFactor{"", 1.0}};
 
 template <std::size_t count>
-double number(std::string_view text, const std::array<Unit, count>& units) {
+double number(std::string_view text, const std::array<UnitFactor, count>& units) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   const auto found =
-      std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
+      std::find_if(units.begin(), units.end(), [&](const UnitFactor& one) { return one.name == unit; });
   if (error == std::errc() && value >= 0 && std::isfinite(value) && found != units.end())
     return value * found->factor;
   std::string known;

@@ -7,15 +7,15 @@
 #include <thread>
 
 #include "base/error.h"
-#include "comm/tree.h"
+#include "base/summation_tree.h"
 
 namespace paceline::comm {
 namespace {
 
 using std::chrono::milliseconds;
 
-/// A process that dies breaks its messages and its watch at the same time: how long the watch, which knows
-/// its name and place, is waited for before the broken message is told instead.
+/// A process that dies breaks its messages and its connection to the detector at the same time: how long the
+/// detector, which knows its name and place, is waited for before the broken message is reported instead.
 constexpr milliseconds kForTheName{1500};
 /// How long the other processes wait at a deadline for the first one to say who is missing.
 constexpr milliseconds kForTheFirst{1500};
@@ -46,7 +46,7 @@ ProcessGroup::ProcessGroup(Wire& wire, ProcessGroupOptions options,
       ranks_each_(options.ranks_each),
       deadline_(options.deadline),
       say_(std::move(say)),
-      carried_(options.carried) {
+      wire_format_(options.wire_format) {
   try {
     connect(options.watch);
     if (options.shared_memory) share_memory();
@@ -114,7 +114,7 @@ std::string ProcessGroup::late(const std::vector<int>& missing, const std::strin
                      fmt::join(names, ", "), what, deadline_.load().count());
 }
 
-void ProcessGroup::lose(const std::vector<int>& missing, const Name& what) {
+void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
   wire_.give_up();
   const bool of_first = std::find(missing.begin(), missing.end(), 0) != missing.end();
   // The first process meets the same deadline about now, and it alone knows everybody's host and last place.
@@ -133,8 +133,8 @@ void ProcessGroup::lose(const std::vector<int>& missing, const Name& what) {
   check();
 }
 
-/// While one lives a collective is under way, or the first process's word is waited for: that this process
-/// waits is told to the watch from the first time that it looks for longer.
+/// Lives while this process waits in a collective or for process 0's order. Tells the heartbeat so, from the
+/// first time that the wait goes on.
 class ProcessGroup::Wait {
  public:
   Wait(Heartbeat& heartbeat, Channel channel) : heartbeat_(heartbeat), channel_(channel) {}
@@ -169,7 +169,7 @@ void ProcessGroup::order(std::span<std::byte> bytes) {
   check();
 }
 
-void ProcessGroup::round(Channel channel, const Name& what, std::span<const Send> sends,
+void ProcessGroup::round(Channel channel, const LazyName& what, std::span<const Send> sends,
                          std::span<const Receive> receives) {
   check();
   const auto until = base::Clock::now() + deadline_.load();
@@ -192,7 +192,7 @@ void ProcessGroup::round(Channel channel, const Name& what, std::span<const Send
 }
 
 template <typename Collective>
-void ProcessGroup::stage(Staged& staged, const Name& what, const Collective& collective) {
+void ProcessGroup::stage(Staged& staged, const LazyName& what, const Collective& collective) {
   check();
   const Channel channel = &staged == &*reductions_ ? Channel::reductions : Channel::exchanges;
   detector_->heartbeat().enters(channel);
@@ -208,18 +208,18 @@ void ProcessGroup::stage(Staged& staged, const Name& what, const Collective& col
 }
 
 void ProcessGroup::all_reduce(std::span<const float> src, std::span<float> dst) {
-  const Name what = [&] { return fmt::format("an all-reduce of {} floats", dst.size()); };
-  if (reductions_ && carried_ == Carried::fp32)
+  const LazyName what = [&] { return fmt::format("an all-reduce of {} floats", dst.size()); };
+  if (reductions_ && wire_format_ == WireFormat::fp32)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       const auto common = common_ ? std::span(*common_) : std::span<const SharedMemory>();
       return staged.all_reduce(src, dst, common, keep_waiting);
     });
   count(exchange_all_reduce(src, dst, process(), processes(), room_, rounds(Channel::reductions, what),
-                            carried_));
+                            wire_format_));
 }
 
 void ProcessGroup::reduce_scatter(std::span<const float> src, std::span<float> dst) {
-  const Name what = [&] { return fmt::format("a reduce-scatter of {} floats each", dst.size()); };
+  const LazyName what = [&] { return fmt::format("a reduce-scatter of {} floats each", dst.size()); };
   if (reductions_)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       return staged.reduce_scatter(src, dst, keep_waiting);
@@ -233,14 +233,14 @@ void ProcessGroup::all_reduce(std::span<double> values, Reduce reduce) {
   std::vector<double> column(static_cast<std::size_t>(processes()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t p = 0; p < column.size(); ++p) column[p] = all[p * values.size() + i];
-    values[i] =
-        tree_fold<double>(column, [&](double left, double right) { return combine(reduce, left, right); });
+    values[i] = base::tree_fold<double>(
+        column, [&](double left, double right) { return combine(reduce, left, right); });
   }
 }
 
 void ProcessGroup::broadcast(std::span<std::byte> bytes, int root_process) {
   if (bytes.empty()) return;
-  const Name what = [&] { return fmt::format("a broadcast of {} bytes", bytes.size()); };
+  const LazyName what = [&] { return fmt::format("a broadcast of {} bytes", bytes.size()); };
   if (exchanges_)
     return stage(*exchanges_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       return staged.broadcast(bytes, root_process, keep_waiting);
@@ -260,7 +260,7 @@ void ProcessGroup::broadcast(std::span<std::byte> bytes, int root_process) {
 }
 
 void ProcessGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  const Name what = [&] { return fmt::format("an exchange of {} bytes each", mine.size()); };
+  const LazyName what = [&] { return fmt::format("an exchange of {} bytes each", mine.size()); };
   if (exchanges_)
     return stage(*exchanges_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       return staged.all_gather(mine, all, keep_waiting);
@@ -269,7 +269,7 @@ void ProcessGroup::all_gather(std::span<const std::byte> mine, std::span<std::by
 }
 
 void ProcessGroup::barrier() {
-  const Name what = [] { return std::string("a barrier"); };
+  const LazyName what = [] { return std::string("a barrier"); };
   if (exchanges_)
     return stage(*exchanges_, what, [](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       return staged.barrier(keep_waiting);

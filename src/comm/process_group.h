@@ -23,19 +23,19 @@
 namespace paceline::comm {
 
 struct ProcessGroupOptions {
-  std::chrono::seconds deadline{60};  ///< a collective that takes longer is Error(comm)
-  Carried carried = Carried::fp32;    ///< what gradients travel as
-  int ranks_each = 1;                 ///< workers in every process, for the names of ranks in sentences
-  bool shared_memory = true;          ///< where all are on one host; else messages
-  std::size_t block_bytes = 131072;   ///< of reductions in shared memory; a multiple of 4096
+  std::chrono::seconds deadline{60};          ///< a collective that takes longer is Error(comm)
+  WireFormat wire_format = WireFormat::fp32;  ///< what gradients travel as
+  int ranks_each = 1;                ///< workers in every process, for the names of ranks in sentences
+  bool shared_memory = true;         ///< where all are on one host; else messages
+  std::size_t block_bytes = 131072;  ///< of reductions in shared memory; a multiple of 4096
   DetectorOptions watch;
 };
 
 /// Threads  as InterProcessComm; made and destroyed by one thread
 class ProcessGroup final : public InterProcessComm {
  public:
-  /// Connects the watch. `say(text)` is called, at the process that speaks for all and from another thread,
-  /// with what is worth saying.
+  /// Connects the failure detector. `say(text)` is called, at the process that speaks for all and from
+  /// another thread, with what is worth saying.
   ///
   /// Lifetime `wire` outlives it
   /// Errors   Error(comm) when the others cannot be reached; the wire has then been given up
@@ -45,7 +45,7 @@ class ProcessGroup final : public InterProcessComm {
   [[nodiscard]] int processes() const override { return members_; }
   [[nodiscard]] std::string name() const override { return wire_.name(); }
   [[nodiscard]] std::string algorithm() const override {
-    if (carried_ == Carried::bf16) return "exchange (messages, as bf16)";
+    if (wire_format_ == WireFormat::bf16) return "exchange (messages, as bf16)";
     if (common_) return "direct (memory of the host)";
     return reductions_ ? "staged (memory of the host)" : "exchange (messages)";
   }
@@ -81,11 +81,13 @@ class ProcessGroup final : public InterProcessComm {
   void order(std::span<std::byte> bytes);
   /// At the end of a run that went well: everybody waits, for as long as it takes, until process 0 is through
   /// with its files, then all for one another, up to the deadline. So nobody's exit ends a process that still
-  /// writes, and one that has stopped is found by the watch, not waited for in the library's own farewell.
+  /// writes, and one that has stopped is found by the detector, not waited for in the library's own farewell.
   /// All processes call it.
   void part();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
-  void set_carried(Carried carried) { carried_ = carried; }  ///< before the first all-reduce
+  void set_wire_format(WireFormat wire_format) {
+    wire_format_ = wire_format;
+  }  ///< before the first all-reduce
   void set_deadline(std::chrono::seconds deadline) {
     deadline_ = deadline;
     detector_->set_deadline(deadline);
@@ -93,25 +95,25 @@ class ProcessGroup final : public InterProcessComm {
 
  private:
   /// What a collective is called in sentences; asked for only when one is said.
-  using Name = std::function<std::string()>;
+  using LazyName = std::function<std::string()>;
   class Wait;
 
   void connect(const DetectorOptions& options);
   void make_streams();
   [[nodiscard]] bool everywhere(bool here);  ///< whether all processes say yes
   void meet_all();
-  void round(Channel channel, const Name& what, std::span<const Send> sends,
+  void round(Channel channel, const LazyName& what, std::span<const Send> sends,
              std::span<const Receive> receives);
-  [[nodiscard]] Round rounds(Channel channel, const Name& what) {
+  [[nodiscard]] Round rounds(Channel channel, const LazyName& what) {
     return [this, channel, &what](std::span<const Send> sends, std::span<const Receive> receives) {
       round(channel, what, sends, receives);
     };
   }
   /// Runs `collective(staged, keep_waiting)`, a function of Staged.
   template <typename Collective>
-  void stage(Staged& staged, const Name& what, const Collective& collective);
+  void stage(Staged& staged, const LazyName& what, const Collective& collective);
   /// Who is late is a failure; what another process failed with is thrown.
-  void lose(const std::vector<int>& missing, const Name& what);
+  void lose(const std::vector<int>& missing, const LazyName& what);
   [[nodiscard]] std::string ranks_of(int process) const;
   [[nodiscard]] std::string late(const std::vector<int>& missing, const std::string& what) const;
   void check() const;
@@ -125,12 +127,12 @@ class ProcessGroup final : public InterProcessComm {
   std::atomic<std::chrono::seconds> deadline_;
   std::function<void(const std::string&)> say_;
   std::atomic<bool> failed_{false};
-  std::atomic<Carried> carried_;
+  std::atomic<WireFormat> wire_format_;
   ExchangeRoom room_;  ///< of the reductions' thread
   /// Where all processes are on one host: memory that they share, and its two streams.
   std::optional<SharedMemory> memory_;
   std::size_t blocks_[2] = {};  ///< bytes of each stream's blocks
-  Patience patience_;
+  SpinLimits limits_;
   std::optional<Staged> reductions_, exchanges_;
   /// [process] what memory() gave last: shared with whoever has it, and all processes let go of it together.
   std::shared_ptr<const std::vector<SharedMemory>> common_;

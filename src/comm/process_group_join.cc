@@ -31,14 +31,14 @@ std::size_t block_bytes(std::size_t wanted, int processes) {
 
 /// About 20 microseconds of looking where every process has a core of its own. Where they share cores,
 /// looking takes the time of the one that is waited for: the core is given away instead.
-Patience patience_of(int processes, int cores) {
-  return processes <= cores ? Patience{.looks = 400} : Patience{.looks = 0, .yields = 50};
+SpinLimits spin_limits_of(int processes, int cores) {
+  return processes <= cores ? SpinLimits{.looks = 400} : SpinLimits{.looks = 0, .yields = 50};
 }
 
 using MemoryName = std::array<char, 64>;  ///< empty: there is none
 
 /// What each process tells the others before they share memory.
-struct Card {
+struct JoinMessage {
   std::array<char, base::kHostNameBytes> host{};
   MemoryName memory{};  ///< of process 0
   cpu_set_t cores{};    ///< that it may use
@@ -104,16 +104,16 @@ void ProcessGroup::share_memory() {
   blocks_[0] = block_bytes(wanted_block_, processes());
   blocks_[1] = block_bytes(kExchangesBlock, processes());
   const std::size_t room = Staged::room(processes(), blocks_[0]) + Staged::room(processes(), blocks_[1]);
-  Card mine;
+  JoinMessage mine;
   std::strncpy(mine.host.data(), base::host_name().c_str(), mine.host.size() - 1);
   ::sched_getaffinity(0, sizeof mine.cores, &mine.cores);
   if (process() == 0) memory_ = SharedMemory::create(room);
   if (memory_) std::strncpy(mine.memory.data(), memory_->name().c_str(), mine.memory.size() - 1);
-  std::vector<Card> cards(static_cast<std::size_t>(processes()));
-  all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(cards)));
-  const bool one_host =
-      std::all_of(cards.begin(), cards.end(), [&](const Card& other) { return other.host == mine.host; });
-  const std::string name = cards[0].memory.data();
+  std::vector<JoinMessage> messages(static_cast<std::size_t>(processes()));
+  all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(messages)));
+  const bool one_host = std::all_of(messages.begin(), messages.end(),
+                                    [&](const JoinMessage& other) { return other.host == mine.host; });
+  const std::string name = messages[0].memory.data();
   if (one_host && !name.empty() && process() != 0) memory_ = SharedMemory::open(name, room);
   const bool all_have_it = everywhere(one_host && memory_.has_value());
   if (memory_) memory_->remove_name();
@@ -123,14 +123,14 @@ void ProcessGroup::share_memory() {
   }
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  for (const auto& card : cards) CPU_OR(&cores, &cores, &card.cores);
-  patience_ = patience_of(processes(), CPU_COUNT(&cores));
+  for (const auto& card : messages) CPU_OR(&cores, &cores, &card.cores);
+  limits_ = spin_limits_of(processes(), CPU_COUNT(&cores));
   make_streams();
 }
 
 base::Buffer ProcessGroup::memory(std::size_t bytes) {
   common_.reset();
-  if (!reductions_ || carried_ != Carried::fp32 || bytes == 0) return base::Buffer(bytes);
+  if (!reductions_ || wire_format_ != WireFormat::fp32 || bytes == 0) return base::Buffer(bytes);
   // All come before any makes a name: who is killed while a late one is waited for leaves nothing behind.
   barrier();
   auto mine = SharedMemory::create(bytes);
@@ -154,14 +154,14 @@ base::Buffer ProcessGroup::memory(std::size_t bytes) {
 
 void ProcessGroup::make_streams() {
   const std::size_t first = Staged::room(wire_.processes(), blocks_[0]);
-  reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], patience_);
-  exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], patience_);
+  reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], limits_);
+  exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], limits_);
 }
 
 void ProcessGroup::meet_all() {
   const std::byte mine{};
   std::vector<std::byte> all(static_cast<std::size_t>(wire_.processes()));
-  const Name what = [] { return std::string("a meeting of all processes"); };
+  const LazyName what = [] { return std::string("a meeting of all processes"); };
   (void)exchange_all_gather(std::span(&mine, 1), all, process(), wire_.processes(),
                             rounds(Channel::exchanges, what));
 }

@@ -7,9 +7,9 @@
 /// change it: they share a batch in pieces (ring.h). All memory is taken once, in the constructor: prefetch +
 /// 1 slots (one is being read).
 ///
-/// **A crew** is all the threads of a process's workers. Each Prefetch brings threads of its own, which stay
+/// **A pool** is all the threads of a process's workers. Each Prefetch brings threads of its own, which stay
 /// on the cores of the worker that made them. They fill their own ring first; while it is full they prepare
-/// pieces of the crew's other rings, and a ring whose reader waits comes before all else. So none rests while
+/// pieces of the pool's other rings, and a ring whose reader waits comes before all else. So none rests while
 /// a worker waits, however unevenly images and cores are dealt out (docs/decisions/loader-crew.md).
 ///
 /// Threads  next() and wait_until_prepared() from one thread; the rest from any
@@ -38,27 +38,25 @@ class LoaderPool {
   std::unique_ptr<Impl> impl_;
 };
 
+struct PrefetchOptions {
+  ImageFormat format;      ///< the same for all of a pool
+  std::int64_t batch = 0;  ///< the most samples in a batch
+  int views = 1;           ///< images that are written of each sample, one after the other
+  int threads = 1;         ///< of its own; 0: the other threads of its pool do the work
+  int prefetch = 2;
+  LoaderPool* pool = nullptr;  ///< null: its threads serve nobody else
+  /// How many samples batch `number` has, 1 .. batch.
+  std::function<std::int64_t(std::int64_t number)> samples;
+  /// Prepares sample `i` of batch `number`: writes `dst` float [views][H][W][C], returns the label.
+  /// `scratch` has room for the stored pixels. Called by several threads at once; what it throws is thrown
+  /// by next().
+  std::function<std::int32_t(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
+                             std::span<float> dst)>
+      prepare;
+};
+
 class Prefetch {
  public:
-  struct Options {
-    ImageFormat format;      ///< the same for all of a crew
-    std::int64_t batch = 0;  ///< the most samples in a batch
-    int views = 1;           ///< images that are written of each sample, one after the other
-    int threads = 1;         ///< of its own; 0: the others of its crew do the work
-    int prefetch = 2;
-    LoaderPool* pool = nullptr;  ///< null: its threads serve nobody else
-    /// How many samples batch `number` has, 1 .. batch.
-    std::function<std::int64_t(std::int64_t number)> samples;
-    /// Prepares sample `i` of batch `number`: writes `dst` float [views][H][W][C], returns the label.
-    /// `scratch` has room for the stored pixels. Called by several threads at once; what it throws is thrown
-    /// by next().
-    std::function<std::int32_t(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
-                               std::span<float> dst)>
-        prepare;
-  };
-
-  using View = Ring::View;
-
   struct Statistics {
     std::int64_t batches = 0;  ///< yielded
     std::int64_t waits = 0;    ///< calls of next() that found their batch unfinished
@@ -68,7 +66,7 @@ class Prefetch {
     double wait_s = 0;
   };
 
-  explicit Prefetch(Options options);
+  explicit Prefetch(PrefetchOptions options);
   /// Stops the work on this ring after the sample that each thread is at; its own threads first finish the
   /// piece of another ring that they help with.
   ~Prefetch();
@@ -77,7 +75,7 @@ class Prefetch {
 
   /// The next batch; takes the previous one back. Valid until the next call. A batch that could not be
   /// prepared throws what its preparation threw, here and in every later call.
-  View next();
+  BatchView next();
   /// Blocks until every slot that may be filled is filled, without yielding one.
   void wait_until_prepared();
   /// Whether a call of next() is blocked now.

@@ -61,8 +61,8 @@ struct CompileOptions {
   BatchNormMode batch_norm = BatchNormMode::local;
   int ghost_size = 0;  ///< divides batch
   /// > 0: sums over samples are joined as if each `shard` samples of the batch were an engine's of their own,
-  /// in the tree of comm/tree.h; kernels are chosen for so many. It divides batch. Only with `synchronised`:
-  /// without it a shard is an engine's batch, and the caller joins.
+  /// in the tree of base/summation_tree.h; kernels are chosen for so many. It divides batch. Only with
+  /// `synchronised`: without it a shard is an engine's batch, and the caller joins.
   int shard = 0;
   std::uint64_t seed = 0;  ///< of dropout
   /// Kernels by measurement on this machine (prepare() in make.h), where an engine has several for an op;

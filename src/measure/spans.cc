@@ -21,11 +21,11 @@ double inside(Interval part, std::span<const Interval> blocked) {
 
 }  // namespace
 
-std::vector<Interval> turns(std::span<const Collective> collectives) {
+std::vector<Interval> turns(std::span<const CollectiveTimes> collectives) {
   std::vector<Interval> result;
   result.reserve(collectives.size());
   double previous_done = -std::numeric_limits<double>::infinity();
-  for (const Collective& collective : collectives) {
+  for (const CollectiveTimes& collective : collectives) {
     const double begin = std::max(collective.posted, previous_done);
     previous_done = std::max(previous_done, collective.done);
     result.push_back({begin, std::max(begin, collective.done)});
@@ -52,7 +52,7 @@ CommunicationTime& CommunicationTime::operator+=(const CommunicationTime& other)
   return *this;
 }
 
-std::vector<CommunicationTime> communication_times(std::span<const Collective> collectives,
+std::vector<CommunicationTime> communication_times(std::span<const CollectiveTimes> collectives,
                                                    std::span<const double> transfer,
                                                    std::span<const Interval> blocked) {
   base::expects(transfer.size() == collectives.size(), "transfer.size() == collectives.size()");

@@ -35,13 +35,13 @@ struct Interval {
   [[nodiscard]] double length() const { return end > begin ? end - begin : 0; }
 };
 
-struct Collective {
+struct CollectiveTimes {
   double posted = 0;
   double done = 0;
 };
 
 /// The turns of one rank's collectives, given in the order posted.
-[[nodiscard]] std::vector<Interval> turns(std::span<const Collective> collectives);
+[[nodiscard]] std::vector<Interval> turns(std::span<const CollectiveTimes> collectives);
 
 /// The transfer of each collective: turn_seconds[rank][i] is rank's turn of collective i.
 [[nodiscard]] std::vector<double> transfers(std::span<const std::vector<double>> turn_seconds);
@@ -61,7 +61,7 @@ struct CommunicationTime {
 /// One entry a collective; their sum is the rank's communication.
 ///
 /// Shapes   transfer [collectives.size()]; blocked: in order, not overlapping
-[[nodiscard]] std::vector<CommunicationTime> communication_times(std::span<const Collective> collectives,
+[[nodiscard]] std::vector<CommunicationTime> communication_times(std::span<const CollectiveTimes> collectives,
                                                                  std::span<const double> transfer,
                                                                  std::span<const Interval> blocked);
 

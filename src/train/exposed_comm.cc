@@ -25,7 +25,7 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
   if (timings_.empty()) return;  // on every rank alike
   const auto origin = timings_.front().posted;
   const auto since = [&](base::TimePoint time) { return base::seconds(time - origin); };
-  std::vector<measure::Collective> collectives;
+  std::vector<measure::CollectiveTimes> collectives;
   for (const auto& timing : timings_) collectives.push_back({since(timing.posted), since(timing.done)});
   std::vector<measure::Interval> blocked;
   for (const auto& interval : blocked_) blocked.push_back({since(interval.begin), since(interval.end)});

@@ -1,20 +1,19 @@
 #pragma once
 
-/// Partial sums of shards joined in one fixed binary tree, whatever the number of workers (--shard).
+/// Gradients of shards, added in the order of base/summation_tree.h whatever the number of workers (--shard).
 ///
-/// The global batch is M shards. Level by level neighbours are added: (0 + 1), (2 + 3), ..., then those
-/// pairs, and so on. A worker holds m = M / N consecutive shards; with m a power of two its shards are a
+/// The global batch is M shards. A worker holds m = M / N consecutive ones; with m a power of two they are a
 /// whole subtree, the worker's sum is that subtree's root, and the communicator's tree over ranks is the rest
 /// of the same tree. So every N with such an m gives the same bits (any m is right for N = 1).
 ///
-/// A worker walks its shards one after the other and keeps one partial sum a level of the tree, as a binary
-/// counter keeps its digits: at most log2(m) + 1 arrays of the gradient's size.
+/// A worker computes its shards one after the other and keeps one partial sum a level of the tree.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/summation_tree.h"
 
 namespace paceline::train {
 
@@ -31,16 +30,15 @@ class ShardSums {
   /// Joins everything kept with the last shard's gradient, on [begin, end) only, in place: bucket by bucket.
   void join_last(std::span<float> gradient, std::int64_t begin, std::int64_t end) const;
   /// Forgets the step.
-  void clear();
+  void clear() { counter_.clear(); }
 
  private:
-  struct Level {
-    base::Buffer sum;
-    bool full = false;
-  };
+  [[nodiscard]] std::span<const float> kept(int level) const {
+    return levels_[static_cast<std::size_t>(level)].as<float>();
+  }
   std::int64_t shards_;
-  std::int64_t seen_ = 0;
-  std::vector<Level> levels_;
+  base::TreeCounter counter_;
+  std::vector<base::Buffer> levels_;  ///< the partial sum of 2^level shards
 };
 
 }  // namespace paceline::train

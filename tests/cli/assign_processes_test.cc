@@ -9,7 +9,7 @@
 namespace paceline::cli {
 namespace {
 
-Member on(const std::string& host, std::vector<int> cores) {
+ProcessInfo on(const std::string& host, std::vector<int> cores) {
   const int usable = static_cast<int>(cores.size());
   return {.host = host, .cores = std::move(cores), .usable = usable};
 }
@@ -38,13 +38,13 @@ TEST(CoresEach, OfProcessesThatMayUseTheSameOnesAreSharedOut) {
 
 TEST(CoresEach, AreThoseOfTheProcessWithTheFewest) {
   EXPECT_EQ(cores_each(2, std::vector{on("a", {0, 1, 2, 3}), on("b", {0})}), 1);
-  Member limited = on("a", {0, 1, 2, 3});
+  ProcessInfo limited = on("a", {0, 1, 2, 3});
   limited.usable = 2;  // a cgroup's quota
   EXPECT_EQ(cores_each(1, std::vector{limited}), 2);
 }
 
 TEST(WorkersForConvergence, AreTheMostThatHaveCoresOfTheirOwn) {
-  const auto workers = [](const std::vector<Member>& members) {
+  const auto workers = [](const std::vector<ProcessInfo>& members) {
     return workers_for_convergence({1, 2, 4}, [&](int count) { return cores_each(count, members); });
   };
   EXPECT_EQ(workers({on("a", {0, 1})}), 2);

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/summation_tree.h"
 #include "comm/local/group.h"
 #include "comm/ranks.h"
-#include "comm/tree.h"
 #include "comm/values.h"
 
 namespace paceline::comm {
@@ -29,7 +29,7 @@ std::vector<float> expected_sum(int ranks, std::size_t count) {
   std::vector<float> sum(count), column(static_cast<std::size_t>(ranks));
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t r = 0; r < column.size(); ++r) column[r] = inputs[r][i];
-    sum[i] = tree_fold<float>(column, [](float a, float b) { return a + b; });
+    sum[i] = base::tree_fold<float>(column, [](float a, float b) { return a + b; });
   }
   return sum;
 }
@@ -198,9 +198,10 @@ TEST_P(Small, DoublesAreSummedInTheTreesOrderAndBoundedExactly) {
       for (int i = 0; i < 5; ++i) {
         std::vector<double> column;
         for (int r = 0; r < ranks; ++r) column.push_back(value(r, i));
-        const double expected = reduce == Reduce::min   ? *std::min_element(column.begin(), column.end())
-                                : reduce == Reduce::max ? *std::max_element(column.begin(), column.end())
-                                                        : tree_fold<double>(column, std::plus<double>{});
+        const double expected = reduce == Reduce::min ? *std::min_element(column.begin(), column.end())
+                                : reduce == Reduce::max
+                                    ? *std::max_element(column.begin(), column.end())
+                                    : base::tree_fold<double>(column, std::plus<double>{});
         EXPECT_EQ(values[static_cast<std::size_t>(i)], expected);
       }
     }
@@ -333,7 +334,7 @@ TEST(LocalFailure, WorkThatThrowsFailsTheGroupAndLeavesNobodyWaiting) {
   local::Group group(2, std::chrono::hours(1));
   const auto exchange = [&](int rank) -> std::string {
     try {
-      group.exchange(rank, {.kind = local::Kind::barrier}, {},
+      group.exchange(rank, {.kind = local::OperationKind::barrier}, {},
                      [](const auto&) { throw std::runtime_error("no memory for the sum"); });
     } catch (const std::exception& error) {
       return error.what();

@@ -249,13 +249,14 @@ TEST(ProcessGroup, AsBf16HalfTheBytesMoveAndAllEndWithTheSameBits) {
     for (const std::size_t count : {std::size_t{2049}, std::size_t{600011}}) {
       std::vector<std::vector<float>> results(static_cast<std::size_t>(processes));
       std::atomic<std::int64_t> sent{0};
-      const auto outcome = on_processes(processes, 1, {.carried = Carried::bf16}, [&](Communicator& comm) {
-        auto values = values_of(comm.rank(), count);
-        const auto before = comm.traffic().bytes_sent;
-        comm.all_reduce(values)->wait();
-        sent += comm.traffic().bytes_sent - before;
-        results[static_cast<std::size_t>(comm.rank())] = values;
-      });
+      const auto outcome =
+          on_processes(processes, 1, {.wire_format = WireFormat::bf16}, [&](Communicator& comm) {
+            auto values = values_of(comm.rank(), count);
+            const auto before = comm.traffic().bytes_sent;
+            comm.all_reduce(values)->wait();
+            sent += comm.traffic().bytes_sent - before;
+            results[static_cast<std::size_t>(comm.rank())] = values;
+          });
       EXPECT_EQ(outcome.errors, std::vector<std::string>(static_cast<std::size_t>(processes)));
       EXPECT_EQ(sent, static_cast<std::int64_t>(2 * (processes - 1) * count * 2));
       const auto expected = tree_of(processes, count);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "comm/tree.h"
+#include "base/summation_tree.h"
 
 namespace paceline::comm {
 
@@ -26,7 +26,7 @@ inline std::vector<float> tree_of(int ranks, std::size_t count) {
   std::vector<const float*> parts;
   for (const auto& input : inputs) parts.push_back(input.data());
   std::vector<float> sum(count);
-  tree_sum<float>(parts, sum.data(), count);
+  base::tree_sum<float>(parts, sum.data(), count);
   return sum;
 }
 

@@ -11,7 +11,7 @@ using ::testing::Pointwise;
 
 struct Case {
   const char* story;
-  std::vector<Collective> collectives;
+  std::vector<CollectiveTimes> collectives;
   std::vector<double> transfer;
   std::vector<Interval> blocked;
   CommunicationTime expected;
@@ -48,7 +48,7 @@ TEST(Spans, EverySecondOfCommunicationIsBookedAsWorkedOutByHand) {
 }
 
 TEST(Spans, TurnsCoverTheUnionOfAllCollectivesOnce) {
-  const std::vector<Collective> collectives{{0, 2}, {0.5, 3}, {1, 3}, {5, 6}};
+  const std::vector<CollectiveTimes> collectives{{0, 2}, {0.5, 3}, {1, 3}, {5, 6}};
   const auto all = turns(collectives);
   const std::vector<double> begin{0, 2, 3, 5}, end{2, 3, 3, 6};
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -65,7 +65,7 @@ TEST(Spans, TransferIsTheShortestTurnOverRanks) {
 
 TEST(Spans, TheRankThatCameLastWaitedForNobody) {
   // Rank 1 posts 3 s after rank 0; both are done at 5.
-  const std::vector<Collective> early{{0, 5}}, late{{3, 5}};
+  const std::vector<CollectiveTimes> early{{0, 5}}, late{{3, 5}};
   const std::vector<std::vector<double>> seconds{{turns(early)[0].length()}, {turns(late)[0].length()}};
   const auto transfer = transfers(seconds);
   EXPECT_EQ(sum(communication_times(late, transfer, {})).late_peer, 0);

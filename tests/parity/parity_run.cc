@@ -92,7 +92,7 @@ class Fp64 {
   static constexpr const char* kEnding = ".f64";
 
   Fp64(const std::string&, const graph::Graph& graph, const engine::CompileOptions& options)
-      : graph_(graph), layout_(graph::flat_layout(graph_)), network_(graph_, layout_, options) {
+      : graph_(graph), layout_(graph::flat_layout(graph_)), program_(graph_, layout_, options) {
     const auto elements = static_cast<std::size_t>(layout_.elements);
     weights_.resize(elements);
     gradients_.resize(elements);
@@ -103,17 +103,17 @@ class Fp64 {
   std::span<const double> gradients() { return gradients_; }
   void weights_changed() {}
   double forward(const engine::StepInput& input) {
-    network_.forward(input, weights_);
-    return network_.exact_loss();
+    program_.forward(input, weights_);
+    return program_.exact_loss();
   }
-  void backward() { network_.backward(weights_, gradients_, {}); }
+  void backward() { program_.backward(weights_, gradients_, {}); }
   void update(const engine::UpdateRule& rule, double lr, int update) {
     const std::vector<std::span<double>> state(state_.begin(), state_.end());
     engine::reference::apply_update<double>(graph_, layout_, rule, lr, update, weights_, gradients_, state);
   }
   double evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int batch) {
-    network_.evaluate(images, labels, batch, 1, weights_);
-    return network_.exact_loss();
+    program_.evaluate(images, labels, batch, 1, weights_);
+    return program_.exact_loss();
   }
 
  private:
@@ -121,7 +121,7 @@ class Fp64 {
   const graph::Layout layout_;
   std::vector<double> weights_, gradients_;
   std::vector<std::vector<double>> state_;
-  engine::reference::Network<double> network_;
+  engine::reference::Program<double> program_;
 };
 
 const std::string& name_of(const graph::Graph& graph, const graph::Slot& slot) {

@@ -18,11 +18,11 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/summation_tree.h"
 #include "comm/gloo/load.h"
 #include "comm/launch.h"
 #include "comm/make.h"
 #include "comm/mpi/load.h"
-#include "comm/tree.h"
 
 namespace {
 
@@ -72,7 +72,7 @@ void check_all_reduce(comm::Communicator& communicator, std::size_t count) {
   std::vector<const float*> parts;
   for (const auto& input : inputs) parts.push_back(input.data());
   std::vector<float> expected(count);
-  comm::tree_sum<float>(parts, expected.data(), count);
+  base::tree_sum<float>(parts, expected.data(), count);
   for (int again = 0; again < 2; ++again) {
     auto values = inputs[static_cast<std::size_t>(communicator.rank())];
     communicator.all_reduce(values)->wait();
@@ -112,7 +112,7 @@ void check_reduce_scatter(comm::Communicator& communicator, std::size_t count) {
   std::vector<const float*> parts;
   for (const auto& input : inputs) parts.push_back(input.data());
   std::vector<float> sum(world * count), apart(count);
-  comm::tree_sum<float>(parts, sum.data(), sum.size());
+  base::tree_sum<float>(parts, sum.data(), sum.size());
   const auto begin = static_cast<std::size_t>(communicator.rank()) * count;
   auto values = inputs[static_cast<std::size_t>(communicator.rank())];
   communicator.reduce_scatter(values, apart)->wait();

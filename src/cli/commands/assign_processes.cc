@@ -14,23 +14,23 @@ int processes_for(int workers, int processes) {
   return workers % processes == 0 ? processes : 0;
 }
 
-std::vector<study::Cell> assign_processes(std::vector<study::Cell> cells, int processes) {
+std::vector<study::PlannedCell> assign_processes(std::vector<study::PlannedCell> cells, int processes) {
   for (auto& cell : cells)
     if (cell.skip.empty() && processes_for(cell.options.workers, processes) == 0)
       cell.skip = fmt::format("{} workers do not divide by {} processes", cell.options.workers, processes);
   return cells;
 }
 
-int cores_each(int workers, std::span<const Member> members) {
+int cores_each(int workers, std::span<const ProcessInfo> members) {
   const int processes = processes_for(workers, static_cast<int>(members.size()));
   if (processes == 0) return 0;
   const auto used = members.first(static_cast<std::size_t>(processes));
   int least = std::numeric_limits<int>::max();
-  for (const auto& member : used) {
-    const auto sharing = std::count_if(used.begin(), used.end(), [&](const Member& other) {
-      return other.host == member.host && other.cores == member.cores;
+  for (const auto& info : used) {
+    const auto sharing = std::count_if(used.begin(), used.end(), [&](const ProcessInfo& other) {
+      return other.host == info.host && other.cores == info.cores;
     });
-    least = std::min(least, member.usable / (workers / processes * static_cast<int>(sharing)));
+    least = std::min(least, info.usable / (workers / processes * static_cast<int>(sharing)));
   }
   return least;
 }
@@ -43,7 +43,7 @@ int workers_for_convergence(const std::vector<int>& compared, const study::Cores
 }
 
 Settings for_processes(const Settings& given) {
-  std::vector<Member> members{
+  std::vector<ProcessInfo> members{
       {.host = {}, .cores = base::current_affinity(), .usable = base::usable_cores()}};
   if (given.session != nullptr) members = given.session->members();
   Settings settings = given;

@@ -17,20 +17,20 @@ namespace {
 constexpr std::int32_t kNoMore = -1;
 
 /// What the first process tells before each cell.
-struct Order {
+struct CellMessage {
   std::int32_t index = kNoMore;
   std::int32_t members = 1;
   std::int32_t threads = 0;  ///< as the first process shares out the cores of its host
   std::int32_t resumed = 0;  ///< 1: from a checkpoint, which the first process reads for all
 };
 
-void send(Session& session, Order& order) {
+void send(Session& session, CellMessage& order) {
   session.processes().order(std::as_writable_bytes(std::span(&order, 1)));
   if (order.index != kNoMore) session.processes().regroup(order.members);
 }
 
 /// Every process makes the list of cells itself; what it depends on (the memory of a host) may differ.
-void require_same_cells(const Session& session, const std::vector<study::Cell>& cells) {
+void require_same_cells(const Session& session, const std::vector<study::PlannedCell>& cells) {
   const std::uint64_t mine = std::hash<std::string>()(study::agreed_on(cells));
   std::vector<std::uint64_t> all(static_cast<std::size_t>(session.place().processes));
   session.processes().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
@@ -48,38 +48,38 @@ void require_same_cells(const Session& session, const std::vector<study::Cell>& 
 train::Backend backend_for(const Settings& settings, const train::Options& options) {
   Session* const session = settings.session;
   const int members = session == nullptr ? 1 : processes_for(options.workers, session->place().processes);
-  auto backend =
-      make_backend(options.device, session, emulation_of(options), comm::Carried::fp32, std::max(1, members));
+  auto backend = make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32,
+                              std::max(1, members));
   backend.history = settings.history;
   return backend;
 }
 
-study::Runner::Together lead(const Settings& settings, const std::vector<study::Cell>& cells) {
+study::Runner::Together lead(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
   Session& session = *settings.session;
   require_same_cells(session, cells);
   return {.backend = [&settings](const train::Options& options) { return backend_for(settings, options); },
           .begin =
               [&session, &cells](int index, bool resumed) {
                 const auto& options = cells[static_cast<std::size_t>(index)].options;
-                Order order{.index = index,
-                            .members = processes_for(options.workers, session.place().processes),
-                            .threads = options.threads,
-                            .resumed = resumed ? 1 : 0};
+                CellMessage order{.index = index,
+                                  .members = processes_for(options.workers, session.place().processes),
+                                  .threads = options.threads,
+                                  .resumed = resumed ? 1 : 0};
                 send(session, order);
               }};
 }
 
 void dismiss(Session& session) {
-  Order order;
+  CellMessage order;
   send(session, order);
 }
 
-int follow(const Settings& settings, const std::vector<study::Cell>& cells) {
+int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
   Session& session = *settings.session;
   require_same_cells(session, cells);
   const Interrupt interrupt([&session] { return session.silent(); });
   while (true) {
-    Order order;
+    CellMessage order;
     send(session, order);
     if (order.index == kNoMore) return interrupt.exit_code();
     if (session.place().process >= order.members) continue;

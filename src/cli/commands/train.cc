@@ -41,7 +41,7 @@ std::function<bool()> silence(const Session* session) {
 
 train::Backend backend_of(const train::Options& options, Session* session) {
   return make_backend(options.device, session, emulation_of(options),
-                      options.gradients_as_bf16 ? comm::Carried::bf16 : comm::Carried::fp32);
+                      options.gradients_as_bf16 ? comm::WireFormat::bf16 : comm::WireFormat::fp32);
 }
 
 /// A process that is not the first: works, and leaves words and files to the first.

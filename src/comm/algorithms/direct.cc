@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "comm/tree.h"
+#include "base/summation_tree.h"
 
 // The direct all-reduce.
 //
@@ -19,9 +19,9 @@
 // nothing is locked while it goes on: ranks meet once before (all buffers are ready) and once after (all
 // segments are done).
 //
-// The order of additions is the tree of comm/tree.h, the same for every element: it depends neither on the
-// segment's owner nor on who came first. So every rank ends with the same bits, and every run with the same
-// bits.
+// The order of additions is the tree of base/summation_tree.h, the same for every element: it depends neither
+// on the segment's owner nor on who came first. So every rank ends with the same bits, and every run with the
+// same bits.
 //
 // The additions cost nothing beside the traffic (one for 8 bytes read and 8 written), so the loops are plain
 // and the compiler vectorises them; N = 2 and N = 4, the common cases, keep the whole tree in registers.
@@ -77,23 +77,7 @@ void add(const float* left, const float* right, float* dst, std::size_t count) {
 
 /// dst [count] = the tree's sum of buffers[.][begin, begin + count); count <= kBlock.
 void sum_block(std::span<const float* const> buffers, std::size_t begin, std::size_t count, float* dst) {
-  if (buffers.size() == 1) {
-    std::copy_n(buffers[0] + begin, count, dst);
-    return;
-  }
-  const std::size_t half = tree_split(buffers.size());
-  alignas(64) std::array<float, kBlock> left_sum, right_sum;
-  const float* left = buffers[0] + begin;
-  const float* right = buffers[half] + begin;
-  if (half > 1) {
-    sum_block(buffers.first(half), begin, count, left_sum.data());
-    left = left_sum.data();
-  }
-  if (buffers.size() - half > 1) {
-    sum_block(buffers.subspan(half), begin, count, right_sum.data());
-    right = right_sum.data();
-  }
-  add(left, right, dst, count);
+  base::tree_sum_block<kBlock, float>(buffers, begin, count, dst, add);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ struct Segment {
 /// or empty. The segments of all ranks cover every element once.
 [[nodiscard]] Segment direct_segment(std::size_t count, int rank, int ranks);
 
-/// Sums elements [begin, end) of all ranks' `sources` in the tree's order (comm/tree.h) and writes the sum to
-/// all `targets`.
+/// Sums elements [begin, end) of all ranks' `sources` in the tree's order (base/summation_tree.h) and writes
+/// the sum to all `targets`.
 ///
 /// Shapes   both [ranks], each at least segment.end elements; none overlap, but a target may be its rank's
 ///          source

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/summation_tree.h"
 #include "comm/algorithms/direct.h"
-#include "comm/tree.h"
 
 // The exchange all-reduce.
 //
@@ -59,10 +59,10 @@ std::vector<const float*> in_order(const float* mine, std::span<const std::byte>
   return parts;
 }
 
-class Call {
+class Exchange {
  public:
-  Call(std::span<const float> src, std::span<float> dst, int process, int processes, ExchangeRoom& room,
-       const Round& round)
+  Exchange(std::span<const float> src, std::span<float> dst, int process, int processes, ExchangeRoom& room,
+           const Round& round)
       : src_(src),
         dst_(dst),
         process_(process),
@@ -79,7 +79,7 @@ class Call {
     }
     run();
     const auto parts = in_order(src_.data(), in, src_.size_bytes(), others_, process_);
-    tree_sum<float>(parts, dst_.data(), dst_.size());
+    base::tree_sum<float>(parts, dst_.data(), dst_.size());
     return moved_;
   }
 
@@ -143,7 +143,7 @@ class Call {
       }
       run();
       const auto parts = in_order(piece_of(process_).data(), in, count * sizeof(float), others_, process_);
-      tree_sum<float>(parts, dst_.data() + begin, count);
+      base::tree_sum<float>(parts, dst_.data() + begin, count);
     }
     return moved_;
   }
@@ -190,7 +190,7 @@ class Call {
     const Segment mine = segment(block, process_);
     const auto parts =
         in_order(src_.data() + mine.begin, in, mine.count() * sizeof(float), others_, process_);
-    tree_sum<float>(parts, dst_.data() + mine.begin, mine.count());
+    base::tree_sum<float>(parts, dst_.data() + mine.begin, mine.count());
   }
   void gather(Segment block) {
     for (const int other : others_) {
@@ -241,19 +241,19 @@ std::span<std::byte> ExchangeRoom::take(std::size_t count, std::size_t bytes) {
 }
 
 Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
-                          ExchangeRoom& room, const Round& round, Carried carried) {
+                          ExchangeRoom& room, const Round& round, WireFormat wire_format) {
   if (processes == 1) copy(src, dst);
   if (processes == 1 || src.empty()) return {};
-  Call call(src, dst, process, processes, room, round);
-  if (src.size_bytes() <= kExchangeSmall) return call.small();
-  return carried == Carried::bf16 ? call.large_as_bf16() : call.large();
+  Exchange exchange(src, dst, process, processes, room, round);
+  if (src.size_bytes() <= kExchangeSmall) return exchange.small();
+  return wire_format == WireFormat::bf16 ? exchange.large_as_bf16() : exchange.large();
 }
 
 Moved exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
                               ExchangeRoom& room, const Round& round) {
   if (processes == 1) copy(src, dst);
   if (processes == 1 || dst.empty()) return {};
-  return Call(src, dst, process, processes, room, round).reduce_scatter();
+  return Exchange(src, dst, process, processes, room, round).reduce_scatter();
 }
 
 Moved exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,

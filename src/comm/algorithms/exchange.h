@@ -35,15 +35,15 @@ class ExchangeRoom {
 /// What a float travels as. bf16 halves the bytes: each process's part is rounded once on its way to be
 /// summed (in float), and the sum once on its way back; the sum is rounded at its owner too, so all still end
 /// with the same bits.
-enum class Carried { fp32, bf16 };
+enum class WireFormat { fp32, bf16 };
 
-/// Sums `src` over `processes` in the tree's order (comm/tree.h) into every process's `dst`, which may be
-/// `src`: all end with the same bits.
+/// Sums `src` over `processes` in the tree's order (base/summation_tree.h) into every process's `dst`, which
+/// may be `src`: all end with the same bits.
 ///
 /// Cost     at most kExchangeSmall bytes: 1 round, (P-1) X bytes; more: 1 round a block and one besides,
 ///          2 (P-1)/P X bytes, half of that as bf16. What is small always travels as fp32
 Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
-                          ExchangeRoom& room, const Round& round, Carried carried = Carried::fp32);
+                          ExchangeRoom& room, const Round& round, WireFormat wire_format = WireFormat::fp32);
 
 /// The same sum, of which process p gets part p: `src` [processes * dst.size()]; `dst` may be that part of
 /// it.

@@ -15,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 // What goes over a connection, lengths as 4 bytes, least first:
@@ -25,8 +26,8 @@
 namespace paceline::comm::gloo {
 namespace {
 
+using base::Clock;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLongest = std::size_t{1} << 24;  ///< bytes of a value; real ones have some hundred
 

@@ -32,21 +32,21 @@ std::string between_processes(const std::exception_ptr& error) {
 
 std::string to_string(const Description& what) {
   switch (what.kind) {
-    case Kind::all_reduce:
+    case OperationKind::all_reduce:
       return fmt::format("all-reduce of {} floats", what.count);
-    case Kind::reduce_scatter:
+    case OperationKind::reduce_scatter:
       return fmt::format("reduce-scatter of {} floats a rank", what.count);
-    case Kind::memory:
+    case OperationKind::memory:
       return fmt::format("memory of {} bytes for reductions", what.count);
-    case Kind::small_reduce: {
+    case OperationKind::small_reduce: {
       const char* reduce = what.reduce == Reduce::sum ? "sum" : what.reduce == Reduce::min ? "min" : "max";
       return fmt::format("{} of {} doubles", reduce, what.count);
     }
-    case Kind::broadcast:
+    case OperationKind::broadcast:
       return fmt::format("broadcast of {} bytes from rank {}", what.count, what.root);
-    case Kind::all_gather:
+    case OperationKind::all_gather:
       return fmt::format("all-gather of {} bytes a rank", what.count);
-    case Kind::barrier:
+    case OperationKind::barrier:
       return "barrier";
   }
   return "?";
@@ -75,7 +75,7 @@ Group::Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* ac
       said_(static_cast<std::size_t>(ranks)),
       where_(static_cast<std::size_t>(ranks)) {
   base::expects(ranks >= 1, "ranks >= 1");
-  for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<Progress>());
+  for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<ProgressThread>());
   if (across_ == nullptr) {
     if (stall_options_.say) standstill_thread_ = std::thread([this] { look_for_standstill(); });
     return;
@@ -98,14 +98,14 @@ Group::~Group() {
   if (standstill_thread_.joinable()) standstill_thread_.join();
 }
 
-OperationRef Group::post(int rank, const Description& what, Place place) {
+OperationRef Group::post(int rank, const Description& what, RankBuffers place) {
   const std::lock_guard lock(mutex_);
   auto operation = arrive(reductions_, rank, what, place);
   if (operation->arrived == ranks_) begin_reduction(operation);
   return operation;
 }
 
-void Group::exchange(int rank, const Description& what, Place place, const Work& work) {
+void Group::exchange(int rank, const Description& what, RankBuffers place, const Work& work) {
   std::unique_lock lock(mutex_);
   const OperationRef operation = arrive(exchanges_, rank, what, place);
   if (operation->arrived < ranks_) {
@@ -196,7 +196,7 @@ Traffic Group::do_part(Operation& operation, int rank) const {
     targets[r] = static_cast<float*>(operation.places[r].target);
   }
   Segment segment = direct_segment(count, rank, ranks_);
-  const bool is_scatter = operation.what.kind == Kind::reduce_scatter;
+  const bool is_scatter = operation.what.kind == OperationKind::reduce_scatter;
   if (!is_scatter) {
     direct_all_reduce(sources, targets, segment);
   } else if (across_ == nullptr) {
@@ -215,7 +215,7 @@ void Group::begin_reduction(const OperationRef& operation) {
   if (across_ != nullptr && !across_thread_.joinable())
     across_thread_ = std::thread([this] { serve_across(); });
   if (ranks_ > 1) {
-    if (across_ != nullptr && operation->what.kind == Kind::reduce_scatter)
+    if (across_ != nullptr && operation->what.kind == OperationKind::reduce_scatter)
       operation->sum =
           base::Buffer(operation->what.count * static_cast<std::size_t>(world()) * sizeof(float));
     for (auto& progress : progress_) progress->wake.notify_one();
@@ -275,7 +275,7 @@ void Group::count(int rank, const Traffic& more) {
   traffic.bytes_received += more.bytes_received;
 }
 
-void Group::Channel::drop_done() {
+void Group::CollectiveQueue::drop_done() {
   while (!open.empty() && open.front()->done) {
     spare = std::move(open.front());
     open.pop_front();
@@ -286,21 +286,21 @@ void Group::Channel::drop_done() {
 /// One that was done is used again when nobody holds it any more: a small message between processes would
 /// spend a tenth of its time on the memory of its own. Of one rank alone only: all others that let go of an
 /// operation do it with the mutex held, and this rank is the one that comes.
-OperationRef Group::new_operation(Channel& channel) const {
-  if (ranks_ == 1 && channel.spare && channel.spare.use_count() == 1) return std::move(channel.spare);
+OperationRef Group::new_operation(CollectiveQueue& queue) const {
+  if (ranks_ == 1 && queue.spare && queue.spare.use_count() == 1) return std::move(queue.spare);
   return std::make_shared<Operation>(ranks_);
 }
 
-OperationRef Group::arrive(Channel& channel, int rank, const Description& what, Place place) {
+OperationRef Group::arrive(CollectiveQueue& queue, int rank, const Description& what, RankBuffers place) {
   throw_if_failed();
   const auto me = static_cast<std::size_t>(rank);
-  const std::int64_t sequence = channel.next[me]++;
-  const auto at = static_cast<std::size_t>(sequence - channel.first);
-  if (at == channel.open.size()) {
-    channel.open.push_back(new_operation(channel));
-    channel.open.back()->begin(what, sequence);
+  const std::int64_t sequence = queue.next[me]++;
+  const auto at = static_cast<std::size_t>(sequence - queue.first);
+  if (at == queue.open.size()) {
+    queue.open.push_back(new_operation(queue));
+    queue.open.back()->begin(what, sequence);
   }
-  OperationRef operation = channel.open[at];
+  OperationRef operation = queue.open[at];
   if (operation->what != what) {
     fail(fmt::format(
         "rank {} calls {} where an earlier rank called {} (number {} of its kind); all ranks must call "

@@ -2,11 +2,11 @@
 
 /// What the ranks of one process share: where they meet, and what happens when one of them does not come.
 ///
-/// There are two channels, each with its own order: `reductions` (asynchronous, done by the ranks' progress
+/// There are two queues, each with its own order: `reductions` (asynchronous, done by the ranks' progress
 /// threads) and `exchanges` (small and blocking, done by the callers). They are apart so that the statistics
 /// of a synchronised batch norm need not wait behind the gradient buckets that are under way.
 ///
-/// In each channel a rank's k-th call is collective k. The first to come opens an Operation, every other must
+/// In each queue a rank's k-th call is collective k. The first to come opens an Operation, every other must
 /// bring the same Description, and the last to come starts the work. A failure (abort, mismatch, deadline) is
 /// final for the group: no work starts after it, all waiting ranks are woken, and every call throws it.
 ///
@@ -55,11 +55,11 @@ namespace paceline::comm::local {
 
 class StallDetector;
 
-enum class Kind { all_reduce, reduce_scatter, memory, small_reduce, broadcast, all_gather, barrier };
+enum class OperationKind { all_reduce, reduce_scatter, memory, small_reduce, broadcast, all_gather, barrier };
 
 /// What all ranks must agree on.
 struct Description {
-  Kind kind = Kind::barrier;
+  OperationKind kind = OperationKind::barrier;
   std::size_t count = 0;  ///< floats, doubles or bytes of one rank; reduce_scatter: floats of its part
   Reduce reduce = Reduce::sum;
   int root = 0;
@@ -68,7 +68,7 @@ struct Description {
 [[nodiscard]] std::string to_string(const Description& what);
 
 /// Where one rank's data lies; read by others once all have come.
-struct Place {
+struct RankBuffers {
   const void* source = nullptr;
   void* target = nullptr;
 };
@@ -81,8 +81,8 @@ struct Operation {
 
   Description what;
   std::int64_t sequence = 0;
-  std::vector<Place> places;  ///< [rank]; constant once all have come
-  base::Buffer sum;           ///< reduce_scatter over several ranks and processes: this process's sum
+  std::vector<RankBuffers> places;  ///< [rank]; constant once all have come
+  base::Buffer sum;                 ///< reduce_scatter over several ranks and processes: this process's sum
 
   // Guarded by the group's mutex.
   std::vector<bool> came;
@@ -121,12 +121,12 @@ class Group {
 
   /// Asynchronous all_reduce or reduce_scatter: announces this rank's buffers. The progress threads do the
   /// rest.
-  [[nodiscard]] OperationRef post(int rank, const Description& what, Place place);
+  [[nodiscard]] OperationRef post(int rank, const Description& what, RankBuffers place);
 
   /// Blocking: meets the others; the last to come runs `work` (with all places) for everybody. What `work`
   /// throws comes out there, and fails the group.
-  using Work = std::function<void(const std::vector<Place>&)>;
-  void exchange(int rank, const Description& what, Place place, const Work& work);
+  using Work = std::function<void(const std::vector<RankBuffers>&)>;
+  void exchange(int rank, const Description& what, RankBuffers place, const Work& work);
 
   /// Blocks until `operation` is done; what nobody has begun between processes, the caller's thread does.
   /// Errors: Error(comm) with the group's failure; nobody touches this rank's memory any more when it is
@@ -147,15 +147,15 @@ class Group {
   void count(int rank, const Traffic& more);
 
  private:
-  struct Channel {
+  struct CollectiveQueue {
     std::deque<OperationRef> open;   ///< not yet done, oldest first
     std::int64_t first = 0;          ///< sequence number of open.front()
     std::vector<std::int64_t> next;  ///< [rank]: the collective that the rank posts next
     OperationRef spare;              ///< the last that was done, to be used again
-    explicit Channel(int ranks) : next(static_cast<std::size_t>(ranks)) {}
+    explicit CollectiveQueue(int ranks) : next(static_cast<std::size_t>(ranks)) {}
     void drop_done();
   };
-  struct Progress {
+  struct ProgressThread {
     std::condition_variable wake;
     std::int64_t next = 0;  ///< the reduction this rank's thread does next
     bool stop = false;
@@ -174,8 +174,8 @@ class Group {
   void help(Operation& operation);
 
   // All with the mutex held.
-  OperationRef arrive(Channel& channel, int rank, const Description& what, Place place);
-  [[nodiscard]] OperationRef new_operation(Channel& channel) const;
+  OperationRef arrive(CollectiveQueue& queue, int rank, const Description& what, RankBuffers place);
+  [[nodiscard]] OperationRef new_operation(CollectiveQueue& queue) const;
   void fail(std::string text, base::ErrorKind kind = base::ErrorKind::comm);
   void throw_if_failed() const;
   [[nodiscard]] RankStatus place_of_rank(int rank) const;
@@ -197,12 +197,12 @@ class Group {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;  ///< an operation is done, or the group has failed
-  Channel reductions_;
-  Channel exchanges_;
-  std::vector<std::unique_ptr<Progress>> progress_;  ///< [rank]
-  std::vector<Traffic> traffic_;                     ///< [rank]
-  std::vector<base::TimePoint> said_;                ///< [rank]: that it lets others wait
-  int waiting_ = 0;                                  ///< ranks, in wait()
+  CollectiveQueue reductions_;
+  CollectiveQueue exchanges_;
+  std::vector<std::unique_ptr<ProgressThread>> progress_;  ///< [rank]
+  std::vector<Traffic> traffic_;                           ///< [rank]
+  std::vector<base::TimePoint> said_;                      ///< [rank]: that it lets others wait
+  int waiting_ = 0;                                        ///< ranks, in wait()
   bool failed_ = false;
   std::string failure_;
 

@@ -77,7 +77,7 @@ void Group::go_across(Operation& operation) const {
   const bool is_alone = ranks_ == 1;
   const auto* const source = static_cast<const float*>(operation.places[0].source);
   const auto target = [&](std::size_t rank) { return static_cast<float*>(operation.places[rank].target); };
-  if (operation.what.kind == Kind::all_reduce) {
+  if (operation.what.kind == OperationKind::all_reduce) {
     across_->all_reduce(std::span(is_alone ? source : target(0), count), std::span(target(0), count));
     for (std::size_t rank = 1; rank < operation.places.size(); ++rank)
       std::copy_n(target(0), count, target(rank));

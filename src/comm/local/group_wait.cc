@@ -52,8 +52,8 @@ void Group::at(int rank, std::int64_t step, const char* phase) {
 }
 
 void Group::wait(Operation& operation) {
-  const bool is_reduction =
-      operation.what.kind == Kind::all_reduce || operation.what.kind == Kind::reduce_scatter;
+  const bool is_reduction = operation.what.kind == OperationKind::all_reduce ||
+                            operation.what.kind == OperationKind::reduce_scatter;
   if (across_ != nullptr && is_reduction) help(operation);
   for (int spin = 0; spin < spins_; ++spin) {
     if (operation.done.load(std::memory_order_acquire)) return;

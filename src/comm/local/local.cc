@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/tree.h"
+#include "base/summation_tree.h"
 
 namespace paceline::comm::local {
 namespace {
@@ -26,7 +26,7 @@ class Complete final : public Pending {
 
 class Reduction final : public Pending {
  public:
-  Reduction(std::shared_ptr<Group> group, int rank, const Description& what, Place place)
+  Reduction(std::shared_ptr<Group> group, int rank, const Description& what, RankBuffers place)
       : group_(std::move(group)),
         rank_(rank),
         posted_(base::Clock::now()),
@@ -86,20 +86,20 @@ class Local final : public Communicator {
 
   std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
     base::expects(src.size() == dst.size(), "src.size() == dst.size()");
-    return reduce({.kind = Kind::all_reduce, .count = dst.size()}, src, dst);
+    return reduce({.kind = OperationKind::all_reduce, .count = dst.size()}, src, dst);
   }
   std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
     base::expects(src.size() == dst.size() * static_cast<std::size_t>(size()),
                   "src.size() == size() * dst.size()");
-    return reduce({.kind = Kind::reduce_scatter, .count = dst.size()}, src, dst);
+    return reduce({.kind = OperationKind::reduce_scatter, .count = dst.size()}, src, dst);
   }
 
   /// Between processes only the first rank's place is seen: what its process has joined is there.
   base::Buffer memory(std::size_t bytes) override {
     base::Buffer mine;
-    group_->exchange(rank_, {.kind = Kind::memory, .count = bytes}, {.target = &mine},
-                     [&](const std::vector<Place>& places) {
-                       for (const Place& place : places) {
+    group_->exchange(rank_, {.kind = OperationKind::memory, .count = bytes}, {.target = &mine},
+                     [&](const std::vector<RankBuffers>& places) {
+                       for (const RankBuffers& place : places) {
                          const bool is_seen = across() != nullptr && &place == &places.front();
                          *static_cast<base::Buffer*>(place.target) =
                              is_seen ? across()->memory(bytes) : base::Buffer(bytes);
@@ -109,27 +109,28 @@ class Local final : public Communicator {
   }
 
   void all_reduce(std::span<double> values, Reduce reduce) override {
-    const Description what{.kind = Kind::small_reduce, .count = values.size(), .reduce = reduce};
-    group_->exchange(rank_, what, {values.data(), values.data()}, [&](const std::vector<Place>& places) {
-      std::vector<double> column(places.size()), result(values.size());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        for (std::size_t r = 0; r < places.size(); ++r)
-          column[r] = static_cast<const double*>(places[r].source)[i];
-        result[i] = tree_fold<double>(
-            column, [&](double left, double right) { return combine(reduce, left, right); });
-      }
-      if (across() != nullptr) across()->all_reduce(result, reduce);
-      for (const Place& place : places)
-        std::copy(result.begin(), result.end(), static_cast<double*>(place.target));
-    });
+    const Description what{.kind = OperationKind::small_reduce, .count = values.size(), .reduce = reduce};
+    group_->exchange(rank_, what, {values.data(), values.data()},
+                     [&](const std::vector<RankBuffers>& places) {
+                       std::vector<double> column(places.size()), result(values.size());
+                       for (std::size_t i = 0; i < values.size(); ++i) {
+                         for (std::size_t r = 0; r < places.size(); ++r)
+                           column[r] = static_cast<const double*>(places[r].source)[i];
+                         result[i] = base::tree_fold<double>(
+                             column, [&](double left, double right) { return combine(reduce, left, right); });
+                       }
+                       if (across() != nullptr) across()->all_reduce(result, reduce);
+                       for (const RankBuffers& place : places)
+                         std::copy(result.begin(), result.end(), static_cast<double*>(place.target));
+                     });
     const auto bytes = static_cast<std::int64_t>(values.size_bytes());
     count_exchange(bytes, bytes);
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
     base::expects(root >= 0 && root < size(), "0 <= root < size");
-    const Description what{.kind = Kind::broadcast, .count = bytes.size(), .root = root};
-    group_->exchange(rank_, what, {bytes.data(), bytes.data()}, [&](const std::vector<Place>& places) {
+    const Description what{.kind = OperationKind::broadcast, .count = bytes.size(), .root = root};
+    group_->exchange(rank_, what, {bytes.data(), bytes.data()}, [&](const std::vector<RankBuffers>& places) {
       const int ranks = group_->ranks();
       const bool mine = root / ranks == group_->first_rank() / ranks;
       const auto from = static_cast<std::size_t>(mine ? root % ranks : 0);
@@ -148,8 +149,8 @@ class Local final : public Communicator {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     base::expects(all.size() == mine.size() * static_cast<std::size_t>(size()),
                   "all.size() == size() * mine.size()");
-    const Description what{.kind = Kind::all_gather, .count = mine.size()};
-    group_->exchange(rank_, what, {mine.data(), all.data()}, [&](const std::vector<Place>& places) {
+    const Description what{.kind = OperationKind::all_gather, .count = mine.size()};
+    group_->exchange(rank_, what, {mine.data(), all.data()}, [&](const std::vector<RankBuffers>& places) {
       // The first rank's result is made whole, then copied to the others.
       const auto begin = static_cast<std::size_t>(group_->first_rank()) * mine.size();
       auto* const whole = static_cast<std::byte*>(places[0].target);
@@ -164,7 +165,7 @@ class Local final : public Communicator {
   }
 
   void barrier() override {
-    group_->exchange(rank_, {.kind = Kind::barrier}, {}, [&](const std::vector<Place>&) {
+    group_->exchange(rank_, {.kind = OperationKind::barrier}, {}, [&](const std::vector<RankBuffers>&) {
       if (across() != nullptr) across()->barrier();
     });
     count_exchange(0, 0);
@@ -186,7 +187,7 @@ class Local final : public Communicator {
     if (!progress_.joinable() && group_->ranks() > 1)
       progress_ = std::thread([group = group_.get(), rank = rank_] { group->serve(rank); });
     return std::make_unique<Reduction>(group_, rank_, what,
-                                       Place{.source = src.data(), .target = dst.data()});
+                                       RankBuffers{.source = src.data(), .target = dst.data()});
   }
   static void copy(void* target, const void* source, std::size_t bytes) {
     if (bytes > 0 && target != source) std::memcpy(target, source, bytes);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/summation_tree.h"
 #include "base/thread_pool.h"
 
 namespace paceline::engine::cpu {
@@ -85,14 +86,8 @@ template <typename Task>
   return order;
 }
 
-/// Joins `count` partial results into the first in the order of a binary tree: neighbours level by level, an
-/// odd last one carried up. The same tree as comm/tree.h, so shards joined here and there give the same bits.
-/// Calls add(into, from).
-template <typename Add>
-void join_as_tree(int count, const Add& add) {
-  for (int step = 1; step < count; step *= 2)
-    for (int into = 0; into + step < count; into += 2 * step) add(into, into + step);
-}
+/// Shards joined here have the bits of shards joined by workers.
+using base::join_as_tree;
 
 /// Keeps oneDNN (through OpenMP) on the calling thread for as long as it lives: this engine cuts the work
 /// itself, and OpenMP's barriers spin in the way of other programs.

@@ -41,7 +41,7 @@ graph::MemoryPlan plan_of(const graph::Graph& graph, const CompileOptions& optio
     plan.lines.push_back({"optimizer state", flat * state_slots(options.rule)});
   }
   std::int64_t workspace = workspace_elements(graph) * bytes_per_element;
-  if (bytes_per_element != sizeof(float))  // the flat arrays once more, in the network's own numbers
+  if (bytes_per_element != sizeof(float))  // the flat arrays once more, in the program's own numbers
     workspace +=
         flat / static_cast<std::int64_t>(sizeof(float)) * bytes_per_element * (options.training ? 2 : 1);
   plan.lines.push_back({"workspace", workspace});
@@ -55,7 +55,7 @@ base::Buffer flat_array(const graph::Layout& layout) {
   return buffer;
 }
 
-/// With T = float the network works on the engine's arrays themselves; otherwise on copies in T.
+/// With T = float the program works on the engine's arrays themselves; otherwise on copies in T.
 template <typename T>
 class ReferenceEngine final : public Engine {
  public:
@@ -65,7 +65,7 @@ class ReferenceEngine final : public Engine {
         plan_(plan_of(graph_, options, sizeof(T))),
         weights_(flat_array(layout_)),
         gradients_(gradient_memory(options, layout_)),
-        network_(graph_, layout_, options) {
+        program_(graph_, layout_, options) {
     if (options.training)
       for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(flat_array(layout_));
     if constexpr (!kOwnArrays) {
@@ -89,14 +89,14 @@ class ReferenceEngine final : public Engine {
     if constexpr (!kOwnArrays) std::ranges::copy(weights(), own_weights_.begin());
   }
 
-  LossSums forward(const StepInput& input) override { return network_.forward(input, network_weights()); }
+  LossSums forward(const StepInput& input) override { return program_.forward(input, program_weights()); }
 
   void backward(const GradientReady& on_ready) override {
     if constexpr (kOwnArrays) {
-      network_.backward(network_weights(), gradients(), on_ready);
+      program_.backward(program_weights(), gradients(), on_ready);
     } else {
       std::int64_t done = 0;
-      network_.backward(network_weights(), own_gradients_, [&](std::int64_t ready) {
+      program_.backward(program_weights(), own_gradients_, [&](std::int64_t ready) {
         std::transform(own_gradients_.begin() + done, own_gradients_.begin() + ready,
                        gradients().begin() + done, [](T gradient) { return static_cast<float>(gradient); });
         done = ready;
@@ -114,10 +114,10 @@ class ReferenceEngine final : public Engine {
 
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
                     int views) override {
-    return network_.evaluate(images, labels, count, views, network_weights());
+    return program_.evaluate(images, labels, count, views, program_weights());
   }
 
-  void observe(OpObserver observer) override { network_.observe(std::move(observer)); }
+  void observe(OpObserver observer) override { program_.observe(std::move(observer)); }
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
     return {{"every op", "reference",
              "plain loops in " + std::string(kOwnArrays ? "float" : "double") +
@@ -126,7 +126,7 @@ class ReferenceEngine final : public Engine {
 
  private:
   static constexpr bool kOwnArrays = std::is_same_v<T, float>;
-  [[nodiscard]] std::span<const T> network_weights() const {
+  [[nodiscard]] std::span<const T> program_weights() const {
     if constexpr (kOwnArrays)
       return weights_.as<float>();
     else
@@ -139,7 +139,7 @@ class ReferenceEngine final : public Engine {
   base::Buffer weights_, gradients_;
   std::vector<base::Buffer> state_;
   std::vector<T> own_weights_, own_gradients_;
-  Network<T> network_;
+  Program<T> program_;
 };
 
 void check(const CompileOptions& options) {

@@ -7,13 +7,9 @@
 #include "base/error.h"
 #include "engine/reference/conv/conv2d.h"
 #include "engine/reference/conv/dense.h"
-#include "engine/reference/ops/add.h"
-#include "engine/reference/ops/average_pool.h"
 #include "engine/reference/ops/dropout.h"
-#include "engine/reference/ops/gelu.h"
-#include "engine/reference/ops/global_average_pool.h"
-#include "engine/reference/ops/max_pool.h"
-#include "engine/reference/ops/relu.h"
+#include "engine/reference/ops/elementwise.h"
+#include "engine/reference/ops/pool.h"
 #include "engine/reference/ops/softmax_cross_entropy.h"
 #include "graph/ops/rules.h"
 
@@ -54,7 +50,7 @@ std::int64_t kept_elements(const graph::Graph& graph, std::size_t node) {
 
 /// [samples.batch * views][classes] to [samples.batch][classes].
 template <typename T>
-std::vector<T> mean_logits(const Site& samples, int views, const T* logits) {
+std::vector<T> mean_logits(const OpShapes& samples, int views, const T* logits) {
   const int classes = samples.src.channels;
   std::vector<T> means;
   for (int n = 0; n < samples.batch; ++n)
@@ -85,61 +81,69 @@ std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& o
 
 /// What each op computes, and, below, what it sends back: one case an op.
 template <typename T>
-struct Network<T>::Forward {
-  Network& net;
+struct Program<T>::Forward {
+  Program& program;
   int i;  ///< the node
   void operator()(const graph::Input&) const {}
   void operator()(const graph::Conv2d& op) const {
-    conv2d_forward(net.site(i), op, net.src(i), net.weight(i, 0), net.weight(i, 1), net.dst(i));
+    conv2d_forward(program.shapes(i), op, program.src(i), program.weight(i, 0), program.weight(i, 1),
+                   program.dst(i));
   }
   void operator()(const graph::Dense&) const {
-    dense_forward(net.site(i), net.src(i), net.weight(i, 0), net.weight(i, 1), net.dst(i));
+    dense_forward(program.shapes(i), program.src(i), program.weight(i, 0), program.weight(i, 1),
+                  program.dst(i));
   }
   void operator()(const graph::BatchNorm& op) const {
-    if (net.pass_.training)
-      batch_norm_forward(net.site(i), op, net.groups_, net.src(i), net.weight(i, 0), net.weight(i, 1),
-                         net.dst(i), net.statistics_[static_cast<std::size_t>(i)]);
+    if (program.pass_.training)
+      batch_norm_forward(program.shapes(i), op, program.groups_, program.src(i), program.weight(i, 0),
+                         program.weight(i, 1), program.dst(i),
+                         program.statistics_[static_cast<std::size_t>(i)]);
     else
-      batch_norm_evaluate(net.site(i), op, net.src(i), net.weight(i, 0), net.weight(i, 1), net.weight(i, 2),
-                          net.weight(i, 3), net.dst(i));
+      batch_norm_evaluate(program.shapes(i), op, program.src(i), program.weight(i, 0), program.weight(i, 1),
+                          program.weight(i, 2), program.weight(i, 3), program.dst(i));
   }
-  void operator()(const graph::Relu&) const { relu_forward(net.site(i), net.src(i), net.dst(i)); }
-  void operator()(const graph::Gelu&) const { gelu_forward(net.site(i), net.src(i), net.dst(i)); }
+  void operator()(const graph::Relu&) const {
+    relu_forward(program.shapes(i), program.src(i), program.dst(i));
+  }
+  void operator()(const graph::Gelu&) const {
+    gelu_forward(program.shapes(i), program.src(i), program.dst(i));
+  }
   void operator()(const graph::MaxPool& op) const {
-    max_pool_forward(net.site(i), op, net.src(i), net.dst(i),
-                     net.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data());
+    max_pool_forward(program.shapes(i), op, program.src(i), program.dst(i),
+                     program.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data());
   }
   void operator()(const graph::AveragePool& op) const {
-    average_pool_forward(net.site(i), op, net.src(i), net.dst(i));
+    average_pool_forward(program.shapes(i), op, program.src(i), program.dst(i));
   }
   void operator()(const graph::GlobalAveragePool&) const {
-    global_average_pool_forward(net.site(i), net.src(i), net.dst(i));
+    global_average_pool_forward(program.shapes(i), program.src(i), program.dst(i));
   }
   void operator()(const graph::Add&) const {
-    add_forward(net.site(i), net.src(i, 0), net.src(i, 1), net.dst(i));
+    add_forward(program.shapes(i), program.src(i, 0), program.src(i, 1), program.dst(i));
   }
   void operator()(const graph::Dropout& op) const {
-    if (net.pass_.training)
+    if (program.pass_.training)
       dropout_forward(
-          net.site(i), op,
+          program.shapes(i), op,
           [&](int n) {
-            return DropoutMask(net.seed_, net.pass_.step, net.pass_.first_position + n, i, op.probability);
+            return DropoutMask(program.seed_, program.pass_.step, program.pass_.first_position + n, i,
+                               op.probability);
           },
-          net.src(i), net.dst(i));
+          program.src(i), program.dst(i));
     else
-      std::copy_n(net.src(i), net.site(i).dst_elements(), net.dst(i));
+      std::copy_n(program.src(i), program.shapes(i).dst_elements(), program.dst(i));
   }
   void operator()(const graph::SoftmaxCrossEntropy& op) const {
-    Site samples = net.site(i);
+    OpShapes samples = program.shapes(i);
     std::vector<T> means;
-    const T* logits = net.src(i);
-    if (net.pass_.views > 1) {
-      samples.batch /= net.pass_.views;
-      means = mean_logits(samples, net.pass_.views, logits);
+    const T* logits = program.src(i);
+    if (program.pass_.views > 1) {
+      samples.batch /= program.pass_.views;
+      means = mean_logits(samples, program.pass_.views, logits);
       logits = means.data();
     }
-    net.sums_ =
-        softmax_cross_entropy_forward(samples, op, logits, net.pass_.labels, net.dst(i), &net.exact_loss_);
+    program.sums_ = softmax_cross_entropy_forward(samples, op, logits, program.pass_.labels, program.dst(i),
+                                                  &program.exact_loss_);
   }
   template <typename Op>
   void operator()(const Op&) const {
@@ -149,68 +153,72 @@ struct Network<T>::Forward {
 
 /// d_src is added to, since several ops may read one value.
 template <typename T>
-struct Network<T>::Backward {
-  Network& net;
+struct Program<T>::Backward {
+  Program& program;
   int i;  ///< the node
   void operator()(const graph::Input&) const {}
   void operator()(const graph::Conv2d& op) const {
-    if (net.learns_[static_cast<std::size_t>(i)])
-      conv2d_backward_weight(net.site(i), op, net.src(i), net.d_dst(i), net.d_weight(i, 0),
-                             net.d_weight(i, 1));
-    if (T* d = net.d_src(i)) conv2d_backward_data(net.site(i), op, net.d_dst(i), net.weight(i, 0), d);
+    if (program.learns_[static_cast<std::size_t>(i)])
+      conv2d_backward_weight(program.shapes(i), op, program.src(i), program.d_dst(i), program.d_weight(i, 0),
+                             program.d_weight(i, 1));
+    if (T* d = program.d_src(i))
+      conv2d_backward_data(program.shapes(i), op, program.d_dst(i), program.weight(i, 0), d);
   }
   void operator()(const graph::Dense&) const {
-    if (net.learns_[static_cast<std::size_t>(i)])
-      dense_backward_weight(net.site(i), net.src(i), net.d_dst(i), net.d_weight(i, 0), net.d_weight(i, 1));
-    if (T* d = net.d_src(i)) dense_backward_data(net.site(i), net.d_dst(i), net.weight(i, 0), d);
+    if (program.learns_[static_cast<std::size_t>(i)])
+      dense_backward_weight(program.shapes(i), program.src(i), program.d_dst(i), program.d_weight(i, 0),
+                            program.d_weight(i, 1));
+    if (T* d = program.d_src(i))
+      dense_backward_data(program.shapes(i), program.d_dst(i), program.weight(i, 0), d);
   }
   void operator()(const graph::BatchNorm&) const {
-    const BatchNormStatistics& statistics = net.statistics_[static_cast<std::size_t>(i)];
-    batch_norm_backward(net.site(i), net.groups_, statistics, net.src(i), net.weight(i, 0), net.d_dst(i),
-                        net.d_src(i), net.d_weight(i, 0), net.d_weight(i, 1));
+    const BatchNormStatistics& statistics = program.statistics_[static_cast<std::size_t>(i)];
+    batch_norm_backward(program.shapes(i), program.groups_, statistics, program.src(i), program.weight(i, 0),
+                        program.d_dst(i), program.d_src(i), program.d_weight(i, 0), program.d_weight(i, 1));
     // Running statistics travel in the gradient array, weighted as gradients are, so that summing over
     // workers averages them.
-    const double share = net.pass_.batch * net.pass_.gradient_scale;
-    std::transform(statistics.batch_mean.begin(), statistics.batch_mean.end(), net.d_weight(i, 2),
+    const double share = program.pass_.batch * program.pass_.gradient_scale;
+    std::transform(statistics.batch_mean.begin(), statistics.batch_mean.end(), program.d_weight(i, 2),
                    [&](double mean) { return static_cast<T>(mean * share); });
-    std::transform(statistics.batch_variance.begin(), statistics.batch_variance.end(), net.d_weight(i, 3),
+    std::transform(statistics.batch_variance.begin(), statistics.batch_variance.end(), program.d_weight(i, 3),
                    [&](double variance) { return static_cast<T>(variance * share); });
   }
   void operator()(const graph::Relu&) const {
-    if (T* d = net.d_src(i)) relu_backward(net.site(i), net.dst(i), net.d_dst(i), d);
+    if (T* d = program.d_src(i)) relu_backward(program.shapes(i), program.dst(i), program.d_dst(i), d);
   }
   void operator()(const graph::Gelu&) const {
-    if (T* d = net.d_src(i)) gelu_backward(net.site(i), net.src(i), net.d_dst(i), d);
+    if (T* d = program.d_src(i)) gelu_backward(program.shapes(i), program.src(i), program.d_dst(i), d);
   }
   void operator()(const graph::MaxPool&) const {
-    if (T* d = net.d_src(i))
-      max_pool_backward(net.site(i),
-                        net.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data(),
-                        net.d_dst(i), d);
+    if (T* d = program.d_src(i))
+      max_pool_backward(program.shapes(i),
+                        program.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data(),
+                        program.d_dst(i), d);
   }
   void operator()(const graph::AveragePool& op) const {
-    if (T* d = net.d_src(i)) average_pool_backward(net.site(i), op, net.d_dst(i), d);
+    if (T* d = program.d_src(i)) average_pool_backward(program.shapes(i), op, program.d_dst(i), d);
   }
   void operator()(const graph::GlobalAveragePool&) const {
-    if (T* d = net.d_src(i)) global_average_pool_backward(net.site(i), net.d_dst(i), d);
+    if (T* d = program.d_src(i)) global_average_pool_backward(program.shapes(i), program.d_dst(i), d);
   }
   void operator()(const graph::Add&) const {
     for (int input = 0; input < 2; ++input)
-      if (T* d = net.d_src(i, input)) add_backward(net.site(i), net.d_dst(i), d);
+      if (T* d = program.d_src(i, input)) add_backward(program.shapes(i), program.d_dst(i), d);
   }
   void operator()(const graph::Dropout& op) const {
-    if (T* d = net.d_src(i))
+    if (T* d = program.d_src(i))
       dropout_backward(
-          net.site(i), op,
+          program.shapes(i), op,
           [&](int n) {
-            return DropoutMask(net.seed_, net.pass_.step, net.pass_.first_position + n, i, op.probability);
+            return DropoutMask(program.seed_, program.pass_.step, program.pass_.first_position + n, i,
+                               op.probability);
           },
-          net.d_dst(i), d);
+          program.d_dst(i), d);
   }
   void operator()(const graph::SoftmaxCrossEntropy& op) const {
-    if (T* d = net.d_src(i))
-      softmax_cross_entropy_backward(net.site(i), op, net.dst(i), net.pass_.labels, net.pass_.gradient_scale,
-                                     d);
+    if (T* d = program.d_src(i))
+      softmax_cross_entropy_backward(program.shapes(i), op, program.dst(i), program.pass_.labels,
+                                     program.pass_.gradient_scale, d);
   }
   template <typename Op>
   void operator()(const Op&) const {
@@ -219,7 +227,7 @@ struct Network<T>::Backward {
 };
 
 template <typename T>
-Network<T>::Network(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options)
+Program<T>::Program(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options)
     : graph_(graph),
       layout_(layout),
       seed_(options.seed),
@@ -240,7 +248,7 @@ Network<T>::Network(const graph::Graph& graph, const graph::Layout& layout, cons
 }
 
 template <typename T>
-LossSums Network<T>::forward(const StepInput& input, std::span<const T> weights) {
+LossSums Program<T>::forward(const StepInput& input, std::span<const T> weights) {
   expects(static_cast<int>(input.labels.size()) == batch_, "a step has as many labels as the engine's batch");
   pass_ = {.training = true,
            .batch = batch_,
@@ -255,7 +263,7 @@ LossSums Network<T>::forward(const StepInput& input, std::span<const T> weights)
 }
 
 template <typename T>
-LossSums Network<T>::evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+LossSums Program<T>::evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
                               int views, std::span<const T> weights) {
   expects(count >= 0 && views >= 1 && count * views <= batch_ && static_cast<int>(labels.size()) >= count,
           "evaluate gets at most a batch, and its labels");
@@ -273,7 +281,7 @@ LossSums Network<T>::evaluate(std::span<const float> images, std::span<const std
 }
 
 template <typename T>
-LossSums Network<T>::run(std::span<const float> images) {
+LossSums Program<T>::run(std::span<const float> images) {
   load_images(images);
   for (int i = 0; i < static_cast<int>(graph_.nodes.size()); ++i) {
     if (observer_) observer_(i, Pass::forward, true);
@@ -285,7 +293,7 @@ LossSums Network<T>::run(std::span<const float> images) {
 
 /// [batch][H][W][C] as the loader gives it to [batch][C][H][W].
 template <typename T>
-void Network<T>::load_images(std::span<const float> images) {
+void Program<T>::load_images(std::span<const float> images) {
   const graph::Shape& shape = graph_.input_shape();
   const std::int64_t plane = std::int64_t{1} * shape.height * shape.width;
   expects(static_cast<std::int64_t>(images.size()) >= pass_.batch * shape.elements(),
@@ -298,7 +306,7 @@ void Network<T>::load_images(std::span<const float> images) {
 }
 
 template <typename T>
-void Network<T>::backward(std::span<const T> weights, std::span<T> gradients, const GradientReady& on_ready) {
+void Program<T>::backward(std::span<const T> weights, std::span<T> gradients, const GradientReady& on_ready) {
   expects(pass_.training && !d_values_.empty(), "backward follows a training forward");
   pass_.weights = weights;
   pass_.gradients = gradients;
@@ -321,50 +329,50 @@ void Network<T>::backward(std::span<const T> weights, std::span<T> gradients, co
 }
 
 template <typename T>
-Site Network<T>::site(int index) const {
+OpShapes Program<T>::shapes(int index) const {
   const graph::Node& node = graph_.nodes[static_cast<std::size_t>(index)];
   return {pass_.batch, graph_.nodes[static_cast<std::size_t>(node.inputs.front())].shape, node.shape};
 }
 
 template <typename T>
-const T* Network<T>::src(int node, int input) const {
+const T* Program<T>::src(int node, int input) const {
   const auto from = graph_.nodes[static_cast<std::size_t>(node)].inputs[static_cast<std::size_t>(input)];
   return values_[static_cast<std::size_t>(from)].template as<T>().data();
 }
 template <typename T>
-T* Network<T>::dst(int node) {
+T* Program<T>::dst(int node) {
   return values_[static_cast<std::size_t>(node)].template as<T>().data();
 }
 template <typename T>
-T* Network<T>::d_src(int node, int input) {
+T* Program<T>::d_src(int node, int input) {
   const auto to = static_cast<std::size_t>(
       graph_.nodes[static_cast<std::size_t>(node)].inputs[static_cast<std::size_t>(input)]);
   return needs_gradient_[to] ? d_values_[to].template as<T>().data() : nullptr;
 }
 template <typename T>
-const T* Network<T>::d_dst(int node) const {
+const T* Program<T>::d_dst(int node) const {
   return d_values_[static_cast<std::size_t>(node)].template as<T>().data();
 }
 
 template <typename T>
-const graph::Slot* Network<T>::slot(int node, std::size_t parameter) const {
+const graph::Slot* Program<T>::slot(int node, std::size_t parameter) const {
   const auto& parameters = graph_.nodes[static_cast<std::size_t>(node)].parameters;
   if (parameter >= parameters.size()) return nullptr;
   const int slot = layout_.slot_of_parameter[static_cast<std::size_t>(parameters[parameter])];
   return &layout_.slots[static_cast<std::size_t>(slot)];
 }
 template <typename T>
-const T* Network<T>::weight(int node, std::size_t parameter) const {
+const T* Program<T>::weight(int node, std::size_t parameter) const {
   const graph::Slot* found = slot(node, parameter);
   return found != nullptr ? pass_.weights.data() + found->offset : nullptr;
 }
 template <typename T>
-T* Network<T>::d_weight(int node, std::size_t parameter) {
+T* Program<T>::d_weight(int node, std::size_t parameter) {
   const graph::Slot* found = slot(node, parameter);
   return found != nullptr ? pass_.gradients.data() + found->offset : nullptr;
 }
 
-template class Network<float>;
-template class Network<double>;
+template class Program<float>;
+template class Program<double>;
 
 }  // namespace paceline::engine::reference

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "engine/engine.h"
 #include "engine/reference/ops/batch_norm.h"
-#include "engine/reference/ops/site.h"
+#include "engine/reference/ops/op_shapes.h"
 
 namespace paceline::engine::reference {
 
@@ -21,10 +21,10 @@ namespace paceline::engine::reference {
                                             std::int64_t bytes_per_element);
 
 template <typename T>
-class Network {
+class Program {
  public:
-  /// `graph` and `layout` must outlive the network.
-  Network(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options);
+  /// `graph` and `layout` must outlive the program.
+  Program(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options);
 
   LossSums forward(const StepInput& input, std::span<const T> weights);
   /// Overwrites `gradients` [layout.elements], padding included, for the last forward.
@@ -60,11 +60,11 @@ class Network {
   LossSums run(std::span<const float> images);
   void load_images(std::span<const float> images);
 
-  // Visitors of the ops, in network.cc.
+  // Visitors of the ops, in program.cc.
   struct Forward;
   struct Backward;
 
-  [[nodiscard]] Site site(int node) const;
+  [[nodiscard]] OpShapes shapes(int node) const;
   [[nodiscard]] const T* src(int node, int input = 0) const;
   [[nodiscard]] T* dst(int node);
   [[nodiscard]] T* d_src(int node, int input = 0);  ///< null where no gradient is needed

@@ -227,13 +227,13 @@ TEST(Make, KnowsEveryEngineByName) {
 TEST(ReferenceEngine, JudgesViewsByTheMeanOfTheirLogits) {
   const auto graph = toy::every_op();
   const auto layout = graph::flat_layout(graph);
-  Network<double> network(graph, layout, {.batch = 6});
+  Program<double> program(graph, layout, {.batch = 6});
   std::vector<float> start(static_cast<std::size_t>(layout.elements));
   graph::initialise(graph, layout, 3, start);
   const std::vector<double> weights(start.begin(), start.end());
   const toy::Samples samples(graph, 0, 6);
-  network.evaluate(samples.images, samples.labels, 6, 1, weights);
-  const auto logits = network.value(graph.logits());
+  program.evaluate(samples.images, samples.labels, 6, 1, weights);
+  const auto logits = program.value(graph.logits());
   double want = 0;
   int correct = 0;
   for (std::size_t n = 0; n < 2; ++n) {
@@ -246,8 +246,8 @@ TEST(ReferenceEngine, JudgesViewsByTheMeanOfTheirLogits) {
     want += std::log(total) - 0.9 * mean[label] - 0.1 * sum / 4;  // label smoothing 0.1
     correct += std::ranges::max_element(mean) - mean.begin() == static_cast<std::ptrdiff_t>(label);
   }
-  const LossSums got = network.evaluate(samples.images, samples.labels, 2, 3, weights);
-  EXPECT_NEAR(network.exact_loss(), want, 1e-12);
+  const LossSums got = program.evaluate(samples.images, samples.labels, 2, 3, weights);
+  EXPECT_NEAR(program.exact_loss(), want, 1e-12);
   EXPECT_EQ(got.correct, correct);
   EXPECT_EQ(got.samples, 2);
 }

@@ -135,7 +135,7 @@ TEST_P(Gradient, IsTheSlopeOfTheLoss) {
   const GradientCase& test = GetParam();
   const Graph graph = test.make();
   const graph::Layout layout = graph::flat_layout(graph);
-  Network<double> network(
+  Program<double> program(
       graph, layout,
       {.batch = test.batch, .batch_norm = test.batch_norm, .ghost_size = test.ghost_size, .seed = 7});
 
@@ -155,8 +155,8 @@ TEST_P(Gradient, IsTheSlopeOfTheLoss) {
       .images = images, .labels = labels, .gradient_scale = scale, .step = 3, .first_position = 20};
 
   std::vector<double> gradients(weights.size(), -1.0);
-  network.forward(input, weights);
-  network.backward(weights, gradients, {});
+  program.forward(input, weights);
+  program.backward(weights, gradients, {});
 
   const double h = 1e-6;
   double largest = 0;
@@ -167,11 +167,11 @@ TEST_P(Gradient, IsTheSlopeOfTheLoss) {
       double& w = weights[static_cast<std::size_t>(i)];
       const double at = w;
       w = at + h;
-      network.forward(input, weights);
-      const double above = network.exact_loss();
+      program.forward(input, weights);
+      const double above = program.exact_loss();
       w = at - h;
-      network.forward(input, weights);
-      const double below = network.exact_loss();
+      program.forward(input, weights);
+      const double below = program.exact_loss();
       w = at;
       const double slope = (above - below) / (2 * h) * scale;
       EXPECT_NEAR(gradients[static_cast<std::size_t>(i)], slope, 1e-7)

@@ -2,19 +2,19 @@
 
 /// Dense layer. Shapes: src [N, E], weight [F, E], bias [F] or null, dst [N, F]; E is C*H*W.
 
-#include "engine/reference/ops/site.h"
+#include "engine/reference/ops/op_shapes.h"
 
 namespace paceline::engine::reference {
 
 template <typename T>
-void dense_forward(const Site& site, const T* src, const T* weight, const T* bias, T* dst);
+void dense_forward(const OpShapes& shapes, const T* src, const T* weight, const T* bias, T* dst);
 
 /// d_src += d_dst * weight.
 template <typename T>
-void dense_backward_data(const Site& site, const T* d_dst, const T* weight, T* d_src);
+void dense_backward_data(const OpShapes& shapes, const T* d_dst, const T* weight, T* d_src);
 
 /// d_weight = d_dst^T * src, d_bias = sum of d_dst (unless null).
 template <typename T>
-void dense_backward_weight(const Site& site, const T* src, const T* d_dst, T* d_weight, T* d_bias);
+void dense_backward_weight(const OpShapes& shapes, const T* src, const T* d_dst, T* d_weight, T* d_bias);
 
 }  // namespace paceline::engine::reference

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/reference/ops/site.h"
+#include "engine/reference/ops/op_shapes.h"
 
 namespace paceline::engine::reference {
 
@@ -30,19 +30,19 @@ struct BatchNormStatistics {
 };
 
 template <typename T>
-void batch_norm_forward(const Site& site, const graph::BatchNorm& norm, const BatchNormGroups& groups,
+void batch_norm_forward(const OpShapes& shapes, const graph::BatchNorm& norm, const BatchNormGroups& groups,
                         const T* src, const T* weight, const T* bias, T* dst,
                         BatchNormStatistics& statistics);
 
 /// d_src += ... (unless null); d_weight, d_bias over this engine's samples only.
 template <typename T>
-void batch_norm_backward(const Site& site, const BatchNormGroups& groups,
+void batch_norm_backward(const OpShapes& shapes, const BatchNormGroups& groups,
                          const BatchNormStatistics& statistics, const T* src, const T* weight, const T* d_dst,
                          T* d_src, T* d_weight, T* d_bias);
 
 /// With running statistics instead of the batch's.
 template <typename T>
-void batch_norm_evaluate(const Site& site, const graph::BatchNorm& norm, const T* src, const T* weight,
+void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, const T* src, const T* weight,
                          const T* bias, const T* running_mean, const T* running_var, T* dst);
 
 }  // namespace paceline::engine::reference

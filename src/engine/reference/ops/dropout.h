@@ -5,25 +5,26 @@
 /// `mask_of(n)` gives the DropoutMask of the n-th sample of the batch.
 
 #include "engine/dropout_mask.h"
-#include "engine/reference/ops/site.h"
+#include "engine/reference/ops/op_shapes.h"
 
 namespace paceline::engine::reference {
 
 template <typename T, typename MaskOf>
-void dropout_forward(const Site& site, const graph::Dropout& dropout, MaskOf mask_of, const T* src, T* dst) {
+void dropout_forward(const OpShapes& shapes, const graph::Dropout& dropout, MaskOf mask_of, const T* src,
+                     T* dst) {
   const T scale = static_cast<T>(1 / (1 - dropout.probability));
-  const std::int64_t elements = site.src.elements();
-  for (int n = 0; n < site.batch; ++n, src += elements, dst += elements)
+  const std::int64_t elements = shapes.src.elements();
+  for (int n = 0; n < shapes.batch; ++n, src += elements, dst += elements)
     mask_of(n).for_each(elements, [&](std::int64_t i, bool kept) { dst[i] = kept ? src[i] * scale : T{0}; });
 }
 
 /// d_src += d_dst through the same mask.
 template <typename T, typename MaskOf>
-void dropout_backward(const Site& site, const graph::Dropout& dropout, MaskOf mask_of, const T* d_dst,
+void dropout_backward(const OpShapes& shapes, const graph::Dropout& dropout, MaskOf mask_of, const T* d_dst,
                       T* d_src) {
   const T scale = static_cast<T>(1 / (1 - dropout.probability));
-  const std::int64_t elements = site.src.elements();
-  for (int n = 0; n < site.batch; ++n, d_dst += elements, d_src += elements)
+  const std::int64_t elements = shapes.src.elements();
+  for (int n = 0; n < shapes.batch; ++n, d_dst += elements, d_src += elements)
     mask_of(n).for_each(elements, [&](std::int64_t i, bool kept) {
       if (kept) d_src[i] += d_dst[i] * scale;
     });

@@ -12,13 +12,13 @@ double rounded(double loss) { return std::nearbyint(loss * 0x1p24) * 0x1p-24; }
 }  // namespace
 
 template <typename T>
-LossSums softmax_cross_entropy_forward(const Site& site, const graph::SoftmaxCrossEntropy& loss,
+LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                        const T* logits, std::span<const std::int32_t> labels,
                                        T* probabilities, double* exact_loss) {
-  const int classes = site.src.channels;
+  const int classes = shapes.src.channels;
   LossSums sums;
   double exact = 0;
-  for (int n = 0; n < site.batch; ++n, logits += classes, probabilities += classes) {
+  for (int n = 0; n < shapes.batch; ++n, logits += classes, probabilities += classes) {
     const std::int32_t label = labels[static_cast<std::size_t>(n)];
     base::expects(label >= 0 && label < classes, "a label is a class");
     const T* largest = std::max_element(logits, logits + classes);
@@ -43,12 +43,12 @@ LossSums softmax_cross_entropy_forward(const Site& site, const graph::SoftmaxCro
 }
 
 template <typename T>
-void softmax_cross_entropy_backward(const Site& site, const graph::SoftmaxCrossEntropy& loss,
+void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                     const T* probabilities, std::span<const std::int32_t> labels,
                                     double gradient_scale, T* d_logits) {
-  const int classes = site.src.channels;
+  const int classes = shapes.src.channels;
   const double everywhere = loss.label_smoothing / classes;
-  for (int n = 0; n < site.batch; ++n, probabilities += classes, d_logits += classes)
+  for (int n = 0; n < shapes.batch; ++n, probabilities += classes, d_logits += classes)
     for (int k = 0; k < classes; ++k) {
       const double target =
           everywhere + (labels[static_cast<std::size_t>(n)] == k ? 1 - loss.label_smoothing : 0.0);
@@ -56,10 +56,10 @@ void softmax_cross_entropy_backward(const Site& site, const graph::SoftmaxCrossE
     }
 }
 
-#define PACELINE_INSTANTIATE(T)                                                                             \
-  template LossSums softmax_cross_entropy_forward(const Site&, const graph::SoftmaxCrossEntropy&, const T*, \
-                                                  std::span<const std::int32_t>, T*, double*);              \
-  template void softmax_cross_entropy_backward(const Site&, const graph::SoftmaxCrossEntropy&, const T*,    \
+#define PACELINE_INSTANTIATE(T)                                                                              \
+  template LossSums softmax_cross_entropy_forward(const OpShapes&, const graph::SoftmaxCrossEntropy&,        \
+                                                  const T*, std::span<const std::int32_t>, T*, double*);     \
+  template void softmax_cross_entropy_backward(const OpShapes&, const graph::SoftmaxCrossEntropy&, const T*, \
                                                std::span<const std::int32_t>, double, T*);
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)

@@ -8,20 +8,20 @@
 #include <span>
 
 #include "engine/engine.h"
-#include "engine/reference/ops/site.h"
+#include "engine/reference/ops/op_shapes.h"
 
 namespace paceline::engine::reference {
 
 /// Sums over the batch; each sample's loss rounded as LossSums demands. `exact_loss` gets the sum without
 /// that rounding (finite differences need it), unless null.
 template <typename T>
-LossSums softmax_cross_entropy_forward(const Site& site, const graph::SoftmaxCrossEntropy& loss,
+LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                        const T* logits, std::span<const std::int32_t> labels,
                                        T* probabilities, double* exact_loss);
 
 /// d_logits += (probabilities - target) * gradient_scale.
 template <typename T>
-void softmax_cross_entropy_backward(const Site& site, const graph::SoftmaxCrossEntropy& loss,
+void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                     const T* probabilities, std::span<const std::int32_t> labels,
                                     double gradient_scale, T* d_logits);
 

@@ -9,7 +9,7 @@ namespace {
 
 /// One parameter's part of the flat arrays, as the rules see it.
 template <typename T>
-struct Part {
+struct ParameterArrays {
   std::int64_t elements;
   T* weight;
   const T* gradient;
@@ -25,24 +25,24 @@ double norm(const T* values, std::int64_t count) {
   return std::sqrt(squares);
 }
 
-/// Calls step(w, g, a, b) for each element, all double; what it leaves in w, a, b is stored.
-template <typename T, typename Step>
-void for_each(const Part<T>& part, Step step) {
-  for (std::int64_t i = 0; i < part.elements; ++i) {
-    double w = static_cast<double>(part.weight[i]);
-    double a = part.state[0] != nullptr ? static_cast<double>(part.state[0][i]) : 0;
-    double b = part.state[1] != nullptr ? static_cast<double>(part.state[1][i]) : 0;
-    step(w, static_cast<double>(part.gradient[i]), a, b);
-    part.weight[i] = static_cast<T>(w);
-    if (part.state[0] != nullptr) part.state[0][i] = static_cast<T>(a);
-    if (part.state[1] != nullptr) part.state[1][i] = static_cast<T>(b);
+/// Calls apply(w, g, a, b) for each element, all double; what it leaves in w, a, b is stored.
+template <typename T, typename Apply>
+void for_each(const ParameterArrays<T>& arrays, Apply apply) {
+  for (std::int64_t i = 0; i < arrays.elements; ++i) {
+    double w = static_cast<double>(arrays.weight[i]);
+    double a = arrays.state[0] != nullptr ? static_cast<double>(arrays.state[0][i]) : 0;
+    double b = arrays.state[1] != nullptr ? static_cast<double>(arrays.state[1][i]) : 0;
+    apply(w, static_cast<double>(arrays.gradient[i]), a, b);
+    arrays.weight[i] = static_cast<T>(w);
+    if (arrays.state[0] != nullptr) arrays.state[0][i] = static_cast<T>(a);
+    if (arrays.state[1] != nullptr) arrays.state[1][i] = static_cast<T>(b);
   }
 }
 
 template <typename T>
-void sgd(const Part<T>& part, const UpdateRule& rule, double lr) {
-  for_each(part, [&](double& w, double g, double& velocity, double&) {
-    g += part.decay * w;
+void sgd(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr) {
+  for_each(arrays, [&](double& w, double g, double& velocity, double&) {
+    g += arrays.decay * w;
     if (rule.momentum != 0) {
       velocity = rule.momentum * velocity + g;
       g = rule.nesterov ? g + rule.momentum * velocity : velocity;
@@ -52,27 +52,29 @@ void sgd(const Part<T>& part, const UpdateRule& rule, double lr) {
 }
 
 template <typename T>
-void lars(const Part<T>& part, const UpdateRule& rule, double lr, bool is_weight) {
+void lars(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr, bool is_weight) {
   double local_lr = 1;
   if (is_weight) {
-    const double weight = norm(part.weight, part.elements), gradient = norm(part.gradient, part.elements);
-    if (weight > 0 && gradient > 0) local_lr = rule.trust * weight / (gradient + part.decay * weight);
+    const double weight = norm(arrays.weight, arrays.elements),
+                 gradient = norm(arrays.gradient, arrays.elements);
+    if (weight > 0 && gradient > 0) local_lr = rule.trust * weight / (gradient + arrays.decay * weight);
   }
-  for_each(part, [&](double& w, double g, double& velocity, double&) {
-    velocity = rule.momentum * velocity + lr * local_lr * (g + part.decay * w);
+  for_each(arrays, [&](double& w, double g, double& velocity, double&) {
+    velocity = rule.momentum * velocity + lr * local_lr * (g + arrays.decay * w);
     w -= velocity;
   });
 }
 
 template <typename T>
-void adam(const Part<T>& part, const UpdateRule& rule, double lr, std::int64_t update, bool decoupled) {
+void adam(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr, std::int64_t update,
+          bool decoupled) {
   const double correction1 = 1 - std::pow(rule.beta1, static_cast<double>(update));
   const double correction2 = 1 - std::pow(rule.beta2, static_cast<double>(update));
-  for_each(part, [&](double& w, double g, double& first, double& second) {
+  for_each(arrays, [&](double& w, double g, double& first, double& second) {
     if (decoupled)
-      w -= lr * part.decay * w;
+      w -= lr * arrays.decay * w;
     else
-      g += part.decay * w;
+      g += arrays.decay * w;
     first = rule.beta1 * first + (1 - rule.beta1) * g;
     second = rule.beta2 * second + (1 - rule.beta2) * g * g;
     w -= lr * (first / correction1) / (std::sqrt(second / correction2) + rule.epsilon);
@@ -80,9 +82,9 @@ void adam(const Part<T>& part, const UpdateRule& rule, double lr, std::int64_t u
 }
 
 template <typename T>
-void rmsprop(const Part<T>& part, const UpdateRule& rule, double lr) {
-  for_each(part, [&](double& w, double g, double& square, double& velocity) {
-    g += part.decay * w;
+void rmsprop(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr) {
+  for_each(arrays, [&](double& w, double g, double& square, double& velocity) {
+    g += arrays.decay * w;
     square = rule.alpha * square + (1 - rule.alpha) * g * g;
     const double step = g / (std::sqrt(square) + rule.epsilon);
     velocity = rule.momentum * velocity + step;
@@ -91,9 +93,9 @@ void rmsprop(const Part<T>& part, const UpdateRule& rule, double lr) {
 }
 
 template <typename T>
-void adadelta(const Part<T>& part, const UpdateRule& rule, double lr) {
-  for_each(part, [&](double& w, double g, double& square, double& changes) {
-    g += part.decay * w;
+void adadelta(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr) {
+  for_each(arrays, [&](double& w, double g, double& square, double& changes) {
+    g += arrays.decay * w;
     square = rule.rho * square + (1 - rule.rho) * g * g;
     const double change = std::sqrt(changes + rule.epsilon) / std::sqrt(square + rule.epsilon) * g;
     changes = rule.rho * changes + (1 - rule.rho) * change * change;
@@ -126,29 +128,29 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
     const double own_lr = lr * parameter.rate;
     const bool is_weight = parameter.role == graph::Role::weight;
     const bool decays = is_weight || (rule.decay_norm_and_bias && rule.kind != UpdateKind::lars);
-    Part<T> part{.elements = slot.elements,
-                 .weight = weights.data() + slot.offset,
-                 .gradient = gradients.data() + slot.offset,
-                 .state = {nullptr, nullptr},
-                 .decay = decays ? rule.weight_decay / parameter.rate : 0};
+    ParameterArrays<T> arrays{.elements = slot.elements,
+                              .weight = weights.data() + slot.offset,
+                              .gradient = gradients.data() + slot.offset,
+                              .state = {nullptr, nullptr},
+                              .decay = decays ? rule.weight_decay / parameter.rate : 0};
     for (int i = 0; i < state_slots(rule); ++i)
-      part.state[i] = state[static_cast<std::size_t>(i)].data() + slot.offset;
+      arrays.state[i] = state[static_cast<std::size_t>(i)].data() + slot.offset;
     switch (rule.kind) {
       case UpdateKind::sgd:
-        sgd(part, rule, own_lr);
+        sgd(arrays, rule, own_lr);
         break;
       case UpdateKind::lars:
-        lars(part, rule, own_lr, is_weight);
+        lars(arrays, rule, own_lr, is_weight);
         break;
       case UpdateKind::adam:
       case UpdateKind::adamw:
-        adam(part, rule, own_lr, update, rule.kind == UpdateKind::adamw);
+        adam(arrays, rule, own_lr, update, rule.kind == UpdateKind::adamw);
         break;
       case UpdateKind::rmsprop:
-        rmsprop(part, rule, own_lr);
+        rmsprop(arrays, rule, own_lr);
         break;
       case UpdateKind::adadelta:
-        adadelta(part, rule, own_lr);
+        adadelta(arrays, rule, own_lr);
         break;
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What every plain kernel is told about where it stands. Values are [batch][C][H][W], nothing padded.
+/// The sizes that every plain kernel gets. Values are [batch][C][H][W], nothing padded.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace paceline::engine::reference {
 
-struct Site {
+struct OpShapes {
   int batch = 0;
   graph::Shape src;
   graph::Shape dst;
