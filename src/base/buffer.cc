@@ -47,6 +47,10 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
   ::madvise(data_, round_up(bytes, kHugePage), MADV_HUGEPAGE);
 }
 
+std::size_t Buffer::resident_bytes(std::size_t bytes) {
+  return bytes < kHuge ? bytes : round_up(bytes, kHugePage);
+}
+
 Buffer::~Buffer() {
   if (owner_) return;
   if (mapped_.empty())

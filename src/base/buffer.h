@@ -31,6 +31,9 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
+  /// What a block of `bytes` adds to resident memory once it is written: large ones take whole huge pages.
+  [[nodiscard]] static std::size_t resident_bytes(std::size_t bytes);
+
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] std::byte* data() { return data_; }
   [[nodiscard]] const std::byte* data() const { return data_; }

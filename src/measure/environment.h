@@ -41,6 +41,8 @@ struct Environment {
 /// Resident memory of this process now, and the most since the last reset_peak_memory().
 [[nodiscard]] std::int64_t resident_bytes();
 [[nodiscard]] std::int64_t peak_resident_bytes();
+/// Gives the heap memory that nobody holds back to the system, so that it counts as resident no more.
+void release_free_memory();
 /// Starts the peak anew (/proc/self/clear_refs); false where the system does not allow it.
 bool reset_peak_memory();
 

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -42,6 +43,8 @@ std::int64_t address_space_left() {
 std::int64_t resident_bytes() { return kilobytes("/proc/self/status", "VmRSS:"); }
 
 std::int64_t peak_resident_bytes() { return kilobytes("/proc/self/status", "VmHWM:"); }
+
+void release_free_memory() { ::malloc_trim(0); }
 
 bool reset_peak_memory() {
   std::ofstream file("/proc/self/clear_refs");

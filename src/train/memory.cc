@@ -14,10 +14,10 @@ namespace {
 /// worker of 2 threads.
 constexpr std::int64_t kProcessBytes = 24'000'000;
 
-/// What a process's first run adds to what its plans left behind (code and kernels that only a run touches,
-/// threads): measured 6 to 8 MB before the first cell of a study in fp32, 1 to 2 MB in bf16 on AMX, whose
-/// kernels have been measured by then. Later runs find it all there.
-constexpr std::int64_t kFirstRunBytes = 5'000'000;
+/// What a process's first run adds to what its plans left behind (code that only a run touches, threads):
+/// measured 0.8 to 1.3 MB with resnet8-cifar in bf16 and fp32, one worker of 2 threads. Later runs find it
+/// all there.
+constexpr std::int64_t kFirstRunBytes = 1'100'000;
 
 /// Address space below which batches are not tried out: each brings kernels, and oneDNN 2.6 ends in a
 /// segmentation fault where room for their code is refused (seen with 90 MB left, not with 190 MB).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/conv/norm_epilogue.h"
@@ -332,16 +333,19 @@ Traffic Program::traffic(int op) const {
 }
 
 graph::MemoryPlan Program::plan() const {
-  const std::int64_t flat = layout_.elements * static_cast<std::int64_t>(sizeof(float));
+  const auto resident = [](std::int64_t bytes) {
+    return static_cast<std::int64_t>(base::Buffer::resident_bytes(static_cast<std::size_t>(bytes)));
+  };
+  const std::int64_t flat = resident(layout_.elements * static_cast<std::int64_t>(sizeof(float)));
   graph::MemoryPlan plan;
-  plan.lines.push_back({"activations", memory_.arena_bytes()});
+  plan.lines.push_back({"activations", resident(memory_.arena_bytes())});
   plan.lines.push_back({"weights", flat});
-  plan.lines.push_back({"packed weights and statistics", memory_.kept_bytes()});
+  plan.lines.push_back({"packed weights and statistics", resident(memory_.kept_bytes())});
   if (options_.training) {
     plan.lines.push_back({"gradients", flat});
     plan.lines.push_back({"optimizer state", flat * state_slots(options_.rule)});
   }
-  plan.lines.push_back({"workspace", memory_.scratch_bytes()});
+  plan.lines.push_back({"workspace", resident(memory_.scratch_bytes())});
   return plan;
 }
 

@@ -161,6 +161,17 @@ std::vector<int> idle_taps(const ConvShape& s) {
   return taps;
 }
 
+/// oneDNN generates the kernels of its matrix product, which dense layers take, at its first call: about 6 MB
+/// that a memory plan made before it would not know of. So it is called when the first such kernel is made.
+void generate_matrix_product() {
+  [[maybe_unused]] static const bool is_generated = [] {
+    constexpr dnnl_dim_t kSize = 32;
+    std::vector<float> a(kSize * kSize), b(a), c(a);
+    return dnnl_sgemm('N', 'N', kSize, kSize, kSize, 1, a.data(), kSize, b.data(), kSize, 0, c.data(),
+                      kSize) == dnnl_success;
+  }();
+}
+
 class OnednnKernel final : public ConvKernel {
  public:
   OnednnKernel(const ConvShape& shape, Direction direction, const OnednnKernel* like)
@@ -169,6 +180,7 @@ class OnednnKernel final : public ConvKernel {
       desc_ = descriptors(shape_);
       if (like != nullptr)
         (direction_ == Direction::backward_weights ? desc_.d_weight : desc_.weight) = like->made_.weight;
+      if (shape_.is_dense) generate_matrix_product();
       made_ = shape_.is_dense ? describe_dense(shape_, direction_, desc_, engine_)
                               : describe_conv(shape_, direction_, desc_, engine_);
       const memory flat = at(desc_.flat_weight, nullptr), packed = at(made_.weight, nullptr);
