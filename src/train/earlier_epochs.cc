@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "train/last_words.h"
+#include "train/recorded_settings.h"
 #include "train/update_count.h"
 
 namespace paceline::train {

@@ -7,6 +7,7 @@
 #include "graph/flops.h"
 #include "measure/environment.h"
 #include "train/memory.h"
+#include "train/recorded_settings.h"
 
 namespace paceline::train {
 
