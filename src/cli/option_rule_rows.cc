@@ -10,38 +10,18 @@ using train::Options;
 
 constexpr const char* kRule = "The rule";
 
-/// The usual values of an optimizer, so that --optimizer adam alone is a sensible training: PyTorch's
-/// defaults, and for sgd and lars those of the ResNet literature.
+/// With the usual values of the rule, so that --optimizer adam alone is a sensible training.
 void choose_optimizer(Options& options, engine::UpdateKind kind) {
-  using engine::UpdateKind;
-  engine::UpdateRule rule{.kind = kind};
-  switch (kind) {
-    case UpdateKind::sgd:
-      rule.momentum = 0.9;
-      rule.weight_decay = 5e-4;
-      options.lr = 0.1;
-      break;
-    case UpdateKind::lars:
-      rule.momentum = 0.9;
-      rule.weight_decay = 5e-4;
-      options.lr = 1;
-      break;
-    case UpdateKind::adam:
-      options.lr = 1e-3;
-      break;
-    case UpdateKind::adamw:
-      rule.weight_decay = 1e-2;
-      options.lr = 1e-3;
-      break;
-    case UpdateKind::rmsprop:
-      options.lr = 1e-3;
-      break;
-    case UpdateKind::adadelta:
-      rule.epsilon = 1e-6;
-      options.lr = 1;
-      break;
-  }
-  options.rule = rule;
+  const auto& row = engine::update_rules()[static_cast<std::size_t>(kind)];
+  options.rule = row.usual;
+  options.lr = row.usual_lr;
+}
+
+/// "sgd, adam or lars"
+std::string listed(const std::vector<std::string>& names) {
+  std::string text = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) text += (i + 1 < names.size() ? ", " : " or ") + names[i];
+  return text;
 }
 
 template <typename Value, typename Find>
@@ -54,8 +34,7 @@ Value named(std::string_view text, const std::vector<std::string>& names, Find f
 std::vector<Option> rule_rows() {
   return {
       {"optimizer", "NAME", kRule,
-       "sgd, adam, adamw, rmsprop, adadelta or lars; each brings its usual lr, momentum and weight decay",
-       kRuns,
+       listed(train::update_kind_names()) + "; each brings its usual lr, momentum and weight decay", kRuns,
        [](S& s, Text t) {
          choose_optimizer(s.train,
                           named<engine::UpdateKind>(t, train::update_kind_names(), train::update_kind));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "engine/update_rule.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
 #include "graph/plan.h"
@@ -28,29 +29,6 @@ enum class BatchNormMode {
   ghost,         ///< groups of `ghost_size` consecutive samples of it
   synchronised,  ///< the batches of all workers, through `reduce_statistics`
 };
-
-/// The rule that turns gradients into new weights. Formulas are PyTorch's (torch.optim), LARS that of You et
-/// al. (2017) as in: local_lr = trust * |w| / (|g| + weight_decay * |w|), on weights only, momentum on the
-/// scaled gradient. A parameter with a rate of its own (graph::Rates) has lr * rate and weight_decay / rate.
-enum class UpdateKind { sgd, adam, adamw, rmsprop, adadelta, lars };
-
-struct UpdateRule {
-  UpdateKind kind = UpdateKind::sgd;
-  double momentum = 0;
-  bool nesterov = false;
-  double weight_decay = 0;
-  bool decay_norm_and_bias = true;    ///< off: weight decay on roles `weight` only (LARS: always off)
-  double beta1 = 0.9, beta2 = 0.999;  ///< adam, adamw
-  double alpha = 0.99;                ///< rmsprop smoothing
-  double rho = 0.9;                   ///< adadelta
-  double epsilon = 1e-8;              ///< adam(w), rmsprop 1e-8; adadelta 1e-6
-  double trust = 0.001;               ///< lars
-  bool operator==(const UpdateRule&) const = default;
-};
-
-/// How many arrays of the layout's size the rule keeps: sgd 0 or 1 (momentum), lars 1, adam(w) 2, rmsprop 1
-/// or 2 (with momentum), adadelta 2.
-[[nodiscard]] int state_slots(const UpdateRule& rule);
 
 struct CompileOptions {
   int batch = 0;  ///< samples of one forward and backward; any value >= 1

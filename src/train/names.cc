@@ -10,14 +10,6 @@ namespace {
 
 using engine::UpdateKind;
 
-constexpr std::array kUpdateKinds{
-    std::pair{UpdateKind::sgd, std::string_view("sgd")},
-    std::pair{UpdateKind::adam, std::string_view("adam")},
-    std::pair{UpdateKind::adamw, std::string_view("adamw")},
-    std::pair{UpdateKind::rmsprop, std::string_view("rmsprop")},
-    std::pair{UpdateKind::adadelta, std::string_view("adadelta")},
-    std::pair{UpdateKind::lars, std::string_view("lars")},
-};
 constexpr std::array kScheduleKinds{
     std::pair{ScheduleKind::constant, std::string_view("constant")},
     std::pair{ScheduleKind::step, std::string_view("step")},
@@ -67,7 +59,7 @@ std::vector<std::string> names_in(const Table& table) {
 
 }  // namespace
 
-std::string_view name(UpdateKind kind) { return name_in(kUpdateKinds, kind); }
+std::string_view name(UpdateKind kind) { return engine::update_rules()[static_cast<std::size_t>(kind)].name; }
 std::string_view name(ScheduleKind kind) { return name_in(kScheduleKinds, kind); }
 std::string_view name(LrScaling scaling) { return name_in(kLrScalings, scaling); }
 
@@ -87,37 +79,26 @@ std::string name(engine::BatchNormMode mode, int ghost_size) {
   return "?";
 }
 
-std::optional<UpdateKind> update_kind(std::string_view name) { return value_in(kUpdateKinds, name); }
+std::optional<UpdateKind> update_kind(std::string_view name) {
+  for (const auto& row : engine::update_rules())
+    if (row.name == name) return row.usual.kind;
+  return std::nullopt;
+}
 std::optional<ScheduleKind> schedule_kind(std::string_view name) { return value_in(kScheduleKinds, name); }
 std::optional<LrScaling> lr_scaling(std::string_view name) { return value_in(kLrScalings, name); }
 std::optional<data::CropFill> crop_fill(std::string_view name) { return value_in(kCropFills, name); }
 std::optional<data::Flip> flip(std::string_view name) { return value_in(kFlips, name); }
 std::optional<int> views_of_name(std::string_view name) { return value_in(kViews, name); }
 
-std::vector<std::string> update_kind_names() { return names_in(kUpdateKinds); }
+std::vector<std::string> update_kind_names() {
+  std::vector<std::string> names;
+  for (const auto& row : engine::update_rules()) names.emplace_back(row.name);
+  return names;
+}
 std::vector<std::string> schedule_kind_names() { return names_in(kScheduleKinds); }
 std::vector<std::string> lr_scaling_names() { return names_in(kLrScalings); }
 std::vector<std::string> crop_fill_names() { return names_in(kCropFills); }
 std::vector<std::string> flip_names() { return names_in(kFlips); }
 std::vector<std::string> views_names() { return names_in(kViews); }
-
-std::vector<std::string> state_names(const engine::UpdateRule& rule) {
-  switch (rule.kind) {
-    case UpdateKind::sgd:
-      if (rule.momentum == 0) return {};
-      return {"momentum_buffer"};
-    case UpdateKind::lars:
-      return {"momentum_buffer"};
-    case UpdateKind::adam:
-    case UpdateKind::adamw:
-      return {"exp_avg", "exp_avg_sq"};
-    case UpdateKind::rmsprop:
-      if (rule.momentum == 0) return {"square_avg"};
-      return {"square_avg", "momentum_buffer"};
-    case UpdateKind::adadelta:
-      return {"square_avg", "acc_delta"};
-  }
-  return {};
-}
 
 }  // namespace paceline::train

@@ -36,8 +36,4 @@ namespace paceline::train {
 [[nodiscard]] std::vector<std::string> flip_names();
 [[nodiscard]] std::vector<std::string> views_names();
 
-/// What each array of optimizer state is called in checkpoints: PyTorch's names ("momentum_buffer",
-/// "exp_avg", ...).
-[[nodiscard]] std::vector<std::string> state_names(const engine::UpdateRule& rule);
-
 }  // namespace paceline::train

@@ -1,6 +1,7 @@
 #include "engine/cpu/program.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "base/buffer.h"
@@ -149,63 +150,14 @@ void Program::make_ops(const std::vector<FusedGroup>& groups) {
                              .node = group.node,
                              .forward_at = op,
                              .backward_at = backward_at(op)};
-    ops_.push_back({.group = group, .op = make_op(build, group, d_src)});
+    std::vector<const Value*> src;
+    for (const int input : group.inputs) src.push_back(&value(input));
+    const OpArguments arguments{
+        .build = build, .group = group, .src = std::move(src), .dst = value(group.last), .d_src = d_src};
+    ops_.push_back(
+        {.group = group,
+         .op = std::visit([&](const auto& kind) { return make_op(kind, arguments); }, build.op().op)});
   }
-}
-
-namespace {
-/// What Maker has no case for comes here, and is named by the compiler. (A local class has no templates.)
-struct NoOp {
-  template <typename Op>
-  std::unique_ptr<CompiledOp> operator()(const Op&) {
-    static_assert(sizeof(Op) == 0, "this op of graph::Attributes has no step: add its case to Maker");
-    return nullptr;
-  }
-};
-}  // namespace
-
-std::unique_ptr<CompiledOp> Program::make_op(const BuildContext& build, const FusedGroup& group,
-                                             const std::vector<BufferId>& d_src) {
-  const Value& dst = value(group.last);
-  const auto src = [&](std::size_t input) -> const Value& { return value(group.inputs[input]); };
-  struct Maker : NoOp {
-    using NoOp::operator();
-    const BuildContext& build;
-    const FusedGroup& group;
-    const Value& dst;
-    const decltype(src)& input;
-    const std::vector<BufferId>& d_src;
-    using Made = std::unique_ptr<CompiledOp>;
-    Made operator()(const graph::Input&) { return make_input_op(build, dst); }
-    Made operator()(const graph::Conv2d&) {
-      return make_conv2d_op(build, input(0), dst, group.relu, d_src[0]);
-    }
-    Made operator()(const graph::Dense&) {
-      return make_conv2d_op(build, input(0), dst, group.relu, d_src[0]);
-    }
-    Made operator()(const graph::BatchNorm&) {
-      return make_batch_norm_op(build, input(0), group.sum ? &input(1) : nullptr, dst, group.relu, d_src[0],
-                                group.sum ? d_src[1] : BufferId{});
-    }
-    Made operator()(const graph::Relu&) { return map({&TypedKernels::relu, &TypedKernels::relu_backward}); }
-    Made operator()(const graph::Gelu&) { return map({&TypedKernels::gelu, &TypedKernels::gelu_backward}); }
-    Made operator()(const graph::MaxPool&) { return make_max_pool_op(build, input(0), dst, d_src[0]); }
-    Made operator()(const graph::AveragePool&) {
-      return make_average_pool_op(build, input(0), dst, d_src[0]);
-    }
-    Made operator()(const graph::GlobalAveragePool&) {
-      return make_global_average_pool_op(build, input(0), dst, d_src[0]);
-    }
-    Made operator()(const graph::Add&) {
-      return make_add_op(build, input(0), input(1), dst, group.relu, d_src[0], d_src[1]);
-    }
-    Made operator()(const graph::Dropout&) { return make_dropout_op(build, input(0), dst, d_src[0]); }
-    Made operator()(const graph::SoftmaxCrossEntropy&) {
-      return make_softmax_cross_entropy_op(build, input(0), d_src[0]);
-    }
-    Made map(const MapKernels& kernels) { return make_map_op(build, input(0), dst, d_src[0], kernels); }
-  };
-  return std::visit(Maker{{}, build, group, dst, src, d_src}, build.op().op);
 }
 
 /// The step that writes this term of the gradient of `node`'s value.

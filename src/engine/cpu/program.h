@@ -58,8 +58,6 @@ class Program {
   void lay_out_values(const std::vector<FusedGroup>& groups);
   void lay_out_gradients(const std::vector<FusedGroup>& groups);
   void make_ops(const std::vector<FusedGroup>& groups);
-  [[nodiscard]] std::unique_ptr<CompiledOp> make_op(const BuildContext& build, const FusedGroup& group,
-                                                    const std::vector<BufferId>& d_src);
   void fuse_batch_norm_stats();
   void share_masks();
   [[nodiscard]] int writer_of(BufferId d_src, int node) const;

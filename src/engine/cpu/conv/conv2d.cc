@@ -354,9 +354,11 @@ class Conv2dOp final : public CompiledOp {
 
 }  // namespace
 
-std::unique_ptr<CompiledOp> make_conv2d_op(const BuildContext& build, const Value& src, const Value& dst,
-                                           bool relu, BufferId d_src) {
-  return std::make_unique<Conv2dOp>(build, src, dst, relu, d_src);
+std::unique_ptr<CompiledOp> make_op(const graph::Conv2d&, const OpArguments& a) {
+  return std::make_unique<Conv2dOp>(a.build, *a.src[0], a.dst, a.group.relu, a.d_src[0]);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::Dense&, const OpArguments& a) {
+  return std::make_unique<Conv2dOp>(a.build, *a.src[0], a.dst, a.group.relu, a.d_src[0]);
 }
 
 }  // namespace paceline::engine::cpu

@@ -16,6 +16,8 @@
 #include <cstdint>
 
 #include "engine/cpu/kernels/isa.h"
+#include "engine/cpu/kernels/map_ops.h"
+#include "engine/update_rule.h"
 
 namespace paceline::engine::cpu {
 
@@ -89,10 +91,12 @@ struct TypedKernels {
   void (*norm_backward_apply)(const NormBackward& args, std::int64_t rows, int channels);
 
   // Elementwise, over `count` elements; results may overwrite an operand.
-  void (*relu)(const void* src, void* dst, std::int64_t count);
-  void (*relu_backward)(const void* dst, const void* d_dst, void* d_src, std::int64_t count);
-  void (*gelu)(const void* src, void* dst, std::int64_t count);
-  void (*gelu_backward)(const void* src, const void* d_dst, void* d_src, std::int64_t count);
+  /// `kept` is src or dst: what the op's rule saves.
+#define PACELINE_MEMBERS(Op, function)                              \
+  void (*function)(const void* src, void* dst, std::int64_t count); \
+  void (*function##_backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);
+  PACELINE_MAP_OPS(PACELINE_MEMBERS)
+#undef PACELINE_MEMBERS
   void (*add)(const void* left, const void* right, void* dst, bool relu, std::int64_t count);
   /// dst = keep ? src * scale : 0; keep holds one byte an element.
   void (*dropout)(const void* src, const std::uint8_t* keep, float scale, void* dst, std::int64_t count);
@@ -126,17 +130,12 @@ struct UpdateNumbers {
   bool nesterov = false;
 };
 
-/// Update rules over flat arrays: weight, gradient, state slots, count.
+/// One rule over flat arrays: weight, gradient, the slots of its state (null: it has none there), count.
+using UpdateKernel = void (*)(const UpdateNumbers& n, float* w, const float* g, float* first, float* second,
+                              std::int64_t count);
+
 struct UpdateKernels {
-  void (*sgd)(const UpdateNumbers& n, float* w, const float* g, float* momentum, std::int64_t count);
-  void (*adam)(const UpdateNumbers& n, float* w, const float* g, float* m, float* v, std::int64_t count);
-  void (*adamw)(const UpdateNumbers& n, float* w, const float* g, float* m, float* v, std::int64_t count);
-  void (*rmsprop)(const UpdateNumbers& n, float* w, const float* g, float* square, float* momentum,
-                  std::int64_t count);
-  void (*adadelta)(const UpdateNumbers& n, float* w, const float* g, float* square, float* delta,
-                   std::int64_t count);
-  /// momentum = n.momentum * momentum + n.lr * (g + decay * w), subtracted; n.lr holds the local rate too.
-  void (*lars)(const UpdateNumbers& n, float* w, const float* g, float* momentum, std::int64_t count);
+  UpdateKernel rules[kUpdateKinds];  ///< by UpdateKind
   /// Sum of squares in double, order fixed by `count` alone.
   double (*sum_of_squares)(const float* values, std::int64_t count);
 };

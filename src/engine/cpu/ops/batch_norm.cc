@@ -394,10 +394,10 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
 
 }  // namespace
 
-std::unique_ptr<CompiledOp> make_batch_norm_op(const BuildContext& build, const Value& src,
-                                               const Value* residual, const Value& dst, bool relu,
-                                               BufferId d_src, BufferId d_residual) {
-  return std::make_unique<BatchNormOp>(build, src, residual, dst, relu, d_src, d_residual);
+std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm&, const OpArguments& a) {
+  const bool sum = a.group.sum;
+  return std::make_unique<BatchNormOp>(a.build, *a.src[0], sum ? a.src[1] : nullptr, a.dst, a.group.relu,
+                                       a.d_src[0], sum ? a.d_src[1] : BufferId{});
 }
 
 }  // namespace paceline::engine::cpu

@@ -95,9 +95,8 @@ class DropoutOp final : public CompiledOp {
 
 }  // namespace
 
-std::unique_ptr<CompiledOp> make_dropout_op(const BuildContext& build, const Value& src, const Value& dst,
-                                            BufferId d_src) {
-  return std::make_unique<DropoutOp>(build, src, dst, d_src);
+std::unique_ptr<CompiledOp> make_op(const graph::Dropout&, const OpArguments& a) {
+  return std::make_unique<DropoutOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
 }
 
 }  // namespace paceline::engine::cpu

@@ -43,7 +43,12 @@ class InputOp final : public CompiledOp {
   const Value& dst_;
 };
 
-/// An op that takes each element by itself: ReLU, GELU.
+struct MapKernels {
+  void (*TypedKernels::*forward)(const void* src, void* dst, std::int64_t count);
+  void (*TypedKernels::*backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);
+};
+
+/// An op that takes each element by itself: those of kernels/map_ops.h.
 class MapOp final : public CompiledOp {
  public:
   MapOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src,
@@ -143,16 +148,19 @@ class AddOp final : public CompiledOp {
 
 }  // namespace
 
-std::unique_ptr<CompiledOp> make_input_op(const BuildContext& build, const Value& dst) {
-  return std::make_unique<InputOp>(build, dst);
+std::unique_ptr<CompiledOp> make_op(const graph::Input&, const OpArguments& a) {
+  return std::make_unique<InputOp>(a.build, a.dst);
 }
-std::unique_ptr<CompiledOp> make_map_op(const BuildContext& build, const Value& src, const Value& dst,
-                                        BufferId d_src, const MapKernels& kernels) {
-  return std::make_unique<MapOp>(build, src, dst, d_src, kernels);
+std::unique_ptr<CompiledOp> make_op(const graph::Add&, const OpArguments& a) {
+  return std::make_unique<AddOp>(a.build, *a.src[0], *a.src[1], a.dst, a.group.relu, a.d_src[0], a.d_src[1]);
 }
-std::unique_ptr<CompiledOp> make_add_op(const BuildContext& build, const Value& left, const Value& right,
-                                        const Value& dst, bool relu, BufferId d_left, BufferId d_right) {
-  return std::make_unique<AddOp>(build, left, right, dst, relu, d_left, d_right);
-}
+#define PACELINE_DEFINE(Op, function)                                                                    \
+  std::unique_ptr<CompiledOp> make_op(const graph::Op&, const OpArguments& a) {                          \
+    return std::make_unique<MapOp>(                                                                      \
+        a.build, *a.src[0], a.dst, a.d_src[0],                                                           \
+        MapKernels{.forward = &TypedKernels::function, .backward = &TypedKernels::function##_backward}); \
+  }
+PACELINE_MAP_OPS(PACELINE_DEFINE)
+#undef PACELINE_DEFINE
 
 }  // namespace paceline::engine::cpu

@@ -1,16 +1,16 @@
 #pragma once
 
-/// Everything a compiled graph is made of: one factory for each kind of step, with what the program hands it.
-///
-/// A step gets its values by reference (they outlive it), the buffers for its sources' gradient terms, and
-/// asks for more memory while it is made. A gradient term without a buffer is not wanted.
+/// How each op of a graph is compiled: an overload of make_op() for it, and what the program hands that. A
+/// compiled op asks for more memory while it is made.
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/cpu/kernels/map_ops.h"
 #include "engine/cpu/ops/compiled_op.h"
 #include "engine/cpu/tuning.h"
+#include "engine/fusion.h"
 #include "graph/layout.h"
 
 namespace paceline::engine::cpu {
@@ -36,39 +36,31 @@ struct BuildContext {
   }
 };
 
-std::unique_ptr<CompiledOp> make_input_op(const BuildContext& build, const Value& dst);
-
-/// Convolution or dense layer, and the ReLU behind it.
-std::unique_ptr<CompiledOp> make_conv2d_op(const BuildContext& build, const Value& src, const Value& dst,
-                                           bool relu, BufferId d_src);
-
-/// Batch norm, and what follows: residual sum (`residual` not null) and ReLU. With a residual or several
-/// gradient terms the masked gradient is stored: in `d_residual` where that is wanted.
-std::unique_ptr<CompiledOp> make_batch_norm_op(const BuildContext& build, const Value& src,
-                                               const Value* residual, const Value& dst, bool relu,
-                                               BufferId d_src, BufferId d_residual);
-
-/// The kernels of an op that takes each element by itself.
-struct MapKernels {
-  void (*TypedKernels::*forward)(const void* src, void* dst, std::int64_t count);
-  /// `kept` is src or dst: what the op's rule saves.
-  void (*TypedKernels::*backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);
+/// The group of ops that is compiled, and where its values lie. They outlive the compiled op.
+struct OpArguments {
+  const BuildContext& build;
+  const FusedGroup& group;
+  std::vector<const Value*> src;  ///< the group's inputs
+  const Value& dst;               ///< of the loss, which has no value: unused
+  std::vector<BufferId> d_src;    ///< a term of each input's gradient; none: it is not wanted
 };
-std::unique_ptr<CompiledOp> make_map_op(const BuildContext& build, const Value& src, const Value& dst,
-                                        BufferId d_src, const MapKernels& kernels);
-/// Sum of two values, and the ReLU behind it.
-std::unique_ptr<CompiledOp> make_add_op(const BuildContext& build, const Value& left, const Value& right,
-                                        const Value& dst, bool relu, BufferId d_left, BufferId d_right);
-std::unique_ptr<CompiledOp> make_dropout_op(const BuildContext& build, const Value& src, const Value& dst,
-                                            BufferId d_src);
-std::unique_ptr<CompiledOp> make_max_pool_op(const BuildContext& build, const Value& src, const Value& dst,
-                                             BufferId d_src);
-std::unique_ptr<CompiledOp> make_average_pool_op(const BuildContext& build, const Value& src,
-                                                 const Value& dst, BufferId d_src);
-std::unique_ptr<CompiledOp> make_global_average_pool_op(const BuildContext& build, const Value& src,
-                                                        const Value& dst, BufferId d_src);
-/// Softmax cross-entropy over the logits.
-std::unique_ptr<CompiledOp> make_softmax_cross_entropy_op(const BuildContext& build, const Value& logits,
-                                                          BufferId d_logits);
+
+/// One for each op of graph::Attributes; the group's ReLU is the op's to compute.
+std::unique_ptr<CompiledOp> make_op(const graph::Input& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Conv2d& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Dense& op, const OpArguments& arguments);
+/// With a residual or several gradient terms the masked gradient is stored: in the residual's term where that
+/// is wanted.
+std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Add& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::MaxPool& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::AveragePool& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::SoftmaxCrossEntropy& op, const OpArguments& arguments);
+#define PACELINE_DECLARE(Op, function) \
+  std::unique_ptr<CompiledOp> make_op(const graph::Op& op, const OpArguments& arguments);
+PACELINE_MAP_OPS(PACELINE_DECLARE)
+#undef PACELINE_DECLARE
 
 }  // namespace paceline::engine::cpu

@@ -157,17 +157,14 @@ class GlobalAveragePoolOp final : public CompiledOp {
 
 }  // namespace
 
-std::unique_ptr<CompiledOp> make_max_pool_op(const BuildContext& build, const Value& src, const Value& dst,
-                                             BufferId d_src) {
-  return std::make_unique<MaxPoolOp>(build, src, dst, d_src);
+std::unique_ptr<CompiledOp> make_op(const graph::MaxPool&, const OpArguments& a) {
+  return std::make_unique<MaxPoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
 }
-std::unique_ptr<CompiledOp> make_average_pool_op(const BuildContext& build, const Value& src,
-                                                 const Value& dst, BufferId d_src) {
-  return std::make_unique<AveragePoolOp>(build, src, dst, d_src);
+std::unique_ptr<CompiledOp> make_op(const graph::AveragePool&, const OpArguments& a) {
+  return std::make_unique<AveragePoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
 }
-std::unique_ptr<CompiledOp> make_global_average_pool_op(const BuildContext& build, const Value& src,
-                                                        const Value& dst, BufferId d_src) {
-  return std::make_unique<GlobalAveragePoolOp>(build, src, dst, d_src);
+std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool&, const OpArguments& a) {
+  return std::make_unique<GlobalAveragePoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
 }
 
 }  // namespace paceline::engine::cpu

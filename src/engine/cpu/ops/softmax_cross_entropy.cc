@@ -116,9 +116,8 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
 
 }  // namespace
 
-std::unique_ptr<CompiledOp> make_softmax_cross_entropy_op(const BuildContext& build, const Value& logits,
-                                                          BufferId d_logits) {
-  return std::make_unique<SoftmaxCrossEntropyOp>(build, logits, d_logits);
+std::unique_ptr<CompiledOp> make_op(const graph::SoftmaxCrossEntropy&, const OpArguments& a) {
+  return std::make_unique<SoftmaxCrossEntropyOp>(a.build, *a.src[0], a.d_src[0]);
 }
 
 }  // namespace paceline::engine::cpu

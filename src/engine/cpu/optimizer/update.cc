@@ -67,20 +67,7 @@ void Update::apply(int slot, Range range, const float* gradients) const {
   const auto state = [&](std::size_t number) {
     return number < arrays_.state.size() ? arrays_.state[number] + range.begin : nullptr;
   };
-  switch (rule_.kind) {
-    case UpdateKind::sgd:
-      return kernels_.sgd(*n, w, gradients, state(0), range.size());
-    case UpdateKind::adam:
-      return kernels_.adam(*n, w, gradients, state(0), state(1), range.size());
-    case UpdateKind::adamw:
-      return kernels_.adamw(*n, w, gradients, state(0), state(1), range.size());
-    case UpdateKind::rmsprop:
-      return kernels_.rmsprop(*n, w, gradients, state(0), state(1), range.size());
-    case UpdateKind::adadelta:
-      return kernels_.adadelta(*n, w, gradients, state(0), state(1), range.size());
-    case UpdateKind::lars:
-      return kernels_.lars(*n, w, gradients, state(0), range.size());
-  }
+  kernels_.rules[static_cast<int>(rule_.kind)](*n, w, gradients, state(0), state(1), range.size());
 }
 
 /// running = (1 - momentum) * running + momentum * batch statistic.
