@@ -32,7 +32,7 @@ constexpr std::array kConventions{
 constexpr int kUnset = -1;
 
 /// The variable as a number, kUnset where it is not set.
-int number(const Environment& environment, const char* name, int least) {
+int number(const EnvironmentLookup& environment, const char* name, int least) {
   const char* text = environment(name);
   if (text == nullptr || *text == '\0') return kUnset;
   int value = 0;
@@ -46,7 +46,7 @@ int number(const Environment& environment, const char* name, int least) {
   return value;
 }
 
-std::string text_of(const Environment& environment, const char* name) {
+std::string text_of(const EnvironmentLookup& environment, const char* name) {
   const char* text = environment(name);
   return text == nullptr ? "" : text;
 }
@@ -67,7 +67,7 @@ int tasks_of_host(std::string_view list, int index) {
 }
 
 /// What is good to know where processes do not come, and no reason to fail where it is not there.
-void read_neighbours(const Environment& environment, const Convention& how, Launch& launch) {
+void read_neighbours(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
   if (how.local == nullptr) return;
   launch.job = text_of(environment, "PMIX_NAMESPACE");
   launch.local = number(environment, how.local, 0);
@@ -79,7 +79,7 @@ void read_neighbours(const Environment& environment, const Convention& how, Laun
                                 number(environment, "SLURM_NODEID", 0));
 }
 
-void read_meeting(const Environment& environment, Launch& launch) {
+void read_meeting(const EnvironmentLookup& environment, Launch& launch) {
   const char* host = environment("MASTER_ADDR");
   const int port = number(environment, "MASTER_PORT", 1);
   if (host == nullptr || *host == '\0' || port == kUnset || port > 65535)
@@ -93,7 +93,7 @@ void read_meeting(const Environment& environment, Launch& launch) {
 
 }  // namespace
 
-Launch read_launch(const Environment& environment) {
+Launch read_launch(const EnvironmentLookup& environment) {
   for (const auto& how : kConventions) {
     if (how.only_with != nullptr && environment(how.only_with) == nullptr) continue;
     const int size = how.size == nullptr ? kUnset : number(environment, how.size, 1);

@@ -23,7 +23,7 @@ struct Launch {
 };
 
 /// Looks a variable up; nullptr when it is not set. ::getenv outside of tests.
-using Environment = std::function<const char*(const char*)>;
+using EnvironmentLookup = std::function<const char*(const char*)>;
 
 /// Reads OMPI_COMM_WORLD_*, then SLURM_* (only inside a job step: in the batch script itself SLURM_NTASKS
 /// speaks of tasks that nobody has started), then PMIX_RANK, then RANK and WORLD_SIZE, which need MASTER_ADDR
@@ -31,6 +31,6 @@ using Environment = std::function<const char*(const char*)>;
 ///
 /// Errors   Error(usage) when a variable is no number, one is missing, or RANK is not below WORLD_SIZE;
 ///          Error(comm) when another MPI's launcher (PMI_SIZE) started several
-[[nodiscard]] Launch read_launch(const Environment& environment);
+[[nodiscard]] Launch read_launch(const EnvironmentLookup& environment);
 
 }  // namespace paceline::comm
