@@ -18,13 +18,13 @@ namespace paceline::comm {
 namespace {
 
 /// A name that needs no file: its first byte is 0.
-struct Name {
+struct SocketAddress {
   sockaddr_un address{};
   socklen_t size = 0;
 };
 
-Name name_of(const Launch& launch, int local) {
-  Name name;
+SocketAddress name_of(const Launch& launch, int local) {
+  SocketAddress name;
   name.address.sun_family = AF_UNIX;
   auto text = fmt::format("paceline {} {}", local, launch.job);
   text.resize(std::min(text.size(), sizeof name.address.sun_path - 1));
