@@ -35,18 +35,19 @@ SocketAddress name_of(const Launch& launch, int local) {
 
 int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-enum class Seen { absent, there, stopped, idle };
+enum class PeerState { absent, there, stopped, idle };
 
 /// And its process id where it is known, else 0.
-std::pair<Seen, pid_t> look_for(const Launch& launch, int local) {
+std::pair<PeerState, pid_t> look_for(const Launch& launch, int local) {
   const auto name = name_of(launch, local);
   const Socket socket(new_socket());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
-    return {errno == ECONNREFUSED ? Seen::absent : Seen::there, 0};  // EAGAIN: so many have asked already
+    return {errno == ECONNREFUSED ? PeerState::absent : PeerState::there,
+            0};  // EAGAIN: so many have asked already
   ucred owner{};
   socklen_t size = sizeof owner;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) return {Seen::there, 0};
-  return {base::state_of_process(owner.pid) == 'T' ? Seen::stopped : Seen::there, owner.pid};
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) return {PeerState::there, 0};
+  return {base::state_of_process(owner.pid) == 'T' ? PeerState::stopped : PeerState::there, owner.pid};
 }
 
 }  // namespace
@@ -85,8 +86,8 @@ std::vector<std::string> StartupProbe::absent(const Glance& before) const {
   for (int local = 0; socket_ >= 0 && local < launch_.locals; ++local) {
     if (local == launch_.local) continue;
     auto [seen, process] = look_for(launch_, local);
-    if (seen == Seen::there && was_idle(local, process)) seen = Seen::idle;
-    if (seen == Seen::there) {
+    if (seen == PeerState::there && was_idle(local, process)) seen = PeerState::idle;
+    if (seen == PeerState::there) {
       if (local < launch_.local) return {};
       continue;
     }
@@ -94,10 +95,10 @@ std::vector<std::string> StartupProbe::absent(const Glance& before) const {
     const auto who = launch_.locals == launch_.processes
                          ? fmt::format("process {}", local)
                          : fmt::format("the process with local rank {}", local);
-    sentences.push_back(seen == Seen::absent
+    sentences.push_back(seen == PeerState::absent
                             ? fmt::format("{} on host {} has not begun", who, base::host_name())
                             : fmt::format("{} on host {} (pid {}) {}", who, base::host_name(), process,
-                                          seen == Seen::stopped ? "is stopped" : "does nothing"));
+                                          seen == PeerState::stopped ? "is stopped" : "does nothing"));
   }
   return sentences;
 }
