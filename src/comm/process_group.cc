@@ -114,7 +114,7 @@ std::string ProcessGroup::late(const std::vector<int>& missing, const std::strin
                      fmt::join(names, ", "), what, deadline_.load().count());
 }
 
-void ProcessGroup::lose(const std::vector<int>& missing, const Name& what) {
+void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
   wire_.give_up();
   const bool of_first = std::find(missing.begin(), missing.end(), 0) != missing.end();
   // The first process meets the same deadline about now, and it alone knows everybody's host and last place.
@@ -169,7 +169,7 @@ void ProcessGroup::order(std::span<std::byte> bytes) {
   check();
 }
 
-void ProcessGroup::round(Channel channel, const Name& what, std::span<const Send> sends,
+void ProcessGroup::round(Channel channel, const LazyName& what, std::span<const Send> sends,
                          std::span<const Receive> receives) {
   check();
   const auto until = base::Clock::now() + deadline_.load();
@@ -192,7 +192,7 @@ void ProcessGroup::round(Channel channel, const Name& what, std::span<const Send
 }
 
 template <typename Collective>
-void ProcessGroup::stage(Staged& staged, const Name& what, const Collective& collective) {
+void ProcessGroup::stage(Staged& staged, const LazyName& what, const Collective& collective) {
   check();
   const Channel channel = &staged == &*reductions_ ? Channel::reductions : Channel::exchanges;
   detector_->heartbeat().enters(channel);
@@ -208,7 +208,7 @@ void ProcessGroup::stage(Staged& staged, const Name& what, const Collective& col
 }
 
 void ProcessGroup::all_reduce(std::span<const float> src, std::span<float> dst) {
-  const Name what = [&] { return fmt::format("an all-reduce of {} floats", dst.size()); };
+  const LazyName what = [&] { return fmt::format("an all-reduce of {} floats", dst.size()); };
   if (reductions_ && wire_format_ == WireFormat::fp32)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       const auto common = common_ ? std::span(*common_) : std::span<const SharedMemory>();
@@ -219,7 +219,7 @@ void ProcessGroup::all_reduce(std::span<const float> src, std::span<float> dst) 
 }
 
 void ProcessGroup::reduce_scatter(std::span<const float> src, std::span<float> dst) {
-  const Name what = [&] { return fmt::format("a reduce-scatter of {} floats each", dst.size()); };
+  const LazyName what = [&] { return fmt::format("a reduce-scatter of {} floats each", dst.size()); };
   if (reductions_)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       return staged.reduce_scatter(src, dst, keep_waiting);
@@ -240,7 +240,7 @@ void ProcessGroup::all_reduce(std::span<double> values, Reduce reduce) {
 
 void ProcessGroup::broadcast(std::span<std::byte> bytes, int root_process) {
   if (bytes.empty()) return;
-  const Name what = [&] { return fmt::format("a broadcast of {} bytes", bytes.size()); };
+  const LazyName what = [&] { return fmt::format("a broadcast of {} bytes", bytes.size()); };
   if (exchanges_)
     return stage(*exchanges_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       return staged.broadcast(bytes, root_process, keep_waiting);
@@ -260,7 +260,7 @@ void ProcessGroup::broadcast(std::span<std::byte> bytes, int root_process) {
 }
 
 void ProcessGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  const Name what = [&] { return fmt::format("an exchange of {} bytes each", mine.size()); };
+  const LazyName what = [&] { return fmt::format("an exchange of {} bytes each", mine.size()); };
   if (exchanges_)
     return stage(*exchanges_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       return staged.all_gather(mine, all, keep_waiting);
@@ -269,7 +269,7 @@ void ProcessGroup::all_gather(std::span<const std::byte> mine, std::span<std::by
 }
 
 void ProcessGroup::barrier() {
-  const Name what = [] { return std::string("a barrier"); };
+  const LazyName what = [] { return std::string("a barrier"); };
   if (exchanges_)
     return stage(*exchanges_, what, [](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       return staged.barrier(keep_waiting);

@@ -95,25 +95,25 @@ class ProcessGroup final : public InterProcessComm {
 
  private:
   /// What a collective is called in sentences; asked for only when one is said.
-  using Name = std::function<std::string()>;
+  using LazyName = std::function<std::string()>;
   class Wait;
 
   void connect(const DetectorOptions& options);
   void make_streams();
   [[nodiscard]] bool everywhere(bool here);  ///< whether all processes say yes
   void meet_all();
-  void round(Channel channel, const Name& what, std::span<const Send> sends,
+  void round(Channel channel, const LazyName& what, std::span<const Send> sends,
              std::span<const Receive> receives);
-  [[nodiscard]] Round rounds(Channel channel, const Name& what) {
+  [[nodiscard]] Round rounds(Channel channel, const LazyName& what) {
     return [this, channel, &what](std::span<const Send> sends, std::span<const Receive> receives) {
       round(channel, what, sends, receives);
     };
   }
   /// Runs `collective(staged, keep_waiting)`, a function of Staged.
   template <typename Collective>
-  void stage(Staged& staged, const Name& what, const Collective& collective);
+  void stage(Staged& staged, const LazyName& what, const Collective& collective);
   /// Who is late is a failure; what another process failed with is thrown.
-  void lose(const std::vector<int>& missing, const Name& what);
+  void lose(const std::vector<int>& missing, const LazyName& what);
   [[nodiscard]] std::string ranks_of(int process) const;
   [[nodiscard]] std::string late(const std::vector<int>& missing, const std::string& what) const;
   void check() const;

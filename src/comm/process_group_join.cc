@@ -161,7 +161,7 @@ void ProcessGroup::make_streams() {
 void ProcessGroup::meet_all() {
   const std::byte mine{};
   std::vector<std::byte> all(static_cast<std::size_t>(wire_.processes()));
-  const Name what = [] { return std::string("a meeting of all processes"); };
+  const LazyName what = [] { return std::string("a meeting of all processes"); };
   (void)exchange_all_gather(std::span(&mine, 1), all, process(), wire_.processes(),
                             rounds(Channel::exchanges, what));
 }
