@@ -132,7 +132,7 @@ class ProcessGroup final : public InterProcessComm {
   /// Where all processes are on one host: memory that they share, and its two streams.
   std::optional<SharedMemory> memory_;
   std::size_t blocks_[2] = {};  ///< bytes of each stream's blocks
-  Patience patience_;
+  SpinLimits limits_;
   std::optional<Staged> reductions_, exchanges_;
   /// [process] what memory() gave last: shared with whoever has it, and all processes let go of it together.
   std::shared_ptr<const std::vector<SharedMemory>> common_;

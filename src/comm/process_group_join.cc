@@ -31,8 +31,8 @@ std::size_t block_bytes(std::size_t wanted, int processes) {
 
 /// About 20 microseconds of looking where every process has a core of its own. Where they share cores,
 /// looking takes the time of the one that is waited for: the core is given away instead.
-Patience patience_of(int processes, int cores) {
-  return processes <= cores ? Patience{.looks = 400} : Patience{.looks = 0, .yields = 50};
+SpinLimits patience_of(int processes, int cores) {
+  return processes <= cores ? SpinLimits{.looks = 400} : SpinLimits{.looks = 0, .yields = 50};
 }
 
 using MemoryName = std::array<char, 64>;  ///< empty: there is none
@@ -124,7 +124,7 @@ void ProcessGroup::share_memory() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   for (const auto& card : messages) CPU_OR(&cores, &cores, &card.cores);
-  patience_ = patience_of(processes(), CPU_COUNT(&cores));
+  limits_ = patience_of(processes(), CPU_COUNT(&cores));
   make_streams();
 }
 
@@ -154,8 +154,8 @@ base::Buffer ProcessGroup::memory(std::size_t bytes) {
 
 void ProcessGroup::make_streams() {
   const std::size_t first = Staged::room(wire_.processes(), blocks_[0]);
-  reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], patience_);
-  exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], patience_);
+  reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], limits_);
+  exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], limits_);
 }
 
 void ProcessGroup::meet_all() {

@@ -89,13 +89,13 @@ void Signal::raise(std::uint32_t to) {
   ::syscall(SYS_futex, &count, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0);
 }
 
-bool wait(Signal& signal, std::uint32_t target, Patience patience,
+bool wait(Signal& signal, std::uint32_t target, SpinLimits limits,
           const std::function<bool()>& keep_waiting) {
-  for (int look = 0; look < patience.looks; ++look) {
+  for (int look = 0; look < limits.looks; ++look) {
     if (signal.has(target)) return true;
     if (look > kEager) pause();
   }
-  for (int turn = 0; turn < patience.yields; ++turn) {
+  for (int turn = 0; turn < limits.yields; ++turn) {
     if (signal.has(target)) return true;
     ::sched_yield();
   }

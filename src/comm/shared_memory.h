@@ -56,13 +56,13 @@ struct alignas(64) Signal {
 
 /// How a thread waits: it looks for some microseconds, gives its core away a few times where processes share
 /// cores, and then sleeps until it is woken.
-struct Patience {
+struct SpinLimits {
   int looks = 0;
   int yields = 0;
 };
 
 /// Waits until `signal` has reached `target`; false when `keep_waiting`, asked some times a second, says no.
-[[nodiscard]] bool wait(Signal& signal, std::uint32_t target, Patience patience,
+[[nodiscard]] bool wait(Signal& signal, std::uint32_t target, SpinLimits limits,
                         const std::function<bool()>& keep_waiting);
 
 }  // namespace paceline::comm

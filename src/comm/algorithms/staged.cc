@@ -88,12 +88,12 @@ std::size_t Staged::room(int processes, std::size_t block_bytes) {
 }
 
 Staged::Staged(std::span<std::byte> room, int process, int processes, std::size_t block_bytes,
-               Patience patience)
+               SpinLimits limits)
     : room_(room),
       process_(process),
       processes_(processes),
       block_bytes_(block_bytes),
-      patience_(patience),
+      limits_(limits),
       parts_(static_cast<std::size_t>(processes)),
       given_(static_cast<std::size_t>(processes)) {
   base::expects(block_bytes % kLine == 0, "block_bytes % 64 == 0");
@@ -117,7 +117,7 @@ std::byte* Staged::tray(Tray which, int process, std::uint32_t number) const {
 bool Staged::wait_for(Tray which, int process, std::uint32_t target) {
   waited_for_ = which;
   waited_until_ = target;
-  if (!wait(signal(which, process), target, patience_, *keep_waiting_)) return false;
+  if (!wait(signal(which, process), target, limits_, *keep_waiting_)) return false;
   if (which == Tray::given) given_[static_cast<std::size_t>(process)] = target;
   return true;
 }

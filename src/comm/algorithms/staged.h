@@ -22,7 +22,7 @@ class Staged {
  public:
   /// Bytes of shared memory, zero at first, for `processes` and blocks of `block_bytes`.
   [[nodiscard]] static std::size_t room(int processes, std::size_t block_bytes);
-  Staged(std::span<std::byte> room, int process, int processes, std::size_t block_bytes, Patience patience);
+  Staged(std::span<std::byte> room, int process, int processes, std::size_t block_bytes, SpinLimits limits);
 
   /// Each returns false when `keep_waiting` said no: then missing() is who was waited for, and the stream is
   /// at its end. Sums are in the tree's order (base/summation_tree.h); places may coincide as in
@@ -69,7 +69,7 @@ class Staged {
   std::span<std::byte> room_;
   int process_, processes_;
   std::size_t block_bytes_;
-  Patience patience_;
+  SpinLimits limits_;
   std::uint32_t next_ = 0;  ///< number of the next block, the same in every process
   const KeepWaiting* keep_waiting_ = nullptr;
   std::vector<int> others_;
