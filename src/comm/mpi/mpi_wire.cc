@@ -39,9 +39,9 @@ void check(int code, const char* call) {
 
 /// How a thread waits for messages without taking the core from the one that computes on it: it looks for
 /// some microseconds, as long as a small message between running processes takes, then sleeps ever longer.
-class Patience {
+class Backoff {
  public:
-  explicit Patience(bool cores_are_shared) : shared_(cores_are_shared) {}
+  explicit Backoff(bool cores_are_shared) : shared_(cores_are_shared) {}
   void wait() {
     if (++looks_ < kLooks && !shared_) return;
     const timespec pause{0, sleep_ns_};
@@ -107,10 +107,10 @@ class MpiWire final : public Wire {
       for (const auto& one : receives) post(one, where, requests);
       for (const auto& one : sends) post(one, where, requests);
     }
-    Patience patience(cores_are_shared_);
+    Backoff backoff(cores_are_shared_);
     while (!done(requests)) {
       if (!keep_waiting()) return unfinished(requests);
-      patience.wait();
+      backoff.wait();
     }
     return {};
   }
