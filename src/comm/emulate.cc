@@ -168,24 +168,26 @@ class Emulated final : public Communicator {
   const char* phase_ = "the start";
 };
 
-struct Unit {
+struct UnitFactor {
   std::string_view name;
   double factor;
 };
-constexpr std::array kSeconds{Unit{"ns", 1e-9}, Unit{"us", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1.0}};
-constexpr std::array kRates{Unit{"GB/s", 1e9},      Unit{"MB/s", 1e6},      Unit{"kB/s", 1e3},
-                            Unit{"Gbit/s", 1.25e8}, Unit{"Mbit/s", 1.25e5}, Unit{"kbit/s", 125.0},
-                            Unit{"B/s", 1.0}};
-constexpr std::array kTimes{Unit{"x", 1.0}, Unit{"", 1.0}};
-constexpr std::array kWhole{Unit{"", 1.0}};
+constexpr std::array kSeconds{UnitFactor{"ns", 1e-9}, UnitFactor{"us", 1e-6}, UnitFactor{"ms", 1e-3},
+                              UnitFactor{"s", 1.0}};
+constexpr std::array kRates{UnitFactor{"GB/s", 1e9},      UnitFactor{"MB/s", 1e6},
+                            UnitFactor{"kB/s", 1e3},      UnitFactor{"Gbit/s", 1.25e8},
+                            UnitFactor{"Mbit/s", 1.25e5}, UnitFactor{"kbit/s", 125.0},
+                            UnitFactor{"B/s", 1.0}};
+constexpr std::array kTimes{UnitFactor{"x", 1.0}, UnitFactor{"", 1.0}};
+constexpr std::array kWhole{UnitFactor{"", 1.0}};
 
 template <std::size_t count>
-double number(std::string_view text, const std::array<Unit, count>& units) {
+double number(std::string_view text, const std::array<UnitFactor, count>& units) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   const auto found =
-      std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
+      std::find_if(units.begin(), units.end(), [&](const UnitFactor& one) { return one.name == unit; });
   if (error == std::errc() && value >= 0 && std::isfinite(value) && found != units.end())
     return value * found->factor;
   std::string known;
