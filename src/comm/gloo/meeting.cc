@@ -25,8 +25,8 @@
 namespace paceline::comm::gloo {
 namespace {
 
+using base::Clock;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLongest = std::size_t{1} << 24;  ///< bytes of a value; real ones have some hundred
 
