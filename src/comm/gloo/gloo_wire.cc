@@ -72,11 +72,11 @@ class Guard {
   }
 
  private:
-  struct PendingReceive {
+  struct PendingMessage {
     Message* message = nullptr;
     const std::function<bool()>* keep_waiting = nullptr;
   };
-  void set(PendingReceive& wait, PendingReceive value) {
+  void set(PendingMessage& wait, PendingMessage value) {
     const std::lock_guard lock(mutex_);
     wait = value;
     if (value.message != nullptr && asleep_) changed_.notify_one();
@@ -85,14 +85,14 @@ class Guard {
     std::unique_lock lock(mutex_);
     const auto is_busy = [&] {
       return ends_ || std::any_of(waits_.begin(), waits_.end(),
-                                  [](const PendingReceive& wait) { return wait.message != nullptr; });
+                                  [](const PendingMessage& wait) { return wait.message != nullptr; });
     };
     while (!ends_) {
       asleep_ = true;
       changed_.wait(lock, is_busy);
       asleep_ = false;
       changed_.wait_for(lock, kLookAgain, [&] { return ends_; });
-      for (const PendingReceive& wait : waits_) {
+      for (const PendingMessage& wait : waits_) {
         if (wait.message == nullptr || (*wait.keep_waiting)()) continue;
         if (wait.message->is_send)
           wait.message->buffer->abortWaitSend();
@@ -104,7 +104,7 @@ class Guard {
 
   std::mutex mutex_;  ///< guards all of this
   std::condition_variable changed_;
-  std::array<PendingReceive, 2> waits_;  ///< [channel]
+  std::array<PendingMessage, 2> waits_;  ///< [channel]
   bool asleep_ = false, ends_ = false;
   std::thread thread_;  ///< last: it uses all of the above
 };

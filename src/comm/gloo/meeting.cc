@@ -15,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 // What goes over a connection, lengths as 4 bytes, least first:

@@ -286,21 +286,21 @@ void Group::CollectiveQueue::drop_done() {
 /// One that was done is used again when nobody holds it any more: a small message between processes would
 /// spend a tenth of its time on the memory of its own. Of one rank alone only: all others that let go of an
 /// operation do it with the mutex held, and this rank is the one that comes.
-OperationRef Group::new_operation(CollectiveQueue& channel) const {
-  if (ranks_ == 1 && channel.spare && channel.spare.use_count() == 1) return std::move(channel.spare);
+OperationRef Group::new_operation(CollectiveQueue& queue) const {
+  if (ranks_ == 1 && queue.spare && queue.spare.use_count() == 1) return std::move(queue.spare);
   return std::make_shared<Operation>(ranks_);
 }
 
-OperationRef Group::arrive(CollectiveQueue& channel, int rank, const Description& what, RankBuffers place) {
+OperationRef Group::arrive(CollectiveQueue& queue, int rank, const Description& what, RankBuffers place) {
   throw_if_failed();
   const auto me = static_cast<std::size_t>(rank);
-  const std::int64_t sequence = channel.next[me]++;
-  const auto at = static_cast<std::size_t>(sequence - channel.first);
-  if (at == channel.open.size()) {
-    channel.open.push_back(new_operation(channel));
-    channel.open.back()->begin(what, sequence);
+  const std::int64_t sequence = queue.next[me]++;
+  const auto at = static_cast<std::size_t>(sequence - queue.first);
+  if (at == queue.open.size()) {
+    queue.open.push_back(new_operation(queue));
+    queue.open.back()->begin(what, sequence);
   }
-  OperationRef operation = channel.open[at];
+  OperationRef operation = queue.open[at];
   if (operation->what != what) {
     fail(fmt::format(
         "rank {} calls {} where an earlier rank called {} (number {} of its kind); all ranks must call "

@@ -2,11 +2,11 @@
 
 /// What the ranks of one process share: where they meet, and what happens when one of them does not come.
 ///
-/// There are two channels, each with its own order: `reductions` (asynchronous, done by the ranks' progress
+/// There are two queues, each with its own order: `reductions` (asynchronous, done by the ranks' progress
 /// threads) and `exchanges` (small and blocking, done by the callers). They are apart so that the statistics
 /// of a synchronised batch norm need not wait behind the gradient buckets that are under way.
 ///
-/// In each channel a rank's k-th call is collective k. The first to come opens an Operation, every other must
+/// In each queue a rank's k-th call is collective k. The first to come opens an Operation, every other must
 /// bring the same Description, and the last to come starts the work. A failure (abort, mismatch, deadline) is
 /// final for the group: no work starts after it, all waiting ranks are woken, and every call throws it.
 ///
@@ -174,8 +174,8 @@ class Group {
   void help(Operation& operation);
 
   // All with the mutex held.
-  OperationRef arrive(CollectiveQueue& channel, int rank, const Description& what, RankBuffers place);
-  [[nodiscard]] OperationRef new_operation(CollectiveQueue& channel) const;
+  OperationRef arrive(CollectiveQueue& queue, int rank, const Description& what, RankBuffers place);
+  [[nodiscard]] OperationRef new_operation(CollectiveQueue& queue) const;
   void fail(std::string text, base::ErrorKind kind = base::ErrorKind::comm);
   void throw_if_failed() const;
   [[nodiscard]] RankStatus place_of_rank(int rank) const;
