@@ -75,7 +75,7 @@ Group::Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* ac
       said_(static_cast<std::size_t>(ranks)),
       where_(static_cast<std::size_t>(ranks)) {
   base::expects(ranks >= 1, "ranks >= 1");
-  for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<ReductionThread>());
+  for (int rank = 0; rank < ranks; ++rank) progress_.push_back(std::make_unique<ProgressThread>());
   if (across_ == nullptr) {
     if (stall_options_.say) standstill_thread_ = std::thread([this] { look_for_standstill(); });
     return;

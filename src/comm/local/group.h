@@ -155,7 +155,7 @@ class Group {
     explicit CollectiveQueue(int ranks) : next(static_cast<std::size_t>(ranks)) {}
     void drop_done();
   };
-  struct ReductionThread {
+  struct ProgressThread {
     std::condition_variable wake;
     std::int64_t next = 0;  ///< the reduction this rank's thread does next
     bool stop = false;
@@ -199,10 +199,10 @@ class Group {
   std::condition_variable changed_;  ///< an operation is done, or the group has failed
   CollectiveQueue reductions_;
   CollectiveQueue exchanges_;
-  std::vector<std::unique_ptr<ReductionThread>> progress_;  ///< [rank]
-  std::vector<Traffic> traffic_;                            ///< [rank]
-  std::vector<base::TimePoint> said_;                       ///< [rank]: that it lets others wait
-  int waiting_ = 0;                                         ///< ranks, in wait()
+  std::vector<std::unique_ptr<ProgressThread>> progress_;  ///< [rank]
+  std::vector<Traffic> traffic_;                           ///< [rank]
+  std::vector<base::TimePoint> said_;                      ///< [rank]: that it lets others wait
+  int waiting_ = 0;                                        ///< ranks, in wait()
   bool failed_ = false;
   std::string failure_;
 
