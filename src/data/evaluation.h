@@ -33,10 +33,10 @@ struct EvaluationOptions {
 };
 
 /// The part of `size` samples that `rank` of `world` evaluates, as [begin, end).
-struct Part {
+struct SampleRange {
   std::int64_t begin = 0, end = 0;
 };
-[[nodiscard]] constexpr Part evaluation_part(std::int64_t size, int rank, int world) {
+[[nodiscard]] constexpr SampleRange evaluation_part(std::int64_t size, int rank, int world) {
   return {size * rank / world, size * (rank + 1) / world};
 }
 

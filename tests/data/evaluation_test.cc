@@ -14,7 +14,7 @@ TEST(EvaluationPart, CoversEverySampleOnce) {
     for (const int world : {1, 2, 3, 8, 13}) {
       std::int64_t next = 0;
       for (int rank = 0; rank < world; ++rank) {
-        const Part part = evaluation_part(size, rank, world);
+        const SampleRange part = evaluation_part(size, rank, world);
         EXPECT_EQ(part.begin, next);
         EXPECT_LE(part.end - part.begin, size / world + 1);
         next = part.end;
