@@ -25,12 +25,13 @@ int label_of(std::int64_t index, base::Rng& rng) {
                           kClasses);
 }
 
-enum class Part : std::uint64_t { train = 0, test = 1 };
+enum class SyntheticSplit : std::uint64_t { train = 0, test = 1 };
 
 class SyntheticDataset final : public Dataset {
  public:
-  SyntheticDataset(std::int64_t size, std::uint64_t seed, Part part, std::chrono::microseconds delay)
-      : size_(size), seed_(seed), part_(part), delay_(delay) {}
+  SyntheticDataset(std::int64_t size, std::uint64_t seed, SyntheticSplit split,
+                   std::chrono::microseconds delay)
+      : size_(size), seed_(seed), split_(split), delay_(delay) {}
 
   [[nodiscard]] std::int64_t size() const override { return size_; }
   [[nodiscard]] ImageFormat format() const override {
@@ -41,11 +42,11 @@ class SyntheticDataset final : public Dataset {
     base::expects(index >= 0 && index < size_, "0 <= index < size");
     base::expects(static_cast<std::int64_t>(pixels.size()) == format().bytes(), "pixels hold one image");
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
-    // Streams: 2 * part for the order of labels, 2 * part + 1 for the images, so that all four are apart.
-    const auto part = static_cast<std::uint64_t>(part_);
-    base::Rng order(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index / kClasses), 2 * part);
+    // Streams: 2 * split for the order of labels, 2 * split + 1 for the images, so that all four are apart.
+    const auto split = static_cast<std::uint64_t>(split_);
+    base::Rng order(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index / kClasses), 2 * split);
     const int label = label_of(index, order);
-    base::Rng rng(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index), 2 * part + 1);
+    base::Rng rng(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index), 2 * split + 1);
     Cues cues = cues_of_class(label);
     const std::uint32_t word = rng.next_u32();
     if (word % 16 < kFalseCueOf16) {
@@ -59,7 +60,7 @@ class SyntheticDataset final : public Dataset {
  private:
   std::int64_t size_;
   std::uint64_t seed_;
-  Part part_;
+  SyntheticSplit split_;
   std::chrono::microseconds delay_;
 };
 
@@ -88,8 +89,8 @@ Source open_synthetic(const Spec& spec) {
   if (delay.count() > 0)
     source.description += fmt::format(", EMULATED slow storage: {} us an image", delay.count());
   source.synthetic = true;
-  source.train = std::make_unique<SyntheticDataset>(train, seed, Part::train, delay);
-  source.test = std::make_unique<SyntheticDataset>(test, seed, Part::test, delay);
+  source.train = std::make_unique<SyntheticDataset>(train, seed, SyntheticSplit::train, delay);
+  source.test = std::make_unique<SyntheticDataset>(test, seed, SyntheticSplit::test, delay);
   constexpr const char* kShapes[] = {"disc", "square", "triangle", "cross", "ring"};
   constexpr const char* kTextures[] = {"striped", "checked", "dotted", "banded", "halved"};
   constexpr const char* kSchemes[] = {"red-yellow", "yellow-green", "green-blue", "blue-violet",
