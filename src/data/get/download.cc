@@ -28,18 +28,18 @@ constexpr long kHttpRangeNotThere = 416;
 constexpr double kProgressS = 0.2;
 
 /// The part of a file that has come, kept open and locked while it grows.
-class Part {
+class PartialFile {
  public:
-  explicit Part(fs::path path) : path_(std::move(path)) {
+  explicit PartialFile(fs::path path) : path_(std::move(path)) {
     descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (descriptor_ < 0) fail("cannot be written");
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
       base::fail(ErrorKind::data, "{}: another process is writing it; wait for that one, or end it",
                  path_.string());
   }
-  ~Part() { ::close(descriptor_); }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
+  ~PartialFile() { ::close(descriptor_); }
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
 
   [[nodiscard]] std::int64_t bytes() const { return ::lseek(descriptor_, 0, SEEK_END); }
   void clear() {
@@ -82,7 +82,7 @@ struct EasyCloser {
 struct Transfer {
   const RemoteFile& file;
   const DownloadOptions& options;
-  Part& part;
+  PartialFile& part;
   std::int64_t have = 0;
   bool in_pieces = false;  ///< what is there came by several requests, perhaps of several files
   int write_error = 0;     ///< errno of a write that failed
@@ -225,7 +225,7 @@ std::string fetch(const std::string& url, Transfer& transfer, const fs::path& pa
 void download(const RemoteFile& file, const fs::path& path, const DownloadOptions& options) {
   static const CURLcode kReady = curl_global_init(CURL_GLOBAL_DEFAULT);
   base::expects(kReady == CURLE_OK, "libcurl can be initialised");
-  Part part(path.string() + ".part");
+  PartialFile part(path.string() + ".part");
   if (part.bytes() > file.bytes) part.clear();
   Transfer transfer{.file = file, .options = options, .part = part};
   std::vector<std::string> failures;
