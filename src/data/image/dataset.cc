@@ -45,9 +45,9 @@ Box centred_box(const ImageFormat& format, int height, int width) {
           .width = box_width};
 }
 
-ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, Part part, ImageFormat format)
-    : store_(std::move(store)), part_(std::move(part)), format_(format) {
-  base::expects(part_.images.size() == part_.labels.size(), "every image has a label");
+ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format)
+    : store_(std::move(store)), samples_(std::move(part)), format_(format) {
+  base::expects(samples_.images.size() == samples_.labels.size(), "every image has a label");
   base::expects(format.channels == 3, "images are read as RGB");
 }
 
@@ -56,11 +56,11 @@ std::size_t ImageDataset::at(std::int64_t index) const {
   return static_cast<std::size_t>(index);
 }
 
-std::int32_t ImageDataset::label(std::int64_t index) const { return part_.labels[at(index)]; }
-std::string ImageDataset::name(std::int64_t index) const { return store_->name(part_.images[at(index)]); }
+std::int32_t ImageDataset::label(std::int64_t index) const { return samples_.labels[at(index)]; }
+std::string ImageDataset::name(std::int64_t index) const { return store_->name(samples_.images[at(index)]); }
 std::span<const std::uint8_t> ImageDataset::encoded(std::int64_t index,
                                                     std::vector<std::uint8_t>& buffer) const {
-  return store_->bytes(part_.images[at(index)], buffer);
+  return store_->bytes(samples_.images[at(index)], buffer);
 }
 
 std::int32_t ImageDataset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {

@@ -20,15 +20,17 @@ namespace paceline::data {
 /// Errors   read, read_part: Error(data) naming the image and what is broken in it
 class ImageDataset final : public Dataset {
  public:
-  struct Part {
+  struct LabelledImages {
     std::vector<std::uint32_t> images;  ///< [samples]: index in the store
     std::vector<std::int32_t> labels;   ///< [samples]
   };
 
   /// `store` is shared by the parts of one source.
-  ImageDataset(std::shared_ptr<const ImageStore> store, Part part, ImageFormat format);
+  ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format);
 
-  [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(part_.images.size()); }
+  [[nodiscard]] std::int64_t size() const override {
+    return static_cast<std::int64_t>(samples_.images.size());
+  }
   [[nodiscard]] ImageFormat format() const override { return format_; }
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
   std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
@@ -44,7 +46,7 @@ class ImageDataset final : public Dataset {
   [[nodiscard]] std::size_t at(std::int64_t index) const;
 
   std::shared_ptr<const ImageStore> store_;
-  Part part_;
+  LabelledImages samples_;
   ImageFormat format_;
 };
 

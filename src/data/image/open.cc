@@ -114,7 +114,8 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   const auto dataset = [&](ArrangedPart& part) {
     source.resident_bytes += static_cast<std::int64_t>(part.images.size() * 8);
     return std::make_unique<ImageDataset>(
-        store, ImageDataset::Part{.images = std::move(part.images), .labels = std::move(part.labels)},
+        store,
+        ImageDataset::LabelledImages{.images = std::move(part.images), .labels = std::move(part.labels)},
         format);
   };
   source.train = dataset(arranged.train);
