@@ -41,7 +41,7 @@ std::optional<Split> split_of(std::string_view folder) {
 }
 
 /// Where each directory's images go: a split and a class, or nowhere.
-struct Place {
+struct Destination {
   std::optional<Split> split;
   std::string class_name;
 };
@@ -65,25 +65,25 @@ class Folders {
   }
   [[nodiscard]] bool has(Split split) const { return !names_[split].empty(); }
 
-  [[nodiscard]] std::vector<Place> places(ClassDepth depth, std::vector<std::string>& notes) {
+  [[nodiscard]] std::vector<Destination> destinations(ClassDepth depth, std::vector<std::string>& notes) {
     // A folder "train" alone is the whole set.
     if (!has_parts() && share_first() && split_of(first_part(paths_[used()]))) strip();
     if (!has_parts()) refuse_lone_part();
     std::map<std::string, std::int64_t, std::less<>> left_out;
-    std::vector<Place> result(paths_.size());
+    std::vector<Destination> result(paths_.size());
     for (std::size_t d = 0; d < paths_.size(); ++d) {
       if (counts_[d] == 0) continue;
       std::string_view path = paths_[d];
-      Place& place = result[d];
-      place.split = kTrain;
+      Destination& destination = result[d];
+      destination.split = kTrain;
       if (has_parts()) {
-        place.split = split_of(first_part(path));
-        if (!place.split) left_out[std::string(first_part(path))] += counts_[d];
+        destination.split = split_of(first_part(path));
+        if (!destination.split) left_out[std::string(first_part(path))] += counts_[d];
         path = after_first(path);
       }
-      if (!place.split) continue;
-      place.class_name = std::string(depth == ClassDepth::top ? first_part(path) : path);
-      if (place.class_name.empty()) fail_without_class(d);
+      if (!destination.split) continue;
+      destination.class_name = std::string(depth == ClassDepth::top ? first_part(path) : path);
+      if (destination.class_name.empty()) fail_without_class(d);
     }
     for (const auto& [folder, count] : left_out)
       notes.push_back(fmt::format("left out: {} images in '{}', which is none of train, val and test", count,
@@ -232,10 +232,10 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
                spec);
   Arranged arranged;
   Folders folders(spec, listing);
-  const auto places = folders.places(depth, arranged.notes);
+  const auto destinations = folders.destinations(depth, arranged.notes);
 
-  for (const auto& place : places)
-    if (place.split == kTrain) arranged.class_names.push_back(place.class_name);
+  for (const auto& destination : destinations)
+    if (destination.split == kTrain) arranged.class_names.push_back(destination.class_name);
   std::sort(arranged.class_names.begin(), arranged.class_names.end());
   arranged.class_names.erase(std::unique(arranged.class_names.begin(), arranged.class_names.end()),
                              arranged.class_names.end());
@@ -246,19 +246,20 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
         "give the folder above",
         spec, arranged.class_names.empty() ? "" : arranged.class_names.front());
 
-  std::vector<std::int32_t> labels(places.size());
-  for (std::size_t d = 0; d < places.size(); ++d) {
-    if (!places[d].split) continue;
-    require_known_class(spec, arranged.class_names, places[d].class_name, listing.directories()[d]);
-    labels[d] = static_cast<std::int32_t>(
-        std::lower_bound(arranged.class_names.begin(), arranged.class_names.end(), places[d].class_name) -
-        arranged.class_names.begin());
+  std::vector<std::int32_t> labels(destinations.size());
+  for (std::size_t d = 0; d < destinations.size(); ++d) {
+    if (!destinations[d].split) continue;
+    require_known_class(spec, arranged.class_names, destinations[d].class_name, listing.directories()[d]);
+    labels[d] =
+        static_cast<std::int32_t>(std::lower_bound(arranged.class_names.begin(), arranged.class_names.end(),
+                                                   destinations[d].class_name) -
+                                  arranged.class_names.begin());
   }
   ArrangedPart* const parts[kSplits] = {&arranged.train, &arranged.validation, &arranged.test};
   for (std::size_t i = 0; i < listing.size(); ++i) {
     const auto directory = listing.directory(i);
-    if (!places[directory].split) continue;
-    ArrangedPart& part = *parts[*places[directory].split];
+    if (!destinations[directory].split) continue;
+    ArrangedPart& part = *parts[*destinations[directory].split];
     part.images.push_back(static_cast<std::uint32_t>(i));
     part.labels.push_back(labels[directory]);
   }
