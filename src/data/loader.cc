@@ -8,7 +8,7 @@ namespace paceline::data {
 namespace {
 
 /// Where batch `number` of a loader stands in the run.
-struct Place {
+struct BatchPosition {
   std::int64_t epoch;
   std::int64_t step;
   std::int64_t first_position;
@@ -53,7 +53,7 @@ struct Loader::Impl {
     return steps;
   }
 
-  [[nodiscard]] Place place(std::int64_t number) const {
+  [[nodiscard]] BatchPosition position_of(std::int64_t number) const {
     const std::int64_t step = options.start_step + number;
     const std::int64_t in_epoch = step % steps_per_epoch;
     return {options.start_epoch + step / steps_per_epoch, in_epoch,
@@ -62,14 +62,14 @@ struct Loader::Impl {
 
   std::int32_t prepare(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
                        std::span<float> dst) const {
-    const Place at = place(number);
+    const BatchPosition at = position_of(number);
     const std::int64_t position = at.first_position + i;
     return augment.read_train(dataset, sampler.index(at.epoch, position), at.epoch, position, scratch, dst);
   }
 
   const Batch& next() {
     const Prefetch::View view = prefetch.next();
-    const Place at = place(view.number);
+    const BatchPosition at = position_of(view.number);
     current = {.images = view.images,
                .labels = view.labels,
                .epoch = at.epoch,
