@@ -69,7 +69,7 @@ bool walked_before(const std::string& a, const std::string& b) {
 }  // namespace
 
 /// A file of the archive, or a link until it is known to which.
-struct TarStore::Found {
+struct TarStore::ArchiveEntry {
   std::string directory, name;
   Member member;
   std::string leads_to = {};  ///< a link: the path of its file
@@ -81,18 +81,18 @@ struct TarStore::Found {
 TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map(path_)) {
   auto found = read_headers();
   resolve_links(found);
-  std::erase_if(found, [](const Found& one) { return one.is_left_out; });
+  std::erase_if(found, [](const ArchiveEntry& one) { return one.is_left_out; });
   passed_over_ += static_cast<std::int64_t>(
-      std::erase_if(found, [](const Found& one) { return !is_image_name(one.name); }));
+      std::erase_if(found, [](const ArchiveEntry& one) { return !is_image_name(one.name); }));
 
-  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+  std::stable_sort(found.begin(), found.end(), [](const ArchiveEntry& a, const ArchiveEntry& b) {
     return a.directory == b.directory ? a.name < b.name : walked_before(a.directory, b.directory);
   });
   // A name that was appended again replaces what came before it, as it does when the archive is unpacked.
   for (std::size_t i = 1; i < found.size(); ++i)
     found[i - 1].is_left_out =
         found[i].directory == found[i - 1].directory && found[i].name == found[i - 1].name;
-  std::erase_if(found, [](const Found& one) { return one.is_left_out; });
+  std::erase_if(found, [](const ArchiveEntry& one) { return one.is_left_out; });
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (i == 0 || found[i].directory != found[i - 1].directory) listing_.add_directory(found[i].directory);
     listing_.add_image(static_cast<std::uint32_t>(listing_.directories().size() - 1), found[i].name);
@@ -100,8 +100,8 @@ TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map
   }
 }
 
-std::vector<TarStore::Found> TarStore::read_headers() {
-  std::vector<Found> found;
+std::vector<TarStore::ArchiveEntry> TarStore::read_headers() {
+  std::vector<ArchiveEntry> found;
   const std::unique_ptr<archive, ReadCloser> handle(archive_read_new());
   base::expects(handle != nullptr, "libarchive has the memory for a reader");
   archive_read_support_format_tar(handle.get());
@@ -116,7 +116,7 @@ std::vector<TarStore::Found> TarStore::read_headers() {
     // The member's data begins behind what was read up to here: the header and nothing of the data.
     const Member member{static_cast<std::uint64_t>(archive_filter_bytes(handle.get(), 0)),
                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, archive_entry_size(entry)))};
-    Found one{.directory = std::move(directory), .name = std::move(file), .member = member};
+    ArchiveEntry one{.directory = std::move(directory), .name = std::move(file), .member = member};
     if (member.bytes == 0) one.leads_to = target_of(entry, one.directory);
     if (one.leads_to.empty() && archive_entry_filetype(entry) != AE_IFREG) continue;
     if (archive_entry_sparse_count(entry) > 0) {
@@ -131,14 +131,14 @@ std::vector<TarStore::Found> TarStore::read_headers() {
   return found;
 }
 
-void TarStore::resolve_links(std::vector<Found>& found) {
+void TarStore::resolve_links(std::vector<ArchiveEntry>& found) {
   constexpr int kLongestChain = 16;
-  const auto is_link = [](const Found& one) { return !one.leads_to.empty(); };
+  const auto is_link = [](const ArchiveEntry& one) { return !one.leads_to.empty(); };
   if (std::none_of(found.begin(), found.end(), is_link)) return;
-  std::map<std::string, const Found*> by_path;
+  std::map<std::string, const ArchiveEntry*> by_path;
   for (const auto& one : found) by_path[one.path()] = &one;
   for (auto& one : found) {
-    const Found* at = &one;
+    const ArchiveEntry* at = &one;
     for (int links = 0; at != nullptr && !at->leads_to.empty(); ++links) {
       const auto next = by_path.find(at->leads_to);
       at = next == by_path.end() || links == kLongestChain ? nullptr : next->second;

@@ -38,9 +38,9 @@ class TarStore final : public ImageStore {
   struct Member {
     std::uint64_t begin, bytes;
   };
-  struct Found;
-  [[nodiscard]] std::vector<Found> read_headers();
-  void resolve_links(std::vector<Found>& found);
+  struct ArchiveEntry;
+  [[nodiscard]] std::vector<ArchiveEntry> read_headers();
+  void resolve_links(std::vector<ArchiveEntry>& found);
 
   std::filesystem::path path_;
   FileBytes file_;
