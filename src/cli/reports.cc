@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What lies in the paths that were given.
-struct Found {
+struct RecordPaths {
   std::vector<fs::path> records;
   std::vector<fs::path> lost;       ///< JSON files that look like a record's remains
   std::vector<fs::path> set_aside;  ///< folders that were passed over
@@ -47,8 +47,8 @@ bool looks_lost(const fs::path& file, const std::string& text) {
   return holds_nothing || file.filename() == "record.json" || file.parent_path().filename() == "records";
 }
 
-void look_into(const fs::path& directory, Found& found) {
-  Found here;
+void look_into(const fs::path& directory, RecordPaths& found) {
+  RecordPaths here;
   for (auto at = fs::recursive_directory_iterator(directory); at != fs::recursive_directory_iterator();
        ++at) {
     const auto& entry = *at;
@@ -80,8 +80,8 @@ void look_into(const fs::path& directory, Found& found) {
   found.set_aside.insert(found.set_aside.end(), here.set_aside.begin(), here.set_aside.end());
 }
 
-Found look_for_records(const std::vector<fs::path>& paths) {
-  Found found;
+RecordPaths look_for_records(const std::vector<fs::path>& paths) {
+  RecordPaths found;
   for (const auto& path : paths) {
     std::error_code unreadable;
     if (!fs::exists(path, unreadable))
@@ -158,7 +158,7 @@ std::string some(std::size_t number, const char* what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, const Found& found) {
+std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, const RecordPaths& found) {
   const auto& lost = found.lost;
   std::vector<std::string> remarks;
   std::vector<std::string> parts;
@@ -245,7 +245,7 @@ std::vector<std::string> write_reports(const report::Document& document, const S
 }
 
 RecordsRead read_records(const std::vector<fs::path>& paths) {
-  Found found = look_for_records(paths);
+  RecordPaths found = look_for_records(paths);
   const std::size_t repeated = drop_repeated(found.records);
   drop_repeated(found.lost);
   RecordsRead read;
