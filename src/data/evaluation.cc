@@ -27,7 +27,7 @@ struct EvaluationBatches::Impl {
   Impl(const Dataset& set, const Augment& form, const EvaluationOptions& given)
       : dataset(set), augment(form), options(given), batches_per_pass(checked_batches(set, given)) {
     if (batches_per_pass == 0) return;
-    prefetch.emplace(Prefetch::Options{
+    prefetch.emplace(PrefetchOptions{
         .format = set.format(),
         .batch = slot_samples(options),
         .views = options.views,

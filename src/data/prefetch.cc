@@ -30,7 +30,7 @@ struct LoaderPool::Impl {
 };
 
 struct Prefetch::Impl {
-  const Options options;
+  const PrefetchOptions options;
   std::unique_ptr<LoaderPool> alone;  ///< where no crew was given
   LoaderPool::Impl& pool;
 
@@ -48,7 +48,7 @@ struct Prefetch::Impl {
                   ///< begin long after the constructor has returned
   std::vector<std::thread> threads;
 
-  explicit Impl(Options given)
+  explicit Impl(PrefetchOptions given)
       : options(checked(std::move(given))),
         alone(options.pool == nullptr ? std::make_unique<LoaderPool>() : nullptr),
         pool(options.pool == nullptr ? *alone->impl_ : *options.pool->impl_),
@@ -68,7 +68,7 @@ struct Prefetch::Impl {
 
   ~Impl() { stop(); }
 
-  static Options checked(Options options) {
+  static PrefetchOptions checked(PrefetchOptions options) {
     base::expects(options.batch >= 1 && options.views >= 1 && options.prefetch >= 1,
                   "batch, views and prefetch are at least 1");
     base::expects(options.threads >= (options.pool == nullptr ? 1 : 0), "somebody prepares the batches");
@@ -195,7 +195,7 @@ void LoaderPool::Impl::call_all() {
 LoaderPool::LoaderPool() : impl_(std::make_unique<Impl>()) {}
 LoaderPool::~LoaderPool() { base::expects(impl_->members.empty(), "a crew outlives its rings"); }
 
-Prefetch::Prefetch(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Prefetch::Prefetch(PrefetchOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Prefetch::~Prefetch() = default;
 
 Prefetch::View Prefetch::next() { return impl_->next(); }

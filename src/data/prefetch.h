@@ -38,25 +38,25 @@ class LoaderPool {
   std::unique_ptr<Impl> impl_;
 };
 
+struct PrefetchOptions {
+  ImageFormat format;      ///< the same for all of a crew
+  std::int64_t batch = 0;  ///< the most samples in a batch
+  int views = 1;           ///< images that are written of each sample, one after the other
+  int threads = 1;         ///< of its own; 0: the others of its crew do the work
+  int prefetch = 2;
+  LoaderPool* pool = nullptr;  ///< null: its threads serve nobody else
+  /// How many samples batch `number` has, 1 .. batch.
+  std::function<std::int64_t(std::int64_t number)> samples;
+  /// Prepares sample `i` of batch `number`: writes `dst` float [views][H][W][C], returns the label.
+  /// `scratch` has room for the stored pixels. Called by several threads at once; what it throws is thrown
+  /// by next().
+  std::function<std::int32_t(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
+                             std::span<float> dst)>
+      prepare;
+};
+
 class Prefetch {
  public:
-  struct Options {
-    ImageFormat format;      ///< the same for all of a crew
-    std::int64_t batch = 0;  ///< the most samples in a batch
-    int views = 1;           ///< images that are written of each sample, one after the other
-    int threads = 1;         ///< of its own; 0: the others of its crew do the work
-    int prefetch = 2;
-    LoaderPool* pool = nullptr;  ///< null: its threads serve nobody else
-    /// How many samples batch `number` has, 1 .. batch.
-    std::function<std::int64_t(std::int64_t number)> samples;
-    /// Prepares sample `i` of batch `number`: writes `dst` float [views][H][W][C], returns the label.
-    /// `scratch` has room for the stored pixels. Called by several threads at once; what it throws is thrown
-    /// by next().
-    std::function<std::int32_t(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
-                               std::span<float> dst)>
-        prepare;
-  };
-
   using View = Ring::View;
 
   struct Statistics {
@@ -68,7 +68,7 @@ class Prefetch {
     double wait_s = 0;
   };
 
-  explicit Prefetch(Options options);
+  explicit Prefetch(PrefetchOptions options);
   /// Stops the work on this ring after the sample that each thread is at; its own threads first finish the
   /// piece of another ring that they help with.
   ~Prefetch();

@@ -17,7 +17,7 @@ namespace {
 constexpr ImageFormat kFormat{.height = 2, .width = 2, .channels = 1};
 
 /// Batch n has n % batch + 1 samples; sample i of it has the label 1000 n + i.
-Prefetch::Options numbered(std::int64_t batch, int threads, int prefetch) {
+PrefetchOptions numbered(std::int64_t batch, int threads, int prefetch) {
   return {.format = kFormat,
           .batch = batch,
           .threads = threads,
