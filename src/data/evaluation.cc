@@ -65,7 +65,7 @@ struct EvaluationBatches::Impl {
       yielded_in_pass = 0;
       return nullptr;
     }
-    const Prefetch::View view = prefetch->next();
+    const BatchView view = prefetch->next();
     ++yielded_in_pass;
     current = {.images = view.images, .labels = view.labels, .first = first(view.number)};
     return &current;

@@ -68,7 +68,7 @@ struct Loader::Impl {
   }
 
   const Batch& next() {
-    const Prefetch::View view = prefetch.next();
+    const BatchView view = prefetch.next();
     const BatchPosition at = position_of(view.number);
     current = {.images = view.images,
                .labels = view.labels,

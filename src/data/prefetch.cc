@@ -148,12 +148,12 @@ struct Prefetch::Impl {
     }
   }
 
-  View next() {
+  BatchView next() {
     std::unique_lock lock(pool.mutex);
     if (ring.take_back()) call();
     const std::int64_t found = ring.ready();
     if (found == 0) wait(lock);
-    View view = ring.yield();
+    BatchView view = ring.yield();
     statistics.ready += std::min<std::int64_t>(found, options.prefetch);
     ++statistics.batches;
     return view;
@@ -198,7 +198,7 @@ LoaderPool::~LoaderPool() { base::expects(impl_->members.empty(), "a crew outliv
 Prefetch::Prefetch(PrefetchOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Prefetch::~Prefetch() = default;
 
-Prefetch::View Prefetch::next() { return impl_->next(); }
+BatchView Prefetch::next() { return impl_->next(); }
 void Prefetch::wait_until_prepared() { impl_->wait_until_prepared(); }
 
 bool Prefetch::is_waiting() const {

@@ -57,8 +57,6 @@ struct PrefetchOptions {
 
 class Prefetch {
  public:
-  using View = Ring::View;
-
   struct Statistics {
     std::int64_t batches = 0;  ///< yielded
     std::int64_t waits = 0;    ///< calls of next() that found their batch unfinished
@@ -77,7 +75,7 @@ class Prefetch {
 
   /// The next batch; takes the previous one back. Valid until the next call. A batch that could not be
   /// prepared throws what its preparation threw, here and in every later call.
-  View next();
+  BatchView next();
   /// Blocks until every slot that may be filled is filled, without yielding one.
   void wait_until_prepared();
   /// Whether a call of next() is blocked now.

@@ -91,7 +91,7 @@ std::int64_t Ring::ready() const {
   return number - yielded_;
 }
 
-Ring::View Ring::yield() {
+BatchView Ring::yield() {
   const Slot& slot = slot_of(yielded_);
   if (slot.error) std::rethrow_exception(slot.error);
   const auto samples = static_cast<std::size_t>(slot.samples);

@@ -19,16 +19,18 @@
 
 namespace paceline::data {
 
+/// A finished batch, lent by the ring.
+struct BatchView {
+  std::int64_t number = 0;
+  std::span<const float> images;         ///< [samples][image_values]
+  std::span<const std::int32_t> labels;  ///< [samples]
+};
+
 class Ring {
  public:
   /// Samples [begin, end) of batch `number`.
   struct Piece {
     std::int64_t number = 0, begin = 0, end = 0;
-  };
-  struct View {
-    std::int64_t number = 0;
-    std::span<const float> images;         ///< [samples][image_values]
-    std::span<const std::int32_t> labels;  ///< [samples]
   };
 
   /// `samples(number)` is how many samples a batch has, 1 .. `batch`.
@@ -50,7 +52,7 @@ class Ring {
   [[nodiscard]] std::int64_t ready() const;  ///< complete batches in a row that the reader has not had
   /// The next batch; needs ready() > 0. Throws what its first failing sample threw: the same one for any
   /// number of threads.
-  [[nodiscard]] View yield();
+  [[nodiscard]] BatchView yield();
   [[nodiscard]] bool is_full() const;  ///< every slot that may be filled is complete
 
  private:
