@@ -89,7 +89,7 @@ void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t index, st
   base::Rng rng(options_.seed, base::Purpose::augment, static_cast<std::uint64_t>(position),
                 static_cast<std::uint64_t>(epoch));
   const auto range = static_cast<std::uint32_t>(2 * padding + 1);
-  View view{.fill = options_.crop_fill};
+  CropTransform view{.fill = options_.crop_fill};
   view.shift_y = static_cast<int>(rng.below(range)) - padding;
   view.shift_x = static_cast<int>(rng.below(range)) - padding;
   if (options_.flip == Flip::random) {
@@ -101,7 +101,8 @@ void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t index, st
   show(pixels, view, dst);
 }
 
-void Augment::show(std::span<const std::uint8_t> pixels, const View& view, std::span<float> dst) const {
+void Augment::show(std::span<const std::uint8_t> pixels, const CropTransform& view,
+                   std::span<float> dst) const {
   base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes() && dst.size() == pixels.size(),
                 "pixels and dst hold one image");
   const int height = format_.height, width = format_.width, channels = format_.channels;

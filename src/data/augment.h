@@ -49,12 +49,12 @@ class Augment {
 
  private:
   /// Where a row or column of a crop comes from.
-  struct View {
+  struct CropTransform {
     int shift_y = 0, shift_x = 0;  ///< dst row y shows src row y + shift_y
     bool mirrored = false;
     CropFill fill = CropFill::black;
   };
-  void show(std::span<const std::uint8_t> pixels, const View& view, std::span<float> dst) const;
+  void show(std::span<const std::uint8_t> pixels, const CropTransform& view, std::span<float> dst) const;
   ImageFormat format_;
   AugmentOptions options_;
   std::vector<float> table_;  ///< [channels][256]: the normalised value of each byte

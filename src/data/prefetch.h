@@ -39,10 +39,10 @@ class LoaderPool {
 };
 
 struct PrefetchOptions {
-  ImageFormat format;      ///< the same for all of a crew
+  ImageFormat format;      ///< the same for all of a pool
   std::int64_t batch = 0;  ///< the most samples in a batch
   int views = 1;           ///< images that are written of each sample, one after the other
-  int threads = 1;         ///< of its own; 0: the others of its crew do the work
+  int threads = 1;         ///< of its own; 0: the other threads of its pool do the work
   int prefetch = 2;
   LoaderPool* pool = nullptr;  ///< null: its threads serve nobody else
   /// How many samples batch `number` has, 1 .. batch.
