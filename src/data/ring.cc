@@ -27,16 +27,16 @@ Ring::Ring(std::int64_t batch, std::int64_t image_values, std::int64_t slots,
   open(0);
 }
 
-Ring::Slot& Ring::slot_of(std::int64_t number) {
+Ring::RingSlot& Ring::slot_of(std::int64_t number) {
   return slots_[static_cast<std::size_t>(number) % slots_.size()];
 }
-const Ring::Slot& Ring::slot_of(std::int64_t number) const {
+const Ring::RingSlot& Ring::slot_of(std::int64_t number) const {
   return slots_[static_cast<std::size_t>(number) % slots_.size()];
 }
 
 /// Makes the slot of batch `number` empty, for that batch.
 void Ring::open(std::int64_t number) {
-  Slot& slot = slot_of(number);
+  RingSlot& slot = slot_of(number);
   slot.samples = samples_(number);
   base::expects(slot.samples >= 1 && slot.samples <= batch_, "1 <= samples of a batch <= batch");
   slot.finished = 0;
@@ -47,7 +47,7 @@ void Ring::open(std::int64_t number) {
 bool Ring::has_room() const { return next_batch_ < handed_back_ + slots(); }
 
 Ring::Piece Ring::take() {
-  const Slot& slot = slot_of(next_batch_);
+  const RingSlot& slot = slot_of(next_batch_);
   const Piece piece{next_batch_, next_sample_, std::min(next_sample_ + kPiece, slot.samples)};
   next_sample_ = piece.end;
   if (piece.end == slot.samples) {
@@ -68,7 +68,7 @@ std::int32_t& Ring::label(std::int64_t number, std::int64_t i) {
 }
 
 bool Ring::finish(const Piece& piece, std::int64_t failed_at, const std::exception_ptr& error) {
-  Slot& slot = slot_of(piece.number);
+  RingSlot& slot = slot_of(piece.number);
   if (error && failed_at < slot.failed_at) {
     slot.failed_at = failed_at;
     slot.error = error;
@@ -92,7 +92,7 @@ std::int64_t Ring::ready() const {
 }
 
 BatchView Ring::yield() {
-  const Slot& slot = slot_of(yielded_);
+  const RingSlot& slot = slot_of(yielded_);
   if (slot.error) std::rethrow_exception(slot.error);
   const auto samples = static_cast<std::size_t>(slot.samples);
   return {yielded_++, slot.images.as<float>().first(samples * image_values_),

@@ -56,7 +56,7 @@ class Ring {
   [[nodiscard]] bool is_full() const;  ///< every slot that may be filled is complete
 
  private:
-  struct Slot {
+  struct RingSlot {
     base::Buffer images;
     std::vector<std::int32_t> labels;
     std::int64_t samples = 0;
@@ -65,15 +65,15 @@ class Ring {
     std::exception_ptr error;
   };
 
-  [[nodiscard]] Slot& slot_of(std::int64_t number);
-  [[nodiscard]] const Slot& slot_of(std::int64_t number) const;
+  [[nodiscard]] RingSlot& slot_of(std::int64_t number);
+  [[nodiscard]] const RingSlot& slot_of(std::int64_t number) const;
   [[nodiscard]] std::int64_t slots() const { return static_cast<std::int64_t>(slots_.size()); }
   void open(std::int64_t number);
 
   std::int64_t batch_;
   std::size_t image_values_;
   std::function<std::int64_t(std::int64_t)> samples_;
-  std::vector<Slot> slots_;
+  std::vector<RingSlot> slots_;
   std::int64_t handed_back_ = 0;
   std::int64_t yielded_ = 0;      ///< batches [handed_back, yielded) are with the reader: one at most
   std::int64_t next_batch_ = 0;   ///< the batch whose samples are being given out ...
