@@ -81,7 +81,7 @@ Frame make_frame(const FramePlace& place) {
           .across_0 = at_first_pixel(-s, c)};
 }
 
-enum Shape { disc, square, triangle, cross, ring };
+enum Figure { disc, square, triangle, cross, ring };
 
 /// How far inside the shape the point (u, v) lies, unit10; negative outside. Near the edge it is a distance.
 template <int kShape>
