@@ -20,14 +20,14 @@ constexpr int kClasses = 10;
 constexpr std::uint32_t kMaxSide = 4096;  // of an image; larger is a damaged header
 
 /// One kind of IDX file: unsigned bytes (0x08) in so many dimensions.
-struct Kind {
+struct IdxKind {
   const char* word;  ///< for messages
   std::uint32_t magic;
   std::size_t dimensions;
   [[nodiscard]] std::size_t header_bytes() const { return 4 + 4 * dimensions; }
 };
-constexpr Kind kImages{"images", 0x0803, 3};
-constexpr Kind kLabels{"labels", 0x0801, 1};
+constexpr IdxKind kImages{"images", 0x0803, 3};
+constexpr IdxKind kLabels{"labels", 0x0801, 1};
 
 std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
   return static_cast<std::uint32_t>(bytes[at]) << 24 | static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
@@ -39,13 +39,13 @@ struct IdxFile {
   FileBytes file;
   std::uint32_t count = 0;
   std::uint32_t height = 1, width = 1;
-  [[nodiscard]] std::span<const std::uint8_t> values(const Kind& kind) const {
+  [[nodiscard]] std::span<const std::uint8_t> values(const IdxKind& kind) const {
     return file.bytes().subspan(kind.header_bytes());
   }
 };
 
 /// Checks the header and returns the length of the whole file that it announces.
-std::size_t read_header(IdxFile& idx, const Kind& kind, std::span<const std::uint8_t> bytes) {
+std::size_t read_header(IdxFile& idx, const IdxKind& kind, std::span<const std::uint8_t> bytes) {
   const std::string path = idx.path.string();
   if (bytes.size() < kind.header_bytes())
     base::fail(ErrorKind::data,
@@ -75,7 +75,7 @@ std::size_t read_header(IdxFile& idx, const Kind& kind, std::span<const std::uin
   return kind.header_bytes() + std::size_t{idx.count} * idx.height * idx.width;
 }
 
-IdxFile read_idx(const fs::path& path, const Kind& kind) {
+IdxFile read_idx(const fs::path& path, const IdxKind& kind) {
   IdxFile idx{.path = path, .file = {}};
   if (path.extension() == ".gz") {
     idx.file = FileBytes::unpack_gzip(path, kind.header_bytes(), [&](std::span<const std::uint8_t> header) {
