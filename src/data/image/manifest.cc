@@ -46,9 +46,9 @@ void require_one_line(const fs::path& top, std::string_view name) {
 }
 
 /// The lines of a text, one after the other.
-class Lines {
+class LineReader {
  public:
-  explicit Lines(std::string_view text) : rest_(text) {}
+  explicit LineReader(std::string_view text) : rest_(text) {}
   [[nodiscard]] bool next(std::string_view& line) {
     const auto end = rest_.find('\n');
     if (end == std::string_view::npos) return false;  // a last line that breaks off is none
@@ -80,7 +80,7 @@ bool is_below(std::string_view path) {
 
 /// False where the text is no whole manifest.
 bool parse(std::string_view text, FolderScan& scan) {
-  Lines lines(text);
+  LineReader lines(text);
   std::string_view line;
   if (!lines.next(line) || line != kFirstLine) return false;
   if (!lines.next(line) || !take(line, "passed-over ") || !read_number(line, scan.passed_over)) return false;
