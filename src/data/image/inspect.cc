@@ -121,15 +121,15 @@ std::vector<BrokenEntry> find_broken_once(const ImageStore& store, std::span<con
 
 PartReport inspect(const ImageDataset& set, int classes, bool decode, int threads) {
   const auto count = static_cast<std::size_t>(set.size());
-  struct Seen {
+  struct ImageFacts {
     ImageHeader header;
     std::uint64_t hash = 0;
     std::uint64_t bytes = 0;
     std::string broken;
   };
-  std::vector<Seen> seen(count);
+  std::vector<ImageFacts> seen(count);
   for_each_image(count, threads, [&](Buffers& buffers, std::size_t i) {
-    Seen& at = seen[i];
+    ImageFacts& at = seen[i];
     try {
       const auto bytes = set.encoded(static_cast<std::int64_t>(i), buffers.encoded);
       at.bytes = bytes.size();
