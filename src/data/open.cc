@@ -18,14 +18,14 @@ namespace paceline::data {
 namespace {
 
 /// One row a format: a new data set is three files in formats/ and its row here.
-struct Row {
+struct FormatRow {
   FormatInfo info;
   std::vector<std::string> options;
   Source (*open)(const Spec& spec);
 };
 
-const std::vector<Row>& table() {
-  static const std::vector<Row> rows = {
+const std::vector<FormatRow>& table() {
+  static const std::vector<FormatRow> rows = {
       {{"cifar10:DIR[,test=FILE]", "CIFAR-10, binary version: data_batch_1.bin .. 5, test_batch.bin"},
        {"test"},
        open_cifar10},
@@ -62,7 +62,7 @@ Source open(const std::string& text, const OpenOptions& options) {
   spec.how = options;
   const auto& rows = table();
   const auto row =
-      std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.info.name() == spec.name; });
+      std::find_if(rows.begin(), rows.end(), [&](const FormatRow& r) { return r.info.name() == spec.name; });
   if (row == rows.end()) {
     std::vector<std::string> names;
     for (const auto& known : rows) names.push_back(known.info.name());
