@@ -27,7 +27,7 @@ struct EvaluationOptions {
   std::int64_t begin = 0, end = 0;  ///< samples [begin, end) of the data set; may be empty
   std::int64_t batch = 0;           ///< samples of every batch but the last of a pass, which may be shorter
   int views = 1;                    ///< > 1: each sample in so many forms, Augment::evaluate_view(0) and on
-  int threads = 1;                  ///< of its own; 0: the others of its crew prepare
+  int threads = 1;                  ///< of its own; 0: the others of its pool prepare
   int prefetch = 2;
   LoaderPool* pool = nullptr;  ///< whose threads help one another; null: this object's alone
 };

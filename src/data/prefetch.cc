@@ -19,7 +19,7 @@
 
 namespace paceline::data {
 
-/// One lock for all rings of a crew. A piece takes 80 us and more to prepare and 0.1 us to give out, so that
+/// One lock for all rings of a pool. A piece takes 80 us and more to prepare and 0.1 us to give out, so that
 /// 64 threads keep it busy for a tenth of the time.
 struct LoaderPool::Impl {
   mutable std::mutex mutex;
@@ -31,12 +31,12 @@ struct LoaderPool::Impl {
 
 struct Prefetch::Impl {
   const PrefetchOptions options;
-  std::unique_ptr<LoaderPool> alone;  ///< where no crew was given
+  std::unique_ptr<LoaderPool> alone;  ///< where no pool was given
   LoaderPool::Impl& pool;
 
   std::condition_variable room;   ///< for the threads of this ring: there may be work, here or elsewhere
   std::condition_variable ready;  ///< for the reader, or who waits for the end: something was finished
-  // Under the crew's mutex.
+  // Under the pool's mutex.
   Ring ring;
   bool waiting = false;  ///< a call of next() is blocked
   int under_way = 0;     ///< pieces of this ring that threads are at
@@ -78,7 +78,7 @@ struct Prefetch::Impl {
   void join() {
     const std::lock_guard lock(pool.mutex);
     base::expects(pool.members.empty() || pool.members.front()->options.format == options.format,
-                  "a crew's images have one size: each thread has room for one");
+                  "a pool's images have one size: each thread has room for one");
     pool.members.push_back(this);
     call();
   }
@@ -94,7 +94,7 @@ struct Prefetch::Impl {
     for (auto& thread : threads) thread.join();
   }
 
-  // What follows holds the crew's mutex, but for prepare().
+  // What follows holds the pool's mutex, but for prepare().
 
   /// The reader waits for a piece that nobody has taken.
   [[nodiscard]] bool is_urgent() const { return waiting && ring.lacks_next(); }
@@ -193,7 +193,7 @@ void LoaderPool::Impl::call_all() {
 }
 
 LoaderPool::LoaderPool() : impl_(std::make_unique<Impl>()) {}
-LoaderPool::~LoaderPool() { base::expects(impl_->members.empty(), "a crew outlives its rings"); }
+LoaderPool::~LoaderPool() { base::expects(impl_->members.empty(), "a pool outlives its rings"); }
 
 Prefetch::Prefetch(PrefetchOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Prefetch::~Prefetch() = default;

@@ -7,9 +7,9 @@
 /// change it: they share a batch in pieces (ring.h). All memory is taken once, in the constructor: prefetch +
 /// 1 slots (one is being read).
 ///
-/// **A crew** is all the threads of a process's workers. Each Prefetch brings threads of its own, which stay
+/// **A pool** is all the threads of a process's workers. Each Prefetch brings threads of its own, which stay
 /// on the cores of the worker that made them. They fill their own ring first; while it is full they prepare
-/// pieces of the crew's other rings, and a ring whose reader waits comes before all else. So none rests while
+/// pieces of the pool's other rings, and a ring whose reader waits comes before all else. So none rests while
 /// a worker waits, however unevenly images and cores are dealt out (docs/decisions/loader-crew.md).
 ///
 /// Threads  next() and wait_until_prepared() from one thread; the rest from any

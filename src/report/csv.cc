@@ -38,16 +38,16 @@ bool has_interval(const Table& table, std::size_t column) {
 }
 
 /// What a row's marks and notes say, each once: first the marks.
-std::string remarks(const std::vector<Cell>& row) {
+std::string remarks(const std::vector<TableCell>& row) {
   std::vector<std::string> seen;
   const auto add = [&](const std::string& text) {
     if (!text.empty() && std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
   };
-  for (const Cell& cell : row) {
+  for (const TableCell& cell : row) {
     std::istringstream marks(cell.mark);
     for (std::string mark; marks >> mark;) add(mark);
   }
-  for (const Cell& cell : row) add(cell.note);
+  for (const TableCell& cell : row) add(cell.note);
   return fmt::format("{}", fmt::join(seen, "; "));
 }
 

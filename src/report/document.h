@@ -45,7 +45,7 @@ struct Column {
 };
 
 /// One cell: a text, or a figure with its interval (low/high empty: a single sample, shown without one).
-struct Cell {
+struct TableCell {
   std::string text{};  ///< shown when there is no value; "-" with a reason in `note` when missing
   std::optional<double> value{};
   std::optional<double> low{}, high{};
@@ -58,7 +58,7 @@ struct Table {
   std::string title{};
   std::string definition{};  ///< the definitions and formulas that this table uses, with units
   std::vector<Column> columns{};
-  std::vector<std::vector<Cell>> rows{};
+  std::vector<std::vector<TableCell>> rows{};
   std::vector<std::string> footnotes{};
 };
 

@@ -16,7 +16,7 @@ Json number(const std::optional<double>& value) {
   return *value;
 }
 
-Json json(const Cell& cell) {
+Json json(const TableCell& cell) {
   return {{"text", cell.text},         {"value", number(cell.value)}, {"low", number(cell.low)},
           {"high", number(cell.high)}, {"mark", cell.mark},           {"note", cell.note}};
 }
@@ -54,7 +54,7 @@ Json json(const Table& table) {
   Json rows = Json::array();
   for (const auto& row : table.rows) {
     Json cells = Json::array();
-    for (const Cell& cell : row) cells.push_back(json(cell));
+    for (const TableCell& cell : row) cells.push_back(json(cell));
     rows.push_back(std::move(cells));
   }
   return {{"type", "table"},

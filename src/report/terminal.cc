@@ -65,7 +65,7 @@ std::string padded(const std::string& text, std::size_t width, bool left) {
 }
 
 /// A cell as the lines it takes.
-std::vector<std::string> cell_lines(const Cell& cell, const Column& column, bool stacked) {
+std::vector<std::string> cell_lines(const TableCell& cell, const Column& column, bool stacked) {
   CellText text = cell_text(cell, column.format);
   if (!stacked || text.interval.empty()) return {one_line(text)};
   std::string interval = std::move(text.interval);

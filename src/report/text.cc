@@ -81,7 +81,7 @@ Shape shape_of(Format format, double value) {
 
 }  // namespace
 
-CellText cell_text(const Cell& cell, Format format) {
+CellText cell_text(const TableCell& cell, Format format) {
   CellText result{.figure = cell.text, .interval = {}, .mark = cell.mark};
   if (!cell.value || !std::isfinite(*cell.value)) return result;
   const Shape shape = shape_of(format, *cell.value);

@@ -15,7 +15,7 @@ struct CellText {
   std::string interval;  ///< "[85.8, 88.4]"; empty for a single sample
   std::string mark;
 };
-[[nodiscard]] CellText cell_text(const Cell& cell, Format format);
+[[nodiscard]] CellText cell_text(const TableCell& cell, Format format);
 
 /// The whole cell on one line: "12.3 [12.1, 12.6] *".
 [[nodiscard]] std::string one_line(const CellText& text);

@@ -236,7 +236,7 @@ TEST(Build, SaysOfASingleTimedStepThatItIsOne) {
     const Table* table = find<Table>(document, id);
     ASSERT_NE(table, nullptr) << id;
     for (const auto& row : table->rows)
-      EXPECT_TRUE(std::any_of(row.begin(), row.end(), [](const Cell& cell) {
+      EXPECT_TRUE(std::any_of(row.begin(), row.end(), [](const TableCell& cell) {
         return cell.mark.find("n=1") != std::string::npos;
       })) << id;
     EXPECT_THAT(table->footnotes, testing::Contains(HasSubstr("n=1: a single step was timed"))) << id;

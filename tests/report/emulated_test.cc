@@ -46,7 +46,7 @@ TEST(Emulated, MarksItsRowsInEveryTable) {
     ++tables;
     for (const auto& row : table->rows) {
       bool is_marked = false, is_of_two = false;
-      for (const Cell& cell : row) {
+      for (const TableCell& cell : row) {
         is_marked = is_marked || cell.mark.find("emulated") != std::string::npos;
         is_of_two = is_of_two || cell.text.find("N 2") != std::string::npos;
       }

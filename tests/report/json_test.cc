@@ -17,8 +17,8 @@ TEST(Json, WritesWhatIsNotFiniteAsNull) {
   document.sections.push_back(
       {.id = "s", .title = "", .blocks = {Table{.id = "t", .columns = {{.key = "k"}}}}});
   auto& table = std::get<Table>(document.sections[0].blocks[0]);
-  table.rows = {{Cell{.value = std::numeric_limits<double>::quiet_NaN(),
-                      .high = std::numeric_limits<double>::infinity()}}};
+  table.rows = {{TableCell{.value = std::numeric_limits<double>::quiet_NaN(),
+                           .high = std::numeric_limits<double>::infinity()}}};
   const auto cell = nlohmann::json::parse(to_json(document))["sections"][0]["blocks"][0]["rows"][0][0];
   EXPECT_TRUE(cell["value"].is_null());
   EXPECT_TRUE(cell["low"].is_null());

@@ -72,7 +72,7 @@ TEST(Csv, KeepsValuesInTheirUnitAndIntervalsInColumns) {
 }
 
 TEST(Csv, QuotesWhatHoldsACommaOrAQuote) {
-  const Table table{.columns = {{.key = "what"}}, .rows = {{Cell{.text = "a, \"b\""}}}};
+  const Table table{.columns = {{.key = "what"}}, .rows = {{TableCell{.text = "a, \"b\""}}}};
   EXPECT_EQ(to_csv(table), "what\n\"a, \"\"b\"\"\"\n");
 }
 

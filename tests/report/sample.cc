@@ -3,9 +3,9 @@
 namespace paceline::report {
 namespace {
 
-Cell text(std::string words) { return {.text = std::move(words)}; }
-Cell count(double value) { return {.value = value}; }
-Cell figure(double value, double low, double high, std::string mark = {}) {
+TableCell text(std::string words) { return {.text = std::move(words)}; }
+TableCell count(double value) { return {.value = value}; }
+TableCell figure(double value, double low, double high, std::string mark = {}) {
   return {.value = value, .low = low, .high = high, .mark = std::move(mark)};
 }
 
@@ -60,10 +60,10 @@ Section weak() {
        figure(304.4, 301.9, 308.1, "est."), figure(0.871, 0.858, 0.884), figure(1.74, 1.72, 1.77),
        figure(1.74, 1.71, 1.76)},
       {count(128), count(4), count(512),
-       Cell{.text = "-", .note = "skipped: the plan needs 9.1 GB and 7.6 GB are available"},
-       Cell{.text = "-", .note = "skipped"}, Cell{.text = "-", .note = "skipped"},
-       Cell{.text = "-", .note = "skipped"}, Cell{.text = "-", .note = "skipped"},
-       Cell{.text = "-", .note = "skipped"}}};
+       TableCell{.text = "-", .note = "skipped: the plan needs 9.1 GB and 7.6 GB are available"},
+       TableCell{.text = "-", .note = "skipped"}, TableCell{.text = "-", .note = "skipped"},
+       TableCell{.text = "-", .note = "skipped"}, TableCell{.text = "-", .note = "skipped"},
+       TableCell{.text = "-", .note = "skipped"}}};
   section.blocks.push_back(std::move(table));
 
   section.blocks.push_back(

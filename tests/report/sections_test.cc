@@ -261,7 +261,7 @@ TEST(Converge, DrawsTheIntervalOfItsTable) {
     ASSERT_NE(plot, nullptr) << id;
     for (std::size_t i = 0; i < plot->series.size(); ++i) {
       const Point& last = plot->series[i].points.back();
-      const Cell& accuracy = table->rows[i][10];
+      const TableCell& accuracy = table->rows[i][10];
       ASSERT_TRUE(last.low && last.high) << id;
       EXPECT_NEAR(last.y, 100 * *accuracy.value, 1e-9);
       EXPECT_NEAR(*last.low, 100 * *accuracy.low, 1e-9);

@@ -6,7 +6,7 @@ namespace paceline::report {
 namespace {
 
 TEST(Text, ShowsAFigureWithItsInterval) {
-  const Cell cell{.value = 12.34, .low = 12.08, .high = 12.61, .mark = "*"};
+  const TableCell cell{.value = 12.34, .low = 12.08, .high = 12.61, .mark = "*"};
   EXPECT_EQ(one_line(cell_text(cell, Format::fixed1)), "12.3 [12.1, 12.6] *");
 }
 

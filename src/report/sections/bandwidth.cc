@@ -39,7 +39,7 @@ std::vector<Column> columns(const std::string& batch_label) {
           amount("bytes_per_epoch", "X an epoch")};
 }
 
-std::vector<Cell> table_row(std::int64_t batch, const Bandwidth& one) {
+std::vector<TableCell> table_row(std::int64_t batch, const Bandwidth& one) {
   return {value(static_cast<double>(batch)),
           value(one.cell->workers),
           value(one.bytes_per_step),

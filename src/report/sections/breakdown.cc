@@ -41,8 +41,8 @@ constexpr const char* kResidualDefinition =
 
 /// A figure of a step with the extremes of its repeats.
 template <typename Get>
-Cell part(const Breakdown& ledger, Get get) {
-  Cell cell = value(get(ledger.mean));
+TableCell part(const Breakdown& ledger, Get get) {
+  TableCell cell = value(get(ledger.mean));
   if (ledger.repeats.size() < 2) return cell;
   std::vector<double> repeats;
   for (const Parts& parts : ledger.repeats) repeats.push_back(get(parts));
@@ -53,8 +53,8 @@ Cell part(const Breakdown& ledger, Get get) {
   return cell;
 }
 
-Cell communication_part(const Breakdown& ledger) {
-  Cell cell = value(ledger.communication_total);
+TableCell communication_part(const Breakdown& ledger) {
+  TableCell cell = value(ledger.communication_total);
   const auto& repeats = ledger.communication_repeats;
   if (repeats.size() < 2 || ledger.communication_total == 0) return cell;
   cell.low = *std::min_element(repeats.begin(), repeats.end());
@@ -99,19 +99,19 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
   for (const Line& line : lines) {
     const Breakdown ledger = analysis::breakdown(*line.cell);
     const auto& mean = ledger.mean;
-    std::vector<Cell> row{value(static_cast<double>(line.batch)),
-                          value(line.cell->workers),
-                          part(ledger, [](const Parts& p) { return p.total(); }),
-                          part(ledger, [](const Parts& p) { return p.compute(); }),
-                          value(mean.compute() / mean.total()),
-                          communication_part(ledger),
-                          part(ledger, [](const Parts& p) { return p.exposed_transfer; }),
-                          part(ledger, [](const Parts& p) { return p.exposed_wait; }),
-                          value(ledger.overlapped),
-                          part(ledger, [](const Parts& p) { return p.data_wait; }),
-                          value(mean.copy + mean.other),
-                          value(ledger.imbalance),
-                          value(ledger.closure)};
+    std::vector<TableCell> row{value(static_cast<double>(line.batch)),
+                               value(line.cell->workers),
+                               part(ledger, [](const Parts& p) { return p.total(); }),
+                               part(ledger, [](const Parts& p) { return p.compute(); }),
+                               value(mean.compute() / mean.total()),
+                               communication_part(ledger),
+                               part(ledger, [](const Parts& p) { return p.exposed_transfer; }),
+                               part(ledger, [](const Parts& p) { return p.exposed_wait; }),
+                               value(ledger.overlapped),
+                               part(ledger, [](const Parts& p) { return p.data_wait; }),
+                               value(mean.copy + mean.other),
+                               value(ledger.imbalance),
+                               value(ledger.closure)};
     if (line.cell->workers > 1)
       row[11].note = fmt::format("rank {} works {} a step, the mean is {}", ledger.slowest_rank,
                                  duration(ledger.slowest.total() - ledger.slowest.exposed()),
@@ -195,17 +195,17 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
     for (const ScalingRow& row : group.rows) {
       if (row.is_baseline || !row.has_ratios) continue;
       const Residual split = analysis::residual(baseline, analysis::breakdown(*row.cell));
-      std::vector<Cell> cells{value(static_cast<double>(group.batch)),
-                              value(row.cell->workers),
-                              value(split.epoch_s),
-                              value(split.epoch_s - split.residual_s),
-                              value(split.residual_s),
-                              value(split.exposed_transfer_s),
-                              value(split.waiting_s),
-                              value(split.data_wait_s),
-                              value(split.slower_kernels_s),
-                              value(split.rest_s),
-                              value(split.communication_s)};
+      std::vector<TableCell> cells{value(static_cast<double>(group.batch)),
+                                   value(row.cell->workers),
+                                   value(split.epoch_s),
+                                   value(split.epoch_s - split.residual_s),
+                                   value(split.residual_s),
+                                   value(split.exposed_transfer_s),
+                                   value(split.waiting_s),
+                                   value(split.data_wait_s),
+                                   value(split.slower_kernels_s),
+                                   value(split.rest_s),
+                                   value(split.communication_s)};
       cells[1] = with_mark(std::move(cells[1]), marks_of(row));
       if (split.data_bound) cells[4] = with_mark(std::move(cells[4]), "data-bound");
       table.rows.push_back(std::move(cells));

@@ -27,7 +27,7 @@ std::string whose(const Record& record) {
   return fmt::format("{}, {}: {}", text, how.communicator, how.algorithm);
 }
 
-Cell rate(const std::optional<measure::Estimate>& gb_per_s) {
+TableCell rate(const std::optional<measure::Estimate>& gb_per_s) {
   return gb_per_s ? figure(*gb_per_s) : missing(kNothingMoved);
 }
 

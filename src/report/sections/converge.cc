@@ -26,14 +26,14 @@ constexpr const char* kDefinition =
     "one seed. Training: seconds of the last seed, without evaluation; an epoch: their median. Given back: "
     "what a remedy gains over the large batch without remedy, as a part of what that lost.";
 
-Cell accuracy_cell(const Variant& variant) {
+TableCell accuracy_cell(const Variant& variant) {
   return {.value = variant.accuracy,
           .low = variant.accuracy - variant.standard_error,
           .high = variant.accuracy + variant.standard_error,
           .note = "interval: one standard error to either side"};
 }
 
-Cell difference_cell(const std::optional<Difference>& difference, const std::string& reason) {
+TableCell difference_cell(const std::optional<Difference>& difference, const std::string& reason) {
   if (!difference) return missing(reason);
   return {.value = 100 * difference->value,
           .low = 100 * (difference->value - difference->standard_error),
@@ -41,9 +41,9 @@ Cell difference_cell(const std::optional<Difference>& difference, const std::str
           .note = difference->word()};
 }
 
-Cell given_back_cell(const Convergence& result, const Variant& variant) {
+TableCell given_back_cell(const Convergence& result, const Variant& variant) {
   if (variant.given_back) {
-    Cell cell = value(*variant.given_back);
+    TableCell cell = value(*variant.given_back);
     if (variant.to_large->is_noise()) cell = with_mark(std::move(cell), "noise");
     return cell;
   }
@@ -53,7 +53,7 @@ Cell given_back_cell(const Convergence& result, const Variant& variant) {
                      : "the large batch lost nothing");
 }
 
-std::vector<Cell> table_row(const Convergence& result, std::size_t i) {
+std::vector<TableCell> table_row(const Convergence& result, std::size_t i) {
   const Variant& variant = result.variants[i];
   const std::string reason = i == result.baseline           ? "is the baseline"
                              : variant.verdict.comparable() ? "no baseline"

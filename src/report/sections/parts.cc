@@ -10,12 +10,12 @@
 
 namespace paceline::report {
 
-Cell words(std::string text) { return {.text = std::move(text)}; }
+TableCell words(std::string text) { return {.text = std::move(text)}; }
 
-Cell value(double number) { return {.value = number}; }
+TableCell value(double number) { return {.value = number}; }
 
-Cell figure(const analysis::Estimate& estimate) {
-  Cell cell{.value = estimate.median};
+TableCell figure(const analysis::Estimate& estimate) {
+  TableCell cell{.value = estimate.median};
   if (analysis::has_interval(estimate)) {
     cell.low = estimate.low;
     cell.high = estimate.high;
@@ -27,15 +27,15 @@ std::string with_interval(const analysis::Estimate& estimate, Format format) {
   return one_line(cell_text(figure(estimate), format));
 }
 
-Cell missing(std::string reason) { return {.text = "-", .note = std::move(reason)}; }
+TableCell missing(std::string reason) { return {.text = "-", .note = std::move(reason)}; }
 
-Cell with_mark(Cell cell, const std::string& mark) {
+TableCell with_mark(TableCell cell, const std::string& mark) {
   if (mark.empty()) return cell;
   cell.mark += (cell.mark.empty() ? "" : " ") + mark;
   return cell;
 }
 
-void mark_row(std::vector<Cell>& row, std::size_t first, const std::string& mark) {
+void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string& mark) {
   for (std::size_t i = first; i < row.size(); ++i)
     if (row[i].value) row[i] = with_mark(std::move(row[i]), mark);
 }

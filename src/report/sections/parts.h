@@ -13,17 +13,17 @@
 
 namespace paceline::report {
 
-[[nodiscard]] Cell words(std::string text);
-[[nodiscard]] Cell value(double number);
+[[nodiscard]] TableCell words(std::string text);
+[[nodiscard]] TableCell value(double number);
 /// With its interval where it has one.
-[[nodiscard]] Cell figure(const analysis::Estimate& estimate);
+[[nodiscard]] TableCell figure(const analysis::Estimate& estimate);
 /// The same in a sentence: "1.97 [1.95, 1.98]".
 [[nodiscard]] std::string with_interval(const analysis::Estimate& estimate, Format format);
 /// "-" and why.
-[[nodiscard]] Cell missing(std::string reason);
-[[nodiscard]] Cell with_mark(Cell cell, const std::string& mark);
+[[nodiscard]] TableCell missing(std::string reason);
+[[nodiscard]] TableCell with_mark(TableCell cell, const std::string& mark);
 /// The same mark on every figure of the row.
-void mark_row(std::vector<Cell>& row, std::size_t first, const std::string& mark);
+void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string& mark);
 
 [[nodiscard]] Paragraph plain(std::string text);
 [[nodiscard]] Paragraph finding(std::string text);

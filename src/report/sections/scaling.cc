@@ -56,13 +56,13 @@ std::string why_no_ratio(const ScalingRow& row) {
   return row.verdict.refusals.empty() ? "no baseline was measured" : row.verdict.refusals.front();
 }
 
-std::vector<Cell> table_row(const ScalingGroup& group, const ScalingRow& row, Mode mode) {
+std::vector<TableCell> table_row(const ScalingGroup& group, const ScalingRow& row, Mode mode) {
   const auto& cell = *row.cell;
   const bool measured = cell.is_measured();
   const auto other = mode == Mode::weak ? cell.global_batch : cell.local_batch;
-  std::vector<Cell> cells{value(static_cast<double>(group.batch)), value(cell.workers),
-                          value(static_cast<double>(other)),
-                          measured ? value(analysis::cores_used(cell.record())) : missing(why_no_ratio(row))};
+  std::vector<TableCell> cells{
+      value(static_cast<double>(group.batch)), value(cell.workers), value(static_cast<double>(other)),
+      measured ? value(analysis::cores_used(cell.record())) : missing(why_no_ratio(row))};
   const std::size_t first_figure = cells.size();
   if (measured) {
     cells.push_back(figure(cell.step_s));

@@ -43,11 +43,11 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
   return text;
 }
 
-std::vector<Cell> table_row(const Sweep& sweep, std::size_t i) {
+std::vector<TableCell> table_row(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   const auto& cell = *point.cell;
-  std::vector<Cell> row{value(static_cast<double>(cell.local_batch)),
-                        value(analysis::cores_used(cell.record())), words(remark_of(sweep, i))};
+  std::vector<TableCell> row{value(static_cast<double>(cell.local_batch)),
+                             value(analysis::cores_used(cell.record())), words(remark_of(sweep, i))};
   if (point.limit == Limit::none) {
     const auto parts = analysis::breakdown(cell).mean;
     row.push_back(figure(cell.step_s));

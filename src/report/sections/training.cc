@@ -12,7 +12,7 @@ namespace {
 
 using measure::Record;
 
-Cell optional_value(const std::optional<double>& number) {
+TableCell optional_value(const std::optional<double>& number) {
   return number ? value(*number) : missing("not evaluated after this epoch");
 }
 
