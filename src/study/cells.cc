@@ -18,13 +18,13 @@ void require_mode(const std::string& mode) {
     base::fail(base::ErrorKind::usage, "--mode '{}' is unknown; known are weak, strong, both", mode);
 }
 
-Cell scale_cell(const train::Options& base, const std::string& scaling, int workers, std::int64_t batch,
-                int repeat) {
-  Cell cell{.id = fmt::format("scale-{}-w{}-b{}-r{}", scaling, workers, batch, repeat),
-            .kind = "scale",
-            .scaling = scaling,
-            .repeat = repeat,
-            .options = base};
+PlannedCell scale_cell(const train::Options& base, const std::string& scaling, int workers,
+                       std::int64_t batch, int repeat) {
+  PlannedCell cell{.id = fmt::format("scale-{}-w{}-b{}-r{}", scaling, workers, batch, repeat),
+                   .kind = "scale",
+                   .scaling = scaling,
+                   .repeat = repeat,
+                   .options = base};
   cell.options.workers = workers;
   cell.options.local_batch = scaling == "weak" ? batch : 0;
   cell.options.global_batch = scaling == "strong" ? batch : 0;
@@ -103,12 +103,12 @@ std::string slug(const std::string& variant) {
 
 /// Trainings of growing numbers of workers, each taking the same batch: the first number is the baseline, and
 /// every other keeps its learning rate once and scales it linearly once.
-std::vector<Cell> worker_cells(const train::Options& asked, const ConvergeAxes& axes) {
+std::vector<PlannedCell> worker_cells(const train::Options& asked, const ConvergeAxes& axes) {
   train::Options base = asked;
   base.local_batch = 0;
   base.lr_batch = axes.workers.front() * axes.baseline_batch;
   if (base.threads == 0) base.threads = threads_for_all(axes.workers, axes.cores_each);
-  std::vector<Cell> cells;
+  std::vector<PlannedCell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat)
     for (const int workers : axes.workers)
       for (const auto rule : {train::LrScaling::none, train::LrScaling::linear}) {
@@ -118,11 +118,11 @@ std::vector<Cell> worker_cells(const train::Options& asked, const ConvergeAxes& 
         const std::string variant =
             is_baseline ? count
                         : count + (rule == train::LrScaling::none ? ", kept rate" : ", linear scaling");
-        Cell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
-                  .kind = "converge",
-                  .variant = variant,
-                  .repeat = repeat,
-                  .options = base};
+        PlannedCell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
+                         .kind = "converge",
+                         .variant = variant,
+                         .repeat = repeat,
+                         .options = base};
         cell.options.workers = workers;
         cell.options.global_batch = workers * axes.baseline_batch;
         cell.options.scale_lr = rule;
@@ -134,7 +134,7 @@ std::vector<Cell> worker_cells(const train::Options& asked, const ConvergeAxes& 
 
 }  // namespace
 
-std::string agreed_on(const std::vector<Cell>& cells) {
+std::string agreed_on(const std::vector<PlannedCell>& cells) {
   std::string text;
   for (const auto& cell : cells) text += (cell.fits ? "largest" : cell.id) + "\n";
   return text;
@@ -142,11 +142,11 @@ std::string agreed_on(const std::vector<Cell>& cells) {
 
 std::vector<std::string> converge_variants() { return kVariants; }
 
-std::vector<Cell> scale_cells(const train::Options& asked, const Axes& axes) {
+std::vector<PlannedCell> scale_cells(const train::Options& asked, const Axes& axes) {
   require_mode(axes.mode);
   train::Options base = asked;
   if (base.threads == 0) base.threads = threads_for_all(axes.workers, axes.cores_each);
-  std::vector<Cell> cells;
+  std::vector<PlannedCell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat)
     for (const std::string scaling : {"weak", "strong"}) {
       if (axes.mode != scaling && axes.mode != "both") continue;
@@ -157,13 +157,13 @@ std::vector<Cell> scale_cells(const train::Options& asked, const Axes& axes) {
   return cells;
 }
 
-std::vector<Cell> converge_cells(const train::Options& asked, const ConvergeAxes& axes) {
+std::vector<PlannedCell> converge_cells(const train::Options& asked, const ConvergeAxes& axes) {
   train::Options base = asked;
   base.window_steps = 0;
   if (base.epochs == 0 && base.steps == 0) base.epochs = kConvergeEpochs;
   if (!axes.workers.empty()) return worker_cells(base, axes);
   const auto& variants = axes.variants.empty() ? kVariants : axes.variants;
-  std::vector<Cell> cells;
+  std::vector<PlannedCell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat) {
     for (const auto& variant : variants) {
       if (std::find(kVariants.begin(), kVariants.end(), variant) == kVariants.end())
@@ -171,11 +171,11 @@ std::vector<Cell> converge_cells(const train::Options& asked, const ConvergeAxes
                    fmt::join(kVariants, ", "));
       // One worker's batch norm already sees the whole global batch: there is nothing to synchronise.
       if (has_sync_bn(variant) && base.workers < 2) continue;
-      Cell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
-                .kind = "converge",
-                .variant = variant,
-                .repeat = repeat,
-                .options = base};
+      PlannedCell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
+                       .kind = "converge",
+                       .variant = variant,
+                       .repeat = repeat,
+                       .options = base};
       apply_variant(cell.options, variant, axes);
       cell.options.seed = base.seed + static_cast<std::uint64_t>(repeat);
       cells.push_back(std::move(cell));

@@ -21,7 +21,7 @@ std::optional<Record> readable(const fs::path& path) {
   }
 }
 
-void require_same_settings(const fs::path& path, const Cell& cell, const Record& record) {
+void require_same_settings(const fs::path& path, const PlannedCell& cell, const Record& record) {
   for (const auto& [name, then, now, update] :
        train::differences(record.settings, train::settings(cell.options)))
     base::fail(base::ErrorKind::usage,
@@ -45,7 +45,7 @@ bool is_of_here(const Record& record, const measure::Environment& here, const tr
 
 }  // namespace
 
-fs::path record_path(const Runner& runner, const Cell& cell) {
+fs::path record_path(const Runner& runner, const PlannedCell& cell) {
   return runner.directory / "records" / (cell.id + ".json");
 }
 
@@ -53,12 +53,12 @@ train::Backend backend_for(const Runner& runner, const train::Options& options) 
   return runner.together ? runner.together->backend(options) : runner.backend;
 }
 
-fs::path training_directory(const Runner& runner, const Cell& cell) {
+fs::path training_directory(const Runner& runner, const PlannedCell& cell) {
   if (runner.directory.empty() || cell.kind != "converge") return {};
   return runner.directory / "trainings" / cell.id;
 }
 
-Kept::Kept(const std::vector<Cell>& cells, const Runner& runner) {
+Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {
   if (runner.directory.empty()) return;
   const auto here = measure::environment(runner.backend.libraries);
   struct Foreign {
@@ -66,11 +66,11 @@ Kept::Kept(const std::vector<Cell>& cells, const Runner& runner) {
     std::string created;
   };
   std::vector<Foreign> foreign;
-  const auto is_foreign = [&](const fs::path& path, const Cell& cell, const Record& record) {
+  const auto is_foreign = [&](const fs::path& path, const PlannedCell& cell, const Record& record) {
     require_same_settings(path, cell, record);
     return !is_of_here(record, here, train::inspect(cell.options, backend_for(runner, cell.options)));
   };
-  for (const Cell& cell : cells) {
+  for (const PlannedCell& cell : cells) {
     if (auto record = readable(record_path(runner, cell)); record && record->status == "complete") {
       if (is_foreign(record_path(runner, cell), cell, *record))
         foreign.push_back({record_path(runner, cell), record->created});
@@ -94,7 +94,7 @@ std::optional<Record> Kept::take(const std::string& id) {
   return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
 }
 
-bool can_go_on(const Runner& runner, const Cell& cell) {
+bool can_go_on(const Runner& runner, const PlannedCell& cell) {
   const auto training = training_directory(runner, cell);
   if (training.empty()) return false;
   const auto record = readable(training / "record.json");

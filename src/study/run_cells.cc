@@ -16,7 +16,7 @@ namespace {
 
 using measure::Record;
 
-void label(Record& record, const Cell& cell) {
+void label(Record& record, const PlannedCell& cell) {
   record.id = cell.id;
   record.kind = cell.kind;
   record.scaling = cell.scaling;
@@ -24,7 +24,7 @@ void label(Record& record, const Cell& cell) {
   record.repeat = cell.repeat;
 }
 
-void describe_without_plan(Record& record, const Runner& runner, const Cell& cell) {
+void describe_without_plan(Record& record, const Runner& runner, const PlannedCell& cell) {
   train::Options probe = cell.options;
   probe.global_batch = 0;
   probe.local_batch = train::batch_unit(probe);
@@ -37,7 +37,7 @@ void describe_without_plan(Record& record, const Runner& runner, const Cell& cel
   }
 }
 
-void describe_as_asked(Record& record, const Runner& runner, const Cell& cell) {
+void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& cell) {
   record.command = runner.command;
   record.settings = train::settings(cell.options);
   record.environment = measure::environment();
@@ -52,7 +52,7 @@ void describe_as_asked(Record& record, const Runner& runner, const Cell& cell) {
 }
 
 /// What can be said of a cell that is not run: its settings, its plan, and why.
-Record skipped(const Runner& runner, const Cell& cell) {
+Record skipped(const Runner& runner, const PlannedCell& cell) {
   Record record;
   label(record, cell);
   record.status = "skipped";
@@ -77,7 +77,7 @@ Record skipped(const Runner& runner, const Cell& cell) {
 
 /// Of a cell that is left when the study stops. No plan is made for it: who presses ctrl-C wants to be gone.
 /// Model and data are those of `other`, a record of the same study.
-Record not_begun(const Runner& runner, const Cell& cell, const Record* other) {
+Record not_begun(const Runner& runner, const PlannedCell& cell, const Record* other) {
   Record record;
   label(record, cell);
   record.status = "interrupted";
@@ -103,7 +103,7 @@ void require_possible(const train::Options& options, const train::Backend& backe
 }
 
 /// `resumed`: its training goes on from the checkpoint that an earlier, stopped study left.
-Record run_cell(const Runner& runner, const Cell& cell, int index, bool resumed) {
+Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool resumed) {
   train::Options options = as_run(cell, runner.command);
   options.out = training_directory(runner, cell);
   if (resumed) options.resume = options.out;
@@ -121,7 +121,7 @@ Record run_cell(const Runner& runner, const Cell& cell, int index, bool resumed)
     return record;
   } catch (const base::Error& error) {
     if (begun) throw;  // the others may be in the middle of it
-    Cell refused = cell;
+    PlannedCell refused = cell;
     refused.skip = error.what();
     Record record = skipped(runner, refused);
     // What the options or the plan ruled out never began: "skipped", as a sweep says it of the same batch.
@@ -134,12 +134,13 @@ Record run_cell(const Runner& runner, const Cell& cell, int index, bool resumed)
 
 /// What an earlier, longer study left here as not begun, and this one does not have: its report would be
 /// called partial for ever.
-void forget_not_begun(const Runner& runner, const std::vector<Cell>& cells) {
+void forget_not_begun(const Runner& runner, const std::vector<PlannedCell>& cells) {
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(runner.directory / "records", unreadable)) {
     if (entry.path().extension() != ".json") continue;
     const auto id = entry.path().stem().string();
-    if (std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) { return cell.id == id; })) continue;
+    if (std::any_of(cells.begin(), cells.end(), [&](const PlannedCell& cell) { return cell.id == id; }))
+      continue;
     try {
       if (measure::read_record(entry.path()).reason == kNotBegun) std::filesystem::remove(entry.path());
     } catch (const base::Error&) {
@@ -150,7 +151,7 @@ void forget_not_begun(const Runner& runner, const std::vector<Cell>& cells) {
 
 }  // namespace
 
-train::Options as_run(const Cell& cell, const std::string& command) {
+train::Options as_run(const PlannedCell& cell, const std::string& command) {
   train::Options options = cell.options;
   options.command = command;
   options.started = base::Clock::now();  // the first step is counted from the cell, not from the study
@@ -158,11 +159,11 @@ train::Options as_run(const Cell& cell, const std::string& command) {
   return options;
 }
 
-std::vector<Record> run_cells(const std::vector<Cell>& cells, const Runner& runner) {
+std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runner& runner) {
   Kept kept_records(cells, runner);
   std::vector<Record> records;
   for (std::size_t i = 0; i < cells.size() && !runner.stop.stop_requested(); ++i) {
-    const Cell& cell = cells[i];
+    const PlannedCell& cell = cells[i];
     auto kept = kept_records.take(cell.id);
     const bool fresh = !kept.has_value();
     const bool resumed = fresh && cell.skip.empty() && can_go_on(runner, cell);

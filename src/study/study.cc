@@ -40,10 +40,10 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   if (!is_given(given, "lr") && !is_given(given, "optimizer")) base.lr = 0.05;
 }
 
-std::vector<Cell> study_cells(const train::Options& base, const StudyOptions& options,
-                              const train::Backend& backend) {
-  std::vector<Cell> cells;
-  const auto append = [&](std::vector<Cell> more) {
+std::vector<PlannedCell> study_cells(const train::Options& base, const StudyOptions& options,
+                                     const train::Backend& backend) {
+  std::vector<PlannedCell> cells;
+  const auto append = [&](std::vector<PlannedCell> more) {
     std::move(more.begin(), more.end(), std::back_inserter(cells));
   };
   if (options.with_sweep) {

@@ -74,7 +74,7 @@ struct Runner {
 };
 
 /// One configuration to measure.
-struct Cell {
+struct PlannedCell {
   std::string id;    ///< file name of its record
   std::string kind;  ///< "sweep", "scale", "converge"
   std::string scaling;
@@ -87,17 +87,17 @@ struct Cell {
 
 /// What of a list of cells several processes must agree on. Not the size of the largest batch that fits: what
 /// memory is free changes between two processes' looks at it.
-[[nodiscard]] std::string agreed_on(const std::vector<Cell>& cells);
+[[nodiscard]] std::string agreed_on(const std::vector<PlannedCell>& cells);
 
 // The lists of cells: pure functions of what is asked (sweep also asks the plan), so that a study can be
 // shown before it is run.
-[[nodiscard]] std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes,
-                                            const train::Backend& backend);
-[[nodiscard]] std::vector<Cell> scale_cells(const train::Options& base, const Axes& axes);
-[[nodiscard]] std::vector<Cell> converge_cells(const train::Options& base, const ConvergeAxes& axes);
+[[nodiscard]] std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axes,
+                                                   const train::Backend& backend);
+[[nodiscard]] std::vector<PlannedCell> scale_cells(const train::Options& base, const Axes& axes);
+[[nodiscard]] std::vector<PlannedCell> converge_cells(const train::Options& base, const ConvergeAxes& axes);
 
 /// The options with which a cell is run now; `command` is for its record.
-[[nodiscard]] train::Options as_run(const Cell& cell, const std::string& command);
+[[nodiscard]] train::Options as_run(const PlannedCell& cell, const std::string& command);
 
 /// Everything a study measures: sweep, weak and strong scaling, convergence. `quick` takes sizes that end
 /// within five minutes on two cores with the default model; otherwise the axes given.
@@ -109,8 +109,8 @@ struct StudyOptions {
 };
 /// Sets what `quick` means into `base` and `options`; what the user gave explicitly (names in `given`) stays.
 void apply_quick(train::Options& base, StudyOptions& options, const std::vector<std::string>& given);
-[[nodiscard]] std::vector<Cell> study_cells(const train::Options& base, const StudyOptions& options,
-                                            const train::Backend& backend);
+[[nodiscard]] std::vector<PlannedCell> study_cells(const train::Options& base, const StudyOptions& options,
+                                                   const train::Backend& backend);
 
 /// The reason in the record of a cell that a stopped study did not begin; its status is "interrupted".
 inline constexpr const char* kNotBegun = "not begun when the study was stopped";
@@ -124,6 +124,7 @@ inline constexpr const char* kNotBegun = "not begun when the study was stopped";
 /// anything runs when the directory holds complete records of the same cells under other settings: they
 /// answer another question and are not overwritten. Records and trainings of the same settings from another
 /// program or machine are moved to directory/earlier and done anew.
-[[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<Cell>& cells, const Runner& runner);
+[[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<PlannedCell>& cells,
+                                                     const Runner& runner);
 
 }  // namespace paceline::study

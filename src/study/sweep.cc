@@ -11,8 +11,8 @@
 namespace paceline::study {
 namespace {
 
-Cell sweep_cell(const train::Options& base, std::int64_t batch, int repeat) {
-  Cell cell{
+PlannedCell sweep_cell(const train::Options& base, std::int64_t batch, int repeat) {
+  PlannedCell cell{
       .id = fmt::format("sweep-b{}-r{}", batch, repeat), .kind = "sweep", .repeat = repeat, .options = base};
   cell.options.local_batch = batch;
   cell.options.global_batch = 0;
@@ -40,9 +40,9 @@ std::string refusal(const train::Options& options, const train::Backend& backend
 }
 
 /// Batches by the factor, up to and including the first that cannot be measured.
-std::vector<Cell> automatic_cells(const train::Options& base, const Axes& axes, const train::Backend& backend,
-                                  std::int64_t samples) {
-  std::vector<Cell> cells;
+std::vector<PlannedCell> automatic_cells(const train::Options& base, const Axes& axes,
+                                         const train::Backend& backend, std::int64_t samples) {
+  std::vector<PlannedCell> cells;
   for (std::int64_t batch =
            std::max(train::batch_unit(base), axes.batches.empty() ? 32 : axes.batches.front());
        ; batch *= axes.batch_factor) {
@@ -54,30 +54,32 @@ std::vector<Cell> automatic_cells(const train::Options& base, const Axes& axes, 
 
 /// The largest batch that fits, unless it is one of the sweep's own: between the last that did and the first
 /// that did not.
-void add_largest(std::vector<Cell>& cells, const train::Options& base, const train::Backend& backend) {
+void add_largest(std::vector<PlannedCell>& cells, const train::Options& base, const train::Backend& backend) {
   train::Options options = base;
   options.global_batch = 0;
   options.local_batch = train::batch_unit(base);
   const std::int64_t largest = train::largest_batch(options, backend);
-  const auto same = [&](const Cell& cell) { return cell.options.local_batch == largest; };
+  const auto same = [&](const PlannedCell& cell) { return cell.options.local_batch == largest; };
   if (largest == 0 || std::any_of(cells.begin(), cells.end(), same)) return;
-  Cell cell = sweep_cell(base, largest, 0);
+  PlannedCell cell = sweep_cell(base, largest, 0);
   cell.skip = "the largest batch that memory and data set allow, by the plan; not timed";
   cell.fits = true;
-  const auto after = std::find_if(cells.begin(), cells.end(),
-                                  [&](const Cell& other) { return other.options.local_batch > largest; });
+  const auto after = std::find_if(cells.begin(), cells.end(), [&](const PlannedCell& other) {
+    return other.options.local_batch > largest;
+  });
   cells.insert(after, std::move(cell));
 }
 
 }  // namespace
 
-std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes, const train::Backend& backend) {
+std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axes,
+                                     const train::Backend& backend) {
   train::Options probe = base;
   probe.local_batch = train::batch_unit(base);
   probe.global_batch = 0;
   const std::int64_t samples = train::inspect(probe, backend).data.train_samples;
 
-  std::vector<Cell> first;
+  std::vector<PlannedCell> first;
   if (axes.automatic_batches) {
     first = automatic_cells(base, axes, backend, samples);
   } else {
@@ -88,7 +90,7 @@ std::vector<Cell> sweep_cells(const train::Options& base, const Axes& axes, cons
   }
   add_largest(first, base, backend);
 
-  std::vector<Cell> cells = first;
+  std::vector<PlannedCell> cells = first;
   for (int repeat = 1; repeat < axes.repeats; ++repeat)
     for (const auto& cell : first)
       if (cell.skip.empty()) cells.push_back(sweep_cell(base, cell.options.local_batch, repeat));

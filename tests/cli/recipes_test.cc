@@ -109,7 +109,7 @@ TEST(Recipes, HoldTheReportedFigures) {
 
 /// A recipe's quick form as the cells that its command would run, on synthetic images in the numbers of the
 /// real set.
-std::vector<study::Cell> quick_cells(const fs::path& file) {
+std::vector<study::PlannedCell> quick_cells(const fs::path& file) {
   const auto text = base::read_file(file);
   std::smatch found;
   std::regex_search(text, found, std::regex("#   paceline (\\w+) recipes/"));
@@ -140,7 +140,7 @@ std::vector<study::Cell> quick_cells(const fs::path& file) {
         return cells;
       }
     default:
-      return {study::Cell{.id = "train", .kind = "train", .options = settings.train}};
+      return {study::PlannedCell{.id = "train", .kind = "train", .options = settings.train}};
   }
 }
 
@@ -154,7 +154,7 @@ std::optional<train::Resolved> resolved(const train::Options& options, std::int6
 }
 
 /// Seconds that a cell takes on two cores of 50 GFLOP/s, two thirds of what those of an old server give.
-double seconds_of(const study::Cell& cell, const train::Setup& setup, double pixels) {
+double seconds_of(const study::PlannedCell& cell, const train::Setup& setup, double pixels) {
   constexpr double kCores = 2, kRate = 50e9;
   const auto run = resolved(cell.options, setup.data.train_samples);
   if (!run || !cell.skip.empty()) return 0;

@@ -92,7 +92,7 @@ TEST(ConvergeCells, AddOneRemedyAfterTheOtherToTheSameLargeBatch) {
 TEST(ConvergeCells, AreCalledByAllThatTheyChange) {
   train::Options base;
   base.workers = 4;
-  for (const Cell& cell : converge_cells(base, {})) {
+  for (const PlannedCell& cell : converge_cells(base, {})) {
     const auto says = [&](const char* word) { return cell.variant.find(word) != std::string::npos; };
     const auto& options = cell.options;
     EXPECT_EQ(says("linear"), options.scale_lr == train::LrScaling::linear) << cell.variant;
@@ -169,7 +169,7 @@ TEST(ConvergeCells, RepeatWithOtherSeeds) {
 class CellRun : public train::TrainingTest {};
 
 TEST_F(CellRun, CountsItsFirstStepFromItsOwnBeginAndNotFromTheStudys) {
-  Cell cell{.id = "sweep-b16-r0", .kind = "sweep", .options = small()};
+  PlannedCell cell{.id = "sweep-b16-r0", .kind = "sweep", .options = small()};
   cell.options.steps = 0;
   cell.options.window_steps = 1;
   cell.options.started = base::Clock::now() - std::chrono::hours(1);  // the study began then

@@ -14,7 +14,7 @@ int processes_for(int workers, int processes) {
   return workers % processes == 0 ? processes : 0;
 }
 
-std::vector<study::Cell> assign_processes(std::vector<study::Cell> cells, int processes) {
+std::vector<study::PlannedCell> assign_processes(std::vector<study::PlannedCell> cells, int processes) {
   for (auto& cell : cells)
     if (cell.skip.empty() && processes_for(cell.options.workers, processes) == 0)
       cell.skip = fmt::format("{} workers do not divide by {} processes", cell.options.workers, processes);

@@ -15,7 +15,8 @@ namespace paceline::cli {
 /// How many processes of `processes` run a cell of `workers`; 0: there is no way.
 [[nodiscard]] int processes_for(int workers, int processes);
 /// Cells that cannot be shared out are to be skipped, and say why.
-[[nodiscard]] std::vector<study::Cell> assign_processes(std::vector<study::Cell> cells, int processes);
+[[nodiscard]] std::vector<study::PlannedCell> assign_processes(std::vector<study::PlannedCell> cells,
+                                                               int processes);
 
 /// Cores that every worker of a cell of `workers` has for itself, where they have unequally many the fewest;
 /// 0: there are more workers than cores, or no way to share them out.

@@ -108,7 +108,7 @@ std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdi
 }  // namespace
 
 int run_cells(const Settings& settings, const train::Backend& backend,
-              const std::vector<study::Cell>& listed) {
+              const std::vector<study::PlannedCell>& listed) {
   Session* const session = settings.session;
   const auto cells = assign_processes(listed, session == nullptr ? 1 : session->place().processes);
   if (session != nullptr && !session->is_first()) return follow(settings, cells);

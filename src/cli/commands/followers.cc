@@ -29,7 +29,7 @@ void send(Session& session, Order& order) {
 }
 
 /// Every process makes the list of cells itself; what it depends on (the memory of a host) may differ.
-void require_same_cells(const Session& session, const std::vector<study::Cell>& cells) {
+void require_same_cells(const Session& session, const std::vector<study::PlannedCell>& cells) {
   const std::uint64_t mine = std::hash<std::string>()(study::agreed_on(cells));
   std::vector<std::uint64_t> all(static_cast<std::size_t>(session.place().processes));
   session.processes().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
@@ -51,7 +51,7 @@ train::Backend backend_for(const Settings& settings, const train::Options& optio
                       std::max(1, members));
 }
 
-study::Runner::Together lead(const Settings& settings, const std::vector<study::Cell>& cells) {
+study::Runner::Together lead(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
   Session& session = *settings.session;
   require_same_cells(session, cells);
   return {.backend = [&settings](const train::Options& options) { return backend_for(settings, options); },
@@ -71,7 +71,7 @@ void dismiss(Session& session) {
   send(session, order);
 }
 
-int follow(const Settings& settings, const std::vector<study::Cell>& cells) {
+int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
   Session& session = *settings.session;
   require_same_cells(session, cells);
   const Interrupt interrupt([&session] { return session.silent(); });

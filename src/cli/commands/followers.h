@@ -17,11 +17,12 @@ namespace paceline::cli {
 [[nodiscard]] train::Backend backend_for(const Settings& settings, const train::Options& options);
 
 /// For the first process: its side of the cells.
-[[nodiscard]] study::Runner::Together lead(const Settings& settings, const std::vector<study::Cell>& cells);
+[[nodiscard]] study::Runner::Together lead(const Settings& settings,
+                                           const std::vector<study::PlannedCell>& cells);
 /// Tells the others that there are no more.
 void dismiss(Session& session);
 
 /// For the others: runs what the first process says until there is no more. Returns the exit code.
-int follow(const Settings& settings, const std::vector<study::Cell>& cells);
+int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells);
 
 }  // namespace paceline::cli

@@ -9,14 +9,14 @@ namespace {
 
 constexpr double kLeastSteps = 3;  ///< of a window, however short its time
 
-double global_batch(const study::Cell& cell) {
+double global_batch(const study::PlannedCell& cell) {
   const auto& options = cell.options;
   return static_cast<double>(options.global_batch > 0 ? options.global_batch
                                                       : options.local_batch * options.workers);
 }
 
 /// Samples that a cell has computed: a window may have ended early.
-double samples_of(const study::Cell& cell, const measure::Record& record) {
+double samples_of(const study::PlannedCell& cell, const measure::Record& record) {
   if (cell.options.window_steps != 0)
     return static_cast<double>(record.window.samples) +
            static_cast<double>(record.window.warmup_steps) * global_batch(cell);
@@ -25,7 +25,7 @@ double samples_of(const study::Cell& cell, const measure::Record& record) {
 
 }  // namespace
 
-void TimeLeft::note(const study::Cell& cell, const measure::Record& record, double seconds) {
+void TimeLeft::note(const study::PlannedCell& cell, const measure::Record& record, double seconds) {
   if (record.data.train_samples > 0) epoch_samples_ = static_cast<double>(record.data.train_samples);
   const double samples = samples_of(cell, record);
   if (!running_ || record.status != "complete" || samples <= 0) return;
@@ -33,7 +33,7 @@ void TimeLeft::note(const study::Cell& cell, const measure::Record& record, doub
   samples_ += samples;
 }
 
-double TimeLeft::seconds_of(const study::Cell& cell) const {
+double TimeLeft::seconds_of(const study::PlannedCell& cell) const {
   if (!cell.skip.empty()) return 0;
   const auto& options = cell.options;
   const double sample = seconds_ / samples_, step = sample * global_batch(cell);

@@ -17,14 +17,14 @@ namespace paceline::cli {
 class TimeLeft {
  public:
   /// `cells` must outlive it.
-  explicit TimeLeft(const std::vector<study::Cell>& cells) : cells_(cells) {}
+  explicit TimeLeft(const std::vector<study::PlannedCell>& cells) : cells_(cells) {}
 
   void begin(study::Begin how) { running_ = how == study::Begin::anew, began_ = base::Clock::now(); }
-  void end(const study::Cell& cell, const measure::Record& record) {
+  void end(const study::PlannedCell& cell, const measure::Record& record) {
     note(cell, record, base::seconds_since(began_));
   }
   /// The cell took so long; one that was not run from its beginning tells nothing.
-  void note(const study::Cell& cell, const measure::Record& record, double seconds);
+  void note(const study::PlannedCell& cell, const measure::Record& record, double seconds);
 
   /// Of the cells from `next` on; 0 before the first that was run.
   [[nodiscard]] double seconds(std::size_t next) const;
@@ -32,9 +32,9 @@ class TimeLeft {
   [[nodiscard]] std::string text(std::size_t next) const;
 
  private:
-  [[nodiscard]] double seconds_of(const study::Cell& cell) const;
+  [[nodiscard]] double seconds_of(const study::PlannedCell& cell) const;
 
-  const std::vector<study::Cell>& cells_;
+  const std::vector<study::PlannedCell>& cells_;
   bool running_ = true;
   base::TimePoint began_{};
   double seconds_ = 0, samples_ = 0;  ///< of the cells that were run
