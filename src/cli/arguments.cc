@@ -137,13 +137,13 @@ void check_child(Settings& settings) {
 }
 
 /// A command's line, taken apart.
-struct Line {
+struct ParsedLine {
   bool asks_for_help = false;
   std::vector<Assignment> typed;  ///< the options
   std::vector<std::string> rest;  ///< the words that are none
 };
 
-Line read_line(const std::vector<std::string>& words, Command command) {
+ParsedLine read_line(const std::vector<std::string>& words, Command command) {
   CLI::App app;
   app.set_help_flag("-h,--help");
   app.allow_extras();
@@ -174,7 +174,7 @@ Line read_line(const std::vector<std::string>& words, Command command) {
     base::fail(ErrorKind::usage, "{}; see 'paceline {} --help'", error.what(), command_name(command));
   }
 
-  Line line;
+  ParsedLine line;
   for (const auto& word : app.remaining()) {
     if (looks_like_option(word)) refuse_unknown(word, command);
     line.rest.push_back(word);
