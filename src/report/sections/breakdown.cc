@@ -63,7 +63,7 @@ TableCell communication_part(const Breakdown& ledger) {
 }
 
 /// One breakdown a row; `row` is null for cells outside a scaling group.
-struct Line {
+struct BreakdownLine {
   std::int64_t batch = 0;
   std::string label;  ///< in plots: "b 128, N 2", for a global batch "B 128, N 2"
   const analysis::Cell* cell = nullptr;
@@ -91,12 +91,12 @@ std::vector<Column> ledger_columns(const std::string& batch_label) {
 }
 
 Table ledger_table(const std::string& id, const std::string& title, const std::string& batch_label,
-                   const std::vector<Line>& lines) {
+                   const std::vector<BreakdownLine>& lines) {
   Table table{
       .id = id, .title = title, .definition = kLedgerDefinition, .columns = ledger_columns(batch_label)};
   Footnotes footnotes;
   std::pair<double, double> late{std::numeric_limits<double>::infinity(), 0};  // least and most, s a step
-  for (const Line& line : lines) {
+  for (const BreakdownLine& line : lines) {
     const Breakdown ledger = analysis::breakdown(*line.cell);
     const auto& mean = ledger.mean;
     std::vector<TableCell> row{value(static_cast<double>(line.batch)),
@@ -136,13 +136,13 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
         "but the rank was not running.",
         late.first < late.second ? duration(late.first) + " to " : "", duration(late.second)));
   std::vector<const analysis::Cell*> cells;
-  for (const Line& line : lines) cells.push_back(line.cell);
+  for (const BreakdownLine& line : lines) cells.push_back(line.cell);
   add_settings_column(table, cells);
   table.footnotes = footnotes.take();
   return table;
 }
 
-Plot ledger_plot(const std::string& id, const std::string& title, const std::vector<Line>& lines) {
+Plot ledger_plot(const std::string& id, const std::string& title, const std::vector<BreakdownLine>& lines) {
   Plot plot{.id = id,
             .kind = PlotKind::stacked_bar,
             .title = title,
@@ -154,7 +154,7 @@ Plot ledger_plot(const std::string& id, const std::string& title, const std::vec
   const char* const names[] = {"forward",         "backward",  "update",     "exposed transfer",
                                "wait for a rank", "data wait", "copy, other"};
   for (const char* phase : names) plot.series.push_back({.name = phase});
-  for (const Line& line : lines) {
+  for (const BreakdownLine& line : lines) {
     const auto parts = analysis::breakdown(*line.cell).mean;
     const double values[] = {parts.forward,           parts.backward,     parts.update,
                              parts.exposed_transfer,  parts.exposed_wait, parts.data_wait,
@@ -227,8 +227,8 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
   return table;
 }
 
-std::vector<Line> lines_of(const std::vector<ScalingGroup>& groups, analysis::Mode mode) {
-  std::vector<Line> lines;
+std::vector<BreakdownLine> lines_of(const std::vector<ScalingGroup>& groups, analysis::Mode mode) {
+  std::vector<BreakdownLine> lines;
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (const ScalingGroup& group : groups)
@@ -249,8 +249,8 @@ std::vector<Line> lines_of(const std::vector<ScalingGroup>& groups, analysis::Mo
 }
 
 /// Trainings that stand in no scaling group.
-std::vector<Line> single_lines(const Conclusions& conclusions) {
-  std::vector<Line> lines;
+std::vector<BreakdownLine> single_lines(const Conclusions& conclusions) {
+  std::vector<BreakdownLine> lines;
   for (const auto& cell : conclusions.cells) {
     if (cell.kind != "train" || !cell.is_measured()) continue;
     bool is_grouped = false;
