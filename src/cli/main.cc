@@ -34,7 +34,7 @@ namespace {
 
 using namespace paceline;
 
-struct Entry {
+struct CommandRow {
   std::string_view name;
   cli::Command command;
   std::string_view summary;
@@ -42,32 +42,38 @@ struct Entry {
 };
 
 constexpr std::array kCommands{
-    Entry{"train", cli::kTrain, "one training; a line an epoch, a record at the end", cli::train_command},
-    Entry{"sweep", cli::kSweep, "which batch size: time against batch on one worker", cli::sweep_command},
-    Entry{"scale", cli::kScale, "how many workers: speedup, efficiency, and where the time goes",
-          cli::scale_command},
-    Entry{"converge", cli::kConverge, "what a large batch does to the accuracy, and each remedy",
-          cli::converge_command},
-    Entry{"study", cli::kStudy, "all of these as one plan, resumable, and its report", cli::study_command},
-    Entry{"report", cli::kReport, "records to tables and a page, again and elsewhere", cli::report_command},
-    Entry{"data", cli::kData,
-          "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "
-          "(get)",
-          cli::data_command},
-    Entry{"comm", cli::kComm, "collectives alone: time, algbw, busbw, correct or not; latency and bandwidth",
-          cli::comm_command},
-    Entry{"launch", cli::kLaunch, "several processes, here or on several hosts, through mpirun",
-          cli::launch_command},
-    Entry{"sbatch", cli::kSbatch, "a Slurm job script that goes on after a lost host", cli::sbatch_command},
-    Entry{"doctor", cli::kDoctor, "this machine: cores, instruction sets, memory, chosen kernels",
-          cli::doctor_command},
+    CommandRow{"train", cli::kTrain, "one training; a line an epoch, a record at the end",
+               cli::train_command},
+    CommandRow{"sweep", cli::kSweep, "which batch size: time against batch on one worker",
+               cli::sweep_command},
+    CommandRow{"scale", cli::kScale, "how many workers: speedup, efficiency, and where the time goes",
+               cli::scale_command},
+    CommandRow{"converge", cli::kConverge, "what a large batch does to the accuracy, and each remedy",
+               cli::converge_command},
+    CommandRow{"study", cli::kStudy, "all of these as one plan, resumable, and its report",
+               cli::study_command},
+    CommandRow{"report", cli::kReport, "records to tables and a page, again and elsewhere",
+               cli::report_command},
+    CommandRow{
+        "data", cli::kData,
+        "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "
+        "(get)",
+        cli::data_command},
+    CommandRow{"comm", cli::kComm,
+               "collectives alone: time, algbw, busbw, correct or not; latency and bandwidth",
+               cli::comm_command},
+    CommandRow{"launch", cli::kLaunch, "several processes, here or on several hosts, through mpirun",
+               cli::launch_command},
+    CommandRow{"sbatch", cli::kSbatch, "a Slurm job script that goes on after a lost host",
+               cli::sbatch_command},
+    CommandRow{"doctor", cli::kDoctor, "this machine: cores, instruction sets, memory, chosen kernels",
+               cli::doctor_command},
 };
 
 std::string overview() {
   std::string text =
       "paceline trains image classifiers with data parallelism and explains how the training scales\n\n";
-  for (const auto& entry : kCommands)
-    text += fmt::format("  paceline {:<10} {}\n", entry.name, entry.summary);
+  for (const auto& row : kCommands) text += fmt::format("  paceline {:<10} {}\n", row.name, row.summary);
   return text + "\n'paceline COMMAND --help' lists its options. A first run: paceline study --quick\n";
 }
 
@@ -78,15 +84,15 @@ std::string as_typed(int count, char** words) {
   return cli::shell_line(line);
 }
 
-const Entry& find_command(const std::string& name) {
-  for (const auto& entry : kCommands)
-    if (entry.name == name) return entry;
+const CommandRow& find_command(const std::string& name) {
+  for (const auto& row : kCommands)
+    if (row.name == name) return row;
   if (name == "predict")
     base::fail(base::ErrorKind::usage,
                "there is no command 'predict' yet: predictions for larger clusters are not there; 'paceline "
                "scale' measures what this one gives");
   std::vector<std::string> known;
-  for (const auto& entry : kCommands) known.emplace_back(entry.name);
+  for (const auto& row : kCommands) known.emplace_back(row.name);
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));
 }
 
@@ -102,13 +108,13 @@ bool is_for_the_first(base::ErrorKind kind) {
 }
 
 /// The other processes, where a launcher started several; their commands are those that can use them.
-std::unique_ptr<cli::Session> join_processes(const Entry& entry, std::chrono::seconds deadline) {
+std::unique_ptr<cli::Session> join_processes(const CommandRow& row, std::chrono::seconds deadline) {
   const auto launch = comm::read_launch(std_environment);
   if (launch.alone()) return nullptr;
-  if (!(entry.command & cli::kInProcesses)) {
+  if (!(row.command & cli::kInProcesses)) {
     base::fail(base::ErrorKind::usage,
-               "{} works in one process, and {} started {}; start it without a launcher", entry.name,
-               launch.by, launch.processes);
+               "{} works in one process, and {} started {}; start it without a launcher", row.name, launch.by,
+               launch.processes);
   }
   return std::make_unique<cli::Session>(launch, deadline);
 }
@@ -127,18 +133,18 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
     std::printf("paceline %s\n", measure::version().c_str());
     return 0;
   }
-  const Entry& entry = find_command(first);
-  auto parsed = cli::parse(entry.command, {words + 2, words + count});
+  const CommandRow& row = find_command(first);
+  auto parsed = cli::parse(row.command, {words + 2, words + count});
   if (!parsed.help.empty()) {
     std::fputs(parsed.help.c_str(), stdout);
     return 0;
   }
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
-  session = join_processes(entry, std::chrono::seconds(parsed.settings.train.deadline_s));
+  session = join_processes(row, std::chrono::seconds(parsed.settings.train.deadline_s));
   if (session) session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory);
   parsed.settings.session = session.get();
-  const int code = entry.run(parsed.settings);
+  const int code = row.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     base::fail(base::ErrorKind::data,
                "standard output could not be written to the end; is the disk full, or ulimit -f met?");
