@@ -89,11 +89,11 @@ Graph mnist_cnn(Shape input, int classes, double smoothing) {
   return model.finish();
 }
 
-struct Entry {
+struct ModelRow {
   const char* name;
   Graph (*make)(Shape input, int classes, double smoothing);
 };
-constexpr Entry kModels[] = {
+constexpr ModelRow kModels[] = {
     {"mnist-cnn", mnist_cnn},
     {"resnet18", resnet18},
     {"resnet18-cifar", resnet18_cifar},
@@ -104,14 +104,14 @@ constexpr Entry kModels[] = {
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const Entry& entry : kModels) names.emplace_back(entry.name);
+  for (const ModelRow& row : kModels) names.emplace_back(row.name);
   return names;
 }
 
 Graph make_model(const std::string& name, Shape input, int classes, double label_smoothing) {
   if (name.ends_with(".toml")) return read_model_file(name, input, classes, label_smoothing);
-  for (const Entry& entry : kModels)
-    if (name == entry.name) return entry.make(input, classes, label_smoothing);
+  for (const ModelRow& row : kModels)
+    if (name == row.name) return row.make(input, classes, label_smoothing);
   base::fail(base::ErrorKind::usage, "model '{}' is not known{} (a file of layers ends in .toml)", name,
              base::suggestion(name, model_names()));
 }
