@@ -168,12 +168,12 @@ std::optional<std::vector<std::int64_t>> whole_numbers(const Json& json, const c
   return numbers;
 }
 
-struct Entry {
+struct TensorEntry {
   Tensor tensor;
   std::uint64_t begin = 0, end = 0;
 };
 
-Entry parse_entry(const std::string& path, const std::string& name, const Json& json) {
+TensorEntry parse_entry(const std::string& path, const std::string& name, const Json& json) {
   const auto shape = whole_numbers(json, "shape");
   const auto offsets = whole_numbers(json, "data_offsets");
   if (!shape || !offsets || offsets->size() != 2 || !json.contains("dtype") || !json["dtype"].is_string())
@@ -187,9 +187,9 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
     fail(ErrorKind::data,
          "{}: tensor '{}' is of dtype {}, and known are F64, F32, BF16, I64, I32, U8; convert it before",
          path, name, dtype_name);
-  Entry entry{.tensor = {.name = name, .dtype = *dtype, .shape = *shape, .bytes = {}},
-              .begin = static_cast<std::uint64_t>((*offsets)[0]),
-              .end = static_cast<std::uint64_t>((*offsets)[1])};
+  TensorEntry entry{.tensor = {.name = name, .dtype = *dtype, .shape = *shape, .bytes = {}},
+                    .begin = static_cast<std::uint64_t>((*offsets)[0]),
+                    .end = static_cast<std::uint64_t>((*offsets)[1])};
   const auto needed = bytes_of(*dtype, *shape);
   if (entry.end < entry.begin || needed != entry.end - entry.begin)
     fail(ErrorKind::data,
@@ -218,14 +218,14 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   const std::string where = path.string();
   const Sections sections = split(where, std::as_bytes(file_.bytes()));
   const Json header = parse_header(where, sections.header);
-  std::vector<Entry> entries;
+  std::vector<TensorEntry> entries;
   for (const auto& [name, json] : header.items()) {
     if (name == kMetadataKey)
       metadata_ = parse_metadata(where, json);
     else
       entries.push_back(parse_entry(where, name, json));
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  std::stable_sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   std::uint64_t covered = 0;
