@@ -73,7 +73,7 @@ std::vector<std::string> cell_lines(const TableCell& cell, const Column& column,
   return {one_line(text), std::move(interval)};
 }
 
-struct Layout {
+struct ColumnLayout {
   std::vector<std::size_t> widths;
   std::size_t gap = 2;   // blanks between columns
   bool stacked = false;  // intervals below their figures
@@ -85,9 +85,9 @@ struct Layout {
 
 /// `roomy`: headings of some words get at least the width of a figure, so that they do not stand one word a
 /// line.
-Layout lay_out(const Table& table, bool stacked, bool roomy) {
+ColumnLayout lay_out(const Table& table, bool stacked, bool roomy) {
   constexpr std::size_t kRoom = 8;
-  Layout layout{.widths = {}, .gap = 2, .stacked = stacked};
+  ColumnLayout layout{.widths = {}, .gap = 2, .stacked = stacked};
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     std::size_t width = roomy ? std::min(kRoom, display_width(heading(table.columns[i]))) : 1;
     for (const std::string& word : words_of(heading(table.columns[i])))
@@ -102,7 +102,7 @@ Layout lay_out(const Table& table, bool stacked, bool roomy) {
 
 /// Writes cells that take several lines each beside one another.
 void append_row(std::string& out, const std::vector<std::vector<std::string>>& cells, const Table& table,
-                const Layout& layout, bool from_bottom, const Style& style, bool heading_row) {
+                const ColumnLayout& layout, bool from_bottom, const Style& style, bool heading_row) {
   std::size_t height = 0;
   for (const auto& cell : cells) height = std::max(height, cell.size());
   for (std::size_t line = 0; line < height; ++line) {
@@ -122,7 +122,7 @@ void append_row(std::string& out, const std::vector<std::vector<std::string>>& c
 }
 
 /// Heading, rows and the rules around them.
-void append_grid(std::string& out, const Table& table, const Layout& layout, const Style& style) {
+void append_grid(std::string& out, const Table& table, const ColumnLayout& layout, const Style& style) {
   std::string rule;
   for (std::size_t i = 0; i < layout.total(); ++i) rule += "─";
   rule = style.dim(rule) + "\n";
@@ -180,7 +180,7 @@ void append(std::string& out, const Table& table, const Style& style) {
   if (!table.definition.empty()) out += style.dim(block(table.definition, "", 0, style.width));
   if (table.columns.empty()) return;
   const auto room = static_cast<std::size_t>(style.width);
-  Layout layout = lay_out(table, false, true);
+  ColumnLayout layout = lay_out(table, false, true);
   if (layout.total() > room) layout = lay_out(table, true, true);
   if (layout.total() > room) layout = lay_out(table, true, false);
   if (layout.total() > room) layout.gap = 1;
