@@ -5,8 +5,9 @@
 #include "measure/record.h"
 
 // The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)`
-// names every key once, with the member it belongs to. The Writer of record_json.cc turns members into JSON,
-// its Reader JSON into members; so what is written can be read, and a key cannot be spelled in two ways.
+// names every key once, with the member it belongs to. The JsonWriter of record_json.cc turns members into
+// JSON, its JsonReader JSON into members; so what is written can be read, and a key cannot be spelled in two
+// ways.
 
 namespace paceline::measure {
 

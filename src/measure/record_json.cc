@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-class Writer {
+class JsonWriter {
  public:
   static constexpr bool kWrites = true;
   template <typename T>
@@ -57,7 +57,7 @@ class Writer {
   template <typename T>
   requires std::is_class_v<T>
   static Json json(const T& value) {
-    Writer writer;
+    JsonWriter writer;
     fields(writer, value);
     return writer.take();
   }
@@ -65,11 +65,11 @@ class Writer {
   Json object_ = Json::object();
 };
 
-class Reader {
+class JsonReader {
  public:
   static constexpr bool kWrites = false;
   /// `path`: the keys that lead to `object`, for errors: "ranks[1]."
-  Reader(const Json& object, const std::string& where, std::string path)
+  JsonReader(const Json& object, const std::string& where, std::string path)
       : object_(object), where_(where), path_(std::move(path)) {}
 
   template <typename T>
@@ -144,7 +144,7 @@ class Reader {
   }
   void read(const Json& json, const std::string& key, PhaseSeconds& phases) const {
     if (!json.is_object()) fail(key, "an object", json);
-    const Reader reader(json, where_, key + ".");
+    const JsonReader reader(json, where_, key + ".");
     for (std::size_t i = 0; i < kPhases; ++i)
       reader(std::string(name(static_cast<Phase>(i))).c_str(), phases[i]);
     if (json.size() != kPhases) fail(key, "an object of the ledger's ten phases", json);
@@ -153,7 +153,7 @@ class Reader {
   requires std::is_class_v<T>
   void read(const Json& json, const std::string& key, T& value) const {
     if (!json.is_object()) fail(key, "an object", json);
-    const Reader reader(json, where_, key + ".");
+    const JsonReader reader(json, where_, key + ".");
     fields(reader, value);
   }
 
@@ -204,7 +204,7 @@ void require_times_of_steps(const Record& record, const std::string& where) {
 }  // namespace
 
 std::string to_json(const Record& record) {
-  Writer writer;
+  JsonWriter writer;
   writer("schema", std::string(Record::kSchema));
   fields(writer, record);
   std::string text;
@@ -229,7 +229,7 @@ Record record_from_json(const std::string& text, const std::string& where) {
     base::fail(base::ErrorKind::data, "{}: has schema '{}' but this version reads '{}'", where, schema,
                Record::kSchema);
   Record record;
-  const Reader reader(json, where, "");
+  const JsonReader reader(json, where, "");
   fields(reader, record);
   require_times_of_steps(record, where);
   return record;
