@@ -35,13 +35,13 @@ std::vector<std::size_t> placement_order(const std::vector<BufferRequest>& reque
 }  // namespace
 
 Placement place(const std::vector<BufferRequest>& requests) {
-  struct Placed {
+  struct PlacedBuffer {
     std::int64_t begin, end;
     std::size_t request;
   };
   Placement placement;
   placement.offsets.assign(requests.size(), 0);
-  std::vector<Placed> placed;  // sorted by begin
+  std::vector<PlacedBuffer> placed;  // sorted by begin
   for (const std::size_t index : placement_order(requests)) {
     const BufferRequest& request = requests[index];
     base::expects(request.bytes >= 0 && request.first_use <= request.last_use,
@@ -49,17 +49,18 @@ Placement place(const std::vector<BufferRequest>& requests) {
     const std::int64_t bytes = aligned(request.bytes);
     if (bytes == 0) continue;
     std::int64_t offset = 0;
-    for (const Placed& other : placed) {
+    for (const PlacedBuffer& other : placed) {
       if (!live_together(request, requests[other.request])) continue;
       if (other.begin >= offset + bytes) break;  // the gap in front of it is wide enough
       offset = std::max(offset, other.end);
     }
     placement.offsets[index] = offset;
     placement.bytes = std::max(placement.bytes, offset + bytes);
-    const Placed entry{offset, offset + bytes, index};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), entry,
-                                   [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
-                  entry);
+    const PlacedBuffer entry{offset, offset + bytes, index};
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), entry,
+                         [](const PlacedBuffer& a, const PlacedBuffer& b) { return a.begin < b.begin; }),
+        entry);
   }
   return placement;
 }
