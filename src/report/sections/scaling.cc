@@ -132,13 +132,13 @@ std::string said_of_the_loss(const std::vector<ScalingGroup>& groups) {
          "kernels.";
 }
 
-struct Placed {
+struct GroupRow {
   const ScalingGroup* group;
   const ScalingRow* row;
 };
 
-std::vector<Placed> rows_with_ratios(std::span<const ScalingGroup> groups) {
-  std::vector<Placed> rows;
+std::vector<GroupRow> rows_with_ratios(std::span<const ScalingGroup> groups) {
+  std::vector<GroupRow> rows;
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows)
       if (row.has_ratios) rows.push_back({&group, &row});
@@ -149,16 +149,16 @@ std::vector<Placed> rows_with_ratios(std::span<const ScalingGroup> groups) {
 /// measured twice with as many workers, by two versions say, one line of both would go straight up: then
 /// each has a line, and the text behind the number says whose it is.
 template <typename Number>
-std::map<std::pair<std::int64_t, std::string>, std::vector<Placed>> lines_of(const std::vector<Placed>& rows,
-                                                                             Number number) {
+std::map<std::pair<std::int64_t, std::string>, std::vector<GroupRow>> lines_of(
+    const std::vector<GroupRow>& rows, Number number) {
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
-  for (const Placed& one : rows) {
+  for (const GroupRow& one : rows) {
     cells.push_back(one.row->cell);
     places.emplace_back(one.group->batch, one.row->cell->workers);
   }
   const auto texts = analysis::cell_labels(cells, places);
-  std::map<std::pair<std::int64_t, std::string>, std::vector<Placed>> lines;
+  std::map<std::pair<std::int64_t, std::string>, std::vector<GroupRow>> lines;
   for (std::size_t i = 0; i < rows.size(); ++i) lines[{number(rows[i]), texts[i]}].push_back(rows[i]);
   return lines;
 }
@@ -174,7 +174,7 @@ Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
             .x = {.label = "workers"},
             .y = {.label = weak ? "scaled speedup" : "speedup"}};
   double most = 1, fewest = 0;
-  const auto lines = lines_of(rows_with_ratios(groups), [](const Placed& one) { return one.group->batch; });
+  const auto lines = lines_of(rows_with_ratios(groups), [](const GroupRow& one) { return one.group->batch; });
   for (const auto& [key, rows] : lines) {
     Series series{.name =
                       fmt::format("{} batch {}{}", weak ? "local" : "global", key.first, behind(key.second))};
@@ -211,7 +211,7 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
             .y = {.label = "epoch", .unit = "s"}};
   auto rows = rows_with_ratios(groups);
   const auto left_out =
-      std::erase_if(rows, [&, first = rows.empty() ? nullptr : rows.front().row](const Placed& one) {
+      std::erase_if(rows, [&, first = rows.empty() ? nullptr : rows.front().row](const GroupRow& one) {
         // One line is of one set of settings.
         return !analysis::compare(first->cell->record(), one.row->cell->record(), analysis::Topic::tables)
                     .comparable();
@@ -219,8 +219,8 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   if (left_out > 0)
     plot.caption += fmt::format(" Left out, since it cannot be compared with the first: {} of the table.",
                                 count(static_cast<long>(left_out), "row"));
-  for (const auto& [key, line] :
-       lines_of(rows, [](const Placed& one) { return static_cast<std::int64_t>(one.row->cell->workers); })) {
+  for (const auto& [key, line] : lines_of(
+           rows, [](const GroupRow& one) { return static_cast<std::int64_t>(one.row->cell->workers); })) {
     Series series{.name = workers_on_cores(*line.front().row->cell) + behind(key.second)};
     for (const auto& [group, row] : line) {
       Point point{.x = static_cast<double>(group->batch),
@@ -248,10 +248,10 @@ std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
 /// Whether more workers ever made it slower: said, never left to the reader. Where one of both has few
 /// repeats, their intervals are of steps and say little of the next run.
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
-  const auto lines = lines_of(rows_with_ratios({&group, 1}), [](const Placed&) { return 0; });
+  const auto lines = lines_of(rows_with_ratios({&group, 1}), [](const GroupRow&) { return 0; });
   for (const auto& [key, rows] : lines) {
     const analysis::Cell* before = nullptr;
-    for (const Placed& one : rows) {
+    for (const GroupRow& one : rows) {
       const analysis::Cell& cell = *one.row->cell;
       const bool is_more = before != nullptr && cell.workers > before->workers;
       if (is_more && cell.images_per_s.high < before->images_per_s.low)
