@@ -55,7 +55,7 @@ struct Settings {
 
   DoctorOptions doctor;
 
-  struct Data {
+  struct DataOptions {
     std::string action;           ///< "info", "verify", "pack", "manifest" or "get"
     std::string spec;             ///< get: the name of a package
     std::filesystem::path pack;   ///< what pack writes
