@@ -166,7 +166,7 @@ struct Record {
   } memory;
 
   // The measured window: whole epochs, or K steps after warm-up.
-  struct Window {
+  struct MeasuredWindow {
     std::string unit;  ///< "epoch" or "steps"
     std::int64_t warmup_steps = 0;
     std::int64_t steps = 0;              ///< measured, of each rank

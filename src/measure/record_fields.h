@@ -134,7 +134,7 @@ void fields(A& archive, In<A, Record::Memory>& value) {
 }
 
 template <typename A>
-void fields(A& archive, In<A, Record::Window>& value) {
+void fields(A& archive, In<A, Record::MeasuredWindow>& value) {
   archive("unit", value.unit);
   archive("warmup_steps", value.warmup_steps);
   archive("steps", value.steps);
