@@ -7,7 +7,7 @@ namespace paceline::graph {
 using base::ErrorKind;
 using base::fail;
 
-Shape slide(const OpSite& site, const Window& window, int channels) {
+Shape slide(const OpSite& site, const SlidingWindow& window, int channels) {
   const auto kind = rule_of(site.op).kind;
   const Shape& src = site.src[0];
   if (window.kernel < 1 || window.stride < 1)
