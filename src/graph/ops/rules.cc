@@ -69,14 +69,15 @@ std::vector<bool> kept_for_backward(const Graph& graph) {
   return kept;
 }
 
-Traffic activation_traffic(const Graph& graph, int index) {
+ActivationTraffic activation_traffic(const Graph& graph, int index) {
   const Node& node = graph.nodes[static_cast<std::size_t>(index)];
   if (node.inputs.empty()) return {};
   const Saved& saved = rule_of(node.op).saved;
   const std::int64_t dst = node.shape.elements();
   std::int64_t src = 0;
   for (const Shape& shape : input_shapes(graph, node)) src += shape.elements();
-  Traffic traffic{.forward = src + dst, .backward = dst + src};  // backward reads d_dst and writes d_src
+  ActivationTraffic traffic{.forward = src + dst,
+                            .backward = dst + src};  // backward reads d_dst and writes d_src
   if (saved.src) traffic.backward += src;
   if (saved.dst) traffic.backward += dst;
   if (saved.mask) {

@@ -79,11 +79,11 @@ struct OpRule {
 
 /// Elements that one sample's pass over `node` must at least move: sources, destination, and in the backward
 /// pass what was saved. Parameters are not counted (they are shared by the batch).
-struct Traffic {
+struct ActivationTraffic {
   std::int64_t forward = 0;
   std::int64_t backward = 0;
 };
-[[nodiscard]] Traffic activation_traffic(const Graph& graph, int node);
+[[nodiscard]] ActivationTraffic activation_traffic(const Graph& graph, int node);
 
 /// Errors   Error(usage), naming the op, for a rate that is negative or no number
 void check_rates(const OpSite& site, const Rates& rates);
