@@ -10,7 +10,7 @@
 namespace paceline::engine {
 namespace {
 
-struct Row {
+struct DeviceRow {
   const char* device;
   std::unique_ptr<Engine> (*compile)(const graph::Graph&, const CompileOptions&);
   graph::MemoryPlan (*plan)(const graph::Graph&, const CompileOptions&);
@@ -19,15 +19,15 @@ struct Row {
 };
 
 /// Every engine there is. A new one is a row here and a folder beside reference/.
-constexpr Row kEngines[] = {
+constexpr DeviceRow kEngines[] = {
     {"cpu", cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units},
     {"reference", reference::compile, reference::plan,
      [](const graph::Graph&, const CompileOptions&) { return std::string(); }, [] { return false; }},
 };
 
-const Row& row_of(const std::string& device) {
+const DeviceRow& row_of(const std::string& device) {
   std::vector<std::string> known;
-  for (const Row& row : kEngines) {
+  for (const DeviceRow& row : kEngines) {
     if (device == row.device) return row;
     known.emplace_back(row.device);
   }
