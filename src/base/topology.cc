@@ -25,15 +25,15 @@ struct FreeTopology {
 using HwlocTopology = std::unique_ptr<hwloc_topology, FreeTopology>;
 
 /// A mask for machines of any size: sched_getaffinity fails when it is too short.
-struct Mask {
-  explicit Mask(int cpus)
+struct CpuSet {
+  explicit CpuSet(int cpus)
       : set(CPU_ALLOC(static_cast<std::size_t>(cpus))),
         bytes(CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus))) {
     CPU_ZERO_S(bytes, set);
   }
-  ~Mask() { CPU_FREE(set); }
-  Mask(const Mask&) = delete;
-  Mask& operator=(const Mask&) = delete;
+  ~CpuSet() { CPU_FREE(set); }
+  CpuSet(const CpuSet&) = delete;
+  CpuSet& operator=(const CpuSet&) = delete;
   cpu_set_t* set;
   std::size_t bytes;
 };
@@ -137,7 +137,7 @@ CorePlan plan_cores(int workers, int threads) { return plan_cores(topology(), wo
 
 std::optional<std::string> bind_current_thread(const std::vector<int>& cores) {
   if (cores.empty()) return std::nullopt;
-  Mask mask(kMaxCpus);
+  CpuSet mask(kMaxCpus);
   for (const int core : cores) {
     expects(core >= 0 && core < kMaxCpus, "0 <= core < kMaxCpus");
     CPU_SET_S(static_cast<std::size_t>(core), mask.bytes, mask.set);
@@ -147,7 +147,7 @@ std::optional<std::string> bind_current_thread(const std::vector<int>& cores) {
 }
 
 std::vector<int> current_affinity() {
-  Mask mask(kMaxCpus);
+  CpuSet mask(kMaxCpus);
   std::vector<int> cores;
   if (::sched_getaffinity(0, mask.bytes, mask.set) == 0) {
     for (int core = 0; core < kMaxCpus; ++core)
