@@ -65,7 +65,7 @@ class ThreadPool {
 
   /// What a thread has left: [next item : 32 | end : 32]. The owner raises the next item, others lower the
   /// end; whoever succeeds owns the item. Each on a line of its own.
-  struct alignas(64) Range {
+  struct alignas(64) WorkRange {
     std::atomic<std::uint64_t> left{0};
   };
 
@@ -78,7 +78,7 @@ class ThreadPool {
   // The loop that goes on. The fields are written before the ranges show its items, and stay as they are
   // until all of them are done: whoever has won an item, and only then, reads the right ones. Between loops
   // all ranges are empty; a thread that comes late wins nothing, or an item of the loop that goes on by now.
-  std::vector<Range> ranges_;  ///< [thread]
+  std::vector<WorkRange> ranges_;  ///< [thread]
   std::atomic<int> count_{0};
   std::atomic<Call> call_{nullptr};
   std::atomic<const void*> context_{nullptr};
