@@ -43,15 +43,15 @@ std::int64_t whole_number_in(std::string_view whole, std::string_view what, std:
   }
 }
 
-double decimal(std::string_view text, Range range) {
+double decimal(std::string_view text, Bounds bounds) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool read = error == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
-  const bool above = range.open_below ? value > range.least : value >= range.least;
-  if (read && above && value <= range.most) return value;
-  std::string rule = range.open_below ? fmt::format("above {}", as_text(range.least))
-                                      : fmt::format("of at least {}", as_text(range.least));
-  if (std::isfinite(range.most)) rule += fmt::format(" and at most {}", as_text(range.most));
+  const bool above = bounds.open_below ? value > bounds.least : value >= bounds.least;
+  if (read && above && value <= bounds.most) return value;
+  std::string rule = bounds.open_below ? fmt::format("above {}", as_text(bounds.least))
+                                       : fmt::format("of at least {}", as_text(bounds.least));
+  if (std::isfinite(bounds.most)) rule += fmt::format(" and at most {}", as_text(bounds.most));
   base::fail(ErrorKind::usage, "must be a number {}, got '{}'", rule, text);
 }
 

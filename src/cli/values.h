@@ -20,12 +20,12 @@ namespace paceline::cli {
                                            std::string_view text, std::int64_t least, std::int64_t most);
 
 /// What a decimal must keep to; `open_below` excludes `least` itself.
-struct Range {
+struct Bounds {
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
   bool open_below = false;
 };
-[[nodiscard]] double decimal(std::string_view text, Range range = {});
+[[nodiscard]] double decimal(std::string_view text, Bounds bounds = {});
 
 /// "true", "yes", "1", or "false", "no", "0".
 [[nodiscard]] bool truth(std::string_view text);
