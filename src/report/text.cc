@@ -40,13 +40,13 @@ std::string fixed(double value, int decimals) {
 
 /// How a format turns a value into digits: the factor, the decimals (shared by a figure and its interval, so
 /// that they can be compared by eye) and what follows.
-struct Shape {
+struct NumberFormat {
   double factor = 1;
   int decimals = 0;
   const char* suffix = "";
 };
 
-Shape bytes_shape(double value) {
+NumberFormat bytes_shape(double value) {
   const double size = std::abs(value);
   if (size >= 1e9) return {1e-9, 2, " GB"};
   if (size >= 1e6) return {1e-6, size >= 1e8 ? 0 : 1, " MB"};
@@ -54,7 +54,7 @@ Shape bytes_shape(double value) {
   return {1, 0, " B"};
 }
 
-Shape shape_of(Format format, double value) {
+NumberFormat shape_of(Format format, double value) {
   switch (format) {
     case Format::fixed1:
       return {1, 1};
@@ -84,7 +84,7 @@ Shape shape_of(Format format, double value) {
 CellText cell_text(const TableCell& cell, Format format) {
   CellText result{.figure = cell.text, .interval = {}, .mark = cell.mark};
   if (!cell.value || !std::isfinite(*cell.value)) return result;
-  const Shape shape = shape_of(format, *cell.value);
+  const NumberFormat shape = shape_of(format, *cell.value);
   const auto digits = [&](double value) {
     return format == Format::scientific ? fmt::format("{:.2e}", value)
                                         : fixed(value * shape.factor, shape.decimals);
@@ -112,7 +112,7 @@ std::string integer(double value) { return fixed(value, 0); }
 std::string percent(double ratio) { return fixed(ratio * 100, 1) + " %"; }
 
 std::string bytes(double value) {
-  const Shape shape = bytes_shape(value);
+  const NumberFormat shape = bytes_shape(value);
   return fixed(value * shape.factor, shape.decimals) + shape.suffix;
 }
 
