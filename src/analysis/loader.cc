@@ -9,13 +9,13 @@ namespace {
 using measure::RankRecord;
 using measure::Record;
 
-/// Sums over all ranks of all repeats; a figure that one of them lacks is not known.
-struct Sums {
+/// LoaderSums over all ranks of all repeats; a figure that one of them lacks is not known.
+struct LoaderSums {
   double prepare_s = 0, processor_s = 0, samples = 0, ready = 0, queue = 0, waits = 0, steps = 0;
   bool known = true;
 };
 
-void add(Sums& sums, const RankRecord& rank) {
+void add(LoaderSums& sums, const RankRecord& rank) {
   if (!rank.loader_processor_s || !rank.loader_ready || !rank.loader_queue || !rank.loader_waits) {
     sums.known = false;
     return;
@@ -38,7 +38,7 @@ LoaderUse loader_use(const Breakdown& breakdown) {
   use.used_images_per_s = batch / step;
   use.wanted_images_per_s = batch / (step - breakdown.mean.data_wait);
   use.ceiling_images_per_s = breakdown.loader_images_per_s;
-  Sums sums;
+  LoaderSums sums;
   for (const Record* record : breakdown.cell->records) {
     for (const RankRecord& rank : record->ranks) {
       add(sums, rank);
