@@ -16,14 +16,14 @@ namespace {
 constexpr std::int32_t kNoMore = -1;
 
 /// What the first process tells before each cell.
-struct Order {
+struct CellMessage {
   std::int32_t index = kNoMore;
   std::int32_t members = 1;
   std::int32_t threads = 0;  ///< as the first process shares out the cores of its host
   std::int32_t resumed = 0;  ///< 1: from a checkpoint, which the first process reads for all
 };
 
-void send(Session& session, Order& order) {
+void send(Session& session, CellMessage& order) {
   session.processes().order(std::as_writable_bytes(std::span(&order, 1)));
   if (order.index != kNoMore) session.processes().regroup(order.members);
 }
@@ -58,16 +58,16 @@ study::Runner::Together lead(const Settings& settings, const std::vector<study::
           .begin =
               [&session, &cells](int index, bool resumed) {
                 const auto& options = cells[static_cast<std::size_t>(index)].options;
-                Order order{.index = index,
-                            .members = processes_for(options.workers, session.place().processes),
-                            .threads = options.threads,
-                            .resumed = resumed ? 1 : 0};
+                CellMessage order{.index = index,
+                                  .members = processes_for(options.workers, session.place().processes),
+                                  .threads = options.threads,
+                                  .resumed = resumed ? 1 : 0};
                 send(session, order);
               }};
 }
 
 void dismiss(Session& session) {
-  Order order;
+  CellMessage order;
   send(session, order);
 }
 
@@ -76,7 +76,7 @@ int follow(const Settings& settings, const std::vector<study::PlannedCell>& cell
   require_same_cells(session, cells);
   const Interrupt interrupt([&session] { return session.silent(); });
   while (true) {
-    Order order;
+    CellMessage order;
     send(session, order);
     if (order.index == kNoMore) return interrupt.exit_code();
     if (session.place().process >= order.members) continue;
