@@ -149,10 +149,10 @@ TEST(Rules, CountTheTrafficOfAPass) {
   const int conv = model.conv2d(image, "conv", {.channels = 4, .padding = 1});
   model.loss(model.dense(model.max_pool(conv, {}), "fc", {.features = 2}), 0);
   const Graph graph = model.finish();
-  const Traffic of_conv = activation_traffic(graph, conv);
+  const ActivationTraffic of_conv = activation_traffic(graph, conv);
   EXPECT_EQ(of_conv.forward, 192 + 256);
   EXPECT_EQ(of_conv.backward, 256 + 192 + 192);
-  const Traffic of_pool = activation_traffic(graph, conv + 1);
+  const ActivationTraffic of_pool = activation_traffic(graph, conv + 1);
   EXPECT_EQ(of_pool.forward, 256 + 64 + 64);   // the winners are written ...
   EXPECT_EQ(of_pool.backward, 64 + 256 + 64);  // ... and read
 }
