@@ -32,12 +32,12 @@ constexpr milliseconds kMeeting{60000};  ///< for all processes to come
 constexpr milliseconds kLookAgain{50};   ///< while nothing arrives: whether it shall be waited on
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 
-using Buffer = ::gloo::transport::UnboundBuffer;
+using ::gloo::transport::UnboundBuffer;
 
 struct Message {
   int peer = 0;
   bool is_send = false;
-  std::unique_ptr<Buffer> buffer;
+  std::unique_ptr<UnboundBuffer> buffer;
 };
 
 /// Ends a wait that shall not go on. A time that passes in gloo breaks all of the process's connections, so
@@ -132,7 +132,7 @@ class GlooWire final : public Wire {
     if (!gave_up_) return;
     // The connections of the lost would be waited for; the process ends now, and the system closes them.
     new std::shared_ptr<::gloo::rendezvous::Context>(context_);
-    new std::vector<std::unique_ptr<Buffer>>(std::move(unfinished_));
+    new std::vector<std::unique_ptr<UnboundBuffer>>(std::move(unfinished_));
   }
   GlooWire(const GlooWire&) = delete;
   GlooWire& operator=(const GlooWire&) = delete;
@@ -172,7 +172,7 @@ class GlooWire final : public Wire {
  private:
   using Counts = std::map<int, std::uint64_t>;  ///< [peer]: how many have gone that way; numbers the next
 
-  std::unique_ptr<Buffer> buffer(std::byte* bytes, std::size_t size) {
+  std::unique_ptr<UnboundBuffer> buffer(std::byte* bytes, std::size_t size) {
     return context_->createUnboundBuffer(bytes, size);
   }
   static std::uint64_t slot(Channel channel, int peer, std::array<Counts, 2>& counts) {
@@ -198,7 +198,7 @@ class GlooWire final : public Wire {
   /// [channel]: two threads may use two channels at once, so each has counts of its own.
   std::array<Counts, 2> sent_, received_;
   std::mutex unfinished_mutex_;
-  std::vector<std::unique_ptr<Buffer>> unfinished_;
+  std::vector<std::unique_ptr<UnboundBuffer>> unfinished_;
   std::atomic<bool> gave_up_ = false;
   Guard guard_;
 };
