@@ -59,10 +59,10 @@ std::vector<const float*> in_order(const float* mine, std::span<const std::byte>
   return parts;
 }
 
-class Call {
+class Exchange {
  public:
-  Call(std::span<const float> src, std::span<float> dst, int process, int processes, ExchangeRoom& room,
-       const Round& round)
+  Exchange(std::span<const float> src, std::span<float> dst, int process, int processes, ExchangeRoom& room,
+           const Round& round)
       : src_(src),
         dst_(dst),
         process_(process),
@@ -244,16 +244,16 @@ Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int 
                           ExchangeRoom& room, const Round& round, WireFormat wire_format) {
   if (processes == 1) copy(src, dst);
   if (processes == 1 || src.empty()) return {};
-  Call call(src, dst, process, processes, room, round);
-  if (src.size_bytes() <= kExchangeSmall) return call.small();
-  return wire_format == WireFormat::bf16 ? call.large_as_bf16() : call.large();
+  Exchange exchange(src, dst, process, processes, room, round);
+  if (src.size_bytes() <= kExchangeSmall) return exchange.small();
+  return wire_format == WireFormat::bf16 ? exchange.large_as_bf16() : exchange.large();
 }
 
 Moved exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
                               ExchangeRoom& room, const Round& round) {
   if (processes == 1) copy(src, dst);
   if (processes == 1 || dst.empty()) return {};
-  return Call(src, dst, process, processes, room, round).reduce_scatter();
+  return Exchange(src, dst, process, processes, room, round).reduce_scatter();
 }
 
 Moved exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,
