@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/archive_reader.h"
 
 namespace paceline::data {
 namespace {
@@ -20,10 +21,6 @@ namespace fs = std::filesystem;
 using base::ErrorKind;
 
 constexpr const char* kNote = "paceline-get.txt";
-
-struct ReadCloser {
-  void operator()(archive* handle) const { archive_read_free(handle); }
-};
 
 /// The publisher's address first, then copies that others keep.
 std::vector<std::string> addresses(const std::vector<std::string>& folders, const std::string& name) {
@@ -91,7 +88,7 @@ void write_member(archive* handle, const fs::path& packed, const fs::path& targe
 
 /// The files of a .tar.gz (without the folders they lie in) or the one of a .gz.
 void unpack(const fs::path& packed, const fs::path& directory) {
-  const std::unique_ptr<archive, ReadCloser> handle(archive_read_new());
+  const ArchiveReader handle(archive_read_new());
   base::expects(handle != nullptr, "libarchive has the memory for a reader");
   archive_read_support_filter_gzip(handle.get());
   const std::string name = packed.filename().string();

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/replacement.h"
+#include "data/archive_reader.h"
 
 namespace paceline::data {
 namespace {
@@ -18,9 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 
-struct ReadCloser {
-  void operator()(archive* handle) const { archive_read_free(handle); }
-};
 struct WriteCloser {
   void operator()(archive* handle) const { archive_write_free(handle); }
 };
@@ -102,7 +100,7 @@ TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map
 
 std::vector<TarStore::ArchiveEntry> TarStore::read_headers() {
   std::vector<ArchiveEntry> found;
-  const std::unique_ptr<archive, ReadCloser> handle(archive_read_new());
+  const ArchiveReader handle(archive_read_new());
   base::expects(handle != nullptr, "libarchive has the memory for a reader");
   archive_read_support_format_tar(handle.get());
   const auto whole = file_.bytes();

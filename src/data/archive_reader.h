@@ -1,0 +1,16 @@
+#pragma once
+
+/// An archive that libarchive reads, closed with its owner.
+
+#include <archive.h>
+
+#include <memory>
+
+namespace paceline::data {
+
+struct CloseArchiveReader {
+  void operator()(archive* handle) const { archive_read_free(handle); }
+};
+using ArchiveReader = std::unique_ptr<archive, CloseArchiveReader>;
+
+}  // namespace paceline::data
