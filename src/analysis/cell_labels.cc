@@ -20,8 +20,7 @@ bool is_in_every_record(std::string_view circumstance) {
 
 /// Those of circumstances() that tell the cells apart, no more: another version mostly comes with other
 /// libraries, and its name says enough.
-std::vector<std::map<std::string, std::string>> telling_circumstances(const std::vector<const Cell*>& cells) {
-  using Circumstances = std::map<std::string, std::string>;
+std::vector<Circumstances> telling_circumstances(const std::vector<const Cell*>& cells) {
   std::vector<Circumstances> whole, told(cells.size());
   for (const Cell* cell : cells) whole.push_back(circumstances(cell->record()));
   const auto kinds = [](const std::vector<Circumstances>& all) {
@@ -69,7 +68,7 @@ std::vector<std::string> cell_labels(const std::vector<const Cell*>& cells,
 
 std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
   static const std::set<std::string> kSaid{"workers", "local-batch", "global-batch", "precision"};
-  std::vector<std::map<std::string, std::string>> of_each;
+  std::vector<Circumstances> of_each;
   std::map<std::string, std::set<std::string>> values;
   std::map<std::string, std::size_t> settings;  // in how many cells each is set
   const bool is_one_model = std::all_of(cells.begin(), cells.end(), [&](const Cell* cell) {

@@ -151,13 +151,13 @@ std::string changes_at_resumes(const Record& record) {
   return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
 }
 
-std::map<std::string, std::string> circumstances(const Record& record) {
+Circumstances circumstances(const Record& record) {
   const auto& there = record.environment;
-  std::map<std::string, std::string> all{{"version", there.version},
-                                         {"libraries", fmt::format("{}", fmt::join(there.libraries, "; "))},
-                                         {"host", there.host},
-                                         {"system", there.os},
-                                         {"compiler", there.compiler}};
+  Circumstances all{{"version", there.version},
+                    {"libraries", fmt::format("{}", fmt::join(there.libraries, "; "))},
+                    {"host", there.host},
+                    {"system", there.os},
+                    {"compiler", there.compiler}};
   std::erase_if(all, [](const auto& one) { return one.second.empty(); });
   return all;
 }

@@ -24,9 +24,12 @@
 
 namespace paceline::analysis {
 
+/// By name; what is not known is not there.
+using Circumstances = std::map<std::string, std::string>;
+
 /// What repeats must share although a ratio across it is only remarked: version, libraries, host, system and
-/// compiler. By name; what is not known is not there.
-[[nodiscard]] std::map<std::string, std::string> circumstances(const measure::Record& record);
+/// compiler.
+[[nodiscard]] Circumstances circumstances(const measure::Record& record);
 
 /// What resumes did otherwise than the run before them, for a key or a label; the settings of the record are
 /// those of its last part.

@@ -44,8 +44,6 @@ void fill_ratios(ScalingRow& row, const Cell& baseline, Mode mode) {
   }
 }
 
-using Circumstances = std::map<std::string, std::string>;
-
 /// `own`: those that the baseline is to be of, since they were scaled; null where none were.
 ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, const Circumstances* own,
                         Mode mode) {

@@ -15,8 +15,6 @@
 namespace paceline::analysis {
 namespace {
 
-using Circumstances = std::map<std::string, std::string>;
-
 /// Those in which most batches were measured, of as many the last.
 Circumstances most_measured_in(const std::vector<const Cell*>& cells) {
   std::vector<std::pair<Circumstances, std::set<std::int64_t>>> found;
