@@ -1,6 +1,7 @@
 #pragma once
 
-/// Lines of text over TCP: what a watch's connections are made of. IPv4 sockets that do not block.
+/// Lines of text over TCP: what the failure detector's connections are made of. IPv4 sockets that do not
+/// block.
 ///
 /// Threads  any
 

@@ -14,8 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A process that dies breaks its messages and its watch at the same time: how long the watch, which knows
-/// its name and place, is waited for before the broken message is told instead.
+/// A process that dies breaks its messages and its connection to the detector at the same time: how long the
+/// detector, which knows its name and place, is waited for before the broken message is reported instead.
 constexpr milliseconds kForTheName{1500};
 /// How long the other processes wait at a deadline for the first one to say who is missing.
 constexpr milliseconds kForTheFirst{1500};
@@ -133,8 +133,8 @@ void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
   check();
 }
 
-/// While one lives a collective is under way, or the first process's word is waited for: that this process
-/// waits is told to the watch from the first time that it looks for longer.
+/// Lives while this process waits in a collective or for process 0's order. Tells the heartbeat so, from the
+/// first time that the wait goes on.
 class ProcessGroup::Wait {
  public:
   Wait(Heartbeat& heartbeat, Channel channel) : heartbeat_(heartbeat), channel_(channel) {}

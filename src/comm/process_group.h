@@ -34,8 +34,8 @@ struct ProcessGroupOptions {
 /// Threads  as InterProcessComm; made and destroyed by one thread
 class ProcessGroup final : public InterProcessComm {
  public:
-  /// Connects the watch. `say(text)` is called, at the process that speaks for all and from another thread,
-  /// with what is worth saying.
+  /// Connects the failure detector. `say(text)` is called, at the process that speaks for all and from
+  /// another thread, with what is worth saying.
   ///
   /// Lifetime `wire` outlives it
   /// Errors   Error(comm) when the others cannot be reached; the wire has then been given up
@@ -81,7 +81,7 @@ class ProcessGroup final : public InterProcessComm {
   void order(std::span<std::byte> bytes);
   /// At the end of a run that went well: everybody waits, for as long as it takes, until process 0 is through
   /// with its files, then all for one another, up to the deadline. So nobody's exit ends a process that still
-  /// writes, and one that has stopped is found by the watch, not waited for in the library's own farewell.
+  /// writes, and one that has stopped is found by the detector, not waited for in the library's own farewell.
   /// All processes call it.
   void part();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }

@@ -31,7 +31,7 @@ std::size_t block_bytes(std::size_t wanted, int processes) {
 
 /// About 20 microseconds of looking where every process has a core of its own. Where they share cores,
 /// looking takes the time of the one that is waited for: the core is given away instead.
-SpinLimits patience_of(int processes, int cores) {
+SpinLimits spin_limits_of(int processes, int cores) {
   return processes <= cores ? SpinLimits{.looks = 400} : SpinLimits{.looks = 0, .yields = 50};
 }
 
@@ -124,7 +124,7 @@ void ProcessGroup::share_memory() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   for (const auto& card : messages) CPU_OR(&cores, &cores, &card.cores);
-  limits_ = patience_of(processes(), CPU_COUNT(&cores));
+  limits_ = spin_limits_of(processes(), CPU_COUNT(&cores));
   make_streams();
 }
 

@@ -54,8 +54,7 @@ struct alignas(64) Signal {
   }
 };
 
-/// How a thread waits: it looks for some microseconds, gives its core away a few times where processes share
-/// cores, and then sleeps until it is woken.
+/// How often a thread looks, and then yields its core, before it sleeps until it is woken.
 struct SpinLimits {
   int looks = 0;
   int yields = 0;

@@ -54,7 +54,7 @@ class FailureDetector {
 
   [[nodiscard]] const Address& address() const { return addresses_.front(); }
   /// `ranks_of(process)`: how a process is called in sentences, "rank 3" or "ranks 6 to 7". `on_failure` is
-  /// called once, from the watch's thread, with a failure of another process; `warn` with what is worth
+  /// called once, from the detector's thread, with a failure of another process; `warn` with what is worth
   /// saying (process 0). Process 0 waits here until all others are connected. Errors   Error(comm) naming who
   /// did not come
   struct Callbacks {
