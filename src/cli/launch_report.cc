@@ -85,7 +85,7 @@ void show_what_could_start(std::ostream& out) {
 
 }  // namespace
 
-std::string odd_about_one_alone(const comm::Environment& environment) {
+std::string odd_about_one_alone(const comm::EnvironmentLookup& environment) {
   const char* tasks = environment("SLURM_NTASKS");
   if (environment("SLURM_JOB_ID") == nullptr || environment("SLURM_STEP_ID") != nullptr || tasks == nullptr ||
       std::string(tasks) == "1")

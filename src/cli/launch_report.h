@@ -16,7 +16,7 @@ namespace paceline::cli {
 [[nodiscard]] std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members);
 
 /// What is odd about a process that no launcher started, "" for nothing. Pure function.
-[[nodiscard]] std::string odd_about_one_alone(const comm::Environment& environment);
+[[nodiscard]] std::string odd_about_one_alone(const comm::EnvironmentLookup& environment);
 
 /// The processes of a launch, a line each: rank, host, local rank, cores, GPUs.
 void show_members(const std::vector<ProcessInfo>& members, std::ostream& out);
