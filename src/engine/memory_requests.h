@@ -3,7 +3,7 @@
 /// The engine's buffers: asked for while the graph is compiled, placed once, then looked up.
 ///
 /// Two kinds. `live` buffers exist from one moment of a training step to another and share the arena; `kept`
-/// ones last as long as the engine. Beside them one `scratch` space serves one step at a time.
+/// ones last as long as the engine. Beside them one `scratch` space serves one op at a time.
 
 #include <cstddef>
 #include <cstdint>

@@ -34,8 +34,8 @@ std::optional<std::int64_t> update_of(const std::filesystem::path& path) {
   return update;
 }
 
-std::string state_name(const std::string& array, const std::string& parameter) {
-  return "optimizer." + array + "." + parameter;
+std::string state_name(std::string_view array, const std::string& parameter) {
+  return fmt::format("optimizer.{}.{}", array, parameter);
 }
 
 std::string slow_name(const std::string& parameter) { return std::string(kSlowPrefix) + parameter; }

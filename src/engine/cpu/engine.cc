@@ -27,7 +27,7 @@ base::Buffer zeros(std::int64_t bytes) {
   return buffer;
 }
 
-/// The row of `doctor --kernels` for what happens to the weights once a step.
+/// The row of `doctor --kernels` for what happens to the weights once an update.
 constexpr const char* kUpdate = "update, packing weights";
 
 Tuning tuning_for(const CompileOptions& options) {

@@ -74,7 +74,7 @@ Storage Program::storage_of(const FusedGroup& group) const {
                                                                                              : storage_;
 }
 
-/// Whether the step reads this input again in its backward pass.
+/// Whether the op reads this input again in its backward pass.
 bool Program::keeps_src(const FusedGroup& group, std::size_t input) const {
   const graph::Node& op = node(group.node);
   const graph::OpRule& rule = graph::rule_of(op.op);
@@ -83,7 +83,7 @@ bool Program::keeps_src(const FusedGroup& group, std::size_t input) const {
   return rule.saved.src || op.as<graph::SoftmaxCrossEntropy>();
 }
 
-/// Whether the step reads its own output again: because the op asks for it, or for the mask of its ReLU.
+/// Whether the op reads its own output again: because the op asks for it, or for the mask of its ReLU.
 bool Program::keeps_dst(const FusedGroup& group) const {
   const graph::Node& op = node(group.node);
   if (!group.relu) return graph::rule_of(op.op).saved.dst && !op.as<graph::SoftmaxCrossEntropy>();
@@ -108,7 +108,7 @@ void Program::lay_out_values(const std::vector<FusedGroup>& groups) {
   }
 }
 
-/// In backward order, so that a step's own gradient terms are all known when its inputs' are decided.
+/// In backward order, so that an op's own gradient terms are all known when its inputs' are decided.
 void Program::lay_out_gradients(const std::vector<FusedGroup>& groups) {
   const std::vector<bool> needs = graph::needs_gradient(graph_);
   for (int op = static_cast<int>(groups.size()) - 1; op >= 0; --op) {
@@ -160,7 +160,7 @@ void Program::make_ops(const std::vector<FusedGroup>& groups) {
   }
 }
 
-/// The step that writes this term of the gradient of `node`'s value.
+/// The op that writes this term of the gradient of `node`'s value.
 int Program::writer_of(BufferId term, int node) const {
   for (std::size_t op = 0; op < ops_.size(); ++op) {
     const auto& inputs = ops_[op].group.inputs;
@@ -170,7 +170,7 @@ int Program::writer_of(BufferId term, int node) const {
   return -1;
 }
 
-/// Lets the products around each batch norm take its sums, where they can.
+/// Lets the convolutions around each batch norm take its sums, where they can.
 void Program::fuse_batch_norm_stats() {
   const auto taken_by = [&](int op, FusedBatchNormStats& sums, Pass pass) {
     const int moment = pass == Pass::forward ? op : backward_at(op);
@@ -191,7 +191,8 @@ void Program::fuse_batch_norm_stats() {
   }
 }
 
-/// Lets the step behind each product with a ReLU mask the gradient that it writes, where it is the only one.
+/// Lets the op behind each convolution with a ReLU mask the gradient that it writes, where it is the only
+/// one.
 void Program::share_masks() {
   for (Entry& entry : ops_) {
     const graph::Node& op = node(entry.group.node);
@@ -205,7 +206,7 @@ void Program::share_masks() {
   }
 }
 
-/// Bytes of the values by which a step masks the gradients that it writes.
+/// Bytes of the values by which an op masks the gradients that it writes.
 std::int64_t Program::masks_read(int op) const {
   std::int64_t bytes = 0;
   if (ops_[static_cast<std::size_t>(op)].op->masking() != Masking::by_value) return bytes;

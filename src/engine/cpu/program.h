@@ -1,10 +1,10 @@
 #pragma once
 
-/// A compiled graph: its steps in order, its values, and all its memory, asked for but not yet there.
+/// A compiled graph: its ops in order, its values, and all its memory, asked for but not yet there.
 ///
-/// Time axis of buffers: step i runs forward at i and backward at 2 * steps - 1 - i. A value lives from its
-/// step to its last reader, forward or backward; a gradient term from the reader that writes it to the step
-/// that made the value. Elementwise steps turn the gradient that comes in into the one that goes out, in
+/// Time axis of buffers: op i runs forward at i and backward at 2 * ops - 1 - i. A value lives from its
+/// op to its last reader, forward or backward; a gradient term from the reader that writes it to the op
+/// that made the value. Elementwise ops turn the gradient that comes in into the one that goes out, in
 /// place.
 
 #include <deque>
@@ -25,9 +25,10 @@ class Program {
   struct Entry {
     FusedGroup group;
     std::unique_ptr<CompiledOp> op;
-    // Of a batch norm: the products that take its sums over rows while they write them; -1: its own passes.
+    // Of a batch norm: the convolutions that take its sums over rows while they write them; -1: its own
+    // passes.
     int moments_fused_into = -1, gradient_sums_fused_into = -1;
-    // Of a product with a ReLU: the step that stores the gradient under the ReLU's mask; -1: a pass of its
+    // Of a convolution with a ReLU: the op that stores the gradient under the ReLU's mask; -1: a pass of its
     // own.
     int mask_by = -1;
   };
@@ -40,7 +41,7 @@ class Program {
   [[nodiscard]] std::vector<Entry>& ops() { return ops_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
 
-  /// What a step's passes move, a batch: activations and their gradients, each tensor once a pass.
+  /// What an op's passes move, a batch: activations and their gradients, each tensor once a pass.
   [[nodiscard]] Traffic traffic(int op) const;
 
   /// What an engine that runs this program allocates, line by line.
@@ -74,8 +75,8 @@ class Program {
   const Storage storage_;
   MemoryRequests memory_;
   std::deque<Value> values_;                   ///< by node; only groups' outputs are used
-  std::vector<int> op_of_;                     ///< by node: the step that produces its value, else -1
-  std::vector<std::vector<BufferId>> d_srcs_;  ///< by step and input
+  std::vector<int> op_of_;                     ///< by node: the op that produces its value, else -1
+  std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input
   std::vector<Entry> ops_;
 };
 

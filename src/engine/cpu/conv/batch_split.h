@@ -1,6 +1,6 @@
 #pragma once
 
-/// One direction of a product over a whole batch: chunks of samples, each a kernel's, to be shared by
+/// One direction of a convolution over a whole batch: chunks of samples, each a kernel's, to be shared by
 /// threads.
 ///
 /// The first chunks have the same number of samples; the last may be shorter and then has a kernel of its

@@ -49,7 +49,7 @@ class ConvKernel {
   [[nodiscard]] virtual std::int64_t scratchpad_bytes() const = 0;
   /// Flat weights (PyTorch's order, float) into `packed`.
   virtual void pack(const float* weights, void* packed) const = 0;
-  /// Whether tiles of weights of the weights can be packed apart from each other: pack_tile().
+  /// Whether tiles of the weights can be packed apart from each other: pack_tile().
   [[nodiscard]] virtual bool packs_tiles() const { return false; }
   /// Meanwhile what lies at the same places of the array `next` is fetched into a near cache; null: nothing.
   virtual void pack_tile(const float* weights, const WeightTile& tile, const float* next,

@@ -37,7 +37,7 @@ class ConvPlan {
 
   void list(std::vector<ConvProblem>& problems) const;
   void describe(std::vector<KernelChoice>& choices) const;
-  /// describe(), with rates. Float copies have one way, whose conversions belong to it: these are the step's
+  /// describe(), with rates. Float copies have one way, whose conversions belong to it: these are the op's
   /// whole passes.
   void measure(const Traffic& traffic, const std::function<void()>& forward_pass,
                const std::function<void()>& backward_pass, std::vector<KernelChoice>& choices) const;

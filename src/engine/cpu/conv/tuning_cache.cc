@@ -27,7 +27,7 @@ namespace paceline::engine::cpu {
 namespace {
 
 constexpr const char* kHead = "paceline kernels, format 1";
-constexpr int kMostThreads = 16;  ///< that measure: each holds the arrays of a product
+constexpr int kMostThreads = 16;  ///< that measure: each holds the arrays of a problem
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");

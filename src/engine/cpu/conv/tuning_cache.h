@@ -35,13 +35,13 @@ class TuningCache {
   [[nodiscard]] const ConvAlgorithm* find(const ConvProblem& problem) const;
 
   struct Outcome {
-    int measured = 0;    ///< products that had to be
+    int measured = 0;    ///< problems that had to be
     double seconds = 0;  ///< that it took
     std::string
         trouble;  ///< not empty: the table could not be kept, so nothing was taken over from measuring
   };
   using Measure = const ConvAlgorithm* (*)(const ConvProblem& problem);
-  /// Measures the products that the table does not have, side by side on all cores (as crowded as training
+  /// Measures the problems that the table does not have, side by side on all cores (as crowded as training
   /// will be), and keeps the table before it is believed: another run must find the same answers. One process
   /// of a machine at a time. `measure` is called from several threads, each in a OneThread.
   Outcome complete(const std::vector<ConvProblem>& problems, Measure measure);

@@ -9,7 +9,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-/// Of a tile of weights's weights: little enough that its gradient, its state and all of the next one's are
+/// Of a tile of weights: little enough that its gradient, its state and all of the next one's are
 /// near too.
 constexpr std::int64_t kWeightTileBytes = 40 << 10;
 

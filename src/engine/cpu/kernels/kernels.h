@@ -57,16 +57,16 @@ struct NormBackward {
   const float* offset = nullptr;
 };
 
-/// A batch norm's sums over rows, taken by the product that writes the rows: while they are in its registers
-/// or its cache, instead of in a pass of their own.
+/// A batch norm's sums over rows, taken by the convolution that writes the rows: while they are in its
+/// registers or its cache, instead of in a pass of their own.
 struct Epilogue {
   enum class Sums {
-    moments,   ///< of x and x^2, x what the product writes
+    moments,   ///< of x and x^2, x what the convolution writes
     gradient,  ///< of d and d * (src - mean), as norm_backward_reduce has them
   } what = Sums::moments;
   double* sums = nullptr;  ///< [2 channels], overwritten
   float* shift = nullptr;  ///< [2 channels] of scratch
-  /// gradient: from the product's first row on. What the product computes is the last term: d_dst2, or d_dst
+  /// gradient: from the convolution's first row on. What it computes is the last term: d_dst2, or d_dst
   /// where there is one term alone. d_masked is set, and is the first term.
   NormBackward gradient;
 };

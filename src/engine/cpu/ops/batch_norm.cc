@@ -5,7 +5,7 @@
 // under the ReLU's mask and the second reads it there; otherwise both recompute the mask from the input, and
 // no output is kept for it.
 //
-// The first pass of each is left out where the product that writes its rows takes the sums on the way
+// The first pass of each is left out where the convolution that writes its rows takes the sums on the way
 // (norm_epilogue.h): forward the convolution in front, backward the one whose d_src is the gradient's last
 // term.
 
@@ -164,9 +164,9 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     return shard_sums_.data() + static_cast<std::ptrdiff_t>(2) * channels_ * shard;
   }
 
-  // ---- sums by part, or by chunk of the product that took them
+  // ---- sums by part, or by chunk of the convolution that took them
 
-  /// Sums that a product takes: an array for each of its chunks.
+  /// Sums that a convolution takes: an array for each of its chunks.
   struct Taken {
     BufferId sums;
     int chunks = 0;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// One executable step of a compiled graph: an op, or several fused into one.
+/// One executable op of a compiled graph: an op of the graph, or several fused into one.
 ///
-/// Life of a step: made while the graph is compiled (it asks for its memory and makes its kernels), then run.
+/// It is made while the graph is compiled (it asks for its memory and makes its kernels), then run.
 /// Values flow channels last: [batch][pixel][channel].
 
 #include <cstdint>
@@ -21,11 +21,11 @@
 
 namespace paceline::engine::cpu {
 
-struct ConvProblem;         // tuning_cache.h
-class FusedBatchNormStats;  // norm_epilogue.h
-class Update;               // update.h
+struct ConvProblem;         // conv/problem.h
+class FusedBatchNormStats;  // conv/norm_epilogue.h
+class Update;               // optimizer/update.h
 
-/// A value of the graph as it is stored: the output of a step.
+/// A value of the graph as it is stored: the output of a compiled op.
 struct Value {
   graph::Shape shape;
   Storage storage = Storage::f32;
@@ -39,7 +39,7 @@ struct Value {
   [[nodiscard]] int pixels() const { return shape.height * shape.width; }
 };
 
-/// What every step sees while it runs.
+/// What every compiled op sees while it runs.
 struct ExecContext {
   const CompileOptions& options;
   const Kernels& kernels;
@@ -61,15 +61,15 @@ struct ExecContext {
   }
 };
 
-/// Bytes that a step's passes read and write, in activations and their gradients.
+/// Bytes that an op's passes read and write, in activations and their gradients.
 struct Traffic {
   std::int64_t forward = 0;
-  std::int64_t backward = 0;  ///< of a product: of d_src
-  std::int64_t d_weight = 0;  ///< products only
+  std::int64_t backward = 0;  ///< of a convolution: of d_src
+  std::int64_t d_weight = 0;  ///< convolutions only
   [[nodiscard]] std::int64_t all() const { return forward + backward + d_weight; }
 };
 
-/// A share of a step's weights, which is packed on its own.
+/// A share of an op's weights, which is packed on its own.
 struct PackTask {
   int slot = 0;          ///< of graph::Layout
   Range weights;         ///< of the flat array: what it reads
@@ -78,7 +78,7 @@ struct PackTask {
   std::int64_t scratch_bytes = 0;  ///< of update_and_pack()
 };
 
-/// How a step may store d_src under the mask of the ReLU that made its source (Value::gradient_comes_masked).
+/// How an op may store d_src under the mask of the ReLU that made its source (Value::gradient_comes_masked).
 enum class Masking {
   none,        ///< it cannot
   by_value,    ///< it reads the source again
@@ -97,9 +97,9 @@ class CompiledOp {
   [[nodiscard]] virtual std::vector<PackTask> pack_tasks() const { return {}; }
   virtual void pack(const ExecContext& exec, int task) const { (void)exec, (void)task; }
   /// The order of the weights' gradient that backward() leaves where ExecContext::own_gradient_order asks for
-  /// the step's own; empty: it has none, and leaves the weights' order.
+  /// the op's own; empty: it has none, and leaves the weights' order.
   [[nodiscard]] virtual std::string own_gradient_order() const { return ""; }
-  /// Updates what a task reads that is the only one of its weights, and packs it. Tasks of all steps run at
+  /// Updates what a task reads that is the only one of its weights, and packs it. Tasks of all ops run at
   /// once: `scratch` is this one's alone.
   virtual void update_and_pack(const ExecContext& exec, const Update& update, int task,
                                float* scratch) const {
@@ -109,7 +109,7 @@ class CompiledOp {
   virtual void forward(ExecContext& exec) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.
   virtual void backward(ExecContext& exec) = 0;
-  /// The sums over rows of its value, and of that value's gradient, that a product may take for it; null:
+  /// The sums over rows of its value, and of that value's gradient, that a convolution may take for it; null:
   /// none.
   virtual FusedBatchNormStats* batch_norm_stats() { return nullptr; }
   /// Takes them from now on in its own pass (`forward`: over what it writes; `backward`: over d_src), which
@@ -123,7 +123,7 @@ class CompiledOp {
   [[nodiscard]] virtual Masking masking() const { return Masking::none; }
   /// Whether the ReLU behind it is a pass of its own.
   [[nodiscard]] virtual bool has_relu_pass() const { return false; }
-  /// The products that more than one method may compute.
+  /// The convolutions that more than one algorithm may compute.
   virtual void list_convs(std::vector<ConvProblem>& problems) const { (void)problems; }
   virtual void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const = 0;
   /// describe(), with rates: by default those of both passes over the bytes that they move. The buffers hold

@@ -1,4 +1,4 @@
-// Steps of one value in, one value out: the input's conversion, ReLU, GELU, and the sum of two.
+// Compiled ops of one value in, one value out: the input's conversion, ReLU, GELU, and the sum of two.
 
 #include "engine/cpu/ops/factories.h"
 #include "engine/cpu/parallel.h"

@@ -15,14 +15,14 @@
 
 namespace paceline::engine::cpu {
 
-/// What making a step needs from the program.
+/// What compiling an op needs from the program.
 struct BuildContext {
   const graph::Graph& graph;
   const graph::Layout& layout;
   const CompileOptions& options;
   const Tuning& tuning;
   MemoryRequests& memory;
-  int node = 0;        ///< the op that gives the step its name and parameters
+  int node = 0;        ///< the op that gives the group its name and parameters
   int forward_at = 0;  ///< moments on the time axis of live buffers
   int backward_at = 0;
 

@@ -1,8 +1,8 @@
 #pragma once
 
-/// What happens to the weights once a step: the optimizer's update, and their way into the orders that the
-/// products read. Both in one visit, a tile of weights at a time, where one task packs a tile of weights for
-/// all who read it; then the weights are fetched once for three uses (docs/decisions/packing.md).
+/// What happens to the weights once an update: the optimizer's update, and their way into the orders that the
+/// convolutions read. Both in one visit, a tile of weights at a time, where one task packs a tile of weights
+/// for all who read it; then the weights are fetched once for three uses (docs/decisions/packing.md).
 ///
 /// Threads  the engine's, by ExecContext::pool
 
@@ -18,7 +18,7 @@ class WeightPasses {
  public:
   explicit WeightPasses(const Program& program);
 
-  /// All weights into the products' orders.
+  /// All weights into the convolutions' orders.
   void pack(const ExecContext& exec) const;
   /// Everything that learns, and pack().
   void update(const ExecContext& exec, const Update& update) const;
@@ -29,7 +29,7 @@ class WeightPasses {
  private:
   struct Pack {
     const CompiledOp* op = nullptr;
-    int number = 0;  ///< of the step's tasks
+    int number = 0;  ///< of the op's tasks
     PackTask task;
     [[nodiscard]] std::int64_t bytes() const { return 4 * task.weights.size() + task.packed_bytes; }
   };
