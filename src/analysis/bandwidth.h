@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "analysis/cells.h"
+#include "analysis/cell.h"
 
 namespace paceline::analysis {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cells.h"
+#include "analysis/cell.h"
 
 namespace paceline::analysis {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/cells.h"
+#include "analysis/cell.h"
 
 namespace paceline::analysis {
 

@@ -11,83 +11,15 @@
 ///
 /// Lifetime  cells look into the records that they were made from, which must outlive them
 
-#include <cstdint>
-#include <map>
 #include <span>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "analysis/interval.h"
+#include "analysis/cell.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {
 
-/// What repeats must share although a ratio across it is only remarked: version, libraries, host, system and
-/// compiler. By name; what is not known is not there.
-[[nodiscard]] std::map<std::string, std::string> circumstances(const measure::Record& record);
-
-/// What resumes did otherwise than the run before them, for a key or a label; the settings of the record are
-/// those of its last part.
-[[nodiscard]] std::string changes_at_resumes(const measure::Record& record);
-
-struct Cell {
-  std::string kind, scaling, variant;  ///< as in the record
-  std::string label;  ///< "b 128, N 2": local batch and workers, for tables and plots; "B 32, N 3" where the
-                      ///< workers do not divide the global batch; and the settings that alone tell it from
-                      ///< another: "b 128, N 2, lr 0.2"
-  int workers = 1;
-  int threads_per_worker = 1;
-  std::int64_t local_batch = 0, global_batch = 0;
-  bool oversubscribed = false;
-  bool debug_build = false;
-  bool synthetic = false;
-  std::string emulated;  ///< what the records say was emulated, "link of 1000 us, 1 GB/s; straggler: ...";
-                         ///< empty: nothing was
-
-  /// "complete" when at least one repeat is; else that of the records, or "left out", with `reason`
-  std::string status;
-  std::string reason;
-  std::vector<const measure::Record*> records;  ///< the measured repeats; without any, the one that says why
-  std::vector<std::string> lost_repeats;        ///< reasons of repeats that failed beside measured ones
-  /// Of those, the ones that were tried and failed, no rank having been lost.
-  std::vector<const measure::Record*> failed_repeats;
-
-  std::int64_t steps_per_epoch = 0;
-  std::int64_t train_samples = 0;
-  std::int64_t steps_measured = 0;  ///< of all repeats
-
-  /// One step: median over the steps of all repeats, a step's time being the mean over ranks (they leave it
-  /// together; the mean counts no wait twice). See pooled() for its interval.
-  Estimate step_s;
-  Estimate images_per_s;  ///< global batch / step
-  /// Of all D images, whatever the batch: measured epochs scaled to full_steps(), or full_steps() x step_s.
-  Estimate epoch_s;
-  bool epoch_measured = false;
-  std::string epoch_basis;  ///< "median of 3 epochs", "from 20 steps"
-
-  [[nodiscard]] bool is_measured() const { return step_s.n > 0; }
-  /// D / B, not rounded. An epoch drops the tail that fills no global batch, up to half the data for a large
-  /// one: only times of the same images can be compared.
-  [[nodiscard]] double full_steps() const;
-  [[nodiscard]] const measure::Record& record() const { return *records.front(); }
-};
-
-/// Different cores that the workers' threads could use: of all ranks and hosts where the workers were pinned,
-/// else by what process 0 could use on its host.
-[[nodiscard]] int cores_used(const measure::Record& record);
-
-/// What a run had to name EMULATED, in its communicator's name and in what its data is described as: "link of
-/// 1000 us, 1 GB/s; straggler: ...". Of a record that was not run, what its options ask for. Empty where
-/// nothing was: one worker talks to nobody, whatever its options ask for.
-[[nodiscard]] std::string emulated(const measure::Record& record);
-
 /// In the order in which each cell's first record comes.
 [[nodiscard]] std::vector<Cell> make_cells(std::span<const measure::Record> records);
-
-/// Settings that say only how long was measured and which sample was drawn: a time of a step has the same
-/// distribution with any of them.
-[[nodiscard]] bool is_of_window(std::string_view setting);
 
 }  // namespace paceline::analysis

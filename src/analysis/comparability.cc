@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include "analysis/cells.h"
+#include "analysis/cell.h"
 
 namespace paceline::analysis {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cells.h"
+#include "analysis/cell.h"
 #include "analysis/comparability.h"
 
 namespace paceline::analysis {

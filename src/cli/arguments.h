@@ -17,9 +17,6 @@ struct Assignment {
   std::string where;  ///< "--lr", or "recipes/mnist.toml:7: lr"
 };
 
-/// What a command starts from before anything is given.
-[[nodiscard]] Settings defaults(Command command);
-
 /// What a recipe gives. A key that only other commands take is left out and named in `unused`: one recipe
 /// serves train and scale.
 struct Recipe {

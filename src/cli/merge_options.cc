@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
+#include "train/recorded_settings.h"
 
 namespace paceline::cli {
 namespace {
@@ -146,16 +147,6 @@ void check_together(Settings& settings) {
 }
 
 }  // namespace
-
-Settings defaults(Command command) {
-  Settings settings;
-  settings.command = command;
-  settings.train.measured_kernels = true;
-  if (command == kComm) settings.train.workers = 2;  // one alone has nobody to talk to
-  // The first steps of a cell touch memory for the first time and would be timed with it.
-  if (command & (kSweep | kScale | kStudy)) settings.train.warmup_steps = 2;
-  return settings;
-}
 
 void check_layer(Command command, const std::vector<Assignment>& layer) {
   Settings settings = defaults(command);

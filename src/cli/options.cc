@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "cli/arguments.h"
 
 namespace paceline::cli {
 namespace {

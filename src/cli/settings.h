@@ -75,4 +75,7 @@ struct Settings {
   std::filesystem::path child_out;  ///< its --out
 };
 
+/// What a command starts from before anything is given.
+[[nodiscard]] Settings defaults(Command command);
+
 }  // namespace paceline::cli

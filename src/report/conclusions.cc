@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "analysis/cells.h"
+
 namespace paceline::report {
 namespace {
 

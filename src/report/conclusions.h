@@ -11,7 +11,7 @@
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
-#include "analysis/cells.h"
+#include "analysis/cell.h"
 #include "analysis/consistency.h"
 #include "analysis/converge.h"
 #include "analysis/scaling.h"

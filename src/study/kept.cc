@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint.h"
+#include "train/recorded_settings.h"
 
 namespace paceline::study {
 namespace {

@@ -10,6 +10,7 @@
 #include "study/kept.h"
 #include "study/study.h"
 #include "train/memory.h"
+#include "train/recorded_settings.h"
 
 namespace paceline::study {
 namespace {

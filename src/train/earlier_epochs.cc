@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "train/recorded_settings.h"
 #include "train/update_count.h"
 
 namespace paceline::train {

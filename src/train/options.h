@@ -4,10 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "data/dataset.h"
@@ -114,13 +112,5 @@ struct Options {
       started{};  ///< when the command, or the cell of a study, began; default: when run() was called
   std::optional<LostBefore> lost;  ///< this run is started again after one that was lost
 };
-
-/// The options as the record keeps them: command-line names and texts, only what can change a figure.
-[[nodiscard]] std::map<std::string, std::string> settings(const Options& options);
-
-/// All settings in which two runs differ, by name; `update` is left 0. Those that only some choices read are
-/// absent elsewhere, so that one which either side lacks differs too.
-[[nodiscard]] std::vector<measure::ChangeRecord> differences(const std::map<std::string, std::string>& then,
-                                                             const std::map<std::string, std::string>& now);
 
 }  // namespace paceline::train

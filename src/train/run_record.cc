@@ -6,6 +6,7 @@
 
 #include "measure/environment.h"
 #include "train/memory.h"
+#include "train/recorded_settings.h"
 
 namespace paceline::train {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/cells.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "analysis/cells.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

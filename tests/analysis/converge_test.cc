@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "analysis/cells.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "parsed.h"
+#include "train/recorded_settings.h"
 
 namespace paceline::cli {
 namespace {

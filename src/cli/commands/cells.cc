@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "analysis/cells.h"
+#include "analysis/cell.h"
 #include "base/error.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/followers.h"

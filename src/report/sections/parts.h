@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cells.h"
+#include "analysis/cell.h"
 #include "analysis/scaling.h"
 #include "analysis/sweep.h"
 #include "report/document.h"

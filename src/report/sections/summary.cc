@@ -9,8 +9,8 @@
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
+#include "analysis/cell.h"
 #include "analysis/cell_labels.h"
-#include "analysis/cells.h"
 #include "report/sections/answers.h"
 #include "report/sections/loader.h"
 #include "report/sections/parts.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/cell.h"
 #include "analysis/cell_labels.h"
-#include "analysis/cells.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"

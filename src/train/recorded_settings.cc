@@ -1,4 +1,4 @@
-#include "train/options.h"
+#include "train/recorded_settings.h"
 
 #include <fmt/format.h>
 
