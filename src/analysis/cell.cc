@@ -7,14 +7,11 @@
 #include <set>
 #include <utility>
 
+#include "measure/setting.h"
+
 namespace paceline::analysis {
 
 using measure::Record;
-
-bool is_of_window(std::string_view setting) {
-  return setting == "seed" || setting == "window-steps" || setting == "window-seconds" ||
-         setting == "warmup-steps";
-}
 
 std::string changes_at_resumes(const Record& record) {
   std::vector<std::string> texts;
@@ -47,9 +44,10 @@ std::string emulated(const Record& record) {
       parts.push_back(std::move(part));
     }
   if (parts.empty() && record.ranks.empty() && record.workers > 1)  // not run: what was asked for
-    for (const char* option : {"emulate-link", "emulate-straggler"})
-      if (const auto asked = record.settings.find(option); asked != record.settings.end())
-        parts.push_back(fmt::format("{} {}", option + sizeof("emulate-") - 1, asked->second));
+    for (const auto& [option, name] : {std::pair{measure::Setting("emulate-link"), "link"},
+                                       std::pair{measure::Setting("emulate-straggler"), "straggler"}})
+      if (const auto* asked = measure::find_text(record.settings, option))
+        parts.push_back(fmt::format("{} {}", name, *asked));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "analysis/interval.h"
@@ -72,9 +71,5 @@ struct Cell {
 /// 1000 us, 1 GB/s; straggler: ...". Of a record that was not run, what its options ask for. Empty where
 /// nothing was: one worker talks to nobody, whatever its options ask for.
 [[nodiscard]] std::string emulated(const measure::Record& record);
-
-/// Settings that say only how long was measured and which sample was drawn: a time of a step has the same
-/// distribution with any of them.
-[[nodiscard]] bool is_of_window(std::string_view setting);
 
 }  // namespace paceline::analysis

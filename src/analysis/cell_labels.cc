@@ -8,10 +8,20 @@
 #include <set>
 #include <string_view>
 
+#include "measure/setting.h"
+
 namespace paceline::analysis {
 namespace {
 
 using measure::Record;
+using measure::Role;
+
+/// Whether differences() names a setting by its own text: sizes stand in the label, the window only says how
+/// long was measured, and the precision is named as what it came to.
+bool is_named(std::string_view key) {
+  const auto role = measure::role_of(key);
+  return role != Role::size && role != Role::window && role != Role::precision;
+}
 
 /// Of what was not run the libraries are not known, which tells it from nothing.
 bool is_in_every_record(std::string_view circumstance) {
@@ -68,7 +78,6 @@ std::vector<std::string> cell_labels(const std::vector<const Cell*>& cells,
 }
 
 std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
-  static const std::set<std::string> kSaid{"workers", "local-batch", "global-batch", "precision"};
   std::vector<std::map<std::string, std::string>> of_each;
   std::map<std::string, std::set<std::string>> values;
   std::map<std::string, std::size_t> settings;  // in how many cells each is set
@@ -80,7 +89,7 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
     const Record& record = cells[i]->record();
     auto& here = of_each.emplace_back(telling[i]);
     for (const auto& [name, value] : record.settings)
-      if (!kSaid.contains(name) && !is_of_window(name)) here[name] = value;
+      if (is_named(name)) here[name] = value;
     here["precision"] = record.precision;  // "auto" has come to one; of a cell that was not run none is known
     if (is_one_model)  // else its name says it: a file of layers may have changed under one name
       for (const auto& [name, number] : {std::pair{"parameters", record.model.parameters},
@@ -92,7 +101,7 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
     std::erase_if(here, [](const auto& one) { return one.second.empty(); });
     for (const auto& [name, value] : here) {
       values[name].insert(value);
-      if (record.settings.contains(name) && name != "precision") ++settings[name];
+      if (record.settings.contains(name) && is_named(name)) ++settings[name];
     }
   }
   // A setting that some lack says as much as one with several values; what is not known of a cell does not.

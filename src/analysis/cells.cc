@@ -10,6 +10,7 @@
 #include "analysis/cell_labels.h"
 #include "analysis/consistency.h"
 #include "analysis/record_times.h"
+#include "measure/setting.h"
 
 namespace paceline::analysis {
 namespace {
@@ -37,14 +38,15 @@ std::string configuration(const Record& record) {
       fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", record.kind, record.scaling, record.variant, record.workers,
                   record.local_batch, record.global_batch, record.model.name, record.data.spec);
   for (const auto& [name, value] : record.settings)
-    if (!is_of_window(name) && name != "precision") key += fmt::format("|{}={}", name, value);
+    if (!measure::is_of_window(name) && measure::role_of(name) != measure::Role::precision)
+      key += fmt::format("|{}={}", name, value);
   return key;
 }
 
 /// What was asked: known of every record, run or not.
 std::string asked(const Record& record) {
-  const auto precision = record.settings.find("precision");
-  return configuration(record) + (precision == record.settings.end() ? "" : "|" + precision->second);
+  const auto* precision = measure::find_text(record.settings, "precision");
+  return configuration(record) + (precision == nullptr ? "" : "|" + *precision);
 }
 
 /// And what it was run on and as; the precision is the one that "auto" came to.

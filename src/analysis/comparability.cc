@@ -4,78 +4,44 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
-#include <span>
 #include <string_view>
 
 #include "analysis/cell.h"
+#include "measure/setting.h"
 
 namespace paceline::analysis {
 namespace {
 
+using measure::Effect;
 using measure::Record;
-using Names = std::span<const std::string_view>;
+using measure::Role;
+using measure::Setting;
 
-// The comparison's own subject.
-constexpr std::array<std::string_view, 3> kSizes{"workers", "local-batch", "global-batch"};
-// How long was measured, and which sample of the same distribution: a time a step does not depend on it.
-constexpr std::array<std::string_view, 3> kLength{"epochs", "steps", "evaluate-every"};
-// The rule of training: the same kernels run whatever the numbers are.
-constexpr std::array<std::string_view, 15> kRule{
-    "lr",    "scale-lr", "lr-batch", "schedule", "warmup",       "momentum",    "beta1",      "beta2",
-    "alpha", "rho",      "trust",    "epsilon",  "weight-decay", "step-epochs", "step-factor"};
-constexpr std::array<std::string_view, 3> kRuleOfSchedule{"final-factor", "one-cycle-peak",
-                                                          "one-cycle-start"};
-// What convergence is about, beyond the rule. A shard's samples have batch-norm statistics of their own.
-constexpr std::array<std::string_view, 5> kRemedies{"optimizer", "nesterov", "decay-norm-and-bias", "bn",
-                                                    "shard"};
-constexpr std::array<std::string_view, 9> kExecution{
-    "threads",          "pin",           "loader-threads", "bucket-mb",        "evaluate-every",
-    "measured-kernels", "shared-memory", "emulate-link",   "emulate-straggler"};
-
-bool contains(Names names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-enum class Effect { none, remark, refuse };
-
-Effect effect_on_time(std::string_view name) {
-  if (contains(kSizes, name) || contains(kLength, name)) return Effect::none;
-  if (contains(kRule, name) || contains(kRuleOfSchedule, name)) return Effect::remark;
-  return Effect::refuse;  // an option not known here may well change the time
-}
-
-Effect effect_on_accuracy(std::string_view name) {
-  if (contains(kSizes, name) || is_of_execution(name)) return Effect::none;
-  if (contains(kRemedies, name) || contains(kRule, name) || contains(kRuleOfSchedule, name))
-    return Effect::none;
-  return Effect::refuse;
-}
-
-Effect effect(std::string_view name, Topic topic) {
-  if (is_of_window(name)) return Effect::none;
-  if (name == "precision") return Effect::none;  // compared as what it came to: "auto" may be fp32
+/// A difference in what has no row, as of a later version's record, may well change the figure.
+Effect effect(std::string_view key, Topic topic) {
+  const auto setting = Setting::find(key);
+  if (!setting) return Effect::refuse;
   switch (topic) {
     case Topic::scaling:
-      return effect_on_time(name);
+      return setting->on_time();
     case Topic::same_cores:
     case Topic::tables:
-      return name == "threads" ? Effect::none : effect_on_time(name);
+      return *setting == "threads" ? Effect::none : setting->on_time();
     case Topic::sweep:
-      return name == "workers" ? Effect::refuse : effect_on_time(name);
+      return *setting == "workers" ? Effect::refuse : setting->on_time();
     case Topic::convergence:
-      return effect_on_accuracy(name);
+      return setting->on_accuracy();
     case Topic::time_to_accuracy:
-      return contains(kLength, name) ? Effect::none : effect_on_accuracy(name);
+      return setting->role() == Role::length ? Effect::none : setting->on_accuracy();
   }
   return Effect::refuse;
 }
 
-const std::string& value_of(const Record& record, const std::string& name) {
+const std::string& value_of(const Record& record, const std::string& key) {
   static const std::string kAbsent = "not set";
-  const auto found = record.settings.find(name);
+  const auto found = record.settings.find(key);
   return found == record.settings.end() ? kAbsent : found->second;
 }
 
@@ -196,7 +162,7 @@ void compare_tests(const Record& a, const Record& b, Verdict& verdict) {
 void remark_changes(const char* whose, const Record& record, Verdict& verdict) {
   std::vector<std::string> said;
   for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
-    if (!is_of_execution(change.setting)) said.push_back(measure::sentence(change));
+    if (!measure::is_of_execution(change.setting)) said.push_back(measure::sentence(change));
   if (!said.empty())
     verdict.remarks.push_back(
         fmt::format("{} was resumed with other settings: {}", whose, fmt::join(said, "; ")));
@@ -219,7 +185,8 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
                         : "more updates, not only the smaller batch, can gain accuracy"));
   // LARS counts its rate in units of |w| / |g|, Adam in units of a step: no ratio of two optimizers' rates
   // means anything.
-  if (value_of(a, "optimizer") != value_of(b, "optimizer")) return;
+  const std::string optimizer(Setting("optimizer").key());
+  if (value_of(a, optimizer) != value_of(b, optimizer)) return;
   if (a.global_batch > 0 && b.global_batch > a.global_batch && b.learning_rate.peak == a.learning_rate.peak)
     verdict.remarks.push_back(kept_rate(
         a.learning_rate.peak, static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch)));
@@ -229,8 +196,6 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
 }
 
 }  // namespace
-
-bool is_of_execution(std::string_view setting) { return contains(kExecution, setting); }
 
 Verdict compare(const Record& baseline, const Record& other, Topic topic) {
   Verdict verdict;

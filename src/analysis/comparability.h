@@ -7,16 +7,11 @@
 /// settings, another machine) or remarked (it does not touch the figure, but the reader must know).
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "measure/record.h"
 
 namespace paceline::analysis {
-
-/// Whether a setting says how the work of a training is done: it changes times, and of the result no more
-/// than rounding.
-[[nodiscard]] bool is_of_execution(std::string_view setting);
 
 /// What is compared, which decides what may differ.
 enum class Topic {

@@ -11,11 +11,15 @@
 #include "analysis/cell_labels.h"
 #include "analysis/consistency.h"
 #include "analysis/record_times.h"
+#include "measure/setting.h"
 
 namespace paceline::analysis {
 namespace {
 
+using measure::find_text;
 using measure::Record;
+using measure::Role;
+using measure::Setting;
 
 std::optional<double> last_accuracy(const Record& record) {
   if (record.epochs.empty() || contradiction(record)) return std::nullopt;
@@ -48,14 +52,22 @@ bool is_of_one_training(const std::vector<const Cell*>& all, const std::vector<V
   return all.size() == 1 && all.front()->kind != "converge" && (variants.empty() || variants[0].seeds < 2);
 }
 
+/// Whether a difference in this setting belongs into the name of a training: what its label or the tables
+/// beside say already does not, nor where its data lies.
+bool is_named(std::string_view key) {
+  const auto setting = Setting::find(key);
+  if (!setting) return true;
+  const Role role = setting->role();
+  const bool is_said = role == Role::size || role == Role::length || role == Role::cores;
+  return !is_said && role != Role::window && *setting != "data";
+}
+
 /// A training of `train` has no name: its sizes, and every setting in which the others differ from it.
 std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
-  static const std::set<std::string> kNotNamed{"workers", "local-batch", "global-batch", "threads",
-                                               "pin",     "data",        "epochs",       "steps"};
   if (!cell.variant.empty()) return cell.variant;
   std::string name = cell.label;
   for (const auto& [setting, value] : cell.record().settings) {
-    if (kNotNamed.contains(setting) || is_of_window(setting)) continue;
+    if (!is_named(setting)) continue;
     const bool differs = std::any_of(all.begin(), all.end(), [&](const Cell* other) {
       const auto there = other->record().settings.find(setting);
       return there == other->record().settings.end() || there->second != value;
@@ -78,11 +90,10 @@ void choose_records(Variant& variant, const Cell& cell) {
       ++variant.cut_short;
       continue;
     }
-    const auto seed = record->settings.find("seed");
+    const auto* seed = find_text(record->settings, "seed");
     const auto same = std::find_if(variant.records.begin(), variant.records.end(), [&](const Record* other) {
-      const auto there = other->settings.find("seed");
-      return seed != record->settings.end() && there != other->settings.end() &&
-             there->second == seed->second;
+      const auto* there = find_text(other->settings, "seed");
+      return seed != nullptr && there != nullptr && *there == *seed;
     });
     if (same == variant.records.end()) {
       variant.records.push_back(record);
@@ -98,17 +109,17 @@ std::vector<std::string> failures(const Variant& variant, const Cell& cell) {
   std::vector<std::string> reasons;
   std::map<std::string, std::size_t> places;
   for (const Record* failed : cell.failed_repeats) {
-    const auto seed = failed->settings.find("seed");
-    const bool is_known = seed != failed->settings.end();
+    const auto* seed = find_text(failed->settings, "seed");
     const bool is_trained =
-        is_known && std::any_of(variant.records.begin(), variant.records.end(), [&](const Record* one) {
-          const auto there = one->settings.find("seed");
-          return there != one->settings.end() && there->second == seed->second;
+        seed != nullptr &&
+        std::any_of(variant.records.begin(), variant.records.end(), [&](const Record* one) {
+          const auto* there = find_text(one->settings, "seed");
+          return there != nullptr && *there == *seed;
         });
     if (is_trained) continue;
     const std::string reason = failed->reason.empty() ? failed->status : failed->reason;
     const auto place =
-        is_known ? places.try_emplace(seed->second, reasons.size()).first->second : reasons.size();
+        seed != nullptr ? places.try_emplace(*seed, reasons.size()).first->second : reasons.size();
     if (place == reasons.size())
       reasons.push_back(reason);
     else
@@ -170,16 +181,22 @@ std::optional<Variant> make_variant(const Cell& cell) {
   return variant;
 }
 
+/// Whether a training with another value of this setting is the same but for the batch and who computes it.
+bool is_of_batch_or_execution(std::string_view key) {
+  const auto role = measure::role_of(key);
+  return role == Role::size || role == Role::window || role == Role::precision ||
+         measure::is_of_execution(key);
+}
+
 /// The same rule of training as the baseline's: only the batch (and who shares it) differs.
 bool has_same_rule(const Record& a, const Record& b) {
-  static const std::set<std::string> kFree{"workers",  "local-batch", "global-batch",
-                                           "lr-batch", "scale-lr",    "precision"};
   if (a.learning_rate.peak != b.learning_rate.peak) return false;
   std::set<std::string> names;
   for (const Record* record : {&a, &b})
     for (const auto& [name, value] : record->settings) names.insert(name);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    if (kFree.contains(name) || is_of_execution(name) || is_of_window(name)) return true;
+    // How the rate follows the batch may differ, since the rates that came of it agree.
+    if (is_of_batch_or_execution(name) || measure::role_of(name) == Role::lr_scaling) return true;
     const auto x = a.settings.find(name);
     const auto y = b.settings.find(name);
     return x != a.settings.end() && y != b.settings.end() && x->second == y->second;
@@ -277,11 +294,13 @@ Difference difference(const Variant& baseline, const Variant& other) {
 }
 
 std::string changed_settings(const Record& baseline, const Record& variant) {
-  static const std::set<std::string> kFree{"workers", "local-batch", "global-batch", "lr-batch", "precision"};
+  const auto is_free = [](std::string_view key) {  // scale-lr says all that lr-batch adds
+    return is_of_batch_or_execution(key) || key == Setting("lr-batch").key();
+  };
   std::set<std::string> names;
   for (const Record* record : {&baseline, &variant})
     for (const auto& [name, value] : record->settings)
-      if (!kFree.contains(name) && !is_of_execution(name) && !is_of_window(name)) names.insert(name);
+      if (!is_free(name)) names.insert(name);
   std::vector<std::string> changed;
   for (const std::string& name : names) {
     const auto before = baseline.settings.find(name);

@@ -11,6 +11,7 @@
 
 #include "analysis/cell_labels.h"
 #include "base/error.h"
+#include "measure/setting.h"
 
 namespace paceline::analysis {
 namespace {
@@ -138,8 +139,8 @@ void find_knee(Sweep& sweep) {
 /// two.
 bool is_at_the_end_of_data(const measure::Record& record) {
   if (record.data.train_samples <= 0) return false;
-  const auto shard = record.settings.find("shard");
-  const bool doubles = shard != record.settings.end() && shard->second != "0" && !shard->second.empty();
+  const auto* shard = measure::find_text(record.settings, "shard");
+  const bool doubles = shard != nullptr && *shard != "0" && !shard->empty();
   const std::int64_t next = doubles ? 2 * record.local_batch : record.local_batch + 1;
   return next * record.workers > record.data.train_samples;
 }

@@ -2,86 +2,138 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
+#include "measure/setting.h"
 #include "train/names.h"
 
 namespace paceline::train {
+namespace {
+
+using engine::UpdateKind;
+
+bool always(const Options& /*options*/) { return true; }
+bool uses_adam(const Options& o) {
+  return o.rule.kind == UpdateKind::adam || o.rule.kind == UpdateKind::adamw;
+}
+bool uses_epsilon(const Options& o) {
+  return o.rule.kind != UpdateKind::sgd && o.rule.kind != UpdateKind::lars;
+}
+bool uses_steps(const Options& o) { return o.schedule.kind == ScheduleKind::step; }
+bool uses_one_cycle(const Options& o) { return o.schedule.kind == ScheduleKind::one_cycle; }
+bool uses_final_factor(const Options& o) {
+  return o.schedule.kind == ScheduleKind::cosine || uses_one_cycle(o);
+}
+bool uses_lookahead(const Options& o) { return o.lookahead.steps > 0; }
+
+template <UpdateKind kind>
+bool uses(const Options& o) {
+  return o.rule.kind == kind;
+}
+
+std::string text(const auto& value) { return fmt::format("{}", value); }
+
+/// How records write one setting, and for which options: a number that nothing reads is absent, and so are
+/// choices that records of before them do not have, where they are not made.
+struct RecordedSetting {
+  measure::Setting setting;
+  std::string (*text)(const Options& options);
+  bool (*is_recorded)(const Options& options) = always;
+};
+
+constexpr RecordedSetting kRecorded[] = {
+    {"model", [](const Options& o) { return o.model; }},
+    {"data", [](const Options& o) { return o.data; }},
+    {"device", [](const Options& o) { return o.device; }},
+    {"precision", [](const Options& o) { return o.precision; }},
+    {"seed", [](const Options& o) { return text(o.seed); }},
+    {"augment", [](const Options& o) { return text(o.augment); }},
+    {"crop-padding", [](const Options& o) { return text(*o.crop_padding); },
+     [](const Options& o) { return o.crop_padding.has_value(); }},
+    {"crop-fill", [](const Options& o) { return text(name(o.crop_fill)); },
+     [](const Options& o) { return o.crop_fill != data::CropFill::black; }},
+    {"flip", [](const Options& o) { return text(name(*o.flip)); },
+     [](const Options& o) { return o.flip.has_value(); }},
+    {"test-time-augmentation", [](const Options& o) { return text(name_of_views(o.test_views)); },
+     [](const Options& o) { return o.test_views != 1; }},
+    {"validation-split", [](const Options& o) { return text(o.validation_split); },
+     [](const Options& o) { return o.validation_split > 0; }},
+    {"bad-images", [](const Options& /*o*/) { return text("skip"); },
+     [](const Options& o) { return o.skip_bad_images; }},
+    {"label-smoothing", [](const Options& o) { return text(o.label_smoothing); }},
+    {"workers", [](const Options& o) { return text(o.workers); }},
+    {"threads", [](const Options& o) { return text(o.threads); }},
+    {"local-batch", [](const Options& o) { return text(o.local_batch); }},
+    {"global-batch", [](const Options& o) { return text(o.global_batch); }},
+    {"shard", [](const Options& o) { return text(o.shard); }},
+    {"bn", [](const Options& o) { return name(o.batch_norm, o.ghost_size); }},
+    {"pin", [](const Options& o) { return text(o.pin); }},
+    {"measured-kernels", [](const Options& o) { return text(o.measured_kernels); }},
+    {"loader-threads", [](const Options& o) { return text(o.loader_threads); }},
+    {"bucket-mb", [](const Options& o) { return o.bucket_auto ? "auto" : text(o.bucket_mb); }},
+    {"epochs", [](const Options& o) { return text(o.epochs); }},
+    {"steps", [](const Options& o) { return text(o.steps); }},
+    {"evaluate-every", [](const Options& o) { return text(o.evaluate_every); }},
+
+    {"optimizer", [](const Options& o) { return text(name(o.rule.kind)); }},
+    {"lr", [](const Options& o) { return text(o.lr); }},
+    {"scale-lr", [](const Options& o) { return text(name(o.scale_lr)); }},
+    {"lr-batch", [](const Options& o) { return text(o.lr_batch); }},
+    {"momentum", [](const Options& o) { return text(o.rule.momentum); }},
+    {"nesterov", [](const Options& o) { return text(o.rule.nesterov); }},
+    {"weight-decay", [](const Options& o) { return text(o.rule.weight_decay); }},
+    {"decay-norm-and-bias", [](const Options& o) { return text(o.rule.decay_norm_and_bias); }},
+    {"schedule", [](const Options& o) { return text(name(o.schedule.kind)); }},
+    {"warmup", [](const Options& o) { return text(o.schedule.warmup_epochs); }},
+    {"step-epochs", [](const Options& o) { return text(o.schedule.step_epochs); }, uses_steps},
+    {"step-factor", [](const Options& o) { return text(o.schedule.step_factor); }, uses_steps},
+    {"final-factor", [](const Options& o) { return text(o.schedule.final_factor); }, uses_final_factor},
+    {"one-cycle-peak", [](const Options& o) { return text(o.schedule.one_cycle_peak); }, uses_one_cycle},
+    {"one-cycle-start", [](const Options& o) { return text(o.schedule.one_cycle_start); }, uses_one_cycle},
+    {"beta1", [](const Options& o) { return text(o.rule.beta1); }, uses_adam},
+    {"beta2", [](const Options& o) { return text(o.rule.beta2); }, uses_adam},
+    {"alpha", [](const Options& o) { return text(o.rule.alpha); }, uses<UpdateKind::rmsprop>},
+    {"rho", [](const Options& o) { return text(o.rule.rho); }, uses<UpdateKind::adadelta>},
+    {"trust", [](const Options& o) { return text(o.rule.trust); }, uses<UpdateKind::lars>},
+    {"epsilon", [](const Options& o) { return text(o.rule.epsilon); }, uses_epsilon},
+    {"lookahead", [](const Options& o) { return text(o.lookahead.steps); }, uses_lookahead},
+    {"lookahead-keep", [](const Options& o) { return text(o.lookahead.keep); }, uses_lookahead},
+    {"lookahead-power", [](const Options& o) { return text(o.lookahead.power); }, uses_lookahead},
+
+    {"gradients-as", [](const Options& /*o*/) { return text("bf16"); },
+     [](const Options& o) { return o.gradients_as_bf16; }},
+    {"shared-memory", [](const Options& o) { return text(o.shared_memory); },
+     [](const Options& o) { return !o.shared_memory; }},
+    {"emulate-link", [](const Options& o) { return o.emulate_link; },
+     [](const Options& o) { return !o.emulate_link.empty(); }},
+    {"emulate-straggler", [](const Options& o) { return o.emulate_straggler; },
+     [](const Options& o) { return !o.emulate_straggler.empty(); }},
+
+    {"window-steps", [](const Options& o) { return text(o.window_steps); }},
+    {"warmup-steps", [](const Options& o) { return text(o.warmup_steps); }},
+    {"window-seconds", [](const Options& o) { return text(o.window_seconds); }},
+};
+
+/// Whether there is one row for each setting that records hold, and none for another.
+consteval bool has_row_of_each() {
+  for (std::size_t i = 0; i < measure::Setting::count(); ++i) {
+    const auto setting = measure::Setting::at(i);
+    const auto rows = std::count_if(std::begin(kRecorded), std::end(kRecorded),
+                                    [&](const RecordedSetting& one) { return one.setting == setting; });
+    if (rows != (setting.is_recorded() ? 1 : 0)) return false;
+  }
+  return true;
+}
+static_assert(has_row_of_each(), "a setting that measure/setting.h says is recorded has no row here, or two");
+
+}  // namespace
 
 std::map<std::string, std::string> settings(const Options& options) {
-  const auto& rule = options.rule;
-  const auto& schedule = options.schedule;
-  std::map<std::string, std::string> result{
-      {"model", options.model},
-      {"data", options.data},
-      {"device", options.device},
-      {"precision", options.precision},
-      {"seed", std::to_string(options.seed)},
-      {"workers", std::to_string(options.workers)},
-      {"threads", std::to_string(options.threads)},
-      {"local-batch", std::to_string(options.local_batch)},
-      {"global-batch", std::to_string(options.global_batch)},
-      {"shard", std::to_string(options.shard)},
-      {"pin", options.pin ? "true" : "false"},
-      {"measured-kernels", options.measured_kernels ? "true" : "false"},
-      {"loader-threads", std::to_string(options.loader_threads)},
-      {"bucket-mb", options.bucket_auto ? "auto" : fmt::format("{}", options.bucket_mb)},
-      {"epochs", fmt::format("{}", options.epochs)},
-      {"steps", std::to_string(options.steps)},
-      {"evaluate-every", std::to_string(options.evaluate_every)},
-      {"optimizer", std::string(name(rule.kind))},
-      {"momentum", fmt::format("{}", rule.momentum)},
-      {"nesterov", rule.nesterov ? "true" : "false"},
-      {"weight-decay", fmt::format("{}", rule.weight_decay)},
-      {"decay-norm-and-bias", rule.decay_norm_and_bias ? "true" : "false"},
-      {"lr", fmt::format("{}", options.lr)},
-      {"scale-lr", std::string(name(options.scale_lr))},
-      {"lr-batch", std::to_string(options.lr_batch)},
-      {"schedule", std::string(name(schedule.kind))},
-      {"warmup", fmt::format("{}", schedule.warmup_epochs)},
-      {"bn", name(options.batch_norm, options.ghost_size)},
-      {"label-smoothing", fmt::format("{}", options.label_smoothing)},
-      {"augment", options.augment ? "true" : "false"},
-      {"window-steps", std::to_string(options.window_steps)},
-      {"warmup-steps", std::to_string(options.warmup_steps)},
-      {"window-seconds", fmt::format("{}", options.window_seconds)},
-  };
-  // Numbers that only some choices read: absent where nothing reads them.
-  if (options.validation_split > 0) result["validation-split"] = fmt::format("{}", options.validation_split);
-  if (options.crop_padding) result["crop-padding"] = std::to_string(*options.crop_padding);
-  if (options.crop_fill != data::CropFill::black) result["crop-fill"] = name(options.crop_fill);
-  if (options.flip) result["flip"] = name(*options.flip);
-  if (options.test_views != 1) result["test-time-augmentation"] = name_of_views(options.test_views);
-  if (options.skip_bad_images) result["bad-images"] = "skip";
-  if (rule.kind == engine::UpdateKind::adam || rule.kind == engine::UpdateKind::adamw) {
-    result["beta1"] = fmt::format("{}", rule.beta1);
-    result["beta2"] = fmt::format("{}", rule.beta2);
-  }
-  if (rule.kind == engine::UpdateKind::rmsprop) result["alpha"] = fmt::format("{}", rule.alpha);
-  if (rule.kind == engine::UpdateKind::adadelta) result["rho"] = fmt::format("{}", rule.rho);
-  if (rule.kind == engine::UpdateKind::lars)
-    result["trust"] = fmt::format("{}", rule.trust);
-  else if (rule.kind != engine::UpdateKind::sgd)
-    result["epsilon"] = fmt::format("{}", rule.epsilon);
-  if (schedule.kind == ScheduleKind::step) {
-    result["step-epochs"] = fmt::format("{}", schedule.step_epochs);
-    result["step-factor"] = fmt::format("{}", schedule.step_factor);
-  }
-  if (schedule.kind == ScheduleKind::cosine || schedule.kind == ScheduleKind::one_cycle)
-    result["final-factor"] = fmt::format("{}", schedule.final_factor);
-  if (schedule.kind == ScheduleKind::one_cycle) {
-    result["one-cycle-peak"] = fmt::format("{}", schedule.one_cycle_peak);
-    result["one-cycle-start"] = fmt::format("{}", schedule.one_cycle_start);
-  }
-  if (options.lookahead.steps > 0) {
-    result["lookahead"] = std::to_string(options.lookahead.steps);
-    result["lookahead-keep"] = fmt::format("{}", options.lookahead.keep);
-    result["lookahead-power"] = fmt::format("{}", options.lookahead.power);
-  }
-  if (options.gradients_as_bf16) result["gradients-as"] = "bf16";
-  if (!options.shared_memory) result["shared-memory"] = "false";
-  if (!options.emulate_link.empty()) result["emulate-link"] = options.emulate_link;
-  if (!options.emulate_straggler.empty()) result["emulate-straggler"] = options.emulate_straggler;
+  std::map<std::string, std::string> result;
+  for (const auto& one : kRecorded)
+    if (one.is_recorded(options)) result.emplace(one.setting.key(), one.text(options));
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/record_times.h"
+#include "measure/setting.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -18,10 +19,10 @@ Cell optional_value(const std::optional<double>& number) {
 
 std::string caption_of(const Record& record) {
   const std::string emulated = analysis::emulated(record);
-  const auto seed = record.settings.find("seed");
+  const auto* seed = measure::find_text(record.settings, "seed");
   return fmt::format("{}, global batch {}, {}, {}{}{}", record.model.name, record.global_batch,
                      count(record.workers, "worker"), record.precision,
-                     seed == record.settings.end() ? "" : ", seed " + seed->second,
+                     seed == nullptr ? "" : ", seed " + *seed,
                      emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
 }
 
