@@ -11,9 +11,11 @@ using measure::Setting;
 
 // That each has a reader at all is checked where it is compiled.
 TEST(Options, EverySettingThatRecordsHoldIsAnOptionOfTrain) {
-  for (std::size_t row = 0; row < Setting::count(); ++row)
-    if (const auto setting = Setting::at(row); setting.is_recorded())
-      EXPECT_NE(find_option(setting.key(), kTrain), nullptr) << setting.key();
+  for (std::size_t row = 0; row < Setting::count(); ++row) {
+    const auto setting = Setting::at(row);
+    if (!setting.is_recorded()) continue;
+    EXPECT_NE(find_option(setting.key(), kTrain), nullptr) << setting.key();
+  }
 }
 
 // The note "--beta1 changes nothing without ..." is made where the record lacks what was given.
@@ -29,8 +31,10 @@ TEST(Options, WhatNeedsAChoiceIsRecordedWithThatChoiceOnly) {
 TEST(Options, RivalsNameEachOther) {
   for (const auto& option : options()) {
     if (!option.rival) continue;
-    for (const auto& other : options())
-      if (other.setting == *option.rival) EXPECT_EQ(other.rival, option.setting) << option.name();
+    for (const auto& other : options()) {
+      if (other.setting != *option.rival) continue;
+      EXPECT_EQ(other.rival, option.setting) << option.name();
+    }
   }
 }
 
