@@ -91,8 +91,9 @@ std::string take_recipe(std::vector<std::string>& words, Command command) {
 }
 
 bool asks_for_quick(const std::vector<Assignment>& typed) {
-  return std::any_of(typed.begin(), typed.end(),
-                     [](const auto& given) { return given.option->name == "quick" && given.text == "true"; });
+  return std::any_of(typed.begin(), typed.end(), [](const auto& given) {
+    return given.option->setting == "quick" && given.text == "true";
+  });
 }
 
 /// A switch that may have been given a value: --augment=false is --no-augment.
@@ -151,10 +152,10 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
   std::vector<std::pair<CLI::Option*, Assignment>> known;
   for (const auto& option : options()) {
     if (!(option.commands & command)) continue;
-    const std::string dashed = "--" + option.name;
+    const auto dashed = fmt::format("--{}", option.name()), negated = fmt::format("--no-{}", option.name());
     if (option.value.empty()) {
       known.push_back({app.add_flag(dashed), {&option, "true", dashed}});
-      known.push_back({app.add_flag("--no-" + option.name), {&option, "false", "--no-" + option.name}});
+      known.push_back({app.add_flag(negated), {&option, "false", negated}});
     } else {
       auto* added = app.add_option(dashed, values.emplace_back());
       added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

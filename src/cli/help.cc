@@ -71,14 +71,14 @@ std::string help_text(Command command) {
     if (!(option.commands & command)) continue;
     if (option.group != group) text += fmt::format("\n{}\n", group = option.group);
     const auto present = option.get(settings);
+    const auto help = option.help.text();
     if (option.value.empty()) {
       const bool on = present == "true";
-      text += two_columns(fmt::format("  --{}{}", on ? "no-" : "", option.name),
-                          on ? fmt::format("without: {}", option.help) : option.help, width);
+      text += two_columns(fmt::format("  --{}{}", on ? "no-" : "", option.name()),
+                          on ? fmt::format("without: {}", help) : help, width);
     } else {
-      text +=
-          two_columns(fmt::format("  --{} {}", option.name, option.value),
-                      present.empty() ? option.help : fmt::format("{} [{}]", option.help, present), width);
+      text += two_columns(fmt::format("  --{} {}", option.name(), option.value),
+                          present.empty() ? help : fmt::format("{} [{}]", help, present), width);
     }
   }
   return text;

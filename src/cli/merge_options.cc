@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "base/error.h"
 #include "cli/arguments.h"
@@ -12,6 +10,7 @@ namespace paceline::cli {
 namespace {
 
 using base::ErrorKind;
+using measure::Setting;
 
 /// The layers as one: of every option the last text, and of two rivals the one of the later layer.
 std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers) {
@@ -23,14 +22,14 @@ std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers)
           base::fail(ErrorKind::usage, "{} and {} contradict each other; give one of them", given.where,
                      other.where);
       for (const auto& other : layer)
-        if (!given.option->rival.empty() && other.option->name == given.option->rival)
+        if (given.option->rival == other.option->setting)
           base::fail(ErrorKind::usage,
                      "{} {} and {} {} are both given, and one follows from the other; give one of them",
                      given.where, given.text, other.where, other.text);
     }
     for (const auto& given : layer) {
       std::erase_if(joined, [&](const Assignment& earlier) {
-        return earlier.option == given.option || earlier.option->name == given.option->rival;
+        return earlier.option == given.option || given.option->rival == earlier.option->setting;
       });
       joined.push_back(given);
     }
@@ -49,7 +48,7 @@ void take_values(Settings& settings, const std::vector<Assignment>& joined) {
       } catch (const base::Error& error) {
         throw base::Error(error.kind(), given.where + " " + error.what());
       }
-      settings.given.push_back(option.name);
+      settings.given.push_back(option.setting);
     }
   }
 }
@@ -68,37 +67,22 @@ void take_defaults(Settings& settings) {
   }
 }
 
-struct Reader {
-  std::string_view option, what;  ///< the option, and what must be chosen for it to be read
-};
-constexpr std::array kReaders{
-    Reader{"step-epochs", "--schedule step"},
-    Reader{"step-factor", "--schedule step"},
-    Reader{"final-factor", "--schedule cosine or one-cycle"},
-    Reader{"one-cycle-peak", "--schedule one-cycle"},
-    Reader{"one-cycle-start", "--schedule one-cycle"},
-    Reader{"beta1", "--optimizer adam or adamw"},
-    Reader{"beta2", "--optimizer adam or adamw"},
-    Reader{"alpha", "--optimizer rmsprop"},
-    Reader{"rho", "--optimizer adadelta"},
-    Reader{"trust", "--optimizer lars"},
-    Reader{"epsilon", "--optimizer adam, adamw, rmsprop or adadelta"},
-    Reader{"lookahead-keep", "--lookahead"},
-    Reader{"lookahead-power", "--lookahead"},
-};
-
 /// Options that were given and change nothing, where every run is of these options (remedies bring their
 /// own).
 void note_unread(Settings& settings) {
   if ((settings.command & (kTrain | kSweep | kScale)) == 0) return;
   const auto& train = settings.train;
   const auto read = train::settings(train);  // where a number that nothing reads is absent
-  for (const auto& [option, what] : kReaders)
-    if (settings.is_given(option) && !read.contains(std::string(option)))
-      settings.notes.push_back(fmt::format("--{} changes nothing without {}", option, what));
-  for (const char* option : {"crop-padding", "crop-fill", "flip"})
-    if (settings.is_given(option) && !train.augment)
-      settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", option));
+  for (std::size_t row = 0; row < Setting::count(); ++row) {
+    const auto setting = Setting::at(row);
+    if (!settings.is_given(setting) || measure::find_text(read, setting) != nullptr) continue;
+    const auto* option = find_option(setting.key(), settings.command);
+    if (option != nullptr && !option->needs.empty())
+      settings.notes.push_back(fmt::format("--{} changes nothing without {}", setting.key(), option->needs));
+  }
+  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip")})
+    if (settings.is_given(setting) && !train.augment)
+      settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", setting.key()));
   using engine::UpdateKind;
   const auto kind = train.rule.kind;
   if (settings.is_given("momentum") && kind != UpdateKind::sgd && kind != UpdateKind::lars &&

@@ -55,89 +55,93 @@ std::string job_time(Text text) {
   return time;
 }
 
+constexpr Option kRows[] = {
+    {"sizes", "A:B", kBetween,
+     "message sizes in bytes, from A to B, each 4 times the one before (K, M, G: 1024)", kComm,
+     [](S& s, Text t) { choose_sizes(s, t); },
+     [](const S& s) { return size_text(s.comm.smallest) + ":" + size_text(s.comm.largest); }, kNoRival,
+     false},
+    {"repeats", "N", kBetween, "times that each is measured (5 times as often up to 64K)", kComm,
+     [](S& s, Text t) { s.comm.repeats = small(t, 1, 100000); },
+     [](const S& s) { return whole(s.comm.repeats); }, kNoRival, false},
+    {"gradients-as", "fp32|bf16", kBetween,
+     "what gradients travel as between processes; bf16 halves the bytes, and sums are rounded to it", kTrain,
+     [](S& s, Text t) {
+       if (t != "fp32" && t != "bf16")
+         base::fail(base::ErrorKind::usage, "must be fp32 or bf16, got '{}'", t);
+       s.train.gradients_as_bf16 = t == "bf16";
+     },
+     [](const S& s) { return std::string(s.train.gradients_as_bf16 ? "bf16" : "fp32"); }},
+    {"shared-memory", "", kBetween,
+     "processes of one host reduce in memory that they share; off: by messages, as between hosts",
+     kRuns | kComm, [](S& s, Text t) { s.train.shared_memory = truth(t); },
+     [](const S& s) { return yes_no(s.train.shared_memory); }},
+    {"emulate-link", "SPEC", kBetween,
+     "behave as if workers were joined by such a link: latency=50us,bandwidth=1GB/s; with ,between=hosts "
+     "only hosts are; every table says so",
+     kLinked,
+     [](S& s, Text t) {
+       (void)comm::parse_link(t);
+       s.train.emulate_link = t;
+     },
+     [](const S& s) { return s.train.emulate_link; }},
+    {"emulate-straggler", "SPEC", kBetween,
+     "let one worker take longer for all of its own work: rank=3,slower=1.3x; every table says so", kLinked,
+     [](S& s, Text t) {
+       (void)comm::parse_straggler(t);
+       s.train.emulate_straggler = t;
+     },
+     [](const S& s) { return s.train.emulate_straggler; }},
+    {"processes", "N", kProcesses, "processes to start; also written -n N (default: the places of --hosts)",
+     kLaunch, [](S& s, Text t) { s.launch.processes = small(t, 1, kManyWorkers); },
+     [](const S& s) { return whole_or_none(s.launch.processes); }, kNoRival, false},
+    {"hosts", "LIST", kProcesses, "where: a:2,b:2 is two processes on each of hosts a and b (default: here)",
+     kLaunch, [](S& s, Text t) { s.launch.hosts = t; }, [](const S& s) { return s.launch.hosts; }, kNoRival,
+     false},
+    {"restarts", "K", kProcesses,
+     "when a process is lost, start all again from the last checkpoint, at most K times", kLaunch,
+     [](S& s, Text t) { s.launch.restarts = small(t, 0, 1000); },
+     [](const S& s) { return whole(s.launch.restarts); }, kNoRival, false},
+    {"print", "", kProcesses, "print the mpirun line and start nothing", kLaunch,
+     [](S& s, Text t) { s.launch.print = truth(t); }, [](const S& s) { return yes_no(s.launch.print); },
+     kNoRival, false},
+    {"nodes", "N", kProcesses, "hosts of the job", kSbatch,
+     [](S& s, Text t) { s.batch.nodes = small(t, 1, 100000); },
+     [](const S& s) { return whole(s.batch.nodes); }, kNoRival, false},
+    {"workers-per-node", "N", kProcesses, "processes of one worker on each host", kSbatch,
+     [](S& s, Text t) { s.batch.workers_per_node = small(t, 1, kManyWorkers); },
+     [](const S& s) { return whole(s.batch.workers_per_node); }, kNoRival, false},
+    {"cores", "N", kProcesses, "cores for each worker (default: as the cluster gives)", kSbatch,
+     [](S& s, Text t) { s.batch.cores_per_worker = small(t, 1, kManyWorkers); },
+     [](const S& s) { return whole_or_none(s.batch.cores_per_worker); }, kNoRival, false},
+    {"gpus", "N", kProcesses, "GPUs on each host (default: none are asked for)", kSbatch,
+     [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
+     [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, kNoRival, false},
+    {"time", "HH:MM:SS", kProcesses,
+     "after which Slurm ends the job; a minute or two before it the run stops and keeps all", kSbatch,
+     [](S& s, Text t) { s.batch.time = job_time(t); }, [](const S& s) { return s.batch.time; }, kNoRival,
+     false},
+    {"partition", "NAME", kProcesses, "of the cluster (default: its own choice)", kSbatch,
+     [](S& s, Text t) { s.batch.partition = job_word(t); }, [](const S& s) { return s.batch.partition; },
+     kNoRival, false},
+    {"name", "NAME", kProcesses, "of the job, and the begin of its log's name", kSbatch,
+     [](S& s, Text t) { s.batch.name = job_word(t); }, [](const S& s) { return s.batch.name; }, kNoRival,
+     false},
+    {"requeue", "", kProcesses, "begin again, from the last checkpoint, when a host or a process is lost",
+     kSbatch, [](S& s, Text t) { s.batch.requeue = truth(t); },
+     [](const S& s) { return yes_no(s.batch.requeue); }, kNoRival, false},
+    {"script", "FILE", kProcesses, "the job script to write; its directory must be there", kSbatch,
+     [](S& s, Text t) { s.batch.script = t; }, [](const S& s) { return s.batch.script.string(); }, kNoRival,
+     false},
+    {"submit", "", kProcesses, "hand the script to sbatch", kSbatch,
+     [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); },
+     kNoRival, false},
+};
+static_assert(reads_all(kRows, kLaunchPart, kStudyPart),
+              "a setting of this part of measure/setting.h has no row here");
+
 }  // namespace
 
-std::vector<Option> launch_rows() {
-  return {
-      {"sizes", "A:B", kBetween,
-       "message sizes in bytes, from A to B, each 4 times the one before (K, M, G: 1024)", kComm,
-       [](S& s, Text t) { choose_sizes(s, t); },
-       [](const S& s) { return size_text(s.comm.smallest) + ":" + size_text(s.comm.largest); }, "", false},
-      {"repeats", "N", kBetween, "times that each is measured (5 times as often up to 64K)", kComm,
-       [](S& s, Text t) { s.comm.repeats = small(t, 1, 100000); },
-       [](const S& s) { return whole(s.comm.repeats); }, "", false},
-      {"gradients-as", "fp32|bf16", kBetween,
-       "what gradients travel as between processes; bf16 halves the bytes, and sums are rounded to it",
-       kTrain,
-       [](S& s, Text t) {
-         if (t != "fp32" && t != "bf16")
-           base::fail(base::ErrorKind::usage, "must be fp32 or bf16, got '{}'", t);
-         s.train.gradients_as_bf16 = t == "bf16";
-       },
-       [](const S& s) { return std::string(s.train.gradients_as_bf16 ? "bf16" : "fp32"); }},
-      {"shared-memory", "", kBetween,
-       "processes of one host reduce in memory that they share; off: by messages, as between hosts",
-       kRuns | kComm, [](S& s, Text t) { s.train.shared_memory = truth(t); },
-       [](const S& s) { return yes_no(s.train.shared_memory); }},
-      {"emulate-link", "SPEC", kBetween,
-       "behave as if workers were joined by such a link: latency=50us,bandwidth=1GB/s; with ,between=hosts "
-       "only hosts are; every table says so",
-       kLinked,
-       [](S& s, Text t) {
-         (void)comm::parse_link(t);
-         s.train.emulate_link = t;
-       },
-       [](const S& s) { return s.train.emulate_link; }},
-      {"emulate-straggler", "SPEC", kBetween,
-       "let one worker take longer for all of its own work: rank=3,slower=1.3x; every table says so", kLinked,
-       [](S& s, Text t) {
-         (void)comm::parse_straggler(t);
-         s.train.emulate_straggler = t;
-       },
-       [](const S& s) { return s.train.emulate_straggler; }},
-      {"processes", "N", kProcesses, "processes to start; also written -n N (default: the places of --hosts)",
-       kLaunch, [](S& s, Text t) { s.launch.processes = small(t, 1, kManyWorkers); },
-       [](const S& s) { return whole_or_none(s.launch.processes); }, "", false},
-      {"hosts", "LIST", kProcesses,
-       "where: a:2,b:2 is two processes on each of hosts a and b (default: here)", kLaunch,
-       [](S& s, Text t) { s.launch.hosts = t; }, [](const S& s) { return s.launch.hosts; }, "", false},
-      {"restarts", "K", kProcesses,
-       "when a process is lost, start all again from the last checkpoint, at most K times", kLaunch,
-       [](S& s, Text t) { s.launch.restarts = small(t, 0, 1000); },
-       [](const S& s) { return whole(s.launch.restarts); }, "", false},
-      {"print", "", kProcesses, "print the mpirun line and start nothing", kLaunch,
-       [](S& s, Text t) { s.launch.print = truth(t); }, [](const S& s) { return yes_no(s.launch.print); }, "",
-       false},
-      {"nodes", "N", kProcesses, "hosts of the job", kSbatch,
-       [](S& s, Text t) { s.batch.nodes = small(t, 1, 100000); },
-       [](const S& s) { return whole(s.batch.nodes); }, "", false},
-      {"workers-per-node", "N", kProcesses, "processes of one worker on each host", kSbatch,
-       [](S& s, Text t) { s.batch.workers_per_node = small(t, 1, kManyWorkers); },
-       [](const S& s) { return whole(s.batch.workers_per_node); }, "", false},
-      {"cores", "N", kProcesses, "cores for each worker (default: as the cluster gives)", kSbatch,
-       [](S& s, Text t) { s.batch.cores_per_worker = small(t, 1, kManyWorkers); },
-       [](const S& s) { return whole_or_none(s.batch.cores_per_worker); }, "", false},
-      {"gpus", "N", kProcesses, "GPUs on each host (default: none are asked for)", kSbatch,
-       [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
-       [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, "", false},
-      {"time", "HH:MM:SS", kProcesses,
-       "after which Slurm ends the job; a minute or two before it the run stops and keeps all", kSbatch,
-       [](S& s, Text t) { s.batch.time = job_time(t); }, [](const S& s) { return s.batch.time; }, "", false},
-      {"partition", "NAME", kProcesses, "of the cluster (default: its own choice)", kSbatch,
-       [](S& s, Text t) { s.batch.partition = job_word(t); }, [](const S& s) { return s.batch.partition; },
-       "", false},
-      {"name", "NAME", kProcesses, "of the job, and the begin of its log's name", kSbatch,
-       [](S& s, Text t) { s.batch.name = job_word(t); }, [](const S& s) { return s.batch.name; }, "", false},
-      {"requeue", "", kProcesses, "begin again, from the last checkpoint, when a host or a process is lost",
-       kSbatch, [](S& s, Text t) { s.batch.requeue = truth(t); },
-       [](const S& s) { return yes_no(s.batch.requeue); }, "", false},
-      {"script", "FILE", kProcesses, "the job script to write; its directory must be there", kSbatch,
-       [](S& s, Text t) { s.batch.script = t; }, [](const S& s) { return s.batch.script.string(); }, "",
-       false},
-      {"submit", "", kProcesses, "hand the script to sbatch", kSbatch,
-       [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); }, "",
-       false},
-  };
-}
+std::span<const Option> launch_rows() { return kRows; }
 
 }  // namespace paceline::cli

@@ -17,11 +17,11 @@ void choose_optimizer(Options& options, engine::UpdateKind kind) {
   options.lr = row.usual_lr;
 }
 
-/// "sgd, adam or lars"
-std::string listed(const std::vector<std::string>& names) {
+std::string optimizer_help() {
+  const auto names = train::update_kind_names();
   std::string text = names.front();
   for (std::size_t i = 1; i < names.size(); ++i) text += (i + 1 < names.size() ? ", " : " or ") + names[i];
-  return text;
+  return text + "; each brings its usual lr, momentum and weight decay";
 }
 
 template <typename Value, typename Find>
@@ -29,103 +29,108 @@ Value named(std::string_view text, const std::vector<std::string>& names, Find f
   return *find(names[one_of(text, names)]);
 }
 
+constexpr Option kRows[] = {
+    {"optimizer", "NAME", kRule, optimizer_help, kRuns,
+     [](S& s, Text t) {
+       choose_optimizer(s.train,
+                        named<engine::UpdateKind>(t, train::update_kind_names(), train::update_kind));
+     },
+     [](const S& s) { return std::string(train::name(s.train.rule.kind)); }},
+    {"lr", "X", kRule, "learning rate at the peak of the schedule, before --scale-lr", kRuns,
+     [](S& s, Text t) { s.train.lr = decimal(t, {.open_below = true}); },
+     [](const S& s) { return as_text(s.train.lr); }},
+    {"momentum", "X", kRule, "of sgd, lars and rmsprop", kRuns,
+     [](S& s, Text t) { s.train.rule.momentum = decimal(t, {.least = 0, .most = 0.9999}); },
+     [](const S& s) { return as_text(s.train.rule.momentum); }},
+    {"nesterov", "", kRule, "momentum that looks ahead (sgd)", kRuns,
+     [](S& s, Text t) { s.train.rule.nesterov = truth(t); },
+     [](const S& s) { return yes_no(s.train.rule.nesterov); }},
+    {"weight-decay", "X", kRule, "pull of every weight towards 0", kRuns,
+     [](S& s, Text t) { s.train.rule.weight_decay = decimal(t); },
+     [](const S& s) { return as_text(s.train.rule.weight_decay); }},
+    {"decay-norm-and-bias", "", kRule, "weight decay on biases and batch norm too (lars: never)", kRuns,
+     [](S& s, Text t) { s.train.rule.decay_norm_and_bias = truth(t); },
+     [](const S& s) { return yes_no(s.train.rule.decay_norm_and_bias); }},
+    {"beta1", "X", kRule, "adam, adamw: memory of the gradient", kRuns,
+     [](S& s, Text t) { s.train.rule.beta1 = decimal(t, {.least = 0, .most = 0.999999}); },
+     [](const S& s) { return as_text(s.train.rule.beta1); }, kNoRival, true, "--optimizer adam or adamw"},
+    {"beta2", "X", kRule, "adam, adamw: memory of its square", kRuns,
+     [](S& s, Text t) { s.train.rule.beta2 = decimal(t, {.least = 0, .most = 0.999999}); },
+     [](const S& s) { return as_text(s.train.rule.beta2); }, kNoRival, true, "--optimizer adam or adamw"},
+    {"alpha", "X", kRule, "rmsprop: memory of the squared gradient", kRuns,
+     [](S& s, Text t) { s.train.rule.alpha = decimal(t, {.least = 0, .most = 0.999999}); },
+     [](const S& s) { return as_text(s.train.rule.alpha); }, kNoRival, true, "--optimizer rmsprop"},
+    {"rho", "X", kRule, "adadelta: memory of both squares", kRuns,
+     [](S& s, Text t) { s.train.rule.rho = decimal(t, {.least = 0, .most = 0.999999}); },
+     [](const S& s) { return as_text(s.train.rule.rho); }, kNoRival, true, "--optimizer adadelta"},
+    {"epsilon", "X", kRule, "adam, adamw, rmsprop, adadelta: keeps the division finite", kRuns,
+     [](S& s, Text t) { s.train.rule.epsilon = decimal(t, {.open_below = true}); },
+     [](const S& s) { return as_text(s.train.rule.epsilon); }, kNoRival, true,
+     "--optimizer adam, adamw, rmsprop or adadelta"},
+    {"trust", "X", kRule, "lars: the layer's step as a part of its weights", kRuns,
+     [](S& s, Text t) { s.train.rule.trust = decimal(t, {.open_below = true}); },
+     [](const S& s) { return as_text(s.train.rule.trust); }, kNoRival, true, "--optimizer lars"},
+    {"schedule", "KIND", kRule, "constant, step, cosine or one-cycle", kRuns,
+     [](S& s, Text t) {
+       s.train.schedule.kind =
+           named<train::ScheduleKind>(t, train::schedule_kind_names(), train::schedule_kind);
+     },
+     [](const S& s) { return std::string(train::name(s.train.schedule.kind)); }},
+    {"warmup", "EPOCHS", kRule,
+     "linear rise of the learning rate in front of any schedule; converge: a fifth of the training, at "
+     "most 1 epoch",
+     kRuns,
+     [](S& s, Text t) { s.train.schedule.warmup_epochs = s.study.converge.warmup_epochs = decimal(t); },
+     [](const S& s) {
+       const double convergence = s.study.converge.warmup_epochs;
+       if (s.command == kConverge) return convergence < 0 ? std::string() : as_text(convergence);
+       return as_text(s.train.schedule.warmup_epochs);
+     }},
+    {"step-epochs", "E", kRule, "step: every so many epochs ...", kRuns,
+     [](S& s, Text t) { s.train.schedule.step_epochs = decimal(t, {.open_below = true}); },
+     [](const S& s) { return as_text(s.train.schedule.step_epochs); }, kNoRival, true, "--schedule step"},
+    {"step-factor", "X", kRule, "step: ... the learning rate times this", kRuns,
+     [](S& s, Text t) { s.train.schedule.step_factor = decimal(t, {.open_below = true}); },
+     [](const S& s) { return as_text(s.train.schedule.step_factor); }, kNoRival, true, "--schedule step"},
+    {"final-factor", "X", kRule, "cosine, one-cycle: the last learning rate as a part of the peak", kRuns,
+     [](S& s, Text t) { s.train.schedule.final_factor = decimal(t, {.least = 0, .most = 1}); },
+     [](const S& s) { return as_text(s.train.schedule.final_factor); }, kNoRival, true,
+     "--schedule cosine or one-cycle"},
+    {"one-cycle-peak", "X", kRule, "one-cycle: part of the training at which the peak stands", kRuns,
+     [](S& s, Text t) { s.train.schedule.one_cycle_peak = decimal(t, {.least = 0, .most = 1}); },
+     [](const S& s) { return as_text(s.train.schedule.one_cycle_peak); }, kNoRival, true,
+     "--schedule one-cycle"},
+    {"one-cycle-start", "X", kRule, "one-cycle: the first learning rate as a part of the peak", kRuns,
+     [](S& s, Text t) { s.train.schedule.one_cycle_start = decimal(t, {.least = 0, .most = 1}); },
+     [](const S& s) { return as_text(s.train.schedule.one_cycle_start); }, kNoRival, true,
+     "--schedule one-cycle"},
+    {"lookahead", "STEPS", kRule,
+     "slow weights follow the trained ones every so many updates, which then start again from there; 0: "
+     "none",
+     kRuns, [](S& s, Text t) { s.train.lookahead.steps = whole_number(t, 0); },
+     [](const S& s) { return whole(s.train.lookahead.steps); }},
+    {"lookahead-keep", "X", kRule, "lookahead: the part of the slow weights that stays", kRuns,
+     [](S& s, Text t) { s.train.lookahead.keep = decimal(t, {.least = 0, .most = 1}); },
+     [](const S& s) { return as_text(s.train.lookahead.keep); }, kNoRival, true, "--lookahead"},
+    {"lookahead-power", "X", kRule,
+     "lookahead: above 0, that part grows from 0 with this power of the progress", kRuns,
+     [](S& s, Text t) { s.train.lookahead.power = decimal(t, {.least = 0, .most = 100}); },
+     [](const S& s) { return as_text(s.train.lookahead.power); }, kNoRival, true, "--lookahead"},
+    {"scale-lr", "RULE", kRule,
+     "learning rate times (global batch / --lr-batch): linear, its root: sqrt, or none", kRuns,
+     [](S& s, Text t) {
+       s.train.scale_lr = named<train::LrScaling>(t, train::lr_scaling_names(), train::lr_scaling);
+     },
+     [](const S& s) { return std::string(train::name(s.train.scale_lr)); }},
+    {"lr-batch", "B", kRule, "the global batch that --lr belongs to (default 128)", kRuns,
+     [](S& s, Text t) { s.train.lr_batch = whole_number(t, 1, kLargestBatch); },
+     [](const S& s) { return whole_or_none(s.train.lr_batch); }},
+};
+static_assert(reads_all(kRows, kRulePart, kLaunchPart),
+              "a setting of this part of measure/setting.h has no row here");
+
 }  // namespace
 
-std::vector<Option> rule_rows() {
-  return {
-      {"optimizer", "NAME", kRule,
-       listed(train::update_kind_names()) + "; each brings its usual lr, momentum and weight decay", kRuns,
-       [](S& s, Text t) {
-         choose_optimizer(s.train,
-                          named<engine::UpdateKind>(t, train::update_kind_names(), train::update_kind));
-       },
-       [](const S& s) { return std::string(train::name(s.train.rule.kind)); }},
-      {"lr", "X", kRule, "learning rate at the peak of the schedule, before --scale-lr", kRuns,
-       [](S& s, Text t) { s.train.lr = decimal(t, {.open_below = true}); },
-       [](const S& s) { return as_text(s.train.lr); }},
-      {"momentum", "X", kRule, "of sgd, lars and rmsprop", kRuns,
-       [](S& s, Text t) { s.train.rule.momentum = decimal(t, {.least = 0, .most = 0.9999}); },
-       [](const S& s) { return as_text(s.train.rule.momentum); }},
-      {"nesterov", "", kRule, "momentum that looks ahead (sgd)", kRuns,
-       [](S& s, Text t) { s.train.rule.nesterov = truth(t); },
-       [](const S& s) { return yes_no(s.train.rule.nesterov); }},
-      {"weight-decay", "X", kRule, "pull of every weight towards 0", kRuns,
-       [](S& s, Text t) { s.train.rule.weight_decay = decimal(t); },
-       [](const S& s) { return as_text(s.train.rule.weight_decay); }},
-      {"decay-norm-and-bias", "", kRule, "weight decay on biases and batch norm too (lars: never)", kRuns,
-       [](S& s, Text t) { s.train.rule.decay_norm_and_bias = truth(t); },
-       [](const S& s) { return yes_no(s.train.rule.decay_norm_and_bias); }},
-      {"beta1", "X", kRule, "adam, adamw: memory of the gradient", kRuns,
-       [](S& s, Text t) { s.train.rule.beta1 = decimal(t, {.least = 0, .most = 0.999999}); },
-       [](const S& s) { return as_text(s.train.rule.beta1); }},
-      {"beta2", "X", kRule, "adam, adamw: memory of its square", kRuns,
-       [](S& s, Text t) { s.train.rule.beta2 = decimal(t, {.least = 0, .most = 0.999999}); },
-       [](const S& s) { return as_text(s.train.rule.beta2); }},
-      {"alpha", "X", kRule, "rmsprop: memory of the squared gradient", kRuns,
-       [](S& s, Text t) { s.train.rule.alpha = decimal(t, {.least = 0, .most = 0.999999}); },
-       [](const S& s) { return as_text(s.train.rule.alpha); }},
-      {"rho", "X", kRule, "adadelta: memory of both squares", kRuns,
-       [](S& s, Text t) { s.train.rule.rho = decimal(t, {.least = 0, .most = 0.999999}); },
-       [](const S& s) { return as_text(s.train.rule.rho); }},
-      {"epsilon", "X", kRule, "adam, adamw, rmsprop, adadelta: keeps the division finite", kRuns,
-       [](S& s, Text t) { s.train.rule.epsilon = decimal(t, {.open_below = true}); },
-       [](const S& s) { return as_text(s.train.rule.epsilon); }},
-      {"trust", "X", kRule, "lars: the layer's step as a part of its weights", kRuns,
-       [](S& s, Text t) { s.train.rule.trust = decimal(t, {.open_below = true}); },
-       [](const S& s) { return as_text(s.train.rule.trust); }},
-      {"schedule", "KIND", kRule, "constant, step, cosine or one-cycle", kRuns,
-       [](S& s, Text t) {
-         s.train.schedule.kind =
-             named<train::ScheduleKind>(t, train::schedule_kind_names(), train::schedule_kind);
-       },
-       [](const S& s) { return std::string(train::name(s.train.schedule.kind)); }},
-      {"warmup", "EPOCHS", kRule,
-       "linear rise of the learning rate in front of any schedule; converge: a fifth of the training, at "
-       "most 1 epoch",
-       kRuns,
-       [](S& s, Text t) { s.train.schedule.warmup_epochs = s.study.converge.warmup_epochs = decimal(t); },
-       [](const S& s) {
-         const double convergence = s.study.converge.warmup_epochs;
-         if (s.command == kConverge) return convergence < 0 ? std::string() : as_text(convergence);
-         return as_text(s.train.schedule.warmup_epochs);
-       }},
-      {"step-epochs", "E", kRule, "step: every so many epochs ...", kRuns,
-       [](S& s, Text t) { s.train.schedule.step_epochs = decimal(t, {.open_below = true}); },
-       [](const S& s) { return as_text(s.train.schedule.step_epochs); }},
-      {"step-factor", "X", kRule, "step: ... the learning rate times this", kRuns,
-       [](S& s, Text t) { s.train.schedule.step_factor = decimal(t, {.open_below = true}); },
-       [](const S& s) { return as_text(s.train.schedule.step_factor); }},
-      {"final-factor", "X", kRule, "cosine, one-cycle: the last learning rate as a part of the peak", kRuns,
-       [](S& s, Text t) { s.train.schedule.final_factor = decimal(t, {.least = 0, .most = 1}); },
-       [](const S& s) { return as_text(s.train.schedule.final_factor); }},
-      {"one-cycle-peak", "X", kRule, "one-cycle: part of the training at which the peak stands", kRuns,
-       [](S& s, Text t) { s.train.schedule.one_cycle_peak = decimal(t, {.least = 0, .most = 1}); },
-       [](const S& s) { return as_text(s.train.schedule.one_cycle_peak); }},
-      {"one-cycle-start", "X", kRule, "one-cycle: the first learning rate as a part of the peak", kRuns,
-       [](S& s, Text t) { s.train.schedule.one_cycle_start = decimal(t, {.least = 0, .most = 1}); },
-       [](const S& s) { return as_text(s.train.schedule.one_cycle_start); }},
-      {"lookahead", "STEPS", kRule,
-       "slow weights follow the trained ones every so many updates, which then start again from there; 0: "
-       "none",
-       kRuns, [](S& s, Text t) { s.train.lookahead.steps = whole_number(t, 0); },
-       [](const S& s) { return whole(s.train.lookahead.steps); }},
-      {"lookahead-keep", "X", kRule, "lookahead: the part of the slow weights that stays", kRuns,
-       [](S& s, Text t) { s.train.lookahead.keep = decimal(t, {.least = 0, .most = 1}); },
-       [](const S& s) { return as_text(s.train.lookahead.keep); }},
-      {"lookahead-power", "X", kRule,
-       "lookahead: above 0, that part grows from 0 with this power of the progress", kRuns,
-       [](S& s, Text t) { s.train.lookahead.power = decimal(t, {.least = 0, .most = 100}); },
-       [](const S& s) { return as_text(s.train.lookahead.power); }},
-      {"scale-lr", "RULE", kRule,
-       "learning rate times (global batch / --lr-batch): linear, its root: sqrt, or none", kRuns,
-       [](S& s, Text t) {
-         s.train.scale_lr = named<train::LrScaling>(t, train::lr_scaling_names(), train::lr_scaling);
-       },
-       [](const S& s) { return std::string(train::name(s.train.scale_lr)); }},
-      {"lr-batch", "B", kRule, "the global batch that --lr belongs to (default 128)", kRuns,
-       [](S& s, Text t) { s.train.lr_batch = whole_number(t, 1, kLargestBatch); },
-       [](const S& s) { return whole_or_none(s.train.lr_batch); }},
-  };
-}
+std::span<const Option> rule_rows() { return kRows; }
 
 }  // namespace paceline::cli

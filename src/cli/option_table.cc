@@ -1,7 +1,5 @@
 /// The table as a whole, in the order in which values are set.
 
-#include <utility>
-
 #include "cli/option_rows.h"
 
 namespace paceline::cli {
@@ -9,8 +7,8 @@ namespace paceline::cli {
 const std::vector<Option>& options() {
   static const std::vector<Option> table = [] {
     std::vector<Option> joined;
-    for (auto rows : {training_rows(), rule_rows(), launch_rows(), study_rows()})
-      for (auto& row : rows) joined.push_back(std::move(row));
+    for (const auto rows : {training_rows(), rule_rows(), launch_rows(), study_rows()})
+      joined.insert(joined.end(), rows.begin(), rows.end());
     return joined;
   }();
   return table;

@@ -56,140 +56,143 @@ void choose_worker_list(Settings& settings, std::string_view text) {
     settings.study.scale.workers.push_back(static_cast<int>(count));
 }
 
+std::string models_in_words() {
+  return fmt::format("{}, or a TOML file of layers", fmt::join(graph::model_names(), ", "));
+}
+
 /// "cifar10:DIR (CIFAR-10, ...); mnist:DIR (...); ...".
 std::string formats_in_words() {
   std::string text;
   for (const auto& format : data::known_formats())
     text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", format.spec(), format.summary);
-  return text;
+  return text + "; what each takes behind a comma is in docs/formats.md";
 }
+
+constexpr Option kRows[] = {
+    {"model", "NAME|FILE", kWhat, models_in_words, kRuns, [](S& s, Text t) { s.train.model = t; },
+     [](const S& s) { return s.train.model; }},
+    {"data", "SPEC", kWhat, formats_in_words, kRuns, [](S& s, Text t) { s.train.data = t; },
+     [](const S& s) { return s.train.data; }},
+    {"device", "NAME", kWhat, "cpu, or reference: plain loops, slow, to compare with", kRuns | kDoctor,
+     [](S& s, Text t) { s.train.device = device_named(t); }, [](const S& s) { return s.train.device; }},
+    {"precision", "P", kWhat,
+     "fp32, bf16 (fp32 master weights), or auto: bf16 where the processor has units for it; the record "
+     "says which",
+     kRuns | kDoctor, [](S& s, Text t) { s.train.precision = kPrecisions[one_of(t, kPrecisions)]; },
+     [](const S& s) { return s.train.precision; }},
+    {"seed", "N", kWhat, "of weights, order, augmentation and dropout; the same seed gives the same run",
+     kRuns, [](S& s, Text t) { s.train.seed = static_cast<std::uint64_t>(whole_number(t, 0)); },
+     [](const S& s) { return std::to_string(s.train.seed); }},
+    {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns,
+     [](S& s, Text t) { s.train.augment = truth(t); }, [](const S& s) { return yes_no(s.train.augment); }},
+    {"crop-padding", "N", kWhat,
+     "pixels around the image before a random crop of its size; 0: no crop (default: the data set's)", kRuns,
+     [](S& s, Text t) { s.train.crop_padding = small(t, 0, kMostPadding); },
+     [](const S& s) { return s.train.crop_padding ? whole(*s.train.crop_padding) : std::string(); }},
+    {"crop-fill", "black|reflect", kWhat, "what those pixels are: black, or the image mirrored at its edge",
+     kRuns, [](S& s, Text t) { s.train.crop_fill = *train::crop_fill(known(t, train::crop_fill_names())); },
+     [](const S& s) { return std::string(train::name(s.train.crop_fill)); }},
+    {"flip", "KIND", kWhat,
+     "horizontal flips: none, random, or alternating: each image every other epoch (default: the data "
+     "set's)",
+     kRuns, [](S& s, Text t) { s.train.flip = *train::flip(known(t, train::flip_names())); },
+     [](const S& s) { return s.train.flip ? std::string(train::name(*s.train.flip)) : std::string(); }},
+    {"test-time-augmentation", "KIND", kWhat,
+     "evaluate on the mean of the logits of each image and its mirror image (flip), and of both moved by a "
+     "pixel either way (flip-shift); none; costs 2 or 6 evaluations",
+     kTrainings,
+     [](S& s, Text t) { s.train.test_views = *train::views_of_name(known(t, train::views_names())); },
+     [](const S& s) { return std::string(train::name_of_views(s.train.test_views)); }},
+    {"validation-split", "X", kWhat,
+     "hold back this part of every training class, the same images for every seed, and evaluate on it too; "
+     "the best epoch is then chosen there",
+     kRuns, [](S& s, Text t) { s.train.validation_split = decimal(t, {.least = 0, .most = 0.9}); },
+     [](const S& s) { return as_text(s.train.validation_split); }},
+    {"bad-images", "error|skip", kWhat,
+     "folder: stop at an image that cannot be decoded, or decode all of them before the first step (data "
+     "pack: before packing) and leave such ones out, named and counted",
+     kRuns | kData, [](S& s, Text t) { s.train.skip_bad_images = one_of(t, kBadImages) == 1; },
+     [](const S& s) { return kBadImages[s.train.skip_bad_images ? 1 : 0]; }},
+    {"label-smoothing", "X", kWhat, "part of the target spread evenly over all classes", kRuns,
+     [](S& s, Text t) { s.train.label_smoothing = decimal(t, {.least = 0, .most = 0.999}); },
+     [](const S& s) { return as_text(s.train.label_smoothing); }},
+    {"workers", "N", kWho,
+     "workers that share every global batch, of all processes together (default: one in each)",
+     kTrain | kSweep | kComm, [](S& s, Text t) { s.train.workers = small(t, 1, kManyWorkers); },
+     [](const S& s) { return whole(s.train.workers); }},
+    {"workers", "N|LIST", kWho,
+     "workers that share the large batch (default: one in each process); with --compare workers the "
+     "numbers to compare, such as 1,2,4",
+     kConverge,
+     [](S& s, Text t) {
+       choose_worker_list(s, t);
+       s.train.workers = s.study.scale.workers.front();
+     },
+     [](const S& s) { return whole(s.train.workers); }},
+    {"workers", "LIST", kWho, "numbers of workers to compare, such as 1,2,4", kScale | kStudy,
+     [](S& s, Text t) { choose_worker_list(s, t); },
+     [](const S& s) { return fmt::format("{}", fmt::join(s.study.scale.workers, ",")); }},
+    {"threads", "N", kWho, "cores a worker computes with; 0: the machine's, shared out", kRuns | kDoctor,
+     [](S& s, Text t) { s.train.threads = small(t, 0, kManyWorkers); },
+     [](const S& s) { return whole(s.train.threads); }},
+    {"local-batch", "b", kWho,
+     "samples a worker and step; the global batch is this times the workers (default 128)", kTrain | kDoctor,
+     [](S& s, Text t) { s.train.local_batch = whole_number(t, 1, kLargestBatch); },
+     [](const S& s) { return whole_or_none(s.train.local_batch); }, Setting("global-batch")},
+    {"global-batch", "B", kWho, "samples a step, of all workers together", kTrain,
+     [](S& s, Text t) { s.train.global_batch = whole_number(t, 1, kLargestBatch); },
+     [](const S& s) { return whole_or_none(s.train.global_batch); }, Setting("local-batch")},
+    {"shard", "s", kWho,
+     "cut the global batch into shards of s samples: then any number of workers gives the same bits; "
+     "slower",
+     kRuns, [](S& s, Text t) { s.train.shard = whole_number(t, 1, kLargestBatch); },
+     [](const S& s) { return whole_or_none(s.train.shard); }},
+    {"bn", "MODE", kWho,
+     "which samples share batch-norm statistics: local (a worker's), sync (all workers'), ghost:N (groups "
+     "of N)",
+     kRuns, [](S& s, Text t) { choose_batch_norm(s.train, t); },
+     [](const S& s) { return train::name(s.train.batch_norm, s.train.ghost_size); }},
+    {"pin", "", kWho, "tie each worker to cores of its own, where the machine allows", kRuns,
+     [](S& s, Text t) { s.train.pin = truth(t); }, [](const S& s) { return yes_no(s.train.pin); }},
+    {"measured-kernels", "", kWho,
+     "compute each layer as is fastest on this machine, measured once and kept; off: by its shape alone",
+     kRuns, [](S& s, Text t) { s.train.measured_kernels = truth(t); },
+     [](const S& s) { return yes_no(s.train.measured_kernels); }},
+    {"loader-threads", "N", kWho, "threads a worker that prepare batches while it computes", kRuns,
+     [](S& s, Text t) { s.train.loader_threads = small(t, 1, kManyWorkers); },
+     [](const S& s) { return whole(s.train.loader_threads); }},
+    {"bucket-mb", "X", kWho,
+     "gradients reduced at a time, in 1e6 bytes; smaller overlaps more and costs more calls", kRuns,
+     [](S& s, Text t) { s.train.bucket_mb = decimal(t, {.least = 0, .open_below = true}); },
+     [](const S& s) { return as_text(s.train.bucket_mb); }, Setting("bucket")},
+    {"bucket", "auto", kWho,
+     "auto: the size is found before the first step, from the latency and bandwidth of a reduction; the "
+     "record says why",
+     kRuns,
+     [](S& s, Text t) {
+       if (t != "auto")
+         base::fail(base::ErrorKind::usage, "must be auto, got '{}'; a size of your own is --bucket-mb X", t);
+       s.train.bucket_auto = true;
+     },
+     [](const S& s) { return std::string(s.train.bucket_auto ? "auto" : ""); }, Setting("bucket-mb")},
+    {"deadline", "SECONDS", kWho,
+     "a reduction that takes longer is an error, and so is a run of which no worker does anything for "
+     "longer",
+     kRuns | kComm, [](S& s, Text t) { s.train.deadline_s = small(t, 1); },
+     [](const S& s) { return whole(s.train.deadline_s); }},
+    {"epochs", "E", kLong, "passes over the training set, 0.5 allowed (default 1)", kTrainings | kStudy,
+     [](S& s, Text t) { s.train.epochs = decimal(t, {.open_below = true}); },
+     [](const S& s) { return decimal_or_none(s.train.epochs); }, Setting("steps")},
+    {"steps", "S", kLong, "updates", kTrainings, [](S& s, Text t) { s.train.steps = whole_number(t, 1); },
+     [](const S& s) { return whole_or_none(s.train.steps); }, Setting("epochs")},
+    {"evaluate-every", "N", kLong, "epochs between evaluations on the test set; 0: never", kTrainings,
+     [](S& s, Text t) { s.train.evaluate_every = small(t, 0); },
+     [](const S& s) { return whole(s.train.evaluate_every); }},
+};
+static_assert(reads_all(kRows, 0, kRulePart), "a setting of this part of measure/setting.h has no row here");
 
 }  // namespace
 
-std::vector<Option> training_rows() {
-  return {
-      {"model", "NAME|FILE", kWhat,
-       fmt::format("{}, or a TOML file of layers", fmt::join(graph::model_names(), ", ")), kRuns,
-       [](S& s, Text t) { s.train.model = t; }, [](const S& s) { return s.train.model; }},
-      {"data", "SPEC", kWhat, formats_in_words() + "; what each takes behind a comma is in docs/formats.md",
-       kRuns, [](S& s, Text t) { s.train.data = t; }, [](const S& s) { return s.train.data; }},
-      {"device", "NAME", kWhat, "cpu, or reference: plain loops, slow, to compare with", kRuns | kDoctor,
-       [](S& s, Text t) { s.train.device = device_named(t); }, [](const S& s) { return s.train.device; }},
-      {"precision", "P", kWhat,
-       "fp32, bf16 (fp32 master weights), or auto: bf16 where the processor has units for it; the record "
-       "says which",
-       kRuns | kDoctor, [](S& s, Text t) { s.train.precision = kPrecisions[one_of(t, kPrecisions)]; },
-       [](const S& s) { return s.train.precision; }},
-      {"seed", "N", kWhat, "of weights, order, augmentation and dropout; the same seed gives the same run",
-       kRuns, [](S& s, Text t) { s.train.seed = static_cast<std::uint64_t>(whole_number(t, 0)); },
-       [](const S& s) { return std::to_string(s.train.seed); }},
-      {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns,
-       [](S& s, Text t) { s.train.augment = truth(t); }, [](const S& s) { return yes_no(s.train.augment); }},
-      {"crop-padding", "N", kWhat,
-       "pixels around the image before a random crop of its size; 0: no crop (default: the data set's)",
-       kRuns, [](S& s, Text t) { s.train.crop_padding = small(t, 0, kMostPadding); },
-       [](const S& s) { return s.train.crop_padding ? whole(*s.train.crop_padding) : std::string(); }},
-      {"crop-fill", "black|reflect", kWhat, "what those pixels are: black, or the image mirrored at its edge",
-       kRuns, [](S& s, Text t) { s.train.crop_fill = *train::crop_fill(known(t, train::crop_fill_names())); },
-       [](const S& s) { return std::string(train::name(s.train.crop_fill)); }},
-      {"flip", "KIND", kWhat,
-       "horizontal flips: none, random, or alternating: each image every other epoch (default: the data "
-       "set's)",
-       kRuns, [](S& s, Text t) { s.train.flip = *train::flip(known(t, train::flip_names())); },
-       [](const S& s) { return s.train.flip ? std::string(train::name(*s.train.flip)) : std::string(); }},
-      {"test-time-augmentation", "KIND", kWhat,
-       "evaluate on the mean of the logits of each image and its mirror image (flip), and of both moved by a "
-       "pixel either way (flip-shift); none; costs 2 or 6 evaluations",
-       kTrainings,
-       [](S& s, Text t) { s.train.test_views = *train::views_of_name(known(t, train::views_names())); },
-       [](const S& s) { return std::string(train::name_of_views(s.train.test_views)); }},
-      {"validation-split", "X", kWhat,
-       "hold back this part of every training class, the same images for every seed, and evaluate on it too; "
-       "the best epoch is then chosen there",
-       kRuns, [](S& s, Text t) { s.train.validation_split = decimal(t, {.least = 0, .most = 0.9}); },
-       [](const S& s) { return as_text(s.train.validation_split); }},
-      {"bad-images", "error|skip", kWhat,
-       "folder: stop at an image that cannot be decoded, or decode all of them before the first step (data "
-       "pack: before packing) and leave such ones out, named and counted",
-       kRuns | kData, [](S& s, Text t) { s.train.skip_bad_images = one_of(t, kBadImages) == 1; },
-       [](const S& s) { return kBadImages[s.train.skip_bad_images ? 1 : 0]; }},
-      {"label-smoothing", "X", kWhat, "part of the target spread evenly over all classes", kRuns,
-       [](S& s, Text t) { s.train.label_smoothing = decimal(t, {.least = 0, .most = 0.999}); },
-       [](const S& s) { return as_text(s.train.label_smoothing); }},
-      {"workers", "N", kWho,
-       "workers that share every global batch, of all processes together (default: one in each)",
-       kTrain | kSweep | kComm, [](S& s, Text t) { s.train.workers = small(t, 1, kManyWorkers); },
-       [](const S& s) { return whole(s.train.workers); }},
-      {"workers", "N|LIST", kWho,
-       "workers that share the large batch (default: one in each process); with --compare workers the "
-       "numbers to compare, such as 1,2,4",
-       kConverge,
-       [](S& s, Text t) {
-         choose_worker_list(s, t);
-         s.train.workers = s.study.scale.workers.front();
-       },
-       [](const S& s) { return whole(s.train.workers); }},
-      {"workers", "LIST", kWho, "numbers of workers to compare, such as 1,2,4", kScale | kStudy,
-       [](S& s, Text t) { choose_worker_list(s, t); },
-       [](const S& s) { return fmt::format("{}", fmt::join(s.study.scale.workers, ",")); }},
-      {"threads", "N", kWho, "cores a worker computes with; 0: the machine's, shared out", kRuns | kDoctor,
-       [](S& s, Text t) { s.train.threads = small(t, 0, kManyWorkers); },
-       [](const S& s) { return whole(s.train.threads); }},
-      {"local-batch", "b", kWho,
-       "samples a worker and step; the global batch is this times the workers (default 128)",
-       kTrain | kDoctor, [](S& s, Text t) { s.train.local_batch = whole_number(t, 1, kLargestBatch); },
-       [](const S& s) { return whole_or_none(s.train.local_batch); }, "global-batch"},
-      {"global-batch", "B", kWho, "samples a step, of all workers together", kTrain,
-       [](S& s, Text t) { s.train.global_batch = whole_number(t, 1, kLargestBatch); },
-       [](const S& s) { return whole_or_none(s.train.global_batch); }, "local-batch"},
-      {"shard", "s", kWho,
-       "cut the global batch into shards of s samples: then any number of workers gives the same bits; "
-       "slower",
-       kRuns, [](S& s, Text t) { s.train.shard = whole_number(t, 1, kLargestBatch); },
-       [](const S& s) { return whole_or_none(s.train.shard); }},
-      {"bn", "MODE", kWho,
-       "which samples share batch-norm statistics: local (a worker's), sync (all workers'), ghost:N (groups "
-       "of N)",
-       kRuns, [](S& s, Text t) { choose_batch_norm(s.train, t); },
-       [](const S& s) { return train::name(s.train.batch_norm, s.train.ghost_size); }},
-      {"pin", "", kWho, "tie each worker to cores of its own, where the machine allows", kRuns,
-       [](S& s, Text t) { s.train.pin = truth(t); }, [](const S& s) { return yes_no(s.train.pin); }},
-      {"measured-kernels", "", kWho,
-       "compute each layer as is fastest on this machine, measured once and kept; off: by its shape alone",
-       kRuns, [](S& s, Text t) { s.train.measured_kernels = truth(t); },
-       [](const S& s) { return yes_no(s.train.measured_kernels); }},
-      {"loader-threads", "N", kWho, "threads a worker that prepare batches while it computes", kRuns,
-       [](S& s, Text t) { s.train.loader_threads = small(t, 1, kManyWorkers); },
-       [](const S& s) { return whole(s.train.loader_threads); }},
-      {"bucket-mb", "X", kWho,
-       "gradients reduced at a time, in 1e6 bytes; smaller overlaps more and costs more calls", kRuns,
-       [](S& s, Text t) { s.train.bucket_mb = decimal(t, {.least = 0, .open_below = true}); },
-       [](const S& s) { return as_text(s.train.bucket_mb); }, "bucket"},
-      {"bucket", "auto", kWho,
-       "auto: the size is found before the first step, from the latency and bandwidth of a reduction; the "
-       "record says why",
-       kRuns,
-       [](S& s, Text t) {
-         if (t != "auto")
-           base::fail(base::ErrorKind::usage, "must be auto, got '{}'; a size of your own is --bucket-mb X",
-                      t);
-         s.train.bucket_auto = true;
-       },
-       [](const S& s) { return std::string(s.train.bucket_auto ? "auto" : ""); }, "bucket-mb"},
-      {"deadline", "SECONDS", kWho,
-       "a reduction that takes longer is an error, and so is a run of which no worker does anything for "
-       "longer",
-       kRuns | kComm, [](S& s, Text t) { s.train.deadline_s = small(t, 1); },
-       [](const S& s) { return whole(s.train.deadline_s); }},
-      {"epochs", "E", kLong, "passes over the training set, 0.5 allowed (default 1)", kTrainings | kStudy,
-       [](S& s, Text t) { s.train.epochs = decimal(t, {.open_below = true}); },
-       [](const S& s) { return decimal_or_none(s.train.epochs); }, "steps"},
-      {"steps", "S", kLong, "updates", kTrainings, [](S& s, Text t) { s.train.steps = whole_number(t, 1); },
-       [](const S& s) { return whole_or_none(s.train.steps); }, "epochs"},
-      {"evaluate-every", "N", kLong, "epochs between evaluations on the test set; 0: never", kTrainings,
-       [](S& s, Text t) { s.train.evaluate_every = small(t, 0); },
-       [](const S& s) { return whole(s.train.evaluate_every); }},
-  };
-}
+std::span<const Option> training_rows() { return kRows; }
 
 }  // namespace paceline::cli

@@ -36,7 +36,7 @@ std::string takers(unsigned commands) {
 
 const Option* find_option(std::string_view name, Command command) {
   for (const auto& option : options())
-    if (option.name == name && (option.commands & command)) return &option;
+    if (option.name() == name && (option.commands & command)) return &option;
   return nullptr;
 }
 
@@ -58,12 +58,12 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
         "each computes with, {0}device on what",
         prefix);
   for (const auto& option : options())
-    if (option.name == name)
+    if (option.name() == name)
       return fmt::format("is not an option of {}; it belongs to {}", command_name(command),
                          commands_of(option.commands));
   std::vector<std::string> known;
   for (const auto& option : options())
-    if (option.commands & command) known.push_back(option.name);
+    if (option.commands & command) known.emplace_back(option.name());
   if (const auto near = base::nearest_name(name, known))
     return fmt::format("is not an option of {}; did you mean {}{}?", command_name(command), prefix, *near);
   return fmt::format("is not an option of {0}; 'paceline {0} --help' lists them", command_name(command));
@@ -101,11 +101,11 @@ std::string options_markdown() {
       text += fmt::format("\n### {}\n\n| option | default | what it does | commands |\n|---|---|---|---|\n",
                           group);
     }
-    const auto written = option.value.empty() ? fmt::format("`--{0}`, `--no-{0}`", option.name)
-                                              : fmt::format("`--{} {}`", option.name, option.value);
+    const auto written = option.value.empty() ? fmt::format("`--{0}`, `--no-{0}`", option.name())
+                                              : fmt::format("`--{} {}`", option.name(), option.value);
     std::string cell;
     for (const char c : written) cell += c == '|' ? std::string("\\|") : std::string(1, c);
-    text += fmt::format("| {} | {} | {} | {} |\n", cell, defaults_of(option), option.help,
+    text += fmt::format("| {} | {} | {} | {} |\n", cell, defaults_of(option), option.help.text(),
                         takers(option.commands));
   }
   return text;

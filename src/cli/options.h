@@ -1,29 +1,51 @@
 #pragma once
 
-/// The one table of options. The command line, recipes, `--help` and docs/switches.md are all made from it:
-/// an option is one row, here and nowhere else.
+/// How each option of measure/setting.h is written, read and explained. The command line, recipes, `--help`
+/// and docs/switches.md are all made from these rows.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/settings.h"
+#include "measure/setting.h"
 
 namespace paceline::cli {
 
+/// A text of help, or the function that writes one which is made of other tables.
+class Help {
+ public:
+  constexpr Help(const char* text) : text_(text) {}
+  constexpr Help(std::string (*write)()) : write_(write) {}
+  [[nodiscard]] std::string text() const { return write_ != nullptr ? write_() : text_; }
+
+ private:
+  const char* text_ = "";
+  std::string (*write_)() = nullptr;
+};
+
 struct Option {
-  std::string name;   ///< "global-batch": --global-batch on the command line, global-batch = ... in a recipe
-  std::string value;  ///< what is written for its value in help, "B"; empty: a switch, --name or --no-name
-  std::string group;  ///< heading in help
-  std::string help;   ///< what it does, and its consequence
-  unsigned commands;  ///< Command bits that take it
+  measure::Setting setting;  ///< what it means; its key is the option's name
+  std::string_view
+      value;  ///< what is written for its value in help, "B"; empty: a switch, --name or --no-name
+  std::string_view group;  ///< heading in help
+  Help help;               ///< what it does, and its consequence
+  unsigned commands;       ///< Command bits that take it
   /// Reads `text` into the settings. Errors: Error(usage), the end of a sentence that begins with the name
   /// (values.h)
   void (*set)(Settings& settings, std::string_view text);
   /// The present value as text, "" for none: what help shows as default.
   std::string (*get)(const Settings& settings);
-  std::string rival = {};  ///< cannot be given together with this one; a later layer's replaces an earlier's
+  /// Cannot be given together with this one; a later layer's replaces an earlier's.
+  std::optional<measure::Setting> rival = {};
   bool in_recipes = true;  ///< off: only on the command line
+  /// What must be chosen for the option to be read, "--schedule step": given without it, the user is told.
+  /// Records then lack it (train/recorded_settings.cc).
+  std::string_view needs = {};
+
+  /// "global-batch": --global-batch on the command line, global-batch = ... in a recipe
+  [[nodiscard]] constexpr std::string_view name() const { return setting.key(); }
 };
 
 /// Every option, grouped, in the order in which values are set: what others derive from stands first (the

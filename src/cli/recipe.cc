@@ -35,7 +35,7 @@ std::optional<std::string> as_typed(const toml::node& node) {
 
 bool known_anywhere(std::string_view name) {
   for (const auto& option : options())
-    if (option.name == name && option.in_recipes) return true;
+    if (option.name() == name && option.in_recipes) return true;
   return false;
 }
 
@@ -69,7 +69,8 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
       continue;
     }
     if (option == nullptr) base::fail(ErrorKind::usage, "{} {}", where, why_unknown(key, command, ""));
-    if (const auto* list = node.as_array(); list != nullptr && list->size() > 1 && key == "workers" &&
+    if (const auto* list = node.as_array(); list != nullptr && list->size() > 1 &&
+                                            option->setting == "workers" &&
                                             option->value.find("LIST") == std::string::npos)
       base::fail(ErrorKind::usage,
                  "{} is a list, and {} takes one number; paceline scale RECIPE compares several", where,
@@ -79,7 +80,7 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
       base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
     if (option->value.empty() && !node.is_boolean())
       base::fail(ErrorKind::usage, "{} must be true or false, got '{}'", where, *typed);
-    if (key == "model") typed = beside(file, *typed);
+    if (option->setting == "model") typed = beside(file, *typed);
     found.push_back({line, {option, *typed, where}});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -120,7 +121,8 @@ Recipe read_recipe(const std::filesystem::path& path, Command command) {
   recipe.given = read_keys(table, file, command, recipe.unused);
   for (const auto* layer : {&recipe.given, &recipe.quick}) check_layer(command, *layer);
   std::string names;
-  for (const auto& assignment : recipe.given) names += (names.empty() ? "" : ", ") + assignment.option->name;
+  for (const auto& assignment : recipe.given)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", assignment.option->name());
   recipe.summary = fmt::format("{} sets {}", file, names.empty() ? "nothing" : names);
   if (!recipe.unused.empty())
     recipe.unused = fmt::format("{}: {} does not use {}", file, command_name(command), recipe.unused);

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/doctor.h"
 #include "cli/launch_line.h"
+#include "measure/setting.h"
 #include "study/study.h"
 #include "train/options.h"
 #include "train/process_history.h"
@@ -42,12 +42,12 @@ struct Settings {
   std::shared_ptr<train::ProcessHistory> history = std::make_shared<train::ProcessHistory>();
   train::Options train;
   study::StudyOptions study;
-  std::string typed;               ///< the command as typed, for records
-  std::vector<std::string> given;  ///< names of the options that recipe or command line set
-  std::string recipe;              ///< which recipe set what, for records; "" without one
+  std::string typed;                    ///< the command as typed, for records
+  std::vector<measure::Setting> given;  ///< what recipe or command line set
+  std::string recipe;                   ///< which recipe set what, for records; "" without one
   std::vector<std::string> notes;  ///< what is worth saying before the run: defaults taken, keys not used
-  [[nodiscard]] bool is_given(std::string_view name) const {
-    return std::find(given.begin(), given.end(), name) != given.end();
+  [[nodiscard]] bool is_given(measure::Setting setting) const {
+    return std::find(given.begin(), given.end(), setting) != given.end();
   }
   bool json = false;  ///< the record alone on standard output
 

@@ -8,13 +8,13 @@
 namespace paceline::study {
 namespace {
 
-bool is_given(const std::vector<std::string>& given, const std::string& name) {
-  return std::find(given.begin(), given.end(), name) != given.end();
+bool is_given(const std::vector<measure::Setting>& given, measure::Setting setting) {
+  return std::find(given.begin(), given.end(), setting) != given.end();
 }
 
 }  // namespace
 
-void apply_quick(train::Options& base, StudyOptions& options, const std::vector<std::string>& given) {
+void apply_quick(train::Options& base, StudyOptions& options, const std::vector<measure::Setting>& given) {
   options.quick = true;
   if (!is_given(given, "model")) base.model = "resnet8-cifar";
   if (!is_given(given, "window-steps")) base.window_steps = 5;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "measure/record.h"
+#include "measure/setting.h"
 #include "train/backend.h"
 #include "train/options.h"
 #include "train/progress.h"
@@ -108,8 +109,8 @@ struct StudyOptions {
   ConvergeAxes converge;
   bool with_sweep = true, with_scale = true, with_converge = true;
 };
-/// Sets what `quick` means into `base` and `options`; what the user gave explicitly (names in `given`) stays.
-void apply_quick(train::Options& base, StudyOptions& options, const std::vector<std::string>& given);
+/// Sets what `quick` means into `base` and `options`; what the user gave explicitly (`given`) stays.
+void apply_quick(train::Options& base, StudyOptions& options, const std::vector<measure::Setting>& given);
 [[nodiscard]] std::vector<PlannedCell> study_cells(const train::Options& base, const StudyOptions& options,
                                                    const train::Backend& backend);
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "parsed.h"
-#include "train/recorded_settings.h"
 
 namespace paceline::cli {
 namespace {
@@ -30,7 +29,7 @@ TEST(Arguments, EveryRowReadsBackItsOwnDefault) {
       if (text.empty()) continue;
       Settings after = defaults(command);
       option.set(after, text);
-      EXPECT_EQ(option.get(after), text) << option.name << " of " << command_name(command);
+      EXPECT_EQ(option.get(after), text) << option.name() << " of " << command_name(command);
     }
   }
 }
@@ -39,22 +38,9 @@ TEST(Arguments, EveryRowIsReachableFromItsCommandLine) {
   for (const auto& option : options()) {
     for (const Command command : kAll) {
       if (!(option.commands & command)) continue;
-      EXPECT_EQ(find_option(option.name, command), &option)
+      EXPECT_EQ(find_option(option.name(), command), &option)
           << "two rows of one name for " << command_name(command);
-      EXPECT_THAT(help_text(command), HasSubstr(option.name));
-    }
-  }
-}
-
-TEST(Arguments, EverySettingOfARecordIsAnOption) {
-  for (const auto kind : {engine::UpdateKind::sgd, engine::UpdateKind::adam, engine::UpdateKind::rmsprop,
-                          engine::UpdateKind::adadelta, engine::UpdateKind::lars}) {
-    for (const auto schedule : {train::ScheduleKind::step, train::ScheduleKind::one_cycle}) {
-      train::Options train;
-      train.rule.kind = kind;
-      train.schedule.kind = schedule;
-      for (const auto& [name, value] : train::settings(train))
-        EXPECT_NE(find_option(name, kTrain), nullptr) << name;
+      EXPECT_THAT(help_text(command), HasSubstr(std::string(option.name())));
     }
   }
 }

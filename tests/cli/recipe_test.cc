@@ -47,7 +47,7 @@ TEST_F(ARecipe, SetsWhatTheCommandLineDoesNot) {
   EXPECT_TRUE(s.train.rule.nesterov);
   EXPECT_EQ(s.train.seed, 3u);
   EXPECT_THAT(s.recipe, AllOf(HasSubstr(file), HasSubstr("model, lr, nesterov, seed")));
-  EXPECT_THAT(s.given, AllOf(Contains("model"), Contains("lr")));
+  EXPECT_THAT(s.given, AllOf(Contains(measure::Setting("model")), Contains(measure::Setting("lr"))));
 }
 
 TEST_F(ARecipe, YieldsToTheCommandLinesRival) {

@@ -117,14 +117,5 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"lr", {.local_batch = 8, .lr = -0.1}, "--lr must be a number of at least 0, is -0.1"}),
     [](const auto& info) { return std::string(info.param.what); });
 
-// Six digits made cells of two learning rates the same cell.
-TEST(Settings, TellNumbersApartThatDifferLate) {
-  Options a, b;
-  a.lr = 0.1;
-  b.lr = 0.1000001;
-  EXPECT_EQ(settings(a).at("lr"), "0.1");
-  EXPECT_EQ(settings(b).at("lr"), "0.1000001");
-}
-
 }  // namespace
 }  // namespace paceline::train
