@@ -41,7 +41,7 @@ void multiply_registers(const std::uint16_t* tile) {
 double tile_ceiling(double seconds) {
   namespace tiles = engine::cpu::tiles;
   if (tiles::refusal_of(tiles::Unit::amx)) return 0;
-  const tiles::Session session(tiles::kernels_of(tiles::Unit::amx));
+  const tiles::UnitSession session(tiles::kernels_of(tiles::Unit::amx));
   alignas(64) std::uint16_t tile[512];
   for (std::uint32_t i = 0; i < 512; ++i)  // of both signs, around 0.01
     tile[i] = static_cast<std::uint16_t>(0x3c00U | ((i * 2654435761U >> 9) & 0x80ffU));

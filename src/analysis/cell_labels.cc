@@ -14,13 +14,13 @@ namespace paceline::analysis {
 namespace {
 
 using measure::Record;
-using measure::Role;
+using measure::SettingRole;
 
 /// Whether differences() names a setting by its own text: sizes stand in the label, the window only says how
 /// long was measured, and the precision is named as what it came to.
 bool is_named(std::string_view key) {
   const auto role = measure::role_of(key);
-  return role != Role::size && role != Role::window && role != Role::precision;
+  return role != SettingRole::size && role != SettingRole::window && role != SettingRole::precision;
 }
 
 /// Of what was not run the libraries are not known, which tells it from nothing.

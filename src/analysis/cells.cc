@@ -38,7 +38,7 @@ std::string configuration(const Record& record) {
       fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", record.kind, record.scaling, record.variant, record.workers,
                   record.local_batch, record.global_batch, record.model.name, record.data.spec);
   for (const auto& [name, value] : record.settings)
-    if (!measure::is_of_window(name) && measure::role_of(name) != measure::Role::precision)
+    if (!measure::is_of_window(name) && measure::role_of(name) != measure::SettingRole::precision)
       key += fmt::format("|{}={}", name, value);
   return key;
 }

@@ -16,8 +16,8 @@ namespace {
 
 using measure::Effect;
 using measure::Record;
-using measure::Role;
 using measure::Setting;
+using measure::SettingRole;
 
 /// A difference in what has no row, as of a later version's record, may well change the figure.
 Effect effect(std::string_view key, Topic topic) {
@@ -34,7 +34,7 @@ Effect effect(std::string_view key, Topic topic) {
     case Topic::convergence:
       return setting->on_accuracy();
     case Topic::time_to_accuracy:
-      return setting->role() == Role::length ? Effect::none : setting->on_accuracy();
+      return setting->role() == SettingRole::length ? Effect::none : setting->on_accuracy();
   }
   return Effect::refuse;
 }

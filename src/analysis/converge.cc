@@ -18,8 +18,8 @@ namespace {
 
 using measure::find_text;
 using measure::Record;
-using measure::Role;
 using measure::Setting;
+using measure::SettingRole;
 
 std::optional<double> last_accuracy(const Record& record) {
   if (record.epochs.empty() || contradiction(record)) return std::nullopt;
@@ -57,9 +57,9 @@ bool is_of_one_training(const std::vector<const Cell*>& all, const std::vector<V
 bool is_named(std::string_view key) {
   const auto setting = Setting::find(key);
   if (!setting) return true;
-  const Role role = setting->role();
-  const bool is_said = role == Role::size || role == Role::length || role == Role::cores;
-  return !is_said && role != Role::window && *setting != "data";
+  const SettingRole role = setting->role();
+  const bool is_said = role == SettingRole::size || role == SettingRole::length || role == SettingRole::cores;
+  return !is_said && role != SettingRole::window && *setting != "data";
 }
 
 /// A training of `train` has no name: its sizes, and every setting in which the others differ from it.
@@ -184,7 +184,7 @@ std::optional<Variant> make_variant(const Cell& cell) {
 /// Whether a training with another value of this setting is the same but for the batch and who computes it.
 bool is_of_batch_or_execution(std::string_view key) {
   const auto role = measure::role_of(key);
-  return role == Role::size || role == Role::window || role == Role::precision ||
+  return role == SettingRole::size || role == SettingRole::window || role == SettingRole::precision ||
          measure::is_of_execution(key);
 }
 
@@ -196,7 +196,7 @@ bool has_same_rule(const Record& a, const Record& b) {
     for (const auto& [name, value] : record->settings) names.insert(name);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     // How the rate follows the batch may differ, since the rates that came of it agree.
-    if (is_of_batch_or_execution(name) || measure::role_of(name) == Role::lr_scaling) return true;
+    if (is_of_batch_or_execution(name) || measure::role_of(name) == SettingRole::lr_scaling) return true;
     const auto x = a.settings.find(name);
     const auto y = b.settings.find(name);
     return x != a.settings.end() && y != b.settings.end() && x->second == y->second;

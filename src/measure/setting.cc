@@ -12,16 +12,16 @@ const std::string* find_text(const SettingTexts& texts, Setting setting) {
   return found == texts.end() ? nullptr : &found->second;
 }
 
-std::optional<Role> role_of(std::string_view key) {
+std::optional<SettingRole> role_of(std::string_view key) {
   const auto setting = Setting::find(key);
   return setting ? std::optional(setting->role()) : std::nullopt;
 }
 
 bool is_of_execution(std::string_view key) {
   const auto role = role_of(key);
-  return role == Role::execution || role == Role::cores;
+  return role == SettingRole::execution || role == SettingRole::cores;
 }
 
-bool is_of_window(std::string_view key) { return role_of(key) == Role::window; }
+bool is_of_window(std::string_view key) { return role_of(key) == SettingRole::window; }
 
 }  // namespace paceline::measure

@@ -18,7 +18,7 @@
 namespace paceline::measure {
 
 /// What an option chooses.
-enum class Role : std::uint8_t {
+enum class SettingRole : std::uint8_t {
   fixed,       ///< what is trained, on which data, and how it is tested: the same in every comparison
   size,        ///< workers and batches, which scaling runs and sweeps vary
   length,      ///< how long the training is
@@ -42,20 +42,20 @@ enum class Effect : std::uint8_t {
 
 struct SettingRow {
   /// Without effects a difference is refused: a record of another program may hold any key.
-  consteval SettingRow(std::string_view row_key, Role row_role, Effect effect_on_time = Effect::refuse,
+  consteval SettingRow(std::string_view row_key, SettingRole row_role, Effect effect_on_time = Effect::refuse,
                        Effect effect_on_accuracy = Effect::refuse)
       : key(row_key), role(row_role), on_time(effect_on_time), on_accuracy(effect_on_accuracy) {}
 
   /// "global-batch": --global-batch on the command line, and the key in recipes and records.
   std::string_view key;
-  Role role;
+  SettingRole role;
   Effect on_time;      ///< when times a step are compared
   Effect on_accuracy;  ///< when accuracies are compared
 };
 
 namespace setting_table {
 
-using enum Role;
+using enum SettingRole;
 using enum Effect;
 
 /// The rows stand in four parts, one for each file of readers in src/cli; cli/option_rows.h holds where each
@@ -205,10 +205,10 @@ class Setting {
 
   [[nodiscard]] constexpr std::size_t row() const { return row_; }
   [[nodiscard]] constexpr std::string_view key() const { return of_table().key; }
-  [[nodiscard]] constexpr Role role() const { return of_table().role; }
+  [[nodiscard]] constexpr SettingRole role() const { return of_table().role; }
   [[nodiscard]] constexpr Effect on_time() const { return of_table().on_time; }
   [[nodiscard]] constexpr Effect on_accuracy() const { return of_table().on_accuracy; }
-  [[nodiscard]] constexpr bool is_recorded() const { return role() != Role::unrecorded; }
+  [[nodiscard]] constexpr bool is_recorded() const { return role() != SettingRole::unrecorded; }
 
   friend constexpr bool operator==(Setting, Setting) = default;
 
@@ -226,7 +226,7 @@ using SettingTexts = std::map<std::string, std::string>;
 [[nodiscard]] const std::string* find_text(const SettingTexts& texts, Setting setting);
 
 /// The role of a key known at run time; nothing for a key without a row.
-[[nodiscard]] std::optional<Role> role_of(std::string_view key);
+[[nodiscard]] std::optional<SettingRole> role_of(std::string_view key);
 
 /// Whether the key's role is `execution` or `cores`: results change by no more than rounding.
 [[nodiscard]] bool is_of_execution(std::string_view key);

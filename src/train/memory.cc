@@ -69,7 +69,7 @@ std::int64_t batch_unit(const Options& options) {
 }
 
 std::int64_t largest_local_batch(Options options, const graph::Graph& graph, const data::Source& source,
-                                 const Backend& backend, const Circumstances& circumstances,
+                                 const Backend& backend, const RunConditions& circumstances,
                                  std::int64_t available_bytes, std::int64_t limit) {
   options.global_batch = 0;
   const auto fits = [&](std::int64_t batch) {
@@ -93,7 +93,7 @@ std::int64_t largest_local_batch(Options options, const graph::Graph& graph, con
 }
 
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                    const data::Source& source, const Backend& backend, const Circumstances& circumstances,
+                    const data::Source& source, const Backend& backend, const RunConditions& circumstances,
                     const graph::MemoryPlan& plan) {
   const std::int64_t usable = usable_memory_bytes(backend.place);
   if (plan.total_bytes() <= usable) return;

@@ -22,7 +22,7 @@ namespace paceline::train {
 /// Cost     about log2(limit) plans
 [[nodiscard]] std::int64_t largest_local_batch(Options options, const graph::Graph& graph,
                                                const data::Source& source, const Backend& backend,
-                                               const Circumstances& circumstances,
+                                               const RunConditions& circumstances,
                                                std::int64_t available_bytes, std::int64_t limit);
 
 /// What this process may use in all: its share, among the processes of its host, of what is free now, but no
@@ -31,7 +31,7 @@ namespace paceline::train {
 
 /// Errors   Error(device) when the plan exceeds what there is: both numbers, and the largest batch that fits
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                    const data::Source& source, const Backend& backend, const Circumstances& circumstances,
+                    const data::Source& source, const Backend& backend, const RunConditions& circumstances,
                     const graph::MemoryPlan& plan);
 
 }  // namespace paceline::train

@@ -55,7 +55,7 @@ void resolve_batches(const Options& options, std::int64_t samples, Resolved& run
                                : fmt::format("{} a worker", samples / run.workers));
 }
 
-void resolve_processes(const Options& options, const Circumstances& circumstances, Resolved& run) {
+void resolve_processes(const Options& options, const RunConditions& circumstances, Resolved& run) {
   const int processes = circumstances.processes;
   if (run.workers % processes != 0)
     fail(
@@ -151,7 +151,7 @@ engine::Precision resolve_precision(const Options& options, bool has_bf16_units)
 
 }  // namespace
 
-Resolved resolve(const Options& options, const Circumstances& circumstances) {
+Resolved resolve(const Options& options, const RunConditions& circumstances) {
   if (options.workers < 1) fail(ErrorKind::usage, "--workers must be at least 1, is {}", options.workers);
   if (options.threads < 0)
     fail(ErrorKind::usage, "--threads must be at least 1 (or 0: shared out), is {}", options.threads);

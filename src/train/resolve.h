@@ -34,7 +34,7 @@ struct Resolved {
 };
 
 /// What does not depend on data or machine: a run of these options that is checked needs only this.
-struct Circumstances {
+struct RunConditions {
   std::int64_t train_samples = 0;
   int cores = 1;
   bool has_bf16_units = false;
@@ -43,6 +43,6 @@ struct Circumstances {
 };
 
 /// Errors   Error(usage), one sentence for the first rule that does not hold
-[[nodiscard]] Resolved resolve(const Options& options, const Circumstances& circumstances);
+[[nodiscard]] Resolved resolve(const Options& options, const RunConditions& circumstances);
 
 }  // namespace paceline::train

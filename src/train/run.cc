@@ -91,7 +91,7 @@ data::Source open_data(const Options& options, const Backend& backend) {
   return source;
 }
 
-Circumstances circumstances_of(const data::Source& source, const Backend& backend) {
+RunConditions circumstances_of(const data::Source& source, const Backend& backend) {
   return {.train_samples = source.train->size(),
           .cores = base::usable_cores(),
           .has_bf16_units = backend.has_bf16_units,

@@ -287,7 +287,7 @@ TEST(BadInput, ALossThatIsNotFiniteNamesStepRateAndCheckpoint) {
 
 TEST(BadInput, SentencesSayWhatWasMeantAndWhatToDo) {
   const Folder folder;
-  const Circumstances here{.directory = folder.path()};
+  const RunConditions here{.directory = folder.path()};
   (void)folder.write("quote.toml", "lr = 0.1\nmodel = \"resnet8-cifar\nsteps = 2\n");
   (void)folder.write("list.toml", "model = \"resnet8-cifar\"\nworkers = [1, 2]\n");
   (void)folder.write("model.toml", "name = \"m\"\n\n[[layer]]\nop = \"flatten\"\n");

@@ -30,7 +30,7 @@ TEST(Comm, AnalysisAndCommunicatorMeanTheSameBusBandwidth) {
 TEST(Comm, ItsRecordBecomesAReportOfCollectives) {
   // The title was "Paceline:  on " and the answer "no record has more than one worker".
   const Folder folder;
-  const Circumstances here{.directory = folder.path()};
+  const RunConditions here{.directory = folder.path()};
   const auto measured = run_program(comm({"--workers", "2", "--out", "cm"}), here);
   ASSERT_EQ(measured.code, 0) << measured.err;
   EXPECT_THAT(measured.out, HasSubstr("2 ranks in 1 process, "));
@@ -47,7 +47,7 @@ TEST(Comm, ItsRecordBecomesAReportOfCollectives) {
 
 TEST(Comm, OneRankIsGivenNoBandwidth) {
   const Folder folder;
-  const Circumstances here{.directory = folder.path()};
+  const RunConditions here{.directory = folder.path()};
   const auto measured = run_program(comm({"--workers", "1", "--out", "cm"}), here);
   ASSERT_EQ(measured.code, 0) << measured.err;
   EXPECT_THAT(measured.out, HasSubstr("1 rank in 1 process, "));
@@ -59,7 +59,7 @@ TEST(Comm, OneRankIsGivenNoBandwidth) {
 
 TEST(Comm, ASecondRunLeavesTheFirstRecordAlone) {
   const Folder folder;
-  const Circumstances here{.directory = folder.path()};
+  const RunConditions here{.directory = folder.path()};
   ASSERT_EQ(run_program(comm({"--out", "cm"}), here).code, 0);
   const auto before = base::read_file(folder.path() / "cm/record.json");
   const auto second = run_program(comm({"--out", "cm"}), here);

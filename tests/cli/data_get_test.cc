@@ -41,7 +41,7 @@ void give_lookalikes(data::Server& server, const std::vector<data::Behaviour>& b
         server.give(file.name, std::string(static_cast<std::size_t>(file.bytes), '\0'), behaviours);
 }
 
-Outcome get_fashion(const data::Server& server, Circumstances circumstances, const std::string& cache = "c") {
+Outcome get_fashion(const data::Server& server, RunConditions circumstances, const std::string& cache = "c") {
   return run_program({"data", "get", "fashion-mnist", "--from", server.address(), "--cache", cache},
                      circumstances);
 }

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kPatience{60};
 constexpr std::chrono::seconds kLongest{120};
 
 /// In the child, between fork and exec.
-void enter(const Circumstances& circumstances) {
+void enter(const RunConditions& circumstances) {
   if (!circumstances.directory.empty() && ::chdir(circumstances.directory.c_str()) != 0) ::_exit(99);
   if (circumstances.largest_file) {
     ::signal(SIGXFSZ, SIG_DFL);  // as a shell starts it; not as a parent may have that ignores it
@@ -43,7 +43,7 @@ void enter(const Circumstances& circumstances) {
 
 }  // namespace
 
-Program::Program(const std::vector<std::string>& words, const Circumstances& circumstances) {
+Program::Program(const std::vector<std::string>& words, const RunConditions& circumstances) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   std::vector<char*> arguments{const_cast<char*>(PACELINE_PROGRAM)};
@@ -120,7 +120,7 @@ Outcome Program::finish() {
   return outcome_;
 }
 
-Outcome run_program(const std::vector<std::string>& words, const Circumstances& circumstances) {
+Outcome run_program(const std::vector<std::string>& words, const RunConditions& circumstances) {
   return Program(words, circumstances).finish();
 }
 

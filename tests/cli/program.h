@@ -16,7 +16,7 @@ struct Outcome {
   std::string out, err;
 };
 
-struct Circumstances {
+struct RunConditions {
   std::filesystem::path directory;          ///< where it runs
   std::optional<std::size_t> largest_file;  ///< ulimit -f: writes beyond fail with EFBIG, as on a full disk
   std::string out_path;                     ///< standard output goes there: "/dev/full"
@@ -27,7 +27,7 @@ struct Circumstances {
 /// A run under way.
 class Program {
  public:
-  Program(const std::vector<std::string>& words, const Circumstances& circumstances);
+  Program(const std::vector<std::string>& words, const RunConditions& circumstances);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -49,7 +49,7 @@ class Program {
   Outcome outcome_;
 };
 
-Outcome run_program(const std::vector<std::string>& words, const Circumstances& circumstances = {});
+Outcome run_program(const std::vector<std::string>& words, const RunConditions& circumstances = {});
 
 /// A folder of its own, removed with all that is in it.
 class Folder {

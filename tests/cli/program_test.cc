@@ -95,7 +95,7 @@ TEST(Program, AReportIsMadeAgainFromARecordAlone) {
 TEST(Program, AFileAskedForInADirectoryThatIsNotThereIsRefused) {
   // A typing error used to become a directory.
   const Folder folder;
-  const Circumstances here{.directory = folder.path()};
+  const RunConditions here{.directory = folder.path()};
   const auto trained = run_program(training({"--steps", "1", "--out", "o", "--timeline", "o/t.json"}), here);
   ASSERT_EQ(trained.code, 0) << "--out makes its directory, and the timeline may go there: " << trained.err;
   for (const char* option : {"--html", "--markdown", "--json"}) {
@@ -117,7 +117,7 @@ TEST(Program, AFileAskedForInADirectoryThatIsNotThereIsRefused) {
 
 TEST(Program, AResumedTrainingSaysFromWhereAndWhereTo) {
   const Folder folder;
-  const Circumstances here{.directory = folder.path()};
+  const RunConditions here{.directory = folder.path()};
   const auto resumed = [&](const std::vector<std::string>& more) {
     return run_program(training(more), here);  // of 4 steps an epoch
   };

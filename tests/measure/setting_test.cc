@@ -46,31 +46,31 @@ TEST(Setting, EffectsAgreeWithTheRole) {
   for (const auto setting : all()) {
     const auto time = setting.on_time(), accuracy = setting.on_accuracy();
     switch (setting.role()) {
-      case Role::size:
-      case Role::window:
-      case Role::precision:
+      case SettingRole::size:
+      case SettingRole::window:
+      case SettingRole::precision:
         EXPECT_EQ(time, Effect::none) << setting.key();
         EXPECT_EQ(accuracy, Effect::none) << setting.key();
         break;
-      case Role::length:
+      case SettingRole::length:
         EXPECT_EQ(time, Effect::none) << setting.key();
         EXPECT_EQ(accuracy, Effect::refuse) << setting.key();
         break;
-      case Role::rule:
-      case Role::lr_scaling:
+      case SettingRole::rule:
+      case SettingRole::lr_scaling:
         EXPECT_EQ(time, Effect::remark) << setting.key();
         EXPECT_EQ(accuracy, Effect::none) << setting.key();
         break;
-      case Role::remedy:
+      case SettingRole::remedy:
         EXPECT_EQ(time, Effect::refuse) << setting.key();
         EXPECT_EQ(accuracy, Effect::none) << setting.key();
         break;
-      case Role::cores:
-      case Role::execution:
+      case SettingRole::cores:
+      case SettingRole::execution:
         EXPECT_EQ(accuracy, Effect::none) << setting.key();
         break;
-      case Role::fixed:
-      case Role::unrecorded:
+      case SettingRole::fixed:
+      case SettingRole::unrecorded:
         EXPECT_EQ(time, Effect::refuse) << setting.key();
         EXPECT_EQ(accuracy, Effect::refuse) << setting.key();
         break;

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr Circumstances kMachine{.train_samples = 1000, .cores = 4, .has_bf16_units = false};
+constexpr RunConditions kMachine{.train_samples = 1000, .cores = 4, .has_bf16_units = false};
 
 std::string refusal(const Options& options) {
   try {
@@ -79,7 +79,7 @@ TEST(Resolve, LeavesShardsWithSharedStatisticsToTheEngine) {
 
 TEST(Resolve, TakesUpToEightThreadsACore) {
   EXPECT_EQ(resolve({.workers = 8, .threads = 4, .local_batch = 8}, kMachine).threads, 4);
-  const Circumstances two{.train_samples = 1000, .cores = 2};
+  const RunConditions two{.train_samples = 1000, .cores = 2};
   EXPECT_TRUE(resolve({.workers = 8, .threads = 1, .local_batch = 8}, two).oversubscribed);
 }
 

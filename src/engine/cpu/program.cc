@@ -225,11 +225,11 @@ std::int64_t Program::gradient(int node) const {
   return options_.batch * value.shape.elements() * bytes_of(value.gradient_storage);
 }
 
-Traffic Program::conv_traffic(int op) const {
+OpTraffic Program::conv_traffic(int op) const {
   const Entry& entry = ops_[static_cast<std::size_t>(op)];
   const FusedGroup& group = entry.group;
   const int src = group.inputs[0], dst = group.last;
-  Traffic traffic{.forward = stored(src) + (entry.op->has_relu_pass() ? 3 : 1) * stored(dst)};
+  OpTraffic traffic{.forward = stored(src) + (entry.op->has_relu_pass() ? 3 : 1) * stored(dst)};
   if (!options_.training) return traffic;
   const auto& terms = values_[static_cast<std::size_t>(dst)].gradient;
   traffic.d_weight = stored(src) + gradient(dst);
@@ -247,10 +247,10 @@ Traffic Program::conv_traffic(int op) const {
   return traffic;
 }
 
-Traffic Program::norm_traffic(const Entry& entry) const {
+OpTraffic Program::norm_traffic(const Entry& entry) const {
   const FusedGroup& group = entry.group;
   const std::int64_t src = stored(group.inputs[0]), d = gradient(group.last);
-  Traffic traffic{.forward = src + stored(group.last)};
+  OpTraffic traffic{.forward = src + stored(group.last)};
   if (group.sum) traffic.forward += stored(group.inputs[1]);
   if (!options_.training) return traffic;
   if (entry.moments_fused_into < 0) traffic.forward += src;
@@ -263,13 +263,13 @@ Traffic Program::norm_traffic(const Entry& entry) const {
   return traffic;
 }
 
-Traffic Program::traffic(int op) const {
+OpTraffic Program::traffic(int op) const {
   const Entry& entry = ops_[static_cast<std::size_t>(op)];
   const FusedGroup& group = entry.group;
   const graph::Node& first = node(group.node);
   if (first.as<graph::Conv2d>() || first.as<graph::Dense>()) return conv_traffic(op);
   if (first.as<graph::BatchNorm>()) return norm_traffic(entry);
-  Traffic traffic;
+  OpTraffic traffic;
   for (const int input : group.inputs) traffic.forward += stored(input);
   traffic.forward += stored(group.last);
   if (!options_.training) return traffic;

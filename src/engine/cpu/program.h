@@ -42,7 +42,7 @@ class Program {
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
 
   /// What an op's passes move, a batch: activations and their gradients, each tensor once a pass.
-  [[nodiscard]] Traffic traffic(int op) const;
+  [[nodiscard]] OpTraffic traffic(int op) const;
 
   /// What an engine that runs this program allocates, line by line.
   [[nodiscard]] graph::MemoryPlan plan() const;
@@ -65,8 +65,8 @@ class Program {
   [[nodiscard]] std::int64_t stored(int node) const;
   [[nodiscard]] std::int64_t gradient(int node) const;
   [[nodiscard]] std::int64_t masks_read(int op) const;
-  [[nodiscard]] Traffic conv_traffic(int op) const;
-  [[nodiscard]] Traffic norm_traffic(const Entry& entry) const;
+  [[nodiscard]] OpTraffic conv_traffic(int op) const;
+  [[nodiscard]] OpTraffic norm_traffic(const Entry& entry) const;
 
   const graph::Graph graph_;
   const graph::Layout layout_;

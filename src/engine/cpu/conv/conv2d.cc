@@ -108,7 +108,7 @@ class Conv2dOp final : public CompiledOp {
   void describe(const ExecContext&, std::vector<KernelChoice>& choices) const override {
     kernels_.describe(choices);
   }
-  void measure(ExecContext& exec, const Traffic& traffic, std::vector<KernelChoice>& choices) override {
+  void measure(ExecContext& exec, const OpTraffic& traffic, std::vector<KernelChoice>& choices) override {
     kernels_.measure(
         traffic, [&] { forward(exec); }, [&] { backward(exec); }, choices);
   }

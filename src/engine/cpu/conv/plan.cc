@@ -129,7 +129,7 @@ void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
   if (gradient_) add(Direction::backward_weights, *gradient_);
 }
 
-void ConvPlan::measure(const Traffic& traffic, const std::function<void()>& forward_pass,
+void ConvPlan::measure(const OpTraffic& traffic, const std::function<void()>& forward_pass,
                        const std::function<void()>& backward_pass, std::vector<KernelChoice>& choices) const {
   const std::size_t first = choices.size();
   describe(choices);

@@ -39,7 +39,7 @@ class ConvPlan {
   void describe(std::vector<KernelChoice>& choices) const;
   /// describe(), with rates. Float copies have one way, whose conversions belong to it: these are the op's
   /// whole passes.
-  void measure(const Traffic& traffic, const std::function<void()>& forward_pass,
+  void measure(const OpTraffic& traffic, const std::function<void()>& forward_pass,
                const std::function<void()>& backward_pass, std::vector<KernelChoice>& choices) const;
 
  private:

@@ -107,7 +107,7 @@ const ConvAlgorithm* TuningCache::find(const ConvProblem& problem) const {
 
 TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& problems, Measure measure) {
   const std::lock_guard lock(mutex_);
-  const auto lacks = [](const Table& table, const ConvProblem& problem) {
+  const auto lacks = [](const AlgorithmByKey& table, const ConvProblem& problem) {
     return !table.contains(key_of(problem));
   };
   if (std::ranges::none_of(problems, [&](const ConvProblem& p) { return lacks(table_, p); })) return {};
@@ -116,7 +116,7 @@ TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& probl
   try {
     std::filesystem::create_directories(file_.parent_path());
     const MachineLock one_at_a_time(file_.string() + ".lock");
-    Table table = read();
+    AlgorithmByKey table = read();
     std::map<std::string, const ConvProblem*> open;
     for (const ConvProblem& problem : problems)
       if (lacks(table, problem)) open[key_of(problem)] = &problem;
@@ -140,16 +140,16 @@ TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& probl
   return outcome;
 }
 
-TuningCache::Table TuningCache::read() const {
+TuningCache::AlgorithmByKey TuningCache::read() const {
   std::ifstream file(file_);
   std::string line;
   if (!std::getline(file, line) || line != kHead || !std::getline(file, line) || line != machine_) return {};
-  Table table;
+  AlgorithmByKey table;
   while (std::getline(file, line)) {
     const auto space = line.find(' ');
     if (space == std::string::npos) return {};
     const std::string word = line.substr(0, space), rest = line.substr(space + 1);
-    if (word == "end") return rest == std::to_string(table.size()) ? table : Table{};
+    if (word == "end") return rest == std::to_string(table.size()) ? table : AlgorithmByKey{};
     const ConvAlgorithm* const algorithm = find_algorithm(word);
     if (algorithm == nullptr) return {};
     table[rest] = algorithm;
@@ -157,7 +157,7 @@ TuningCache::Table TuningCache::read() const {
   return {};  // cut off
 }
 
-void TuningCache::write(const Table& table) const {
+void TuningCache::write(const AlgorithmByKey& table) const {
   std::ostringstream text;
   text << kHead << '\n' << machine_ << '\n';
   for (const auto& [key, algorithm] : table) text << algorithm->name << ' ' << key << '\n';

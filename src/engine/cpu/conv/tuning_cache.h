@@ -49,14 +49,14 @@ class TuningCache {
   [[nodiscard]] const std::filesystem::path& file() const { return file_; }
 
  private:
-  using Table = std::map<std::string, const ConvAlgorithm*>;
-  [[nodiscard]] Table read() const;
-  void write(const Table& table) const;
+  using AlgorithmByKey = std::map<std::string, const ConvAlgorithm*>;
+  [[nodiscard]] AlgorithmByKey read() const;
+  void write(const AlgorithmByKey& table) const;
 
   const std::filesystem::path file_;
   const std::string machine_;
   mutable std::mutex mutex_;
-  Table table_;
+  AlgorithmByKey table_;
 };
 
 }  // namespace paceline::engine::cpu

@@ -135,7 +135,7 @@ class WinogradKernel final : public ConvKernel {
     const Strides& strides = shape.type == Storage::bf16 ? kernels.bf16 : kernels.f32;
     return shape.stride == 1 ? strides.stride1 : strides.stride2;
   }
-  static Image image(const graph::Shape& shape) { return {shape.height, shape.width, shape.channels}; }
+  static ImageView image(const graph::Shape& shape) { return {shape.height, shape.width, shape.channels}; }
 
   /// Zeros in front of what a tile reads.
   static int padding(const ConvShape& shape, Direction direction) {
@@ -199,7 +199,7 @@ class WinogradKernel final : public ConvKernel {
   }
 
   /// The matrix that the next position multiplies, where it is another one: blocks begin anew with the first.
-  static Ahead next_matrix(const float* matrices, std::int64_t stride, const Position& position) {
+  static FetchAhead next_matrix(const float* matrices, std::int64_t stride, const Position& position) {
     if (position.next_matrix == position.matrix) return {};
     return {matrices + position.next_matrix * stride, 4 * (stride - kGap)};
   }
@@ -207,7 +207,7 @@ class WinogradKernel final : public ConvKernel {
   /// Where a tile's pixels begin, `step` from one to the next, in pixels from the chunk's first on: exactly
   /// that of the first tile of a row, in proportion those within it. Of the tile behind the last: where the
   /// chunk ends.
-  [[nodiscard]] std::int64_t pixel(const Image& image, int step, int index) const {
+  [[nodiscard]] std::int64_t pixel(const ImageView& image, int step, int index) const {
     const Tile at = tile(index);
     const int row = std::min(image.height, at.row * step), column = std::min(image.width, at.column * step);
     const int rows = std::min(step, image.height - row);
@@ -217,13 +217,13 @@ class WinogradKernel final : public ConvKernel {
   /// An array of the chunk that blocks of tiles read or write.
   struct Array {
     const void* at = nullptr;
-    const Image* image = nullptr;
+    const ImageView* image = nullptr;
     int step = 0;  ///< pixels from tile to tile
   };
   struct Arrays {
     std::array<Array, 4> all{};
     int count = 0;
-    void add(const void* at, const Image& image, int step) {
+    void add(const void* at, const ImageView& image, int step) {
       all[static_cast<std::size_t>(count++)] = {at, &image, step};
     }
   };
@@ -247,7 +247,7 @@ class WinogradKernel final : public ConvKernel {
   /// What is fetched beside the products of one position: they take turns at the arrays, each at its
   /// share of what the block of tiles behind the one from `first` on has there. Behind the last block lies
   /// another chunk's, most likely this thread's next one, unless this chunk comes again for its next part.
-  [[nodiscard]] Ahead next_block(const Arrays& arrays, int first, int position) const {
+  [[nodiscard]] FetchAhead next_block(const Arrays& arrays, int first, int position) const {
     const int each = positions() / arrays.count, turn = position / arrays.count;
     if (turn >= each) return {};
     const Array& array = arrays.all[static_cast<std::size_t>(position % arrays.count)];
@@ -280,7 +280,7 @@ class WinogradKernel final : public ConvKernel {
                            .b_panel = std::int64_t{kPanel} * from_.channels,
                            .c = m + p.number * m_stride(),
                            .c_row = to_.channels,
-                           .ahead = {fetches_weights ? next_matrix(u, u_stride(), p) : Ahead{},
+                           .ahead = {fetches_weights ? next_matrix(u, u_stride(), p) : FetchAhead{},
                                      next_block(arrays, first, p.number)}});
       if (first == 0 && o.epilogue != nullptr) begin_sums(*o.epilogue, m, bias(o), dst);
       for (int t = 0; t < count; ++t) {
@@ -372,7 +372,7 @@ class WinogradKernel final : public ConvKernel {
   [[nodiscard]] const float* bias(const Operands& o) const {
     return s_.bias && direction_ == Direction::forward ? o.bias : nullptr;
   }
-  [[nodiscard]] const void* sample(const void* images, const Image& image, int number) const {
+  [[nodiscard]] const void* sample(const void* images, const ImageView& image, int number) const {
     return static_cast<const std::byte*>(images) +
            element_bytes_ * number * image.height * image.width * image.channels;
   }
@@ -380,7 +380,7 @@ class WinogradKernel final : public ConvKernel {
   const ConvShape s_;
   const WinogradKernels& kernels_;
   const Direction direction_;
-  const Image from_, to_;             ///< read and written; of d_weight: the input and the output
+  const ImageView from_, to_;         ///< read and written; of d_weight: the input and the output
   const std::int64_t element_bytes_;  ///< of images
   const Transforms& transforms_;
   const Side& side_;

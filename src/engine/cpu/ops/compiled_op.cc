@@ -43,7 +43,7 @@ double seconds_of(const std::function<void()>& call) {
   return least;
 }
 
-void CompiledOp::measure(ExecContext& exec, const Traffic& traffic, std::vector<KernelChoice>& choices) {
+void CompiledOp::measure(ExecContext& exec, const OpTraffic& traffic, std::vector<KernelChoice>& choices) {
   const std::size_t first = choices.size();
   describe(exec, choices);
   if (choices.size() == first) return;

@@ -62,7 +62,7 @@ struct ExecContext {
 };
 
 /// Bytes that an op's passes read and write, in activations and their gradients.
-struct Traffic {
+struct OpTraffic {
   std::int64_t forward = 0;
   std::int64_t backward = 0;  ///< of a convolution: of d_src
   std::int64_t d_weight = 0;  ///< convolutions only
@@ -128,7 +128,7 @@ class CompiledOp {
   virtual void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const = 0;
   /// describe(), with rates: by default those of both passes over the bytes that they move. The buffers hold
   /// numbers, nobody minds which.
-  virtual void measure(ExecContext& exec, const Traffic& traffic, std::vector<KernelChoice>& choices);
+  virtual void measure(ExecContext& exec, const OpTraffic& traffic, std::vector<KernelChoice>& choices);
 };
 
 /// Sums all terms of a gradient into the first one (rounding to its storage), which is returned.

@@ -33,7 +33,7 @@ Values floats_of(const Halves& halves) {
 
 TEST(WinogradInBf16, ReadsWhatFloatsOfTheSameNumbersGive) {
   for_tables([](const WinogradKernels& table) {
-    const Image image{7, 13, 48};
+    const ImageView image{7, 13, 48};
     const Values values = rounded_to_bf16(random_values(7 * 13 * 48, 1));
     const Halves halves = halves_of(values);
     const std::pair<const Transforms*, const Transforms*> strides[] = {
@@ -91,7 +91,7 @@ TEST(WinogradInBf16, RoundsToTheNearestEvenAndKeepsWhatIsNoNumber) {
   for_tables([&](const WinogradKernels& table) {
     Values m(std::size_t{kMostPositions} * kFilters);
     std::ranges::copy(hard, m.begin() + kPosition * kFilters);
-    const Image pixel{1, 1, kFilters};
+    const ImageView pixel{1, 1, kFilters};
     Halves got(kFilters);
     table.bf16.stride2.backward.transform_output(m.data(), kFilters, nullptr, got.data(), pixel, 0, 0, 0,
                                                  nullptr);

@@ -48,7 +48,7 @@ inline constexpr float kNothing = 42;  ///< what lies behind a result, before an
 
 /// A tile of outputs at the edge of an image or inside, with what an epilogue reads of each pixel.
 struct Output {
-  Image image;
+  ImageView image;
   int y, x;
   std::int64_t stride = image.channels + 16,
                values = std::int64_t{2} * image.height * image.width * image.channels;

@@ -188,7 +188,7 @@ TEST(WinogradTables, ProductsAreTheSumsInTheirOrder) {
 TEST(WinogradTables, TablesGiveTheSameBits) {
   const auto tables = kernels_here();
   if (tables.size() < 2) GTEST_SKIP() << "one table alone runs on this processor";
-  const Image image{7, 13, 48};
+  const ImageView image{7, 13, 48};
   const Values values = random_values(7 * 13 * 48, 1), sums = random_values(kMatrices * 16, 2),
                filters = random_values(9 * 16, 3);
   std::vector<Values> results;

@@ -60,7 +60,7 @@ class BatchRowsKernel final : public WeightReader {
 
   [[nodiscard]] int parts() const override { return row_parts_ * block_parts_; }
   void run(const Operands& o, int part) const override {
-    const Session session(kernels_);
+    const UnitSession session(kernels_);
     const Share share{.rows = range_of(window_.to.height, part / block_parts_, row_parts_),
                       .blocks = range_of(out_blocks_, part % block_parts_, block_parts_)};
     for (int first = 0; first < samples_; first += kBlock)

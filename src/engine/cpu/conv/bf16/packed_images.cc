@@ -73,7 +73,7 @@ class PackedImagesKernel final : public WeightReader {
   }
 
   void run(const Operands& o, int part) const override {
-    const Session session(kernels_);
+    const UnitSession session(kernels_);
     clear_edges(o);
     const Range bands = range_of(std::int64_t{1} * groups_ * bands_, part, parts_);
     StripStats taken;
@@ -84,9 +84,9 @@ class PackedImagesKernel final : public WeightReader {
          first_band += bands_) {
       const auto first = static_cast<int>(first_band / bands_) * images_;
       const int samples = std::min(images_, samples_ - first);
-      const Group group{.first = first,
-                        .samples = samples,
-                        .steps = samples == images_ ? whole_steps_.data() : last_steps.data()};
+      const ImageGroup group{.first = first,
+                             .samples = samples,
+                             .steps = samples == images_ ? whole_steps_.data() : last_steps.data()};
       pack_group(o, group);
       const Range here{.begin = std::max<std::int64_t>(bands.begin - first_band, 0),
                        .end = std::min<std::int64_t>(bands.end - first_band, bands_)};
@@ -113,7 +113,7 @@ class PackedImagesKernel final : public WeightReader {
     return steps;
   }
   /// Images side by side.
-  struct Group {
+  struct ImageGroup {
     int first = 0, samples = 0;
     const std::int64_t* steps = nullptr;  ///< alive until what strips leave behind is written
   };
@@ -141,7 +141,7 @@ class PackedImagesKernel final : public WeightReader {
         std::fill_n(a(o) + row * a_row() + column_at(column), a_column(), std::uint16_t{0});
     }
   }
-  void pack_group(const Operands& o, const Group& group) const {
+  void pack_group(const Operands& o, const ImageGroup& group) const {
     for (int image = 0; image < images_; ++image) {
       const std::uint16_t* values =
           from(o) + (group.first + std::min(image, group.samples - 1)) * window_.sample_stride();
@@ -157,7 +157,7 @@ class PackedImagesKernel final : public WeightReader {
 
   /// The group, and the sums over its rows. They are taken beside the products where each image is there
   /// once; moments are around a guess, for which the first band is written before.
-  void compute_and_sum(const Operands& o, const Group& group, StripRest& rest,
+  void compute_and_sum(const Operands& o, const ImageGroup& group, StripRest& rest,
                        const StripStats& taken) const {
     const Epilogue& e = *o.epilogue;
     const TypedKernels& kernels = kernels_for(isas_here().back()).bf16;
@@ -184,7 +184,7 @@ class PackedImagesKernel final : public WeightReader {
     return {.begin = bands.begin * band_rows(),
             .end = std::min<std::int64_t>(bands.end * band_rows(), window_.to.height)};
   }
-  void sum_written(const Operands& o, const Group& group, Range bands) const {
+  void sum_written(const Operands& o, const ImageGroup& group, Range bands) const {
     const Range rows = rows_of_bands(bands);
     for (int n = group.first; n < group.first + group.samples; ++n)
       add_sums(*o.epilogue, kernels_for(isas_here().back()).bf16, Storage::bf16, to(o),
@@ -193,7 +193,7 @@ class PackedImagesKernel final : public WeightReader {
   }
 
   /// These bands of four rows of the group.
-  void compute(const Operands& o, const Group& group, Range bands, StripRest& rest,
+  void compute(const Operands& o, const ImageGroup& group, Range bands, StripRest& rest,
                const StripStats* taken) const {
     auto* result = reinterpret_cast<std::uint16_t*>(to(o));
     Rows under{};
@@ -265,7 +265,7 @@ class PackedImagesKernel final : public WeightReader {
   }
 
   /// Each strip fetches its share of what the next group reads and writes.
-  void fetch_next_group(Strip& strip, const Operands& o, const Group& group, int number) const {
+  void fetch_next_group(Strip& strip, const Operands& o, const ImageGroup& group, int number) const {
     constexpr std::int64_t kPixels = kStripTiles * kHalf;
     const std::int64_t visits =
         std::int64_t{2} * out_blocks_ * strip.kernel_height * strip.kernel_width * strip.depth;

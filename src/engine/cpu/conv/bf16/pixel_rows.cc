@@ -19,7 +19,7 @@
 //
 // The tile unit computes for 16 cycles a product, in which the vector units have little to do: they write the
 // results of the strip before, take the sums that a batch norm wants of them (StripStats), and fetch what the
-// next strip reads and writes (Ahead).
+// next strip reads and writes (StripPrefetch).
 
 #include <algorithm>
 #include <array>
@@ -61,7 +61,7 @@ class PixelRowsKernel final : public WeightReader {
   }
 
   void run(const Operands& o, int part) const override {
-    const Session session(kernels_);
+    const UnitSession session(kernels_);
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
     std::fill_n(ring, (ring_ + 1) * row_elements(), std::uint16_t{0});
     const Range rows = range_of(window_.to.height, part, parts_);

@@ -95,7 +95,7 @@ class WgradPixelKKernel final : public ConvKernel {
   [[nodiscard]] int parts() const override { return (out_blocks_ + part_blocks_ - 1) / part_blocks_; }
 
   void run(const Operands& o, int part) const override {
-    const Session session(kernels_);
+    const UnitSession session(kernels_);
     const Range blocks{.begin = part * part_blocks_, .end = std::min(out_blocks_, (part + 1) * part_blocks_)};
     if (s_.bias) std::fill_n(o.d_bias + blocks.begin * kBlock, blocks.size() * kBlock, 0.0f);
     clear_edges(o);

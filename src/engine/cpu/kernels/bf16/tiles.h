@@ -47,7 +47,7 @@ struct Operand {
 };
 
 /// sums = the sum over `operands`, and over `depth` blocks of each, of a * b; added to sums when `adds`.
-struct Multiply {
+struct TileMultiply {
   int rows = kBlock;
   const Operand* operands = nullptr;
   int count = 0;  ///< may be 0
@@ -133,7 +133,7 @@ struct StripRest {
 
 /// Memory that is wanted next, from `at` on: `lines` of it are fetched beside each tile of weights. The
 /// second-level cache has them then, while products need little of the memory's time.
-struct Ahead {
+struct StripPrefetch {
   const std::byte* at = nullptr;
   int lines = 0;  ///< 0: nothing
   bool is_written = false;
@@ -177,8 +177,8 @@ struct Strip {
   /// [16]: elements from the place of a tile's row to the next row's; there until they are written
   const std::int64_t* to_steps = nullptr;
   StripRest* rest = nullptr;
-  const StripStats* taken = nullptr;        ///< or null
-  std::array<Ahead, kStripAheads> ahead{};  ///< those without lines last
+  const StripStats* taken = nullptr;                ///< or null
+  std::array<StripPrefetch, kStripAheads> ahead{};  ///< those without lines last
 };
 /// Floats.
 constexpr int kStripSums = 2 * kStripTiles * kHalf * kBlock;
@@ -249,7 +249,7 @@ struct TileKernels {
   /// Prepares the calling thread's unit for multiply(), and gives it free again.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;
-  void (*multiply)(const Multiply& args) = nullptr;
+  void (*multiply)(const TileMultiply& args) = nullptr;
   // Null where the unit has no use for them.
   void (*multiply_neighbours)(const Neighbours& args) = nullptr;
   void (*multiply_row)(const RowOfPixels& args) = nullptr;
@@ -282,12 +282,12 @@ struct TileKernels {
 };
 
 /// Between begin() and end() of the calling thread.
-class Session {
+class UnitSession {
  public:
-  explicit Session(const TileKernels& kernels) : kernels_(kernels) { kernels_.begin(); }
-  ~Session() { kernels_.end(); }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  explicit UnitSession(const TileKernels& kernels) : kernels_(kernels) { kernels_.begin(); }
+  ~UnitSession() { kernels_.end(); }
+  UnitSession(const UnitSession&) = delete;
+  UnitSession& operator=(const UnitSession&) = delete;
 
  private:
   const TileKernels& kernels_;

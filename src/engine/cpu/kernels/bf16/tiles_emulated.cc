@@ -155,12 +155,12 @@ struct Tiles {
 #else
 #define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
-PACELINE_EVERY_WIDTH void multiply_as_amx(const Multiply& m) { multiply<Tiles>(m); }
+PACELINE_EVERY_WIDTH void multiply_as_amx(const TileMultiply& m) { multiply<Tiles>(m); }
 PACELINE_EVERY_WIDTH void multiply_neighbours_as_amx(const Neighbours& m) { multiply_neighbours<Tiles>(m); }
 PACELINE_EVERY_WIDTH void multiply_row_as_amx(const RowOfPixels& m) { multiply_row<Tiles>(m); }
 PACELINE_EVERY_WIDTH void multiply_strip_as_amx(const Strip& s) { multiply_strip<Tiles>(s); }
 PACELINE_EVERY_WIDTH void visit_pairs_as_amx(const PairVisit& v) { visit_pairs<Tiles>(v); }
-PACELINE_EVERY_WIDTH void multiply_as_avx512(const Multiply& m) { multiply<Vectors>(m); }
+PACELINE_EVERY_WIDTH void multiply_as_avx512(const TileMultiply& m) { multiply<Vectors>(m); }
 
 }  // namespace
 

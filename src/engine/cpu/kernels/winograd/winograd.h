@@ -35,13 +35,13 @@ constexpr int kPanel = 32;                                 ///< columns of `b` t
 constexpr int kMultiplyRows = 12;  ///< that multiply() does best: a multiple of so many rows
 
 /// One sample's values, [height][width][channels].
-struct Image {
+struct ImageView {
   int height = 0, width = 0, channels = 0;
 };
 
 /// Memory that is wanted soon: a hint, so that the addresses need not exist. It is fetched into the
 /// second-level cache, evenly beside the products, while they need little of the memory's time.
-struct Ahead {
+struct FetchAhead {
   const void* at = nullptr;
   std::int64_t bytes = 0;  ///< 0: nothing
 };
@@ -50,7 +50,7 @@ constexpr int kAheads = 2;
 /// c [rows][columns] = a [rows][inner] * b [inner][columns], added to c when `adds`. Element (r, i) of `a`
 /// lies at a[r * a_row + i * a_inner], where one of the two strides is 1; element (i, j) of `b` at b[j /
 /// kPanel * b_panel + i * b_inner + j % kPanel]. `columns` is a multiple of 16.
-struct Multiply {
+struct GemmArguments {
   int rows = 0, columns = 0, inner = 0;
   const float* a = nullptr;
   std::int64_t a_row = 0, a_inner = 0;
@@ -59,7 +59,7 @@ struct Multiply {
   float* c = nullptr;
   std::int64_t c_row = 0;
   bool adds = false;
-  Ahead ahead[kAheads] = {};  ///< fetched meanwhile
+  FetchAhead ahead[kAheads] = {};  ///< fetched meanwhile
 };
 
 /// The matrix of weights that a position multiplies, of 6 or 9 `positions` in each direction.
@@ -74,13 +74,14 @@ struct Side {
   int read_step = 0, written_step = 0;  ///< pixels from tile to tile of what is read, and of what is written
   /// The tile whose first pixel is (y, x), outside pixels being zero: position p to v + p * stride,
   /// [channels].
-  void (*transform_input)(const void* src, const Image& image, int y, int x, float* v, std::int64_t stride);
+  void (*transform_input)(const void* src, const ImageView& image, int y, int x, float* v,
+                          std::int64_t stride);
   /// Positions at m + p * stride, [channels], to the pixels of a tile from (y, x) on of image number
   /// `sample`; those outside are dropped. `bias` [channels] is added, if there is one, never under
   /// `gradient`. With an epilogue the sums of these pixels, as they are stored, are added to its own: moments
   /// around its shift; under `gradient` d_masked is written instead of dst.
   void (*transform_output)(const float* m, std::int64_t stride, const float* bias, void* dst,
-                           const Image& image, int sample, int y, int x, const Epilogue* epilogue);
+                           const ImageView& image, int sample, int y, int x, const Epilogue* epilogue);
 };
 
 /// Of convolutions with one stride.
@@ -89,7 +90,7 @@ struct Transforms {
   Side forward, backward;
   /// The 4x4 pixels from (y, x) on of an output's gradient, channels [first, first + count): the transpose of
   /// forward's transform_output. They are added to sums [count] unless that is null: the bias's gradient.
-  void (*transform_gradient)(const void* d_dst, const Image& image, int first, int count, int y, int x,
+  void (*transform_gradient)(const void* d_dst, const ImageView& image, int first, int count, int y, int x,
                              float* z, std::int64_t stride, double* sums);
   /// kFilters filters whose 3x3 taps lie `lane_stride` floats apart; `rotated` by half a turn, for backward;
   /// `rounds`: of taps rounded to bf16. Matrix m to u + m * stride. `u` in whole lines of 64 bytes; it is
@@ -109,7 +110,7 @@ struct Strides {
 struct WinogradKernels {
   Isa isa = Isa::baseline;
   Strides f32, bf16;  ///< by the images' storage
-  void (*multiply)(const Multiply& args);
+  void (*multiply)(const GemmArguments& args);
 };
 
 /// The tables that this machine runs, the best one last; none without AVX2.

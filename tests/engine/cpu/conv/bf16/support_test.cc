@@ -14,7 +14,7 @@ namespace paceline::engine::cpu::tiles {
 namespace {
 
 const TileKernels& right() { return kernels_of(Unit::emulated_amx); }
-void multiply_wrong_in_one_place(const Multiply& m) {
+void multiply_wrong_in_one_place(const TileMultiply& m) {
   right().multiply(m);
   m.sums[7] += 0.5F;
 }
@@ -35,7 +35,7 @@ void visit_pairs_wrong(const PairVisit& v) {
   right().visit_pairs(v);
   v.near_sums[7] += 0.5F;  // every second visit's
 }
-void multiply_nothing_to_nan(const Multiply& m) {
+void multiply_nothing_to_nan(const TileMultiply& m) {
   right().multiply(m);
   m.sums[3] = std::numeric_limits<float>::quiet_NaN();
 }

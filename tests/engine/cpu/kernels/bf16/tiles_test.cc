@@ -46,7 +46,7 @@ float product(const TileKernels& kernels, const Bits& a, const Bits& b, float su
     }
   Values sums(kBlockElements, sum);
   const Operand operand{.a = block_a.data(), .b = block_b.data()};
-  const Session session(kernels);
+  const UnitSession session(kernels);
   kernels.multiply({.operands = &operand, .count = 1, .sums = sums.data(), .adds = true});
   for (const float value : sums) {
     if (!std::isnan(sums.front())) {
@@ -83,7 +83,7 @@ TEST_P(Tiles, MultiplyLikeSumsInDouble) {
           const Values before = random_values(rows * kBlock, 30);
           Values sums = adds ? before : Values(before.size(), std::numeric_limits<float>::quiet_NaN());
           sums.push_back(42);
-          const Session session(kernels());
+          const UnitSession session(kernels());
           kernels().multiply({.rows = rows,
                               .operands = operands.data(),
                               .count = count,
@@ -243,7 +243,7 @@ TEST_P(Tiles, AddWhatTheVisitBeforeLeft) {
                     .near_sums = near.data(),
                     .rest = &rest};
     {
-      const Session session(kernels());
+      const UnitSession session(kernels());
       for (const auto& [place, count, adds] :
            {std::tuple{0, kRows, false}, {1, 0, false}, {1, 1, true}, {0, 2, true}}) {
         visit.count = count;
