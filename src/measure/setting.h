@@ -1,10 +1,11 @@
 #pragma once
 
-/// The one table of what options mean: what a difference in each does to a comparison of two runs. The
-/// command line, records, comparability checks and labels all read it.
+/// The table of options: the key of each, its role, and what a difference in it does to a comparison of two
+/// runs. The command line, records, comparability checks and labels read it.
 ///
-/// A new option is a row here and its reader in src/cli/option_*_rows.cc; without either nothing compiles.
-/// Where the row's role is recorded, train/recorded_settings.cc must write its value, or nothing compiles.
+/// A new option is a row here and a reader in src/cli/option_*_rows.cc. The program does not compile with one
+/// of them alone, nor without a row in train/recorded_settings.cc where the role is another than
+/// `unrecorded`.
 
 #include <array>
 #include <cstddef>
@@ -16,36 +17,37 @@
 
 namespace paceline::measure {
 
-/// What kind of choice an option is.
+/// What an option chooses.
 enum class Role : std::uint8_t {
-  fixed,       ///< what every comparison holds fixed: what is trained, on what, and how it is tested
-  size,        ///< workers and batches, which scaling and sweeps vary
-  length,      ///< how long is trained
-  window,      ///< how long is measured, and which sample of the same distribution is drawn
-  precision,   ///< compared as the precision that "auto" came to, which records hold apart
-  cores,       ///< which cores a worker has: execution, of which records say the outcome apart
-  execution,   ///< how the work is done: changes times, and of the result no more than rounding
-  remedy,      ///< parts of the algorithm that are exchanged to keep the accuracy of a large batch
-  rule,        ///< numbers of the learning rule: the same kernels run whatever they are
-  lr_scaling,  ///< how the learning rate follows the batch: rule, of which records say the outcome apart
-  unrecorded,  ///< which runs are made, where, and what they leave behind; no record holds it as a setting
+  fixed,       ///< what is trained, on which data, and how it is tested: the same in every comparison
+  size,        ///< workers and batches, which scaling runs and sweeps vary
+  length,      ///< how long the training is
+  window,      ///< how long the measurement is, and the seed: times a step keep their distribution
+  precision,   ///< may be "auto": records hold the precision used in a field of their own, and that is
+               ///< compared
+  cores,       ///< how many cores a worker has, and whether it is pinned to them
+  execution,   ///< how the work is done otherwise: changes times, and results by no more than rounding
+  remedy,      ///< parts of the algorithm that are changed to keep the accuracy of a large batch
+  rule,        ///< numbers of the optimizer and of the schedule: the same kernels run with any of them
+  lr_scaling,  ///< how the learning rate follows the batch; records hold the rate itself too
+  unrecorded,  ///< which runs are made, where, and what is written: no record holds it as a setting
 };
 
-/// What a difference between two runs does to a ratio of their figures.
+/// What a difference between two runs means for a ratio of their figures.
 enum class Effect : std::uint8_t {
-  none,    ///< nothing: it may differ
-  remark,  ///< nothing, but the reader must know of it
-  refuse,  ///< the ratio would be about this difference, and is refused
+  none,    ///< nothing
+  remark,  ///< the ratio is valid; the report mentions the difference
+  refuse,  ///< the ratio would measure this difference, so it is not made
 };
 
 struct SettingRow {
-  /// Refused where nothing is said: nothing is known of an unrecorded one in another program's record.
-  consteval SettingRow(std::string_view its_key, Role its_role, Effect its_effect_on_time = Effect::refuse,
-                       Effect its_effect_on_accuracy = Effect::refuse)
-      : key(its_key), role(its_role), on_time(its_effect_on_time), on_accuracy(its_effect_on_accuracy) {}
+  /// Without effects a difference is refused: a record of another program may hold any key.
+  consteval SettingRow(std::string_view row_key, Role row_role, Effect effect_on_time = Effect::refuse,
+                       Effect effect_on_accuracy = Effect::refuse)
+      : key(row_key), role(row_role), on_time(effect_on_time), on_accuracy(effect_on_accuracy) {}
 
-  std::string_view
-      key;  ///< "global-batch": --global-batch, the key in recipes and in the settings of records
+  /// "global-batch": --global-batch on the command line, and the key in recipes and records.
+  std::string_view key;
   Role role;
   Effect on_time;      ///< when times a step are compared
   Effect on_accuracy;  ///< when accuracies are compared
@@ -56,8 +58,8 @@ namespace setting_table {
 using enum Role;
 using enum Effect;
 
-/// In four parts, one for each file of src/cli that reads them (cli/option_rows.h says where each part
-/// begins). Where several options that nothing reads are given, the user is told in this order.
+/// The rows stand in four parts, one for each file of readers in src/cli; cli/option_rows.h holds where each
+/// part begins. Notes about options that were given in vain come in the order of the rows.
 inline constexpr auto kRows = std::to_array<SettingRow>({
     // One training: option_training_rows.cc.
     {"model", fixed, refuse, refuse},
@@ -87,7 +89,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"deadline", unrecorded},
     {"epochs", length, none, refuse},
     {"steps", length, none, refuse},
-    {"evaluate-every", execution, none, none},  // a time a step does not include evaluations
+    {"evaluate-every", execution, none, none},  // evaluations are not part of a step
 
     // The learning rule: option_rule_rows.cc.
     {"optimizer", remedy, refuse, none},
@@ -167,7 +169,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"measure", unrecorded},
 });
 
-/// The number of the row of `key`, or that of all rows.
+/// The index of the row of `key`; kRows.size() if there is none.
 constexpr std::size_t row_of(std::string_view key) {
   std::size_t row = 0;
   while (row < kRows.size() && kRows[row].key != key) ++row;
@@ -179,25 +181,25 @@ consteval bool has_unique_keys() {
     if (kRows[row].key.empty() || row_of(kRows[row].key) != row) return false;
   return true;
 }
-static_assert(has_unique_keys(), "two rows of kRows have one key");
+static_assert(has_unique_keys(), "two rows of kRows have the same key, or one has none");
 
-/// Never constant, so that the compiler names it where a literal is no key.
+/// Declared only: a call in a constant expression is an error, which shows this name and the key.
 void this_key_has_no_row_in_the_table_of_settings();
 
 }  // namespace setting_table
 
-/// One option: a row of the table. A literal becomes one where it is written, and one that is no key does not
-/// compile.
+/// One option, as a reference to its row. Setting("lr") compiles because the table has a row "lr"; a misspelt
+/// key does not.
 class Setting {
  public:
   consteval Setting(const char* key) : row_(setting_table::row_of(key)) {
     if (row_ == count()) setting_table::this_key_has_no_row_in_the_table_of_settings();
   }
 
-  /// The setting of a key that was read; nothing for one that no row has, as of a later version's record.
+  /// The setting of a key known at run time; nothing for a key without a row, such as one of a later version.
   [[nodiscard]] static std::optional<Setting> find(std::string_view key);
 
-  /// How many there are, and the one of row `row`.
+  /// The number of rows, and the setting of one of them.
   [[nodiscard]] static constexpr std::size_t count() { return setting_table::kRows.size(); }
   [[nodiscard]] static constexpr Setting at(std::size_t row) { return Setting(row); }
 
@@ -217,20 +219,19 @@ class Setting {
   std::size_t row_;
 };
 
-/// The settings of a run as records hold them: texts by key.
+/// The settings of a run as records hold them: a text for each key.
 using SettingTexts = std::map<std::string, std::string>;
 
 /// The text of `setting`, or nullptr where the run has none.
 [[nodiscard]] const std::string* find_text(const SettingTexts& texts, Setting setting);
 
-/// The role of a key that was read; nothing for one that no row has.
+/// The role of a key known at run time; nothing for a key without a row.
 [[nodiscard]] std::optional<Role> role_of(std::string_view key);
 
-/// Whether it changes times, and of the result no more than rounding.
+/// Whether the key's role is `execution` or `cores`: results change by no more than rounding.
 [[nodiscard]] bool is_of_execution(std::string_view key);
 
-/// Whether it says only how long was measured and which sample was drawn: times a step have the same
-/// distribution with any of its values.
+/// Whether the key's role is `window`.
 [[nodiscard]] bool is_of_window(std::string_view key);
 
 }  // namespace paceline::measure

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "golden/records.h"
+#include "measure/setting.h"
 
 namespace paceline::analysis {
 namespace {
@@ -38,6 +39,23 @@ TEST(Comparability, RemarksWhatDoesNotChangeTheTime) {
   const auto verdict = compare(make_record({}), other, Topic::scaling);
   EXPECT_TRUE(verdict.comparable());
   EXPECT_THAT(verdict.remarks, Contains("--lr is 0.1 in the baseline and 0.2 here"));
+}
+
+TEST(Comparability, DoesWithEveryDifferenceWhatTheTableOfSettingsSays) {
+  using measure::Effect;
+  using measure::Setting;
+  const auto effect = [](const measure::Record& baseline, Setting setting, Topic topic) {
+    auto other = baseline;
+    other.settings[std::string(setting.key())] = "another";
+    const auto verdict = compare(baseline, other, topic);
+    if (!verdict.comparable()) return Effect::refuse;
+    return verdict.remarks.empty() ? Effect::none : Effect::remark;
+  };
+  for (std::size_t row = 0; row < Setting::count(); ++row) {
+    const auto setting = Setting::at(row);
+    EXPECT_EQ(effect(make_record({}), setting, Topic::scaling), setting.on_time()) << setting.key();
+    EXPECT_EQ(effect(make_training({}), setting, Topic::convergence), setting.on_accuracy()) << setting.key();
+  }
 }
 
 TEST(Comparability, RefusesAnotherMachineBuildModelDataOrPrecision) {
