@@ -345,31 +345,6 @@ TEST(Cells, KeepApartWhatAResumeDidOtherwise) {
   EXPECT_EQ(cells[1].label, "b 128, N 1, change at a resume (update 10: lr was 0.4)");
 }
 
-TEST(CoresUsed, AreThoseOfAllProcessesAndHosts) {
-  auto record = make_record({.workers = 2});
-  record.environment.cores = 1;  // mpirun binds each process to one core: process 0 sees one
-  record.ranks[0].cores = {0};
-  record.ranks[1].cores = {1};
-  EXPECT_EQ(cores_used(record), 2);
-  record.ranks[1].cores = {0};
-  EXPECT_EQ(cores_used(record), 1) << "two workers on one core";
-  record.ranks[0].host = "a";
-  record.ranks[1].host = "b";
-  EXPECT_EQ(cores_used(record), 2) << "core 0 of two hosts";
-}
-
-TEST(CoresUsed, OfWorkersThatAreNotPinnedAreWhatIsThere) {
-  auto record = make_record({.workers = 4});
-  for (auto& rank : record.ranks) rank.cores.clear();
-  EXPECT_EQ(cores_used(record), 2) << "two cores for four threads";
-  record.environment.cores = 8;
-  EXPECT_EQ(cores_used(record), 4) << "four threads on eight cores";
-  record.environment.cores = 1;
-  record.ranks[0].host = record.ranks[1].host = "a";
-  record.ranks[2].host = record.ranks[3].host = "b";
-  EXPECT_EQ(cores_used(record), 2) << "one core on each of two hosts";
-}
-
 // "4 workers ... 1.49, efficiency 37.3 %" came from a record whose workers somebody had edited.
 TEST(Cells, UseNoFigureOfARecordThatContradictsItself) {
   auto edited = make_record({.workers = 2});
