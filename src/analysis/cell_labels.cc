@@ -16,8 +16,8 @@ namespace {
 using measure::Record;
 using measure::SettingRole;
 
-/// Whether differences() names a setting by its own text: sizes stand in the label, the window only says how
-/// long was measured, and the precision is named as what it came to.
+/// Whether differences() reads this setting's text. Labels hold the sizes already, repeats may differ in the
+/// window, and the precision is compared as the one used.
 bool is_named(std::string_view key) {
   const auto role = measure::role_of(key);
   return role != SettingRole::size && role != SettingRole::window && role != SettingRole::precision;

@@ -19,7 +19,7 @@ using measure::Record;
 using measure::Setting;
 using measure::SettingRole;
 
-/// A difference in what has no row, as of a later version's record, may well change the figure.
+/// Refuses a key without a row, such as one of a later version: it may change the figure.
 Effect effect(std::string_view key, Topic topic) {
   const auto setting = Setting::find(key);
   if (!setting) return Effect::refuse;

@@ -52,8 +52,8 @@ bool is_of_one_training(const std::vector<const Cell*>& all, const std::vector<V
   return all.size() == 1 && all.front()->kind != "converge" && (variants.empty() || variants[0].seeds < 2);
 }
 
-/// Whether a difference in this setting belongs into the name of a training: what its label or the tables
-/// beside say already does not, nor where its data lies.
+/// Whether the name of a training mentions a difference in this setting. Its label or the tables say sizes,
+/// length and cores already; the data is the same for all, and its spec differs in the path at most.
 bool is_named(std::string_view key) {
   const auto setting = Setting::find(key);
   if (!setting) return true;
@@ -181,7 +181,8 @@ std::optional<Variant> make_variant(const Cell& cell) {
   return variant;
 }
 
-/// Whether a training with another value of this setting is the same but for the batch and who computes it.
+/// Whether the setting changes only the batch, how the work is done or how it is measured, not the rule of
+/// training.
 bool is_of_batch_or_execution(std::string_view key) {
   const auto role = measure::role_of(key);
   return role == SettingRole::size || role == SettingRole::window || role == SettingRole::precision ||
@@ -195,7 +196,7 @@ bool has_same_rule(const Record& a, const Record& b) {
   for (const Record* record : {&a, &b})
     for (const auto& [name, value] : record->settings) names.insert(name);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    // How the rate follows the batch may differ, since the rates that came of it agree.
+    // The resulting rates are equal, as checked above, so how they follow the batch may differ.
     if (is_of_batch_or_execution(name) || measure::role_of(name) == SettingRole::lr_scaling) return true;
     const auto x = a.settings.find(name);
     const auto y = b.settings.find(name);
@@ -294,7 +295,7 @@ Difference difference(const Variant& baseline, const Variant& other) {
 }
 
 std::string changed_settings(const Record& baseline, const Record& variant) {
-  const auto is_free = [](std::string_view key) {  // scale-lr says all that lr-batch adds
+  const auto is_free = [](std::string_view key) {  // lr-batch only qualifies scale-lr, which is named
     return is_of_batch_or_execution(key) || key == Setting("lr-batch").key();
   };
   std::set<std::string> names;

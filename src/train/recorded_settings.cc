@@ -35,8 +35,9 @@ bool uses(const Options& o) {
 
 std::string text(const auto& value) { return fmt::format("{}", value); }
 
-/// How records write one setting, and for which options: a number that nothing reads is absent, and so are
-/// choices that records of before them do not have, where they are not made.
+/// The text of one setting in records. A number that the chosen optimizer or schedule does not read is
+/// absent. So is an option younger than the first records where it has its default: old and new records of
+/// the same run then agree.
 struct RecordedSetting {
   measure::Setting setting;
   std::string (*text)(const Options& options);
