@@ -9,7 +9,7 @@
 #include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/conv/onednn.h"
-#include "engine/cpu/conv/winograd.h"
+#include "engine/cpu/conv/winograd_kernel.h"
 
 namespace paceline::engine::cpu {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering; see winograd.cc.
+/// 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering; see winograd_kernel.cc.
 
 #include <memory>
 
