@@ -181,7 +181,7 @@ Session::~Session() {
   const auto longest = std::max(deadline_, kToMeet);
   // To the very end: what the libraries do behind main() can hang too.
   try {
-    [[maybe_unused]] static const auto* leave = new LastResort(
+    [[maybe_unused]] static const auto* const leave = new LastResort(
         place_.process, longest,
         fmt::format("the run is over, and the processes have not left it together within {} s: one of them "
                     "hangs, or their launcher does",

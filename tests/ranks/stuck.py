@@ -101,17 +101,26 @@ def is_locked_out(process, held):
     return False
 
 
-def hold(process, waiting):
-    """Stops the thread of `process` that has computed most, and no other, while it computes or while it waits: as one that hangs in a
-    read of a dead disk, or that misses what it waits for. Its id. Never in the few instructions for which it holds a lock (one hold
-    in fifty of these small models): no read and no wait is there, and nobody could say anything."""
-    libc = ctypes.CDLL(None, use_errno=True)
+def ticks_of_threads(process):
+    """{thread: ticks of the clock that it has computed}"""
     ticks = {}
     for task in Path(f"/proc/{process}/task").iterdir():
         try:
             ticks[int(task.name)] = sum(map(int, (task / "stat").read_text().rsplit(")", 1)[1].split()[11:13]))
         except OSError:
             pass  # it has ended since
+    return ticks
+
+
+def hold(process, waiting):
+    """Stops the thread of `process` that computes most, and no other, while it computes or while it waits: as one that hangs in a
+    read of a dead disk, or that misses what it waits for. Its id. Never in the few instructions for which it holds a lock (one hold
+    in fifty of these small models): no read and no wait is there, and nobody could say anything."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    # Over the last second: since the start the main thread may have computed most, which planned and now waits.
+    before = ticks_of_threads(process)
+    time.sleep(1)
+    ticks = {thread: ticks - before.get(thread, 0) for thread, ticks in ticks_of_threads(process).items()}
     thread = max(ticks, key=ticks.get)
     for _ in range(3000):
         for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):

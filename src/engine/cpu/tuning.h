@@ -20,7 +20,7 @@ struct Tuning {
   std::optional<Isa> isa;  ///< of our own kernels; the machine's best
   /// bf16 only: whether products read and write bf16 themselves. Off: blocks of samples are converted to
   /// float and multiplied in float, which is faster on machines without bf16 units (and oneDNN's only way
-  /// below AVX-512). By default off there, but on for what suits Winograd.
+  /// below AVX-512). By default off there, but on for what Winograd wants to compute.
   std::optional<bool> bf16_products;
   /// bf16 without bf16 products: bytes of float copies (source and destination) that a block may have.
   std::int64_t block_bytes = std::int64_t{8} << 20;

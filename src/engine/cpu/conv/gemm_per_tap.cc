@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "engine/cpu/conv/algorithm.h"
+#include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/conv/tap_order.h"
 
 namespace paceline::engine::cpu {
@@ -38,7 +39,9 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix a, Matrix b
 
 class GemmPerTapKernel final : public ConvKernel {
  public:
-  GemmPerTapKernel(const ConvShape& shape, Direction direction) : s_(shape), direction_(direction) {}
+  GemmPerTapKernel(const ConvShape& shape, Direction direction) : s_(shape), direction_(direction) {
+    generate_matrix_product();
+  }
 
   [[nodiscard]] std::int64_t packed_bytes() const override { return 4 * s_.weights(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 0; }

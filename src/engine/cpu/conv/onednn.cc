@@ -161,17 +161,6 @@ std::vector<int> idle_taps(const ConvShape& s) {
   return taps;
 }
 
-/// oneDNN generates the kernels of its matrix product, which dense layers take, at its first call: about 6 MB
-/// that a memory plan made before it would not know of. So it is called when the first such kernel is made.
-void generate_matrix_product() {
-  [[maybe_unused]] static const bool is_generated = [] {
-    constexpr dnnl_dim_t kSize = 32;
-    std::vector<float> a(kSize * kSize), b(a), c(a);
-    return dnnl_sgemm('N', 'N', kSize, kSize, kSize, 1, a.data(), kSize, b.data(), kSize, 0, c.data(),
-                      kSize) == dnnl_success;
-  }();
-}
-
 class OnednnKernel final : public ConvKernel {
  public:
   OnednnKernel(const ConvShape& shape, Direction direction, const OnednnKernel* like)
@@ -255,6 +244,15 @@ class OnednnKernel final : public ConvKernel {
 };
 
 }  // namespace
+
+void generate_matrix_product() {
+  [[maybe_unused]] static const bool is_generated = [] {
+    constexpr dnnl_dim_t kSize = 32;
+    std::vector<float> a(kSize * kSize), b(a), c(a);
+    return dnnl_sgemm('N', 'N', kSize, kSize, kSize, 1, a.data(), kSize, b.data(), kSize, 0, c.data(),
+                      kSize) == dnnl_success;
+  }();
+}
 
 std::unique_ptr<ConvKernel> make_onednn_kernel(const ConvShape& shape, Direction direction,
                                                const ConvKernel* like) {

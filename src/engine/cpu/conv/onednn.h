@@ -18,6 +18,13 @@ enum class Bf16Products {
 };
 [[nodiscard]] Bf16Products bf16_products_here();
 
+/// oneDNN generates the kernels of its matrix product at its first call: about 6 MB that a memory plan made
+/// before it would not know of. Whoever makes a kernel that takes it calls this, so that they are there.
+///
+/// Cost     45 ms at the first call
+/// Threads  any
+void generate_matrix_product();
+
 /// Why oneDNN cannot compute `shape` on this machine; empty: it can.
 [[nodiscard]] std::optional<std::string> refusal_of_onednn(const ConvShape& shape);
 

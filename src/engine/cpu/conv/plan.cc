@@ -52,7 +52,12 @@ bool multiplies_stored(const BuildContext& build, const Value& src, const Value&
   if (build.tuning.bf16_products) return *build.tuning.bf16_products;
   if (bf16_products_here() == Bf16Products::in_hardware) return true;
   const ConvProblem stored{.shape = conv_shape(build, src, dst, true)};
-  if (build.tuning.algorithms.empty()) return usual_algorithm(stored).converts_bf16;
+  if (build.tuning.algorithms.empty()) {
+    // Whatever is preferred to Winograd multiplies stored values as well.
+    const auto wants = [&](const ConvAlgorithm& row) { return !row.refusal(stored) && row.prefers(stored); };
+    return std::ranges::any_of(conv_algorithms(),
+                               [&](const ConvAlgorithm& row) { return row.converts_bf16 && wants(row); });
+  }
   const ConvAlgorithm* const wanted = first_that_can(build.tuning.algorithms, stored);
   return wanted != nullptr && wanted->converts_bf16;
 }
@@ -76,7 +81,7 @@ ConvPlan::ConvPlan(const BuildContext& build, const Value& src, const Value& dst
                            : std::min(gradient_->count(), (batch_ + samples - 1) / samples);
 }
 
-/// What the methods are chosen for.
+/// What the algorithms are chosen for.
 ConvProblem ConvPlan::problem(Direction direction) const {
   ConvProblem problem{.shape = shape_, .direction = direction};
   if (!direct_) problem.shape.samples = block_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -53,10 +54,26 @@ std::string machine_here() {
                      program());
 }
 
-/// Machines that share a home directory keep files of their own; builds of one machine replace each other's.
+/// Machines that share a home directory keep files of their own, and so do builds of one machine: what is
+/// compiled after measuring finds what was measured, whatever other builds do meanwhile.
+std::string hardware_name(const std::string& machine) {
+  return fmt::format("kernels-{:016x}", std::hash<std::string>{}(machine.substr(0, machine.rfind(';'))));
+}
 std::filesystem::path file_for(const std::filesystem::path& directory, const std::string& machine) {
-  const auto hardware = machine.substr(0, machine.rfind(';'));
-  return directory / fmt::format("kernels-{:016x}.txt", std::hash<std::string>{}(hardware));
+  return directory /
+         fmt::format("{}-{:08x}.txt", hardware_name(machine), std::hash<std::string>{}(machine)&0xffffffffu);
+}
+
+/// Removes the files of builds of this machine that nobody has written for a month, but `own`.
+void remove_old(const std::filesystem::path& own, const std::string& prefix) {
+  const auto month_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 30);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(own.parent_path(), ignored)) {
+    const bool is_of_machine = entry.path().filename().string().starts_with(prefix + "-") &&
+                               entry.path().extension() == ".txt" && entry.path() != own;
+    if (is_of_machine && entry.last_write_time(ignored) < month_ago)
+      std::filesystem::remove(entry.path(), ignored);
+  }
 }
 
 /// Held while one process measures: the others wait asleep, then read what it found.
@@ -115,7 +132,7 @@ TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& probl
   const auto begin = base::Clock::now();
   try {
     std::filesystem::create_directories(file_.parent_path());
-    const MachineLock one_at_a_time(file_.string() + ".lock");
+    const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".lock"));
     AlgorithmByKey table = read();
     std::map<std::string, const ConvProblem*> open;
     for (const ConvProblem& problem : problems)
@@ -130,6 +147,7 @@ TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& probl
     });
     for (std::size_t i = 0; i < list.size(); ++i) table[list[i].first] = found[i];
     if (outcome.measured > 0) write(table);
+    remove_old(file_, hardware_name(machine_));
     table_ = std::move(table);
   } catch (const base::Error& error) {
     outcome.trouble = error.what();

@@ -3,7 +3,8 @@
 /// Which algorithm computes each convolution fastest on this machine: measured once, kept on disk.
 ///
 /// A table from (shape, direction) to algorithm, in a file of its own for each kind of machine
-/// (`kernels-<hash>.txt` in base::cache_directory()): processor, instruction sets, oneDNN, this very program.
+/// and program (`kernels-<hash>-<hash>.txt` in base::cache_directory()): processor, instruction sets, oneDNN,
+/// this very program. Files of other builds that are a month old are removed.
 /// A file that is damaged, or of another machine or program, counts as empty and is measured anew.
 ///
 /// Threads  all functions from any thread

@@ -36,7 +36,8 @@ struct BuildContext {
   }
 };
 
-/// The group of ops that is compiled, and where its values lie. They outlive the compiled op.
+/// The group of ops that is compiled, and where its values lie. The values outlive the compiled op; this and
+/// `build` end with make_op().
 struct OpArguments {
   const BuildContext& build;
   const FusedGroup& group;
