@@ -132,7 +132,7 @@ TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& probl
   const auto begin = base::Clock::now();
   try {
     std::filesystem::create_directories(file_.parent_path());
-    const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".lock"));
+    const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".txt.lock"));
     AlgorithmByKey table = read();
     std::map<std::string, const ConvProblem*> open;
     for (const ConvProblem& problem : problems)
