@@ -148,7 +148,7 @@ Plan first_plan(const TargetDevice& device, const ConvProblem& problem, std::siz
 }
 
 std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem& problem,
-                                   const PlanLimits& limits, std::size_t most) {
+                                   std::size_t workspace_limit, std::size_t most) {
   Planner planner(device, problem, workspace_limit);
   std::vector<EngineConfig> by_b = planner.configs(HeuristicsMode::b);
   std::vector<EngineConfig> by_a = planner.configs(HeuristicsMode::a);
