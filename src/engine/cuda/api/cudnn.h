@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/shared_library.h"
+
 namespace paceline::engine::cuda {
 
 namespace cudnn {
@@ -130,33 +132,29 @@ constexpr int kBehaviorNotes = 5;                            // CUDNN_BEHAVIOR_N
 
 }  // namespace cudnn
 
-/// cuDNN's functions, by their names there without "cudnn" ("cudnnBackend").
+/// Members have cuDNN's names and meanings.
 struct CudnnApi {
-  std::size_t (*get_version)() = nullptr;
-  const char* (*get_error_string)(cudnn::Status) = nullptr;
-  void (*get_last_error_string)(char* text, std::size_t size) = nullptr;
-  cudnn::Status (*create)(cudnn::Handle*) = nullptr;
-  cudnn::Status (*destroy)(cudnn::Handle) = nullptr;
-  cudnn::Status (*set_stream)(cudnn::Handle, void* cuda_stream) = nullptr;
-  cudnn::Status (*create_descriptor)(cudnn::DescriptorType, cudnn::RawDescriptor*) = nullptr;
-  cudnn::Status (*destroy_descriptor)(cudnn::RawDescriptor) = nullptr;
-  cudnn::Status (*set_attribute)(cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType,
-                                 std::int64_t count, const void* elements) = nullptr;
-  cudnn::Status (*get_attribute)(cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType,
-                                 std::int64_t most, std::int64_t* count, void* elements) = nullptr;
-  cudnn::Status (*finalize)(cudnn::RawDescriptor) = nullptr;
-  cudnn::Status (*execute)(cudnn::Handle, cudnn::RawDescriptor plan,
-                           cudnn::RawDescriptor variant_pack) = nullptr;
+  std::size_t (*cudnnGetVersion)() = nullptr;
+  const char* (*cudnnGetErrorString)(cudnn::Status) = nullptr;
+  void (*cudnnGetLastErrorString)(char* text, std::size_t size) = nullptr;
+  cudnn::Status (*cudnnCreate)(cudnn::Handle*) = nullptr;
+  cudnn::Status (*cudnnDestroy)(cudnn::Handle) = nullptr;
+  cudnn::Status (*cudnnSetStream)(cudnn::Handle, void* cuda_stream) = nullptr;
+  cudnn::Status (*cudnnBackendCreateDescriptor)(cudnn::DescriptorType, cudnn::RawDescriptor*) = nullptr;
+  cudnn::Status (*cudnnBackendDestroyDescriptor)(cudnn::RawDescriptor) = nullptr;
+  cudnn::Status (*cudnnBackendSetAttribute)(cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType,
+                                            std::int64_t count, const void* elements) = nullptr;
+  cudnn::Status (*cudnnBackendGetAttribute)(cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType,
+                                            std::int64_t most, std::int64_t* count, void* elements) = nullptr;
+  cudnn::Status (*cudnnBackendFinalize)(cudnn::RawDescriptor) = nullptr;
+  cudnn::Status (*cudnnBackendExecute)(cudnn::Handle, cudnn::RawDescriptor plan,
+                                       cudnn::RawDescriptor variant_pack) = nullptr;
 };
 
-/// The oldest version whose device descriptions and engines for compute capability 10.0 are relied upon.
-constexpr std::size_t kOldestCudnn = 91100;
-
-/// Opens libcudnn.so.9, which then stays open: its code runs until the process ends.
+/// The table of cuDNN's functions in `library`, which find_cudnn() found.
 ///
-/// Errors   Error(device) that says what to install when it is not there, is older than kOldestCudnn or
-///          lacks a function
-[[nodiscard]] CudnnApi load_cudnn();
+/// Errors   Error(device) that names library and function when it lacks one
+[[nodiscard]] CudnnApi cudnn_api(const base::SharedLibrary& library);
 
 /// "9.19.0"
 [[nodiscard]] std::string cudnn_version(const CudnnApi& api);

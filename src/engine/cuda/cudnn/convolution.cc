@@ -19,8 +19,8 @@ bool is_aligned(const void* pointer) {
 
 class CudnnConvolution final : public Convolution {
  public:
-  CudnnConvolution(const Connection& connection, CudaStreamOf cuda_stream_of, Plan plan)
-      : connection_(connection), cuda_stream_of_(std::move(cuda_stream_of)), plan_(std::move(plan)) {}
+  CudnnConvolution(const Connection& connection, NativeStream streams, Plan plan)
+      : connection_(connection), streams_(std::move(streams)), plan_(std::move(plan)) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return plan_.workspace_bytes; }
   [[nodiscard]] std::string algorithm() const override { return "cudnn " + name_of(plan_.engine); }
@@ -29,8 +29,8 @@ class CudnnConvolution final : public Convolution {
     if (!arguments_ || !(operands_ == operands)) bind(operands);
     const CudnnApi& api = connection_.api();
     const std::string& problem = plan_.plan().site().problem;
-    check(api, api.set_stream(connection_.handle(), cuda_stream_of_(stream)), "cudnnSetStream", problem);
-    check(api, api.execute(connection_.handle(), plan_.plan().raw(), arguments_->raw()),
+    check(api, api.cudnnSetStream(connection_.handle(), streams_(stream)), "cudnnSetStream", problem);
+    check(api, api.cudnnBackendExecute(connection_.handle(), plan_.plan().raw(), arguments_->raw()),
           "cudnnBackendExecute", problem);
   }
 
@@ -56,30 +56,42 @@ class CudnnConvolution final : public Convolution {
   }
 
   const Connection& connection_;
-  CudaStreamOf cuda_stream_of_;
+  NativeStream streams_;
   Plan plan_;
   std::optional<Descriptor> arguments_;  ///< of the last run
   ConvOperands operands_;
 };
 
+class CudnnLibrary final : public ConvolutionLibrary {
+ public:
+  CudnnLibrary(const CudnnApi& api, NativeStream streams) : connection_(api), streams_(std::move(streams)) {}
+
+  [[nodiscard]] std::string version() const override { return "cuDNN " + cudnn_version(connection_.api()); }
+  [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem) override {
+    const TargetDevice device = TargetDevice::of(connection_.api(), connection_.handle());
+    return make_convolution(connection_, streams_, first_plan(device, problem, kWorkspaceLimit));
+  }
+
+ private:
+  Connection connection_;
+  NativeStream streams_;
+};
+
 }  // namespace
 
 Connection::Connection(const CudnnApi& api) : api_(api) {
-  check(api_, api_.create(&handle_), "cudnnCreate", "the current device");
+  check(api_, api_.cudnnCreate(&handle_), "cudnnCreate", "the current device");
 }
 
-Connection::~Connection() { static_cast<void>(api_.destroy(handle_)); }
+Connection::~Connection() { static_cast<void>(api_.cudnnDestroy(handle_)); }
 
-std::unique_ptr<Convolution> make_convolution(const Connection& connection, CudaStreamOf cuda_stream_of,
-                                              const ConvProblem& problem, std::size_t workspace_limit) {
-  const TargetDevice device = TargetDevice::of(connection.api(), connection.handle());
-  return make_convolution(connection, std::move(cuda_stream_of),
-                          first_plan(device, problem, workspace_limit));
-}
-
-std::unique_ptr<Convolution> make_convolution(const Connection& connection, CudaStreamOf cuda_stream_of,
+std::unique_ptr<Convolution> make_convolution(const Connection& connection, const NativeStream& streams,
                                               Plan plan) {
-  return std::make_unique<CudnnConvolution>(connection, std::move(cuda_stream_of), std::move(plan));
+  return std::make_unique<CudnnConvolution>(connection, streams, std::move(plan));
+}
+
+OpenConvolutions open_cudnn(const CudnnApi& api) {
+  return [&api](const NativeStream& streams) { return std::make_unique<CudnnLibrary>(api, streams); };
 }
 
 }  // namespace paceline::engine::cuda::cudnn

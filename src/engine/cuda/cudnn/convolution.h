@@ -1,13 +1,13 @@
 #pragma once
 
-/// Convolutions by cuDNN: what a Runtime of a GPU returns from make_convolution().
+/// Convolutions by cuDNN: what the runtime of a GPU makes them with.
 
-#include <functional>
 #include <memory>
 
 #include "engine/cuda/api/cudnn.h"
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/plans.h"
+#include "engine/cuda/device_runtime.h"
 
 namespace paceline::engine::cuda::cudnn {
 
@@ -27,21 +27,12 @@ class Connection {
   Handle handle_ = nullptr;
 };
 
-/// The cudaStream_t that is behind a Stream.
-using CudaStreamOf = std::function<void*(Stream)>;
-
-/// The convolution by the first plan that qualifies, with at most `workspace_limit` bytes beside its
-/// operands. Unmeasured engines that are compiled at run time are not taken: each would take about a second
-/// to plan. Requires: `connection` outlives it.
-///
-/// Errors   Error(device) that names problem and call, or why no engine qualifies
+/// A convolution by a plan that was made for the connection's handle. Requires: `connection` outlives it.
 [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const Connection& connection,
-                                                            CudaStreamOf cuda_stream_of,
-                                                            const ConvProblem& problem,
-                                                            std::size_t workspace_limit);
+                                                            const NativeStream& streams, Plan plan);
 
-/// The same by a plan that was chosen otherwise, made for the connection's handle.
-[[nodiscard]] std::unique_ptr<Convolution> make_convolution(const Connection& connection,
-                                                            CudaStreamOf cuda_stream_of, Plan plan);
+/// cuDNN as a runtime's convolutions, each by the first plan that qualifies within kWorkspaceLimit.
+/// Requires: `api` outlives what is opened.
+[[nodiscard]] OpenConvolutions open_cudnn(const CudnnApi& api);
 
 }  // namespace paceline::engine::cuda::cudnn

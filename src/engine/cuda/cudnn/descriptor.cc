@@ -41,7 +41,7 @@ const char* name_of(DescriptorType type) {
 }  // namespace
 
 Descriptor::Descriptor(CallSite site, DescriptorType type) : site_(std::move(site)), type_(type) {
-  check(*site_.api, site_.api->create_descriptor(type_, &raw_),
+  check(*site_.api, site_.api->cudnnBackendCreateDescriptor(type_, &raw_),
         fmt::format("cudnnBackendCreateDescriptor of {}", name_of(type_)), site_.problem);
 }
 
@@ -60,13 +60,13 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 
 void Descriptor::destroy() noexcept {
   // What fails here has nobody who could do something about it.
-  if (raw_ != nullptr) static_cast<void>(site_.api->destroy_descriptor(raw_));
+  if (raw_ != nullptr) static_cast<void>(site_.api->cudnnBackendDestroyDescriptor(raw_));
   raw_ = nullptr;
 }
 
 Descriptor& Descriptor::put(Attribute attribute, AttributeType type, std::int64_t count,
                             const void* elements) {
-  const Status status = site_.api->set_attribute(raw_, attribute, type, count, elements);
+  const Status status = site_.api->cudnnBackendSetAttribute(raw_, attribute, type, count, elements);
   check(*site_.api, status,
         fmt::format("cudnnBackendSetAttribute of {} (attribute {})", name_of(type_),
                     static_cast<int>(attribute)),
@@ -77,7 +77,7 @@ Descriptor& Descriptor::put(Attribute attribute, AttributeType type, std::int64_
 std::int64_t Descriptor::read(Attribute attribute, AttributeType type, std::int64_t most,
                               void* elements) const {
   std::int64_t count = 0;
-  const Status status = site_.api->get_attribute(raw_, attribute, type, most, &count, elements);
+  const Status status = site_.api->cudnnBackendGetAttribute(raw_, attribute, type, most, &count, elements);
   check(*site_.api, status,
         fmt::format("cudnnBackendGetAttribute of {} (attribute {})", name_of(type_),
                     static_cast<int>(attribute)),
@@ -116,7 +116,7 @@ Descriptor& Descriptor::set_integer32(Attribute attribute, std::int32_t value) {
   return put(attribute, AttributeType::integer32, 1, &value);
 }
 
-Status Descriptor::try_finalize() { return site_.api->finalize(raw_); }
+Status Descriptor::try_finalize() { return site_.api->cudnnBackendFinalize(raw_); }
 
 Descriptor& Descriptor::finalize() {
   check(*site_.api, try_finalize(), fmt::format("cudnnBackendFinalize of {}", name_of(type_)), site_.problem);

@@ -98,10 +98,6 @@ Descriptor geometry(const CallSite& site, const ConvProblem& problem) {
 
 }  // namespace
 
-TargetDevice::TargetDevice(const CudnnApi& api, Descriptor properties) : api_(&api) {
-  properties_.push_back(std::move(properties));
-}
-
 TargetDevice TargetDevice::of(const CudnnApi& api, Handle handle) { return {api, handle}; }
 
 TargetDevice TargetDevice::described(const CudnnApi& api, std::string_view json) {
@@ -117,23 +113,23 @@ TargetDevice TargetDevice::numbered(const CudnnApi& api, int device) {
 }
 
 std::string TargetDevice::json() const {
-  base::expects(!properties_.empty(), "only a described device has a text");
-  return properties_.front().text(Attribute::device_properties_json);
+  base::expects(properties_.has_value(), "only a described device has a text");
+  return properties_->text(Attribute::device_properties_json);
 }
 
 void TargetDevice::apply_to_graph(Descriptor& graph) const {
-  if (properties_.empty()) graph.set(Attribute::graph_handle, handle_);
+  if (!properties_) graph.set(Attribute::graph_handle, handle_);
 }
 
 void TargetDevice::apply_to_heuristics(Descriptor& heuristics) const {
-  if (!properties_.empty()) heuristics.set(Attribute::heuristics_device_properties, properties_.front());
+  if (properties_.has_value()) heuristics.set(Attribute::heuristics_device_properties, *properties_);
 }
 
 void TargetDevice::apply_to_plan(Descriptor& plan) const {
-  if (properties_.empty())
+  if (!properties_)
     plan.set(Attribute::plan_handle, handle_);
   else
-    plan.set(Attribute::plan_device_properties, properties_.front());
+    plan.set(Attribute::plan_device_properties, *properties_);
 }
 
 ConvTensors conv_tensors(const ConvProblem& p) {

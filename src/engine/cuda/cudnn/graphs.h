@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/descriptor.h"
@@ -33,11 +36,11 @@ class TargetDevice {
 
  private:
   TargetDevice(const CudnnApi& api, Handle handle) : api_(&api), handle_(handle) {}
-  TargetDevice(const CudnnApi& api, Descriptor properties);
+  TargetDevice(const CudnnApi& api, Descriptor properties) : api_(&api), properties_(std::move(properties)) {}
 
   const CudnnApi* api_;
   Handle handle_ = nullptr;
-  std::vector<Descriptor> properties_;  ///< one, or none where there is a handle
+  std::optional<Descriptor> properties_;  ///< nothing where there is a handle
 };
 
 /// Sizes and strides, in elements, in cuDNN's order: [N, C, H, W], weights [K, C, R, S].
