@@ -13,6 +13,7 @@
 namespace paceline::engine::cuda::cudnn::test {
 
 struct DescribedDevice {
+  const char* short_name;
   const char* name;
   int capability;  ///< 900 for 9.0
   int multiprocessors;
@@ -22,14 +23,15 @@ struct DescribedDevice {
   int clock_khz, memory_clock_khz;
 };
 
-inline constexpr DescribedDevice kH100 = {"NVIDIA H100 80GB HBM3", 900,      132,     227 << 10, 32, 2048,
-                                          std::int64_t{80} << 30,  50 << 20, 1980000, 2619000};
-inline constexpr DescribedDevice kA100 = {"NVIDIA A100-SXM4-80GB", 800,      108,     163 << 10, 32, 2048,
-                                          std::int64_t{80} << 30,  40 << 20, 1410000, 1593000};
-inline constexpr DescribedDevice kB200 = {"NVIDIA B200",           1000,      148,     227 << 10, 32, 2048,
-                                          std::int64_t{180} << 30, 126 << 20, 1965000, 3996000};
-inline constexpr DescribedDevice kRtx4090 = {"NVIDIA GeForce RTX 4090", 890,      128,     99 << 10, 24, 1536,
-                                             std::int64_t{24} << 30,    72 << 20, 2520000, 10501000};
+inline constexpr DescribedDevice kH100 = {"H100", "NVIDIA H100 80GB HBM3", 900,      132,     227 << 10, 32,
+                                          2048,   std::int64_t{80} << 30,  50 << 20, 1980000, 2619000};
+inline constexpr DescribedDevice kA100 = {"A100", "NVIDIA A100-SXM4-80GB", 800,      108,     163 << 10, 32,
+                                          2048,   std::int64_t{80} << 30,  40 << 20, 1410000, 1593000};
+inline constexpr DescribedDevice kB200 = {"B200", "NVIDIA B200",           1000,      148,     227 << 10, 32,
+                                          2048,   std::int64_t{180} << 30, 126 << 20, 1965000, 3996000};
+inline constexpr DescribedDevice kRtx4090 = {
+    "RTX4090", "NVIDIA GeForce RTX 4090", 890,      128,     99 << 10, 24,
+    1536,      std::int64_t{24} << 30,    72 << 20, 2520000, 10501000};
 
 inline std::string json_of(const DescribedDevice& device) {
   return fmt::format(

@@ -88,12 +88,6 @@ class CudnnDescribed : public ::testing::Test {
 
 TEST_F(CudnnDescribed, EveryConvolutionOfTheZooHasAPlanOnAnH100) { plan_all(*api_, test::kH100, 128); }
 
-TEST_F(CudnnDescribed, EveryConvolutionOfTheZooHasAPlanOnEveryDeviceAtEveryBatch) {
-  if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "long: set PACELINE_LONG=1";
-  for (const test::DescribedDevice& device : {test::kH100, test::kA100, test::kB200, test::kRtx4090})
-    for (const int batch : {1, 7, 128, 512}) plan_all(*api_, device, batch);
-}
-
 TEST_F(CudnnDescribed, TheFirstPlanIsTheSameEachTime) {
   const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
   const ConvProblem problem = problems_of_the_zoo(32).at(5);
@@ -101,6 +95,19 @@ TEST_F(CudnnDescribed, TheFirstPlanIsTheSameEachTime) {
   EXPECT_EQ(first_plan(device, problem, kWorkspaceLimit).engine, first.engine);
   EXPECT_EQ(plans_to_measure(device, problem, kWorkspaceLimit, 8).front().engine, first.engine);
 }
+
+/// Long, hence a test of its own for each device.
+class CudnnDescribedDevices : public CudnnDescribed,
+                              public ::testing::WithParamInterface<test::DescribedDevice> {};
+
+TEST_P(CudnnDescribedDevices, EveryConvolutionOfTheZooHasAPlanAtEveryBatch) {
+  if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "long: set PACELINE_LONG=1";
+  for (const int batch : {1, 7, 128, 512}) plan_all(*api_, GetParam(), batch);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudnnDescribedDevices,
+                         ::testing::Values(test::kH100, test::kA100, test::kB200, test::kRtx4090),
+                         [](const auto& device) { return std::string(device.param.short_name); });
 
 TEST_F(CudnnDescribed, ADescriptionWithoutAKeyIsRefusedByName) {
   std::string json = test::json_of(test::kH100);
