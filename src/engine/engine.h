@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/buffer.h"
@@ -52,6 +53,10 @@ struct CompileOptions {
   int world_size = 1;  ///< synchronised only: how many engines share the statistics
   /// Where gradients() are to lie; empty: in memory of the engine's own.
   std::function<base::Buffer(std::size_t bytes)> gradient_memory;
+  /// Whether the engines of all workers say the same `text`; blocks until all have spoken. An engine calls it
+  /// while it is compiled, as often on every worker, or never. Who gives it does not look up single elements
+  /// of gradients(); empty: somebody may.
+  std::function<bool(std::string_view text)> all_workers_say;
 };
 
 /// What an engine's gradients() lie in: as `options` say, zeroed; nothing without training.
@@ -108,19 +113,14 @@ class Engine {
   [[nodiscard]] virtual const graph::Layout& layout() const = 0;
   [[nodiscard]] virtual const graph::MemoryPlan& plan() const = 0;
 
-  /// The flat arrays, layout().elements each, in PyTorch's order (but use_own_gradient_order()), on this
-  /// engine's device: fp32 master weights (with running statistics), gradients (with this step's batch
-  /// statistics times batch * gradient_scale), optimizer state.
+  /// The flat arrays, layout().elements each, on this engine's device: fp32 master weights (with running
+  /// statistics), gradients (with this step's batch statistics times batch * gradient_scale), optimizer
+  /// state. They lie in PyTorch's order; but with CompileOptions::all_workers_say the elements of one
+  /// gradient may stand in another one, the same on all workers, in which they can be summed and update()
+  /// reads them.
   virtual std::span<float> weights() = 0;
   virtual std::span<float> gradients() = 0;
   virtual std::span<float> optimizer_state(int slot) = 0;
-  /// Gradients may lie in the order in which kernels leave them, where nobody asks which is which: sums over
-  /// workers and shards are formed element by element, and update() knows. The names of all weights whose
-  /// gradients would, and of the orders; empty: none. Workers with the same text have the same orders.
-  [[nodiscard]] virtual std::string own_gradient_order() const { return ""; }
-  /// From the next backward() on. Saves turning every gradient around in memory. All rules give the same bits
-  /// but LARS, which sums the squares of a gradient in this order.
-  virtual void use_own_gradient_order() {}
   /// To be called after weights() was written from outside, before the next forward or evaluate.
   virtual void weights_changed() = 0;
 

@@ -122,9 +122,10 @@ class Worker {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     }
     options.gradient_memory = [this](std::size_t bytes) { return communicator_.memory(bytes); };
+    options.all_workers_say = [this](std::string_view text) {
+      return is_same_everywhere(communicator_, text);
+    };
     engine_ = job_.backend.compile(job_.graph, options);
-    // Unlike processors may have unlike kernels, whose gradients must not be added up as they lie.
-    if (is_same_everywhere(communicator_, engine_->own_gradient_order())) engine_->use_own_gradient_order();
     checkpoint_writer_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
   }
 

@@ -54,7 +54,7 @@ struct ExecContext {
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
   int views = 1;    ///< so many of them are forms of one sample of the labels
   LossSums sums = {};
-  bool own_gradient_order = false;  ///< Engine::use_own_gradient_order
+  bool own_gradient_order = false;  ///< gradients stay in the order in which kernels leave them
 
   [[nodiscard]] const TypedKernels& typed(Storage storage) const {
     return storage == Storage::f32 ? kernels.f32 : kernels.bf16;
