@@ -51,7 +51,7 @@ class Conv2dOp final : public CompiledOp {
     if (pass == Pass::forward && relu_) return false;
     const FusedBatchNormStats*& taker = pass == Pass::forward ? dst_sums_ : d_src_sums_;
     if (taker != nullptr) return false;
-    const BatchSplit& chunks = pass == Pass::forward ? forward_ : *backward_;
+    const ChunkKernels<WeightReader>& chunks = pass == Pass::forward ? forward_ : *backward_;
     if (direct_ && chunks.any().parts() > 1) return false;  // a part's rows lie apart
     if (!sums.accept({.pass = pass, .chunks = chunks.count(), .samples = chunks.size(0), .moment = moment},
                      memory))
@@ -207,10 +207,10 @@ class Conv2dOp final : public CompiledOp {
   }
 
   /// One task of a direction, and the sums over its rows that somebody wants.
-  void run_and_sum(const ExecContext& exec, const BatchSplit& chunks, Operands& o, int task,
+  void run_and_sum(const ExecContext& exec, const ChunkKernels<WeightReader>& chunks, Operands& o, int task,
                    const FusedBatchNormStats* sums, Pass pass) const {
     const int parts = chunks.any().parts(), chunk = task / parts;
-    const ConvKernel& kernel = chunks.kernel(chunk);
+    const WeightReader& kernel = chunks.kernel(chunk);
     if (sums == nullptr) return kernel.run(o, task % parts);
     const Epilogue epilogue = sums->epilogue(exec, pass, chunk);
     if (kernel.has_epilogue()) o.epilogue = &epilogue;
@@ -340,8 +340,9 @@ class Conv2dOp final : public CompiledOp {
   const ConvWeights weights_;
   const bool direct_ = kernels_.are_direct();
   const int block_ = kernels_.block();
-  const BatchSplit& forward_ = kernels_.forward();
-  const std::optional<BatchSplit>&backward_ = kernels_.backward(), &gradient_ = kernels_.gradient();
+  const ChunkKernels<WeightReader>& forward_ = kernels_.forward();
+  const std::optional<ChunkKernels<WeightReader>>& backward_ = kernels_.backward();
+  const std::optional<ChunkKernels<WgradKernel>>& gradient_ = kernels_.gradient();
   const int partial_gradients_ = kernels_.partial_gradients();
   const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : partial_gradients_;
   /// The tasks of backward's loop: the gradient's, which are longer, and then d_src's.

@@ -47,10 +47,10 @@ std::vector<WeightTile> weight_tiles_of(const Case& c) {
 
 class WeightSlabs : public OnUnit {
  protected:
-  [[nodiscard]] std::unique_ptr<ConvKernel> kernel(const Case& c, Direction direction) const {
+  static ConvShape bf16_shape_of(const Case& c) {
     ConvShape shape = shape_of(c);
     shape.type = shape.dst_type = Storage::bf16;
-    return make_tile_kernel(shape, direction, kernels());
+    return shape;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Units, WeightSlabs, every_unit(), name_of_unit);
@@ -59,7 +59,7 @@ TEST_P(WeightSlabs, ArePackedLikeAllWeightsAtOnce) {
   for (const Case& c : kCases)
     for (const Direction direction : {Direction::forward, Direction::backward_data}) {
       SCOPED_TRACE(text_of(c) + ", " + name_of(direction));
-      const auto k = kernel(c, direction);
+      const auto k = make_tile_reader(bf16_shape_of(c), direction, kernels());
       ASSERT_TRUE(k->packs_tiles());
       const Values weights = random_values(shape_of(c).weights(), 1);
       base::Buffer whole = poisoned(k->packed_bytes()), weight_tiles = poisoned(k->packed_bytes());
@@ -77,7 +77,7 @@ TEST_P(WeightSlabs, AreUnpackedLikeTheWholeGradient) {
   int by_rows = 0;
   for (const Case& c : kCases) {
     SCOPED_TRACE(text_of(c));
-    const auto k = kernel(c, Direction::backward_weights);
+    const auto k = make_tile_wgrad(bf16_shape_of(c), kernels());
     if (k->tile_order().empty()) continue;
     ++by_rows;
     ASSERT_EQ(k->packed_bytes(), 4 * shape_of(c).weights());
