@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/conv_op.h"
 #include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/ops/factories.h"
@@ -175,9 +176,9 @@ class CpuEngine final : public Engine {
   [[nodiscard]] std::string own_gradient_orders() const {
     std::string orders;
     for (const auto& entry : program_.ops())
-      if (const std::string order = entry.op->own_gradient_order(); !order.empty())
-        orders +=
-            fmt::format("{}: {}\n", graph().nodes[static_cast<std::size_t>(entry.group.node)].name, order);
+      if (entry.conv != nullptr && !entry.conv->weights().own_order().empty())
+        orders += fmt::format("{}: {}\n", graph().nodes[static_cast<std::size_t>(entry.group.node)].name,
+                              entry.conv->weights().own_order());
     return orders;
   }
 
@@ -254,7 +255,8 @@ std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
   const OneThread one_thread;
   std::vector<ConvProblem> problems;
   const Program program(graph, options, {});
-  for (const auto& entry : program.ops()) entry.op->list_convs(problems);
+  for (const auto& entry : program.ops())
+    if (entry.conv != nullptr) entry.conv->plan().list(problems);
   const auto cache = TuningCache::here();
   const auto outcome = cache->complete(problems, autotune);
   if (!outcome.trouble.empty())

@@ -9,16 +9,14 @@
 
 #include <algorithm>
 
-#include "engine/cpu/conv/norm_epilogue.h"
-#include "engine/cpu/conv/plan.h"
-#include "engine/cpu/conv/weights.h"
+#include "engine/cpu/conv/conv_op.h"
 #include "engine/cpu/ops/factories.h"
 #include "engine/cpu/parallel.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
-class Conv2dOp final : public CompiledOp {
+class Conv2dOp final : public ConvOp {
  public:
   Conv2dOp(const BuildContext& build, const Value& src, const Value& dst, bool relu, BufferId d_src)
       : kernels_(build, src, dst, static_cast<bool>(d_src)),
@@ -37,13 +35,8 @@ class Conv2dOp final : public CompiledOp {
     plan_scratch(build);
   }
 
-  [[nodiscard]] std::vector<PackTask> pack_tasks() const override { return weights_.pack_tasks(); }
-  void pack(const ExecContext& exec, int task) const override { weights_.pack(exec, task); }
-  [[nodiscard]] std::string own_gradient_order() const override { return weights_.own_order(); }
-  void update_and_pack(const ExecContext& exec, const Update& update, int task,
-                       float* scratch) const override {
-    weights_.update_and_pack(exec, update, task, scratch);
-  }
+  [[nodiscard]] const ConvPlan& plan() const override { return kernels_; }
+  [[nodiscard]] const ConvWeights& weights() const override { return weights_; }
 
   bool fuse_batch_norm_stats(FusedBatchNormStats& sums, Pass pass, int moment,
                              MemoryRequests& memory) override {
@@ -104,7 +97,6 @@ class Conv2dOp final : public CompiledOp {
     return whole_chunks ? Masking::by_value : Masking::none;  // a part's rows lie apart
   }
   [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_ && forward_.any().parts() > 1; }
-  void list_convs(std::vector<ConvProblem>& problems) const override { kernels_.list(problems); }
   void describe(const ExecContext&, std::vector<KernelChoice>& choices) const override {
     kernels_.describe(choices);
   }

@@ -35,6 +35,7 @@ class ConvPlan {
   /// How many arrays the weights' gradient is summed up in, each over a section of the batch; 0: none.
   [[nodiscard]] int partial_gradients() const { return partial_gradients_; }
 
+  /// Its directions, for the autotuner.
   void list(std::vector<ConvProblem>& problems) const;
   void describe(std::vector<KernelChoice>& choices) const;
   /// describe(), with rates. Float copies have one way, whose conversions belong to it: these are the op's
