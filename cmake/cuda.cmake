@@ -22,7 +22,8 @@ file(GLOB headers CONFIGURE_DEPENDS ${kernels}/*.h)
 # --fmad=false: no a * b + c in one rounding, so that a GPU computes the host's bits (the host's side: -ffp-contract=off).
 add_custom_command(
   OUTPUT ${output}/device.o ${output}/device.ptxas.txt
-  COMMAND sh -c "\"$@\" 2>device.ptxas.txt || { cat device.ptxas.txt >&2; exit 1; }" nvcc ${CUDAToolkit_NVCC_EXECUTABLE} -c ${kernels}/device.cu -o device.o -std=c++17 -O3 --fmad=false
+  COMMAND sh -c "\"$@\" 2>device.ptxas.txt || { cat device.ptxas.txt >&2; exit 1; }" nvcc
+          ${CUDAToolkit_NVCC_EXECUTABLE} -c ${kernels}/device.cu -o device.o -std=c++17 -O3 --fmad=false
           -ccbin ${CMAKE_CXX_COMPILER} -I ${CMAKE_SOURCE_DIR}/src -Xcompiler -fPIC,-ffp-contract=off -Xptxas -v
           --threads 2 --keep --keep-dir ${output} -gencode arch=compute_80,code=sm_80
           -gencode arch=compute_90,code=[sm_90,compute_90] -gencode arch=compute_100,code=sm_100
