@@ -52,15 +52,15 @@ int Program::backward_at(int op) const { return 2 * static_cast<int>(d_srcs_.siz
 bool Program::keeps_src(const FusedGroup& group, std::size_t input) const {
   const graph::Node& op = node(group.node);
   const graph::OpRule& rule = graph::rule_of(op.op);
-  if (static_cast<int>(input) >= rule.inputs) return false;  // the other side of the sum behind a batch norm
-  // The loss computes its probabilities again from the logits, and keeps no output.
-  return rule.saved.src || op.as<graph::SoftmaxCrossEntropy>();
+  // The other side of the sum behind a batch norm is not read.
+  return static_cast<int>(input) < rule.inputs && rule.saved.src;
 }
 
 /// Whether the op reads its own output again: because the op asks for it, or for the mask of its ReLU.
 bool Program::keeps_dst(const FusedGroup& group) const {
   const graph::Node& op = node(group.node);
-  return group.relu || (graph::rule_of(op.op).saved.dst && !op.as<graph::SoftmaxCrossEntropy>());
+  if (!group.relu) return graph::rule_of(op.op).saved.dst;
+  return !op.as<graph::BatchNorm>() || group.sum;  // a lone batch norm recomputes the mask from its input
 }
 
 void Program::lay_out_values(const std::vector<FusedGroup>& groups) {
@@ -116,6 +116,7 @@ void Program::make_ops(const std::vector<FusedGroup>& groups, Runtime& runtime) 
                              .options = options_,
                              .runtime = runtime,
                              .memory = memory_,
+                             .pinned_bytes = pinned_bytes_,
                              .node = group.node,
                              .forward_at = op,
                              .backward_at = backward_at(op)};

@@ -31,6 +31,7 @@ class Program {
   [[nodiscard]] const graph::Layout& layout() const { return layout_; }
   [[nodiscard]] const CompileOptions& options() const { return options_; }
   [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
+  [[nodiscard]] std::int64_t pinned_bytes() const { return pinned_bytes_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
 
  private:
@@ -52,6 +53,7 @@ class Program {
   const graph::Layout layout_;
   const CompileOptions options_;
   MemoryRequests memory_;
+  std::int64_t pinned_bytes_ = 0;
   std::deque<Value> values_;                   ///< by node; only groups' outputs are used
   std::vector<int> op_of_;                     ///< by node: the op that produces its value, else -1
   std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input

@@ -8,9 +8,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/cuda/kernels/softmax_cross_entropy.h"
+#include "engine/cuda/kernels/step_numbers.h"
+#include "engine/cuda/kernels/weights.h"
 #include "engine/cuda/runtime.h"
 #include "engine/engine.h"
 #include "engine/memory_requests.h"
@@ -39,19 +43,18 @@ struct ExecContext {
   const CompileOptions& options;
   Runtime& runtime;
   Stream compute;
-  Arena memory;                        ///< on the device
-  const float* weights = nullptr;      ///< flat, by graph::Layout, on the device
-  float* gradients = nullptr;          ///< likewise; null without training
-  double* pinned_statistics = nullptr; ///< of the host: for synchronised batch norm
+  Arena memory;                    ///< on the device
+  const float* weights = nullptr;  ///< flat, by graph::Layout, on the device
+  float* gradients = nullptr;      ///< likewise; null without training
+  double* pinned = nullptr;        ///< of the host, as much as an op asked for
 
   // Of the pass that goes on (forward's stay for backward).
   bool training = false;
-  const float* images = nullptr;         ///< [samples][H][W][C] on the device
-  const std::int32_t* labels = nullptr;  ///< [samples / views] on the device
-  std::int64_t* sums = nullptr;          ///< what the loss leaves: LossCounts, on the device
-  double gradient_scale = 1;
-  std::uint64_t step = 0;
-  std::int64_t first_position = 0;
+  const float* images = nullptr;          ///< [samples][H][W][C], on the device
+  const std::int32_t* labels = nullptr;   ///< [samples / views], on the device
+  const StepNumbers* numbers = nullptr;   ///< on the device
+  LossResult* loss = nullptr;             ///< what the loss leaves, on the device
+  double gradient_scale = 1;              ///< as in `numbers`
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
   int views = 1;    ///< so many of them are forms of one sample of the labels
 
@@ -70,12 +73,25 @@ void with_storage(Precision storage, const Work& work) {
     work(Bf16{});
 }
 
+/// `samples` samples of the batch in front, where an array of `elements` a sample begins.
+[[nodiscard]] inline std::byte* after_samples(void* first, std::int64_t samples, std::int64_t elements,
+                                              Precision storage) {
+  return static_cast<std::byte*>(first) + samples * elements * bytes_of(storage);
+}
+
+/// Where a convolution's or dense layer's weight lies in the flat arrays, and the copy that it reads.
+struct LayerWeight {
+  std::int64_t offset = 0;
+  BufferId packed;
+  WeightShape shape;
+};
+
 class CompiledOp {
  public:
   virtual ~CompiledOp() = default;
 
-  /// Takes over the flat weights into a copy of its own, where it has one. After each update.
-  virtual void pack(const ExecContext& exec) const { (void)exec; }
+  /// The copy of its weight that it reads; the engine fills it after each update. None: it has no weight.
+  [[nodiscard]] virtual std::optional<LayerWeight> weight() const { return {}; }
   /// In training form or, with exec.training off, in evaluation form.
   virtual void forward(ExecContext& exec) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.
