@@ -1,6 +1,7 @@
 #include "engine/cuda/device_runtime.h"
 
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/cuda/load.h"
@@ -12,6 +13,27 @@ double gb(std::size_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 }  // namespace
 
+/// A convolution whose errors say device, step and op.
+class LocatedConvolution final : public Convolution {
+ public:
+  LocatedConvolution(const DeviceRuntime& runtime, std::unique_ptr<Convolution> convolution)
+      : runtime_(runtime), convolution_(std::move(convolution)) {}
+  [[nodiscard]] std::size_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
+  [[nodiscard]] std::string algorithm() const override { return convolution_->algorithm(); }
+  void run(Stream stream, const ConvOperands& operands) override {
+    runtime_.enter();
+    try {
+      convolution_->run(stream, operands);
+    } catch (const base::Error& error) {
+      runtime_.fail_located(error);
+    }
+  }
+
+ private:
+  const DeviceRuntime& runtime_;
+  std::unique_ptr<Convolution> convolution_;
+};
+
 DeviceRuntime::DeviceRuntime(const CudaApi& api, int device, const OpenConvolutions& open_convolutions)
     : api_(api), device_(device) {
   enter();
@@ -19,7 +41,11 @@ DeviceRuntime::DeviceRuntime(const CudaApi& api, int device, const OpenConvoluti
   check(api_.device_name(name.data(), static_cast<int>(name.size()), device_), "cudaGetDeviceProperties");
   name_ = name.data();
   // The destructor does not run when a constructor throws: what is opened last need not be closed here.
-  convolutions_ = open_convolutions([this](Stream stream) -> void* { return native(stream); });
+  try {
+    convolutions_ = open_convolutions([this](Stream stream) -> void* { return native(stream); });
+  } catch (const base::Error& error) {
+    fail_located(error);
+  }
 }
 
 DeviceRuntime::~DeviceRuntime() {
@@ -197,7 +223,20 @@ void DeviceRuntime::synchronize(Event event) {
 
 std::unique_ptr<Convolution> DeviceRuntime::make_convolution(const ConvProblem& problem) {
   enter();
-  return convolutions_->make(problem);
+  try {
+    return std::make_unique<LocatedConvolution>(*this, convolutions_->make(problem));
+  } catch (const base::Error& error) {
+    fail_located(error);
+  }
+}
+
+void DeviceRuntime::fail_located(const base::Error& error) const {
+  // A failure of cuDNN's may be that of a kernel before it, which CUDA knows of.
+  const CudaStatus status = api_.cudaGetLastError();
+  throw base::Error(
+      error.kind(),
+      fmt::format("--device cuda: {}: {}{}", where(), error.what(),
+                  status == kCudaSuccess ? "" : "; " + describe_cuda_error(api_, status, "CUDA", "")));
 }
 
 }  // namespace paceline::engine::cuda

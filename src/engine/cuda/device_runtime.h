@@ -56,6 +56,7 @@ class DeviceRuntime final : public Runtime {
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
 
  private:
+  friend class LocatedConvolution;
   /// Makes the device current on this thread: another runtime may have used the thread.
   void enter() const;
   /// Throws Error(device) unless `status` is success. `call`: CUDA's name and what it was given.
@@ -67,6 +68,8 @@ class DeviceRuntime final : public Runtime {
   void copy(Stream stream, void* dst, const void* src, std::size_t bytes, int kind);
   [[nodiscard]] CudaStreamHandle native(Stream stream) const;
   [[nodiscard]] CudaEventHandle native(Event event) const;
+  /// Throws `error`, which a library's call has thrown, with device, step and op.
+  [[noreturn]] void fail_located(const base::Error& error) const;
   [[noreturn]] void fail_allocation(CudaStatus status, std::size_t bytes) const;
 
   const CudaApi& api_;
