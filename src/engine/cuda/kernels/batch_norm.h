@@ -58,7 +58,7 @@ struct BatchNormSums {
     Float8 sum{}, squares{};
     if (part.is_inside && part.first - part.row_thread < part.end) {
       const Float8 shift = load8(block_row(part) + part.channel);
-      for_each_row<4>(
+      for_each_row<kRowsAtOnce<T, 1>>(
           part, [&](std::int64_t row) { return load_raw(src + row * columns.channels + part.channel); },
           [&](std::int64_t, const Raw8<T>& raw) {
             const Float8 x = to_float8(raw);
@@ -187,7 +187,7 @@ struct BatchNormApply {
     struct Pair {
       Raw8<T> src, residual;
     };
-    for_each_row<2>(
+    for_each_row<kRowsAtOnce<T, 2>>(
         part,
         [&](std::int64_t row) {
           const std::int64_t i = row * columns.channels + part.channel;

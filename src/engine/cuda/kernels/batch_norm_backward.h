@@ -92,7 +92,7 @@ struct BatchNormGradientSums {
     Float8 sum{}, products{};
     if (part.is_inside && part.first < part.end) {
       const auto channels = gradient.channels_of(columns, part);
-      for_each_row<2>(
+      for_each_row<kRowsAtOnce<T, 2>>(
           part, [&](std::int64_t row) { return gradient.load_at(row * columns.channels + part.channel); },
           [&](std::int64_t row, const typename MaskedGradient<T>::Raw& raw) {
             Float8 centred;
@@ -207,7 +207,7 @@ struct BatchNormGradientApply {
     const auto channels = gradient.channels_of(columns, part);
     const float* of_group = coefficients + std::int64_t{part.group} * 2 * columns.channels + part.channel;
     const Float8 slope = load8(of_group), offset = load8(of_group + columns.channels);
-    for_each_row<2>(
+    for_each_row<kRowsAtOnce<T, 2>>(
         part, [&](std::int64_t row) { return gradient.load_at(row * columns.channels + part.channel); },
         [&](std::int64_t row, const typename MaskedGradient<T>::Raw& raw) {
           Float8 centred;

@@ -31,7 +31,7 @@ struct BiasAdd {
     PACELINE_UNROLL
     for (int i = 0; i < kVector; ++i)
       if (part.channel + i < used) b.value[i] = bias[part.channel + i];
-    for_each_row<4>(
+    for_each_row<kRowsAtOnce<T, 1>>(
         part, [&](std::int64_t row) { return load_raw(src + row * columns.channels + part.channel); },
         [&](std::int64_t row, const Raw8<T>& raw) {
           Float8 x = to_float8(raw);
@@ -50,12 +50,12 @@ struct BiasAdd {
 /// Cost   reads d_dst (and dst) once, writes d_masked where asked for
 template <typename T>
 struct BiasGradientSums {
-  Columns columns;  ///< Columns::for_sums, one group
+  Columns columns;  ///< Columns::for_sums; groups: sets of rows with sums of their own (shards)
   const T* d_dst;
   const T* dst;     ///< the output behind the ReLU; null: no ReLU
   T* d_masked;      ///< gets the masked gradient, which the layer's backward reads; may be d_dst; null: not
                     ///< wanted
-  double* partial;  ///< [columns.row_blocks][channels]
+  double* partial;  ///< [groups][columns.row_blocks][channels]
 
   [[nodiscard]] Grid grid() const { return columns.grid(BlockSums<1>::shared_bytes(columns)); }
   [[nodiscard]] PACELINE_HD int phases() const { return 2; }
@@ -64,7 +64,7 @@ struct BiasGradientSums {
     if (phase == 0) return add_rows(part, shared);
     const int c = part.channel - part.lane * kVector + at.thread;
     if (at.thread >= columns.lanes() * kVector || c >= columns.channels) return;
-    partial[std::int64_t{part.row_block} * columns.channels + c] =
+    partial[(std::int64_t{part.group} * columns.row_blocks + part.row_block) * columns.channels + c] =
         BlockSums<1>::get(columns, at.thread, 0, shared);
   }
 
@@ -75,7 +75,7 @@ struct BiasGradientSums {
     };
     Float8 sum{};
     if (part.is_inside)
-      for_each_row<4>(
+      for_each_row<kRowsAtOnce<T, 2>>(
           part,
           [&](std::int64_t row) {
             const std::int64_t i = row * columns.channels + part.channel;
@@ -97,19 +97,21 @@ struct BiasGradientSums {
   }
 };
 
-/// d_bias[c] = the sum of the partial sums.
+/// d_bias[c] = the sum of the group's partial sums.
 struct BiasGradient {
-  ColumnFold<1> fold;  ///< groups 1, parts: columns.row_blocks
+  ColumnFold<1> fold;  ///< parts: columns.row_blocks
   int used;
-  float* d_bias;
+  float* d_bias;        ///< of group 0
+  std::int64_t stride;  ///< from a group's d_bias to the next one's
 
   [[nodiscard]] Grid grid() const { return fold.grid(); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 2; }
+  [[nodiscard]] PACELINE_HD int phases() const { return 2 * fold.groups; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
     auto* doubles = reinterpret_cast<double*>(shared);
-    const int c = ColumnFold<1>::channel(at);
-    if (phase == 0) return fold.add_parts(0, at, doubles);
-    if (ColumnFold<1>::is_first(at) && c < used) d_bias[c] = static_cast<float>(fold.total(0, at, doubles));
+    const int group = phase / 2, c = ColumnFold<1>::channel(at);
+    if (phase % 2 == 0) return fold.add_parts(group, at, doubles);
+    if (ColumnFold<1>::is_first(at) && c < used)
+      d_bias[group * stride + c] = static_cast<float>(fold.total(0, at, doubles));
   }
 };
 

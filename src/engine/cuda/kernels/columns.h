@@ -22,13 +22,15 @@ struct Columns {
   int channels = 0;    ///< a multiple of 8
   int row_blocks = 1;  ///< blocks that share a group's rows of one tile
 
-  /// For kernels that write sums: as few blocks as keep a GPU busy, since each costs partial sums.
+  /// For kernels that write sums: as few blocks as keep a GPU busy, since each costs partial sums. The order
+  /// of a group's additions follows from its own rows and the channels alone, not from how many groups there
+  /// are: a shard has the same sums in every batch.
   static Columns for_sums(std::int64_t rows, int groups, int channels) {
     return with_blocks(rows, groups, channels, 512);
   }
   /// For kernels whose results lie in the rows: any number of blocks gives the same bits.
   static Columns for_rows(std::int64_t rows, int groups, int channels) {
-    return with_blocks(rows, groups, channels, 2048);
+    return with_blocks(rows, groups, channels, groups < 2048 ? 2048 / groups : 1);
   }
 
   [[nodiscard]] Grid grid(int shared_bytes = 0) const {
@@ -73,17 +75,24 @@ struct Columns {
   }
 
  private:
-  static Columns with_blocks(std::int64_t rows, int groups, int channels, int most_blocks) {
+  static Columns with_blocks(std::int64_t rows, int groups, int channels, int most_blocks_of_group) {
     constexpr int kLeastRows = 4;  // of a thread
     Columns columns{.rows = rows, .groups = groups, .channels = channels, .row_blocks = 1};
     const std::int64_t rows_at_least = std::int64_t{kLeastRows} * columns.row_threads();
     const std::int64_t wanted = (rows + rows_at_least - 1) / rows_at_least;
-    const std::int64_t most = most_blocks / (std::int64_t{groups} * columns.tiles());
+    const std::int64_t most = most_blocks_of_group / columns.tiles();
     columns.row_blocks = static_cast<int>(wanted < most ? wanted : most);
     if (columns.row_blocks < 1) columns.row_blocks = 1;
     return columns;
   }
 };
+
+/// How many rows of `arrays` arrays a thread loads before it computes: 64 bytes on their way, without more
+/// registers than leave room for other threads.
+template <typename T, int arrays>
+constexpr int kRowsAtOnce = 64 / (kVector * static_cast<int>(sizeof(T)) * arrays) > 1
+                                ? 64 / (kVector * static_cast<int>(sizeof(T)) * arrays)
+                                : 1;
 
 /// Calls use(row, load(row)) for each row of a part. Loads of several rows are on their way at once.
 template <int kAtOnce, typename Load, typename Use>

@@ -6,15 +6,17 @@
 
 namespace paceline::engine::cuda {
 
-/// dst[pixel][padded] = src[pixel][channels], 0 in padding.
+/// dst[pixel][padded] = src[pixel][channels], 0 in padding and in pixels from `filled` on (of a batch that is
+/// not full).
 ///
-/// Shapes   src [pixels][channels] fp32, pixels = N * H * W; dst [pixels][padded] in storage T
+/// Shapes   src [filled][channels] fp32, pixels = N * H * W; dst [pixels][padded] in storage T
 /// Cost     reads src once, writes dst once
 template <typename T>
 struct InputImages {
   const float* src;
   T* dst;
   std::int64_t pixels;
+  std::int64_t filled;  ///< pixels of src
   int channels;
   int padded;
 
@@ -28,7 +30,7 @@ struct InputImages {
       Float8 values{};
       PACELINE_UNROLL
       for (int k = 0; k < kVector; ++k)
-        if (first + k < channels) values.value[k] = src[pixel * channels + first + k];
+        if (first + k < channels && pixel < filled) values.value[k] = src[pixel * channels + first + k];
       store8(values, dst + i * kVector);
     }
   }
