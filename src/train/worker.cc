@@ -121,6 +121,8 @@ class Worker {
     if (options.batch_norm == engine::BatchNormMode::synchronised) {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     }
+    const auto& place = job_.backend.place;
+    options.worker_on_host = place.device_share_index * job_.resolved.local_workers + local_rank();
     options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
       return communicator_.array(size, memory);
     };

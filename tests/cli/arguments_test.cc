@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{kTrain, {"--schedule", "cosin"}, "did you mean 'cosine'?"},
         Bad{kTrain, {"--schedule", "cos"}, "did you mean 'cosine'?"},
         Bad{kTrain, {"--precision", "fp16"}, "--precision must be one of auto, fp32, bf16, got 'fp16'"},
-        Bad{kTrain, {"--device", "gpu"}, "--device must be one of cpu, reference"},
+        Bad{kTrain, {"--device", "gpu"}, "--device must be one of cpu, reference, cuda, cuda:K, cuda-on-host, got 'gpu'"},
         Bad{kTrain, {"--bn", "ghost"}, "--bn must be one of local, sync, ghost:N"},
         Bad{kTrain, {"--bn", "ghost:0"}, "--bn has 'ghost:0', whose N must be a whole number from 1"},
         Bad{kTrain, {"--bn", "ghost:N"}, "--bn has 'ghost:N', whose N must be a whole number from 1"},
