@@ -23,6 +23,7 @@
 #include "cli/launch_report.h"
 #include "comm/make.h"
 #include "comm/probe.h"
+#include "engine/cuda/describe_gpus.h"
 #include "engine/make.h"
 #include "graph/initialise.h"
 #include "graph/zoo.h"
@@ -109,7 +110,12 @@ void show_build(const measure::Environment& environment, const DoctorOptions& op
   } catch (const base::Error& error) {
     row(out, "bf16", "unknown: {}", error.what());
   }
-  row(out, "not built in", "NCCL, CUDA: workers compute on processors");
+  row(out, "not built in", "NCCL: workers on GPUs exchange gradients through the host");
+}
+
+void show_gpus(std::ostream& out) {
+  out << "\nGPUs\n";
+  for (const auto& [label, text] : engine::cuda::describe_gpus()) row(out, label, "{}", text);
 }
 
 void show_threads(const base::Topology& topology, std::ostream& out) {
@@ -261,6 +267,7 @@ void doctor(const DoctorOptions& options, const Session* session, std::ostream& 
   const auto environment = measure::environment(libraries());
   show_machine(environment, topology, out);
   show_build(environment, options, out);
+  show_gpus(out);
   show_threads(topology, out);
   show_launch(session, out);
   if (options.measure) show_bandwidth(topology, out);

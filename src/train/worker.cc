@@ -126,9 +126,10 @@ class Worker {
     options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
       return communicator_.array(size, memory);
     };
+    options.all_workers_say = [this](std::string_view text) {
+      return is_same_everywhere(communicator_, text);
+    };
     engine_ = job_.backend.compile(job_.graph, options);
-    // Unlike processors may have unlike kernels, whose gradients must not be added up as they lie.
-    if (is_same_everywhere(communicator_, engine_->own_gradient_order())) engine_->use_own_gradient_order();
     checkpoint_writer_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
   }
 

@@ -48,6 +48,7 @@ struct ConvOperands {
   void* dst = nullptr;     ///< dst or d_dst
   void* weight = nullptr;  ///< weight or d_weight
   void* workspace = nullptr;
+  bool operator==(const ConvOperands&) const = default;
 };
 
 /// A convolution that is ready to run: a chosen engine of cuDNN's, or the host's loops.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/kernels/kernel.h"
@@ -34,6 +35,11 @@ struct DeviceFacts {
 class Runtime {
  public:
   virtual ~Runtime() = default;
+
+  /// What the engine is at: the sentences of errors name it. Step -1 and an empty op are left out.
+  void set_step(std::int64_t step) { step_ = step; }
+  void set_op(std::string_view op) { op_ = op; }
+
   [[nodiscard]] virtual DeviceFacts facts() const = 0;
 
   /// Memory on the device, aligned to 256 bytes, contents unspecified; it is freed with the runtime.
@@ -73,6 +79,10 @@ class Runtime {
   /// kWorkspaceLimit.
   /// Errors   Error(device) naming the problem when no implementation qualifies
   [[nodiscard]] virtual std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) = 0;
+
+ protected:
+  std::int64_t step_ = -1;
+  std::string op_;
 };
 
 /// The most that a convolution may take beside its operands.
