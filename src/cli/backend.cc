@@ -21,8 +21,8 @@ comm::Emulation emulation_of(const train::Options& options) {
 namespace {
 
 /// Of the device that this process's workers take, by engine/make.h's way of dealing devices out.
-std::optional<train::DeviceShare> device_share(const std::string& device, const train::ProcessPlacement& place,
-                                               int local_workers) {
+std::optional<train::DeviceShare> device_share(const std::string& device,
+                                               const train::ProcessPlacement& place, int local_workers) {
   auto info = engine::device_info(device, place.device_share_index * local_workers, local_workers);
   if (!info) return std::nullopt;
   const int workers = place.device_sharers * local_workers;
@@ -73,7 +73,8 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             auto emulated = emulation;
             emulated.hosts = place.hosts;
             auto joined = comm::emulate(comm::make_local(ranks, options), emulated);
-            return engine::computes_on_host(device) ? std::move(joined) : comm::host_bounce(std::move(joined));
+            return engine::computes_on_host(device) ? std::move(joined)
+                                                    : comm::host_bounce(std::move(joined));
           },
       .loss = [session]() -> std::optional<train::Loss> {
         const auto failure = session == nullptr ? std::nullopt : session->processes().failure();

@@ -33,7 +33,8 @@ std::string device_named(std::string_view text) {
   constexpr std::string_view kNumbered = "cuda:";
   constexpr int kMostGpus = 64;  // of one host
   if (text.starts_with(kNumbered))
-    return fmt::format("cuda:{}", whole_number_in(text, "K", text.substr(kNumbered.size()), 0, kMostGpus - 1));
+    return fmt::format("cuda:{}",
+                       whole_number_in(text, "K", text.substr(kNumbered.size()), 0, kMostGpus - 1));
   if (text.starts_with("gpu"))
     base::fail(base::ErrorKind::usage, "must be one of {}, got '{}': GPUs are called cuda here",
                fmt::join(kDevices, ", "), text);
@@ -75,11 +76,12 @@ constexpr Option kRows[] = {
      [](const S& s) { return s.train.model; }},
     {"data", "SPEC", kWhat, formats_in_words, kRuns, [](S& s, Text t) { s.train.data = t; },
      [](const S& s) { return s.train.data; }},
-    {"device", "NAME", kWhat, "cpu; cuda: GPUs, worker i of a host takes the visible one of number i modulo how many there are; cuda:K: "
+    {"device", "NAME", kWhat,
+     "cpu; cuda: GPUs, worker i of a host takes the visible one of number i modulo how many there are; cuda:K: "
      "GPU K for all; cuda-on-host: the CUDA engine on the processor, slow, no GPU: to try it without one; "
      "reference: plain loops, slow, to compare with",
-     kRuns | kDoctor,
-     [](S& s, Text t) { s.train.device = device_named(t); }, [](const S& s) { return s.train.device; }},
+     kRuns | kDoctor, [](S& s, Text t) { s.train.device = device_named(t); },
+     [](const S& s) { return s.train.device; }},
     {"precision", "P", kWhat,
      "fp32, bf16 (fp32 master weights), or auto: bf16 where the processor has units for it; the record "
      "says which",

@@ -145,12 +145,12 @@ struct Record {
   int threads_per_worker = 1;
   bool oversubscribed = false;  ///< more worker threads than cores
   std::int64_t local_batch = 0, global_batch = 0;
-  std::string batch_given_as;  ///< "local" or "global": which of the two the user fixed
-  std::string precision;       ///< "fp32", "bf16": what was really used
+  std::string batch_given_as;              ///< "local" or "global": which of the two the user fixed
+  std::string precision;                   ///< "fp32", "bf16": what was really used
   std::string device;                      ///< as asked for: "cpu", "cuda", "cuda:1", "cuda-on-host"
   std::optional<std::string> device_name;  ///< "NVIDIA H100 80GB HBM3"; absent for engines of the host
-  std::string scaling;  ///< "weak", "strong" or "" (no scaling cell)
-  std::string variant;  ///< converge: "baseline", "large batch", "+ linear scaling", ...
+  std::string scaling;                     ///< "weak", "strong" or "" (no scaling cell)
+  std::string variant;                     ///< converge: "baseline", "large batch", "+ linear scaling", ...
   int repeat = 0;
 
   struct LearningRate {

@@ -126,8 +126,7 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
     refused.skip = error.what();
     Record record = skipped(runner, refused);
     // What the options or the plan ruled out never began: "skipped", as a sweep says it of the same batch.
-    const bool has_begun =
-        error.kind() != base::ErrorKind::usage && !record.memory.exceeds_what_there_is();
+    const bool has_begun = error.kind() != base::ErrorKind::usage && !record.memory.exceeds_what_there_is();
     if (has_begun) record.status = "failed";
     return record;
   }

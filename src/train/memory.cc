@@ -38,9 +38,9 @@ std::int64_t process_bytes(const data::Source& source, const ProcessHistory& his
 
 MemoryLimits memory_limits(const Backend& backend, int local_workers) {
   MemoryLimits limits;
-  limits.host = std::min(measure::available_memory_bytes() / backend.place.neighbours,
-                         measure::address_space_left()) +
-                measure::resident_bytes();
+  limits.host =
+      std::min(measure::available_memory_bytes() / backend.place.neighbours, measure::address_space_left()) +
+      measure::resident_bytes();
   if (backend.device) limits.share = backend.device(local_workers);
   if (limits.share && limits.share->info.memory_bytes > 0)
     limits.device = limits.share->info.free_memory_bytes;
@@ -53,26 +53,24 @@ std::string excess(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
     return fmt::format("{:.2f} GB{} and this process may use {:.2f} GB", gigabytes(host),
                        limits.device ? " of host memory" : "", gigabytes(limits.host));
   if (limits.device && device > *limits.device)
-    return fmt::format("{:.2f} GB of device memory ({}{}) and {:.2f} GB of it are free", gigabytes(device),
-                       limits.share->info.name,
-                       limits.share->workers == 1
-                           ? ""
-                           : fmt::format(", shared by {} workers", limits.share->workers),
-                       gigabytes(*limits.device));
+    return fmt::format(
+        "{:.2f} GB of device memory ({}{}) and {:.2f} GB of it are free", gigabytes(device),
+        limits.share->info.name,
+        limits.share->workers == 1 ? "" : fmt::format(", shared by {} workers", limits.share->workers),
+        gigabytes(*limits.device));
   return "";
 }
 
 graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                            const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
-  graph::MemoryPlan plan = backend.plan(graph, planning_options(options, resolved));
+  graph::MemoryPlan plan = backend.plan(graph, planning_options(options, resolved, backend.place));
   const auto scale = [&](graph::MemoryPlan::Line& line) {
     if (!limits.device) line.place = Place::host;  // a device in the host's memory
     line.bytes *= line.place == Place::device ? limits.share->workers : resolved.local_workers;
   };
   const std::int64_t flat = 4 * graph::flat_layout(graph).elements;
   const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
-  if (shard_arrays > 0)
-    plan.lines.push_back({"partial sums of shards", shard_arrays * flat, Place::device});
+  if (shard_arrays > 0) plan.lines.push_back({"partial sums of shards", shard_arrays * flat, Place::device});
   for (auto& line : plan.lines) scale(line);
   if (limits.share && resolved.workers > 1)  // comm/host_bounce.h
     plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
@@ -89,8 +87,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   };
   add_evaluation("test loader", source.test.get());
   add_evaluation("validation loader", source.validation.get());
-  if (options.lookahead.steps > 0)
-    plan.lines.push_back({"slow weights", resolved.local_workers * flat});
+  if (options.lookahead.steps > 0) plan.lines.push_back({"slow weights", resolved.local_workers * flat});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source, *backend.history)});
   return plan;

@@ -12,9 +12,9 @@ namespace paceline::train {
 
 /// What a run has and may use of each place.
 struct MemoryLimits {
-  std::int64_t host = 0;                ///< bytes, of this process
-  std::optional<std::int64_t> device;   ///< bytes of one device; nothing where none has memory of its own
-  std::optional<DeviceShare> share;     ///< the device; nothing for engines of the host
+  std::int64_t host = 0;               ///< bytes, of this process
+  std::optional<std::int64_t> device;  ///< bytes of one device; nothing where none has memory of its own
+  std::optional<DeviceShare> share;    ///< the device; nothing for engines of the host
 };
 
 /// What there is now: this process's share, among the processes of its host, of what is free, but no more
@@ -27,8 +27,8 @@ struct MemoryLimits {
 
 /// By purpose and place. Host: of one process: the engines' lines times its workers, loaders, partial sums of
 /// shards, the data set, the process itself (code, libraries, stacks and what its earlier plans and runs left
-/// in the heap). Device: of one device: the engines' lines, and sums that lie with gradients, times the workers
-/// that share it.
+/// in the heap). Device: of one device: the engines' lines, and sums that lie with gradients, times the
+/// workers that share it.
 [[nodiscard]] graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved,
                                          const graph::Graph& graph, const data::Source& source,
                                          const Backend& backend, const MemoryLimits& limits);
@@ -40,10 +40,11 @@ struct MemoryLimits {
 /// Cost     about log2(limit) plans
 [[nodiscard]] std::int64_t largest_local_batch(Options options, const graph::Graph& graph,
                                                const data::Source& source, const Backend& backend,
-                                               const RunConditions& circumstances,
-                                               const MemoryLimits& limits, std::int64_t most);
+                                               const RunConditions& circumstances, const MemoryLimits& limits,
+                                               std::int64_t most);
 
-/// Errors   Error(device) when the plan exceeds what there is in a place: place, both numbers, and the largest
+/// Errors   Error(device) when the plan exceeds what there is in a place: place, both numbers, and the
+/// largest
 ///          batch that fits
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const Backend& backend, const RunConditions& circumstances,

@@ -143,7 +143,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   auto plan = plan_that_fits();
   std::string found;  // measured only for what fits; the plan then is that of the kernels found
   if (backend.prepare) {
-    found = backend.prepare(run.graph, planning_options(options, run.resolved));
+    found = backend.prepare(run.graph, planning_options(options, run.resolved, backend.place));
     measure::release_free_memory();  // what measuring gave back must not count as the process's own
     plan = plan_that_fits();
   }

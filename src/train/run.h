@@ -19,7 +19,7 @@ struct Setup {
   graph::MemoryPlan
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
   measure::Record::Memory memory;  ///< the same for a record, without lines
-  std::int64_t updates = 0;  ///< of the whole run
+  std::int64_t updates = 0;        ///< of the whole run
   measure::Record::Model model;
   measure::Record::Data data;
 };

@@ -64,11 +64,12 @@ std::string describe_memory(const Record& record) {
   auto text = fmt::format("memory: plan {:.2f} GB of {:.2f} GB that this process may use",
                           gigabytes(memory.plan_bytes), gigabytes(memory.available_bytes));
   if (memory.device)
-    text += fmt::format("; {:.2f} GB of {:.2f} GB that are free on {}{}", gigabytes(memory.device->plan_bytes),
-                        gigabytes(memory.device->available_bytes), record.device_name.value_or("the device"),
-                        memory.device->workers == 1
-                            ? ""
-                            : fmt::format(" for the {} workers that share it", memory.device->workers));
+    text +=
+        fmt::format("; {:.2f} GB of {:.2f} GB that are free on {}{}", gigabytes(memory.device->plan_bytes),
+                    gigabytes(memory.device->available_bytes), record.device_name.value_or("the device"),
+                    memory.device->workers == 1
+                        ? ""
+                        : fmt::format(" for the {} workers that share it", memory.device->workers));
   return text;
 }
 
@@ -83,7 +84,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.command = options.command;
   record.settings = settings(options);
   auto libraries = backend.libraries;
-  if (limits.share && !limits.share->info.libraries.empty()) libraries.push_back(limits.share->info.libraries);
+  if (limits.share && !limits.share->info.libraries.empty())
+    libraries.push_back(limits.share->info.libraries);
   record.environment = measure::environment(std::move(libraries));
   record.model = describe(options.model, graph);
   record.data = describe(source);

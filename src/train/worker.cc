@@ -117,12 +117,10 @@ class Worker {
 
   void compile() {
     communicator_.at(0, "the compilation");
-    auto options = compile_options(job_.options, job_.resolved);
+    auto options = compile_options(job_.options, job_.resolved, job_.backend.place, local_rank());
     if (options.batch_norm == engine::BatchNormMode::synchronised) {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     }
-    const auto& place = job_.backend.place;
-    options.worker_on_host = place.device_share_index * job_.resolved.local_workers + local_rank();
     options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
       return communicator_.array(size, memory);
     };
