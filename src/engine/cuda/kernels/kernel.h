@@ -27,15 +27,38 @@
 #else
 #define PACELINE_HD inline
 #endif
+#ifdef __CUDACC__
+#define PACELINE_UNROLL _Pragma("unroll")
+#define PACELINE_UNROLL_4 _Pragma("unroll 4")
+#else
+#define PACELINE_UNROLL
+#define PACELINE_UNROLL_4
+#endif
 
 namespace paceline::engine::cuda {
+
+/// The most threads of a block; the device wrapper promises it to the compiler.
+constexpr int kMostThreads = 256;
 
 /// How many threads run a kernel.
 struct Grid {
   int blocks = 1;
-  int threads = 1;       ///< of a block, at most 1024
+  int threads = 1;       ///< of a block, at most kMostThreads
   int shared_bytes = 0;  ///< of a block, at most 48 KB
 };
+
+/// Threads for `items` that are computed apart, in a loop over at(...).global(): any number of blocks gives
+/// the same bits. Enough to keep the largest GPU busy; not one for each item, so that a thread's beginning
+/// costs little.
+inline Grid grid_for(std::int64_t items) {
+  constexpr std::int64_t kMostBlocks = 2048;
+  const std::int64_t blocks = (items + kMostThreads - 1) / kMostThreads;
+  return {.blocks = static_cast<int>(blocks < 1             ? 1
+                                     : blocks > kMostBlocks ? kMostBlocks
+                                                            : blocks),
+          .threads = kMostThreads,
+          .shared_bytes = 0};
+}
 
 /// Which thread of a grid this is.
 struct ThreadIndex {

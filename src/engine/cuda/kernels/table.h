@@ -7,11 +7,39 @@
 #include <tuple>
 #include <type_traits>
 
+#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/kernels/batch_norm.h"
+#include "engine/cuda/kernels/batch_norm_backward.h"
+#include "engine/cuda/kernels/bias.h"
+#include "engine/cuda/kernels/columns.h"
+#include "engine/cuda/kernels/dropout.h"
+#include "engine/cuda/kernels/elementwise.h"
+#include "engine/cuda/kernels/input.h"
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/lars.h"
+#include "engine/cuda/kernels/pool.h"
+#include "engine/cuda/kernels/softmax_cross_entropy.h"
+#include "engine/cuda/kernels/update.h"
+#include "engine/cuda/kernels/weights.h"
 
 namespace paceline::engine::cuda {
 
-using Kernels = std::tuple<>;
+/// Those of each storage.
+template <typename T>
+using StorageKernels =
+    std::tuple<InputImages<T>, BatchNormSums<T>, BatchNormApply<T>, BatchNormGradientSums<T>,
+               BatchNormGradientApply<T>, Relu<T>, ReluBackward<T>, Gelu<T>, GeluBackward<T>, Add<T>,
+               AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>,
+               AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
+               GlobalAveragePoolBackward<T>, Dropout<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
+               UnpackGradient<T>>;
+
+using Kernels = decltype(std::tuple_cat(
+    StorageKernels<float>{}, StorageKernels<Bf16>{},
+    std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
+               Update<SgdRule>, Update<AdamRule<false>>, Update<AdamRule<true>>, Update<RmspropRule>,
+               Update<AdadeltaRule>, Update<LarsRule>, LarsNorms, LarsRates, RunningStatistics, ArrayFill,
+               ArrayCopy, ArrayAdd>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;
