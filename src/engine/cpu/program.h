@@ -16,6 +16,9 @@
 
 namespace paceline::engine::cpu {
 
+class ConvOp;               // conv/conv_op.h
+class FusedBatchNormStats;  // conv/norm_epilogue.h
+
 class Program {
  public:
   /// Errors   Error(usage) for impossible options
@@ -25,6 +28,9 @@ class Program {
   struct Entry {
     FusedGroup group;
     std::unique_ptr<CompiledOp> op;
+    // What it is as well; null: it is not.
+    ConvOp* conv = nullptr;
+    FusedBatchNormStats* norm = nullptr;
     // Of a batch norm: the convolutions that take its sums over rows while they write them; -1: its own
     // passes.
     int moments_fused_into = -1, gradient_sums_fused_into = -1;

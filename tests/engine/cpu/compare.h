@@ -173,7 +173,8 @@ inline void expect_like_reference(const graph::Graph& graph, const CompileOption
     EXPECT_EQ(got.samples, options.batch);
     engine->backward([](std::int64_t) {});
     reference->backward([](std::int64_t) {});
-    expect_near_by_parameter(*engine, engine->gradients(), reference->gradients(), allowed, "gradient");
+    expect_near_by_parameter(*engine, engine->gradients().host(), reference->gradients().host(), allowed,
+                             "gradient");
     engine->update(options.rule, 0.01, step + 1);
     reference->update(options.rule, 0.01, step + 1);
   }
