@@ -212,9 +212,8 @@ int HostRuntime::next_stream() {
   if (ready.empty()) return -1;
   switch (options_.order) {
     case StreamOrder::as_posted:
-      return *std::ranges::min_element(ready, {}, [&](int stream) {
-        return streams_[static_cast<std::size_t>(stream)].front().number;
-      });
+      return *std::ranges::min_element(
+          ready, {}, [&](int stream) { return streams_[static_cast<std::size_t>(stream)].front().number; });
     case StreamOrder::last_first:
       return ready.back();
     case StreamOrder::random:

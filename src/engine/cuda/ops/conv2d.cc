@@ -4,8 +4,9 @@
 // convolutions are made for one shard's samples and run once a shard, so that their bits do not depend on how
 // many shards an engine has.
 
-#include <array>
+#include <algorithm>
 
+#include "base/error.h"
 #include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/kernels/array.h"
 #include "engine/cuda/kernels/bias.h"
@@ -81,7 +82,8 @@ class Conv2dOp final : public CompiledOp {
                                .used = dst_.shape.channels,
                                .relu = relu_});
       else if (relu_)
-        exec.launch(Relu<T>{.src = dst, .dst = dst, .vectors = exec.options.batch * dst_.elements() / kVector});
+        exec.launch(
+            Relu<T>{.src = dst, .dst = dst, .vectors = exec.options.batch * dst_.elements() / kVector});
     });
   }
 
@@ -104,10 +106,8 @@ class Conv2dOp final : public CompiledOp {
   void describe(std::vector<KernelChoice>& choices) const override {
     const auto add = [&](const char* direction, const std::unique_ptr<Convolution>& convolution) {
       if (convolution != nullptr)
-        choices.push_back({.op = name_ + direction,
-                           .implementation = convolution->algorithm(),
-                           .reason = "",
-                           .rate = ""});
+        choices.push_back(
+            {.op = name_ + direction, .implementation = convolution->algorithm(), .reason = "", .rate = ""});
     };
     add(" forward", forward_);
     add(" backward data", backward_data_);
@@ -124,7 +124,8 @@ class Conv2dOp final : public CompiledOp {
                   "a convolution reads and writes whole values and weights");
   }
 
-  /// Scratch: [workspace][d_weight of a shard, as stored][sum over shards, fp32][bias' partial sums][its sum].
+  /// Scratch: [workspace][d_weight of a shard, as stored][sum over shards, fp32][bias' partial sums][its
+  /// sum].
   void plan_scratch(MemoryRequests& memory, std::int64_t size) {
     std::size_t workspace = 0;
     for (const auto* convolution : {&forward_, &backward_data_, &backward_weights_})
@@ -179,12 +180,11 @@ class Conv2dOp final : public CompiledOp {
       with_storage(exec.options.precision, [&]<typename T>(T) {
         const std::int64_t first = shard * samples_ * dst_.elements();
         T* d = static_cast<T*>(d_dst) + first;
-        exec.launch(BiasGradientSums<T>{
-            .columns = columns_,
-            .d_dst = d,
-            .dst = relu_ ? exec.memory.at<T>(dst_.buffer) + first : nullptr,
-            .d_masked = relu_ ? d : nullptr,
-            .partial = partial});
+        exec.launch(BiasGradientSums<T>{.columns = columns_,
+                                        .d_dst = d,
+                                        .dst = relu_ ? exec.memory.at<T>(dst_.buffer) + first : nullptr,
+                                        .d_masked = relu_ ? d : nullptr,
+                                        .partial = partial});
       });
       exec.launch(BiasGradient{.fold = {.partial = partial,
                                         .groups = 1,
@@ -199,11 +199,11 @@ class Conv2dOp final : public CompiledOp {
   void sum_weight_gradient(const ExecContext& exec, void* d_dst) const {
     std::byte* d_weight = exec.memory.scratch + d_weight_at_;
     const auto sum_shard = [&](int shard, float* to) {
-      backward_weights_->run(exec.compute, operands(exec, shard * samples_, exec.memory.at(src_.buffer), d_dst,
-                                                    d_weight));
+      backward_weights_->run(exec.compute,
+                             operands(exec, shard * samples_, exec.memory.at(src_.buffer), d_dst, d_weight));
       with_storage(exec.options.precision, [&]<typename T>(T) {
-        exec.launch(UnpackGradient<T>{
-            .src = reinterpret_cast<const T*>(d_weight), .gradient = to, .shape = weight_});
+        exec.launch(
+            UnpackGradient<T>{.src = reinterpret_cast<const T*>(d_weight), .gradient = to, .shape = weight_});
       });
     };
     sum_over_shards(exec, weight_sum_, weight_sum_at_, exec.gradients + weight_at_, weight_.elements(),

@@ -104,8 +104,8 @@ class AddOp final : public CompiledOp {
                                     .dst = static_cast<T*>(d_dst),
                                     .vectors = vectors_of(exec, dst_)});
       });
-    const auto bytes = static_cast<std::size_t>(exec.options.batch * dst_.elements() *
-                                                bytes_of(exec.options.precision));
+    const auto bytes =
+        static_cast<std::size_t>(exec.options.batch * dst_.elements() * bytes_of(exec.options.precision));
     for (const BufferId d_src : {d_left_, d_right_}) {
       void* to = exec.memory.at(d_src);
       if (to != nullptr && to != d_dst) exec.runtime.copy_on_device(exec.compute, to, d_dst, bytes);
