@@ -37,15 +37,15 @@ void InputBuffers::copy(const Set& set, std::int64_t offset, const void* from, s
 InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader) {
   for (std::size_t n = 0; n < input.labels.size(); ++n)
     if (input.labels[n] < 0 || input.labels[n] >= classes_)
-      base::fail(base::ErrorKind::data,
-                 "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
-                 "and the model's classes",
-                 classes_, n, input.labels[n]);
+      base::fail(
+          base::ErrorKind::data,
+          "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
+          "and the model's classes",
+          classes_, n, input.labels[n]);
   const Set& set = sets_[next_];
   next_ = 1 - next_;
-  const StepNumbers numbers{.gradient_scale = input.gradient_scale,
-                            .step = input.step,
-                            .first_position = input.first_position};
+  const StepNumbers numbers{
+      .gradient_scale = input.gradient_scale, .step = input.step, .first_position = input.first_position};
   copy(set, 0, input.images.data(), static_cast<std::int64_t>(input.images.size_bytes()));
   copy(set, offsets_.labels, input.labels.data(), static_cast<std::int64_t>(input.labels.size_bytes()));
   copy(set, offsets_.numbers, &numbers, static_cast<std::int64_t>(sizeof numbers));

@@ -63,13 +63,13 @@ class BatchNormOp final : public CompiledOp {
         exec.training ? Columns::for_rows(rows_, groups_, channels_)
                       : Columns::for_rows(std::int64_t{1} * exec.options.batch * src_.pixels(), 1, channels_);
     with_storage(exec.options.precision, [&]<typename T>(T) {
-      exec.launch(BatchNormApply<T>{
-          .columns = columns,
-          .src = exec.memory.at<T>(src_.buffer),
-          .residual = residual_ != nullptr ? exec.memory.at<T>(residual_->buffer) : nullptr,
-          .dst = exec.memory.at<T>(dst_.buffer),
-          .parameters = parameters(exec),
-          .relu = relu_});
+      exec.launch(
+          BatchNormApply<T>{.columns = columns,
+                            .src = exec.memory.at<T>(src_.buffer),
+                            .residual = residual_ != nullptr ? exec.memory.at<T>(residual_->buffer) : nullptr,
+                            .dst = exec.memory.at<T>(dst_.buffer),
+                            .parameters = parameters(exec),
+                            .relu = relu_});
     });
   }
 
@@ -95,8 +95,7 @@ class BatchNormOp final : public CompiledOp {
   }
 
   void describe(std::vector<KernelChoice>& choices) const override {
-    choices.push_back(
-        own_kernel(name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
+    choices.push_back(own_kernel(name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
   }
 
  private:
@@ -136,7 +135,8 @@ class BatchNormOp final : public CompiledOp {
   void sum_shards(const ExecContext& exec, const Take& take) const {
     for (int shard = 0; shard < shards_; ++shard) {
       take(shard);
-      exec.launch(SumFold{.fold = fold(exec, true), .sums = sums(exec) + std::int64_t{2} * channels_ * shard});
+      exec.launch(
+          SumFold{.fold = fold(exec, true), .sums = sums(exec) + std::int64_t{2} * channels_ * shard});
     }
   }
   /// The sums of all shards of all workers, into the first shard's place.

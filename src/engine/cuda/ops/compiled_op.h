@@ -50,11 +50,11 @@ struct ExecContext {
 
   // Of the pass that goes on (forward's stay for backward).
   bool training = false;
-  const float* images = nullptr;          ///< [samples][H][W][C], on the device
-  const std::int32_t* labels = nullptr;   ///< [samples / views], on the device
-  const StepNumbers* numbers = nullptr;   ///< on the device
-  LossResult* loss = nullptr;             ///< what the loss leaves, on the device
-  double gradient_scale = 1;              ///< as in `numbers`
+  const float* images = nullptr;         ///< [samples][H][W][C], on the device
+  const std::int32_t* labels = nullptr;  ///< [samples / views], on the device
+  const StepNumbers* numbers = nullptr;  ///< on the device
+  LossResult* loss = nullptr;            ///< what the loss leaves, on the device
+  double gradient_scale = 1;             ///< as in `numbers`
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
   int views = 1;    ///< so many of them are forms of one sample of the labels
 

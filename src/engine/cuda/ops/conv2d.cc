@@ -4,7 +4,7 @@
 // convolutions are made for one shard's samples and run once a shard, so that their bits do not depend on how
 // many shards an engine has.
 
-#include <array>
+#include <algorithm>
 
 #include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/kernels/array.h"
@@ -47,7 +47,8 @@ class Conv2dOp final : public CompiledOp {
     const auto make = [&](ConvDirection direction) {
       const ConvProblem problem =
           conv_problem(a.build.graph, a.build.op(), samples_, a.build.options.precision, direction);
-      check_sizes(problem);
+      check_operands(problem, samples_ * src_.elements(), weight_.padded_elements(),
+                     samples_ * dst_.elements());
       return a.build.runtime.make_convolution(problem);
     };
     const std::int64_t size = bytes_of(a.build.options.precision);
@@ -81,7 +82,8 @@ class Conv2dOp final : public CompiledOp {
                                .used = dst_.shape.channels,
                                .relu = relu_});
       else if (relu_)
-        exec.launch(Relu<T>{.src = dst, .dst = dst, .vectors = exec.options.batch * dst_.elements() / kVector});
+        exec.launch(
+            Relu<T>{.src = dst, .dst = dst, .vectors = exec.options.batch * dst_.elements() / kVector});
     });
   }
 
@@ -104,10 +106,8 @@ class Conv2dOp final : public CompiledOp {
   void describe(std::vector<KernelChoice>& choices) const override {
     const auto add = [&](const char* direction, const std::unique_ptr<Convolution>& convolution) {
       if (convolution != nullptr)
-        choices.push_back({.op = name_ + direction,
-                           .implementation = convolution->algorithm(),
-                           .reason = "",
-                           .rate = ""});
+        choices.push_back(
+            {.op = name_ + direction, .implementation = convolution->algorithm(), .reason = "", .rate = ""});
     };
     add(" forward", forward_);
     add(" backward data", backward_data_);
@@ -115,16 +115,8 @@ class Conv2dOp final : public CompiledOp {
   }
 
  private:
-  /// The problem's operands are the buffers that this op has: no library notices if they are not.
-  void check_sizes(const ConvProblem& problem) const {
-    check(problem);
-    base::expects(problem.src_elements() == samples_ * src_.elements() &&
-                      problem.dst_elements() == samples_ * dst_.elements() &&
-                      problem.weight_elements() == weight_.padded_elements(),
-                  "a convolution reads and writes whole values and weights");
-  }
-
-  /// Scratch: [workspace][d_weight of a shard, as stored][sum over shards, fp32][bias' partial sums][its sum].
+  /// Scratch: [workspace][d_weight of a shard, as stored][sum over shards, fp32][bias' partial sums][its
+  /// sum].
   void plan_scratch(MemoryRequests& memory, std::int64_t size) {
     std::size_t workspace = 0;
     for (const auto* convolution : {&forward_, &backward_data_, &backward_weights_})
@@ -179,19 +171,19 @@ class Conv2dOp final : public CompiledOp {
       with_storage(exec.options.precision, [&]<typename T>(T) {
         const std::int64_t first = shard * samples_ * dst_.elements();
         T* d = static_cast<T*>(d_dst) + first;
-        exec.launch(BiasGradientSums<T>{
-            .columns = columns_,
-            .d_dst = d,
-            .dst = relu_ ? exec.memory.at<T>(dst_.buffer) + first : nullptr,
-            .d_masked = relu_ ? d : nullptr,
-            .partial = partial});
+        exec.launch(BiasGradientSums<T>{.columns = columns_,
+                                        .d_dst = d,
+                                        .dst = relu_ ? exec.memory.at<T>(dst_.buffer) + first : nullptr,
+                                        .d_masked = relu_ ? d : nullptr,
+                                        .partial = partial});
       });
       exec.launch(BiasGradient{.fold = {.partial = partial,
                                         .groups = 1,
                                         .parts = columns_.row_blocks,
                                         .channels = dst_.channels()},
                                .used = dst_.shape.channels,
-                               .d_bias = to});
+                               .d_bias = to,
+                               .stride = 0});
     };
     sum_over_shards(exec, bias_sum_, bias_sum_at_, exec.gradients + bias_at_, dst_.shape.channels, sum_shard);
   }
@@ -199,11 +191,11 @@ class Conv2dOp final : public CompiledOp {
   void sum_weight_gradient(const ExecContext& exec, void* d_dst) const {
     std::byte* d_weight = exec.memory.scratch + d_weight_at_;
     const auto sum_shard = [&](int shard, float* to) {
-      backward_weights_->run(exec.compute, operands(exec, shard * samples_, exec.memory.at(src_.buffer), d_dst,
-                                                    d_weight));
+      backward_weights_->run(exec.compute,
+                             operands(exec, shard * samples_, exec.memory.at(src_.buffer), d_dst, d_weight));
       with_storage(exec.options.precision, [&]<typename T>(T) {
-        exec.launch(UnpackGradient<T>{
-            .src = reinterpret_cast<const T*>(d_weight), .gradient = to, .shape = weight_});
+        exec.launch(
+            UnpackGradient<T>{.src = reinterpret_cast<const T*>(d_weight), .gradient = to, .shape = weight_});
       });
     };
     sum_over_shards(exec, weight_sum_, weight_sum_at_, exec.gradients + weight_at_, weight_.elements(),

@@ -23,9 +23,9 @@ class DropoutOp final : public CompiledOp {
     if (exec.training)
       apply(exec, exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer));
     else
-      exec.runtime.copy_on_device(exec.compute, exec.memory.at(dst_.buffer), exec.memory.at(src_.buffer),
-                                  static_cast<std::size_t>(exec.options.batch * src_.elements() *
-                                                           bytes_of(exec.options.precision)));
+      exec.runtime.copy_on_device(
+          exec.compute, exec.memory.at(dst_.buffer), exec.memory.at(src_.buffer),
+          static_cast<std::size_t>(exec.options.batch * src_.elements() * bytes_of(exec.options.precision)));
   }
   void backward(ExecContext& exec) override {
     if (d_src_) apply(exec, merged_gradient(exec, dst_), exec.memory.at(d_src_));

@@ -21,8 +21,8 @@ struct BuildContext {
   Runtime& runtime;
   MemoryRequests& memory;
   std::int64_t& pinned_bytes;  ///< the most that an op wants at ExecContext::pinned
-  int node = 0;        ///< the op that gives the group its name and parameters
-  int forward_at = 0;  ///< moments on the time axis of live buffers
+  int node = 0;                ///< the op that gives the group its name and parameters
+  int forward_at = 0;          ///< moments on the time axis of live buffers
   int backward_at = 0;
 
   [[nodiscard]] const graph::Node& op() const { return graph.nodes[static_cast<std::size_t>(node)]; }

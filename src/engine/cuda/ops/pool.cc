@@ -42,11 +42,11 @@ class MaxPoolOp final : public CompiledOp {
   }
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
-      exec.launch(MaxPoolForward<T>{
-          .shape = shape_,
-          .src = exec.memory.at<T>(src_.buffer),
-          .dst = exec.memory.at<T>(dst_.buffer),
-          .winner = exec.training ? exec.memory.at<std::uint16_t>(winner_) : nullptr});
+      exec.launch(
+          MaxPoolForward<T>{.shape = shape_,
+                            .src = exec.memory.at<T>(src_.buffer),
+                            .dst = exec.memory.at<T>(dst_.buffer),
+                            .winner = exec.training ? exec.memory.at<std::uint16_t>(winner_) : nullptr});
     });
   }
   void backward(ExecContext& exec) override {
@@ -80,18 +80,16 @@ class AveragePoolOp final : public CompiledOp {
         shape_(pool_shape(pool, a)) {}
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
-      exec.launch(AveragePoolForward<T>{.shape = shape_,
-                                        .src = exec.memory.at<T>(src_.buffer),
-                                        .dst = exec.memory.at<T>(dst_.buffer)});
+      exec.launch(AveragePoolForward<T>{
+          .shape = shape_, .src = exec.memory.at<T>(src_.buffer), .dst = exec.memory.at<T>(dst_.buffer)});
     });
   }
   void backward(ExecContext& exec) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(exec, dst_);
     with_storage(exec.options.precision, [&]<typename T>(T) {
-      exec.launch(AveragePoolBackward<T>{.shape = shape_,
-                                         .d_dst = static_cast<const T*>(d_dst),
-                                         .d_src = exec.memory.at<T>(d_src_)});
+      exec.launch(AveragePoolBackward<T>{
+          .shape = shape_, .d_dst = static_cast<const T*>(d_dst), .d_src = exec.memory.at<T>(d_src_)});
     });
   }
   void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }

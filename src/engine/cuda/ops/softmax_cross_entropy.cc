@@ -24,16 +24,16 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
     auto* losses = reinterpret_cast<SampleLoss*>(exec.memory.scratch);
     const int samples = exec.samples / exec.views;
     with_storage(exec.options.precision, [&]<typename T>(T) {
-      exec.launch(SoftmaxLoss<T>{
-          .logits = exec.memory.at<T>(logits_.buffer),
-          .labels = exec.labels,
-          .probabilities = exec.training ? exec.memory.at<float>(probabilities_) : nullptr,
-          .losses = losses,
-          .samples = samples,
-          .views = exec.views,
-          .classes = classes_,
-          .padded = logits_.channels(),
-          .label_smoothing = smoothing_});
+      exec.launch(
+          SoftmaxLoss<T>{.logits = exec.memory.at<T>(logits_.buffer),
+                         .labels = exec.labels,
+                         .probabilities = exec.training ? exec.memory.at<float>(probabilities_) : nullptr,
+                         .losses = losses,
+                         .samples = samples,
+                         .views = exec.views,
+                         .classes = classes_,
+                         .padded = logits_.channels(),
+                         .label_smoothing = smoothing_});
     });
     exec.launch(LossFold{.losses = losses, .samples = samples, .result = exec.loss});
   }
