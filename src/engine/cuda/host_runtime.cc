@@ -84,6 +84,12 @@ std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
 std::byte* HostRuntime::allocate(std::size_t bytes) { return allocate(Kind::device, bytes); }
 std::byte* HostRuntime::allocate_pinned(std::size_t bytes) { return allocate(Kind::pinned, bytes); }
 
+std::int64_t HostRuntime::allocated_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [first, block] : blocks_) bytes += static_cast<std::int64_t>(block.bytes);
+  return bytes;
+}
+
 bool HostRuntime::is_in(Kind kind, const void* first, std::size_t bytes) const {
   const auto* begin = static_cast<const std::byte*>(first);
   auto after = blocks_.upper_bound(begin);

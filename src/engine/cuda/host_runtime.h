@@ -69,6 +69,9 @@ class HostRuntime final : public Runtime {
 
   // ---- for tests
 
+  /// Of all blocks, without guard zones.
+  [[nodiscard]] std::int64_t allocated_bytes() const;
+
   /// How many waits of streams for events, and of the host for either, were called.
   [[nodiscard]] int waits() const { return waits_; }
   /// From now on the wait with this number (waits() before it) does nothing.
