@@ -111,7 +111,7 @@ TEST_F(CudaOnHost, SweepsAndItsTablesSayThatThereIsNoGpu) {
 
 TEST_F(CudaOnHost, ScalesOverWorkersThatShareTheDevice) {
   const auto outcome = run("scale", {"--batches", "8", "--workers", "1,2", "--repeats", "1", "--window-steps",
-                                     "3", "--scaling", "weak", "--out", "o"});
+                                     "3", "--mode", "weak", "--out", "o"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("no GPU: the CUDA engine on the processor"));
   expect_records("o/records", 2);
@@ -131,7 +131,7 @@ TEST_F(CudaOnHost, StudiesWhole) {
 
 TEST_F(CudaOnHost, DoctorListsItsKernels) {
   const auto outcome =
-      run_program({"doctor", "--kernels", "m.toml", "--device", "cuda-on-host", "--quick", "--local-batch", "4"},
+      run_program({"doctor", "--kernels", "m.toml", "--device", "cuda-on-host", "--no-measure", "--local-batch", "4"},
                   {.directory = folder_.path()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
