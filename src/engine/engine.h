@@ -69,6 +69,15 @@ struct CompileOptions {
 [[nodiscard]] base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
                                                const base::Memory& memory = base::host_memory());
 
+/// A device beside the host that engines compute on: the fullest of those that a process's workers take.
+struct DeviceInfo {
+  std::string name;                    ///< "NVIDIA H100 80GB HBM3", "processor (no GPU)"
+  std::string libraries;               ///< that compute there: "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"
+  std::int64_t memory_bytes = 0;       ///< of its own; 0: it computes in the host's memory
+  std::int64_t free_memory_bytes = 0;  ///< of that, now: other processes count
+  int devices = 1;                     ///< among which the workers of a host are dealt out
+};
+
 /// What one step of one engine computes on. Dropout masks are a pure function of
 /// (seed, step, op, first_position + sample, element): the same for any number of workers.
 struct StepInput {

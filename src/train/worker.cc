@@ -117,7 +117,7 @@ class Worker {
 
   void compile() {
     communicator_.at(0, "the compilation");
-    auto options = compile_options(job_.options, job_.resolved);
+    auto options = compile_options(job_.options, job_.resolved, job_.backend.place, local_rank());
     if (options.batch_norm == engine::BatchNormMode::synchronised) {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     }

@@ -47,7 +47,9 @@ class Program {
   [[nodiscard]] std::vector<Entry>& ops() { return ops_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
 
-  /// What an op's passes move, a batch: activations and their gradients, each tensor once a pass.
+  /// What an op's passes move, a batch: activations and their gradients, each tensor once a pass. Of this
+  /// program, not of the graph: by what is fused, how values are stored, and who masks a gradient or takes
+  /// sums for whom.
   [[nodiscard]] OpTraffic traffic(int op) const;
 
   /// What an engine that runs this program allocates, line by line.

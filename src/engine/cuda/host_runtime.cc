@@ -153,8 +153,16 @@ void HostRuntime::launch(Stream stream, int kernel, const void* arguments, std::
                          const Grid& grid) {
   const auto* first = static_cast<const std::byte*>(arguments);
   std::vector<std::byte> copy(first, first + bytes);
-  post(stream, "a kernel",
-       [kernel, copy = std::move(copy), grid] { run_on_host(kernel, copy.data(), grid); });
+  post(stream, "a kernel", [kernel, copy = std::move(copy), grid, order = order_of_threads()] {
+    run_on_host(kernel, copy.data(), grid, order);
+  });
+}
+
+/// Blocks and threads have no order of their own either.
+HostOrder HostRuntime::order_of_threads() {
+  const bool is_descending = options_.order == StreamOrder::last_first ||
+                             (options_.order == StreamOrder::random && rng_.below(2) == 1);
+  return is_descending ? HostOrder::descending : HostOrder::ascending;
 }
 
 void HostRuntime::record(Event event, Stream stream) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "engine/cuda/kernels/host.h"
 #include "engine/cuda/runtime.h"
 
 namespace paceline::engine::cuda {
@@ -89,6 +90,7 @@ class HostRuntime final : public Runtime {
     Mark waits_for;  ///< null: for nothing
   };
 
+  [[nodiscard]] HostOrder order_of_threads();
   std::byte* allocate(Kind kind, std::size_t bytes);
   /// Whether [first, first + bytes) lies in a block of this kind.
   [[nodiscard]] bool is_in(Kind kind, const void* first, std::size_t bytes) const;

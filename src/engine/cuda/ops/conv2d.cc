@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/kernels/array.h"
 #include "engine/cuda/kernels/bias.h"
@@ -48,7 +47,8 @@ class Conv2dOp final : public CompiledOp {
     const auto make = [&](ConvDirection direction) {
       const ConvProblem problem =
           conv_problem(a.build.graph, a.build.op(), samples_, a.build.options.precision, direction);
-      check_sizes(problem);
+      check_operands(problem, samples_ * src_.elements(), weight_.padded_elements(),
+                     samples_ * dst_.elements());
       return a.build.runtime.make_convolution(problem);
     };
     const std::int64_t size = bytes_of(a.build.options.precision);
@@ -115,15 +115,6 @@ class Conv2dOp final : public CompiledOp {
   }
 
  private:
-  /// The problem's operands are the buffers that this op has: no library notices if they are not.
-  void check_sizes(const ConvProblem& problem) const {
-    check(problem);
-    base::expects(problem.src_elements() == samples_ * src_.elements() &&
-                      problem.dst_elements() == samples_ * dst_.elements() &&
-                      problem.weight_elements() == weight_.padded_elements(),
-                  "a convolution reads and writes whole values and weights");
-  }
-
   /// Scratch: [workspace][d_weight of a shard, as stored][sum over shards, fp32][bias' partial sums][its
   /// sum].
   void plan_scratch(MemoryRequests& memory, std::int64_t size) {
@@ -191,7 +182,8 @@ class Conv2dOp final : public CompiledOp {
                                         .parts = columns_.row_blocks,
                                         .channels = dst_.channels()},
                                .used = dst_.shape.channels,
-                               .d_bias = to});
+                               .d_bias = to,
+                               .stride = 0});
     };
     sum_over_shards(exec, bias_sum_, bias_sum_at_, exec.gradients + bias_at_, dst_.shape.channels, sum_shard);
   }

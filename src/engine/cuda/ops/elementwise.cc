@@ -18,19 +18,15 @@ class InputOp final : public CompiledOp {
  public:
   explicit InputOp(const OpArguments& a) : dst_(a.dst) {}
   void forward(ExecContext& exec) override {
-    const std::int64_t given = exec.samples;
     with_storage(exec.options.precision, [&]<typename T>(T) {
+      // What lies behind a short evaluation becomes 0, so that nothing undefined is computed on.
       exec.launch(InputImages<T>{.src = exec.images,
                                  .dst = exec.memory.at<T>(dst_.buffer),
-                                 .pixels = given * dst_.pixels(),
+                                 .pixels = std::int64_t{1} * exec.options.batch * dst_.pixels(),
+                                 .filled = std::int64_t{1} * exec.samples * dst_.pixels(),
                                  .channels = dst_.shape.channels,
                                  .padded = dst_.channels()});
     });
-    // Behind a short evaluation: zeros, so that nothing undefined is computed on.
-    const std::int64_t sample = dst_.elements() * bytes_of(exec.options.precision);
-    if (const std::int64_t rest = exec.options.batch - given; rest > 0)
-      exec.runtime.fill_bytes(exec.compute, exec.memory.at(dst_.buffer) + given * sample, 0,
-                              static_cast<std::size_t>(rest * sample));
   }
   void backward(ExecContext&) override {}
   void describe(std::vector<KernelChoice>&) const override {}
