@@ -21,6 +21,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/conv_op.h"
 #include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
@@ -175,7 +176,8 @@ int main(int argc, char** argv) {
   std::vector<ConvProblem> problems;
   const auto cache = TuningCache::here();
   const Program program(graph, how, {.cache = cache});
-  for (const auto& entry : program.ops()) entry.op->list_convs(problems);
+  for (const auto& entry : program.ops())
+    if (entry.conv != nullptr) entry.conv->plan().list(problems);
 
   const ConvAlgorithm& onednn = *find_algorithm("onednn");
   std::map<std::string, int> times;

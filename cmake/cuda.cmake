@@ -6,6 +6,9 @@
 # PTX, and device.ptxas.txt, what ptxas says of registers and spills. To be included where the module's target is.
 # Not by enable_language(CUDA): that wants a toolkit on every machine, and the module has but one such file.
 set(PACELINE_CUDA_OBJECT "")
+if(NOT DEFINED CUDAToolkit_ROOT AND DEFINED ENV{CUDA_HOME})  # CMake itself knows of CUDA_PATH and /usr/local/cuda
+  set(CUDAToolkit_ROOT $ENV{CUDA_HOME})
+endif()
 find_package(CUDAToolkit QUIET)
 if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE OR NOT TARGET CUDA::cudart_static)
   message(STATUS "No CUDA toolkit (nvcc and the static runtime): this build cannot use GPUs")

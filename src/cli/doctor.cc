@@ -206,7 +206,18 @@ engine::CompileOptions how_to_compile(const DoctorOptions& options, int cores) {
 
 /// As before a training: kernels are made with the model's arrays, and these must be there.
 void require_memory(const DoctorOptions& options, const graph::Graph& graph, int cores) {
-  const auto needed = engine::plan(options.device, graph, how_to_compile(options, cores)).total_bytes();
+  using Place = graph::MemoryPlan::Place;
+  const auto plan = engine::plan(options.device, graph, how_to_compile(options, cores));
+  const auto device = engine::device_info(options.device, 0, 1);
+  const bool is_apart = device && device->memory_bytes > 0;
+  if (is_apart && plan.total_bytes(Place::device) > device->free_memory_bytes)
+    base::fail(
+        base::ErrorKind::device,
+        "--kernels {}: with local batch {} it takes {:.2f} GB of the memory of {}, of which {:.2f} GB are "
+        "free; give a smaller --local-batch or a smaller model",
+        options.kernels_model, options.local_batch, gb(static_cast<double>(plan.total_bytes(Place::device))),
+        device->name, gb(static_cast<double>(device->free_memory_bytes)));
+  const auto needed = is_apart ? plan.total_bytes(Place::host) : plan.total_bytes();
   const auto usable =
       std::min(measure::available_memory_bytes(), measure::address_space_left()) + measure::resident_bytes();
   if (needed > usable)

@@ -143,19 +143,5 @@ TEST(Rules, KeepForBackwardWhatTheGradientsRead) {
   EXPECT_THAT(needs_gradient(graph), testing::ElementsAre(false, true, true, true, true, true, true));
 }
 
-TEST(Rules, CountTheTrafficOfAPass) {
-  Builder model("test");
-  const int image = model.input({3, 8, 8});
-  const int conv = model.conv2d(image, "conv", {.channels = 4, .padding = 1});
-  model.loss(model.dense(model.max_pool(conv, {}), "fc", {.features = 2}), 0);
-  const Graph graph = model.finish();
-  const ActivationTraffic of_conv = activation_traffic(graph, conv);
-  EXPECT_EQ(of_conv.forward, 192 + 256);
-  EXPECT_EQ(of_conv.backward, 256 + 192 + 192);
-  const ActivationTraffic of_pool = activation_traffic(graph, conv + 1);
-  EXPECT_EQ(of_pool.forward, 256 + 64 + 64);   // the winners are written ...
-  EXPECT_EQ(of_pool.backward, 64 + 256 + 64);  // ... and read
-}
-
 }  // namespace
 }  // namespace paceline::graph

@@ -117,7 +117,8 @@ class Around : public engine::Engine {
   const graph::Layout& layout() const override { return engine_->layout(); }
   const graph::MemoryPlan& plan() const override { return engine_->plan(); }
   std::span<float> weights() override { return engine_->weights(); }
-  std::span<float> gradients() override { return engine_->gradients(); }
+  base::Array gradients() override { return engine_->gradients(); }
+  void fetch() override { engine_->fetch(); }
   void weights_changed() override { engine_->weights_changed(); }
   engine::LossSums forward(const engine::StepInput& input) override { return engine_->forward(input); }
   void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }
@@ -147,35 +148,23 @@ class SlowToKeep final : public Around {
   bool slept_ = false;
 };
 
-/// An engine that leaves gradients in an order of its own, and counts who is asked to.
-class WithOwnOrder final : public Around {
- public:
-  WithOwnOrder(std::unique_ptr<engine::Engine> engine, std::string order, std::atomic<int>& asked)
-      : Around(std::move(engine)), order_(std::move(order)), asked_(asked) {}
-  std::string own_gradient_order() const override { return order_; }
-  void use_own_gradient_order() override { ++asked_; }
-
- private:
-  const std::string order_;
-  std::atomic<int>& asked_;
-};
-
-TEST_F(Run, LeavesGradientsInTheOrderOfTheEnginesOnlyWhereThatIsTheSameForAll) {
+TEST_F(Run, TellsEveryEngineWhetherAllSayTheSame) {
   Options options = small();
-  options.workers = 2;
   options.steps = 1;
-  for (const bool alike : {true, false}) {
-    std::atomic<int> engines = 0, asked = 0;
-    auto backend = backend_of("cpu");
-    backend.compile = [&, compile = backend.compile](const auto& graph, const auto& how) {
-      const int number = engines++;
-      return std::make_unique<WithOwnOrder>(compile(graph, how), alike ? "tiles" : std::to_string(number),
-                                            asked);
-    };
-    EXPECT_EQ(run(options, backend, {}, {}).status, "complete");
-    EXPECT_EQ(engines, 2);
-    EXPECT_EQ(asked, alike ? 2 : 0);
-  }
+  for (const int workers : {1, 2})
+    for (const bool alike : {true, false}) {
+      options.workers = workers;
+      std::atomic<int> engines = 0, agreed = 0;
+      auto backend = backend_of("cpu");
+      backend.compile = [&, compile = backend.compile](const auto& graph, const auto& how) {
+        const int number = engines++;
+        if (how.all_workers_say(alike ? "tiles" : std::to_string(number))) ++agreed;
+        return compile(graph, how);
+      };
+      EXPECT_EQ(run(options, backend, {}, {}).status, "complete");
+      EXPECT_EQ(engines, workers);
+      EXPECT_EQ(agreed, alike ? workers : workers == 1 ? 1 : 0);
+    }
 }
 
 TEST_F(Run, WaitsForACheckpointLongerThanTheDeadlineAndBooksItAsOne) {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/conv_op.h"
 #include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/ops/factories.h"
@@ -53,11 +54,13 @@ class CpuEngine final : public Engine {
                          .kept = kept_.data(),
                          .scratch = scratch_.data()},
               .weights = weights_.as<float>().data(),
-              .gradients = gradients_.as<float>().data()},
+              .gradients = gradients_.data.get()},
         weight_passes_(program_),
         slot_done_(program_.layout().slots.size()) {
-    if (options.training)
-      for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
+    if (!options.training) return;
+    for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
+    // Unlike processors may have unlike kernels, whose gradients must not be added up as they lie.
+    exec_.own_gradient_order = options.all_workers_say && options.all_workers_say(own_gradient_orders());
   }
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
@@ -66,7 +69,7 @@ class CpuEngine final : public Engine {
   [[nodiscard]] const graph::MemoryPlan& plan() const override { return plan_; }
 
   std::span<float> weights() override { return weights_.as<float>(); }
-  std::span<float> gradients() override { return gradients_.as<float>(); }
+  base::Array gradients() override { return gradients_.array(); }
   std::span<float> optimizer_state(int slot) override {
     base::expects(slot >= 0 && slot < static_cast<int>(state_.size()), "the rule keeps this state slot");
     return state_[static_cast<std::size_t>(slot)].as<float>();
@@ -138,16 +141,6 @@ class CpuEngine final : public Engine {
     weight_passes_.update(exec_, make_update(rule, lr, update));
   }
 
-  [[nodiscard]] std::string own_gradient_order() const override {
-    std::string orders;
-    for (const auto& entry : program_.ops())
-      if (const std::string order = entry.op->own_gradient_order(); !order.empty())
-        orders +=
-            fmt::format("{}: {}\n", graph().nodes[static_cast<std::size_t>(entry.group.node)].name, order);
-    return orders;
-  }
-  void use_own_gradient_order() override { exec_.own_gradient_order = true; }
-
   void observe(OpObserver observer) override { observer_ = std::move(observer); }
 
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
@@ -176,6 +169,19 @@ class CpuEngine final : public Engine {
   }
 
  private:
+  /// The names of all weights whose gradients have an order of their own, and of those orders. Where nobody
+  /// asks which element is which they stay in it: sums over workers and shards are formed element by element,
+  /// and update() turns them in the cache. All rules give the same bits but LARS, which sums the squares of a
+  /// gradient in this order.
+  [[nodiscard]] std::string own_gradient_orders() const {
+    std::string orders;
+    for (const auto& entry : program_.ops())
+      if (entry.conv != nullptr && !entry.conv->weights().own_order().empty())
+        orders += fmt::format("{}: {}\n", graph().nodes[static_cast<std::size_t>(entry.group.node)].name,
+                              entry.conv->weights().own_order());
+    return orders;
+  }
+
   /// What costs the same for any batch. With a rate of zero; the optimizer's state changes.
   void measure_update(std::vector<KernelChoice>& choices) {
     const double seconds = seconds_of([&] { update(exec_.options.rule, 0, 1); });
@@ -215,7 +221,8 @@ class CpuEngine final : public Engine {
 
   Program program_;
   const graph::MemoryPlan plan_;
-  base::Buffer arena_, kept_, scratch_, weights_, gradients_;
+  base::Buffer arena_, kept_, scratch_, weights_;
+  base::OwnedArray gradients_;
   std::vector<base::Buffer> state_;
   base::ThreadPool pool_;
   ExecContext exec_;
@@ -249,7 +256,8 @@ std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
   const OneThread one_thread;
   std::vector<ConvProblem> problems;
   const Program program(graph, options, {});
-  for (const auto& entry : program.ops()) entry.op->list_convs(problems);
+  for (const auto& entry : program.ops())
+    if (entry.conv != nullptr) entry.conv->plan().list(problems);
   const auto cache = TuningCache::here();
   const auto outcome = cache->complete(problems, autotune);
   if (!outcome.trouble.empty())

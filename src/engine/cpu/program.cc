@@ -6,8 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "engine/cpu/conv/kernel.h"
-#include "engine/cpu/conv/norm_epilogue.h"
+#include "engine/cpu/conv/conv_op.h"
 #include "graph/ops/rules.h"
 
 namespace paceline::engine::cpu {
@@ -154,9 +153,11 @@ void Program::make_ops(const std::vector<FusedGroup>& groups) {
     for (const int input : group.inputs) src.push_back(&value(input));
     const OpArguments arguments{
         .build = build, .group = group, .src = std::move(src), .dst = value(group.last), .d_src = d_src};
-    ops_.push_back(
-        {.group = group,
-         .op = std::visit([&](const auto& kind) { return make_op(kind, arguments); }, build.op().op)});
+    auto made = std::visit([&](const auto& kind) { return make_op(kind, arguments); }, build.op().op);
+    Entry entry{.group = group, .op = std::move(made)};
+    entry.conv = dynamic_cast<ConvOp*>(entry.op.get());
+    entry.norm = dynamic_cast<FusedBatchNormStats*>(entry.op.get());
+    ops_.push_back(std::move(entry));
   }
 }
 
@@ -173,21 +174,19 @@ int Program::writer_of(BufferId term, int node) const {
 /// Lets the convolutions around each batch norm take its sums, where they can.
 void Program::fuse_batch_norm_stats() {
   const auto taken_by = [&](int op, FusedBatchNormStats& sums, Pass pass) {
+    if (op < 0) return -1;
     const int moment = pass == Pass::forward ? op : backward_at(op);
-    return op >= 0 &&
-                   ops_[static_cast<std::size_t>(op)].op->fuse_batch_norm_stats(sums, pass, moment, memory_)
-               ? op
-               : -1;
+    ConvOp* conv = ops_[static_cast<std::size_t>(op)].conv;
+    return conv != nullptr && conv->fuse_batch_norm_stats(sums, pass, moment, memory_) ? op : -1;
   };
   for (Entry& entry : ops_) {
-    FusedBatchNormStats* sums = entry.op->batch_norm_stats();
-    if (sums == nullptr) continue;
+    if (entry.norm == nullptr) continue;
     entry.moments_fused_into =
-        taken_by(op_of_[static_cast<std::size_t>(entry.group.inputs[0])], *sums, Pass::forward);
+        taken_by(op_of_[static_cast<std::size_t>(entry.group.inputs[0])], *entry.norm, Pass::forward);
     const auto& terms = value(entry.group.last).gradient;
     if (!terms.empty())
       entry.gradient_sums_fused_into =
-          taken_by(writer_of(terms.back(), entry.group.last), *sums, Pass::backward);
+          taken_by(writer_of(terms.back(), entry.group.last), *entry.norm, Pass::backward);
   }
 }
 
@@ -195,10 +194,8 @@ void Program::fuse_batch_norm_stats() {
 /// one.
 void Program::share_masks() {
   for (Entry& entry : ops_) {
-    const graph::Node& op = node(entry.group.node);
     Value& dst = value(entry.group.last);
-    if (!entry.group.relu || !(op.as<graph::Conv2d>() || op.as<graph::Dense>()) || dst.gradient.size() != 1)
-      continue;
+    if (!entry.group.relu || entry.conv == nullptr || dst.gradient.size() != 1) continue;
     const int writer = writer_of(dst.gradient.front(), entry.group.last);
     if (writer < 0 || ops_[static_cast<std::size_t>(writer)].op->masking() == Masking::none) continue;
     dst.gradient_comes_masked = true;
@@ -229,7 +226,7 @@ OpTraffic Program::conv_traffic(int op) const {
   const Entry& entry = ops_[static_cast<std::size_t>(op)];
   const FusedGroup& group = entry.group;
   const int src = group.inputs[0], dst = group.last;
-  OpTraffic traffic{.forward = stored(src) + (entry.op->has_relu_pass() ? 3 : 1) * stored(dst)};
+  OpTraffic traffic{.forward = stored(src) + (entry.conv->has_relu_pass() ? 3 : 1) * stored(dst)};
   if (!options_.training) return traffic;
   const auto& terms = values_[static_cast<std::size_t>(dst)].gradient;
   traffic.d_weight = stored(src) + gradient(dst);
@@ -266,9 +263,8 @@ OpTraffic Program::norm_traffic(const Entry& entry) const {
 OpTraffic Program::traffic(int op) const {
   const Entry& entry = ops_[static_cast<std::size_t>(op)];
   const FusedGroup& group = entry.group;
-  const graph::Node& first = node(group.node);
-  if (first.as<graph::Conv2d>() || first.as<graph::Dense>()) return conv_traffic(op);
-  if (first.as<graph::BatchNorm>()) return norm_traffic(entry);
+  if (entry.conv != nullptr) return conv_traffic(op);
+  if (entry.norm != nullptr) return norm_traffic(entry);
   OpTraffic traffic;
   for (const int input : group.inputs) traffic.forward += stored(input);
   traffic.forward += stored(group.last);

@@ -16,6 +16,9 @@
 
 namespace paceline::engine::cpu {
 
+class ConvOp;               // conv/conv_op.h
+class FusedBatchNormStats;  // conv/norm_epilogue.h
+
 class Program {
  public:
   /// Errors   Error(usage) for impossible options
@@ -25,6 +28,9 @@ class Program {
   struct Entry {
     FusedGroup group;
     std::unique_ptr<CompiledOp> op;
+    // What it is as well; null: it is not.
+    ConvOp* conv = nullptr;
+    FusedBatchNormStats* norm = nullptr;
     // Of a batch norm: the convolutions that take its sums over rows while they write them; -1: its own
     // passes.
     int moments_fused_into = -1, gradient_sums_fused_into = -1;
@@ -41,7 +47,9 @@ class Program {
   [[nodiscard]] std::vector<Entry>& ops() { return ops_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
 
-  /// What an op's passes move, a batch: activations and their gradients, each tensor once a pass.
+  /// What an op's passes move, a batch: activations and their gradients, each tensor once a pass. Of this
+  /// program, not of the graph: by what is fused, how values are stored, and who masks a gradient or takes
+  /// sums for whom.
   [[nodiscard]] OpTraffic traffic(int op) const;
 
   /// What an engine that runs this program allocates, line by line.

@@ -102,4 +102,19 @@ void check(const ConvProblem& problem) {
   require_positions(problem, "width", problem.width_out, problem.width_in, problem.kernel_width);
 }
 
+void check_operands(const ConvProblem& problem, std::int64_t src_elements, std::int64_t weight_elements,
+                    std::int64_t dst_elements) {
+  check(problem);
+  const struct {
+    const char* name;
+    std::int64_t wanted, there;
+  } operands[] = {{"input", problem.src_elements(), src_elements},
+                  {"weight", problem.weight_elements(), weight_elements},
+                  {"output", problem.dst_elements(), dst_elements}};
+  for (const auto& operand : operands)
+    require(operand.wanted == operand.there, problem,
+            "its {} must have {} elements, but the layer's has {}; please report it", operand.name,
+            operand.wanted, operand.there);
+}
+
 }  // namespace paceline::engine::cuda

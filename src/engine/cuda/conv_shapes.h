@@ -30,4 +30,11 @@ namespace paceline::engine::cuda {
 /// Errors   Error(device) that names problem, rule and value
 void check(const ConvProblem& problem);
 
+/// Refuses a problem whose operands are not as large as what the engine has for them: a weight of half the
+/// channels would pass for a grouped convolution.
+///
+/// Errors   Error(device) that names problem, operand and both sizes
+void check_operands(const ConvProblem& problem, std::int64_t src_elements, std::int64_t weight_elements,
+                    std::int64_t dst_elements);
+
 }  // namespace paceline::engine::cuda

@@ -23,13 +23,13 @@ namespace paceline::engine::cuda {
 
 /// What is known of a device before anything runs on it.
 struct DeviceFacts {
-  std::string name;                      ///< "NVIDIA H100 80GB HBM3", "processor (no GPU)"
+  std::string name;  ///< "NVIDIA H100 80GB HBM3", "processor (no GPU)"
   bool is_gpu = false;
-  std::int64_t memory_bytes = 0;         ///< in all
-  std::int64_t free_memory_bytes = 0;    ///< now, of the whole device: other processes count
-  int compute_capability = 0;            ///< 90 for 9.0; 0 for no GPU
+  std::int64_t memory_bytes = 0;       ///< in all
+  std::int64_t free_memory_bytes = 0;  ///< now, of the whole device: other processes count
+  int compute_capability = 0;          ///< 90 for 9.0; 0 for no GPU
   int multiprocessors = 1;
-  std::string libraries;                 ///< "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"
+  std::string libraries;  ///< "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"
 };
 
 class Runtime {

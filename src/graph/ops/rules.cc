@@ -69,24 +69,6 @@ std::vector<bool> kept_for_backward(const Graph& graph) {
   return kept;
 }
 
-ActivationTraffic activation_traffic(const Graph& graph, int index) {
-  const Node& node = graph.nodes[static_cast<std::size_t>(index)];
-  if (node.inputs.empty()) return {};
-  const Saved& saved = rule_of(node.op).saved;
-  const std::int64_t dst = node.shape.elements();
-  std::int64_t src = 0;
-  for (const Shape& shape : input_shapes(graph, node)) src += shape.elements();
-  ActivationTraffic traffic{.forward = src + dst,
-                            .backward = dst + src};  // backward reads d_dst and writes d_src
-  if (saved.src) traffic.backward += src;
-  if (saved.dst) traffic.backward += dst;
-  if (saved.mask) {
-    traffic.forward += dst;
-    traffic.backward += dst;
-  }
-  return traffic;
-}
-
 void check_rates(const OpSite& site, const Rates& rates) {
   for (const double rate : {rates.weight, rates.bias})
     if (!(rate >= 0) || !std::isfinite(rate))

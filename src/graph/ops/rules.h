@@ -77,14 +77,6 @@ struct OpRule {
 /// it.
 [[nodiscard]] std::vector<bool> kept_for_backward(const Graph& graph);
 
-/// Elements that one sample's pass over `node` must at least move: sources, destination, and in the backward
-/// pass what was saved. Parameters are not counted (they are shared by the batch).
-struct ActivationTraffic {
-  std::int64_t forward = 0;
-  std::int64_t backward = 0;
-};
-[[nodiscard]] ActivationTraffic activation_traffic(const Graph& graph, int node);
-
 /// Errors   Error(usage), naming the op, for a rate that is negative or no number
 void check_rates(const OpSite& site, const Rates& rates);
 

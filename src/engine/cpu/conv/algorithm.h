@@ -23,13 +23,16 @@ struct ConvAlgorithm {
   std::function<std::string(const ConvProblem& problem)> preference;
   /// Samples of a chunk of `batch`. By the shape alone: any number of threads, on any machine, cuts alike.
   std::function<int(const ConvShape& batch, Direction direction)> chunk;
-  /// The kernel for one chunk. `like`: the kernel of another chunk of the same batch, whose packed weights
-  /// this one reads (or whose gradient order it writes); or null.
+  /// The kernel for one chunk, forward or backward data; empty where refusal() refuses both. `like`: the
+  /// kernel of another chunk of the same batch, whose packed weights this one reads; or null.
   ///
   /// Errors   Error(device) when a library refuses
-  std::function<std::unique_ptr<ConvKernel>(const ConvShape& chunk, Direction direction,
-                                            const ConvKernel* like)>
-      make;
+  std::function<std::unique_ptr<WeightReader>(const ConvShape& chunk, Direction direction,
+                                              const WeightReader* like)>
+      make_reader = {};
+  /// The same for backward weights. `like`: whose order of the gradient this one writes; or null.
+  std::function<std::unique_ptr<WgradKernel>(const ConvShape& chunk, const WgradKernel* like)> make_wgrad =
+      {};
   /// It computes bf16 values in float on the way, so it wants no bf16 unit.
   bool converts_bf16 = false;
   /// Not worth timing: it would take long, to no end. Empty: always worth it.

@@ -37,9 +37,13 @@ ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, tiles::Unit unit) {
               },
           .chunk = [&algorithm](const ConvShape& batch,
                                 Direction direction) { return algorithm.chunk(batch, direction); },
-          .make =
-              [&algorithm, unit](const ConvShape& chunk, Direction direction, const ConvKernel*) {
-                return algorithm.make(chunk, direction, tiles::kernels_of(unit));
+          .make_reader =
+              [&algorithm, unit](const ConvShape& chunk, Direction direction, const WeightReader*) {
+                return algorithm.make_reader(chunk, direction, tiles::kernels_of(unit));
+              },
+          .make_wgrad =
+              [&algorithm, unit](const ConvShape& chunk, const WgradKernel*) {
+                return algorithm.make_wgrad(chunk, tiles::kernels_of(unit));
               }};
 }
 

@@ -56,10 +56,8 @@ class Candidate {
   Candidate(const ConvProblem& problem, const ConvAlgorithm& algorithm)
       : algorithm_(algorithm),
         is_gradient_(problem.direction == Direction::backward_weights),
-        chunks_(problem.shape, algorithm.chunk(problem.shape, problem.direction),
-                [&](const ConvShape& chunk, const ConvKernel* like) {
-                  return algorithm.make(chunk, problem.direction, like);
-                }),
+        readers_(is_gradient_ ? std::nullopt : std::optional(readers_of(problem, algorithm))),
+        wgrads_(is_gradient_ ? std::optional(wgrads_of(problem, algorithm)) : std::nullopt),
         dst_type_(problem.direction == Direction::forward ? problem.shape.dst_type : problem.shape.type),
         src_bytes_(problem.shape.src.elements() * bytes_of(problem.shape.type)),
         dst_bytes_(problem.shape.dst.elements() * bytes_of(dst_type_)),
@@ -71,20 +69,20 @@ class Candidate {
         packed_(numbers(packed_floats(), Storage::f32)),
         sum_(numbers(is_gradient_ ? packed_floats() : 0, Storage::f32)),
         bias_(numbers(problem.shape.dst.channels, Storage::f32)),
-        scratchpad_(static_cast<std::size_t>(whole_lines(chunks_.scratchpad_bytes()))) {}
+        scratchpad_(static_cast<std::size_t>(
+            whole_lines(is_gradient_ ? wgrads_->scratchpad_bytes() : readers_->scratchpad_bytes()))) {}
 
   [[nodiscard]] const ConvAlgorithm* algorithm() const { return &algorithm_; }
 
   void run() {
-    const ConvKernel& kernel = chunks_.any();
     auto* packed = packed_.as<float>().data();
     auto* weights = weights_.as<float>().data();
     auto* bias = bias_.as<float>().data();
     if (is_gradient_) {
-      time_once([&] { kernel.unpack(here_, packed, weights); }, update_);
+      time_once([&] { wgrads_->any().unpack(here_, packed, weights); }, update_);
       time_once([&] { own_.accumulate(packed, sum_.as<float>().data(), packed_floats()); }, join_);
     } else {
-      time_once([&] { kernel.pack(weights, packed); }, update_);
+      time_once([&] { readers_->any().pack(weights, packed); }, update_);
       join_ = 0;
     }
     Operands operands{
@@ -94,7 +92,7 @@ class Candidate {
       operands.d_dst = operands.dst = dst_.data() + first_ * dst_bytes_;
       first_ += chunks_.size(0);
       if (first_ + chunks_.size(0) > held_) first_ = 0;
-      for (int part = 0; part < kernel.parts(); ++part) kernel.run(operands, part);
+      for (int part = 0; part < kernel_.parts(); ++part) kernel_.run(operands, part);
     };
     time_once(run_chunk, first_chunk_);
     if (chunks_.count() > 1) time_once(run_chunk, next_chunk_);
@@ -107,12 +105,25 @@ class Candidate {
   }
 
  private:
-  [[nodiscard]] std::int64_t packed_floats() const { return (chunks_.any().packed_bytes() + 3) / 4; }
+  static ChunkKernels<WeightReader> readers_of(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
+    return {problem.shape, algorithm.chunk(problem.shape, problem.direction),
+            [&](const ConvShape& chunk, const WeightReader* like) {
+              return algorithm.make_reader(chunk, problem.direction, like);
+            }};
+  }
+  static ChunkKernels<WgradKernel> wgrads_of(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
+    return {problem.shape, algorithm.chunk(problem.shape, problem.direction), algorithm.make_wgrad};
+  }
+
+  [[nodiscard]] std::int64_t packed_floats() const { return (kernel_.packed_bytes() + 3) / 4; }
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   const ConvAlgorithm& algorithm_;
   const bool is_gradient_;
-  const BatchSplit chunks_;
+  const std::optional<ChunkKernels<WeightReader>> readers_;  ///< forward and backward data
+  const std::optional<ChunkKernels<WgradKernel>> wgrads_;    ///< backward weights
+  const BatchSplit& chunks_ = readers_ ? static_cast<const BatchSplit&>(*readers_) : *wgrads_;
+  const ConvKernel& kernel_ = readers_ ? static_cast<const ConvKernel&>(readers_->any()) : wgrads_->any();
   const Storage dst_type_;
   const std::int64_t src_bytes_, dst_bytes_;  ///< of a sample
   const int held_;                            ///< samples; each chunk takes the next ones

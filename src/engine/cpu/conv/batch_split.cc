@@ -33,14 +33,18 @@ int samples_of_chunk(const ConvShape& batch, Direction direction) {
   return static_cast<int>((batch.samples + chunks - 1) / chunks);
 }
 
-BatchSplit::BatchSplit(const ConvShape& batch, int samples, const Make& make)
-    : batch_(batch.samples), samples_(std::min(samples, batch.samples)) {
+BatchSplit::BatchSplit(int batch, int samples) : batch_(batch), samples_(std::min(samples, batch)) {
   base::expects(samples_ >= 1, "a chunk has samples");
+}
+
+template <typename Kernel>
+ChunkKernels<Kernel>::ChunkKernels(const ConvShape& batch, int samples, const Make& make)
+    : BatchSplit(batch.samples, samples) {
   ConvShape chunk = batch;
-  chunk.samples = samples_;
+  chunk.samples = size(0);
   chunk.is_alone = count() == 1;
   full_ = make(chunk, nullptr);
-  if (const int rest = batch_ % samples_; rest > 0) {
+  if (const int rest = batch.samples % size(0); rest > 0) {
     chunk.samples = rest;
     last_ = make(chunk, full_.get());
     base::expects(last_->packed_bytes() == full_->packed_bytes() && last_->parts() == full_->parts(),
@@ -48,8 +52,12 @@ BatchSplit::BatchSplit(const ConvShape& batch, int samples, const Make& make)
   }
 }
 
-std::int64_t BatchSplit::scratchpad_bytes() const {
+template <typename Kernel>
+std::int64_t ChunkKernels<Kernel>::scratchpad_bytes() const {
   return std::max(full_->scratchpad_bytes(), last_ ? last_->scratchpad_bytes() : 0);
 }
+
+template class ChunkKernels<WeightReader>;
+template class ChunkKernels<WgradKernel>;
 
 }  // namespace paceline::engine::cpu

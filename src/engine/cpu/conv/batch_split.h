@@ -21,26 +21,38 @@ namespace paceline::engine::cpu {
 /// number of threads, on any machine, cuts the same way.
 [[nodiscard]] int samples_of_chunk(const ConvShape& batch, Direction direction);
 
+/// A batch in chunks.
 class BatchSplit {
  public:
-  using Make = std::function<std::unique_ptr<ConvKernel>(const ConvShape& chunk, const ConvKernel* like)>;
-  /// Cuts `batch` into chunks of `samples`; `make` gives the kernel of one.
-  BatchSplit(const ConvShape& batch, int samples, const Make& make);
+  /// Errors   a failed expectation unless both are at least 1
+  BatchSplit(int batch, int samples);
 
   [[nodiscard]] int count() const { return (batch_ + samples_ - 1) / samples_; }
   [[nodiscard]] int first(int chunk) const { return chunk * samples_; }
   [[nodiscard]] int size(int chunk) const { return std::min(samples_, batch_ - first(chunk)); }
-  [[nodiscard]] const ConvKernel& kernel(int chunk) const {
-    return size(chunk) == samples_ ? *full_ : *last_;
-  }
+
+ private:
+  int batch_, samples_;
+};
+
+/// ... with the kernel of each: a WeightReader or a WgradKernel.
+template <typename Kernel>
+class ChunkKernels : public BatchSplit {
+ public:
+  using Make = std::function<std::unique_ptr<Kernel>(const ConvShape& chunk, const Kernel* like)>;
+  /// Cuts `batch` into chunks of `samples`; `make` gives the kernel of one.
+  ChunkKernels(const ConvShape& batch, int samples, const Make& make);
+
+  [[nodiscard]] const Kernel& kernel(int chunk) const { return size(chunk) == size(0) ? *full_ : *last_; }
   /// What does not depend on the samples: the packed weights, and how a chunk is shared.
-  [[nodiscard]] const ConvKernel& any() const { return *full_; }
+  [[nodiscard]] const Kernel& any() const { return *full_; }
   [[nodiscard]] int tasks() const { return count() * any().parts(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const;
 
  private:
-  int batch_, samples_;
-  std::unique_ptr<ConvKernel> full_, last_;
+  std::unique_ptr<Kernel> full_, last_;
 };
+extern template class ChunkKernels<WeightReader>;
+extern template class ChunkKernels<WgradKernel>;
 
 }  // namespace paceline::engine::cpu

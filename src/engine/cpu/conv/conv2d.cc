@@ -9,16 +9,14 @@
 
 #include <algorithm>
 
-#include "engine/cpu/conv/norm_epilogue.h"
-#include "engine/cpu/conv/plan.h"
-#include "engine/cpu/conv/weights.h"
+#include "engine/cpu/conv/conv_op.h"
 #include "engine/cpu/ops/factories.h"
 #include "engine/cpu/parallel.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
-class Conv2dOp final : public CompiledOp {
+class Conv2dOp final : public ConvOp {
  public:
   Conv2dOp(const BuildContext& build, const Value& src, const Value& dst, bool relu, BufferId d_src)
       : kernels_(build, src, dst, static_cast<bool>(d_src)),
@@ -37,13 +35,8 @@ class Conv2dOp final : public CompiledOp {
     plan_scratch(build);
   }
 
-  [[nodiscard]] std::vector<PackTask> pack_tasks() const override { return weights_.pack_tasks(); }
-  void pack(const ExecContext& exec, int task) const override { weights_.pack(exec, task); }
-  [[nodiscard]] std::string own_gradient_order() const override { return weights_.own_order(); }
-  void update_and_pack(const ExecContext& exec, const Update& update, int task,
-                       float* scratch) const override {
-    weights_.update_and_pack(exec, update, task, scratch);
-  }
+  [[nodiscard]] const ConvPlan& plan() const override { return kernels_; }
+  [[nodiscard]] const ConvWeights& weights() const override { return weights_; }
 
   bool fuse_batch_norm_stats(FusedBatchNormStats& sums, Pass pass, int moment,
                              MemoryRequests& memory) override {
@@ -51,7 +44,7 @@ class Conv2dOp final : public CompiledOp {
     if (pass == Pass::forward && relu_) return false;
     const FusedBatchNormStats*& taker = pass == Pass::forward ? dst_sums_ : d_src_sums_;
     if (taker != nullptr) return false;
-    const BatchSplit& chunks = pass == Pass::forward ? forward_ : *backward_;
+    const ChunkKernels<WeightReader>& chunks = pass == Pass::forward ? forward_ : *backward_;
     if (direct_ && chunks.any().parts() > 1) return false;  // a part's rows lie apart
     if (!sums.accept({.pass = pass, .chunks = chunks.count(), .samples = chunks.size(0), .moment = moment},
                      memory))
@@ -104,7 +97,6 @@ class Conv2dOp final : public CompiledOp {
     return whole_chunks ? Masking::by_value : Masking::none;  // a part's rows lie apart
   }
   [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_ && forward_.any().parts() > 1; }
-  void list_convs(std::vector<ConvProblem>& problems) const override { kernels_.list(problems); }
   void describe(const ExecContext&, std::vector<KernelChoice>& choices) const override {
     kernels_.describe(choices);
   }
@@ -207,10 +199,10 @@ class Conv2dOp final : public CompiledOp {
   }
 
   /// One task of a direction, and the sums over its rows that somebody wants.
-  void run_and_sum(const ExecContext& exec, const BatchSplit& chunks, Operands& o, int task,
+  void run_and_sum(const ExecContext& exec, const ChunkKernels<WeightReader>& chunks, Operands& o, int task,
                    const FusedBatchNormStats* sums, Pass pass) const {
     const int parts = chunks.any().parts(), chunk = task / parts;
-    const ConvKernel& kernel = chunks.kernel(chunk);
+    const WeightReader& kernel = chunks.kernel(chunk);
     if (sums == nullptr) return kernel.run(o, task % parts);
     const Epilogue epilogue = sums->epilogue(exec, pass, chunk);
     if (kernel.has_epilogue()) o.epilogue = &epilogue;
@@ -340,8 +332,9 @@ class Conv2dOp final : public CompiledOp {
   const ConvWeights weights_;
   const bool direct_ = kernels_.are_direct();
   const int block_ = kernels_.block();
-  const BatchSplit& forward_ = kernels_.forward();
-  const std::optional<BatchSplit>&backward_ = kernels_.backward(), &gradient_ = kernels_.gradient();
+  const ChunkKernels<WeightReader>& forward_ = kernels_.forward();
+  const std::optional<ChunkKernels<WeightReader>>& backward_ = kernels_.backward();
+  const std::optional<ChunkKernels<WgradKernel>>& gradient_ = kernels_.gradient();
   const int partial_gradients_ = kernels_.partial_gradients();
   const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : partial_gradients_;
   /// The tasks of backward's loop: the gradient's, which are longer, and then d_src's.

@@ -24,12 +24,12 @@ ConvShape turned(const ConvShape& shape) {
   return forward;
 }
 
-class DgradAsForwardKernel final : public ConvKernel {
+class DgradAsForwardKernel final : public WeightReader {
  public:
   DgradAsForwardKernel(const ConvShape& shape, const DgradAsForwardKernel* like)
       : s_(shape),
         forward_(
-            make_onednn_kernel(turned(shape), Direction::forward, like ? like->forward_.get() : nullptr)) {}
+            make_onednn_reader(turned(shape), Direction::forward, like ? like->forward_.get() : nullptr)) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override { return room_at() + 4 * s_.weights(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return forward_->scratchpad_bytes(); }
@@ -43,7 +43,6 @@ class DgradAsForwardKernel final : public ConvKernel {
         std::reverse_copy(weights, weights + taps, room + (std::int64_t{1} * c * out + k) * taps);
     forward_->pack(room, packed);
   }
-  void unpack(base::ThreadPool&, const float*, float*) const override {}  // d_weight's alone
 
   void run(const Operands& o, int part) const override {
     Operands forward = o;
@@ -56,7 +55,7 @@ class DgradAsForwardKernel final : public ConvKernel {
   [[nodiscard]] std::int64_t room_at() const { return whole_lines(forward_->packed_bytes()); }
 
   const ConvShape s_;
-  const std::unique_ptr<ConvKernel> forward_;
+  const std::unique_ptr<WeightReader> forward_;
 };
 
 std::optional<std::string> refusal(const ConvProblem& problem) {
@@ -75,8 +74,8 @@ ConvAlgorithm dgrad_as_forward_algorithm() {
           .prefers = [](const ConvProblem&) { return false; },
           .preference = [](const ConvProblem&) { return "is taken only where it was measured"; },
           .chunk = samples_of_chunk,
-          .make =
-              [](const ConvShape& chunk, Direction, const ConvKernel* like) {
+          .make_reader =
+              [](const ConvShape& chunk, Direction, const WeightReader* like) {
                 return std::make_unique<DgradAsForwardKernel>(
                     chunk, dynamic_cast<const DgradAsForwardKernel*>(like));
               }};

@@ -37,50 +37,63 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix a, Matrix b
   base::expects(status == dnnl_success, "sgemm accepts its sizes");
 }
 
-class GemmPerTapKernel final : public ConvKernel {
- public:
-  GemmPerTapKernel(const ConvShape& shape, Direction direction) : s_(shape), direction_(direction) {
-    generate_matrix_product();
+constexpr const char* kName = "own tap products (onednn sgemm)";
+
+/// Where the operands of the products lie.
+class TapGeometry {
+ protected:
+  explicit TapGeometry(const ConvShape& shape) : s_(shape) { generate_matrix_product(); }
+
+  [[nodiscard]] int taps() const { return s_.kernel * s_.kernel; }
+  [[nodiscard]] int channels() const { return s_.src.channels; }
+  [[nodiscard]] int features() const { return s_.dst.channels; }
+  [[nodiscard]] std::int64_t src_stride() const { return s_.src.elements(); }
+  [[nodiscard]] std::int64_t dst_stride() const { return s_.dst.elements(); }
+  /// Of the packed weights [tap][in][out].
+  [[nodiscard]] std::int64_t at(int tap, int channel) const {
+    return (std::int64_t{1} * tap * channels() + channel) * features();
   }
+
+  /// The input pixel under `tap` of the window at output (p, q); -1 outside the image.
+  [[nodiscard]] int source_of(int p, int q, int tap) const {
+    const int y = p * s_.stride - s_.padding + tap / s_.kernel;
+    const int x = q * s_.stride - s_.padding + tap % s_.kernel;
+    return y >= 0 && y < s_.src.height && x >= 0 && x < s_.src.width ? y * s_.src.width + x : -1;
+  }
+  /// The output pixel whose window has input (y, x) under `tap`; -1 if there is none.
+  [[nodiscard]] int target_of(int y, int x, int tap) const {
+    const int up = y + s_.padding - tap / s_.kernel, left = x + s_.padding - tap % s_.kernel;
+    if (up < 0 || left < 0 || up % s_.stride != 0 || left % s_.stride != 0) return -1;
+    const int p = up / s_.stride, q = left / s_.stride;
+    return p < s_.dst.height && q < s_.dst.width ? p * s_.dst.width + q : -1;
+  }
+
+  const ConvShape s_;
+};
+
+class GemmPerTapReader final : public WeightReader, private TapGeometry {
+ public:
+  GemmPerTapReader(const ConvShape& shape, Direction direction)
+      : TapGeometry(shape), is_forward_(direction == Direction::forward) {}
 
   [[nodiscard]] std::int64_t packed_bytes() const override { return 4 * s_.weights(); }
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 0; }
+  [[nodiscard]] std::string name() const override { return kName; }
 
   void pack(const float* weights, void* packed) const override {
     to_tap_order(s_, weights, static_cast<float*>(packed));
   }
   /// Forward and d_src read the same order, the one of them transposed.
-  [[nodiscard]] bool packs_like(const ConvKernel& other) const override {
-    return dynamic_cast<const GemmPerTapKernel*>(&other) != nullptr;
-  }
-  void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
-    from_tap_order(s_, pool, packed, d_weights);
+  [[nodiscard]] bool packs_like(const WeightReader& other) const override {
+    return dynamic_cast<const GemmPerTapReader*>(&other) != nullptr;
   }
 
   [[nodiscard]] int parts() const override {
-    switch (direction_) {
-      case Direction::forward:
-        return s_.dst.height * s_.dst.width;
-      case Direction::backward_data:
-        return s_.src.height * s_.src.width;
-      case Direction::backward_weights:
-        return taps() * blocks();
-    }
-    return 0;
+    return is_forward_ ? s_.dst.height * s_.dst.width : s_.src.height * s_.src.width;
   }
-
   void run(const Operands& o, int part) const override {
-    switch (direction_) {
-      case Direction::forward:
-        return forward(o, part);
-      case Direction::backward_data:
-        return backward_d_src(o, part);
-      case Direction::backward_weights:
-        return backward_d_weight(o, part);
-    }
+    is_forward_ ? forward(o, part) : backward_d_src(o, part);
   }
-
-  [[nodiscard]] std::string name() const override { return "own tap products (onednn sgemm)"; }
 
  private:
   void forward(const Operands& o, int pixel) const {
@@ -113,7 +126,27 @@ class GemmPerTapKernel final : public ConvKernel {
     if (!adds) clear(d_src, channels(), src_stride());
   }
 
-  void backward_d_weight(const Operands& o, int part) const {
+  void clear(float* rows, int count, std::int64_t stride) const {
+    for (int n = 0; n < s_.samples; ++n) std::fill_n(rows + n * stride, count, 0.0f);
+  }
+
+  const bool is_forward_;
+};
+
+class GemmPerTapWgrad final : public WgradKernel, private TapGeometry {
+ public:
+  explicit GemmPerTapWgrad(const ConvShape& shape) : TapGeometry(shape) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override { return 4 * s_.weights(); }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 0; }
+  [[nodiscard]] std::string name() const override { return kName; }
+
+  void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
+    from_tap_order(s_, pool, packed, d_weights);
+  }
+
+  [[nodiscard]] int parts() const override { return taps() * blocks(); }
+  void run(const Operands& o, int part) const override {
     const auto* src = static_cast<const float*>(o.src);
     const auto* d_dst = static_cast<const float*>(o.d_dst);
     const int tap = part / blocks(), first = part % blocks() * kChannelBlock;
@@ -130,37 +163,8 @@ class GemmPerTapKernel final : public ConvKernel {
     if (!adds) std::fill_n(sums, std::int64_t{1} * count * features(), 0.0f);
   }
 
-  [[nodiscard]] int taps() const { return s_.kernel * s_.kernel; }
-  [[nodiscard]] int channels() const { return s_.src.channels; }
-  [[nodiscard]] int features() const { return s_.dst.channels; }
+ private:
   [[nodiscard]] int blocks() const { return (channels() + kChannelBlock - 1) / kChannelBlock; }
-  [[nodiscard]] std::int64_t src_stride() const { return s_.src.elements(); }
-  [[nodiscard]] std::int64_t dst_stride() const { return s_.dst.elements(); }
-  /// Of the packed weights [tap][in][out].
-  [[nodiscard]] std::int64_t at(int tap, int channel) const {
-    return (std::int64_t{1} * tap * channels() + channel) * features();
-  }
-
-  /// The input pixel under `tap` of the window at output (p, q); -1 outside the image.
-  [[nodiscard]] int source_of(int p, int q, int tap) const {
-    const int y = p * s_.stride - s_.padding + tap / s_.kernel;
-    const int x = q * s_.stride - s_.padding + tap % s_.kernel;
-    return y >= 0 && y < s_.src.height && x >= 0 && x < s_.src.width ? y * s_.src.width + x : -1;
-  }
-  /// The output pixel whose window has input (y, x) under `tap`; -1 if there is none.
-  [[nodiscard]] int target_of(int y, int x, int tap) const {
-    const int up = y + s_.padding - tap / s_.kernel, left = x + s_.padding - tap % s_.kernel;
-    if (up < 0 || left < 0 || up % s_.stride != 0 || left % s_.stride != 0) return -1;
-    const int p = up / s_.stride, q = left / s_.stride;
-    return p < s_.dst.height && q < s_.dst.width ? p * s_.dst.width + q : -1;
-  }
-
-  void clear(float* rows, int count, std::int64_t stride) const {
-    for (int n = 0; n < s_.samples; ++n) std::fill_n(rows + n * stride, count, 0.0f);
-  }
-
-  const ConvShape s_;
-  const Direction direction_;
 };
 
 std::optional<std::string> refusal(const ConvProblem& problem) {
@@ -183,18 +187,21 @@ bool prefers(const ConvProblem& problem) {
 }  // namespace
 
 ConvAlgorithm gemm_per_tap_algorithm() {
-  return {.name = "gemm-per-tap",
-          .refusal = refusal,
-          .prefers = prefers,
-          .preference = [](const ConvProblem&) { return "wants many channels and samples, and few pixels"; },
-          .chunk = [](const ConvShape& batch, Direction) { return batch.samples; },  // parts share the batch
-          .make = [](const ConvShape& chunk, Direction direction,
-                     const ConvKernel*) { return std::make_unique<GemmPerTapKernel>(chunk, direction); },
-          // All samples of a pixel at a time are too many for a large image.
-          .is_hopeless =
-              [](const ConvShape& s) {
-                return s.dst_pixels() > 16 || std::min(s.src.channels, s.dst.channels) < 128;
-              }};
+  return {
+      .name = "gemm-per-tap",
+      .refusal = refusal,
+      .prefers = prefers,
+      .preference = [](const ConvProblem&) { return "wants many channels and samples, and few pixels"; },
+      .chunk = [](const ConvShape& batch, Direction) { return batch.samples; },  // parts share the batch
+      .make_reader = [](const ConvShape& chunk, Direction direction,
+                        const WeightReader*) { return std::make_unique<GemmPerTapReader>(chunk, direction); },
+      .make_wgrad = [](const ConvShape& chunk,
+                       const WgradKernel*) { return std::make_unique<GemmPerTapWgrad>(chunk); },
+      // All samples of a pixel at a time are too many for a large image.
+      .is_hopeless =
+          [](const ConvShape& s) {
+            return s.dst_pixels() > 16 || std::min(s.src.channels, s.dst.channels) < 128;
+          }};
 }
 
 }  // namespace paceline::engine::cpu

@@ -1,10 +1,11 @@
 #pragma once
 
-/// One direction of a convolution or dense layer, ready to run on a fixed number of samples.
+/// One direction of a convolution or dense layer, ready to run on a fixed number of samples: forward and
+/// backward data read the weights (WeightReader), backward weights writes their gradient (WgradKernel).
 ///
-/// Values lie channels last; weights in whatever order the kernel reads fastest. The op cuts its batch into
-/// chunks (by rules of the shape, never of the threads) and runs a kernel on each; kernels that can share a
-/// chunk among threads offer parts of it.
+/// Values lie channels last; weights and their gradient in whatever order the kernel reads or writes fastest.
+/// The op cuts its batch into chunks (by rules of the shape, never of the threads) and runs a kernel on each;
+/// kernels that can share a chunk among threads offer parts of it.
 ///
 /// Threads  run() from any number of threads at a time, each with its own scratchpad and part, in an
 ///          OneThread
@@ -30,7 +31,7 @@ struct Operands {
   float* d_weight = nullptr;  ///< packed_bytes(): overwritten
   float* d_bias = nullptr;
   void* scratchpad = nullptr;
-  const Epilogue* epilogue = nullptr;  ///< only for a kernel that has_epilogue()
+  const Epilogue* epilogue = nullptr;  ///< only for a WeightReader that has_epilogue()
 };
 
 /// A rectangle of the weights: some outputs (rows of PyTorch's order) and some input channels, from a
@@ -40,13 +41,23 @@ struct WeightTile {
   Range outs, ins;
 };
 
+/// What all directions have.
 class ConvKernel {
  public:
   virtual ~ConvKernel() = default;
 
-  /// Of the weights that forward and d_src read, or of the gradient that d_weight writes.
+  /// Of the weights that it reads, or of their gradient that it writes.
   [[nodiscard]] virtual std::int64_t packed_bytes() const = 0;
   [[nodiscard]] virtual std::int64_t scratchpad_bytes() const = 0;
+  /// Independent shares of one call, each complete on its own.
+  [[nodiscard]] virtual int parts() const { return 1; }
+  virtual void run(const Operands& operands, int part) const = 0;
+  [[nodiscard]] virtual std::string name() const = 0;
+};
+
+/// Forward or backward data.
+class WeightReader : public ConvKernel {
+ public:
   /// Flat weights (PyTorch's order, float) into `packed`.
   virtual void pack(const float* weights, void* packed) const = 0;
   /// Whether tiles of the weights can be packed apart from each other: pack_tile().
@@ -60,28 +71,27 @@ class ConvKernel {
   /// rounds them itself for a shape `in_blocks`.
   [[nodiscard]] virtual bool packs_plainly() const { return true; }
   /// Whether pack() would write what `other`'s writes: then one copy serves both.
-  [[nodiscard]] virtual bool packs_like(const ConvKernel& other) const {
+  [[nodiscard]] virtual bool packs_like(const WeightReader& other) const {
     (void)other;
     return false;
   }
-  /// d_weight's result into PyTorch's order.
+  /// Whether run() takes an epilogue's sums out of its registers; where it does not they are taken from what
+  /// was written, while it is in the cache (norm_epilogue.h).
+  [[nodiscard]] virtual bool has_epilogue() const { return false; }
+};
+
+/// Backward weights.
+class WgradKernel : public ConvKernel {
+ public:
+  /// run()'s result into PyTorch's order.
   virtual void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const = 0;
-  /// The name of the order of d_weight's result where that has as many elements as the weights, and
+  /// The name of the order of run()'s result where that has as many elements as the weights, and
   /// unpack_tile() takes a tile of weights of it; else empty. Same names, same orders.
   [[nodiscard]] virtual std::string tile_order() const { return ""; }
   /// Into rows [out][in][tap] of the tile of weights alone, for whoever reads them next.
   virtual void unpack_tile(const float* packed, const WeightTile& tile, float* d_rows) const {
     (void)packed, (void)tile, (void)d_rows;
   }
-
-  /// Independent shares of one call, each complete on its own.
-  [[nodiscard]] virtual int parts() const { return 1; }
-  virtual void run(const Operands& operands, int part) const = 0;
-  /// Whether run() takes an epilogue's sums out of its registers; where it does not they are taken from what
-  /// was written, while it is in the cache (norm_epilogue.h).
-  [[nodiscard]] virtual bool has_epilogue() const { return false; }
-
-  [[nodiscard]] virtual std::string name() const = 0;
 };
 
 }  // namespace paceline::engine::cpu

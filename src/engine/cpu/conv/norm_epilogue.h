@@ -11,7 +11,7 @@
 
 namespace paceline::engine::cpu {
 
-/// Who wants the sums.
+/// Who wants the sums: over rows of its input, and of its value's gradient.
 class FusedBatchNormStats {
  public:
   /// The product that can take them.

@@ -161,68 +161,29 @@ std::vector<int> idle_taps(const ConvShape& s) {
   return taps;
 }
 
-class OnednnKernel final : public ConvKernel {
- public:
-  OnednnKernel(const ConvShape& shape, Direction direction, const OnednnKernel* like)
-      : shape_(shape), direction_(direction), idle_taps_(idle_taps(shape)) {
+/// A primitive of one direction, and the reorder between its weights (or their gradient) and flat ones.
+class OnednnPrimitive {
+ protected:
+  OnednnPrimitive(const ConvShape& shape, Direction direction, const OnednnPrimitive* like)
+      : shape_(shape), direction_(direction) {
     checked(shape_, "a kernel", [&] {
       desc_ = descriptors(shape_);
-      if (like != nullptr)
-        (direction_ == Direction::backward_weights ? desc_.d_weight : desc_.weight) = like->made_.weight;
+      const bool is_gradient = direction_ == Direction::backward_weights;
+      if (like != nullptr) (is_gradient ? desc_.d_weight : desc_.weight) = like->made_.weight;
       if (shape_.is_dense) generate_matrix_product();
       made_ = shape_.is_dense ? describe_dense(shape_, direction_, desc_, engine_)
                               : describe_conv(shape_, direction_, desc_, engine_);
       const memory flat = at(desc_.flat_weight, nullptr), packed = at(made_.weight, nullptr);
-      reorder_ = direction_ == Direction::backward_weights ? dnnl::reorder(packed, flat)
-                                                           : dnnl::reorder(flat, packed);
+      reorder_ = is_gradient ? dnnl::reorder(packed, flat) : dnnl::reorder(flat, packed);
     });
   }
 
-  [[nodiscard]] std::int64_t packed_bytes() const override {
+  [[nodiscard]] std::int64_t weight_bytes() const {
     return static_cast<std::int64_t>(made_.weight.get_size());
   }
-  [[nodiscard]] std::int64_t scratchpad_bytes() const override {
+  [[nodiscard]] std::int64_t scratch_bytes() const {
     return static_cast<std::int64_t>(made_.scratchpad.get_size());
   }
-  [[nodiscard]] std::string name() const override { return made_.name; }
-
-  void pack(const float* weights, void* packed) const override {
-    reorder("a reorder of weights", at(desc_.flat_weight, weights), at(made_.weight, packed));
-  }
-  void unpack(base::ThreadPool&, const float* packed, float* d_weights) const override {
-    reorder("a reorder of gradients", at(made_.weight, packed), at(desc_.flat_weight, d_weights));
-    // In bf16 oneDNN (2.6.3) turns a row into one a stride's remainder; of a row narrower than its stride
-    // some have no pixel, and it multiplies what lay in its scratchpad instead.
-    const int taps = shape_.kernel * shape_.kernel;
-    for (const int tap : idle_taps_)
-      for (std::int64_t at = tap; at < shape_.weights(); at += taps) d_weights[at] = 0;
-  }
-
-  void run(const Operands& o, int) const override {
-    checked(shape_, name_of(direction_), [&] {
-      Arguments arguments{{DNNL_ARG_SCRATCHPAD, at(made_.scratchpad, o.scratchpad)}};
-      if (direction_ == Direction::forward) {
-        arguments.emplace(DNNL_ARG_SRC, at(desc_.src, o.src));
-        arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
-        arguments.emplace(DNNL_ARG_DST, at(desc_.dst, o.dst));
-        if (shape_.bias) arguments.emplace(DNNL_ARG_BIAS, at(desc_.bias, o.bias));
-      } else if (direction_ == Direction::backward_data) {
-        arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
-        arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
-        arguments.emplace(DNNL_ARG_DIFF_SRC, at(desc_.src, o.d_src));
-      } else {
-        arguments.emplace(DNNL_ARG_SRC, at(desc_.src, o.src));
-        arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
-        arguments.emplace(DNNL_ARG_DIFF_WEIGHTS, at(made_.weight, o.d_weight));
-        if (shape_.bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, at(desc_.bias, o.d_bias));
-      }
-      dnnl::stream stream(engine_);
-      made_.primitive.execute(stream, arguments);
-      stream.wait();
-    });
-  }
-
- private:
   [[nodiscard]] memory at(const memory::desc& description, const void* address) const {
     return {description, engine_, const_cast<void*>(address)};
   }
@@ -233,14 +194,83 @@ class OnednnKernel final : public ConvKernel {
       stream.wait();
     });
   }
+  /// `add` puts the direction's own operands beside the scratchpad.
+  template <typename Add>
+  void execute(void* scratchpad, const Add& add) const {
+    checked(shape_, name_of(direction_), [&] {
+      Arguments arguments{{DNNL_ARG_SCRATCHPAD, at(made_.scratchpad, scratchpad)}};
+      add(arguments);
+      dnnl::stream stream(engine_);
+      made_.primitive.execute(stream, arguments);
+      stream.wait();
+    });
+  }
 
   const ConvShape shape_;
   const Direction direction_;
-  const std::vector<int> idle_taps_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   Descriptors desc_;
   Described made_;
   dnnl::reorder reorder_;
+};
+
+class OnednnReader final : public WeightReader, private OnednnPrimitive {
+ public:
+  OnednnReader(const ConvShape& shape, Direction direction, const OnednnReader* like)
+      : OnednnPrimitive(shape, direction, like) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override { return weight_bytes(); }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return scratch_bytes(); }
+  [[nodiscard]] std::string name() const override { return made_.name; }
+
+  void pack(const float* weights, void* packed) const override {
+    reorder("a reorder of weights", at(desc_.flat_weight, weights), at(made_.weight, packed));
+  }
+
+  void run(const Operands& o, int) const override {
+    execute(o.scratchpad, [&](Arguments& arguments) {
+      arguments.emplace(DNNL_ARG_WEIGHTS, at(made_.weight, o.packed));
+      if (direction_ == Direction::forward) {
+        arguments.emplace(DNNL_ARG_SRC, at(desc_.src, o.src));
+        arguments.emplace(DNNL_ARG_DST, at(desc_.dst, o.dst));
+        if (shape_.bias) arguments.emplace(DNNL_ARG_BIAS, at(desc_.bias, o.bias));
+      } else {
+        arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
+        arguments.emplace(DNNL_ARG_DIFF_SRC, at(desc_.src, o.d_src));
+      }
+    });
+  }
+};
+
+class OnednnWgrad final : public WgradKernel, private OnednnPrimitive {
+ public:
+  OnednnWgrad(const ConvShape& shape, const OnednnWgrad* like)
+      : OnednnPrimitive(shape, Direction::backward_weights, like), idle_taps_(idle_taps(shape)) {}
+
+  [[nodiscard]] std::int64_t packed_bytes() const override { return weight_bytes(); }
+  [[nodiscard]] std::int64_t scratchpad_bytes() const override { return scratch_bytes(); }
+  [[nodiscard]] std::string name() const override { return made_.name; }
+
+  void unpack(base::ThreadPool&, const float* packed, float* d_weights) const override {
+    reorder("a reorder of gradients", at(made_.weight, packed), at(desc_.flat_weight, d_weights));
+    // In bf16 oneDNN (2.6.3) turns a row into one a stride's remainder; of a row narrower than its stride
+    // some have no pixel, and it multiplies what lay in its scratchpad instead.
+    const int taps = shape_.kernel * shape_.kernel;
+    for (const int tap : idle_taps_)
+      for (std::int64_t at = tap; at < shape_.weights(); at += taps) d_weights[at] = 0;
+  }
+
+  void run(const Operands& o, int) const override {
+    execute(o.scratchpad, [&](Arguments& arguments) {
+      arguments.emplace(DNNL_ARG_SRC, at(desc_.src, o.src));
+      arguments.emplace(DNNL_ARG_DIFF_DST, at(desc_.d_dst, o.d_dst));
+      arguments.emplace(DNNL_ARG_DIFF_WEIGHTS, at(made_.weight, o.d_weight));
+      if (shape_.bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, at(desc_.bias, o.d_bias));
+    });
+  }
+
+ private:
+  const std::vector<int> idle_taps_;
 };
 
 }  // namespace
@@ -254,9 +284,9 @@ void generate_matrix_product() {
   }();
 }
 
-std::unique_ptr<ConvKernel> make_onednn_kernel(const ConvShape& shape, Direction direction,
-                                               const ConvKernel* like) {
-  return std::make_unique<OnednnKernel>(shape, direction, dynamic_cast<const OnednnKernel*>(like));
+std::unique_ptr<WeightReader> make_onednn_reader(const ConvShape& shape, Direction direction,
+                                                 const WeightReader* like) {
+  return std::make_unique<OnednnReader>(shape, direction, dynamic_cast<const OnednnReader*>(like));
 }
 
 Bf16Products bf16_products_here() {
@@ -279,7 +309,11 @@ ConvAlgorithm onednn_algorithm() {
           .prefers = [](const ConvProblem&) { return true; },
           .preference = [](const ConvProblem&) { return "comes last"; },
           .chunk = samples_of_chunk,
-          .make = make_onednn_kernel};
+          .make_reader = make_onednn_reader,
+          .make_wgrad =
+              [](const ConvShape& chunk, const WgradKernel* like) {
+                return std::make_unique<OnednnWgrad>(chunk, dynamic_cast<const OnednnWgrad*>(like));
+              }};
 }
 
 }  // namespace paceline::engine::cpu

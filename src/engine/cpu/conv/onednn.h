@@ -28,11 +28,11 @@ void generate_matrix_product();
 /// Why oneDNN cannot compute `shape` on this machine; empty: it can.
 [[nodiscard]] std::optional<std::string> refusal_of_onednn(const ConvShape& shape);
 
-/// `like`: another kernel of the same shape but for the samples, whose packed weights this one is to read (or
-/// whose gradient order it is to write).
+/// Forward or backward data. `like`: another kernel of the same shape but for the samples, whose packed
+/// weights this one is to read; or null.
 ///
 /// Errors   Error(device) when oneDNN has no kernel for it
-[[nodiscard]] std::unique_ptr<ConvKernel> make_onednn_kernel(const ConvShape& shape, Direction direction,
-                                                             const ConvKernel* like);
+[[nodiscard]] std::unique_ptr<WeightReader> make_onednn_reader(const ConvShape& shape, Direction direction,
+                                                               const WeightReader* like);
 
 }  // namespace paceline::engine::cpu

@@ -70,10 +70,10 @@ ConvPlan::ConvPlan(const BuildContext& build, const Value& src, const Value& dst
       direct_(multiplies_stored(build, src, dst)),
       shape_(conv_shape(build, src, dst, direct_)),
       block_(whole_or_shard(build, samples_of_block(build, src, dst))),
-      forward_(chunks(build, Direction::forward)) {
-  if (has_d_src) backward_.emplace(chunks(build, Direction::backward_data));
+      forward_(readers(build, Direction::forward)) {
+  if (has_d_src) backward_.emplace(readers(build, Direction::backward_data));
   if (!build.options.training || !graph::learns(build.graph, build.node)) return;
-  gradient_.emplace(chunks(build, Direction::backward_weights));
+  gradient_.emplace(wgrads(build));
   // In blocks, a section of the batch is several of them.
   const int samples = samples_of_chunk(shape_, Direction::backward_weights);
   partial_gradients_ = direct_ || build.options.shard > 0
@@ -95,7 +95,7 @@ const ConvAlgorithm& ConvPlan::choose(const BuildContext& build, const ConvProbl
   return measured != nullptr ? *measured : usual_algorithm(problem);
 }
 
-BatchSplit ConvPlan::chunks(const BuildContext& build, Direction direction) {
+ConvPlan::Cut ConvPlan::cut(const BuildContext& build, Direction direction) {
   ConvShape batch = shape_;
   batch.samples = batch_;
   const ConvAlgorithm& algorithm = choose(build, problem(direction));
@@ -104,13 +104,31 @@ BatchSplit ConvPlan::chunks(const BuildContext& build, Direction direction) {
       !direct_
           ? block_
           : whole_or_shard(build, build.tuning.chunk_samples.value_or(algorithm.chunk(shape_, direction)));
+  return {.algorithm = algorithm,
+          .batch = batch,
+          .samples = samples,
+          .has_shards = build.options.shard > 0,
+          .threads = build.options.threads};
+}
+
+ConvShape ConvPlan::Cut::settled(ConvShape chunk) const {
   // A worker with one shard must compute as one with several does.
-  const bool has_shards = build.options.shard > 0;
-  const int threads = build.options.threads;
-  return {batch, samples, [=, &algorithm](ConvShape chunk, const ConvKernel* like) {
-            chunk.is_alone = chunk.is_alone && !has_shards;
-            chunk.threads = threads;
-            return algorithm.make(chunk, direction, like);
+  chunk.is_alone = chunk.is_alone && !has_shards;
+  chunk.threads = threads;
+  return chunk;
+}
+
+ChunkKernels<WeightReader> ConvPlan::readers(const BuildContext& build, Direction direction) {
+  const Cut how = cut(build, direction);
+  return {how.batch, how.samples, [&](const ConvShape& chunk, const WeightReader* like) {
+            return how.algorithm.make_reader(how.settled(chunk), direction, like);
+          }};
+}
+
+ChunkKernels<WgradKernel> ConvPlan::wgrads(const BuildContext& build) {
+  const Cut how = cut(build, Direction::backward_weights);
+  return {how.batch, how.samples, [&](const ConvShape& chunk, const WgradKernel* like) {
+            return how.algorithm.make_wgrad(how.settled(chunk), like);
           }};
 }
 
@@ -121,17 +139,17 @@ void ConvPlan::list(std::vector<ConvProblem>& problems) const {
 }
 
 void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
-  const auto add = [&](Direction direction, const BatchSplit& chunks) {
+  const auto add = [&](Direction direction, const ConvKernel& kernel) {
     std::string reason = why_not_others(*algorithms_[static_cast<std::size_t>(direction)],
                                         {.shape = shape_, .direction = direction}, measured_);
     if (!direct_)
       reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
                 " samples, for want of bf16 units";
-    choices.push_back({name_ + " " + name_of(direction), chunks.any().name(), reason});
+    choices.push_back({name_ + " " + name_of(direction), kernel.name(), reason, ""});
   };
-  add(Direction::forward, forward_);
-  if (backward_) add(Direction::backward_data, *backward_);
-  if (gradient_) add(Direction::backward_weights, *gradient_);
+  add(Direction::forward, forward_.any());
+  if (backward_) add(Direction::backward_data, backward_->any());
+  if (gradient_) add(Direction::backward_weights, gradient_->any());
 }
 
 void ConvPlan::measure(const OpTraffic& traffic, const std::function<void()>& forward_pass,

@@ -29,12 +29,13 @@ class ConvPlan {
   [[nodiscard]] bool are_direct() const { return direct_; }
   /// Samples of float copies.
   [[nodiscard]] int block() const { return block_; }
-  [[nodiscard]] const BatchSplit& forward() const { return forward_; }
-  [[nodiscard]] const std::optional<BatchSplit>& backward() const { return backward_; }
-  [[nodiscard]] const std::optional<BatchSplit>& gradient() const { return gradient_; }
+  [[nodiscard]] const ChunkKernels<WeightReader>& forward() const { return forward_; }
+  [[nodiscard]] const std::optional<ChunkKernels<WeightReader>>& backward() const { return backward_; }
+  [[nodiscard]] const std::optional<ChunkKernels<WgradKernel>>& gradient() const { return gradient_; }
   /// How many arrays the weights' gradient is summed up in, each over a section of the batch; 0: none.
   [[nodiscard]] int partial_gradients() const { return partial_gradients_; }
 
+  /// Its directions, for the autotuner.
   void list(std::vector<ConvProblem>& problems) const;
   void describe(std::vector<KernelChoice>& choices) const;
   /// describe(), with rates. Float copies have one way, whose conversions belong to it: these are the op's
@@ -45,7 +46,18 @@ class ConvPlan {
  private:
   [[nodiscard]] ConvProblem problem(Direction direction) const;
   [[nodiscard]] const ConvAlgorithm& choose(const BuildContext& build, const ConvProblem& problem);
-  [[nodiscard]] BatchSplit chunks(const BuildContext& build, Direction direction);
+  /// How the batch is cut for the direction, and by which algorithm.
+  struct Cut {
+    const ConvAlgorithm& algorithm;
+    ConvShape batch;
+    int samples = 0;
+    bool has_shards = false;
+    int threads = 1;
+    [[nodiscard]] ConvShape settled(ConvShape chunk) const;
+  };
+  [[nodiscard]] Cut cut(const BuildContext& build, Direction direction);
+  [[nodiscard]] ChunkKernels<WeightReader> readers(const BuildContext& build, Direction direction);
+  [[nodiscard]] ChunkKernels<WgradKernel> wgrads(const BuildContext& build);
 
   const std::string name_;
   const int batch_;
@@ -54,8 +66,9 @@ class ConvPlan {
   const int block_;
   std::array<const ConvAlgorithm*, 3> algorithms_ = {};  ///< by direction
   bool measured_ = false;                                ///< ... as this machine's times said
-  BatchSplit forward_;
-  std::optional<BatchSplit> backward_, gradient_;
+  ChunkKernels<WeightReader> forward_;
+  std::optional<ChunkKernels<WeightReader>> backward_;
+  std::optional<ChunkKernels<WgradKernel>> gradient_;
   int partial_gradients_ = 0;
 };
 

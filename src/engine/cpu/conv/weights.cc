@@ -62,7 +62,7 @@ std::vector<PackTask> ConvWeights::pack_tasks() const {
 void ConvWeights::pack(const ExecContext& exec, int task) const {
   if (has_tiles_)
     return pack_tile(exec, {.outs = outs_of(task), .ins = {.begin = 0, .end = ins_}}, nullptr, nullptr);
-  const ConvKernel& kernel = task == 0 ? kernels_.forward().any() : kernels_.backward()->any();
+  const WeightReader& kernel = task == 0 ? kernels_.forward().any() : kernels_.backward()->any();
   void* packed = task == 0 ? packed_forward(exec) : packed_backward(exec);
   kernel.pack(exec.weights + offset_, packed);
   if (kernels_.are_direct() || !kernel.packs_plainly()) return;

@@ -16,6 +16,17 @@
 
 namespace paceline::engine::cpu {
 
+class Update;  // optimizer/update.h
+
+/// A share of an op's weights, which is packed on its own.
+struct PackTask {
+  int slot = 0;          ///< of graph::Layout
+  Range weights;         ///< of the flat array: what it reads
+  bool is_only = false;  ///< no other task reads these: whoever packs them may update them first
+  std::int64_t packed_bytes = 0;
+  std::int64_t scratch_bytes = 0;  ///< of update_and_pack()
+};
+
 class ConvWeights {
  public:
   /// Asks for the memory of the packed weights, and scratch for the update on each thread. `kernels` outlives
@@ -33,9 +44,11 @@ class ConvWeights {
     return exec.memory.at(packed_backward_);
   }
 
-  /// As CompiledOp has them.
+  /// Takes over the flat weights into the products' copies: in so many tasks, each by any thread.
   [[nodiscard]] std::vector<PackTask> pack_tasks() const;
   void pack(const ExecContext& exec, int task) const;
+  /// Updates what a task reads that is the only one of its weights, and packs it. Tasks of all ops run at
+  /// once: `scratch` is this one's alone.
   void update_and_pack(const ExecContext& exec, const Update& update, int task, float* scratch) const;
 
   /// The name of the order that gradients may stay in; empty: the weights'.

@@ -8,6 +8,7 @@
 #include "engine/cpu/conv/bf16/support.h"
 #include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/conv/winograd_kernel.h"
+#include "engine/cpu/conv/winograd_wgrad.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -80,9 +81,13 @@ ConvAlgorithm winograd_algorithm() {
           .prefers = prefers,
           .preference = preference,
           .chunk = chunk,
-          .make =
-              [](const ConvShape& chunk, Direction direction, const ConvKernel*) {
-                return make_winograd_kernel(chunk, direction, *winograd::kernels_here().back());
+          .make_reader =
+              [](const ConvShape& chunk, Direction direction, const WeightReader*) {
+                return make_winograd_reader(chunk, direction, *winograd::kernels_here().back());
+              },
+          .make_wgrad =
+              [](const ConvShape& chunk, const WgradKernel*) {
+                return make_winograd_wgrad(chunk, *winograd::kernels_here().back());
               },
           .converts_bf16 = true};
 }

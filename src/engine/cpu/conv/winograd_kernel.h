@@ -1,6 +1,7 @@
 #pragma once
 
-/// 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering; see winograd_kernel.cc.
+/// Forward and backward data of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering; see
+/// winograd_kernel.cc.
 
 #include <memory>
 
@@ -10,7 +11,7 @@
 namespace paceline::engine::cpu {
 
 /// By the kernels of one instruction set: `kernels` outlives what is made.
-[[nodiscard]] std::unique_ptr<ConvKernel> make_winograd_kernel(const ConvShape& shape, Direction direction,
-                                                               const winograd::WinogradKernels& kernels);
+[[nodiscard]] std::unique_ptr<WeightReader> make_winograd_reader(const ConvShape& shape, Direction direction,
+                                                                 const winograd::WinogradKernels& kernels);
 
 }  // namespace paceline::engine::cpu

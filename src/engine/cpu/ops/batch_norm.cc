@@ -63,8 +63,6 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
   }
 
-  FusedBatchNormStats* batch_norm_stats() override { return this; }
-
   /// BatchSplit must not reach over the samples of two groups or shards.
   bool accept(const Writer& writer, MemoryRequests& memory) override {
     const std::int64_t samples = rows_ / src_.pixels() / shards_;

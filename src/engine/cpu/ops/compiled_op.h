@@ -21,10 +21,6 @@
 
 namespace paceline::engine::cpu {
 
-struct ConvProblem;         // conv/problem.h
-class FusedBatchNormStats;  // conv/norm_epilogue.h
-class Update;               // optimizer/update.h
-
 /// A value of the graph as it is stored: the output of a compiled op.
 struct Value {
   graph::Shape shape;
@@ -54,7 +50,7 @@ struct ExecContext {
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
   int views = 1;    ///< so many of them are forms of one sample of the labels
   LossSums sums = {};
-  bool own_gradient_order = false;  ///< Engine::use_own_gradient_order
+  bool own_gradient_order = false;  ///< gradients stay in the order in which kernels leave them
 
   [[nodiscard]] const TypedKernels& typed(Storage storage) const {
     return storage == Storage::f32 ? kernels.f32 : kernels.bf16;
@@ -69,15 +65,6 @@ struct OpTraffic {
   [[nodiscard]] std::int64_t all() const { return forward + backward + d_weight; }
 };
 
-/// A share of an op's weights, which is packed on its own.
-struct PackTask {
-  int slot = 0;          ///< of graph::Layout
-  Range weights;         ///< of the flat array: what it reads
-  bool is_only = false;  ///< no other task reads these: whoever packs them may update them first
-  std::int64_t packed_bytes = 0;
-  std::int64_t scratch_bytes = 0;  ///< of update_and_pack()
-};
-
 /// How an op may store d_src under the mask of the ReLU that made its source (Value::gradient_comes_masked).
 enum class Masking {
   none,        ///< it cannot
@@ -88,43 +75,18 @@ enum class Masking {
 /// Seconds of one call: the least of a few after one to warm up.
 [[nodiscard]] double seconds_of(const std::function<void()>& call);
 
+/// What every op has. A convolution or dense layer is a ConvOp (conv/conv_op.h) as well, a batch norm
+/// FusedBatchNormStats (conv/norm_epilogue.h).
 class CompiledOp {
  public:
   virtual ~CompiledOp() = default;
 
-  /// Takes over the flat weights into copies of its own, where it has any: in so many tasks, each by any
-  /// thread.
-  [[nodiscard]] virtual std::vector<PackTask> pack_tasks() const { return {}; }
-  virtual void pack(const ExecContext& exec, int task) const { (void)exec, (void)task; }
-  /// The order of the weights' gradient that backward() leaves where ExecContext::own_gradient_order asks for
-  /// the op's own; empty: it has none, and leaves the weights' order.
-  [[nodiscard]] virtual std::string own_gradient_order() const { return ""; }
-  /// Updates what a task reads that is the only one of its weights, and packs it. Tasks of all ops run at
-  /// once: `scratch` is this one's alone.
-  virtual void update_and_pack(const ExecContext& exec, const Update& update, int task,
-                               float* scratch) const {
-    (void)exec, (void)update, (void)task, (void)scratch;
-  }
   /// In training form or, with run.training off, in evaluation form.
   virtual void forward(ExecContext& exec) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.
   virtual void backward(ExecContext& exec) = 0;
-  /// The sums over rows of its value, and of that value's gradient, that a convolution may take for it; null:
-  /// none.
-  virtual FusedBatchNormStats* batch_norm_stats() { return nullptr; }
-  /// Takes them from now on in its own pass (`forward`: over what it writes; `backward`: over d_src), which
-  /// runs at `moment`; false: it cannot.
-  virtual bool fuse_batch_norm_stats(FusedBatchNormStats& sums, Pass pass, int moment,
-                                     MemoryRequests& memory) {
-    (void)sums, (void)pass, (void)moment, (void)memory;
-    return false;
-  }
   /// How it stores d_src where its source's gradient is to come masked.
   [[nodiscard]] virtual Masking masking() const { return Masking::none; }
-  /// Whether the ReLU behind it is a pass of its own.
-  [[nodiscard]] virtual bool has_relu_pass() const { return false; }
-  /// The convolutions that more than one algorithm may compute.
-  virtual void list_convs(std::vector<ConvProblem>& problems) const { (void)problems; }
   virtual void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const = 0;
   /// describe(), with rates: by default those of both passes over the bytes that they move. The buffers hold
   /// numbers, nobody minds which.

@@ -3,19 +3,23 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/cpu/conv/conv_op.h"
+
 namespace paceline::engine::cpu {
 
 WeightPasses::WeightPasses(const Program& program) : elements_(program.layout().elements) {
   const auto& slots = program.layout().slots;
   std::vector<bool> is_packed_once(slots.size());
   for (const auto& entry : program.ops()) {
-    const auto tasks = entry.op->pack_tasks();
+    if (entry.conv == nullptr) continue;
+    const ConvWeights& weights = entry.conv->weights();
+    const auto tasks = weights.pack_tasks();
     for (int number = 0; number < static_cast<int>(tasks.size()); ++number) {
       const PackTask& task = tasks[static_cast<std::size_t>(number)];
       scratch_bytes_ = std::max(scratch_bytes_, task.scratch_bytes);
       is_packed_once[static_cast<std::size_t>(task.slot)] = task.is_only;
       (task.is_only ? first_packs_ : later_packs_)
-          .push_back({.op = entry.op.get(), .number = number, .task = task});
+          .push_back({.weights = &weights, .number = number, .task = task});
     }
   }
   for (int slot = 0; slot < static_cast<int>(slots.size()); ++slot) {
@@ -41,7 +45,7 @@ void WeightPasses::pack(const ExecContext& exec) const {
   exec.pool.run(first + later, [&](int item, int) {
     const Pack& pack = item < later ? later_packs_[static_cast<std::size_t>(item)]
                                     : first_packs_[static_cast<std::size_t>(item - later)];
-    pack.op->pack(exec, pack.number);
+    pack.weights->pack(exec, pack.number);
   });
 }
 
@@ -54,12 +58,12 @@ void WeightPasses::update(const ExecContext& exec, const Update& update) const {
       return update.apply(weights.slot, weights.range);
     }
     const Pack& pack = first_packs_[static_cast<std::size_t>(task)];
-    pack.op->update_and_pack(exec, update, pack.number,
-                             reinterpret_cast<float*>(exec.memory.scratch + thread * scratch_bytes_));
+    pack.weights->update_and_pack(exec, update, pack.number,
+                                  reinterpret_cast<float*>(exec.memory.scratch + thread * scratch_bytes_));
   });
   exec.pool.run(static_cast<int>(later_packs_.size()), [&](int item, int) {
     const Pack& pack = later_packs_[static_cast<std::size_t>(item)];
-    pack.op->pack(exec, pack.number);
+    pack.weights->pack(exec, pack.number);
   });
   update.apply_running();
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/cpu/conv/weights.h"
 #include "engine/cpu/optimizer/update.h"
 #include "engine/cpu/program.h"
 
@@ -28,8 +29,8 @@ class WeightPasses {
 
  private:
   struct Pack {
-    const CompiledOp* op = nullptr;
-    int number = 0;  ///< of the op's tasks
+    const ConvWeights* weights = nullptr;
+    int number = 0;  ///< of their tasks
     PackTask task;
     [[nodiscard]] std::int64_t bytes() const { return 4 * task.weights.size() + task.packed_bytes; }
   };

@@ -50,20 +50,19 @@ TEST(Pieces, CoverEveryBatch) {
       ASSERT_GE(samples, 1);
       ASSERT_LE(samples, batch);
     }
-  struct Fake final : ConvKernel {
+  struct Fake final : WgradKernel {
     explicit Fake(int samples) : samples(samples) {}
     [[nodiscard]] std::int64_t packed_bytes() const override { return 64; }
     [[nodiscard]] std::int64_t scratchpad_bytes() const override { return 10 * samples; }
-    void pack(const float*, void*) const override {}
     void unpack(base::ThreadPool&, const float*, float*) const override {}
     void run(const Operands&, int) const override {}
     [[nodiscard]] std::string name() const override { return std::to_string(samples); }
     int samples;
   };
   for (const auto& [batch, samples] : {std::pair{7, 3}, {8, 4}, {5, 9}, {33, 32}, {1, 1}}) {
-    const BatchSplit chunks(layer(16, 8, batch), samples, [](const ConvShape& chunk, const ConvKernel*) {
-      return std::make_unique<Fake>(chunk.samples);
-    });
+    const ChunkKernels<WgradKernel> chunks(
+        layer(16, 8, batch), samples,
+        [](const ConvShape& chunk, const WgradKernel*) { return std::make_unique<Fake>(chunk.samples); });
     int next = 0;
     for (int chunk = 0; chunk < chunks.count(); ++chunk) {
       EXPECT_EQ(chunks.first(chunk), next);

@@ -23,10 +23,30 @@
 
 namespace paceline::engine::cpu {
 
+/// A WeightReader or a WgradKernel, by the direction.
+inline std::unique_ptr<ConvKernel> make_kernel(const ConvAlgorithm& algorithm, const ConvShape& shape,
+                                               Direction direction) {
+  if (direction == Direction::backward_weights) return algorithm.make_wgrad(shape, nullptr);
+  return algorithm.make_reader(shape, direction, nullptr);
+}
+inline std::unique_ptr<ConvKernel> make_kernel(const Bf16Algorithm& algorithm, const ConvShape& shape,
+                                               Direction direction, const tiles::TileKernels& kernels) {
+  if (direction == Direction::backward_weights) return algorithm.make_wgrad(shape, kernels);
+  return algorithm.make_reader(shape, direction, kernels);
+}
+
 /// By the usual bf16 algorithm with these kernels, whether the machine has their unit or not.
 inline std::unique_ptr<ConvKernel> make_tile_kernel(const ConvShape& shape, Direction direction,
                                                     const tiles::TileKernels& kernels) {
-  return usual_bf16_algorithm(shape, direction, kernels).make(shape, direction, kernels);
+  return make_kernel(usual_bf16_algorithm(shape, direction, kernels), shape, direction, kernels);
+}
+inline std::unique_ptr<WeightReader> make_tile_reader(const ConvShape& shape, Direction direction,
+                                                      const tiles::TileKernels& kernels) {
+  return usual_bf16_algorithm(shape, direction, kernels).make_reader(shape, direction, kernels);
+}
+inline std::unique_ptr<WgradKernel> make_tile_wgrad(const ConvShape& shape,
+                                                    const tiles::TileKernels& kernels) {
+  return usual_bf16_algorithm(shape, Direction::backward_weights, kernels).make_wgrad(shape, kernels);
 }
 
 using Values = std::vector<float>;
@@ -187,7 +207,7 @@ inline Results results_of(const ConvKernel& kernel, const ConvShape& s, Directio
   if (direction == Direction::backward_weights) {
     o.d_weight = packed.as<float>().data();
   } else {
-    kernel.pack(data.weight.data(), packed.data());
+    dynamic_cast<const WeightReader&>(kernel).pack(data.weight.data(), packed.data());
     o.packed = packed.data();
   }
   for (int part = kernel.parts() - 1; part >= 0; --part) {  // any order
@@ -197,7 +217,7 @@ inline Results results_of(const ConvKernel& kernel, const ConvShape& s, Directio
   }
   if (direction == Direction::backward_weights) {
     results.values.resize(data.weight.size(), std::numeric_limits<float>::quiet_NaN());
-    kernel.unpack(pool, packed.as<float>().data(), results.values.data());
+    dynamic_cast<const WgradKernel&>(kernel).unpack(pool, packed.as<float>().data(), results.values.data());
     return results;
   }
   for (std::size_t i = 0; i < count; ++i)

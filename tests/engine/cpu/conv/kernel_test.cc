@@ -10,6 +10,7 @@
 #include "engine/cpu/conv/kernel_runs.h"
 #include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/conv/winograd_kernel.h"
+#include "engine/cpu/conv/winograd_wgrad.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -25,6 +26,12 @@ constexpr Case kCases[] = {
     {16, 16, 7, 7, 2, 3, 0, 7},    {32, 16, 9, 8, 3, 3, 1, 2},   {512, 32, 4, 4, 3, 1, 1, 33},
     {32, 512, 4, 4, 3, 1, 1, 7},   {32, 48, 17, 10, 3, 2, 1, 3}, {64, 64, 7, 31, 3, 2, 1, 13},
 };
+
+std::unique_ptr<ConvKernel> make_winograd(const ConvShape& shape, Direction direction,
+                                          const winograd::WinogradKernels& kernels) {
+  if (direction == Direction::backward_weights) return make_winograd_wgrad(shape, kernels);
+  return make_winograd_reader(shape, direction, kernels);
+}
 
 TEST(ConvKernel, ComputesLikeSumsInDoubleByEveryAlgorithm) {
   std::map<std::string, int> computed;
@@ -51,9 +58,9 @@ TEST(ConvKernel, ComputesLikeSumsInDoubleByEveryAlgorithm) {
           const auto got = results_of(kernel, s, direction, {.src = src, .weight = weight, .d_dst = d_dst});
           EXPECT_LT(relative_error(got.values, expected), limit(length)) << name_of(direction);
         };
-        if (algorithm.name != "winograd") return compare_kernel(*algorithm.make(s, direction, nullptr));
+        if (algorithm.name != "winograd") return compare_kernel(*make_kernel(algorithm, s, direction));
         for (const auto* table : winograd::kernels_here())
-          compare_kernel(*make_winograd_kernel(s, direction, *table));
+          compare_kernel(*make_winograd(s, direction, *table));
       };
       const int taps = s.kernel * s.kernel;
       compare(Direction::forward, want.dst, taps * s.src.channels);
@@ -90,7 +97,7 @@ TEST(ConvKernel, ByOnednnMultipliesBf16OnNarrowImages) {
       SCOPED_TRACE(algorithm.name);
       const auto compare = [&](Direction direction, const std::vector<double>& expected, double limit) {
         if (algorithm.refusal({.shape = s, .direction = direction})) return;
-        const auto got = results_of(*algorithm.make(s, direction, nullptr), s, direction, data);
+        const auto got = results_of(*make_kernel(algorithm, s, direction), s, direction, data);
         EXPECT_LT(relative_error(got.values, expected), limit) << name_of(direction);
       };
       // Values are rounded to 8 bits, after sums in float; those of d_weight stay float.
@@ -120,7 +127,7 @@ TEST(ConvKernel, ByWinogradMultipliesBf16StoredOrCopied) {
       for (const auto* table : winograd::kernels_here()) {
         SCOPED_TRACE(name_of(table->isa));
         const auto error = [&](Direction direction, const std::vector<double>& expected) {
-          const auto kernel = make_winograd_kernel(s, direction, *table);
+          const auto kernel = make_winograd(s, direction, *table);
           const auto got = results_of(*kernel, s, direction, {.src = src, .weight = weight, .d_dst = d_dst});
           return relative_error(got.values, expected);
         };
@@ -157,7 +164,7 @@ TEST(ConvKernel, ByWinogradAddsABiasAndSumsItsGradient) {
       for (const auto* table : winograd::kernels_here()) {
         SCOPED_TRACE(name_of(table->isa));
         const auto results = [&](Direction direction) {
-          return results_of(*make_winograd_kernel(s, direction, *table), s, direction, data);
+          return results_of(*make_winograd(s, direction, *table), s, direction, data);
         };
         EXPECT_LT(relative_error(results(Direction::forward).values, want.dst),
                   storage == Storage::bf16 ? 0x1p-9 : (12 + 1.5 * root) * 0x1p-24);

@@ -47,10 +47,10 @@ std::vector<WeightTile> weight_tiles_of(const Case& c) {
 
 class WeightSlabs : public OnUnit {
  protected:
-  [[nodiscard]] std::unique_ptr<ConvKernel> kernel(const Case& c, Direction direction) const {
+  static ConvShape bf16_shape_of(const Case& c) {
     ConvShape shape = shape_of(c);
     shape.type = shape.dst_type = Storage::bf16;
-    return make_tile_kernel(shape, direction, kernels());
+    return shape;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Units, WeightSlabs, every_unit(), name_of_unit);
@@ -59,7 +59,7 @@ TEST_P(WeightSlabs, ArePackedLikeAllWeightsAtOnce) {
   for (const Case& c : kCases)
     for (const Direction direction : {Direction::forward, Direction::backward_data}) {
       SCOPED_TRACE(text_of(c) + ", " + name_of(direction));
-      const auto k = kernel(c, direction);
+      const auto k = make_tile_reader(bf16_shape_of(c), direction, kernels());
       ASSERT_TRUE(k->packs_tiles());
       const Values weights = random_values(shape_of(c).weights(), 1);
       base::Buffer whole = poisoned(k->packed_bytes()), weight_tiles = poisoned(k->packed_bytes());
@@ -77,7 +77,7 @@ TEST_P(WeightSlabs, AreUnpackedLikeTheWholeGradient) {
   int by_rows = 0;
   for (const Case& c : kCases) {
     SCOPED_TRACE(text_of(c));
-    const auto k = kernel(c, Direction::backward_weights);
+    const auto k = make_tile_wgrad(bf16_shape_of(c), kernels());
     if (k->tile_order().empty()) continue;
     ++by_rows;
     ASSERT_EQ(k->packed_bytes(), 4 * shape_of(c).weights());
@@ -103,12 +103,20 @@ TEST_P(WeightSlabs, AreUnpackedLikeTheWholeGradient) {
   EXPECT_GE(by_rows, 4);
 }
 
+/// In the order of its own, as if all workers had the same.
+std::unique_ptr<Engine> compile_in_own_order(const graph::Graph& graph, const Variant& variant,
+                                             CompileOptions options) {
+  options.all_workers_say = [](std::string_view) { return true; };
+  return compile(graph, options_of(variant, options), variant.tuning);
+}
+
 /// Weights and state after some steps.
 std::vector<std::vector<float>> train(const graph::Graph& graph, const Variant& variant,
                                       const UpdateRule& rule, bool own_order) {
   constexpr int kBatch = 6;
-  auto engine = compile(graph, options_of(variant, {.batch = kBatch, .rule = rule}), variant.tuning);
-  if (own_order) engine->use_own_gradient_order();
+  const CompileOptions options{.batch = kBatch, .rule = rule};
+  const auto engine = own_order ? compile_in_own_order(graph, variant, options)
+                                : compile(graph, options_of(variant, options), variant.tuning);
   toy::initialise(*engine, 6);
   for (int step = 0; step < 3; ++step) {
     const toy::Samples samples(graph, kBatch * step, kBatch);
@@ -166,8 +174,7 @@ TEST(OwnGradientOrder, IsTurnedByManyThreadsAtOnceInRoomOfTheirOwn) {
     std::vector<std::vector<float>> weights;
     for (const int threads : {1, 8}) {
       variant.threads = threads;
-      auto engine = compile(graph, options_of(variant, {.batch = 2, .rule = rule}), variant.tuning);
-      engine->use_own_gradient_order();
+      const auto engine = compile_in_own_order(graph, variant, {.batch = 2, .rule = rule});
       toy::initialise(*engine, 6);
       const toy::Samples samples(graph, 0, 2);
       engine->forward(samples.step(0.5));
@@ -185,8 +192,7 @@ TEST(WeightPasses, LeaveNothingToBePackedAfterAnUpdate) {
   for (const Variant& variant : variants_and_tiles()) {
     std::vector<std::vector<float>> gradients;
     for (const bool again : {false, true}) {
-      auto engine = compile(graph, options_of(variant, {.batch = 2, .rule = rule}), variant.tuning);
-      engine->use_own_gradient_order();
+      const auto engine = compile_in_own_order(graph, variant, {.batch = 2, .rule = rule});
       toy::initialise(*engine, 6);
       for (int step = 0; step < 2; ++step) {
         const toy::Samples samples(graph, 2 * step, 2);
@@ -205,8 +211,16 @@ TEST(WeightPasses, LeaveNothingToBePackedAfterAnUpdate) {
 TEST(OwnGradientOrder, IsThatOfTilesWithWholeBlocksOfChannels) {
   const auto graph = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0.1);
   for (const Variant& variant : variants_and_tiles()) {
-    auto engine = compile(graph, options_of(variant, {.batch = 6}), variant.tuning);
-    const std::string orders = engine->own_gradient_order();
+    std::string orders;
+    const auto engine_where = [&](bool others_say_the_same) {
+      CompileOptions options{.batch = 6};
+      options.all_workers_say = [&, others_say_the_same](std::string_view text) {
+        orders = text;
+        return others_say_the_same;
+      };
+      return compile(graph, options_of(variant, options), variant.tuning);
+    };
+    const auto unlike = engine_where(false), alike = engine_where(true);
     SCOPED_TRACE(variant.name + ": " + orders);
     const bool is_by_tiles = variant.tuning.algorithms == bf16_algorithms_on(tiles::Unit::emulated_amx) ||
                              variant.tuning.algorithms == bf16_algorithms_on(tiles::Unit::emulated_avx512);
@@ -214,11 +228,10 @@ TEST(OwnGradientOrder, IsThatOfTilesWithWholeBlocksOfChannels) {
     EXPECT_EQ(orders.find("conv1: tiles\nlayer1"), std::string::npos);                    // 3 and 16
     if (!is_by_tiles) continue;
     // The same numbers in another place, and not where they are not.
-    toy::initialise(*engine, 6);
     const toy::Samples samples(graph, 0, 6);
     std::vector<std::vector<float>> gradients;
-    for (int round = 0; round < 2; ++round) {
-      if (round == 1) engine->use_own_gradient_order();
+    for (Engine* engine : {unlike.get(), alike.get()}) {
+      toy::initialise(*engine, 6);
       engine->forward(samples.step(1.0 / 6));
       engine->backward({});
       gradients.push_back(toy::copy(engine->gradients()));

@@ -22,9 +22,11 @@ struct Bf16Algorithm {
   const char* preference;  ///< what prefers() asks for, as the end of a sentence
   /// Samples of a chunk of the batch.
   int (*chunk)(const ConvShape& batch, Direction direction);
-  /// `kernels` outlives the result. Precondition: no refusal.
-  std::unique_ptr<ConvKernel> (*make)(const ConvShape& chunk, Direction direction,
-                                      const tiles::TileKernels& kernels);
+  /// As in ConvAlgorithm; null where refusal() refuses. `kernels` outlives the result.
+  std::unique_ptr<WeightReader> (*make_reader)(const ConvShape& chunk, Direction direction,
+                                               const tiles::TileKernels& kernels) = nullptr;
+  std::unique_ptr<WgradKernel> (*make_wgrad)(const ConvShape& chunk,
+                                             const tiles::TileKernels& kernels) = nullptr;
 };
 
 /// With 64 channels and 16 samples, small images, strides and gradients of weights fill the tiles well enough

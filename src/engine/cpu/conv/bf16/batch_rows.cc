@@ -38,10 +38,10 @@ constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
 // output channels, since each packs all of the image.
 constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
 
-class BatchRowsKernel final : public WeightReader {
+class BatchRowsKernel final : public Bf16WeightReader {
  public:
   BatchRowsKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
-      : WeightReader(shape, direction, kernels),
+      : Bf16WeightReader(shape, direction, kernels),
         is_by_row_(kernels.multiply_row != nullptr && window_.kernel_width == 3 && window_.stride == 1 &&
                    window_.padding == 1 && window_.to.width > 1),
         type_(is_forward_ ? shape.dst_type : shape.type),
@@ -260,7 +260,7 @@ std::optional<std::string> refusal(const ConvShape&, Direction direction, const 
   return std::nullopt;
 }
 
-std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
+std::unique_ptr<WeightReader> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
   return std::make_unique<BatchRowsKernel>(chunk, direction, kernels);
 }
 
@@ -273,6 +273,6 @@ extern constexpr Bf16Algorithm kBatchRows = {
     .preference =
         "is preferred from 64 channels and 16 samples on, for small images or backward data with a stride",
     .chunk = whole_block_chunk,
-    .make = make};
+    .make_reader = make};
 
 }  // namespace paceline::engine::cpu

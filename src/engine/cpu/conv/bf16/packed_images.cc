@@ -46,10 +46,10 @@ constexpr int kMostShares = 16;                        ///< of a chunk that is a
 
 int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
-class PackedImagesKernel final : public WeightReader {
+class PackedImagesKernel final : public Bf16WeightReader {
  public:
   PackedImagesKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
-      : WeightReader(shape, direction, kernels),
+      : Bf16WeightReader(shape, direction, kernels),
         is_spread_(window_.is_rotated && window_.stride > 1),
         lead_(is_forward_  ? window_.padding
               : is_spread_ ? 0
@@ -334,7 +334,7 @@ int chunk(const ConvShape& batch, Direction direction) {
   return std::min((usual + images - 1) / images * images, batch.samples);
 }
 
-std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
+std::unique_ptr<WeightReader> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
   return std::make_unique<PackedImagesKernel>(chunk, direction, kernels);
 }
 
@@ -346,6 +346,6 @@ extern constexpr Bf16Algorithm kPackedImages = {
     .prefers = prefers,
     .preference = "is preferred from 64 channels on, with images enough for 16 pixels",
     .chunk = chunk,
-    .make = make};
+    .make_reader = make};
 
 }  // namespace paceline::engine::cpu

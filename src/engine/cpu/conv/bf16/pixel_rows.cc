@@ -40,10 +40,10 @@ constexpr int kMostKernel = 7;
 constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
 constexpr int kPartRows = 8, kMostShares = 16;         ///< of a chunk that is alone
 
-class PixelRowsKernel final : public WeightReader {
+class PixelRowsKernel final : public Bf16WeightReader {
  public:
   PixelRowsKernel(const ConvShape& shape, Direction direction, const TileKernels& kernels)
-      : WeightReader(shape, direction, kernels),
+      : Bf16WeightReader(shape, direction, kernels),
         lead_(is_forward_ ? window_.padding : window_.kernel_width - 1 - window_.padding),
         tiles_of_row_((window_.to.width + kHalf - 1) / kHalf),
         is_tall_(window_.kernel_height == kTallKernel && window_.stride == 1),
@@ -270,7 +270,7 @@ bool prefers(const ConvShape& s, Direction direction) {
          fills_tiles(s, direction);
 }
 
-std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
+std::unique_ptr<WeightReader> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
   return std::make_unique<PixelRowsKernel>(chunk, direction, kernels);
 }
 
@@ -283,6 +283,6 @@ extern constexpr Bf16Algorithm kPixelRows = {
     .preference =
         "is preferred from 64 channels on, for kernels above 1x1 or with 16 samples and small images",
     .chunk = samples_of_chunk,
-    .make = make};
+    .make_reader = make};
 
 }  // namespace paceline::engine::cpu

@@ -110,32 +110,36 @@ std::vector<float> results(const ConvShape& s, Direction direction, const TileKe
   const auto src = as_bf16(random_values(s.samples * s.src.elements(), 1));
   const auto d_dst = as_bf16(random_values(s.samples * s.dst.elements(), 2));
   const auto weights = random_values(s.weights(), 3), bias = random_values(s.dst.channels, 4);
-  const auto kernel = usual_bf16_algorithm(s, direction, kernels).make(s, direction, kernels);
+  const Bf16Algorithm& algorithm = usual_bf16_algorithm(s, direction, kernels);
+  const bool is_gradient = direction == Direction::backward_weights;
+  const auto reader = is_gradient ? nullptr : algorithm.make_reader(s, direction, kernels);
+  const auto wgrad = is_gradient ? algorithm.make_wgrad(s, kernels) : nullptr;
+  const ConvKernel& kernel = is_gradient ? static_cast<const ConvKernel&>(*wgrad) : *reader;
   const auto buffer = [](std::int64_t bytes) {  // NaN: what is read was then written
     base::Buffer made(static_cast<std::size_t>(whole_lines(std::max<std::int64_t>(bytes, 1))));
     std::ranges::fill(made.as<std::uint32_t>(), 0x7fffffffu);
     return made;
   };
-  auto packed = buffer(kernel->packed_bytes());
-  auto scratchpad = buffer(kernel->scratchpad_bytes());
+  auto packed = buffer(kernel.packed_bytes());
+  auto scratchpad = buffer(kernel.scratchpad_bytes());
   std::vector<std::uint16_t> written(direction == Direction::backward_data ? src.size() : d_dst.size(),
                                      0x7fff);
   std::vector<float> gradient(weights.size()), d_bias(bias.size());
-  if (direction != Direction::backward_weights) kernel->pack(weights.data(), packed.data());
-  for (int part = 0; part < kernel->parts(); ++part)
-    kernel->run({.src = src.data(),
-                 .dst = written.data(),
-                 .d_src = written.data(),
-                 .d_dst = d_dst.data(),
-                 .packed = packed.data(),
-                 .bias = bias.data(),
-                 .d_weight = packed.as<float>().data(),
-                 .d_bias = d_bias.data(),
-                 .scratchpad = scratchpad.data()},
-                part);
-  if (direction == Direction::backward_weights) {
+  if (reader) reader->pack(weights.data(), packed.data());
+  for (int part = 0; part < kernel.parts(); ++part)
+    kernel.run({.src = src.data(),
+                .dst = written.data(),
+                .d_src = written.data(),
+                .d_dst = d_dst.data(),
+                .packed = packed.data(),
+                .bias = bias.data(),
+                .d_weight = packed.as<float>().data(),
+                .d_bias = d_bias.data(),
+                .scratchpad = scratchpad.data()},
+               part);
+  if (wgrad) {
     base::ThreadPool here(1);
-    kernel->unpack(here, packed.as<float>().data(), gradient.data());
+    wgrad->unpack(here, packed.as<float>().data(), gradient.data());
     gradient.insert(gradient.end(), d_bias.begin(), d_bias.end());
     return gradient;
   }

@@ -10,7 +10,7 @@
 
 namespace paceline::engine::cpu {
 
-class WeightReader : public ConvKernel {
+class Bf16WeightReader : public WeightReader {
  public:
   [[nodiscard]] std::int64_t packed_bytes() const final {
     return 2 * out_blocks_ * window_.taps() * tap_elements();
@@ -22,12 +22,11 @@ class WeightReader : public ConvKernel {
   void pack_tile(const float* weights, const WeightTile& tile, const float* next, void* packed) const final {
     pack_tile_weights(window_, kernels_, weights, tile, next, packed);
   }
-  void unpack(base::ThreadPool&, const float*, float*) const final {}  // d_weight's alone
   [[nodiscard]] bool has_epilogue() const final { return true; }
 
  protected:
   /// `kernels` outlives this.
-  WeightReader(const ConvShape& shape, Direction direction, const tiles::TileKernels& kernels)
+  Bf16WeightReader(const ConvShape& shape, Direction direction, const tiles::TileKernels& kernels)
       : samples_(shape.samples),
         is_forward_(direction == Direction::forward),
         has_bias_(is_forward_ && shape.bias),

@@ -38,7 +38,7 @@ constexpr int kPartBlocks = 4;       ///< of 32 output channels
 constexpr int kSmallPartBlocks = 8;  ///< where images are so small that both operands stay near all the same
 constexpr int kSmallPixels = 16;
 
-class WgradBatchKKernel final : public ConvKernel {
+class WgradBatchKKernel final : public WgradKernel {
  public:
   WgradBatchKKernel(const ConvShape& shape, const TileKernels& kernels)
       : s_(shape),
@@ -66,7 +66,6 @@ class WgradBatchKKernel final : public ConvKernel {
            whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * window_.taps() * band_pixels());
   }
 
-  void pack(const float*, void*) const override {}  // forward's and d_src's alone
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
     const int out = s_.dst.channels;
     if (can_transpose(row_elements(), out, d_weights))
@@ -299,7 +298,7 @@ class WgradBatchKKernel final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> make_wgrad_batch_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
+std::unique_ptr<WgradKernel> make_wgrad_batch_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
   return std::make_unique<WgradBatchKKernel>(shape, kernels);
 }
 
@@ -310,7 +309,7 @@ std::optional<std::string> refusal(const ConvShape&, Direction direction, const 
   return std::nullopt;
 }
 
-std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction, const TileKernels& kernels) {
+std::unique_ptr<WgradKernel> make(const ConvShape& chunk, const TileKernels& kernels) {
   return make_wgrad_batch_k_kernel(chunk, kernels);
 }
 
@@ -322,6 +321,6 @@ extern constexpr Bf16Algorithm kWgradBatchK = {
     .prefers = fills_tiles,
     .preference = "is preferred from 64 channels and 16 samples on",
     .chunk = whole_block_chunk,
-    .make = make};
+    .make_wgrad = make};
 
 }  // namespace paceline::engine::cpu

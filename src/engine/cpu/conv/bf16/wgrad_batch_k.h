@@ -7,7 +7,7 @@
 
 namespace paceline::engine::cpu {
 
-[[nodiscard]] std::unique_ptr<ConvKernel> make_wgrad_batch_k_kernel(const ConvShape& shape,
-                                                                    const tiles::TileKernels& kernels);
+[[nodiscard]] std::unique_ptr<WgradKernel> make_wgrad_batch_k_kernel(const ConvShape& shape,
+                                                                     const tiles::TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu

@@ -40,7 +40,7 @@ void copy_runs(const std::uint16_t* from, std::int64_t row_stride, int runs, int
 }
 constexpr CopyRuns kCopyRuns[kMostChunks] = {copy_runs<1>, copy_runs<2>, copy_runs<3>, copy_runs<4>};
 
-class WgradIm2colKernel final : public ConvKernel {
+class WgradIm2colKernel final : public WgradKernel {
  public:
   WgradIm2colKernel(const ConvShape& shape, const tiles::TileKernels& kernels)
       : s_(shape),
@@ -48,7 +48,7 @@ class WgradIm2colKernel final : public ConvKernel {
         chunks_((run_ + kChunk - 1) / kChunk),
         length_(shape.kernel * run_),
         row_(tiles::blocks_of(length_) * tiles::kBlock),
-        bands_(dense(), pixels_of_band(), [&](ConvShape band, const ConvKernel*) {
+        bands_(dense(), pixels_of_band(), [&](ConvShape band, const WgradKernel*) {
           band.is_alone = false;  // its parts run one after the other: each more would only pack once more
           return make_wgrad_batch_k_kernel(band, kernels);
         }) {}
@@ -58,7 +58,6 @@ class WgradIm2colKernel final : public ConvKernel {
     return bias_at() + whole_lines(std::int64_t{4} * s_.dst.channels);
   }
 
-  void pack(const float*, void*) const override {}  // forward's and d_src's alone
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
     const int in = s_.src.channels, taps = s_.kernel * s_.kernel;
     std::vector<float> unfolded(static_cast<std::size_t>(std::int64_t{1} * s_.dst.channels * row_));
@@ -158,7 +157,7 @@ class WgradIm2colKernel final : public ConvKernel {
   const int run_, chunks_;  ///< a kernel row's elements, and copies
   const int length_, row_;  ///< elements under a window, and in whole blocks
   const Kernels& own_ = kernels_for(isas_here().back());
-  const BatchSplit bands_;  ///< pixels as samples
+  const ChunkKernels<WgradKernel> bands_;  ///< pixels as samples
 };
 
 }  // namespace
@@ -178,7 +177,7 @@ bool prefers(const ConvShape& s, Direction direction) {
 
 int chunk(const ConvShape& batch, Direction) { return chunk_of_far_gradient(batch); }
 
-std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction, const tiles::TileKernels& kernels) {
+std::unique_ptr<WgradKernel> make(const ConvShape& chunk, const tiles::TileKernels& kernels) {
   return std::make_unique<WgradIm2colKernel>(chunk, kernels);
 }
 
@@ -189,6 +188,6 @@ extern constexpr Bf16Algorithm kWgradIm2col = {.name = "wgrad-im2col",
                                                .prefers = prefers,
                                                .preference = "is preferred from 64 channels out on",
                                                .chunk = chunk,
-                                               .make = make};
+                                               .make_wgrad = make};
 
 }  // namespace paceline::engine::cpu

@@ -36,7 +36,7 @@ constexpr int kLeastPixels = 64;
 
 int pairs_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
-class WgradPixelKKernel final : public ConvKernel {
+class WgradPixelKKernel final : public WgradKernel {
  public:
   WgradPixelKKernel(const ConvShape& shape, const TileKernels& kernels)
       : s_(shape),
@@ -65,7 +65,6 @@ class WgradPixelKKernel final : public ConvKernel {
     return rows_at() + whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * s_.kernel * groups_ * band_);
   }
 
-  void pack(const float*, void*) const override {}  // forward's and d_src's alone
   void unpack(base::ThreadPool& pool, const float* packed, float* d_weights) const override {
     const std::int64_t row = std::int64_t{1} * s_.src.channels * window_.taps();
     pool.run(s_.dst.channels, [&](int k, int) {
@@ -280,7 +279,7 @@ std::optional<std::string> refusal(const ConvShape& s, Direction direction, cons
   return std::nullopt;
 }
 
-std::unique_ptr<ConvKernel> make(const ConvShape& chunk, Direction, const TileKernels& kernels) {
+std::unique_ptr<WgradKernel> make(const ConvShape& chunk, const TileKernels& kernels) {
   return std::make_unique<WgradPixelKKernel>(chunk, kernels);
 }
 
@@ -292,6 +291,6 @@ extern constexpr Bf16Algorithm kWgradPixelK = {
     .prefers = fills_tiles,
     .preference = "is preferred from 64 channels and 16 samples on",
     .chunk = whole_block_chunk,
-    .make = make};
+    .make_wgrad = make};
 
 }  // namespace paceline::engine::cpu

@@ -213,10 +213,10 @@ TEST_P(TileProduct, ComputesAlikeByEveryAlgorithmThatCan) {
     const Data data{.src = src, .weight = weight, .d_dst = d_dst};
     for (const Direction direction : kDirections) {
       const Bf16Algorithm& first = usual_bf16_algorithm(s, direction, kernels);
-      const Values want = results_of(*first.make(s, direction, kernels), s, direction, data).values;
+      const Values want = results_of(*make_kernel(first, s, direction, kernels), s, direction, data).values;
       for (const Bf16Algorithm* other : bf16_algorithms()) {
         if (other == &first || other->refusal(s, direction, kernels)) continue;
-        const Values got = results_of(*other->make(s, direction, kernels), s, direction, data).values;
+        const Values got = results_of(*make_kernel(*other, s, direction, kernels), s, direction, data).values;
         EXPECT_LT(relative_error(got, std::vector<double>(want.begin(), want.end())), 0x1p-8)
             << text_of(c) << ", " << name_of(direction) << ": " << other->name << " and " << first.name;
         ++compared;

@@ -57,7 +57,7 @@ class Sums {
  public:
   Sums(const Case& c, Direction direction, Unit unit) : direction_(direction), shape_(shape_of(c)) {
     shape_.type = shape_.dst_type = Storage::bf16;
-    kernel_ = make_tile_kernel(shape_, direction, tiles::kernels_of(unit));
+    kernel_ = make_tile_reader(shape_, direction, tiles::kernels_of(unit));
     const bool is_forward = direction == Direction::forward;
     const graph::Shape &from = is_forward ? shape_.src : shape_.dst,
                        &to = is_forward ? shape_.dst : shape_.src;
@@ -169,7 +169,7 @@ class Sums {
 
   const Direction direction_;
   ConvShape shape_;
-  std::unique_ptr<ConvKernel> kernel_;
+  std::unique_ptr<WeightReader> kernel_;
   int channels_ = 0;
   std::int64_t rows_ = 0;
   Halves from_, x_, y_, first_term_;
