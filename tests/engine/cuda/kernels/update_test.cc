@@ -125,7 +125,8 @@ TEST_F(CudaUpdate, EveryUsualRuleIsTheReference) {
 TEST_F(CudaUpdate, OptionsOfRulesAreTheReferences) {
   compare({.kind = UpdateKind::sgd, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-2}, 0.1);
   compare({.kind = UpdateKind::sgd, .weight_decay = 1e-2, .decay_norm_and_bias = false}, 0.1);
-  compare({.kind = UpdateKind::rmsprop, .momentum = 0.9, .weight_decay = 1e-2}, 1e-2);
+  // Little decay: where it and the gradient cancel, the quotient of the rest and its root has few digits.
+  compare({.kind = UpdateKind::rmsprop, .momentum = 0.9, .weight_decay = 1e-4}, 1e-2);
   compare({.kind = UpdateKind::adam, .weight_decay = 1e-2}, 1e-2);
   compare({.kind = UpdateKind::adadelta, .weight_decay = 1e-2, .epsilon = 1e-6}, 1);
 }
