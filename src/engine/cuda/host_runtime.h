@@ -28,9 +28,10 @@ namespace paceline::engine::cuda {
 
 /// Which of the streams that may go on runs next.
 enum class StreamOrder {
-  as_posted,   ///< the oldest item first: what a device with one queue would do
-  last_first,  ///< the stream made last, as far as it goes
-  random,      ///< any, for a random number of items
+  as_posted,    ///< the oldest item first: what a device with one queue would do
+  first_first,  ///< the stream made first, as far as it goes
+  last_first,   ///< the stream made last, as far as it goes
+  random,       ///< any, for a random number of items
 };
 
 struct HostRuntimeOptions {
@@ -67,6 +68,9 @@ class HostRuntime final : public Runtime {
   void post(Stream stream, const char* what, std::function<void()> work);
 
   // ---- for tests
+
+  /// Of all blocks, without guard zones.
+  [[nodiscard]] std::int64_t allocated_bytes() const;
 
   /// How many waits of streams for events, and of the host for either, were called.
   [[nodiscard]] int waits() const { return waits_; }
@@ -109,7 +113,8 @@ class HostRuntime final : public Runtime {
   std::vector<std::deque<Item>> streams_;
   std::vector<Mark> events_;  ///< as recorded last; null: never
   std::uint64_t posted_ = 0;
-  int burst_stream_ = -1;  ///< random: this stream goes on for so many items
+  std::uint32_t longest_burst_;  ///< random: a stream that is chosen goes on for at most so many items
+  int burst_stream_ = -1;        ///< which one it is, and how many more
   std::uint32_t burst_ = 0;
   int waits_ = 0;
   std::optional<int> dropped_wait_;

@@ -46,9 +46,10 @@ std::string without_events(const HostRuntimeOptions& options) {
 
 TEST(HostRuntime, RunsStreamsInTheOrderThatIsAskedFor) {
   EXPECT_EQ(without_events({.order = StreamOrder::as_posted}), "axbycz");
+  EXPECT_EQ(without_events({.order = StreamOrder::first_first}), "abcxyz");
   EXPECT_EQ(without_events({.order = StreamOrder::last_first}), "xyzabc");
   std::set<std::string> orders;
-  for (std::uint64_t seed = 0; seed < 300; ++seed)
+  for (std::uint64_t seed = 0; seed < 2000; ++seed)
     orders.insert(without_events({.order = StreamOrder::random, .seed = seed}));
   // 6! / (3! 3!) = 20 orders keep a, b, c and x, y, z in theirs.
   EXPECT_EQ(orders.size(), 20u);

@@ -263,6 +263,53 @@ TEST(CudaEngine, EvaluatesWithoutTrainingMemory) {
   EXPECT_LT(activations(*evaluator), activations(*trainer) / 2);
 }
 
+TEST(CudaEngine, PlansTheBytesThatItAllocates) {
+  const auto graph = graph::make_model("resnet8-cifar", {3, 8, 8}, 10, 0);
+  for (CompileOptions options :
+       {CompileOptions{.batch = 7, .rule = {.momentum = 0.9}},
+        CompileOptions{.batch = 64, .precision = Precision::bf16, .rule = {.kind = UpdateKind::lars}},
+        CompileOptions{.batch = 5, .training = false},
+        CompileOptions{.batch = 6, .batch_norm = BatchNormMode::synchronised, .shard = 2}}) {
+    options.reduce_statistics = [](std::span<double>) {};
+    HostRuntime empty;
+    const graph::MemoryPlan planned = plan(graph, options, empty);
+    EXPECT_EQ(empty.allocated_bytes(), 0);
+    auto runtime = std::make_unique<HostRuntime>();
+    const HostRuntime& host = *runtime;
+    const auto engine = compile(graph, options, std::move(runtime));
+    EXPECT_EQ(planned.total_bytes(), host.allocated_bytes());
+    EXPECT_EQ(planned.total_bytes(), engine->plan().total_bytes());
+    EXPECT_EQ(planned.total_bytes(graph::MemoryPlan::Place::device), 0);  // all of it is the host's
+    toy::initialise(*engine, 1);
+    const toy::Samples samples(graph, 0, options.batch);
+    if (!options.training) continue;
+    engine->forward(samples.step(1));
+    engine->backward({});
+    engine->update(options.rule, 0.1, 1);
+    engine->fetch();
+    EXPECT_EQ(planned.total_bytes(), host.allocated_bytes());
+  }
+}
+
+TEST(CudaEngine, TellsAnObserverOfEachOp) {
+  const auto graph = toy::every_op();
+  const auto engine = compile_on_host(graph, {.batch = 2});
+  toy::initialise(*engine, 1);
+  std::vector<std::string> begun, ended;
+  engine->observe([&](int node, Pass pass, bool begin) {
+    (begin ? begun : ended)
+        .push_back(graph.nodes[static_cast<std::size_t>(node)].name +
+                   (pass == Pass::forward ? " forward" : " backward"));
+  });
+  const toy::Samples samples(graph, 0, 2);
+  engine->forward(samples.step(0.5));
+  engine->backward({});
+  EXPECT_EQ(begun, ended);
+  for (const char* op : {"conv1 forward", "fc forward", "fc backward", "conv1 backward"})
+    EXPECT_EQ(std::ranges::count(begun, op), 1) << op;
+  EXPECT_LT(std::ranges::find(begun, "fc backward"), std::ranges::find(begun, "conv1 backward"));
+}
+
 TEST(CudaEngine, RefusesALabelThatIsNoClass) {
   const auto graph = toy::every_op();
   auto engine = compile_on_host(graph, {.batch = 2});

@@ -48,7 +48,8 @@ std::string trace(const graph::Graph& graph, const CompileOptions& options, cons
 }
 
 std::vector<HostRuntimeOptions> orders(int random) {
-  std::vector<HostRuntimeOptions> all = {{.order = StreamOrder::last_first}};
+  std::vector<HostRuntimeOptions> all = {{.order = StreamOrder::first_first},
+                                         {.order = StreamOrder::last_first}};
   for (int seed = 0; seed < random; ++seed)
     all.push_back({.order = StreamOrder::random, .seed = static_cast<std::uint64_t>(seed)});
   return all;
