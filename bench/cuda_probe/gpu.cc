@@ -22,7 +22,10 @@ const cuda::CudaApi& open_module() {
 
 }  // namespace
 
-cuda::CudnnApi open_cudnn() { return cuda::cudnn_api(cuda::find_cudnn(base::process_environment())); }
+cuda::CudnnApi open_cudnn() {
+  cuda::forbid_tf32();
+  return cuda::cudnn_api(cuda::find_cudnn(base::process_environment()));
+}
 
 Gpu::Gpu() : api_(open_module()) {
   cuda::check_device(api_, 0, base::process_environment());

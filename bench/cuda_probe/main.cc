@@ -1,6 +1,6 @@
 // What only a GPU can tell, in at most 4 minutes and one JSON file: the first thing to run on a new machine.
 //
-//     cuda_probe [--out FILE.json] [--only PART ...] [--limit SECONDS]
+//     cuda_probe [FILE.json] [--only PART ...] [--limit SECONDS]
 //
 // Each part is a process of its own with a time limit; what fails is written down with the reason, and the
 // rest goes on; --limit shortens all limits. Ends with 0 when all parts ran, 1 when one failed or was cut
@@ -158,10 +158,12 @@ int main(int argc, char** argv) {
       out = argv[++i];
     } else if (word == "--only" && i + 1 < argc) {
       while (i + 1 < argc && argv[i + 1][0] != '-') only.insert(argv[++i]);
+    } else if (!word.starts_with("-")) {
+      out = word;
     } else if (word == "--limit" && i + 1 < argc) {
       limit_s = std::atoi(argv[++i]);
     } else {
-      fmt::print(stderr, "usage: cuda_probe [--out FILE.json] [--only PART ...] [--limit SECONDS]\n");
+      fmt::print(stderr, "usage: cuda_probe [FILE.json] [--only PART ...] [--limit SECONDS]\n");
       return 64;
     }
   }
