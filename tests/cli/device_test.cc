@@ -42,8 +42,8 @@ class CudaOnHost : public testing::Test {
   CudaOnHost() { (void)folder_.write("m.toml", kModel); }
 
   Words words(const std::string& command, const Words& more) const {
-    Words all{command,         "--model", "m.toml", "--data",       "synthetic,train=64,test=16", "--device",
-              "cuda-on-host", "--no-pin", "--threads", "1"};
+    Words all{command,    "--model",      "m.toml",   "--data",    "synthetic,train=64,test=16",
+              "--device", "cuda-on-host", "--no-pin", "--threads", "1"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -102,7 +102,8 @@ TEST_F(CudaOnHost, KilledAndResumedEndsWithTheBitsOfTheUninterruptedRun) {
 }
 
 TEST_F(CudaOnHost, SweepsAndItsTablesSayThatThereIsNoGpu) {
-  const auto outcome = run("sweep", {"--batches", "8,16", "--repeats", "1", "--window-steps", "3", "--out", "o"});
+  const auto outcome =
+      run("sweep", {"--batches", "8,16", "--repeats", "1", "--window-steps", "3", "--out", "o"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("EMULATED (marked emulated) in "));
   EXPECT_THAT(outcome.out, HasSubstr("no GPU: the CUDA engine on the processor"));
@@ -111,7 +112,7 @@ TEST_F(CudaOnHost, SweepsAndItsTablesSayThatThereIsNoGpu) {
 
 TEST_F(CudaOnHost, ScalesOverWorkersThatShareTheDevice) {
   const auto outcome = run("scale", {"--batches", "8", "--workers", "1,2", "--repeats", "1", "--window-steps",
-                                     "3", "--scaling", "weak", "--out", "o"});
+                                     "3", "--mode", "weak", "--out", "o"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("no GPU: the CUDA engine on the processor"));
   expect_records("o/records", 2);
@@ -130,9 +131,9 @@ TEST_F(CudaOnHost, StudiesWhole) {
 }
 
 TEST_F(CudaOnHost, DoctorListsItsKernels) {
-  const auto outcome =
-      run_program({"doctor", "--kernels", "m.toml", "--device", "cuda-on-host", "--quick", "--local-batch", "4"},
-                  {.directory = folder_.path()});
+  const auto outcome = run_program(
+      {"doctor", "--kernels", "m.toml", "--device", "cuda-on-host", "--no-measure", "--local-batch", "4"},
+      {.directory = folder_.path()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 

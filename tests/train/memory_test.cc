@@ -1,5 +1,6 @@
 #include "train/memory.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,12 +59,14 @@ class DeviceMemory : public TrainingTest {
 };
 
 TEST_F(DeviceMemory, IsALimitOfItsOwnAndTheSentenceNamesPlaceNeedLimitAndTheLargestBatch) {
-  EXPECT_EQ(refused(of_batch(100), with_device(80)),
-            "memory: the plan for 1 worker x local batch 100 is 102.00 GB of device memory (a GPU) and 80.00 GB "
-            "of it are free; the largest local batch that fits is 78");
-  EXPECT_EQ(refused(of_batch(100), with_device(24)),
-            "memory: the plan for 1 worker x local batch 100 is 102.00 GB of device memory (a GPU) and 24.00 GB "
-            "of it are free; the largest local batch that fits is 22");
+  EXPECT_EQ(
+      refused(of_batch(100), with_device(80)),
+      "memory: the plan for 1 worker x local batch 100 is 102.00 GB of device memory (a GPU) and 80.00 GB "
+      "of it are free; the largest local batch that fits is 78");
+  EXPECT_EQ(
+      refused(of_batch(100), with_device(24)),
+      "memory: the plan for 1 worker x local batch 100 is 102.00 GB of device memory (a GPU) and 24.00 GB "
+      "of it are free; the largest local batch that fits is 22");
   EXPECT_EQ(largest_batch(of_batch(1), with_device(80)), 78);
   EXPECT_EQ(largest_batch(of_batch(1), with_device(24)), 22);
   EXPECT_THAT(refused(of_batch(100), with_device(1)), HasSubstr("not even the smallest batch fits"));
@@ -105,6 +108,35 @@ TEST_F(DeviceMemory, OfTheHostIsSaidToBeTheHosts) {
   EXPECT_EQ(excess(plan, limits), "2.00 GB of host memory and this process may use 0.00 GB");
   limits.device.reset();
   EXPECT_THAT(excess(plan, limits), Not(HasSubstr("of host memory")));
+}
+
+/// As the CUDA engine plans for a GPU, but for the workspace that cuDNN's choice takes there.
+TEST_F(DeviceMemory, EndsTheBatchesOfTheCudaEngine) {
+  Options options = of_batch(64);
+  options.model = "resnet18-cifar";
+  options.data = "synthetic,train=200000,test=16";
+  options.precision = "bf16";
+  std::int64_t smaller = 0;
+  for (const std::int64_t gigabytes : {24, 80}) {
+    Backend backend = with_device(gigabytes);
+    backend.plan = [](const graph::Graph& graph, const engine::CompileOptions& how) {
+      auto plan = engine::plan("cuda-on-host", graph, how);
+      for (auto& line : plan.lines)
+        if (line.purpose != "pinned buffers" && line.purpose != "host copies of weights and optimizer state")
+          line.place = Place::device;
+      return plan;
+    };
+    const std::int64_t largest = largest_batch(options, backend);
+    RecordProperty(fmt::format("largest_at_{}_GB", gigabytes), std::to_string(largest));
+    EXPECT_GT(largest, smaller);
+    smaller = largest;
+    options.local_batch = largest;
+    EXPECT_EQ(inspect(options, backend).excess, "");
+    options.local_batch = largest + 1;
+    EXPECT_THAT(refused(options, backend),
+                HasSubstr(fmt::format("and {}.00 GB of it are free; the largest local batch that fits is {}",
+                                      gigabytes, largest)));
+  }
 }
 
 /// A device without memory of its own computes in the host's: its lines count there.

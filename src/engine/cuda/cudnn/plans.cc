@@ -17,10 +17,13 @@ bool has(const std::vector<int>& notes, Note note) {
   return std::find(notes.begin(), notes.end(), static_cast<int>(note)) != notes.end();
 }
 
+/// More than any engine of cuDNN 9.19 has.
+constexpr std::int64_t kMostKnobs = 24;
+
 std::string knobs_of(const Descriptor& config) {
   std::string text;
   for (const Descriptor& choice :
-       config.descriptors(Attribute::engine_config_knob_choices, DescriptorType::knob_choice))
+       config.descriptors(Attribute::engine_config_knob_choices, DescriptorType::knob_choice, kMostKnobs))
     text += fmt::format("{}{}={}", text.empty() ? "" : " ",
                         choice.enumeration(Attribute::knob_choice_type, AttributeType::knob_type),
                         choice.integer(Attribute::knob_choice_value));
@@ -124,8 +127,9 @@ std::vector<EngineConfig> engine_configs(const TargetDevice& device, const ConvG
   device.apply_to_heuristics(heuristics);
   heuristics.finalize();
   std::vector<EngineConfig> configs;
+  const std::int64_t count = heuristics.count_of(Attribute::heuristics_results);
   for (Descriptor& config :
-       heuristics.descriptors(Attribute::heuristics_results, DescriptorType::engine_config)) {
+       heuristics.descriptors(Attribute::heuristics_results, DescriptorType::engine_config, count)) {
     EngineFacts facts = facts_of(config);
     configs.push_back({std::move(config), std::move(facts)});
   }

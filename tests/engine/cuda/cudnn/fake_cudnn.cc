@@ -111,8 +111,8 @@ Status get_attribute(RawDescriptor raw, Attribute attribute, AttributeType, std:
       at(*static_cast<RawDescriptor*>(elements)).engine = descriptor.engine;
       *count = 1;
       return kSuccess;
-    case Attribute::engine_config_knob_choices:
-      *count = 1;
+    case Attribute::engine_config_knob_choices:  // as cuDNN: the count is only said with the choices
+      *count = elements == nullptr ? 0 : 1;
       return kSuccess;
     case Attribute::knob_choice_type:
       return give(std::vector<int>{14}, most, count, elements);
