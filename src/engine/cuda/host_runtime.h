@@ -90,6 +90,7 @@ class HostRuntime final : public Runtime {
   struct Item {
     std::uint64_t number = 0;  ///< items count up over all streams
     const char* what = "";
+    std::string op;  ///< of set_op() when it was posted; empty: none
     std::function<void()> work;
     Mark waits_for;  ///< null: for nothing
   };
@@ -99,7 +100,9 @@ class HostRuntime final : public Runtime {
   /// Whether [first, first + bytes) lies in a block of this kind.
   [[nodiscard]] bool is_in(Kind kind, const void* first, std::size_t bytes) const;
   void expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const;
-  void check_guards(const char* after) const;
+  void check_guards(const Item& after) const;
+  /// "cuda-on-host, in step 12, op conv1": where the work of `op` was put.
+  [[nodiscard]] std::string where(const std::string& op) const;
   [[nodiscard]] std::deque<Item>& queue(Stream stream);
   /// Counts a wait; whether it is the one to be left out.
   [[nodiscard]] bool is_dropped();

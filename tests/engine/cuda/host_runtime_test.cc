@@ -150,8 +150,13 @@ TEST(HostRuntime, FindsWritesOutsideOfABlock) {
     HostRuntime runtime;
     const Stream stream = runtime.make_stream();
     auto* memory = reinterpret_cast<float*>(runtime.allocate(40));
+    runtime.set_step(12);
+    runtime.set_op("conv1");
     runtime.launch(stream, ArrayFill{.dst = memory + at, .count = 1, .value = 0});
-    EXPECT_NE(error_of([&] { runtime.synchronize(stream); }).find("outside of a block of 40 bytes"),
+    runtime.set_op("conv2");  // the error names the op that posted the kernel
+    EXPECT_NE(error_of([&] {
+                runtime.synchronize(stream);
+              }).find("in step 12, op conv1: a kernel wrote outside of a block of 40 bytes"),
               std::string::npos);
   }
 }
