@@ -12,8 +12,10 @@ namespace {
 /// NVML while it is started.
 class Session {
  public:
-  explicit Session(const NvmlApi& api) : api_(api) { check(api, api.nvmlInit_v2(), "nvmlInit_v2", ""); }
-  ~Session() { (void)api_.nvmlShutdown(); }
+  explicit Session(const NvmlApi& api) : api_(api) {
+    check(api, api.ask(api.nvmlInit_v2), "nvmlInit_v2", "");
+  }
+  ~Session() { (void)api_.ask(api_.nvmlShutdown); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
