@@ -103,7 +103,7 @@ void add_bias_cases(KernelCases& cases) {
     for (const int parts : {1, 19})
       cases.add("BiasGradient", [=](KernelArrays& arrays, std::mt19937& generator) {
         const auto sums = static_cast<std::size_t>(2 * parts) * padded;
-        const double* partial = arrays.input(random_values<float>(generator, sums));
+        const double* partial = arrays.input(random_doubles(generator, sums));
         return BiasGradient{{partial, 2, parts, shape.padded()},
                             shape.channels,
                             arrays.output<float>(2 * padded + 4),

@@ -31,14 +31,14 @@ std::vector<Norm> norms(bool is_small) {
 
 /// Sums as blocks write them: [..][2][channels], the second about as large as that of squares.
 std::vector<double> random_sums(std::mt19937& generator, std::size_t count) {
-  return random_values<float>(generator, count, 20, 10);
+  return random_doubles(generator, count, 20, 10);
 }
 
 /// [groups][3][channels]: means, then positive values in the other two places.
 template <typename Value>
 std::vector<Value> random_statistics(std::mt19937& generator, const Norm& norm) {
   std::vector<Value> values;
-  for (const double value : random_values<float>(generator, norm.channels_of_groups(3)))
+  for (const double value : random_doubles(generator, norm.channels_of_groups(3)))
     values.push_back(static_cast<Value>(value));
   const auto padded = static_cast<std::size_t>(norm.shape.padded());
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -68,7 +68,7 @@ void add_softmax(KernelCases& cases, const Logits& of) {
 void add_loss_fold(KernelCases& cases, int samples) {
   cases.add("LossFold", [=](KernelArrays& arrays, std::mt19937& generator) {
     std::vector<SampleLoss> losses;
-    for (const double value : random_values<float>(generator, static_cast<std::size_t>(samples)))
+    for (const double value : random_doubles(generator, static_cast<std::size_t>(samples)))
       losses.push_back({std::nearbyint(std::abs(value) * 0x1p24) * 0x1p-24, value > 0 ? 1 : 0});
     const SampleLoss* from = arrays.input(losses);
     return LossFold{from, samples, arrays.output<LossResult>(1)};
@@ -196,7 +196,7 @@ void add_update(KernelCases& cases, const Updated& of, const std::string& name, 
     const UpdateNumbers* numbers = arrays.input(of.numbers(rule));
     const double* rates = nullptr;
     if (rule.kind == UpdateKind::lars)
-      rates = arrays.input(random_values<float>(generator, of.layout.slots.size()));
+      rates = arrays.input(random_doubles(generator, of.layout.slots.size()));
     float* weights = arrays.in_place(random_floats(generator, of.elements()));
     const float* gradients = arrays.input(random_floats(generator, of.elements()));
     // Sums of squares are not negative.
@@ -234,7 +234,7 @@ void add_update_cases(KernelCases& cases) {
   cases.add("LarsRates", [=](KernelArrays& arrays, std::mt19937& generator) {
     const std::int32_t* first_chunk = arrays.input(of.tables.first_chunk);
     const UpdateNumbers* numbers = arrays.input(of.numbers(lars));
-    std::vector<double> partial = random_values<float>(generator, 2 * static_cast<std::size_t>(chunks));
+    std::vector<double> partial = random_doubles(generator, 2 * static_cast<std::size_t>(chunks));
     for (double& value : partial) value *= value;
     const double* sums = arrays.input(partial);
     const std::size_t slots = of.layout.slots.size();

@@ -156,6 +156,14 @@ std::vector<T> random_images(std::mt19937& generator, const ImageShape& shape) {
   return to_storage<T>(shape, random_values<T>(generator, shape.elements())).values();
 }
 
+/// With all their digits: sums of rounded ones would be exact in any order.
+inline std::vector<double> random_doubles(std::mt19937& generator, std::size_t count, double mean = 0,
+                                          double deviation = 1) {
+  std::normal_distribution<double> draw(mean, deviation);
+  std::vector<double> values(count);
+  for (double& value : values) value = draw(generator);
+  return values;
+}
 inline std::vector<float> random_floats(std::mt19937& generator, std::size_t count) {
   return floats(random_values<float>(generator, count));
 }
