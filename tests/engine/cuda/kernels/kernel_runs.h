@@ -73,6 +73,7 @@ class Stored {
   [[nodiscard]] std::size_t size() const { return values_.size(); }
   [[nodiscard]] double operator[](std::size_t i) const { return static_cast<double>(load(values_[i])); }
   [[nodiscard]] Output output() { return std::as_writable_bytes(std::span(values_)); }
+  [[nodiscard]] const std::vector<T>& values() const { return values_; }
 
  private:
   std::vector<T> values_;

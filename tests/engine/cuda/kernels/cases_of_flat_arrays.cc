@@ -1,0 +1,251 @@
+// Kernels at the two ends of a step: images, losses, weights, updates, and those of base::Memory.
+
+#include <cstdint>
+
+#include "engine/cuda/kernels/kernel_cases.h"
+#include "engine/cuda/kernels/update_tables.h"
+#include "graph/builder.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+/// exp and log of two libraries: a loss is rounded to a multiple of 2^-24, at worst the neighbouring one.
+bool is_near_loss(const std::byte* device, const std::byte* host) {
+  SampleLoss got, expected;
+  std::memcpy(&got, device, sizeof got);
+  std::memcpy(&expected, host, sizeof expected);
+  return std::abs(got.loss - expected.loss) <= 0x1p-24 && got.correct == expected.correct;
+}
+bool is_near_probability(const std::byte* device, const std::byte* host) {
+  float got, expected;
+  std::memcpy(&got, device, sizeof got);
+  std::memcpy(&expected, host, sizeof expected);
+  return std::abs(got - expected) <= 0x1p-22f * std::abs(expected);
+}
+
+std::vector<std::int32_t> random_labels(std::mt19937& generator, int samples, int classes) {
+  std::uniform_int_distribution<std::int32_t> draw(0, classes - 1);
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(samples));
+  for (auto& label : labels) label = draw(generator);
+  return labels;
+}
+
+struct Logits {
+  int samples, views, classes;
+  [[nodiscard]] ImageShape shape() const { return {samples * views, classes}; }
+  [[nodiscard]] std::size_t probabilities() const { return static_cast<std::size_t>(samples * classes); }
+};
+
+template <typename T>
+void add_softmax(KernelCases& cases, const Logits& of) {
+  cases.add(named<T>("SoftmaxLoss"), [=](KernelArrays& arrays, std::mt19937& generator) {
+    const T* logits = arrays.input(random_images<T>(generator, of.shape()));
+    const std::int32_t* labels = arrays.input(random_labels(generator, of.samples, of.classes));
+    float* probabilities =
+        of.views == 1 ? arrays.output<float>(of.probabilities(), is_near_probability) : nullptr;
+    SampleLoss* losses = arrays.output<SampleLoss>(static_cast<std::size_t>(of.samples), is_near_loss);
+    return SoftmaxLoss<T>{.logits = logits,
+                          .labels = labels,
+                          .probabilities = probabilities,
+                          .losses = losses,
+                          .samples = of.samples,
+                          .views = of.views,
+                          .classes = of.classes,
+                          .padded = of.shape().padded(),
+                          .label_smoothing = 0.1};
+  });
+  cases.add(named<T>("SoftmaxBackward"), [=](KernelArrays& arrays, std::mt19937& generator) {
+    const float* probabilities = arrays.input(positive_floats(generator, of.probabilities()));
+    const std::int32_t* labels = arrays.input(random_labels(generator, of.samples, of.classes));
+    const StepNumbers* step = arrays.input(std::vector<StepNumbers>{{.gradient_scale = 0.1}});
+    const ImageShape d_logits{of.samples, of.classes};
+    return SoftmaxBackward<T>{
+        probabilities,     labels, arrays.output<T>(d_logits.stored_elements()), step, of.samples, of.classes,
+        d_logits.padded(), 0.1};
+  });
+}
+
+void add_loss_fold(KernelCases& cases, int samples) {
+  cases.add("LossFold", [=](KernelArrays& arrays, std::mt19937& generator) {
+    std::vector<SampleLoss> losses;
+    for (const double value : random_doubles(generator, static_cast<std::size_t>(samples)))
+      losses.push_back({std::nearbyint(std::abs(value) * 0x1p24) * 0x1p-24, value > 0 ? 1 : 0});
+    const SampleLoss* from = arrays.input(losses);
+    return LossFold{from, samples, arrays.output<LossResult>(1)};
+  });
+}
+
+}  // namespace
+
+void add_softmax_cases(KernelCases& cases) {
+  const std::vector<Logits> all = cases.is_small
+                                      ? std::vector<Logits>{{2, 1, 3}, {1, 2, 3}}
+                                      : std::vector<Logits>{{300, 1, 10}, {5, 1, 1000}, {40, 3, 17}};
+  for (const Logits& of : all) {
+    for_each_storage([&]<typename T>(T) { add_softmax<T>(cases, of); });
+    add_loss_fold(cases, of.samples);
+  }
+}
+
+namespace {
+
+WeightShape weight_shape(int outs, int ins, int taps) {
+  return {outs, padded_channels(outs), ins, padded_channels(ins), taps};
+}
+
+template <typename T>
+void add_weights(KernelCases& cases, const std::vector<WeightShape>& shapes) {
+  cases.add(named<T>("PackWeights"), [=](KernelArrays& arrays, std::mt19937& generator) {
+    std::vector<PackedWeight<T>> layers;
+    std::int64_t offset = 0;
+    int blocks = 0;
+    for (const WeightShape& shape : shapes) {
+      T* dst = arrays.output<T>(static_cast<std::size_t>(shape.padded_elements()));
+      layers.push_back({offset, dst, shape, blocks});
+      offset += (shape.elements() + 15) / 16 * 16;
+      blocks += PackedWeight<T>::blocks_of(shape);
+    }
+    const float* weights = arrays.input(random_floats(generator, static_cast<std::size_t>(offset)));
+    const PackedWeight<T>* table = arrays.input(layers);
+    return PackWeights<T>{weights, table, static_cast<int>(layers.size()), blocks};
+  });
+  for (const WeightShape& shape : shapes)
+    cases.add(named<T>("UnpackGradient"), [=](KernelArrays& arrays, std::mt19937& generator) {
+      const auto elements = static_cast<std::size_t>(shape.padded_elements());
+      const T* src = arrays.input(Stored<T>(random_values<T>(generator, elements)).values());
+      return UnpackGradient<T>{src, arrays.output<float>(static_cast<std::size_t>(shape.elements())), shape};
+    });
+}
+
+/// base::Memory's: nothing is aligned.
+void add_arrays(KernelCases& cases, std::size_t count) {
+  const auto n = static_cast<std::int64_t>(count);
+  cases.add("ArrayFill", [=](KernelArrays& arrays, std::mt19937&) {
+    return ArrayFill{arrays.output<float>(count + 2) + 1, n, 2.5f};
+  });
+  cases.add("ArrayCopy", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const float* src = arrays.input(random_floats(generator, count));
+    return ArrayCopy{src, arrays.output<float>(count + 2) + 1, n};
+  });
+  cases.add("ArrayAdd", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const float* left = arrays.input(random_floats(generator, count + 1)) + 1;
+    const float* right = arrays.input(random_floats(generator, count));
+    return ArrayAdd{left, right, arrays.output<float>(count + 2) + 1, n};
+  });
+  cases.add("ArrayAdd, in place", [=](KernelArrays& arrays, std::mt19937& generator) {
+    float* sum = arrays.in_place(random_floats(generator, count + 3)) + 3;
+    return ArrayAdd{sum, arrays.input(random_floats(generator, count)), sum, n};
+  });
+}
+
+}  // namespace
+
+void add_flat_cases(KernelCases& cases) {
+  const auto weights = cases.is_small ? std::vector{weight_shape(3, 2, 4), weight_shape(2, 9, 1)}
+                                      : std::vector{weight_shape(70, 3, 9), weight_shape(13, 70, 9),
+                                                    weight_shape(7, 60, 16), weight_shape(64, 64, 9)};
+  const int pixels = cases.is_small ? 4 : 3000;
+  for_each_storage([&]<typename T>(T) {
+    for (const int channels : {1, 3, 11})
+      cases.add(named<T>("InputImages"), [=](KernelArrays& arrays, std::mt19937& generator) {
+        const int filled = pixels - pixels / 4, padded = padded_channels(channels);
+        const float* images =
+            arrays.input(random_floats(generator, static_cast<std::size_t>(filled * channels)));
+        return InputImages<T>{images,   arrays.output<T>(static_cast<std::size_t>(pixels * padded)),
+                              pixels,   filled,
+                              channels, padded};
+      });
+    add_weights<T>(cases, weights);
+  });
+  if (cases.is_small) return add_arrays(cases, 5);
+  add_arrays(cases, 1023);
+  add_arrays(cases, 70001);
+}
+
+namespace {
+
+/// Usual: a weight longer than a chunk, lengths that are no multiple of 4, a frozen and a slow parameter.
+graph::Graph model_to_update(bool is_small) {
+  graph::Builder builder("update");
+  int x = builder.input({.channels = 3, .height = 8, .width = 8});
+  x = builder.conv2d(x, "conv",
+                     {.channels = is_small ? 3 : 170, .padding = 1, .rates = {.weight = 0.25, .bias = 1}});
+  x = builder.batch_norm(x, "norm", {.momentum = 0.3});
+  x = builder.conv2d(x, "stem",
+                     {.channels = 3, .stride = 4, .bias = true, .rates = {.weight = 1, .bias = 0}});
+  builder.loss(builder.dense(x, "fc", {.features = 7}), 0);
+  return builder.finish();
+}
+
+/// What all update kernels have in common.
+struct Updated {
+  graph::Graph graph;
+  graph::Layout layout = graph::flat_layout(graph);
+  UpdateTables tables = update_tables(graph, layout);
+
+  [[nodiscard]] std::size_t elements() const { return static_cast<std::size_t>(layout.elements); }
+  [[nodiscard]] std::vector<UpdateNumbers> numbers(const UpdateRule& rule) const {
+    return update_numbers(graph, layout, rule, 0.1, 3);
+  }
+};
+
+template <typename Rule>
+void add_update(KernelCases& cases, const Updated& of, const std::string& name, const UpdateRule& rule) {
+  cases.add(name, [=](KernelArrays& arrays, std::mt19937& generator) {
+    const UpdateChunk* chunks = arrays.input(of.tables.chunks);
+    const UpdateNumbers* numbers = arrays.input(of.numbers(rule));
+    const double* rates = nullptr;
+    if (rule.kind == UpdateKind::lars)
+      rates = arrays.input(random_doubles(generator, of.layout.slots.size()));
+    float* weights = arrays.in_place(random_floats(generator, of.elements()));
+    const float* gradients = arrays.input(random_floats(generator, of.elements()));
+    // Sums of squares are not negative.
+    float* state[2] = {};
+    for (int i = 0; i < state_slots(rule); ++i)
+      state[i] = arrays.in_place(positive_floats(generator, of.elements()));
+    return Update<Rule>{
+        chunks,  static_cast<int>(of.tables.chunks.size()), numbers, rates, weights, gradients, state[0],
+        state[1]};
+  });
+}
+
+}  // namespace
+
+void add_update_cases(KernelCases& cases) {
+  const Updated of{.graph = model_to_update(cases.is_small)};
+  const auto chunks = static_cast<int>(of.tables.chunks.size());
+  const UpdateRule lars{.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 5e-4};
+  add_update<SgdRule>(cases, of, "sgd", {.kind = UpdateKind::sgd, .weight_decay = 1e-2});
+  add_update<SgdRule>(cases, of, "nesterov",
+                      {.kind = UpdateKind::sgd, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-2});
+  add_update<AdamRule<false>>(cases, of, "adam", {.kind = UpdateKind::adam, .weight_decay = 1e-2});
+  add_update<AdamRule<true>>(cases, of, "adamw", {.kind = UpdateKind::adamw, .weight_decay = 1e-2});
+  add_update<RmspropRule>(cases, of, "rmsprop",
+                          {.kind = UpdateKind::rmsprop, .momentum = 0.9, .weight_decay = 1e-4});
+  add_update<AdadeltaRule>(cases, of, "adadelta", {.kind = UpdateKind::adadelta, .epsilon = 1e-6});
+  add_update<LarsRule>(cases, of, "lars", lars);
+  cases.add("LarsNorms", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const UpdateChunk* table = arrays.input(of.tables.chunks);
+    const float* weights = arrays.input(random_floats(generator, of.elements()));
+    const float* gradients = arrays.input(random_floats(generator, of.elements()));
+    return LarsNorms{table, chunks, weights, gradients,
+                     arrays.output<double>(2 * static_cast<std::size_t>(chunks))};
+  });
+  cases.add("LarsRates", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const std::int32_t* first_chunk = arrays.input(of.tables.first_chunk);
+    const UpdateNumbers* numbers = arrays.input(of.numbers(lars));
+    std::vector<double> partial = random_doubles(generator, 2 * static_cast<std::size_t>(chunks));
+    for (double& value : partial) value *= value;
+    const double* sums = arrays.input(partial);
+    const std::size_t slots = of.layout.slots.size();
+    return LarsRates{first_chunk, static_cast<int>(slots), numbers, sums, arrays.output<double>(slots)};
+  });
+  cases.add("RunningStatistics", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const RunningSlot* slots = arrays.input(of.tables.running);
+    float* weights = arrays.in_place(random_floats(generator, of.elements()));
+    const float* gradients = arrays.input(random_floats(generator, of.elements()));
+    return RunningStatistics{slots, static_cast<int>(of.tables.running.size()), weights, gradients};
+  });
+}
+
+}  // namespace paceline::engine::cuda
