@@ -182,6 +182,19 @@ TEST(CudaEngine, GoesOnFromWeightsAndStateThatAreWrittenIntoIt) {
   }
 }
 
+TEST(CudaEngine, TakesTheWeightsOfTheTimeOfTheCall) {
+  const auto graph = toy::every_op();
+  std::vector<double> losses;
+  for (const bool overwrite : {false, true}) {
+    auto engine = compile_on_host(graph, {.batch = 4});
+    toy::initialise(*engine, 1);
+    if (overwrite) std::ranges::fill(engine->weights(), 0.0f);  // nobody is told
+    const toy::Samples samples(graph, 0, 4);
+    losses.push_back(engine->forward(samples.step(0.25)).loss);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
 TEST(CudaEngine, TellsReadyGradientsFromTheFrontUntilAll) {
   const auto graph = graph::make_model("resnet8-cifar", {3, 8, 8}, 10, 0);
   for (const Device& device : devices()) {
