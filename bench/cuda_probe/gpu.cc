@@ -1,6 +1,7 @@
 #include "cuda_probe/gpu.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "engine/cuda/conv_shapes.h"
@@ -8,10 +9,25 @@
 #include "graph/zoo.h"
 
 namespace paceline::probe {
+namespace {
 
-cuda::CudnnApi open_cudnn() { return cuda::cudnn_api(cuda::find_cudnn(base::process_environment())); }
+/// In a build's tree the module lies one folder above the probe, elsewhere beside it.
+const cuda::CudaApi& open_module() {
+  std::filesystem::path folder = base::module_path(cuda::kModule).parent_path();
+  if (!std::filesystem::exists(folder / cuda::kModule.file) &&
+      std::filesystem::exists(folder.parent_path() / cuda::kModule.file))
+    folder = folder.parent_path();
+  return cuda::open_cuda(folder);
+}
 
-Gpu::Gpu() : api_(cuda::open_cuda()) {
+}  // namespace
+
+cuda::CudnnApi open_cudnn() {
+  cuda::forbid_tf32();
+  return cuda::cudnn_api(cuda::find_cudnn(base::process_environment()));
+}
+
+Gpu::Gpu() : api_(open_module()) {
   cuda::check_device(api_, 0, base::process_environment());
   check(api_.cudaSetDevice(0), "cudaSetDevice");
   check(api_.cudaStreamCreateWithPriority(&stream_, cuda::kCudaStreamNonBlocking, 0),

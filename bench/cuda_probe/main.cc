@@ -1,10 +1,10 @@
 // What only a GPU can tell, in at most 4 minutes and one JSON file: the first thing to run on a new machine.
 //
-//     cuda_probe [--out FILE.json] [--only PART ...]
+//     cuda_probe [FILE.json] [--only PART ...] [--limit SECONDS]
 //
 // Each part is a process of its own with a time limit; what fails is written down with the reason, and the
-// rest goes on. Ends with 0 when all parts ran, 1 when one failed or was cut off, 2 without a usable GPU:
-// then the file holds what could be done without.
+// rest goes on; --limit shortens all limits. Ends with 0 when all parts ran, 1 when one failed or was cut
+// off, 2 without a usable GPU: then the file holds what could be done without.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -28,11 +30,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// 230 s in all, and no part runs longer than its own.
 constexpr Part kParts[] = {{"libraries", 30, false, find_libraries}, {"device", 20, true, describe_device},
                            {"copies", 15, true, time_copies},        {"launches", 20, true, time_launches},
-                           {"times", 65, true, time_convolutions},   {"results", 50, true, check_results},
-                           {"plans", 30, true, compare_plans}};
+                           {"times", 60, true, time_convolutions},   {"results", 45, true, check_results},
+                           {"large", 20, true, check_large},         {"plans", 30, true, compare_plans}};
+
+constexpr int total_s() {
+  int total = 0;
+  for (const Part& part : kParts) total += part.limit_s;
+  return total;
+}
+static_assert(total_s() <= 240);
 
 Json read(const std::filesystem::path& file) {
   std::ifstream stream(file);
@@ -54,10 +62,10 @@ Json read(const std::filesystem::path& file) {
 }
 
 /// The part's findings with "ended": "done", or why not. The parent opens no library, so that a child can.
-Json run(const Part& part, const std::filesystem::path& file) {
+Json run(const Part& part, int limit_s, const std::filesystem::path& file) {
   std::filesystem::remove(file);
   const auto begin = Clock::now();
-  const auto end = begin + std::chrono::seconds(part.limit_s);
+  const auto end = begin + std::chrono::seconds(limit_s);
   const pid_t child = ::fork();
   if (child == 0) run_in_child(part, file, end - std::chrono::seconds(2));
   int status = 0;
@@ -75,7 +83,7 @@ Json run(const Part& part, const std::filesystem::path& file) {
   if (child < 0)
     ended = fmt::format("not started: {}", std::strerror(errno));
   else if (is_late)
-    ended = fmt::format("killed after {} s", part.limit_s);
+    ended = fmt::format("killed after {} s", limit_s);
   else if (WIFSIGNALED(status))
     ended = fmt::format("ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
   else if (found.contains("error"))
@@ -95,7 +103,7 @@ void write(const std::filesystem::path& file, const Json& json) {
   if (!stream.flush()) fmt::print(stderr, "cuda_probe: {} cannot be written\n", file.string());
 }
 
-int probe(const std::filesystem::path& out, const std::set<std::string>& only) {
+int probe(const std::filesystem::path& out, const std::set<std::string>& only, int limit_s) {
   Json all;
   bool has_gpu = true, failed = false;
   for (const Part& part : kParts) {
@@ -104,7 +112,7 @@ int probe(const std::filesystem::path& out, const std::set<std::string>& only) {
       all[part.name]["ended"] = "not run: there is no usable GPU";
       continue;
     }
-    all[part.name] = run(part, out.string() + ".part");
+    all[part.name] = run(part, std::min(part.limit_s, limit_s), out.string() + ".part");
     const std::string ended = all[part.name]["ended"].get<std::string>();
     fmt::print("{:<10} {:6.1f} s  {}\n", part.name, all[part.name]["seconds"].get<double>(), ended);
     std::fflush(stdout);
@@ -149,16 +157,21 @@ bool Findings::has_time_for(const std::string& what) {
 int main(int argc, char** argv) {
   std::filesystem::path out = "cuda_probe.json";
   std::set<std::string> only;
+  int limit_s = paceline::probe::total_s();
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--out" && i + 1 < argc) {
       out = argv[++i];
     } else if (word == "--only" && i + 1 < argc) {
       while (i + 1 < argc && argv[i + 1][0] != '-') only.insert(argv[++i]);
+    } else if (!word.starts_with("-")) {
+      out = word;
+    } else if (word == "--limit" && i + 1 < argc) {
+      limit_s = std::atoi(argv[++i]);
     } else {
-      fmt::print(stderr, "usage: cuda_probe [--out FILE.json] [--only PART ...]\n");
+      fmt::print(stderr, "usage: cuda_probe [FILE.json] [--only PART ...] [--limit SECONDS]\n");
       return 64;
     }
   }
-  return paceline::probe::probe(out, only);
+  return paceline::probe::probe(out, only, limit_s);
 }

@@ -45,6 +45,7 @@ void describe_device(Findings&);    ///< cuDNN's text of the device, against the
 void compare_plans(Findings&);      ///< what a handle is offered, against what the texts are
 void check_results(Findings&);      ///< engines against plain loops on the processor; twice the same bits
 void time_convolutions(Findings&);  ///< the first engines of each convolution, by events
+void check_large(Findings&);        ///< tensors of more than 2^31 elements
 void time_copies(Findings&);        ///< bytes a second, each way
 void time_launches(Findings&);      ///< what a launch costs the host and the device
 

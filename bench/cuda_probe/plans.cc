@@ -23,18 +23,16 @@ constexpr std::pair<const char*, HeuristicsMode> kModes[] = {
     {"b", HeuristicsMode::b}, {"a", HeuristicsMode::a}, {"fallback", HeuristicsMode::fallback}};
 
 Json json_of(const cudnn::EngineFacts& engine) {
-  return {{"engine", cudnn::name_of(engine)},
-          {"deterministic", engine.deterministic},
-          {"tensor_cores", engine.tensor_cores},
-          {"reduces_precision", engine.reduces_precision},
-          {"compiled_at_run_time", engine.compiled_at_run_time}};
+  return {{"engine", cudnn::name_of(engine)},    {"deterministic", engine.deterministic},
+          {"tensor_cores", engine.tensor_cores}, {"reduces_precision", engine.reduces_precision},
+          {"transforms", engine.transforms},     {"compiled_at_run_time", engine.compiled_at_run_time}};
 }
 
 std::vector<cudnn::EngineFacts> offered(const cudnn::TargetDevice& device, const cuda::ConvProblem& problem,
                                         HeuristicsMode mode) {
   const cudnn::ConvGraph graph = cudnn::make_conv_graph(device, problem, cudnn::conv_tensors(problem));
   std::vector<cudnn::EngineFacts> engines;
-  for (const cudnn::EngineConfig& config : cudnn::engine_configs(device, graph, mode))
+  for (const cudnn::EngineConfig& config : cudnn::EngineList(device, graph, mode).all())
     engines.push_back(config.facts);
   return engines;
 }

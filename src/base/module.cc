@@ -9,8 +9,10 @@ namespace paceline::base {
 std::filesystem::path module_path(const Module& module) {
   std::error_code ignored;
   const auto beside = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  const auto installed = beside.parent_path() / "lib/paceline" / module.file;
-  return std::filesystem::exists(installed) ? installed : beside / module.file;
+  const auto above = beside.parent_path();
+  for (const auto& folder : {above / "lib/paceline", beside, above})
+    if (std::filesystem::exists(folder / module.file, ignored)) return folder / module.file;
+  return beside / module.file;
 }
 
 void* open_module(const Module& module, const std::filesystem::path& folder) {

@@ -20,7 +20,8 @@ struct Module {
   bool global = false;     ///< whether libraries that are opened later may use its symbols
 };
 
-/// Where the module is looked for: ../lib/paceline where it is there, else beside the program.
+/// Where the module is: in ../lib/paceline, beside the program, or above it, where the build leaves it for
+/// the programs of tests/ and bench/. Beside the program where it is in none of them.
 [[nodiscard]] std::filesystem::path module_path(const Module& module);
 
 /// The module's function, in `folder`. The module stays open: its code runs until the process ends.

@@ -61,6 +61,31 @@ bool only_absent(const std::string& error, const std::string& name) {
   return error.starts_with(name + ": cannot open shared object file");
 }
 
+std::string loaders_error() {
+  const char* text = ::dlerror();
+  return text == nullptr ? "no reason given" : text;
+}
+
+/// Opens a library for a question, apart from all others: cuDNN loads its parts when it is asked for its
+/// version, they stay when it is closed, and a newer cuDNN would then be given these older parts.
+/// No handle: `error` says why.
+SharedLibrary open_to_ask(const std::string& name, std::string& error) {
+  void* opened = ::dlmopen(LM_ID_NEWLM, name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr) {
+    error = loaders_error();
+    if (only_absent(error, name)) return {};
+    // The loader has but few such namespaces; without one the question may still be answered.
+    opened = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (opened == nullptr) {
+      error = loaders_error();
+      return {};
+    }
+  }
+  SharedLibrary library{opened, name};
+  if (link_map* map = nullptr; ::dlinfo(opened, RTLD_DI_LINKMAP, &map) == 0) library.path = map->l_name;
+  return library;
+}
+
 }  // namespace
 
 EnvironmentLookup process_environment() {
@@ -104,19 +129,17 @@ SharedLibrary find_library(const LibraryWanted& wanted, const std::vector<fs::pa
     if (is_there(folder / wanted.file)) names.push_back((folder / wanted.file).string());
   std::vector<std::string> refused;
   for (const auto& name : names) {
-    void* const opened = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) {
-      const char* text = ::dlerror();
-      const std::string error = text == nullptr ? "no reason given" : text;
+    std::string error;
+    SharedLibrary library = open_to_ask(name, error);
+    if (library.handle == nullptr) {
       if (!only_absent(error, name)) refused.push_back(error);
       continue;
     }
-    SharedLibrary library{opened, name};
-    if (link_map* map = nullptr; ::dlinfo(opened, RTLD_DI_LINKMAP, &map) == 0) library.path = map->l_name;
     const auto why = refusal(library);
-    if (why.empty()) return library;
-    refused.push_back(fmt::format("{}: {}", library.path, why));
-    ::dlclose(opened);
+    ::dlclose(library.handle);
+    if (why.empty()) library.handle = ::dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (why.empty() && library.handle != nullptr) return library;
+    refused.push_back(why.empty() ? loaders_error() : fmt::format("{}: {}", library.path, why));
   }
   if (!refused.empty())
     fail(wanted.kind, "{}: needs {}, and what was found cannot be used ({}); install it, for example: {}",

@@ -42,7 +42,8 @@ struct SharedLibrary {
   }
 };
 
-/// Says what a library is that cannot be used ("it is cuDNN 9.1.0"); empty: it can.
+/// Says what a library is that cannot be used ("it is cuDNN 9.1.0"); empty: it can. It is asked of a copy
+/// that is closed again: what the copy loads is not in the way of the next.
 using Refusal = std::function<std::string(const SharedLibrary&)>;
 
 /// The folders that are looked in after the loader's own, in this order: those of `environment` and the CUDA

@@ -50,8 +50,14 @@ TEST(OpenModule, OneThatDoesNotOpenGivesTheLoadersReasonAndTheRemedy) {
   EXPECT_THAT(text, testing::EndsWith("install libthing1"));
 }
 
-TEST(ModulePath, IsBesideTheProgramWhereNothingIsInstalled) {
-  EXPECT_EQ(module_path(kNone).parent_path(), std::filesystem::read_symlink("/proc/self/exe").parent_path());
+// In the build, test programs lie in tests/ and modules above it.
+TEST(ModulePath, IsAboveTheProgramWhereTheBuildLeavesIt) {
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  EXPECT_EQ(module_path(kNone), beside / "paceline_thing.so");
+  const auto above = beside.parent_path() / "paceline_thing.so";
+  std::ofstream(above) << "a module";
+  EXPECT_EQ(module_path(kNone), above);
+  std::filesystem::remove(above);
 }
 
 }  // namespace

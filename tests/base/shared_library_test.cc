@@ -13,6 +13,7 @@ namespace paceline::base {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
 
 class SharedLibraries : public testing::Test {
  protected:
@@ -117,6 +118,29 @@ TEST_F(SharedLibraries, OneThatIsRefusedIsPassedOverForTheNext) {
   const auto text = refused_by(wanted, {folder("empty")}, old);
   EXPECT_THAT(text, testing::HasSubstr("needs M 9, and what was found cannot be used"));
   EXPECT_THAT(text, testing::HasSubstr("libm.so.6: it is M 8"));
+}
+
+// As cuDNN does: asked for its version, the library loads a part that stays. The newer one, which is found
+// next, must get its own.
+TEST_F(SharedLibraries, TheQuestionToAnOldLibraryDoesNotSpoilTheNewOne) {
+  const LibraryWanted wanted{.kind = ErrorKind::device,
+                             .asked = "--device cuda",
+                             .file = "libversioned.so.9",
+                             .product = "Versioned 9.11 or later",
+                             .install = "pip install versioned"};
+  const fs::path libraries = PACELINE_TEST_LIBRARIES;
+  const auto version_of = [](const SharedLibrary& library) {
+    std::size_t (*version)() = nullptr;
+    return library.find("cudnnGetVersion", version) ? version() : 0;
+  };
+  const auto refusal = [&](const SharedLibrary& library) -> std::string {
+    const auto version = version_of(library);
+    return version >= 91100 ? "" : "it is Versioned " + std::to_string(version);
+  };
+  EXPECT_THAT(refused_by(wanted, {libraries / "old"}, refusal), HasSubstr("it is Versioned 90100"));
+  const auto found = find_library(wanted, {libraries / "old", libraries / "new"}, refusal);
+  EXPECT_EQ(found.path, (libraries / "new/libversioned.so.9").string());
+  EXPECT_EQ(version_of(found), 91900U);
 }
 
 TEST_F(SharedLibraries, PythonsPackagesCondaAndToolkitInThisOrder) {

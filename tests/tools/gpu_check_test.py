@@ -16,7 +16,7 @@ import json, os, pathlib, sys, time
 if sys.argv[1] == "doctor":
     print("GPU 0: made up")
     sys.exit(0)
-if "4000000" in sys.argv:
+if "200000" in sys.argv:
     print({refusal!r})
     sys.exit({refusal_code})
 out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])

@@ -231,12 +231,14 @@ std::unique_ptr<Convolution> DeviceRuntime::make_convolution(const ConvProblem& 
 }
 
 void DeviceRuntime::fail_located(const base::Error& error) const {
-  // A failure of cuDNN's may be that of a kernel before it, which CUDA knows of.
-  const CudaStatus status = api_.cudaGetLastError();
-  throw base::Error(
-      error.kind(),
-      fmt::format("--device cuda: {}: {}{}", where(), error.what(),
-                  status == kCudaSuccess ? "" : "; " + describe_cuda_error(api_, status, "CUDA", "")));
+  // A failure of cuDNN's may be that of a kernel before it. cuDNN has a CUDA runtime of its own, whose errors
+  // ours does not keep; but such an error comes back from every call that waits for the device.
+  CudaStatus status = streams_.empty() ? kCudaSuccess : api_.cudaStreamSynchronize(streams_.front());
+  if (!is_sticky(status)) status = kCudaSuccess;  // then the library's own words say more
+  (void)api_.cudaGetLastError();
+  std::string text = fmt::format("--device cuda: {}: {}", where(), error.what());
+  if (status != kCudaSuccess) text += "; " + describe_cuda_error(api_, status, "cudaStreamSynchronize", "");
+  throw base::Error(error.kind(), text);
 }
 
 }  // namespace paceline::engine::cuda

@@ -11,7 +11,10 @@ namespace {
 
 /// Loaded once: the library stays open, and runtimes refer to the table.
 const CudnnApi& open_cudnn_library() {
-  static const CudnnApi api = cudnn_api(find_cudnn(base::process_environment()));
+  static const CudnnApi api = [] {
+    forbid_tf32();
+    return cudnn_api(find_cudnn(base::process_environment()));
+  }();
   return api;
 }
 

@@ -34,7 +34,7 @@ class CudaEngine final : public Engine {
         exec_(make_context()),
         optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_),
         slot_done_(layout().slots.size()) {
-    weights_changed();
+    weights_changed();  // the device's arrays become the host's, all 0
   }
 
   [[nodiscard]] std::string name() const override { return settings_.name; }
@@ -140,19 +140,13 @@ class CudaEngine final : public Engine {
     return static_cast<std::size_t>(layout().elements) * sizeof(float);
   }
 
-  std::byte* zeros_on_device(std::size_t bytes) {
-    std::byte* memory = runtime_->allocate(bytes);
-    runtime_->fill_bytes(compute_, memory, 0, bytes);
-    return memory;
-  }
   /// The flat arrays, and the host's copies of weights and state.
   FlatArrays allocate_arrays() {
-    FlatArrays arrays{.weights = reinterpret_cast<float*>(zeros_on_device(flat_bytes())),
-                      .gradients = gradients_.data.get()};
+    const auto allocate = [&] { return reinterpret_cast<float*>(runtime_->allocate(flat_bytes())); };
+    FlatArrays arrays{.weights = allocate(), .gradients = gradients_.data.get()};
     const CompileOptions& options = program_.options();
     const int slots = options.training ? state_slots(options.rule) : 0;
-    for (int slot = 0; slot < slots; ++slot)
-      arrays.state.push_back(reinterpret_cast<float*>(zeros_on_device(flat_bytes())));
+    for (int slot = 0; slot < slots; ++slot) arrays.state.push_back(allocate());
     for (int i = 0; i < 1 + slots; ++i) {
       auto* copy = reinterpret_cast<float*>(runtime_->allocate_pinned(flat_bytes()));
       std::fill_n(copy, layout().elements, 0.0f);
@@ -270,7 +264,6 @@ graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options)
   cuda::HostRuntime runtime;
   return cuda::plan(graph, options, runtime);
 }
-std::string prepare(const graph::Graph&, const CompileOptions&) { return ""; }
 bool has_bf16_units() { return false; }  // loops imitate bf16, which costs time and saves none
 
 }  // namespace paceline::engine::cuda_on_host

@@ -38,7 +38,6 @@ namespace paceline::engine::cuda_on_host {
 
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
-[[nodiscard]] std::string prepare(const graph::Graph& graph, const CompileOptions& options);
 [[nodiscard]] bool has_bf16_units();
 
 }  // namespace paceline::engine::cuda_on_host

@@ -28,9 +28,10 @@ namespace paceline::engine::cuda {
 
 /// Which of the streams that may go on runs next.
 enum class StreamOrder {
-  as_posted,   ///< the oldest item first: what a device with one queue would do
-  last_first,  ///< the stream made last, as far as it goes
-  random,      ///< any, for a random number of items
+  as_posted,    ///< the oldest item first: what a device with one queue would do
+  first_first,  ///< the stream made first, as far as it goes
+  last_first,   ///< the stream made last, as far as it goes
+  random,       ///< any, for a random number of items
 };
 
 struct HostRuntimeOptions {
@@ -68,6 +69,9 @@ class HostRuntime final : public Runtime {
 
   // ---- for tests
 
+  /// Of all blocks, without guard zones.
+  [[nodiscard]] std::int64_t allocated_bytes() const;
+
   /// How many waits of streams for events, and of the host for either, were called.
   [[nodiscard]] int waits() const { return waits_; }
   /// From now on the wait with this number (waits() before it) does nothing.
@@ -86,6 +90,7 @@ class HostRuntime final : public Runtime {
   struct Item {
     std::uint64_t number = 0;  ///< items count up over all streams
     const char* what = "";
+    std::string op;  ///< of set_op() when it was posted; empty: none
     std::function<void()> work;
     Mark waits_for;  ///< null: for nothing
   };
@@ -95,7 +100,9 @@ class HostRuntime final : public Runtime {
   /// Whether [first, first + bytes) lies in a block of this kind.
   [[nodiscard]] bool is_in(Kind kind, const void* first, std::size_t bytes) const;
   void expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const;
-  void check_guards(const char* after) const;
+  void check_guards(const Item& after) const;
+  /// "cuda-on-host, in step 12, op conv1": where the work of `op` was put.
+  [[nodiscard]] std::string where(const std::string& op) const;
   [[nodiscard]] std::deque<Item>& queue(Stream stream);
   /// Counts a wait; whether it is the one to be left out.
   [[nodiscard]] bool is_dropped();
@@ -109,7 +116,8 @@ class HostRuntime final : public Runtime {
   std::vector<std::deque<Item>> streams_;
   std::vector<Mark> events_;  ///< as recorded last; null: never
   std::uint64_t posted_ = 0;
-  int burst_stream_ = -1;  ///< random: this stream goes on for so many items
+  std::uint32_t longest_burst_;  ///< random: a stream that is chosen goes on for at most so many items
+  int burst_stream_ = -1;        ///< which one it is, and how many more
   std::uint32_t burst_ = 0;
   int waits_ = 0;
   std::optional<int> dropped_wait_;

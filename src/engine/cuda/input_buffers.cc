@@ -15,8 +15,8 @@ InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, int sampl
   return offsets;
 }
 
-std::int64_t InputBuffers::bytes(const graph::Graph& graph, int samples) {
-  return 2 * offsets(graph, samples).all;
+std::int64_t InputBuffers::bytes_of_set(const graph::Graph& graph, int samples) {
+  return offsets(graph, samples).all;
 }
 
 InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, int samples)

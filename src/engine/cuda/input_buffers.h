@@ -33,8 +33,8 @@ class InputBuffers {
   /// Errors   Error(data) for a label that is no class
   Batch put(const StepInput& input, Stream reader);
 
-  /// What the sets take, on the device and of pinned memory alike.
-  [[nodiscard]] static std::int64_t bytes(const graph::Graph& graph, int samples);
+  /// What each of the two sets takes, on the device and of pinned memory alike.
+  [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, int samples);
 
  private:
   struct Offsets {

@@ -12,8 +12,10 @@ namespace {
 /// NVML while it is started.
 class Session {
  public:
-  explicit Session(const NvmlApi& api) : api_(api) { check(api, api.nvmlInit_v2(), "nvmlInit_v2", ""); }
-  ~Session() { (void)api_.nvmlShutdown(); }
+  explicit Session(const NvmlApi& api) : api_(api) {
+    check(api, api.ask(api.nvmlInit_v2), "nvmlInit_v2", "");
+  }
+  ~Session() { (void)api_.ask(api_.nvmlShutdown); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -29,7 +31,10 @@ class Asker {
   /// Whether it was answered. That a GPU or a driver does not have a thing is no failure.
   template <typename... Parameters, typename... Arguments>
   bool operator()(const char* call, NvmlStatus (*function)(Parameters...), Arguments... arguments) {
-    const auto status = api_.ask(function, arguments...);
+    return answered(call, api_.ask(function, arguments...));
+  }
+  /// The same of a call that has been made.
+  bool answered(const char* call, NvmlStatus status) {
     if (status != kNvmlSuccess && status != kNvmlErrorNotSupported && status != kNvmlErrorFunctionNotFound)
       unknown_.push_back(describe_nvml_error(api_, status, call));
     return status == kNvmlSuccess;
@@ -41,17 +46,16 @@ class Asker {
 };
 
 std::vector<GpuProcess> processes_on(const NvmlApi& api, NvmlDevice device, Asker& ask) {
+  constexpr const char* kCall = "nvmlDeviceGetComputeRunningProcesses";
   std::vector<NvmlProcess> found(64);
   auto count = static_cast<unsigned>(found.size());
   auto status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
   if (status == kNvmlErrorInsufficientSize) {  // `count` says how many there are, and more may come
     found.resize(count + 64);
     count = static_cast<unsigned>(found.size());
+    status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
   }
-  if (status != kNvmlSuccess &&
-      !ask("nvmlDeviceGetComputeRunningProcesses", api.nvmlDeviceGetComputeRunningProcesses_v3, device,
-           &count, found.data()))
-    return {};
+  if (!ask.answered(kCall, status)) return {};
   std::vector<GpuProcess> processes;
   for (unsigned i = 0; i < std::min<std::size_t>(count, found.size()); ++i) {
     GpuProcess process{.pid = found[i].pid};

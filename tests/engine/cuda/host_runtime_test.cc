@@ -46,9 +46,10 @@ std::string without_events(const HostRuntimeOptions& options) {
 
 TEST(HostRuntime, RunsStreamsInTheOrderThatIsAskedFor) {
   EXPECT_EQ(without_events({.order = StreamOrder::as_posted}), "axbycz");
+  EXPECT_EQ(without_events({.order = StreamOrder::first_first}), "abcxyz");
   EXPECT_EQ(without_events({.order = StreamOrder::last_first}), "xyzabc");
   std::set<std::string> orders;
-  for (std::uint64_t seed = 0; seed < 300; ++seed)
+  for (std::uint64_t seed = 0; seed < 2000; ++seed)
     orders.insert(without_events({.order = StreamOrder::random, .seed = seed}));
   // 6! / (3! 3!) = 20 orders keep a, b, c and x, y, z in theirs.
   EXPECT_EQ(orders.size(), 20u);
@@ -149,8 +150,13 @@ TEST(HostRuntime, FindsWritesOutsideOfABlock) {
     HostRuntime runtime;
     const Stream stream = runtime.make_stream();
     auto* memory = reinterpret_cast<float*>(runtime.allocate(40));
+    runtime.set_step(12);
+    runtime.set_op("conv1");
     runtime.launch(stream, ArrayFill{.dst = memory + at, .count = 1, .value = 0});
-    EXPECT_NE(error_of([&] { runtime.synchronize(stream); }).find("outside of a block of 40 bytes"),
+    runtime.set_op("conv2");  // the error names the op that posted the kernel
+    EXPECT_NE(error_of([&] {
+                runtime.synchronize(stream);
+              }).find("in step 12, op conv1: a kernel wrote outside of a block of 40 bytes"),
               std::string::npos);
   }
 }

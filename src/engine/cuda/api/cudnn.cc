@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "base/error.h"
 
@@ -18,6 +19,8 @@ void find(const base::SharedLibrary& library, Function*& function, const char* n
 }
 
 }  // namespace
+
+void forbid_tf32() { ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1); }
 
 CudnnApi cudnn_api(const base::SharedLibrary& library) {
   CudnnApi api;

@@ -22,11 +22,16 @@ using Status = int;  ///< 0 is success; thousands are the kind of error
 using Handle = struct OpaqueHandle*;
 using RawDescriptor = void*;
 
-/// Of a Status: what kind of error it is. Engines say not_supported of shapes that they do not compute.
 constexpr Status kSuccess = 0;
-constexpr Status kNotSupported = 3000;
-constexpr Status kCompilationFailed = 4001;
-[[nodiscard]] constexpr bool is_not_supported(Status status) { return status / 1000 * 1000 == kNotSupported; }
+constexpr Status kHostAllocationFailed = 4003;
+constexpr Status kDeviceAllocationFailed = 4004;
+constexpr Status kExecutionFailed = 5000;  ///< and those up to 5999
+/// Whether a call may succeed another time, or the device is broken: what failed says nothing of its
+/// arguments.
+[[nodiscard]] constexpr bool is_of_the_device(Status status) {
+  return status == kHostAllocationFailed || status == kDeviceAllocationFailed ||
+         status / 1000 * 1000 == kExecutionFailed;
+}
 
 enum class DescriptorType : int {     // CUDNN_BACKEND_..._DESCRIPTOR
   convolution = 1,                    // CONVOLUTION
@@ -124,7 +129,9 @@ enum class NumericalNote : int {                                 // CUDNN_NUMERI
   tensor_core = 0,
   down_convert_inputs = 1,
   reduced_precision_reduction = 2,
+  fft = 3,
   nondeterministic = 4,
+  winograd = 5,
 };
 constexpr int kNumericalNotes = 10;                          // CUDNN_NUMERICAL_NOTE_TYPE_COUNT
 enum class BehaviorNote : int { compiled_at_run_time = 0 };  // CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION
@@ -150,6 +157,11 @@ struct CudnnApi {
   cudnn::Status (*cudnnBackendExecute)(cudnn::Handle, cudnn::RawDescriptor plan,
                                        cudnn::RawDescriptor variant_pack) = nullptr;
 };
+
+/// Tells NVIDIA's libraries of this process that fp32 is fp32: engines without tensor cores may else multiply
+/// by cuBLASLt with TF32. To be called before cuDNN is opened; bf16 stays as it is. Not while other threads
+/// read the environment.
+void forbid_tf32();
 
 /// The table of cuDNN's functions in `library`, which find_cudnn() found.
 ///

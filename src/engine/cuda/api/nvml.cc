@@ -16,15 +16,15 @@ constexpr base::LibraryWanted kNvml{.kind = base::ErrorKind::device,
 }  // namespace
 
 NvmlApi load_nvml(const base::EnvironmentLookup& environment) {
-  NvmlApi api;
   const auto library = base::find_library(
-      kNvml, base::library_folders(environment), [&api](const base::SharedLibrary& found) -> std::string {
-        const bool all = found.find("nvmlInit_v2", api.nvmlInit_v2) &&
-                         found.find("nvmlShutdown", api.nvmlShutdown) &&
-                         found.find("nvmlErrorString", api.nvmlErrorString);
-        return all ? "" : "it has no nvmlInit_v2";
+      kNvml, base::library_folders(environment), [](const base::SharedLibrary& found) -> std::string {
+        return found.symbol("nvmlInit_v2") == nullptr ? "it has no nvmlInit_v2" : "";
       });
+  NvmlApi api;
 #define PACELINE_FIND(name) library.find(#name, api.name)  // a name that is written once cannot differ
+  PACELINE_FIND(nvmlInit_v2);
+  PACELINE_FIND(nvmlShutdown);
+  PACELINE_FIND(nvmlErrorString);
   PACELINE_FIND(nvmlSystemGetDriverVersion);
   PACELINE_FIND(nvmlSystemGetCudaDriverVersion_v2);
   PACELINE_FIND(nvmlSystemGetProcessName);

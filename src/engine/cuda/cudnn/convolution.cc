@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "engine/cuda/conv_shapes.h"
@@ -19,18 +21,18 @@ bool is_aligned(const void* pointer) {
 
 class CudnnConvolution final : public Convolution {
  public:
-  CudnnConvolution(const Connection& connection, NativeStream streams, Plan plan)
+  CudnnConvolution(const Connection& connection, NativeStream streams, std::shared_ptr<const Plan> plan)
       : connection_(connection), streams_(std::move(streams)), plan_(std::move(plan)) {}
 
-  [[nodiscard]] std::size_t workspace_bytes() const override { return plan_.workspace_bytes; }
-  [[nodiscard]] std::string algorithm() const override { return "cudnn " + name_of(plan_.engine); }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes; }
+  [[nodiscard]] std::string algorithm() const override { return "cudnn " + name_of(plan_->engine); }
 
   void run(Stream stream, const ConvOperands& operands) override {
     if (!arguments_ || !(operands_ == operands)) bind(operands);
     const CudnnApi& api = connection_.api();
-    const std::string& problem = plan_.plan().site().problem;
+    const std::string& problem = plan_->plan().site().problem;
     check(api, api.cudnnSetStream(connection_.handle(), streams_(stream)), "cudnnSetStream", problem);
-    check(api, api.cudnnBackendExecute(connection_.handle(), plan_.plan().raw(), arguments_->raw()),
+    check(api, api.cudnnBackendExecute(connection_.handle(), plan_->plan().raw(), arguments_->raw()),
           "cudnnBackendExecute", problem);
   }
 
@@ -39,14 +41,14 @@ class CudnnConvolution final : public Convolution {
   void bind(const ConvOperands& operands) {
     base::expects(operands.src != nullptr && operands.weight != nullptr && operands.dst != nullptr,
                   "a convolution has three operands");
-    base::expects(operands.workspace != nullptr || plan_.workspace_bytes == 0, "a workspace is there");
+    base::expects(operands.workspace != nullptr || plan_->workspace_bytes == 0, "a workspace is there");
     base::expects(is_aligned(operands.src) && is_aligned(operands.weight) && is_aligned(operands.dst) &&
                       is_aligned(operands.workspace),
                   "operands are aligned as cuDNN was told");
     const std::array<std::int64_t, 3> ids = {kSrcId, kWeightId, kDstId};
     const std::array<void*, 3> pointers = {operands.src, operands.weight, operands.dst};
     const std::array<void*, 1> workspace = {operands.workspace};
-    Descriptor arguments(plan_.plan().site(), DescriptorType::variant_pack);
+    Descriptor arguments(plan_->plan().site(), DescriptorType::variant_pack);
     arguments.set(Attribute::variant_pack_unique_ids, ids)
         .set(Attribute::variant_pack_data_pointers, pointers)
         .set(Attribute::variant_pack_workspace, workspace)
@@ -57,7 +59,7 @@ class CudnnConvolution final : public Convolution {
 
   const Connection& connection_;
   NativeStream streams_;
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_;
   std::optional<Descriptor> arguments_;  ///< of the last run
   ConvOperands operands_;
 };
@@ -68,13 +70,24 @@ class CudnnLibrary final : public ConvolutionLibrary {
 
   [[nodiscard]] std::string version() const override { return "cuDNN " + cudnn_version(connection_.api()); }
   [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem) override {
-    const TargetDevice device = TargetDevice::of(connection_.api(), connection_.handle());
-    return make_convolution(connection_, streams_, first_plan(device, problem, kWorkspaceLimit));
+    return std::make_unique<CudnnConvolution>(connection_, streams_, plan(problem));
   }
 
  private:
+  /// Layers of one shape share their plan, as long as one of them is there.
+  std::shared_ptr<const Plan> plan(const ConvProblem& problem) {
+    std::erase_if(plans_, [](const auto& known) { return known.second.expired(); });
+    for (const auto& [known, plan] : plans_)
+      if (known == problem) return plan.lock();
+    const TargetDevice device = TargetDevice::of(connection_.api(), connection_.handle());
+    auto made = std::make_shared<const Plan>(first_plan(device, problem, kWorkspaceLimit));
+    plans_.emplace_back(problem, made);
+    return made;
+  }
+
   Connection connection_;
   NativeStream streams_;
+  std::vector<std::pair<ConvProblem, std::weak_ptr<const Plan>>> plans_;
 };
 
 }  // namespace
@@ -87,7 +100,8 @@ Connection::~Connection() { static_cast<void>(api_.cudnnDestroy(handle_)); }
 
 std::unique_ptr<Convolution> make_convolution(const Connection& connection, const NativeStream& streams,
                                               Plan plan) {
-  return std::make_unique<CudnnConvolution>(connection, streams, std::move(plan));
+  return std::make_unique<CudnnConvolution>(connection, streams,
+                                            std::make_shared<const Plan>(std::move(plan)));
 }
 
 OpenConvolutions open_cudnn(const CudnnApi& api) {

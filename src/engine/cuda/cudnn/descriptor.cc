@@ -149,16 +149,21 @@ int Descriptor::enumeration(Attribute attribute, AttributeType type) const {
   return value;
 }
 
-std::vector<Descriptor> Descriptor::descriptors(Attribute attribute, DescriptorType type) const {
-  const std::int64_t count = read(attribute, AttributeType::descriptor, 0, nullptr);
+std::int64_t Descriptor::count_of(Attribute attribute) const {
+  return read(attribute, AttributeType::descriptor, 0, nullptr);
+}
+
+std::vector<Descriptor> Descriptor::descriptors(Attribute attribute, DescriptorType type,
+                                                std::int64_t most) const {
   std::vector<Descriptor> values;
+  if (most == 0) return values;
   std::vector<RawDescriptor> raws;
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < most; ++i) {
     values.emplace_back(site_, type);
     raws.push_back(values.back().raw_);
   }
-  const std::int64_t filled = count == 0 ? 0 : read(attribute, AttributeType::descriptor, count, raws.data());
-  values.erase(values.begin() + std::min(filled, count), values.end());
+  const std::int64_t filled = read(attribute, AttributeType::descriptor, most, raws.data());
+  values.erase(values.begin() + std::min(filled, most), values.end());
   return values;
 }
 

@@ -56,8 +56,11 @@ class Descriptor {
   [[nodiscard]] std::vector<int> notes(Attribute attribute, AttributeType type, int most) const;
   /// One number that is a C enumeration.
   [[nodiscard]] int enumeration(Attribute attribute, AttributeType type) const;
-  /// The descriptors that an attribute is made of, `type` each.
-  [[nodiscard]] std::vector<Descriptor> descriptors(Attribute attribute, DescriptorType type) const;
+  /// How many descriptors an attribute is made of. Not all attributes say: of an engine's knobs it is 0.
+  [[nodiscard]] std::int64_t count_of(Attribute attribute) const;
+  /// The first descriptors that an attribute is made of, at most `most`, `type` each.
+  [[nodiscard]] std::vector<Descriptor> descriptors(Attribute attribute, DescriptorType type,
+                                                    std::int64_t most) const;
   [[nodiscard]] Descriptor descriptor(Attribute attribute, DescriptorType type) const;
 
  private:

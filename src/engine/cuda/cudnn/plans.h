@@ -22,6 +22,7 @@ struct EngineFacts {
   bool deterministic = true;
   bool tensor_cores = false;
   bool reduces_precision = false;     ///< converts inputs down, or accumulates in less than fp32
+  bool transforms = false;            ///< Winograd or FFT: one or two digits less than plain sums
   bool compiled_at_run_time = false;  ///< takes about a second to be planned
   bool operator==(const EngineFacts&) const = default;
 };
@@ -40,12 +41,24 @@ struct EngineConfig {
   EngineFacts facts;
 };
 
-/// The engines for `graph` in the heuristics' order; empty when they know none.
-///
-/// Cost     some milliseconds; the first call of a process reads cuDNN's libraries
-/// Errors   Error(device)
-[[nodiscard]] std::vector<EngineConfig> engine_configs(const TargetDevice& device, const ConvGraph& graph,
-                                                       HeuristicsMode mode);
+/// The engines for a convolution in the order of one kind of heuristics.
+class EngineList {
+ public:
+  /// Cost     some milliseconds; the first of a process reads cuDNN's libraries
+  /// Errors   Error(device)
+  EngineList(const TargetDevice& device, const ConvGraph& graph, HeuristicsMode mode);
+
+  /// The first engines, at most `most`, with their facts.
+  /// Cost     2 ms an engine where the heuristics describe it only now (b, bf16 backward weights)
+  /// Errors   Error(device)
+  [[nodiscard]] std::vector<EngineConfig> first(std::int64_t most) const;
+  [[nodiscard]] std::vector<EngineConfig> all() const { return first(count_); }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+
+ private:
+  Descriptor heuristics_;
+  std::int64_t count_ = 0;
+};
 
 /// A convolution that is ready to be executed on the device it was planned for.
 struct Plan {

@@ -96,8 +96,11 @@ struct BatchNormGradientSums {
           part, [&](std::int64_t row) { return gradient.load_at(row * columns.channels + part.channel); },
           [&](std::int64_t row, const typename MaskedGradient<T>::Raw& raw) {
             Float8 centred;
-            const Float8 g = gradient.gradient(raw, channels, centred);
-            if (d_masked != nullptr) store8(g, d_masked + row * columns.channels + part.channel);
+            Float8 g = gradient.gradient(raw, channels, centred);
+            if (d_masked != nullptr) {
+              store8(g, d_masked + row * columns.channels + part.channel);
+              g = as_stored<T>(g);  // the sums are those of the values that apply reads
+            }
             PACELINE_UNROLL
             for (int i = 0; i < kVector; ++i) {
               sum.value[i] += g.value[i];

@@ -45,6 +45,7 @@ int launch_on_device(int kernel, const void* arguments, std::size_t bytes, const
   if (kernel < 0 || kernel >= kKernelCount) return cudaErrorInvalidValue;
   const Entry found = entry(kernel, std::make_index_sequence<kKernelCount>{});
   if (bytes != found.bytes) return cudaErrorInvalidValue;
+  if (grid.blocks == 0) return cudaSuccess;  // CUDA refuses what has nothing to do
   void* parameters[] = {const_cast<void*>(arguments)};
   return cudaLaunchKernel(
       found.function, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),

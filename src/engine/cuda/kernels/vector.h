@@ -92,6 +92,19 @@ PACELINE_HD void store8(const Float8& values, Bf16* to) {
   store16(all, to);
 }
 
+/// What a load gives after a store in T.
+template <typename T>
+PACELINE_HD Float8 as_stored(const Float8& values) {
+  Float8 result;
+  PACELINE_UNROLL
+  for (int i = 0; i < kVector; ++i) {
+    T stored;
+    store(values.value[i], stored);
+    result.value[i] = load(stored);
+  }
+  return result;
+}
+
 /// Four floats, of flat arrays whose parts begin at multiples of four.
 struct Float4 {
   float value[4];

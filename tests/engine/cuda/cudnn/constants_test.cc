@@ -114,10 +114,13 @@ static_assert(same(N::nondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
 static_assert(same(BehaviorNote::compiled_at_run_time, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION));
 static_assert(kNumericalNotes >= CUDNN_NUMERICAL_NOTE_TYPE_COUNT &&
               kBehaviorNotes >= CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
-static_assert(same(kSuccess, CUDNN_STATUS_SUCCESS) && same(kNotSupported, CUDNN_STATUS_NOT_SUPPORTED) &&
-              same(kCompilationFailed, CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED));
-static_assert(is_not_supported(CUDNN_STATUS_NOT_SUPPORTED_SHAPE) &&
-              !is_not_supported(CUDNN_STATUS_INTERNAL_ERROR));
+static_assert(same(N::fft, CUDNN_NUMERICAL_NOTE_FFT) && same(N::winograd, CUDNN_NUMERICAL_NOTE_WINOGRAD));
+static_assert(same(kSuccess, CUDNN_STATUS_SUCCESS) &&
+              same(kHostAllocationFailed, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED) &&
+              same(kDeviceAllocationFailed, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) &&
+              same(kExecutionFailed, CUDNN_STATUS_EXECUTION_FAILED));
+static_assert(is_of_the_device(CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER) &&
+              !is_of_the_device(CUDNN_STATUS_NOT_SUPPORTED_SHAPE));
 
 /// Whether a function of the table is passed the same as cuDNN's: as many arguments of the same sizes.
 template <typename... Ours, typename... Theirs, typename R, typename S>

@@ -8,7 +8,7 @@
 namespace paceline::engine::cuda::cudnn::test {
 namespace {
 
-constexpr Status kBadParam = 2000, kNotFinalized = 2004, kExecutionFailed = 5000;
+constexpr Status kBadParam = 2000, kNotFinalized = 2004;
 FakeCudnn* fake = nullptr;  // the functions of the table have no argument of ours
 
 FakeDescriptor& at(RawDescriptor raw) { return *static_cast<FakeDescriptor*>(raw); }
@@ -103,7 +103,7 @@ Status get_attribute(RawDescriptor raw, Attribute attribute, AttributeType, std:
       const auto& engines = proposed(descriptor);
       *count = static_cast<std::int64_t>(engines.size());
       if (elements != nullptr)
-        for (std::size_t i = 0; i < engines.size(); ++i)
+        for (std::size_t i = 0; i < engines.size() && i < static_cast<std::size_t>(most); ++i)
           at(static_cast<RawDescriptor*>(elements)[i]).engine = &engines[i];
       return kSuccess;
     }
@@ -111,8 +111,8 @@ Status get_attribute(RawDescriptor raw, Attribute attribute, AttributeType, std:
       at(*static_cast<RawDescriptor*>(elements)).engine = descriptor.engine;
       *count = 1;
       return kSuccess;
-    case Attribute::engine_config_knob_choices:
-      *count = 1;
+    case Attribute::engine_config_knob_choices:  // as cuDNN: the count is only said with the choices
+      *count = elements == nullptr ? 0 : 1;
       return kSuccess;
     case Attribute::knob_choice_type:
       return give(std::vector<int>{14}, most, count, elements);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,33 @@ TEST_F(CudnnDescribed, TheFirstPlanIsTheSameEachTime) {
   const Plan first = first_plan(device, problem, kWorkspaceLimit);
   EXPECT_EQ(first_plan(device, problem, kWorkspaceLimit).engine, first.engine);
   EXPECT_EQ(plans_to_measure(device, problem, kWorkspaceLimit, 8).front().engine, first.engine);
+}
+
+// Tile sizes and the like: without them an engine's proposals could not be told apart.
+TEST_F(CudnnDescribed, PlansToBeMeasuredDifferInEngineOrKnobs) {
+  const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
+  const ConvProblem problem = {.precision = Precision::bf16,
+                               .samples = 128,
+                               .channels_in = 64,
+                               .height_in = 32,
+                               .width_in = 32,
+                               .channels_out = 64,
+                               .height_out = 32,
+                               .width_out = 32,
+                               .kernel_height = 3,
+                               .kernel_width = 3,
+                               .padding = 1};
+  const std::vector<Plan> plans = plans_to_measure(device, problem, kWorkspaceLimit, 8);
+  ASSERT_EQ(plans.size(), 8u);
+  std::set<std::string> names;
+  std::set<std::int64_t> engines;
+  for (const Plan& plan : plans) {
+    EXPECT_NE(plan.engine.knobs, "");
+    names.insert(name_of(plan.engine));
+    engines.insert(plan.engine.index);
+  }
+  EXPECT_EQ(names.size(), 8u);
+  EXPECT_LT(engines.size(), 8u);  // an engine is proposed with several tile sizes
 }
 
 /// Long, hence a test of its own for each device.

@@ -130,6 +130,7 @@ TEST(DeviceRuntime, EveryCallThatFailsIsSaidWithDeviceAndStepAndNothingIsLeft) {
     for (int call = 1;; ++call) {
       FakeCuda cuda;
       FakeLibrary library;
+      cuda.fresh_byte = 0;
       cuda.failing_call = call;
       cuda.failing_status = status;
       int worked = 0;
@@ -183,11 +184,13 @@ TEST(DeviceRuntime, ALibrarysErrorThatAKernelBeforeItCausedSaysThatToo) {
   DeviceRuntime runtime(cuda.api(), 0, library.open());
   const Stream stream = runtime.make_stream();
   const auto convolution = runtime.make_convolution({});
-  cuda.failing_call = static_cast<int>(cuda.calls.size()) + 1;
+  // cuDNN's runtime saw the error; ours learns of it at its next wait, behind cudaSetDevice.
+  cuda.failing_call = static_cast<int>(cuda.calls.size()) + 2;
   cuda.failing_status = kCudaErrorIllegalAddress;
-  (void)cuda.called("a kernel");
+  library.fails = true;
   EXPECT_THAT(error_of([&] { convolution->run(stream, {}); }),
-              AllOf(HasSubstr("cudaErrorIllegalAddress, 700"), HasSubstr("which must end")));
+              AllOf(HasSubstr("cuDNN: cudnnBackendExecute failed: no; cudaStreamSynchronize failed"),
+                    HasSubstr("cudaErrorIllegalAddress, 700"), HasSubstr("which must end")));
 }
 
 TEST(DeviceRuntime, AllocatesWholeUnitsAndSaysWhatIsFreeWhenThereIsTooLittle) {
@@ -204,6 +207,19 @@ TEST(DeviceRuntime, AllocatesWholeUnitsAndSaysWhatIsFreeWhenThereIsTooLittle) {
               AllOf(HasSubstr("cudaMalloc of 0.008 GB failed on GPU 0 (Fake H100): out of memory"),
                     HasSubstr("0.00 of 0.01 GB are free; give a smaller batch")));
   (void)runtime.allocate(1);  // the error is not sticky, and nothing of it is left
+  EXPECT_EQ(cuda.api().cudaGetLastError(), kCudaSuccess);
+}
+
+TEST(DeviceRuntime, AnErrorThatWasSaidIsNotLeftForTheNextCall) {
+  FakeCuda cuda;
+  FakeLibrary library;
+  DeviceRuntime runtime(cuda.api(), 0, library.open());
+  const Stream stream = runtime.make_stream();
+  auto* memory = runtime.allocate(1);
+  cuda.failing_call = static_cast<int>(cuda.calls.size()) + 2;  // behind cudaSetDevice
+  cuda.failing_status = kCudaErrorInvalidValue;
+  EXPECT_THAT(error_of([&] { runtime.fill_bytes(stream, memory, 0, 1); }),
+              HasSubstr("cudaMemsetAsync failed"));
   EXPECT_EQ(cuda.api().cudaGetLastError(), kCudaSuccess);
 }
 

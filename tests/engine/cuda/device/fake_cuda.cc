@@ -1,6 +1,7 @@
 #include "engine/cuda/device/fake_cuda.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cstdio>
@@ -129,17 +130,24 @@ struct FakeCudaFunctions {
       living->last_error_ = kCudaErrorMemoryAllocation;
       return kCudaErrorMemoryAllocation;
     }
-    *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-    std::memset(*memory, 0xff, bytes);  // NaN in both types
+    // Whole pages: large areas that nobody writes cost nothing.
+    *memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (living->fresh_byte != 0) std::memset(*memory, living->fresh_byte, bytes);
     all.insert(*memory);
     living->sizes_[*memory] = bytes;
     living->used_bytes += bytes;
     return kCudaSuccess;
   }
   static CudaStatus release(const char* name, std::set<void*>& all, void* memory) {
+    const auto status = living->called(name);
+    if (all.erase(memory) == 0) {
+      living->misuse = fmt::format("{} of what is none", name);
+      return status;
+    }
     living->used_bytes -= living->sizes_[memory];
+    ::munmap(memory, living->sizes_[memory]);
     living->sizes_.erase(memory);
-    return give_back(name, all, memory);
+    return status;
   }
   static CudaStatus priorities(int* least, int* greatest) {
     *least = 0;
@@ -232,8 +240,7 @@ FakeCuda::FakeCuda() : api_(FakeCudaFunctions::table()) {
 }
 
 FakeCuda::~FakeCuda() {
-  for (void* each : memory) std::free(each);
-  for (void* each : pinned) std::free(each);
+  for (const auto& [each, bytes] : sizes_) ::munmap(each, bytes);
   for (auto* each : streams) std::free(each);
   for (auto* each : events) std::free(each);
   living = nullptr;

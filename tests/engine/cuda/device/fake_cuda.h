@@ -4,6 +4,7 @@
 /// loops. Any of its calls can be made to fail.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -30,6 +31,8 @@ class FakeCuda {
   int driver_version = 13000;
   int capability = 90;
   std::size_t memory_bytes = std::size_t{8} << 30;
+  /// What memory holds before it is written: NaN of every type.
+  std::uint8_t fresh_byte = 0xff;
   /// Of cudaGetDeviceCount, as without a driver.
   CudaStatus count_status = kCudaSuccess;
   /// Runs a kernel; nothing: launches do nothing.
