@@ -18,11 +18,16 @@ namespace {
 
 std::string nothing_to_prepare(const graph::Graph&, const CompileOptions&) { return ""; }
 
-/// Of the CUDA engine, on a GPU and on the processor.
-std::string prepare_cuda(const graph::Graph&, const CompileOptions& options) {
+std::string prepare_gpu(const graph::Graph&, const CompileOptions& options) {
   if (!options.measured_kernels) return "";
   return "kernels: the CUDA engine takes the first deterministic one that is proposed for each shape; it "
          "measures none yet, whatever --measured-kernels says";
+}
+
+std::string prepare_cuda_on_host(const graph::Graph& graph, const CompileOptions& options) {
+  const std::string kernels = prepare_gpu(graph, options);
+  return "no GPU: the CUDA engine on the processor, whose times are those of no device" +
+         (kernels.empty() ? "" : "; " + kernels);
 }
 
 namespace gpu {
@@ -87,8 +92,8 @@ constexpr DeviceRow kEngines[] = {
     {"cpu", false, cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units, nullptr},
     {"reference", false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
      nullptr},
-    {"cuda", true, gpu::compile, gpu::plan, prepare_cuda, gpu::has_bf16_units, gpu::info},
-    {"cuda-on-host", false, cuda_on_host::compile, cuda_on_host::plan, prepare_cuda,
+    {"cuda", true, gpu::compile, gpu::plan, prepare_gpu, gpu::has_bf16_units, gpu::info},
+    {"cuda-on-host", false, cuda_on_host::compile, cuda_on_host::plan, prepare_cuda_on_host,
      cuda_on_host::has_bf16_units, processor_as_device},
 };
 

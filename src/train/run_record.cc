@@ -119,6 +119,10 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
         place.processes, resolved.local_workers, resolved.local_workers == 1 ? "" : "s", place.launcher,
         place.library));
   }
+  if (limits.share)
+    record.notes.push_back(
+        "the device computes while its worker goes on: what it takes stands in the phase in which the worker "
+        "waits for it, which for the last backward and update is the next forward");
   if (resolved.oversubscribed)
     record.notes.push_back(
         fmt::format("{}: oversubscribed, times say nothing about machines with a core for each",

@@ -78,6 +78,7 @@ TEST_F(CudaOnHost, TrainsWithTheSameBitsForOneAndTwoWorkersOfShards) {
     const auto outcome = run("train", more);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("no GPU: the CUDA engine on the processor"));
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("--measured-kernels"))) << "shards measure none anywhere";
   }
   EXPECT_EQ(checkpoint("w1", "00000006"), checkpoint("w2", "00000006"));
 }
@@ -87,7 +88,9 @@ TEST_F(CudaOnHost, KilledAndResumedEndsWithTheBitsOfTheUninterruptedRun) {
   Words whole = all, part = all;
   whole.insert(whole.end(), {"--out", "whole"});
   part.insert(part.end(), {"--out", "part"});
-  ASSERT_EQ(run("train", whole).code, 0);
+  const auto uninterrupted = run("train", whole);
+  ASSERT_EQ(uninterrupted.code, 0) << uninterrupted.err;
+  EXPECT_THAT(uninterrupted.out, HasSubstr("whatever --measured-kernels says"));
   {
     Program program(words("train", part), {.directory = folder_.path()});
     ASSERT_TRUE(program.wait_for("epoch 2 "));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -42,10 +43,10 @@ std::vector<float> sum_of(std::int64_t first, std::int64_t count) {
   const auto gradient = base::host_array(values);
   ShardSums sums(count, gradient);
   for (std::int64_t shard = first; shard + 1 < first + count; ++shard) {
-    values = random_gradient(static_cast<std::uint64_t>(shard));
+    std::ranges::copy(random_gradient(static_cast<std::uint64_t>(shard)), values.begin());
     sums.add(gradient);
   }
-  values = random_gradient(static_cast<std::uint64_t>(first + count - 1));
+  std::ranges::copy(random_gradient(static_cast<std::uint64_t>(first + count - 1)), values.begin());
   sums.join_last(gradient, 0, 10);  // bucket by bucket, as the step does
   sums.join_last(gradient, 10, kElements);
   sums.clear();
