@@ -35,6 +35,8 @@ Circumstances circumstances(const Record& record) {
 std::string emulated(const Record& record) {
   static constexpr std::string_view kMark = " EMULATED ";
   std::vector<std::string> parts;
+  if (record.device == "cuda-on-host") parts.emplace_back("GPU (no GPU: the CUDA engine on the processor)");
+  const auto of_device = parts.size();
   for (const std::string* text : {&record.communication.communicator, &record.data.description})
     for (auto at = text->find(kMark); at != std::string::npos;) {
       const auto begin = at + kMark.size();
@@ -43,7 +45,7 @@ std::string emulated(const Record& record) {
       if (part.ends_with(" +")) part.resize(part.size() - 2);
       parts.push_back(std::move(part));
     }
-  if (parts.empty() && record.ranks.empty() && record.workers > 1)  // not run: what was asked for
+  if (parts.size() == of_device && record.ranks.empty() && record.workers > 1)  // not run: what was asked for
     for (const auto& [option, name] : {std::pair{measure::Setting("emulate-link"), "link"},
                                        std::pair{measure::Setting("emulate-straggler"), "straggler"}})
       if (const auto* asked = measure::find_text(record.settings, option))

@@ -70,8 +70,8 @@ struct Cell {
 /// else by what process 0 could use on its host.
 [[nodiscard]] int cores_used(const measure::Record& record);
 
-/// What a run had to name EMULATED, in its communicator's name and in what its data is described as: "link of
-/// 1000 us, 1 GB/s; straggler: ...". Of a record that was not run, what its options ask for. Empty where
+/// What a run had to name EMULATED: by its device "GPU (no GPU: ...)"; in its communicator's name and in what
+/// its data is described as: "link of 1000 us, 1 GB/s; straggler: ...". Of a record that was not run, what its options ask for. Empty where
 /// nothing was: one worker talks to nobody, whatever its options ask for.
 [[nodiscard]] std::string emulated(const measure::Record& record);
 

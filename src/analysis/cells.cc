@@ -54,9 +54,10 @@ std::string measured_key(const Record& record) {
   const auto& machine = record.environment;
   std::string key = configuration(record) + changes_at_resumes(record);
   for (const auto& [name, value] : circumstances(record)) key += fmt::format("|{}={}", name, value);
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", key, machine.cpu, machine.cores, machine.build,
-                     record.threads_per_worker, record.precision, record.device, record.window.unit,
-                     record.model.parameters, record.model.training_flops);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", key, machine.cpu, machine.cores, machine.build,
+                     record.threads_per_worker, record.precision, record.device,
+                     record.device_name.value_or(""), record.window.unit, record.model.parameters,
+                     record.model.training_flops);
 }
 
 /// Whether nothing that is known of its circumstances is otherwise there: of what was not run less is known.

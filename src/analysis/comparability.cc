@@ -113,6 +113,9 @@ void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
   const auto& y = b.environment;
   refuse_if(verdict, a.device != b.device,
             fmt::format("the baseline was computed on the device {}, this on {}", a.device, b.device));
+  refuse_if(verdict, a.device == b.device && a.device_name != b.device_name,
+            fmt::format("the baseline was computed on {}, this on {}", or_unknown(a.device_name.value_or("")),
+                        or_unknown(b.device_name.value_or(""))));
   refuse_if(verdict, x.cpu != y.cpu || x.cores != y.cores,
             fmt::format("the baseline ran on another machine: {} ({} cores) against {} ({} cores)", x.cpu,
                         x.cores, y.cpu, y.cores));

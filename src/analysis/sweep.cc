@@ -80,7 +80,7 @@ Limit limit_of(const Cell& cell) {
   // A batch past the data set is the whole set again, whatever was timed.
   if (samples > 0 && cell.global_batch > samples) return Limit::data;
   if (cell.is_measured()) return Limit::none;
-  if (memory.plan_bytes > 0 && memory.available_bytes > 0 && memory.plan_bytes > memory.available_bytes)
+  if (memory.plan_bytes > 0 && memory.available_bytes > 0 && memory.exceeds_what_there_is())
     return Limit::memory;
   return cell.status == "failed" ? Limit::failed : Limit::not_timed;
 }
@@ -90,6 +90,10 @@ SweepPoint make_point(const Cell& cell) {
   point.cell = &cell;
   point.limit = limit_of(cell);
   point.plan_bytes = cell.record().memory.plan_bytes;
+  if (const auto& device = cell.record().memory.device) {  // what the batch fills
+    point.plan_bytes = device->plan_bytes;
+    return point;
+  }
   for (const measure::Record* record : cell.records) {
     const auto& memory = record->memory;
     if (!memory.peak_bytes || memory.plan_bytes <= 0) continue;

@@ -3,6 +3,7 @@
 #include "cli/doctor.h"
 #include "cli/exit_watchdog.h"
 #include "cli/log.h"
+#include "comm/host_bounce.h"
 #include "comm/make.h"
 #include "engine/make.h"
 #include "measure/environment.h"
@@ -16,6 +17,19 @@ comm::Emulation emulation_of(const train::Options& options) {
     emulation.straggler = comm::parse_straggler(options.emulate_straggler);
   return emulation;
 }
+
+namespace {
+
+/// Of the device that this process's workers take, by engine/make.h's way of dealing devices out.
+std::optional<train::DeviceShare> device_share(const std::string& device,
+                                               const train::ProcessPlacement& place, int local_workers) {
+  auto info = engine::device_info(device, place.device_share_index * local_workers, local_workers);
+  if (!info) return std::nullopt;
+  const int workers = place.device_sharers * local_workers;
+  return train::DeviceShare{.info = *info, .workers = (workers + info->devices - 1) / info->devices};
+}
+
+}  // namespace
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
                             comm::WireFormat wire_format, int processes) {
@@ -42,7 +56,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [session, emulation, wire_format, place](int ranks, std::chrono::seconds deadline) {
+          [device, session, emulation, wire_format, place](int ranks, std::chrono::seconds deadline) {
             comm::LocalOptions options{.deadline = deadline};
             if (session != nullptr) {
               session->processes().set_ranks_each(ranks);
@@ -58,7 +72,9 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             }
             auto emulated = emulation;
             emulated.hosts = place.hosts;
-            return comm::emulate(comm::make_local(ranks, options), emulated);
+            auto joined = comm::emulate(comm::make_local(ranks, options), emulated);
+            return engine::computes_on_host(device) ? std::move(joined)
+                                                    : comm::host_bounce(std::move(joined));
           },
       .loss = [session]() -> std::optional<train::Loss> {
         const auto failure = session == nullptr ? std::nullopt : session->processes().failure();
@@ -68,6 +84,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
                        .detection_s = failure->detection_s},
             .of_first = failure->of_first()};
       },
+      .device = [device, place](int local_workers) { return device_share(device, place, local_workers); },
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
       .libraries = libraries(),

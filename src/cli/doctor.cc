@@ -23,6 +23,7 @@
 #include "cli/launch_report.h"
 #include "comm/make.h"
 #include "comm/probe.h"
+#include "engine/cuda/describe_gpus.h"
 #include "engine/make.h"
 #include "graph/initialise.h"
 #include "graph/zoo.h"
@@ -109,7 +110,12 @@ void show_build(const measure::Environment& environment, const DoctorOptions& op
   } catch (const base::Error& error) {
     row(out, "bf16", "unknown: {}", error.what());
   }
-  row(out, "not built in", "NCCL, CUDA: workers compute on processors");
+  row(out, "not built in", "NCCL: workers on GPUs exchange gradients through the host");
+}
+
+void show_gpus(std::ostream& out) {
+  out << "\nGPUs\n";
+  for (const auto& [label, text] : engine::cuda::describe_gpus()) row(out, label, "{}", text);
 }
 
 void show_threads(const base::Topology& topology, std::ostream& out) {
@@ -200,7 +206,18 @@ engine::CompileOptions how_to_compile(const DoctorOptions& options, int cores) {
 
 /// As before a training: kernels are made with the model's arrays, and these must be there.
 void require_memory(const DoctorOptions& options, const graph::Graph& graph, int cores) {
-  const auto needed = engine::plan(options.device, graph, how_to_compile(options, cores)).total_bytes();
+  using Place = graph::MemoryPlan::Place;
+  const auto plan = engine::plan(options.device, graph, how_to_compile(options, cores));
+  const auto device = engine::device_info(options.device, 0, 1);
+  const bool is_apart = device && device->memory_bytes > 0;
+  if (is_apart && plan.total_bytes(Place::device) > device->free_memory_bytes)
+    base::fail(
+        base::ErrorKind::device,
+        "--kernels {}: with local batch {} it takes {:.2f} GB of the memory of {}, of which {:.2f} GB are "
+        "free; give a smaller --local-batch or a smaller model",
+        options.kernels_model, options.local_batch, gb(static_cast<double>(plan.total_bytes(Place::device))),
+        device->name, gb(static_cast<double>(device->free_memory_bytes)));
+  const auto needed = is_apart ? plan.total_bytes(Place::host) : plan.total_bytes();
   const auto usable =
       std::min(measure::available_memory_bytes(), measure::address_space_left()) + measure::resident_bytes();
   if (needed > usable)
@@ -261,6 +278,7 @@ void doctor(const DoctorOptions& options, const Session* session, std::ostream& 
   const auto environment = measure::environment(libraries());
   show_machine(environment, topology, out);
   show_build(environment, options, out);
+  show_gpus(out);
   show_threads(topology, out);
   show_launch(session, out);
   if (options.measure) show_bandwidth(topology, out);

@@ -13,6 +13,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/module.h"
 #include "comm/gloo/load.h"
 #include "comm/mpi/load.h"
 
@@ -68,14 +69,14 @@ constexpr std::array kTold{"OMPI_COMM_WORLD_SIZE",
 void show_what_could_start(std::ostream& out) {
   const auto odd = odd_about_one_alone([](const char* name) -> const char* { return std::getenv(name); });
   const auto mpirun = in_path("mpirun"), srun = in_path("srun");
-  const auto module = comm::module_path(comm::mpi::kModule);
+  const auto module = base::module_path(comm::mpi::kModule);
   row(out, "this one", "started alone: no launcher has set its variables");
   row(out, "mpirun", mpirun.empty() ? "is not there (Debian: openmpi-bin)" : mpirun);
   row(out, "srun", srun.empty() ? "is not there: no Slurm on this host" : srun);
   row(out, "MPI",
       std::filesystem::exists(module) ? module.string() + " joins the processes"
                                       : "is not built in (libopenmpi-dev was not there)");
-  const auto gloo = comm::module_path(comm::gloo::kModule);
+  const auto gloo = base::module_path(comm::gloo::kModule);
   row(out, "gloo",
       std::filesystem::exists(gloo)
           ? gloo.string() + " joins processes with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"

@@ -15,7 +15,7 @@ namespace {
 using train::Options;
 
 const std::vector<std::string> kPrecisions{"auto", "fp32", "bf16"};
-const std::vector<std::string> kDevices{"cpu", "reference"};
+const std::vector<std::string> kDevices{"cpu", "reference", "cuda", "cuda:K", "cuda-on-host"};
 const std::vector<std::string> kBadImages{"error", "skip"};
 
 constexpr const char* kWhat = "What is trained, on what";
@@ -30,11 +30,14 @@ std::string known(std::string_view text, const std::vector<std::string>& names) 
 }
 
 std::string device_named(std::string_view text) {
-  if (text.starts_with("gpu") || text.starts_with("cuda"))
-    base::fail(
-        base::ErrorKind::usage,
-        "must be one of {}, got '{}': GPUs (CUDA) are not there yet; leave it out to train on the processor",
-        fmt::join(kDevices, ", "), text);
+  constexpr std::string_view kNumbered = "cuda:";
+  constexpr int kMostGpus = 64;  // of one host
+  if (text.starts_with(kNumbered))
+    return fmt::format("cuda:{}",
+                       whole_number_in(text, "K", text.substr(kNumbered.size()), 0, kMostGpus - 1));
+  if (text.starts_with("gpu"))
+    base::fail(base::ErrorKind::usage, "must be one of {}, got '{}': GPUs are called cuda here",
+               fmt::join(kDevices, ", "), text);
   return known(text, kDevices);
 }
 
@@ -73,8 +76,12 @@ constexpr Option kRows[] = {
      [](const S& s) { return s.train.model; }},
     {"data", "SPEC", kWhat, formats_in_words, kRuns, [](S& s, Text t) { s.train.data = t; },
      [](const S& s) { return s.train.data; }},
-    {"device", "NAME", kWhat, "cpu, or reference: plain loops, slow, to compare with", kRuns | kDoctor,
-     [](S& s, Text t) { s.train.device = device_named(t); }, [](const S& s) { return s.train.device; }},
+    {"device", "NAME", kWhat,
+     "cpu; cuda: GPUs, worker i of a host takes the visible one of number i modulo how many there are; cuda:K: "
+     "GPU K for all; cuda-on-host: the CUDA engine on the processor, slow, no GPU: to try it without one; "
+     "reference: plain loops, slow, to compare with",
+     kRuns | kDoctor, [](S& s, Text t) { s.train.device = device_named(t); },
+     [](const S& s) { return s.train.device; }},
     {"precision", "P", kWhat,
      "fp32, bf16 (fp32 master weights), or auto: bf16 where the processor has units for it; the record "
      "says which",

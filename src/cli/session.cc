@@ -259,6 +259,7 @@ train::ProcessPlacement Session::place_among(int processes) const {
   place.processes = processes;
   place.is_beside_first = members_[0].host == mine.host;
   place.neighbours = place.core_sharers = place.core_share_index = 0;
+  place.device_sharers = place.device_share_index = 0;
   std::set<std::string> hosts;
   for (int process = 0; process < processes; ++process)
     hosts.insert(members_[static_cast<std::size_t>(process)].host);
@@ -267,6 +268,10 @@ train::ProcessPlacement Session::place_among(int processes) const {
     const ProcessInfo& other = members_[static_cast<std::size_t>(process)];
     if (other.host != mine.host) continue;
     if (place.neighbours++ == 0) place.is_first_of_host = process == place.process;
+    if (other.gpus == mine.gpus) {
+      if (process == place.process) place.device_share_index = place.device_sharers;
+      ++place.device_sharers;
+    }
     if (other.cores != mine.cores) continue;
     if (process == place.process) place.core_share_index = place.core_sharers;
     ++place.core_sharers;

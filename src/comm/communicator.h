@@ -16,6 +16,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace paceline::comm {
 
@@ -78,6 +79,16 @@ class Communicator {
   /// Collective, of the same size everywhere, while no reduction is under way; what an earlier call gave is
   /// ordinary memory from then on.
   [[nodiscard]] virtual base::Buffer memory(std::size_t bytes) { return base::Buffer(bytes); }
+
+  // The same for arrays wherever they lie. These carry what lies on the host, as all communicators do;
+  // host_bounce.h carries devices' arrays.
+
+  /// Memory for what is reduced in place again and again: `size` floats in `memory`. Collective, as memory().
+  [[nodiscard]] virtual base::OwnedArray array(std::size_t size, const base::Memory& memory);
+  /// Requires: the array's Memory may be used by this thread, now and in Pending::wait().
+  [[nodiscard]] virtual std::unique_ptr<Pending> all_reduce(base::Array src, base::Array dst);
+  [[nodiscard]] std::unique_ptr<Pending> all_reduce(base::Array values) { return all_reduce(values, values); }
+  [[nodiscard]] virtual std::unique_ptr<Pending> reduce_scatter(base::Array src, base::Array dst);
 
   // Blocking, for small things (statistics, counts, control).
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;

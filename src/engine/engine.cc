@@ -4,13 +4,15 @@
 
 namespace paceline::engine {
 
-base::Buffer gradient_memory(const CompileOptions& options, const graph::Layout& layout) {
-  if (!options.training) return {};
-  const std::size_t bytes = static_cast<std::size_t>(layout.elements) * sizeof(float);
-  base::Buffer buffer = options.gradient_memory ? options.gradient_memory(bytes) : base::Buffer(bytes);
-  base::expects(buffer.bytes() == bytes, "gradient_memory gives as much as is asked for");
-  buffer.fill_zero();
-  return buffer;
+base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
+                                 const base::Memory& memory) {
+  if (!options.training) return {.data = nullptr, .size = 0, .memory = &memory};
+  const auto size = static_cast<std::size_t>(layout.elements);
+  auto gradients = options.gradient_memory ? options.gradient_memory(size, memory) : memory.allocate(size);
+  base::expects(gradients.size == size && gradients.memory == &memory,
+                "gradient_memory gives as much as is asked for, where it is asked for");
+  memory.fill(gradients.array(), 0);
+  return gradients;
 }
 
 }  // namespace paceline::engine

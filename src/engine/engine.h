@@ -9,12 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "engine/update_rule.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
@@ -51,16 +52,31 @@ struct CompileOptions {
   /// forward and backward, in the same order on every worker.
   std::function<void(std::span<double> values)> reduce_statistics;
   int world_size = 1;  ///< synchronised only: how many engines share the statistics
-  /// Where gradients() are to lie; empty: in memory of the engine's own.
-  std::function<base::Buffer(std::size_t bytes)> gradient_memory;
+  /// Gives what gradients() lie in: `size` floats in `memory`, which is the engine's. Empty: the engine
+  /// allocates them itself.
+  std::function<base::OwnedArray(std::size_t size, const base::Memory& memory)> gradient_memory;
   /// Whether the engines of all workers say the same `text`; blocks until all have spoken. An engine calls it
   /// while it is compiled, as often on every worker, or never. Who gives it does not look up single elements
   /// of gradients(); empty: somebody may.
   std::function<bool(std::string_view text)> all_workers_say;
+  /// Engines with several devices: number of this engine's worker among the workers of its host. Worker i
+  /// takes visible device i modulo their number,
+  int worker_on_host = 0;
+  std::optional<int> device_index;  ///< but this one, where it is given ("cuda:1")
 };
 
-/// What an engine's gradients() lie in: as `options` say, zeroed; nothing without training.
-[[nodiscard]] base::Buffer gradient_memory(const CompileOptions& options, const graph::Layout& layout);
+/// What the gradients of an engine lie in: as `options` say, in `memory`, zeroed; empty without training.
+[[nodiscard]] base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
+                                               const base::Memory& memory = base::host_memory());
+
+/// A device beside the host that engines compute on: the fullest of those that a process's workers take.
+struct DeviceInfo {
+  std::string name;                    ///< "NVIDIA H100 80GB HBM3", "processor (no GPU)"
+  std::string libraries;               ///< that compute there: "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"
+  std::int64_t memory_bytes = 0;       ///< of its own; 0: it computes in the host's memory
+  std::int64_t free_memory_bytes = 0;  ///< of that, now: other processes count
+  int devices = 1;                     ///< among which the workers of a host are dealt out
+};
 
 /// What one step of one engine computes on. Dropout masks are a pure function of
 /// (seed, step, op, first_position + sample, element): the same for any number of workers.
@@ -113,15 +129,24 @@ class Engine {
   [[nodiscard]] virtual const graph::Layout& layout() const = 0;
   [[nodiscard]] virtual const graph::MemoryPlan& plan() const = 0;
 
-  /// The flat arrays, layout().elements each, on this engine's device: fp32 master weights (with running
-  /// statistics), gradients (with this step's batch statistics times batch * gradient_scale), optimizer
-  /// state. They lie in PyTorch's order; but with CompileOptions::all_workers_say the elements of one
-  /// gradient may stand in another one, the same on all workers, in which they can be summed and update()
-  /// reads them.
+  // The flat arrays, layout().elements each, in PyTorch's order.
+
+  /// fp32 master weights (with running statistics) and optimizer state, on the host, at the same addresses
+  /// for as long as the engine lives. An engine that trains on a device has copies of them here: fetch()
+  /// first.
   virtual std::span<float> weights() = 0;
-  virtual std::span<float> gradients() = 0;
   virtual std::span<float> optimizer_state(int slot) = 0;
-  /// To be called after weights() was written from outside, before the next forward or evaluate.
+  /// Gradients, with this step's batch statistics times batch * gradient_scale, where the engine computes.
+  /// With CompileOptions::all_workers_say the elements of one gradient may stand in another order, the same
+  /// on all workers, in which they can be summed and update() reads them.
+  virtual base::Array gradients() = 0;
+  /// Copies weights and optimizer state from the device to weights() and optimizer_state(), where they are
+  /// not the same already. To be called before these are read after an update(). Nothing on host engines.
+  /// Cost     one transfer of (1 + slots) arrays after an update(); waits for all work of the device
+  virtual void fetch() {}
+  /// To be called after weights() or optimizer_state() were written from outside, before the next forward,
+  /// update, evaluate or fetch. A device engine copies both to its device: what is not written must be
+  /// fetched before.
   virtual void weights_changed() = 0;
 
   /// Forward in training form, on a full batch. Keeps what backward needs.

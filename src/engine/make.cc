@@ -1,54 +1,149 @@
 #include "engine/make.h"
 
+#include <charconv>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/nearest.h"
 #include "engine/cpu/engine.h"
+#include "engine/cuda/device_runtime.h"
+#include "engine/cuda/devices.h"
+#include "engine/cuda/engine.h"
 #include "engine/reference/engine.h"
 
 namespace paceline::engine {
 namespace {
 
+std::string nothing_to_prepare(const graph::Graph&, const CompileOptions&) { return ""; }
+
+/// Of the CUDA engine, on a GPU and on the processor.
+std::string prepare_cuda(const graph::Graph&, const CompileOptions& options) {
+  if (!options.measured_kernels) return "";
+  return "kernels: the CUDA engine takes the first deterministic one that is proposed for each shape; it "
+         "measures none yet, whatever --measured-kernels says";
+}
+
+namespace gpu {
+
+int device_of(std::optional<int> device, int worker) {
+  if (device) return *device;
+  return cuda::device_of_worker(worker, cuda::visible_device_count());
+}
+
+std::unique_ptr<cuda::Runtime> open(const CompileOptions& options) {
+  return cuda::open_device_runtime(device_of(options.device_index, options.worker_on_host));
+}
+
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
+  return cuda::compile(graph, options, open(options));
+}
+
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
+  const auto runtime = open(options);
+  return cuda::plan(graph, options, *runtime);
+}
+
+/// Of each GPU that devices.h opens: it refuses older ones than compute capability 8.0.
+bool has_bf16_units() { return cuda::visible_device_count() > 0; }
+
+std::optional<DeviceInfo> info(std::optional<int> device, int first_worker, int workers) {
+  std::set<int> devices;
+  for (int worker = first_worker; worker < first_worker + workers; ++worker)
+    devices.insert(device_of(device, worker));
+  std::optional<DeviceInfo> fullest;
+  for (const int one : devices) {
+    const auto facts = cuda::open_device_runtime(one)->facts();
+    if (fullest && fullest->free_memory_bytes <= facts.free_memory_bytes) continue;
+    fullest = {.name = facts.name,
+               .libraries = facts.libraries,
+               .memory_bytes = facts.memory_bytes,
+               .free_memory_bytes = facts.free_memory_bytes,
+               .devices = device ? 1 : cuda::visible_device_count()};
+  }
+  return fullest;
+}
+
+}  // namespace gpu
+
+std::optional<DeviceInfo> processor_as_device(std::optional<int>, int, int) {
+  return DeviceInfo{.name = "processor (no GPU)", .libraries = "CUDA engine on the processor"};
+}
+
 struct DeviceRow {
   const char* device;
+  bool is_numbered;  ///< "device:K" chooses one of several
   std::unique_ptr<Engine> (*compile)(const graph::Graph&, const CompileOptions&);
   graph::MemoryPlan (*plan)(const graph::Graph&, const CompileOptions&);
   std::string (*prepare)(const graph::Graph&, const CompileOptions&);
   bool (*has_bf16_units)();
+  /// Null for engines whose arrays lie in the host's memory.
+  std::optional<DeviceInfo> (*info)(std::optional<int> device, int first_worker, int workers);
 };
 
 /// Every engine there is. A new one is a row here and a folder beside reference/.
 constexpr DeviceRow kEngines[] = {
-    {"cpu", cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units},
-    {"reference", reference::compile, reference::plan,
-     [](const graph::Graph&, const CompileOptions&) { return std::string(); }, [] { return false; }},
+    {"cpu", false, cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units, nullptr},
+    {"reference", false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
+     nullptr},
+    {"cuda", true, gpu::compile, gpu::plan, prepare_cuda, gpu::has_bf16_units, gpu::info},
+    {"cuda-on-host", false, cuda_on_host::compile, cuda_on_host::plan, prepare_cuda,
+     cuda_on_host::has_bf16_units, processor_as_device},
 };
 
-const DeviceRow& row_of(const std::string& device) {
+struct Chosen {
+  const DeviceRow& row;
+  std::optional<int> index;  ///< the K of "cuda:K"
+};
+
+Chosen chosen(const std::string& device) {
+  const auto colon = device.find(':');
+  const std::string_view name = std::string_view(device).substr(0, colon);
   std::vector<std::string> known;
   for (const DeviceRow& row : kEngines) {
-    if (device == row.device) return row;
     known.emplace_back(row.device);
+    if (name != row.device) continue;
+    if (colon == std::string::npos) return {row, std::nullopt};
+    int index = -1;
+    const char* const end = device.data() + device.size();
+    const auto [last, error] = std::from_chars(device.data() + colon + 1, end, index);
+    if (row.is_numbered && error == std::errc{} && last == end && index >= 0) return {row, index};
   }
   base::fail(base::ErrorKind::usage, "device '{}' is not known{}", device, base::suggestion(device, known));
+}
+
+CompileOptions with_index(CompileOptions options, const Chosen& device) {
+  if (device.index) options.device_index = device.index;
+  return options;
 }
 
 }  // namespace
 
 std::unique_ptr<Engine> compile(const std::string& device, const graph::Graph& graph,
                                 const CompileOptions& options) {
-  return row_of(device).compile(graph, options);
+  const Chosen engine = chosen(device);
+  return engine.row.compile(graph, with_index(options, engine));
 }
 
 graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph, const CompileOptions& options) {
-  return row_of(device).plan(graph, options);
+  const Chosen engine = chosen(device);
+  return engine.row.plan(graph, with_index(options, engine));
 }
 
 std::string prepare(const std::string& device, const graph::Graph& graph, const CompileOptions& options) {
-  return row_of(device).prepare(graph, options);
+  const Chosen engine = chosen(device);
+  return engine.row.prepare(graph, with_index(options, engine));
 }
 
-bool has_bf16_units(const std::string& device) { return row_of(device).has_bf16_units(); }
+bool computes_on_host(const std::string& device) { return chosen(device).row.info == nullptr; }
+
+std::optional<DeviceInfo> device_info(const std::string& device, int first_worker, int workers) {
+  const Chosen engine = chosen(device);
+  if (engine.row.info == nullptr) return std::nullopt;
+  return engine.row.info(engine.index, first_worker, workers);
+}
+
+bool has_bf16_units(const std::string& device) { return chosen(device).row.has_bf16_units(); }
 
 }  // namespace paceline::engine

@@ -3,13 +3,16 @@
 /// The table of engines: the one place that names them.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/engine.h"
 
 namespace paceline::engine {
 
-/// Compiles `graph` on `device`: "cpu" (fast) or "reference" (plain loops, to compare with).
+/// Compiles `graph` on `device`: "cpu" (fast), "reference" (plain loops, to compare with), "cuda" (GPU
+/// options.worker_on_host modulo the visible ones), "cuda:K" (GPU K), "cuda-on-host" (the CUDA engine on the
+/// processor).
 ///
 /// Errors   Error(usage) for an unknown device; Error(device) when memory is refused
 [[nodiscard]] std::unique_ptr<Engine> compile(const std::string& device, const graph::Graph& graph,
@@ -26,6 +29,16 @@ namespace paceline::engine {
 /// What `compile` would need, without allocating it.
 [[nodiscard]] graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph,
                                      const CompileOptions& options);
+
+/// Whether its engines keep gradients in the host's memory.
+[[nodiscard]] bool computes_on_host(const std::string& device);
+
+/// The device that workers `first_worker` to `first_worker + workers - 1` of this host would compute on; of
+/// several, the one with least free memory. Nothing for engines of the host.
+///
+/// Errors   Error(device) in one sentence: what is missing (module, driver, GPU, library)
+/// Cost     a GPU's context, the first time: about a second
+[[nodiscard]] std::optional<DeviceInfo> device_info(const std::string& device, int first_worker, int workers);
 
 /// Whether the device has units for bf16 products: what --precision auto asks.
 [[nodiscard]] bool has_bf16_units(const std::string& device);

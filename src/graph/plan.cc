@@ -86,4 +86,11 @@ std::int64_t MemoryPlan::total_bytes() const {
   return bytes;
 }
 
+std::int64_t MemoryPlan::total_bytes(Place place) const {
+  std::int64_t bytes = 0;
+  for (const Line& line : lines)
+    if (line.place == place) bytes += line.bytes;
+  return bytes;
+}
+
 }  // namespace paceline::graph

@@ -30,15 +30,18 @@ struct Placement {
 /// The largest sum of bytes alive at one time: what no placement can go below.
 [[nodiscard]] std::int64_t peak_bytes(const std::vector<BufferRequest>& requests);
 
-/// What a compiled model needs on its device, by purpose; the sum is the plan that `sweep` compares with the
+/// What a compiled model needs, by purpose and place; the sum of each place is what `sweep` compares with the
 /// memory there is.
 struct MemoryPlan {
+  enum class Place { host, device };
   struct Line {
     std::string purpose;  ///< "activations", "weights", "gradients", "optimizer state", "workspace", ...
     std::int64_t bytes = 0;
+    Place place = Place::host;  ///< device: in memory of a device with its own limit
   };
   std::vector<Line> lines;
   [[nodiscard]] std::int64_t total_bytes() const;
+  [[nodiscard]] std::int64_t total_bytes(Place place) const;
 };
 
 }  // namespace paceline::graph

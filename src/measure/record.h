@@ -145,11 +145,12 @@ struct Record {
   int threads_per_worker = 1;
   bool oversubscribed = false;  ///< more worker threads than cores
   std::int64_t local_batch = 0, global_batch = 0;
-  std::string batch_given_as;  ///< "local" or "global": which of the two the user fixed
-  std::string precision;       ///< "fp32", "bf16": what was really used
-  std::string device;
-  std::string scaling;  ///< "weak", "strong" or "" (no scaling cell)
-  std::string variant;  ///< converge: "baseline", "large batch", "+ linear scaling", ...
+  std::string batch_given_as;              ///< "local" or "global": which of the two the user fixed
+  std::string precision;                   ///< "fp32", "bf16": what was really used
+  std::string device;                      ///< as asked for: "cpu", "cuda", "cuda:1", "cuda-on-host"
+  std::optional<std::string> device_name;  ///< "NVIDIA H100 80GB HBM3"; absent for engines of the host
+  std::string scaling;                     ///< "weak", "strong" or "" (no scaling cell)
+  std::string variant;                     ///< converge: "baseline", "large batch", "+ linear scaling", ...
   int repeat = 0;
 
   struct LearningRate {
@@ -163,6 +164,17 @@ struct Record {
     std::map<std::string, std::int64_t> plan_lines;
     std::optional<std::int64_t> peak_bytes;  ///< measured
     std::int64_t available_bytes = 0;        ///< before the run
+    /// The fullest device that workers of this process share: its memory is not the host's, nor in the above.
+    struct Device {
+      int workers = 1;  ///< that share it
+      std::int64_t plan_bytes = 0;
+      std::map<std::string, std::int64_t> plan_lines;
+      std::int64_t available_bytes = 0;  ///< before the run
+    };
+    std::optional<Device> device;  ///< in records of engines with device memory only
+    [[nodiscard]] bool exceeds_what_there_is() const {
+      return plan_bytes > available_bytes || (device && device->plan_bytes > device->available_bytes);
+    }
   } memory;
 
   // The measured window: whole epochs, or K steps after warm-up.

@@ -126,11 +126,27 @@ void fields(A& archive, In<A, Record::LearningRate>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, Record::Memory::Device>& value) {
+  archive("workers", value.workers);
+  archive("plan_bytes", value.plan_bytes);
+  archive("plan_lines", value.plan_lines);
+  archive("available_bytes", value.available_bytes);
+}
+
+/// A key that records of most runs do not have: it is not written where it says nothing.
+template <typename A, typename T>
+void where_present(A& archive, const char* key, T& value) {
+  if (A::kWrites && !value.has_value()) return;
+  archive(key, value);
+}
+
+template <typename A>
 void fields(A& archive, In<A, Record::Memory>& value) {
   archive("plan_bytes", value.plan_bytes);
   archive("plan_lines", value.plan_lines);
   archive("peak_bytes", value.peak_bytes);
   archive("available_bytes", value.available_bytes);
+  where_present(archive, "device", value.device);
 }
 
 template <typename A>
@@ -204,6 +220,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("batch_given_as", value.batch_given_as);
   archive("precision", value.precision);
   archive("device", value.device);
+  where_present(archive, "device_name", value.device_name);
   archive("scaling", value.scaling);
   archive("variant", value.variant);
   archive("repeat", value.repeat);

@@ -82,7 +82,9 @@ void add_facts(Document& document, std::span<const Record> records) {
        [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.libraries, ", ")); });
   fact("data", [](const Record& r) { return r.data.description; });
   fact("precision", [](const Record& r) { return r.precision; });
-  fact("device", [](const Record& r) { return r.device; });
+  fact("device", [](const Record& r) {
+    return r.device_name ? fmt::format("{}, {}", r.device, *r.device_name) : r.device;
+  });
   fact("communicator", [](const Record& r) {
     return r.communication.communicator == "none" || r.communication.communicator.empty()
                ? std::string()

@@ -62,11 +62,13 @@ Record skipped(const Runner& runner, const PlannedCell& cell) {
   describe_as_asked(record, runner, cell);
   try {
     const auto setup = train::inspect(cell.options, backend_for(runner, cell.options));
-    record.memory.plan_bytes = setup.plan.total_bytes();
-    record.memory.available_bytes = setup.usable_bytes;
+    record.memory = setup.memory;
     // It was found to fit a moment ago; a few pages less now are no end of memory.
-    if (cell.fits)
-      record.memory.available_bytes = std::max(record.memory.available_bytes, record.memory.plan_bytes);
+    const auto fitted = [](auto& memory) {
+      memory.available_bytes = std::max(memory.available_bytes, memory.plan_bytes);
+    };
+    if (cell.fits) fitted(record.memory);
+    if (cell.fits && record.memory.device) fitted(*record.memory.device);
     record.model = setup.model;
     record.data = setup.data;
   } catch (const base::Error&) {
@@ -97,11 +99,8 @@ Record not_begun(const Runner& runner, const PlannedCell& cell, const Record* ot
 /// that does not fit.
 void require_possible(const train::Options& options, const train::Backend& backend) {
   const auto setup = train::inspect(options, backend);
-  if (setup.plan.total_bytes() > setup.usable_bytes)
-    base::fail(base::ErrorKind::device,
-               "the plan is {:.2f} GB for each process, and it may use {:.2f} GB; use a smaller batch",
-               static_cast<double>(setup.plan.total_bytes()) / 1e9,
-               static_cast<double>(setup.usable_bytes) / 1e9);
+  if (!setup.excess.empty())
+    base::fail(base::ErrorKind::device, "the plan for each process is {}; use a smaller batch", setup.excess);
 }
 
 /// `resumed`: its training goes on from the checkpoint that an earlier, stopped study left.
@@ -127,8 +126,7 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
     refused.skip = error.what();
     Record record = skipped(runner, refused);
     // What the options or the plan ruled out never began: "skipped", as a sweep says it of the same batch.
-    const bool has_begun =
-        error.kind() != base::ErrorKind::usage && record.memory.plan_bytes <= record.memory.available_bytes;
+    const bool has_begun = error.kind() != base::ErrorKind::usage && !record.memory.exceeds_what_there_is();
     if (has_begun) record.status = "failed";
     return record;
   }

@@ -20,8 +20,6 @@ PlannedCell sweep_cell(const train::Options& base, std::int64_t batch, int repea
   return cell;
 }
 
-double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
-
 /// Why a batch cannot be measured; empty when it can. A batch that breaks a rule of the options is that
 /// cell's reason, not the end of the sweep.
 std::string refusal(const train::Options& options, const train::Backend& backend, std::int64_t samples) {
@@ -30,9 +28,7 @@ std::string refusal(const train::Options& options, const train::Backend& backend
                        samples);
   try {
     const auto setup = train::inspect(options, backend);
-    if (setup.plan.total_bytes() > setup.usable_bytes)
-      return fmt::format("does not fit: the plan is {:.2f} GB, this process may use {:.2f} GB",
-                         gigabytes(setup.plan.total_bytes()), gigabytes(setup.usable_bytes));
+    if (!setup.excess.empty()) return fmt::format("does not fit: the plan is {}", setup.excess);
   } catch (const base::Error& error) {
     if (error.kind() != base::ErrorKind::usage) throw;
     return error.what();

@@ -1,6 +1,5 @@
 #include "train/allreduce_peak.h"
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -8,9 +7,9 @@
 
 namespace paceline::train {
 
-double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, std::span<float> gradients) {
+double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, base::Array gradients) {
   constexpr int kTries = 6;  // the first one touches memory and is not counted
-  std::fill(gradients.begin(), gradients.end(), 0.0f);
+  gradients.memory->fill(gradients, 0);
   std::vector<double> durations;
   for (int i = 0; i < kTries; ++i) {
     communicator.barrier();
@@ -18,8 +17,8 @@ double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, 
     const auto begin = base::Clock::now();
     for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
       pending.push_back(
-          communicator.all_reduce(gradients.subspan(static_cast<std::size_t>(buckets.begin(bucket)),
-                                                    static_cast<std::size_t>(buckets.bytes(bucket) / 4))));
+          communicator.all_reduce(gradients.subarray(static_cast<std::size_t>(buckets.begin(bucket)),
+                                                     static_cast<std::size_t>(buckets.bytes(bucket) / 4))));
     for (const auto& one : pending) one->wait();
     double seconds = base::seconds(pending.back()->timing().done - begin);
     communicator.all_reduce(std::span(&seconds, 1),
@@ -27,7 +26,7 @@ double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, 
     if (i > 0) durations.push_back(seconds);
   }
   const double ranks = communicator.size();
-  const double algbw = static_cast<double>(gradients.size_bytes()) / measure::estimate(durations).median;
+  const double algbw = static_cast<double>(gradients.bytes()) / measure::estimate(durations).median;
   return algbw * 2 * (ranks - 1) / ranks / 1e9;
 }
 

@@ -2,8 +2,6 @@
 
 /// What the step's own communication could reach at best.
 
-#include <span>
-
 #include "comm/communicator.h"
 #include "train/buckets.h"
 
@@ -16,6 +14,6 @@ namespace paceline::train {
 /// Shapes   gradients [all buckets' floats], set to zero
 /// Cost     six all-reduces of the whole gradient
 [[nodiscard]] double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets,
-                                    std::span<float> gradients);
+                                    base::Array gradients);
 
 }  // namespace paceline::train

@@ -25,6 +25,8 @@ struct ProcessPlacement {
   int neighbours = 1;            ///< processes on this host, this one included: they share its memory
   int core_sharers = 1;          ///< of them, those that may run on the very same cores as this one
   int core_share_index = 0;      ///< this one's place among these
+  int device_sharers = 1;        ///< of the neighbours, those that see the same GPUs as this one
+  int device_share_index = 0;    ///< this one's place among these
   int hosts = 1;                 ///< of all processes
   bool is_beside_first = true;   ///< on the host of process 0
   bool is_first_of_host = true;  ///< no process before it is on its host
@@ -40,6 +42,12 @@ struct Loss {
   bool of_first = false;  ///< process 0, which else writes for all, is the lost one
 };
 
+/// A device that workers of this process compute on.
+struct DeviceShare {
+  engine::DeviceInfo info;
+  int workers = 1;  ///< of this host that share it
+};
+
 /// The concrete backends, handed in by cli: train itself names none.
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
@@ -51,6 +59,9 @@ struct Backend {
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;
   std::function<std::optional<Loss>()> loss;
+  /// The device that `local_workers` workers of this process would compute on; nothing for engines of the
+  /// host. Empty: likewise. Errors   Error(device): what is missing
+  std::function<std::optional<DeviceShare>(int local_workers)> device = {};
   ProcessPlacement place = {};
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record

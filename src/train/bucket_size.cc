@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kShort = 65536 / sizeof(float);
 
 /// Seconds of one reduction: the median of some, each that of the last rank to come.
-double seconds_of(comm::Communicator& communicator, std::span<float> values, int tries) {
+double seconds_of(comm::Communicator& communicator, base::Array values, int tries) {
   std::vector<double> durations;
   for (int i = 0; i < tries; ++i) {
     communicator.barrier();
@@ -43,17 +43,17 @@ BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_p
               megabytes, 1e6 * latency_s, bytes_per_s / 1e9, gradient_bytes / 1e6)};
 }
 
-BucketChoice choose_bucket(comm::Communicator& communicator, std::span<float> gradients) {
-  std::fill(gradients.begin(), gradients.end(), 0.0f);
-  const auto part = gradients.first(std::min(kShort, gradients.size()));
+BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradients) {
+  gradients.memory->fill(gradients, 0);
+  const auto part = gradients.subarray(0, std::min(kShort, gradients.size));
   const double few = seconds_of(communicator, part, 21);
   const double all = seconds_of(communicator, gradients, 5);
-  const auto more = static_cast<double>(gradients.size_bytes() - part.size_bytes());
+  const auto more = static_cast<double>(gradients.bytes() - part.bytes());
   if (more <= 0 || all <= few)  // a gradient this short has one bucket
-    return best_bucket(static_cast<double>(gradients.size_bytes()), few, 1e18);
+    return best_bucket(static_cast<double>(gradients.bytes()), few, 1e18);
   const double bytes_per_s = more / (all - few);
-  const double latency = std::max(few - static_cast<double>(part.size_bytes()) / bytes_per_s, 1e-7);
-  return best_bucket(static_cast<double>(gradients.size_bytes()), latency, bytes_per_s);
+  const double latency = std::max(few - static_cast<double>(part.bytes()) / bytes_per_s, 1e-7);
+  return best_bucket(static_cast<double>(gradients.bytes()), latency, bytes_per_s);
 }
 
 }  // namespace paceline::train

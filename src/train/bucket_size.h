@@ -2,7 +2,6 @@
 
 /// --bucket auto: how much gradient goes at a time, from what one reduction costs here.
 
-#include <span>
 #include <string>
 
 #include "comm/communicator.h"
@@ -24,6 +23,6 @@ struct BucketChoice {
 /// are set to zero. Every rank gets the same answer. Collective, over more than one rank.
 ///
 /// Cost     five all-reduces of the whole gradient
-[[nodiscard]] BucketChoice choose_bucket(comm::Communicator& communicator, std::span<float> gradients);
+[[nodiscard]] BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradients);
 
 }  // namespace paceline::train

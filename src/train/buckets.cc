@@ -17,7 +17,7 @@ Buckets cut_buckets(const graph::Layout& layout, std::int64_t bucket_bytes) {
   return buckets;
 }
 
-void BucketReducer::begin(std::span<float> gradients) {
+void BucketReducer::begin(base::Array gradients) {
   base::expects(pending_.empty(), "every bucket of the last step was waited for");
   gradients_ = gradients;
 }
@@ -29,7 +29,7 @@ void BucketReducer::ready(std::int64_t ready,
     const std::int64_t begin = buckets_.begin(bucket), end = buckets_.ends[bucket];
     if (finish) finish(begin, end);
     pending_.push_back(communicator_.all_reduce(
-        gradients_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin))));
+        gradients_.subarray(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin))));
   }
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -34,7 +33,7 @@ class BucketReducer {
   BucketReducer(const Buckets& buckets, comm::Communicator& communicator)
       : buckets_(buckets), communicator_(communicator) {}
   /// Starts a step on `gradients`, the whole flat array.
-  void begin(std::span<float> gradients);
+  void begin(base::Array gradients);
   /// Gradients in [0, ready) are final: posts every bucket that is now whole. `finish`, if given, is called
   /// on a bucket's range right before it leaves (shards join their partial sums there).
   void ready(std::int64_t ready,
@@ -45,7 +44,7 @@ class BucketReducer {
  private:
   const Buckets& buckets_;
   comm::Communicator& communicator_;
-  std::span<float> gradients_;
+  base::Array gradients_;
   std::vector<std::unique_ptr<comm::Pending>> pending_;
 };
 

@@ -30,7 +30,7 @@ struct Counters {
 [[nodiscard]] std::filesystem::path checkpoint_path(const std::filesystem::path& directory,
                                                     std::int64_t update);
 
-/// Writes whole or not at all. `slow_weights`: Lookahead's, or empty.
+/// Writes whole or not at all. `slow_weights`: Lookahead's, or empty. Requires: engine.fetch() was called.
 /// Errors   Error(data) naming the file and the reason
 void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
                       std::span<float> slow_weights, const Options& options, const Resolved& resolved,

@@ -35,6 +35,7 @@ void CheckpointWriter::keep(const std::vector<measure::EpochRecord>& epochs, con
   const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
   communicator_.at(counters.update, "the checkpoint");
   const bool is_root = communicator_.rank() == 0;
+  if (is_root && with_checkpoint) engine_.fetch();  // here: an engine's calls come from one thread
   std::future<void> kept;
   if (is_root)
     kept = std::async(std::launch::async, [&] {

@@ -4,7 +4,8 @@
 
 namespace paceline::train {
 
-engine::CompileOptions compile_options(const Options& options, const Resolved& resolved) {
+engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
+                                       const ProcessPlacement& place, int local_rank) {
   return {.batch = static_cast<int>(resolved.engine_batch),
           .precision = resolved.precision,
           .threads = resolved.threads,
@@ -17,11 +18,16 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
           // The promise of --shard is the same bits, whatever a machine was found to be fast at.
           .measured_kernels = options.measured_kernels && options.shard == 0,
           .reduce_statistics = {},
-          .world_size = resolved.workers};
+          .world_size = resolved.workers,
+          .gradient_memory = {},
+          .all_workers_say = {},
+          .worker_on_host = place.device_share_index * resolved.local_workers + local_rank,
+          .device_index = {}};
 }
 
-engine::CompileOptions planning_options(const Options& options, const Resolved& resolved) {
-  auto planned = compile_options(options, resolved);
+engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
+                                        const ProcessPlacement& place) {
+  auto planned = compile_options(options, resolved, place, 0);
   planned.reduce_statistics = [](std::span<double>) {};
   return planned;
 }

@@ -42,11 +42,13 @@ struct Job {
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
 };
 
-/// The options that an engine of this run is compiled with (without the statistics hook, which is a rank's
-/// own).
-[[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved);
+/// The options that the engine of worker `local_rank` of this process is compiled with (without the
+/// statistics hook, which is a rank's own).
+[[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
+                                                     const ProcessPlacement& place, int local_rank);
 /// The same for what looks ahead only: it reduces no statistics, but must be told that the run will.
-[[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved);
+[[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
+                                                      const ProcessPlacement& place);
 
 /// The loader options of `rank`.
 [[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);

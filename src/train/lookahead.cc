@@ -13,12 +13,10 @@ void Lookahead::begin(std::span<const float> weights) {
   if (options_.steps > 0) slow_.assign(weights.begin(), weights.end());
 }
 
-bool Lookahead::follow(std::int64_t updates_done, std::int64_t updates, std::span<float> weights) {
-  if (slow_.empty() || (updates_done % options_.steps != 0 && updates_done != updates)) return false;
+void Lookahead::follow(std::int64_t updates_done, std::int64_t updates, std::span<float> weights) {
   const auto keep = static_cast<float>(kept_part(options_, updates_done, updates));
   for (std::size_t i = 0; i < slow_.size(); ++i)
     weights[i] = slow_[i] = weights[i] + keep * (slow_[i] - weights[i]);
-  return true;
 }
 
 }  // namespace paceline::train

@@ -24,9 +24,12 @@ class Lookahead {
 
   /// The training begins with these weights.
   void begin(std::span<const float> weights);
-  /// After each update. True where both were set to their mixture: every options.steps updates, and after the
-  /// last; the engine is then to be told.
-  [[nodiscard]] bool follow(std::int64_t updates_done, std::int64_t updates, std::span<float> weights);
+  /// Whether the slow weights follow after this update: every options.steps updates, and after the last.
+  [[nodiscard]] bool is_due(std::int64_t updates_done, std::int64_t updates) const {
+    return !slow_.empty() && (updates_done % options_.steps == 0 || updates_done == updates);
+  }
+  /// Sets both to their mixture. Requires: is_due(). The engine is then to be told.
+  void follow(std::int64_t updates_done, std::int64_t updates, std::span<float> weights);
 
   /// What a checkpoint keeps and brings back; empty without Lookahead.
   [[nodiscard]] std::span<float> slow() { return slow_; }

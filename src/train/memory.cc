@@ -1,5 +1,7 @@
 #include "train/memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -9,6 +11,8 @@
 
 namespace paceline::train {
 namespace {
+
+using Place = graph::MemoryPlan::Place;
 
 /// A process that has made its first kernels, beside its arrays: measured 24 MB with resnet8-cifar, one
 /// worker of 2 threads.
@@ -23,6 +27,8 @@ constexpr std::int64_t kFirstRunBytes = 1'100'000;
 /// segmentation fault where room for their code is refused (seen with 90 MB left, not with 190 MB).
 constexpr std::int64_t kSearchBytes = 256'000'000;
 
+double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
 std::int64_t process_bytes(const data::Source& source, const ProcessHistory& history) {
   const std::int64_t now = measure::resident_bytes() - source.resident_bytes;
   return std::max(kProcessBytes, now + (history.has_run ? 0 : kFirstRunBytes));
@@ -30,10 +36,44 @@ std::int64_t process_bytes(const data::Source& source, const ProcessHistory& his
 
 }  // namespace
 
+MemoryLimits memory_limits(const Backend& backend, int local_workers) {
+  MemoryLimits limits;
+  limits.host =
+      std::min(measure::available_memory_bytes() / backend.place.neighbours, measure::address_space_left()) +
+      measure::resident_bytes();
+  if (backend.device) limits.share = backend.device(local_workers);
+  if (limits.share && limits.share->info.memory_bytes > 0)
+    limits.device = limits.share->info.free_memory_bytes;
+  return limits;
+}
+
+std::string excess(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
+  const auto host = plan.total_bytes(Place::host), device = plan.total_bytes(Place::device);
+  if (host > limits.host)
+    return fmt::format("{:.2f} GB{} and this process may use {:.2f} GB", gigabytes(host),
+                       limits.device ? " of host memory" : "", gigabytes(limits.host));
+  if (limits.device && device > *limits.device)
+    return fmt::format(
+        "{:.2f} GB of device memory ({}{}) and {:.2f} GB of it are free", gigabytes(device),
+        limits.share->info.name,
+        limits.share->workers == 1 ? "" : fmt::format(", shared by {} workers", limits.share->workers),
+        gigabytes(*limits.device));
+  return "";
+}
+
 graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                           const data::Source& source, const Backend& backend) {
-  graph::MemoryPlan plan = backend.plan(graph, planning_options(options, resolved));
-  for (auto& line : plan.lines) line.bytes *= resolved.local_workers;
+                           const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
+  graph::MemoryPlan plan = backend.plan(graph, planning_options(options, resolved, backend.place));
+  const auto scale = [&](graph::MemoryPlan::Line& line) {
+    if (!limits.device) line.place = Place::host;  // a device in the host's memory
+    line.bytes *= line.place == Place::device ? limits.share->workers : resolved.local_workers;
+  };
+  const std::int64_t flat = 4 * graph::flat_layout(graph).elements;
+  const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
+  if (shard_arrays > 0) plan.lines.push_back({"partial sums of shards", shard_arrays * flat, Place::device});
+  for (auto& line : plan.lines) scale(line);
+  if (limits.share && resolved.workers > 1)  // comm/host_bounce.h
+    plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
   plan.lines.push_back(
       {"loader", resolved.local_workers * data::Loader::planned_bytes(source.train->format(),
                                                                       loader_options(options, resolved, 0))});
@@ -47,20 +87,10 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   };
   add_evaluation("test loader", source.test.get());
   add_evaluation("validation loader", source.validation.get());
-  const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
-  if (shard_arrays > 0)
-    plan.lines.push_back({"partial sums of shards",
-                          resolved.local_workers * shard_arrays * 4 * graph::flat_layout(graph).elements});
-  if (options.lookahead.steps > 0)
-    plan.lines.push_back({"slow weights", resolved.local_workers * 4 * graph::flat_layout(graph).elements});
+  if (options.lookahead.steps > 0) plan.lines.push_back({"slow weights", resolved.local_workers * flat});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source, *backend.history)});
   return plan;
-}
-
-std::int64_t usable_memory_bytes(const ProcessPlacement& place) {
-  return std::min(measure::available_memory_bytes() / place.neighbours, measure::address_space_left()) +
-         measure::resident_bytes();
 }
 
 std::int64_t batch_unit(const Options& options) {
@@ -70,21 +100,21 @@ std::int64_t batch_unit(const Options& options) {
 
 std::int64_t largest_local_batch(Options options, const graph::Graph& graph, const data::Source& source,
                                  const Backend& backend, const RunConditions& circumstances,
-                                 std::int64_t available_bytes, std::int64_t limit) {
+                                 const MemoryLimits& limits, std::int64_t most) {
   options.global_batch = 0;
   const auto fits = [&](std::int64_t batch) {
     options.local_batch = batch;
-    return plan_run(options, resolve(options, circumstances), graph, source, backend).total_bytes() <=
-           available_bytes;
+    return excess(plan_run(options, resolve(options, circumstances), graph, source, backend, limits), limits)
+        .empty();
   };
   const std::int64_t unit = batch_unit(options);
   // Shards a worker stay a power of two, so with --shard the search is over powers.
   if (options.shard > 0) {
     std::int64_t best = 0;
-    for (std::int64_t batch = unit; batch <= limit && fits(batch); batch *= 2) best = batch;
+    for (std::int64_t batch = unit; batch <= most && fits(batch); batch *= 2) best = batch;
     return best;
   }
-  std::int64_t low = 0, high = limit / unit + 1;  // low fits, high does not
+  std::int64_t low = 0, high = most / unit + 1;  // low fits, high does not
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (fits(middle * unit) ? low : high) = middle;
@@ -94,28 +124,20 @@ std::int64_t largest_local_batch(Options options, const graph::Graph& graph, con
 
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const Backend& backend, const RunConditions& circumstances,
-                    const graph::MemoryPlan& plan) {
-  const std::int64_t usable = usable_memory_bytes(backend.place);
-  if (plan.total_bytes() <= usable) return;
-  if (measure::address_space_left() < kSearchBytes)
-    base::fail(base::ErrorKind::device,
-               "memory: the plan for {} worker{} x local batch {} is {:.2f} GB and this process may use "
-               "{:.2f} GB by its `ulimit -v`; raise it, or use a smaller batch or model",
-               resolved.workers, resolved.workers == 1 ? "" : "s", resolved.local_batch,
-               static_cast<double>(plan.total_bytes()) / 1e9, static_cast<double>(usable) / 1e9);
-  const std::int64_t largest = largest_local_batch(options, graph, source, backend, circumstances, usable,
+                    const graph::MemoryPlan& plan, const MemoryLimits& limits) {
+  const std::string too_much = excess(plan, limits);
+  if (too_much.empty()) return;
+  const auto begin = fmt::format("memory: the plan for {} worker{} x local batch {} is {}", resolved.workers,
+                                 resolved.workers == 1 ? "" : "s", resolved.local_batch, too_much);
+  if (measure::address_space_left() < kSearchBytes && plan.total_bytes(Place::host) > limits.host)
+    base::fail(base::ErrorKind::device, "{} by its `ulimit -v`; raise it, or use a smaller batch or model",
+               begin);
+  const std::int64_t largest = largest_local_batch(options, graph, source, backend, circumstances, limits,
                                                    source.train->size() / resolved.workers);
   if (largest == 0)
     base::fail(base::ErrorKind::device,
-               "memory: the plan for {} worker{} x local batch {} is {:.2f} GB and this process may use "
-               "{:.2f} GB; not even the smallest batch fits: use fewer workers or a smaller model",
-               resolved.workers, resolved.workers == 1 ? "" : "s", resolved.local_batch,
-               static_cast<double>(plan.total_bytes()) / 1e9, static_cast<double>(usable) / 1e9);
-  base::fail(base::ErrorKind::device,
-             "memory: the plan for {} worker{} x local batch {} is {:.2f} GB and this process may use {:.2f} "
-             "GB; the largest local batch that fits is {}",
-             resolved.workers, resolved.workers == 1 ? "" : "s", resolved.local_batch,
-             static_cast<double>(plan.total_bytes()) / 1e9, static_cast<double>(usable) / 1e9, largest);
+               "{}; not even the smallest batch fits: use fewer workers or a smaller model", begin);
+  base::fail(base::ErrorKind::device, "{}; the largest local batch that fits is {}", begin, largest);
 }
 
 }  // namespace paceline::train

@@ -133,20 +133,22 @@ Prepared prepare(const Options& options, const Backend& backend) {
     tell(backend, "the reading of the checkpoint");
     run.resume = find_resume_point(options, run.resolved);
   }
+  MemoryLimits limits;
   const auto plan_that_fits = [&] {
-    auto plan = plan_run(options, run.resolved, run.graph, run.source, backend);
-    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, plan);
+    limits = memory_limits(backend, run.resolved.local_workers);
+    auto plan = plan_run(options, run.resolved, run.graph, run.source, backend, limits);
+    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, plan, limits);
     return plan;
   };
   auto plan = plan_that_fits();
   std::string found;  // measured only for what fits; the plan then is that of the kernels found
   if (backend.prepare) {
-    found = backend.prepare(run.graph, planning_options(options, run.resolved));
+    found = backend.prepare(run.graph, planning_options(options, run.resolved, backend.place));
     measure::release_free_memory();  // what measuring gave back must not count as the process's own
     plan = plan_that_fits();
   }
   tell(backend, "the preparation of the run");
-  run.record = begin_record(options, run.resolved, run.graph, run.source, plan, backend);
+  run.record = begin_record(options, run.resolved, run.graph, run.source, plan, limits, backend);
   run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);
   auto& notes = run.record.notes;
   if (!found.empty()) notes.push_back(found);
@@ -212,9 +214,14 @@ Setup inspect(const Options& options, const Backend& backend) {
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   const auto resolved = resolve(options, circumstances);
-  const std::int64_t usable = usable_memory_bytes(backend.place);
-  return {.plan = plan_run(options, resolved, graph, source, backend),
-          .usable_bytes = usable,
+  const auto limits = memory_limits(backend, resolved.local_workers);
+  auto plan = plan_run(options, resolved, graph, source, backend, limits);
+  auto memory = describe(plan, limits);
+  memory.plan_lines.clear();
+  if (memory.device) memory.device->plan_lines.clear();
+  return {.excess = excess(plan, limits),
+          .plan = std::move(plan),
+          .memory = std::move(memory),
           .updates = resolved.length.updates,
           .model = describe(options.model, graph),
           .data = describe(source)};
@@ -222,8 +229,9 @@ Setup inspect(const Options& options, const Backend& backend) {
 
 std::int64_t largest_batch(const Options& options, const Backend& backend) {
   const auto source = open_data(options, backend);
+  const int local_workers = std::max(1, options.workers / backend.place.processes);
   return largest_local_batch(options, make_graph(options, source), source, backend,
-                             circumstances_of(source, backend), usable_memory_bytes(backend.place),
+                             circumstances_of(source, backend), memory_limits(backend, local_workers),
                              source.train->size() / options.workers);
 }
 

@@ -15,10 +15,11 @@ namespace paceline::train {
 
 /// What a run of these options would need and has, found without running it.
 struct Setup {
+  std::string excess;  ///< what of the plan does not fit (train/memory.h); empty: it fits
   graph::MemoryPlan
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
-  std::int64_t usable_bytes = 0;
-  std::int64_t updates = 0;  ///< of the whole run
+  measure::Record::Memory memory;  ///< the same for a record, without lines
+  std::int64_t updates = 0;        ///< of the whole run
   measure::Record::Model model;
   measure::Record::Data data;
 };

@@ -30,6 +30,23 @@ Record::Data describe(const data::Source& source) {
           .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt};
 }
 
+Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
+  using Place = graph::MemoryPlan::Place;
+  Record::Memory memory{.plan_bytes = plan.total_bytes(Place::host),
+                        .plan_lines = {},
+                        .peak_bytes = {},
+                        .available_bytes = limits.host,
+                        .device = {}};
+  if (limits.device)
+    memory.device = {.workers = limits.share->workers,
+                     .plan_bytes = plan.total_bytes(Place::device),
+                     .plan_lines = {},
+                     .available_bytes = *limits.device};
+  for (const auto& line : plan.lines)
+    (line.place == Place::device ? memory.device->plan_lines : memory.plan_lines)[line.purpose] += line.bytes;
+  return memory;
+}
+
 std::string describe_workers(const Resolved& resolved, const ProcessPlacement& place) {
   const auto s = [](int count) { return count == 1 ? "" : "s"; };
   const auto work = fmt::format("{} thread{}", resolved.threads, s(resolved.threads));
@@ -42,13 +59,23 @@ std::string describe_workers(const Resolved& resolved, const ProcessPlacement& p
 }
 
 std::string describe_memory(const Record& record) {
-  return fmt::format("memory: plan {:.2f} GB of {:.2f} GB that this process may use",
-                     static_cast<double>(record.memory.plan_bytes) / 1e9,
-                     static_cast<double>(record.memory.available_bytes) / 1e9);
+  const auto gigabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
+  const auto& memory = record.memory;
+  auto text = fmt::format("memory: plan {:.2f} GB of {:.2f} GB that this process may use",
+                          gigabytes(memory.plan_bytes), gigabytes(memory.available_bytes));
+  if (memory.device)
+    text +=
+        fmt::format("; {:.2f} GB of {:.2f} GB that are free on {}{}", gigabytes(memory.device->plan_bytes),
+                    gigabytes(memory.device->available_bytes), record.device_name.value_or("the device"),
+                    memory.device->workers == 1
+                        ? ""
+                        : fmt::format(" for the {} workers that share it", memory.device->workers));
+  return text;
 }
 
 Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                    const data::Source& source, const graph::MemoryPlan& plan, const Backend& backend) {
+                    const data::Source& source, const graph::MemoryPlan& plan, const MemoryLimits& limits,
+                    const Backend& backend) {
   const ProcessPlacement& place = backend.place;
   Record record;
   record.kind = "train";
@@ -56,7 +83,10 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.created = measure::utc_now();
   record.command = options.command;
   record.settings = settings(options);
-  record.environment = measure::environment(backend.libraries);
+  auto libraries = backend.libraries;
+  if (limits.share && !limits.share->info.libraries.empty())
+    libraries.push_back(limits.share->info.libraries);
+  record.environment = measure::environment(std::move(libraries));
   record.model = describe(options.model, graph);
   record.data = describe(source);
   record.data.dropped_per_epoch = resolved.dropped_per_epoch;
@@ -69,14 +99,13 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.batch_given_as = resolved.batch_given_as;
   record.precision = resolved.precision == engine::Precision::f32 ? "fp32" : "bf16";
   record.device = options.device;
+  if (limits.share) record.device_name = limits.share->info.name;
   record.learning_rate = {.base = resolved.rate.base,
                           .factor = resolved.rate.factor,
                           .peak = resolved.rate.peak,
                           .rule = resolved.rate.rule,
                           .reference_batch = resolved.rate.reference_batch};
-  record.memory.plan_bytes = plan.total_bytes();
-  for (const auto& line : plan.lines) record.memory.plan_lines[line.purpose] += line.bytes;
-  record.memory.available_bytes = usable_memory_bytes(place);
+  record.memory = describe(plan, limits);
   record.window = {.unit = options.window_steps > 0 ? "steps" : "epoch",
                    .warmup_steps = options.warmup_steps};
   record.communication.communicator = "none";

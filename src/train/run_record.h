@@ -11,6 +11,7 @@
 #include "graph/plan.h"
 #include "measure/record.h"
 #include "train/backend.h"
+#include "train/memory.h"
 #include "train/options.h"
 #include "train/resolve.h"
 #include "train/worker_result.h"
@@ -19,6 +20,7 @@ namespace paceline::train {
 
 [[nodiscard]] measure::Record::Model describe(const std::string& model, const graph::Graph& graph);
 [[nodiscard]] measure::Record::Data describe(const data::Source& source);
+[[nodiscard]] measure::Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits);
 
 /// "4 workers x 1 thread on 2 cores", with the processes where there are several.
 [[nodiscard]] std::string describe_workers(const Resolved& resolved, const ProcessPlacement& place);
@@ -27,7 +29,8 @@ namespace paceline::train {
 /// Everything that is known before the first step.
 [[nodiscard]] measure::Record begin_record(const Options& options, const Resolved& resolved,
                                            const graph::Graph& graph, const data::Source& source,
-                                           const graph::MemoryPlan& plan, const Backend& backend);
+                                           const graph::MemoryPlan& plan, const MemoryLimits& limits,
+                                           const Backend& backend);
 
 /// Joins what this process's workers brought home into the record; `results` are used up.
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,

@@ -9,36 +9,33 @@
 /// A worker computes its shards one after the other and keeps one partial sum a level of the tree.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "base/buffer.h"
+#include "base/memory.h"
 #include "base/summation_tree.h"
 
 namespace paceline::train {
 
 class ShardSums {
  public:
-  /// For `shards` shards a step of gradients of `elements` floats.
-  ShardSums(std::int64_t shards, std::int64_t elements);
+  /// For `shards` shards a step of gradients like `gradient`: its sums lie where it does.
+  ShardSums(std::int64_t shards, base::Array gradient);
 
   /// How many arrays of the gradient's size it holds beside the gradient itself: the plan's line for it.
   [[nodiscard]] static std::int64_t arrays(std::int64_t shards);
 
   /// Takes the gradient of the next shard, which is not the step's last one.
-  void add(std::span<const float> gradient);
+  void add(base::Array gradient);
   /// Joins everything kept with the last shard's gradient, on [begin, end) only, in place: bucket by bucket.
-  void join_last(std::span<float> gradient, std::int64_t begin, std::int64_t end) const;
+  void join_last(base::Array gradient, std::int64_t begin, std::int64_t end) const;
   /// Forgets the step.
   void clear() { counter_.clear(); }
 
  private:
-  [[nodiscard]] std::span<const float> kept(int level) const {
-    return levels_[static_cast<std::size_t>(level)].as<float>();
-  }
+  [[nodiscard]] base::Array kept(int level) const { return levels_[static_cast<std::size_t>(level)].array(); }
   std::int64_t shards_;
   base::TreeCounter counter_;
-  std::vector<base::Buffer> levels_;  ///< the partial sum of 2^level shards
+  std::vector<base::OwnedArray> levels_;  ///< the partial sum of 2^level shards
 };
 
 }  // namespace paceline::train

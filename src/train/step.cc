@@ -30,7 +30,7 @@ Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& com
       log_(log),
       buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
       reducer_(buckets_, communicator),
-      shard_sums_(job.resolved.shards_per_worker, engine.layout().elements) {}
+      shard_sums_(job.resolved.shards_per_worker, engine.gradients()) {}
 
 engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough) {
   const auto gradients = engine_.gradients();

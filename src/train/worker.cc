@@ -117,11 +117,13 @@ class Worker {
 
   void compile() {
     communicator_.at(0, "the compilation");
-    auto options = compile_options(job_.options, job_.resolved);
+    auto options = compile_options(job_.options, job_.resolved, job_.backend.place, local_rank());
     if (options.batch_norm == engine::BatchNormMode::synchronised) {
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     }
-    options.gradient_memory = [this](std::size_t bytes) { return communicator_.memory(bytes); };
+    options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
+      return communicator_.array(size, memory);
+    };
     options.all_workers_say = [this](std::string_view text) {
       return is_same_everywhere(communicator_, text);
     };
@@ -198,6 +200,7 @@ class Worker {
   void gather() {
     result_.rank.host = job_.backend.place.host;
     auto ranks = gather_ranks(communicator_, result_.rank);
+    engine_->fetch();
     const auto differs = rank_that_differs(communicator_, engine_->weights());
     if (!is_root()) return;
     result_.all_ranks = std::move(ranks);
@@ -259,7 +262,10 @@ class Worker {
 
   void look_ahead(std::int64_t updates_done) {
     const InPhase following(ledger_, Phase::update);
-    if (lookahead_.follow(updates_done, length().updates, engine_->weights())) engine_->weights_changed();
+    if (!lookahead_.is_due(updates_done, length().updates)) return;
+    engine_->fetch();
+    lookahead_.follow(updates_done, length().updates, engine_->weights());
+    engine_->weights_changed();
   }
 
   /// The window is open, has the fewest steps of which a median means something, and its time is over.
@@ -283,6 +289,7 @@ class Worker {
   /// at here, before they are kept as good ones. All ranks find the same.
   void require_finite(const measure::EpochRecord& epoch) {
     const InPhase checking(ledger_, Phase::checkpoint);
+    engine_->fetch();
     const auto weights = engine_->weights();
     const bool finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
     double broken = finite ? 0 : 1;

@@ -35,6 +35,14 @@ TEST(CoresUsed, OfWorkersThatAreNotPinnedAreWhatIsThere) {
 }
 
 // What was not run knows only what its options asked for; one worker has no link.
+TEST(Emulated, IsAGpuThatIsNone) {
+  auto record = make_record({.workers = 2});
+  record.device = "cuda-on-host";
+  EXPECT_EQ(emulated(record), "GPU (no GPU: the CUDA engine on the processor)");
+  record.communication.communicator = "local + EMULATED link of 1000 us";
+  EXPECT_EQ(emulated(record), "GPU (no GPU: the CUDA engine on the processor); link of 1000 us");
+}
+
 TEST(Emulated, IsWhatWasAskedForWhereNothingWasRun) {
   auto record = make_record({.workers = 2});
   record.ranks.clear();

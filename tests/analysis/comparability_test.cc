@@ -104,6 +104,17 @@ TEST(Comparability, RefusesAnotherDevice) {
               Contains("the baseline was computed on the device cpu, this on gpu"));
 }
 
+TEST(Comparability, RefusesAGpuOfAnotherName) {
+  auto one = make_record({}), other = make_record({.workers = 2});
+  one.device = other.device = "cuda";
+  one.device_name = "NVIDIA A100-SXM4-80GB";
+  other.device_name = "NVIDIA H100 80GB HBM3";
+  EXPECT_THAT(compare(one, other, Topic::scaling).refusals,
+              Contains("the baseline was computed on NVIDIA A100-SXM4-80GB, this on NVIDIA H100 80GB HBM3"));
+  other.device_name = one.device_name;
+  EXPECT_TRUE(compare(one, other, Topic::scaling).comparable());
+}
+
 TEST(Comparability, RemarksMachinesThatOnlyMayBeUnlike) {
   const auto remark = [&](auto change) {
     auto other = make_record({.workers = 2});

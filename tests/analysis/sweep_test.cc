@@ -98,6 +98,20 @@ TEST(Sweep, SaysWhereMemoryEndsAndWhatStillFits) {
   EXPECT_FALSE(result->largest_was_measured);
 }
 
+TEST(Sweep, SaysWhereADevicesMemoryEnds) {
+  auto measured = make_record(at(128, 96));
+  auto refused = make_skipped(at(1024, 96), "does not fit");
+  refused.memory.plan_bytes = refused.memory.available_bytes;  // the host's is enough
+  measured.memory.device = Record::Memory::Device{.plan_bytes = 30, .plan_lines = {}, .available_bytes = 80};
+  refused.memory.device = Record::Memory::Device{.plan_bytes = 90, .plan_lines = {}, .available_bytes = 80};
+  const std::vector<Record> records{measured, refused};
+  const auto cells = make_cells(records);
+  const auto result = sweep(cells);
+  EXPECT_EQ(result->points[0].plan_bytes, 30) << "what the batch fills";
+  EXPECT_EQ(result->points[1].limit, Limit::memory);
+  EXPECT_EQ(result->memory_ends, 1U);
+}
+
 TEST(Sweep, LeavesAPointOffTheCurveThatIsNotComparable) {
   auto other = make_record(at(256, 500));
   other.settings["loader-threads"] = "8";

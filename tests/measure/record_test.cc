@@ -134,6 +134,25 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   EXPECT_EQ(back.repeat, 5);
 }
 
+/// Records of the host's engines do not have what is a device's: they read as they always did.
+TEST(Record, HasADevicesFieldsOnlyWhereThereIsOne) {
+  Record record = filled();
+  EXPECT_EQ(to_json(record).find("device_name"), std::string::npos);
+  EXPECT_FALSE(record_from_json(to_json(record), "x").memory.device.has_value());
+  EXPECT_TRUE(Record::Memory({.plan_bytes = 13, .available_bytes = 12}).exceeds_what_there_is());
+  EXPECT_FALSE(record.memory.exceeds_what_there_is());
+  record.device = "cuda";
+  record.device_name = "a GPU";
+  record.memory.device = Record::Memory::Device{
+      .workers = 2, .plan_bytes = 20, .plan_lines = {{"activations", 20}}, .available_bytes = 19};
+  const Record back = record_from_json(to_json(record), "x");
+  EXPECT_EQ(back.device_name, "a GPU");
+  ASSERT_TRUE(back.memory.device.has_value());
+  EXPECT_EQ(back.memory.device->workers, 2);
+  EXPECT_EQ(back.memory.device->plan_lines, record.memory.device->plan_lines);
+  EXPECT_TRUE(back.memory.exceeds_what_there_is());
+}
+
 TEST(Record, ReadsItsOwnDefaults) {
   const Record back = record_from_json(to_json(Record{}), "x");
   EXPECT_EQ(back.status, "complete");

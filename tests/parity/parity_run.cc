@@ -71,8 +71,16 @@ class Fp32 {
   Fp32(const std::string& device, const graph::Graph& graph, const engine::CompileOptions& options)
       : engine_(engine::compile(device, graph, options)) {}
   [[nodiscard]] const graph::Layout& layout() const { return engine_->layout(); }
-  std::span<float> weights() { return engine_->weights(); }
-  std::span<const float> gradients() { return engine_->gradients(); }
+  std::span<float> weights() {
+    engine_->fetch();
+    return engine_->weights();
+  }
+  std::span<const float> gradients() {
+    const base::Array gradients = engine_->gradients();
+    gradients_.resize(gradients.size);
+    gradients.memory->read(gradients, gradients_);
+    return gradients_;
+  }
   void weights_changed() { engine_->weights_changed(); }
   double forward(const engine::StepInput& input) { return engine_->forward(input).loss; }
   void backward() { engine_->backward({}); }
@@ -83,6 +91,7 @@ class Fp32 {
 
  private:
   std::unique_ptr<engine::Engine> engine_;
+  std::vector<float> gradients_;  ///< on the host
 };
 
 /// The reference's network and update rule with double for every number between and in the steps.

@@ -35,6 +35,27 @@ TEST(Emulated, IsSaidOnTopOfTheReport) {
   EXPECT_THAT(text_of({make_record({}), make_record({.workers = 2})}), Not(HasSubstr("EMULATED")));
 }
 
+/// The CUDA engine on the processor: what it took is the time of no GPU, for one worker too.
+TEST(Emulated, AGpuOnTheProcessorIsSaidAndMarked) {
+  std::vector<Record> records{make_record({}), make_record({.workers = 2})};
+  for (Record& record : records) {
+    record.device = "cuda-on-host";
+    record.device_name = "processor (no GPU)";
+  }
+  const Document document = build(records);
+  EXPECT_THAT(document.warnings, Contains(AllOf(HasSubstr("EMULATED"), HasSubstr("2 of 2 cells"),
+                                                HasSubstr("no GPU: the CUDA engine on the processor"))));
+  for (const char* id : {"scale-weak-time", "cells"}) {
+    const Table* table = find<Table>(document, id);
+    ASSERT_NE(table, nullptr) << id;
+    for (const auto& row : table->rows)
+      EXPECT_TRUE(std::any_of(row.begin(), row.end(), [](const TableCell& cell) {
+        return cell.mark.find("emulated") != std::string::npos;
+      })) << id;
+  }
+  EXPECT_THAT(text_of(records), HasSubstr("cuda-on-host, processor (no GPU)"));
+}
+
 TEST(Emulated, MarksItsRowsInEveryTable) {
   const auto records = over_an_emulated_link();
   const Document document = build(records);

@@ -7,17 +7,19 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "comm/host_bounce.h"
 #include "comm/make.h"
 #include "engine/make.h"
 #include "train/run.h"
 
 namespace paceline::train {
 
-/// The backend of `device`: "reference" or "cpu".
+/// The backend of `device`: "reference", "cpu" or "cuda-on-host".
 inline Backend backend_of(const std::string& device) {
   return {.compile =
               [device](const graph::Graph& graph, const engine::CompileOptions& options) {
@@ -27,9 +29,16 @@ inline Backend backend_of(const std::string& device) {
                       const graph::Graph& graph,
                       const engine::CompileOptions& options) { return engine::plan(device, graph, options); },
           .communicators =
-              [](int ranks, std::chrono::seconds deadline) {
-                return comm::make_local(ranks, {.deadline = deadline});
+              [device](int ranks, std::chrono::seconds deadline) {
+                auto joined = comm::make_local(ranks, {.deadline = deadline});
+                return engine::computes_on_host(device) ? std::move(joined)
+                                                        : comm::host_bounce(std::move(joined));
               },
+          .device = [device](int workers) -> std::optional<DeviceShare> {
+            const auto info = engine::device_info(device, 0, workers);
+            if (!info) return std::nullopt;
+            return DeviceShare{.info = *info, .workers = workers};
+          },
           .has_bf16_units = false};
 }
 

@@ -117,7 +117,8 @@ class Around : public engine::Engine {
   const graph::Layout& layout() const override { return engine_->layout(); }
   const graph::MemoryPlan& plan() const override { return engine_->plan(); }
   std::span<float> weights() override { return engine_->weights(); }
-  std::span<float> gradients() override { return engine_->gradients(); }
+  base::Array gradients() override { return engine_->gradients(); }
+  void fetch() override { engine_->fetch(); }
   void weights_changed() override { engine_->weights_changed(); }
   engine::LossSums forward(const engine::StepInput& input) override { return engine_->forward(input); }
   void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }

@@ -38,14 +38,18 @@ std::vector<float> tree(std::vector<std::vector<float>> level) {
 }
 
 std::vector<float> sum_of(std::int64_t first, std::int64_t count) {
-  ShardSums sums(count, kElements);
-  for (std::int64_t shard = first; shard + 1 < first + count; ++shard)
-    sums.add(random_gradient(static_cast<std::uint64_t>(shard)));
-  auto last = random_gradient(static_cast<std::uint64_t>(first + count - 1));
-  sums.join_last(last, 0, 10);  // bucket by bucket, as the step does
-  sums.join_last(last, 10, kElements);
+  std::vector<float> values(kElements);
+  const auto gradient = base::host_array(values);
+  ShardSums sums(count, gradient);
+  for (std::int64_t shard = first; shard + 1 < first + count; ++shard) {
+    values = random_gradient(static_cast<std::uint64_t>(shard));
+    sums.add(gradient);
+  }
+  values = random_gradient(static_cast<std::uint64_t>(first + count - 1));
+  sums.join_last(gradient, 0, 10);  // bucket by bucket, as the step does
+  sums.join_last(gradient, 10, kElements);
   sums.clear();
-  return last;
+  return values;
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {

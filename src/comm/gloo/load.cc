@@ -5,12 +5,12 @@
 namespace paceline::comm::gloo {
 
 std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder) {
-  const auto entry = reinterpret_cast<decltype(&paceline_open_gloo)>(open_module(kModule, folder));
+  const auto entry = reinterpret_cast<decltype(&paceline_open_gloo)>(base::open_module(kModule, folder));
   return std::unique_ptr<Wire>(entry(launch));
 }
 
 std::unique_ptr<Wire> open_wire(const Launch& launch) {
-  return open_wire(launch, module_path(kModule).parent_path());
+  return open_wire(launch, base::module_path(kModule).parent_path());
 }
 
 }  // namespace paceline::comm::gloo

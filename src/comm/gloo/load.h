@@ -5,17 +5,19 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/module.h"
 #include "comm/launch.h"
-#include "comm/module.h"
 #include "comm/wire.h"
 
 namespace paceline::comm::gloo {
 
-inline constexpr Module kModule{.library = "gloo",
-                                .file = "paceline_gloo.so",
-                                .entry = "paceline_open_gloo",
-                                .built_with = "libgloo-dev",
-                                .runs_with = "libgloo0"};
+inline constexpr base::Module kModule{.kind = base::ErrorKind::comm,
+                                      .library = "gloo",
+                                      .file = "paceline_gloo.so",
+                                      .entry = "paceline_open_gloo",
+                                      .built_with = "libgloo-dev",
+                                      .remedy = "install libgloo0 (Debian: apt-get install libgloo0)",
+                                      .global = true};
 
 /// Opens the module and meets the other processes of `launch`. Errors   as open_module, and when they do not
 /// come

@@ -5,16 +5,20 @@
 #include <filesystem>
 #include <memory>
 
-#include "comm/module.h"
+#include "base/module.h"
 #include "comm/wire.h"
 
 namespace paceline::comm::mpi {
 
-inline constexpr Module kModule{.library = "mpi",
-                                .file = "paceline_mpi.so",
-                                .entry = "paceline_open_mpi",
-                                .built_with = "libopenmpi-dev and openmpi-bin",
-                                .runs_with = "openmpi-bin"};
+inline constexpr base::Module kModule{
+    .kind = base::ErrorKind::comm,
+    .library = "mpi",
+    .file = "paceline_mpi.so",
+    .entry = "paceline_open_mpi",
+    .built_with = "libopenmpi-dev and openmpi-bin",
+    .remedy = "install openmpi-bin (Debian: apt-get install openmpi-bin)",
+    // Open MPI opens plug-ins of its own, which look for its symbols globally.
+    .global = true};
 
 /// Opens the module and starts MPI. Errors   as open_module
 [[nodiscard]] std::unique_ptr<Wire> open_wire();

@@ -54,7 +54,7 @@ class CpuEngine final : public Engine {
                          .kept = kept_.data(),
                          .scratch = scratch_.data()},
               .weights = weights_.as<float>().data(),
-              .gradients = gradients_.as<float>().data()},
+              .gradients = gradients_.data.get()},
         weight_passes_(program_),
         slot_done_(program_.layout().slots.size()) {
     if (!options.training) return;
@@ -69,7 +69,7 @@ class CpuEngine final : public Engine {
   [[nodiscard]] const graph::MemoryPlan& plan() const override { return plan_; }
 
   std::span<float> weights() override { return weights_.as<float>(); }
-  std::span<float> gradients() override { return gradients_.as<float>(); }
+  base::Array gradients() override { return gradients_.array(); }
   std::span<float> optimizer_state(int slot) override {
     base::expects(slot >= 0 && slot < static_cast<int>(state_.size()), "the rule keeps this state slot");
     return state_[static_cast<std::size_t>(slot)].as<float>();
@@ -221,7 +221,8 @@ class CpuEngine final : public Engine {
 
   Program program_;
   const graph::MemoryPlan plan_;
-  base::Buffer arena_, kept_, scratch_, weights_, gradients_;
+  base::Buffer arena_, kept_, scratch_, weights_;
+  base::OwnedArray gradients_;
   std::vector<base::Buffer> state_;
   base::ThreadPool pool_;
   ExecContext exec_;

@@ -80,7 +80,7 @@ class ReferenceEngine final : public Engine {
   [[nodiscard]] const graph::MemoryPlan& plan() const override { return plan_; }
 
   std::span<float> weights() override { return weights_.as<float>(); }
-  std::span<float> gradients() override { return gradients_.as<float>(); }
+  base::Array gradients() override { return gradients_.array(); }
   std::span<float> optimizer_state(int slot) override {
     base::expects(slot >= 0 && slot < static_cast<int>(state_.size()), "the rule keeps this state slot");
     return state_[static_cast<std::size_t>(slot)].as<float>();
@@ -93,12 +93,13 @@ class ReferenceEngine final : public Engine {
 
   void backward(const GradientReady& on_ready) override {
     if constexpr (kOwnArrays) {
-      program_.backward(program_weights(), gradients(), on_ready);
+      program_.backward(program_weights(), gradients().host(), on_ready);
     } else {
       std::int64_t done = 0;
       program_.backward(program_weights(), own_gradients_, [&](std::int64_t ready) {
         std::transform(own_gradients_.begin() + done, own_gradients_.begin() + ready,
-                       gradients().begin() + done, [](T gradient) { return static_cast<float>(gradient); });
+                       gradients().host().begin() + done,
+                       [](T gradient) { return static_cast<float>(gradient); });
         done = ready;
         if (on_ready) on_ready(ready);
       });
@@ -108,7 +109,7 @@ class ReferenceEngine final : public Engine {
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     std::vector<std::span<float>> state;
     for (auto& slot : state_) state.push_back(slot.as<float>());
-    apply_update<float>(graph_, layout_, rule, lr, update, weights(), gradients(), state);
+    apply_update<float>(graph_, layout_, rule, lr, update, weights(), gradients().host(), state);
     weights_changed();
   }
 
@@ -136,7 +137,8 @@ class ReferenceEngine final : public Engine {
   const graph::Graph graph_;
   const graph::Layout layout_;
   const graph::MemoryPlan plan_;
-  base::Buffer weights_, gradients_;
+  base::Buffer weights_;
+  base::OwnedArray gradients_;
   std::vector<base::Buffer> state_;
   std::vector<T> own_weights_, own_gradients_;
   Program<T> program_;

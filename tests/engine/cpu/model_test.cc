@@ -57,8 +57,8 @@ TEST(CpuEngine, AppliesEveryUpdateRuleLikeTheReference) {
         base::Rng rng(static_cast<std::uint64_t>(update), base::Purpose::test);
         for (const graph::Slot& slot : engine->layout().slots)
           for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i)
-            engine->gradients()[static_cast<std::size_t>(i)] =
-                reference->gradients()[static_cast<std::size_t>(i)] = rng.normal();
+            engine->gradients().host()[static_cast<std::size_t>(i)] =
+                reference->gradients().host()[static_cast<std::size_t>(i)] = rng.normal();
         engine->update(rule, 0.01, update);
         reference->update(rule, 0.01, update);
       }
@@ -102,7 +102,8 @@ TEST(CpuEngine, SharesBatchStatisticsAmongWorkers) {
   std::vector<float> sum = gradients[0];
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[1][i];
   EXPECT_NEAR(losses[0].loss + losses[1].loss, want.loss, 1e-5);
-  expect_near_by_parameter(*whole, sum, whole->gradients(), tolerance(Precision::f32, 400), "gradient");
+  expect_near_by_parameter(*whole, sum, whole->gradients().host(), tolerance(Precision::f32, 400),
+                           "gradient");
 }
 
 TEST(CpuEngine, JoinsShardsOfItsBatchLikeEnginesOfTheirOwn) {
@@ -224,13 +225,13 @@ TEST(CpuEngine, TellsReadyGradientsFromTheFrontUntilAll) {
   std::vector<std::vector<float>> seen;
   engine->backward([&](std::int64_t ready) {
     told.push_back(ready);
-    seen.push_back(toy::copy(engine->gradients().first(static_cast<std::size_t>(ready))));
+    seen.push_back(toy::copy(engine->gradients().host().first(static_cast<std::size_t>(ready))));
   });
   ASSERT_GT(told.size(), 5u);
   EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
   EXPECT_EQ(told.back(), engine->layout().elements);
   for (const auto& prefix : seen)  // what was told to be ready did not change afterwards
-    EXPECT_TRUE(std::equal(prefix.begin(), prefix.end(), engine->gradients().begin()));
+    EXPECT_TRUE(std::equal(prefix.begin(), prefix.end(), engine->gradients().host().begin()));
 }
 
 TEST(CpuEngine, LeavesTheImagesAloneAfterForward) {

@@ -46,8 +46,9 @@ TEST(ReferenceEngine, FloatAndDoubleAgreeToRounding) {
     EXPECT_EQ(sums.samples, 5);
     engine->backward({});
   }
-  for (std::size_t i = 0; i < single->gradients().size(); ++i)
-    EXPECT_NEAR(single->gradients()[i], exact->gradients()[i], 2e-6) << i;  // |gradient| is about 0.1
+  for (std::size_t i = 0; i < single->gradients().host().size(); ++i)
+    EXPECT_NEAR(single->gradients().host()[i], exact->gradients().host()[i], 2e-6)
+        << i;  // |gradient| is about 0.1
 }
 
 TEST(ReferenceEngine, TheSameRunTwiceGivesTheSameBits) {
@@ -76,13 +77,14 @@ TEST(ReferenceEngine, SaysReadyInLayoutOrderUpToTheEnd) {
   engine->backward({});
   const std::vector<float> final = toy::copy(engine->gradients());
 
-  std::ranges::fill(engine->gradients(), std::numeric_limits<float>::quiet_NaN());
+  std::ranges::fill(engine->gradients().host(), std::numeric_limits<float>::quiet_NaN());
   std::vector<std::int64_t> marks;
   engine->forward(samples.step(1.0 / 3));
   engine->backward([&](std::int64_t ready) {
     marks.push_back(ready);
     // What is called ready is final, padding included.
-    EXPECT_TRUE(std::equal(final.begin(), final.begin() + ready, engine->gradients().begin())) << ready;
+    EXPECT_TRUE(std::equal(final.begin(), final.begin() + ready, engine->gradients().host().begin()))
+        << ready;
   });
   EXPECT_TRUE(std::ranges::is_sorted(marks));
   EXPECT_GE(marks.size(), 5u);
@@ -161,15 +163,16 @@ TEST(ReferenceEngine, GradientsOfPartsAddUpToTheWhole) {
   whole->backward({});
 
   LossSums part_sums;
-  std::vector<double> gradients(whole->gradients().size());
+  std::vector<double> gradients(whole->gradients().host().size());
   for (int shard = 0; shard < 3; ++shard) {
     part_sums += part->forward(toy::Samples(graph, shard * 2, 2).step(1.0 / 6, 3, 12 + shard * 2));
     part->backward({});
-    for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] += part->gradients()[i];
+    for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] += part->gradients().host()[i];
   }
   EXPECT_EQ(sums.loss, part_sums.loss);
   EXPECT_EQ(sums.correct, part_sums.correct);
-  for (std::size_t i = 0; i < gradients.size(); ++i) EXPECT_NEAR(whole->gradients()[i], gradients[i], 1e-7);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    EXPECT_NEAR(whole->gradients().host()[i], gradients[i], 1e-7);
 }
 
 TEST(ReferenceEngine, PlansWhatItAllocates) {

@@ -62,6 +62,12 @@ inline void initialise(Engine& engine, std::uint64_t seed) {
 }
 
 inline std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
+/// Wherever it lies.
+inline std::vector<float> copy(base::Array array) {
+  std::vector<float> values(array.size);
+  array.memory->read(array, values);
+  return values;
+}
 
 /// Adds the spans of all worker threads, in rank order; everybody gets the same bits.
 class Reducer {

@@ -121,7 +121,8 @@ TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {
       const toy::Samples samples(graph, 0, 33);
       engine->forward(samples.step(1.0 / 33));
       engine->backward([](std::int64_t) {});
-      const std::vector<float> gradients(engine->gradients().begin(), engine->gradients().end());
+      const std::vector<float> gradients(engine->gradients().host().begin(),
+                                         engine->gradients().host().end());
       if (first.empty()) first = gradients;
       EXPECT_EQ(gradients, first) << threads << " threads";
     }

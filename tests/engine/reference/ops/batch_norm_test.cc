@@ -48,8 +48,11 @@ TEST(BatchNorm, SynchronisedOverTwoWorkersEqualsOneOnTheJointBatch) {
   parts[0] += parts[1];
   EXPECT_NEAR(parts[0].loss, sums.loss, 0x1p-22);  // a sample's rounding may fall on the other side
   EXPECT_EQ(parts[0].correct, sums.correct);
-  for (std::size_t i = 0; i < joint->gradients().size(); ++i)  // the slots of running statistics among them
-    EXPECT_NEAR(engines[0]->gradients()[i] + engines[1]->gradients()[i], joint->gradients()[i], 1e-6) << i;
+  for (std::size_t i = 0; i < joint->gradients().host().size();
+       ++i)  // the slots of running statistics among them
+    EXPECT_NEAR(engines[0]->gradients().host()[i] + engines[1]->gradients().host()[i],
+                joint->gradients().host()[i], 1e-6)
+        << i;
 }
 
 TEST(BatchNorm, LocalOverTwoWorkersDiffersFromTheJointBatch) {
@@ -61,15 +64,15 @@ TEST(BatchNorm, LocalOverTwoWorkersDiffersFromTheJointBatch) {
   toy::initialise(*half, 2);
   joint->forward(toy::Samples(graph, 0, 6).step(1.0 / 6));
   joint->backward({});
-  std::vector<float> sum(joint->gradients().size());
+  std::vector<float> sum(joint->gradients().host().size());
   for (int rank = 0; rank < 2; ++rank) {
     half->forward(toy::Samples(graph, rank * 3, 3).step(1.0 / 6, 0, rank * 3));
     half->backward({});
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += half->gradients()[i];
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += half->gradients().host()[i];
   }
   double difference = 0;
   for (std::size_t i = 0; i < sum.size(); ++i)
-    difference = std::max(difference, std::abs(static_cast<double>(sum[i]) - joint->gradients()[i]));
+    difference = std::max(difference, std::abs(static_cast<double>(sum[i]) - joint->gradients().host()[i]));
   EXPECT_GT(difference, 1e-3);
 }
 
@@ -83,15 +86,15 @@ TEST(BatchNorm, GhostGroupsEqualSeparateLocalBatches) {
   const LossSums sums = ghost->forward(toy::Samples(graph, 0, 6).step(1.0 / 6));
   ghost->backward({});
   LossSums parts;
-  std::vector<double> gradients(ghost->gradients().size());
+  std::vector<double> gradients(ghost->gradients().host().size());
   for (int group = 0; group < 3; ++group) {
     parts += local->forward(toy::Samples(graph, group * 2, 2).step(1.0 / 6, 0, group * 2));
     local->backward({});
-    for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] += local->gradients()[i];
+    for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] += local->gradients().host()[i];
   }
   EXPECT_EQ(sums.loss, parts.loss);
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    EXPECT_NEAR(ghost->gradients()[i], gradients[i], 1e-6) << i;
+    EXPECT_NEAR(ghost->gradients().host()[i], gradients[i], 1e-6) << i;
 }
 
 TEST(BatchNorm, RunningValuesFoldInTheUnbiasedVariance) {

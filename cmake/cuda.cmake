@@ -1,0 +1,38 @@
+# The CUDA part of paceline_cuda.so: the own kernels, compiled by nvcc where there is a toolkit. Sets
+#   PACELINE_CUDA_OBJECT       device.cu for sm_80, sm_90, sm_100, with PTX for what comes later; empty without a toolkit
+#   PACELINE_CUDA_INCLUDE_DIR  CUDA's headers
+#   PACELINE_CUDART_STATIC     the CUDA runtime as a static library
+# and adds the target paceline_cuda_kernels. It leaves beside the object what tests/engine/cuda/kernels/ptx_test.py reads: the
+# PTX, and device.ptxas.txt, what ptxas says of registers and spills. To be included where the module's target is.
+# Not by enable_language(CUDA): that wants a toolkit on every machine, and the module has but one such file.
+set(PACELINE_CUDA_OBJECT "")
+if(NOT DEFINED CUDAToolkit_ROOT AND DEFINED ENV{CUDA_HOME})  # CMake itself knows of CUDA_PATH and /usr/local/cuda
+  set(CUDAToolkit_ROOT $ENV{CUDA_HOME})
+endif()
+find_package(CUDAToolkit QUIET)
+if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE OR NOT TARGET CUDA::cudart_static)
+  message(STATUS "No CUDA toolkit (nvcc and the static runtime): this build cannot use GPUs")
+  return()
+elseif(CUDAToolkit_VERSION VERSION_LESS 12.8)
+  message(STATUS "CUDA toolkit ${CUDAToolkit_VERSION} is too old (12.8 is the least): this build cannot use GPUs")
+  return()
+endif()
+
+set(kernels ${CMAKE_SOURCE_DIR}/src/engine/cuda/kernels)
+set(output ${CMAKE_BINARY_DIR}/cuda)
+file(MAKE_DIRECTORY ${output})
+file(GLOB headers CONFIGURE_DEPENDS ${kernels}/*.h)
+# --fmad=false: no a * b + c in one rounding, so that a GPU computes the host's bits (the host's side: -ffp-contract=off).
+add_custom_command(
+  OUTPUT ${output}/device.o ${output}/device.ptxas.txt
+  COMMAND sh -c "\"$@\" 2>device.ptxas.txt || { cat device.ptxas.txt >&2; exit 1; }" nvcc
+          ${CUDAToolkit_NVCC_EXECUTABLE} -c ${kernels}/device.cu -o device.o -std=c++17 -O3 --fmad=false
+          -ccbin ${CMAKE_CXX_COMPILER} -I ${CMAKE_SOURCE_DIR}/src -Xcompiler -fPIC,-ffp-contract=off -Xptxas -v
+          --threads 2 --keep --keep-dir ${output} -gencode arch=compute_80,code=sm_80
+          -gencode arch=compute_90,code=[sm_90,compute_90] -gencode arch=compute_100,code=sm_100
+  DEPENDS ${kernels}/device.cu ${headers}
+  WORKING_DIRECTORY ${output} COMMENT "Compiling the CUDA kernels" VERBATIM)
+set(PACELINE_CUDA_OBJECT ${output}/device.o)
+add_custom_target(paceline_cuda_kernels ALL DEPENDS ${PACELINE_CUDA_OBJECT})
+list(GET CUDAToolkit_INCLUDE_DIRS 0 PACELINE_CUDA_INCLUDE_DIR)
+get_target_property(PACELINE_CUDART_STATIC CUDA::cudart_static IMPORTED_LOCATION)

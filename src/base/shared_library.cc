@@ -1,0 +1,154 @@
+#include "base/shared_library.h"
+
+#include <dlfcn.h>
+#include <fmt/ranges.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <system_error>
+
+namespace paceline::base {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// The entries of `folder` whose names begin with `prefix`, in order of their names.
+std::vector<fs::path> entries(const fs::path& folder, const std::string& prefix) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// The libraries of NVIDIA's Python packages of the Python that is installed at `prefix`.
+void add_python(const fs::path& prefix, std::vector<fs::path>& folders) {
+  for (const auto& python : entries(prefix / "lib", "python3"))
+    for (const char* packages : {"site-packages", "dist-packages"})  // Debian's name is the second
+      for (const auto& package : entries(python / packages / "nvidia", ""))
+        if (is_there(package / "lib")) folders.push_back(package / "lib");
+}
+
+/// The Python that `python3` means, without running it.
+void add_active_python(const std::string& path, std::vector<fs::path>& folders) {
+  std::istringstream every(path);
+  for (std::string folder; std::getline(every, folder, ':');) {
+    const auto python = fs::path(folder) / "python3";
+    if (!is_there(python)) continue;
+    const auto prefix = python.parent_path().parent_path();
+    if (is_there(prefix / "versions") && python.parent_path().filename() == "shims") {  // pyenv's script
+      for (const auto& version : entries(prefix / "versions", "3")) add_python(version, folders);
+    } else {
+      add_python(prefix, folders);  // of a virtual environment, whose python3 is a link elsewhere
+      std::error_code ignored;
+      add_python(fs::canonical(python, ignored).parent_path().parent_path(), folders);
+      add_python(prefix / "local", folders);  // Debian's pip
+    }
+    return;
+  }
+}
+
+/// What the loader says of a file that is nowhere, which is no news.
+bool only_absent(const std::string& error, const std::string& name) {
+  return error.starts_with(name + ": cannot open shared object file");
+}
+
+std::string loaders_error() {
+  const char* text = ::dlerror();
+  return text == nullptr ? "no reason given" : text;
+}
+
+/// Opens a library for a question, apart from all others: cuDNN loads its parts when it is asked for its
+/// version, they stay when it is closed, and a newer cuDNN would then be given these older parts.
+/// No handle: `error` says why.
+SharedLibrary open_to_ask(const std::string& name, std::string& error) {
+  void* opened = ::dlmopen(LM_ID_NEWLM, name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr) {
+    error = loaders_error();
+    if (only_absent(error, name)) return {};
+    // The loader has but few such namespaces; without one the question may still be answered.
+    opened = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (opened == nullptr) {
+      error = loaders_error();
+      return {};
+    }
+  }
+  SharedLibrary library{opened, name};
+  if (link_map* map = nullptr; ::dlinfo(opened, RTLD_DI_LINKMAP, &map) == 0) library.path = map->l_name;
+  return library;
+}
+
+}  // namespace
+
+EnvironmentLookup process_environment() {
+  return [](const char* name) -> const char* { return std::getenv(name); };
+}
+
+void* SharedLibrary::symbol(const char* name) const { return ::dlsym(handle, name); }
+
+std::vector<fs::path> library_folders(const EnvironmentLookup& environment) {
+  const auto value = [&](const char* name) {
+    const char* found = environment(name);
+    return std::string(found == nullptr ? "" : found);
+  };
+  std::vector<fs::path> folders;
+  if (const auto active = value("VIRTUAL_ENV"); !active.empty()) add_python(active, folders);
+  add_active_python(value("PATH"), folders);
+  if (const auto home = value("HOME"); !home.empty()) add_python(fs::path(home) / ".local", folders);
+  if (const fs::path conda = value("CONDA_PREFIX"); !conda.empty()) {
+    add_python(conda, folders);
+    folders.push_back(conda / "lib");
+  }
+  for (const fs::path toolkit : {value("CUDA_HOME"), value("CUDA_PATH"), std::string("/usr/local/cuda")})
+    if (!toolkit.empty())
+      for (const char* lib : {"lib64", "lib"}) folders.push_back(toolkit / lib);
+  std::vector<fs::path> result;
+  std::vector<fs::path> seen;
+  for (const auto& folder : folders) {
+    std::error_code error;
+    const auto real = fs::canonical(folder, error);
+    if (error || std::find(seen.begin(), seen.end(), real) != seen.end()) continue;
+    seen.push_back(real);
+    result.push_back(folder);
+  }
+  return result;
+}
+
+SharedLibrary find_library(const LibraryWanted& wanted, const std::vector<fs::path>& folders,
+                           const Refusal& refusal) {
+  std::vector<std::string> names{wanted.file};  // without a folder: the loader's own way
+  for (const auto& folder : folders)
+    if (is_there(folder / wanted.file)) names.push_back((folder / wanted.file).string());
+  std::vector<std::string> refused;
+  for (const auto& name : names) {
+    std::string error;
+    SharedLibrary library = open_to_ask(name, error);
+    if (library.handle == nullptr) {
+      if (!only_absent(error, name)) refused.push_back(error);
+      continue;
+    }
+    const auto why = refusal(library);
+    ::dlclose(library.handle);
+    if (why.empty()) library.handle = ::dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (why.empty() && library.handle != nullptr) return library;
+    refused.push_back(why.empty() ? loaders_error() : fmt::format("{}: {}", library.path, why));
+  }
+  if (!refused.empty())
+    fail(wanted.kind, "{}: needs {}, and what was found cannot be used ({}); install it, for example: {}",
+         wanted.asked, wanted.product, fmt::join(refused, "; "), wanted.install);
+  fail(
+      wanted.kind,
+      "{}: needs {}, and {} is neither where the loader looks (LD_LIBRARY_PATH, its cache) nor in the active "
+      "Python environment, conda's or the CUDA toolkit's folder; install it, for example: {}",
+      wanted.asked, wanted.product, wanted.file, wanted.install);
+}
+
+}  // namespace paceline::base

@@ -1,0 +1,146 @@
+#include "comm/host_bounce.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline::comm {
+namespace {
+
+using base::Array;
+
+/// When the last result of a rank was written: results are written one after the other.
+struct WriteOrder {
+  base::TimePoint last{};
+};
+
+class Bounced final : public Pending {
+ public:
+  /// `own`: what `staged` lies in, or empty where it lies in memory that outlives this.
+  Bounced(std::unique_ptr<Pending> inner, base::Buffer own, std::span<const float> staged, Array dst,
+          std::shared_ptr<WriteOrder> order)
+      : own_(std::move(own)),
+        staged_(staged),
+        dst_(dst),
+        order_(std::move(order)),
+        inner_(std::move(inner)) {}
+
+  void wait() override {
+    inner_->wait();
+    if (is_written_) return;
+    const auto begin = base::Clock::now();
+    dst_.memory->write(staged_, dst_);
+    const Timing below = inner_->timing();
+    timing_ = {below.posted, std::max(below.done, order_->last) + (base::Clock::now() - begin)};
+    order_->last = timing_.done;
+    is_written_ = true;
+  }
+  [[nodiscard]] bool complete() const override { return is_written_; }
+  [[nodiscard]] Timing timing() const override {
+    base::expects(is_written_, "the array was waited for");
+    return timing_;
+  }
+
+ private:
+  const base::Buffer own_;
+  const std::span<const float> staged_;
+  const Array dst_;
+  const std::shared_ptr<WriteOrder> order_;
+  const std::unique_ptr<Pending> inner_;  ///< last: gone before what it reduces in
+  bool is_written_ = false;
+  Timing timing_;
+};
+
+class HostBounce final : public Communicator {
+ public:
+  explicit HostBounce(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] int rank() const override { return inner_->rank(); }
+  [[nodiscard]] int size() const override { return inner_->size(); }
+  [[nodiscard]] std::string name() const override { return inner_->name(); }
+  [[nodiscard]] std::string algorithm() const override {
+    return inner_->algorithm() + ", devices' arrays by way of the host";
+  }
+
+  std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
+    return inner_->all_reduce(src, dst);
+  }
+  std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
+    return inner_->reduce_scatter(src, dst);
+  }
+  base::Buffer memory(std::size_t bytes) override { return inner_->memory(bytes); }
+
+  base::OwnedArray array(std::size_t size, const base::Memory& memory) override {
+    if (memory.is_host()) return inner_->array(size, memory);
+    auto owned = memory.allocate(size);
+    known_ = owned.array();
+    staging_ = {};  // before the next: what an earlier call gave is ordinary memory from now on
+    staging_ = inner_->memory(known_.bytes());
+    return owned;
+  }
+
+  std::unique_ptr<Pending> all_reduce(Array src, Array dst) override {
+    base::expects(src.size == dst.size, "src.size == dst.size");
+    if (lies_on_host(src) && lies_on_host(dst)) return inner_->all_reduce(src, dst);
+    auto [own, staged] = stage(src, dst);
+    auto pending = inner_->all_reduce(staged, staged);
+    return std::make_unique<Bounced>(std::move(pending), std::move(own), staged, dst, order_);
+  }
+
+  std::unique_ptr<Pending> reduce_scatter(Array src, Array dst) override {
+    base::expects(src.size == dst.size * static_cast<std::size_t>(size()), "src.size == size() * dst.size");
+    if (lies_on_host(src) && lies_on_host(dst)) return inner_->reduce_scatter(src, dst);
+    auto [own, staged] = stage(src, src);
+    const auto part = staged.subspan(static_cast<std::size_t>(rank()) * dst.size, dst.size);
+    auto pending = inner_->reduce_scatter(staged, part);
+    return std::make_unique<Bounced>(std::move(pending), std::move(own), part, dst, order_);
+  }
+
+  void all_reduce(std::span<double> values, Reduce reduce) override { inner_->all_reduce(values, reduce); }
+  void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    inner_->all_gather(mine, all);
+  }
+  void barrier() override { inner_->barrier(); }
+  void at(std::int64_t step, const char* phase) override { inner_->at(step, phase); }
+  void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
+  [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }
+
+ private:
+  struct Staged {
+    base::Buffer own;
+    std::span<float> values;
+  };
+
+  [[nodiscard]] static bool lies_on_host(Array array) { return array.size == 0 || array.memory->is_host(); }
+
+  /// `src` on the host: in the memory that goes with `dst`, where array() gave it, else in memory of its own.
+  [[nodiscard]] Staged stage(Array src, Array dst) {
+    Staged staged;
+    // A number and no difference of pointers: they may point into unlike arrays.
+    const auto begin = reinterpret_cast<std::uintptr_t>(dst.data),
+               known = reinterpret_cast<std::uintptr_t>(known_.data);
+    if (dst.memory == known_.memory && begin >= known && begin + dst.bytes() <= known + known_.bytes()) {
+      staged.values = staging_.as<float>().subspan((begin - known) / sizeof(float), dst.size);
+    } else {
+      staged.own = base::Buffer(src.bytes());
+      staged.values = staged.own.as<float>();
+    }
+    src.memory->read(src, staged.values);
+    return staged;
+  }
+
+  const std::unique_ptr<Communicator> inner_;
+  Array known_;           ///< what array() gave last
+  base::Buffer staging_;  ///< as large
+  const std::shared_ptr<WriteOrder> order_ = std::make_shared<WriteOrder>();
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> host_bounce(std::vector<std::unique_ptr<Communicator>> inner) {
+  std::vector<std::unique_ptr<Communicator>> wrapped;
+  for (auto& one : inner) wrapped.push_back(std::make_unique<HostBounce>(std::move(one)));
+  return wrapped;
+}
+
+}  // namespace paceline::comm

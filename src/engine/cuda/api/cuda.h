@@ -1,0 +1,114 @@
+#pragma once
+
+/// The functions of the CUDA runtime that the engine calls, as a table, without CUDA's headers.
+///
+/// The module paceline_cuda.so fills the table (module.cc, the only C++ file that includes CUDA's headers; it
+/// asserts that the constants below are CUDA's). Tests fill one of their own, in which any call can fail.
+/// Members have CUDA's names and meanings; CUDA's programming guide documents them.
+
+#include <cstddef>
+#include <string>
+
+#include "base/error.h"
+#include "engine/cuda/kernels/kernel.h"
+
+namespace paceline::engine::cuda {
+
+using CudaStatus = int;                      ///< cudaError_t
+struct CudaStreamObject;                     ///< what a cudaStream_t points to
+struct CudaEventObject;                      ///< what a cudaEvent_t points to
+using CudaStreamHandle = CudaStreamObject*;  ///< cudaStream_t
+using CudaEventHandle = CudaEventObject*;    ///< cudaEvent_t
+
+// Of cudaError_t, those that are told apart.
+constexpr CudaStatus kCudaSuccess = 0;
+constexpr CudaStatus kCudaErrorInvalidValue = 1;
+constexpr CudaStatus kCudaErrorMemoryAllocation = 2;
+constexpr CudaStatus kCudaErrorStubLibrary = 34;         ///< libcuda is the toolkit's, which only links
+constexpr CudaStatus kCudaErrorInsufficientDriver = 35;  ///< no libcuda, or one that is too old
+constexpr CudaStatus kCudaErrorNoDevice = 100;
+constexpr CudaStatus kCudaErrorInvalidDevice = 101;
+constexpr CudaStatus kCudaErrorNotReady = 600;
+constexpr CudaStatus kCudaErrorIllegalAddress = 700;
+constexpr CudaStatus kCudaErrorLaunchFailure = 719;
+constexpr CudaStatus kCudaErrorSystemNotReady = 802;
+constexpr CudaStatus kCudaErrorSystemDriverMismatch = 803;
+
+// Of cudaDeviceAttr.
+constexpr int kCudaDevAttrMultiProcessorCount = 16;
+constexpr int kCudaDevAttrComputeCapabilityMajor = 75;
+constexpr int kCudaDevAttrComputeCapabilityMinor = 76;
+
+// Of cudaMemcpyKind, and flags.
+constexpr int kCudaMemcpyHostToDevice = 1;
+constexpr int kCudaMemcpyDeviceToHost = 2;
+constexpr int kCudaMemcpyDeviceToDevice = 3;
+constexpr unsigned kCudaStreamNonBlocking = 1;
+constexpr unsigned kCudaEventDefault = 0;
+constexpr unsigned kCudaEventDisableTiming = 2;
+constexpr unsigned kCudaHostAllocDefault = 0;
+
+/// All pointers are set.
+struct CudaApi {
+  // What the module was built from, which open_cuda() compares with the program's own.
+  std::size_t table_bytes;          ///< sizeof(CudaApi)
+  int kernel_count;                 ///< kKernelCount
+  const std::size_t* kernel_bytes;  ///< sizeof each kernel of kernels/table.h
+  int built_with;                   ///< CUDART_VERSION: 13000 for 13.0
+
+  // Versions: 13000 for 13.0. The driver's is the newest CUDA that it can serve, 0 where there is none.
+  CudaStatus (*cudaDriverGetVersion)(int* version);
+  CudaStatus (*cudaRuntimeGetVersion)(int* version);
+
+  const char* (*cudaGetErrorName)(CudaStatus status);    ///< "cudaErrorIllegalAddress"
+  const char* (*cudaGetErrorString)(CudaStatus status);  ///< "an illegal memory access was encountered"
+  CudaStatus (*cudaGetLastError)();                      ///< also forgets it, unless it is sticky (is_sticky)
+
+  CudaStatus (*cudaGetDeviceCount)(int* count);
+  CudaStatus (*cudaSetDevice)(int device);  ///< of the calling thread
+  CudaStatus (*cudaDeviceGetAttribute)(int* value, int attribute, int device);
+  CudaStatus (*cudaDeviceGetPCIBusId)(char* id, int bytes, int device);
+  /// cudaGetDeviceProperties, of which only the name is taken: the struct differs between versions of CUDA.
+  CudaStatus (*device_name)(char* name, int bytes, int device);
+  CudaStatus (*cudaMemGetInfo)(std::size_t* free, std::size_t* total);
+
+  CudaStatus (*cudaMalloc)(void** memory, std::size_t bytes);
+  CudaStatus (*cudaFree)(void* memory);
+  CudaStatus (*cudaHostAlloc)(void** memory, std::size_t bytes, unsigned flags);
+  CudaStatus (*cudaFreeHost)(void* memory);
+
+  CudaStatus (*cudaDeviceGetStreamPriorityRange)(int* least, int* greatest);
+  CudaStatus (*cudaStreamCreateWithPriority)(CudaStreamHandle* stream, unsigned flags, int priority);
+  CudaStatus (*cudaStreamDestroy)(CudaStreamHandle stream);
+  CudaStatus (*cudaStreamSynchronize)(CudaStreamHandle stream);
+  CudaStatus (*cudaStreamWaitEvent)(CudaStreamHandle stream, CudaEventHandle event, unsigned flags);
+
+  CudaStatus (*cudaEventCreateWithFlags)(CudaEventHandle* event, unsigned flags);
+  CudaStatus (*cudaEventDestroy)(CudaEventHandle event);
+  CudaStatus (*cudaEventRecord)(CudaEventHandle event, CudaStreamHandle stream);
+  CudaStatus (*cudaEventSynchronize)(CudaEventHandle event);
+  CudaStatus (*cudaEventQuery)(CudaEventHandle event);
+  CudaStatus (*cudaEventElapsedTime)(float* milliseconds, CudaEventHandle begin, CudaEventHandle end);
+
+  CudaStatus (*cudaMemcpyAsync)(void* dst, const void* src, std::size_t bytes, int kind,
+                                CudaStreamHandle stream);
+  CudaStatus (*cudaMemsetAsync)(void* dst, int value, std::size_t bytes, CudaStreamHandle stream);
+
+  /// Puts kernel number `kernel` of kernels/table.h on `stream`. `arguments` are the kernel's `bytes` bytes,
+  /// which are copied.
+  CudaStatus (*launch)(int kernel, const void* arguments, std::size_t bytes, const Grid* grid,
+                       CudaStreamHandle stream);
+};
+
+/// Whether every further call of this process would return the same error: the device's state is lost, and
+/// only the end of the process frees the device.
+[[nodiscard]] bool is_sticky(CudaStatus status);
+
+/// "cudaMalloc failed on GPU 0, in step 12, op conv1: out of memory (cudaErrorMemoryAllocation)". Sticky
+/// errors add that the process must end.
+/// `call`: CUDA's name and what it was given, "cudaMalloc of 2097152 bytes"; `where`: the rest up to the
+/// colon, "on GPU 0, in step 12, op conv1".
+[[nodiscard]] std::string describe_cuda_error(const CudaApi& api, CudaStatus status, const std::string& call,
+                                              const std::string& where);
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,180 @@
+#pragma once
+
+/// What of cuDNN's C interface is used, without its header: constants, opaque types, and a table of
+/// functions.
+///
+/// The values are those of cuDNN 9, and tests/engine/cuda/cudnn/constants_test.cc holds them against its
+/// header where there is one. The comment beside a constant is its name there, without the common prefix.
+/// Everything goes through the table, so that a test can let each call fail.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/shared_library.h"
+
+namespace paceline::engine::cuda {
+
+namespace cudnn {
+
+using Status = int;  ///< 0 is success; thousands are the kind of error
+using Handle = struct OpaqueHandle*;
+using RawDescriptor = void*;
+
+constexpr Status kSuccess = 0;
+constexpr Status kHostAllocationFailed = 4003;
+constexpr Status kDeviceAllocationFailed = 4004;
+constexpr Status kExecutionFailed = 5000;  ///< and those up to 5999
+/// Whether a call may succeed another time, or the device is broken: what failed says nothing of its
+/// arguments.
+[[nodiscard]] constexpr bool is_of_the_device(Status status) {
+  return status == kHostAllocationFailed || status == kDeviceAllocationFailed ||
+         status / 1000 * 1000 == kExecutionFailed;
+}
+
+enum class DescriptorType : int {     // CUDNN_BACKEND_..._DESCRIPTOR
+  convolution = 1,                    // CONVOLUTION
+  engine = 2,                         // ENGINE
+  engine_config = 3,                  // ENGINECFG
+  heuristics = 4,                     // ENGINEHEUR
+  execution_plan = 5,                 // EXECUTION_PLAN
+  knob_choice = 7,                    // KNOB_CHOICE
+  convolution_forward = 10,           // OPERATION_CONVOLUTION_FORWARD
+  convolution_backward_weights = 11,  // OPERATION_CONVOLUTION_BACKWARD_FILTER
+  convolution_backward_data = 12,     // OPERATION_CONVOLUTION_BACKWARD_DATA
+  operation_graph = 15,               // OPERATIONGRAPH
+  variant_pack = 16,                  // VARIANT_PACK
+  tensor = 17,                        // TENSOR
+  device_properties = 38,             // DEVICEPROP
+};
+
+enum class Attribute : int {             // CUDNN_ATTR_...
+  convolution_compute_type = 100,        // CONVOLUTION_COMP_TYPE
+  convolution_mode = 101,                // CONVOLUTION_CONV_MODE
+  convolution_dilations = 102,           // CONVOLUTION_DILATIONS
+  convolution_strides = 103,             // CONVOLUTION_FILTER_STRIDES
+  convolution_post_paddings = 104,       // CONVOLUTION_POST_PADDINGS
+  convolution_pre_paddings = 105,        // CONVOLUTION_PRE_PADDINGS
+  convolution_spatial_dimensions = 106,  // CONVOLUTION_SPATIAL_DIMS
+  heuristics_mode = 200,                 // ENGINEHEUR_MODE
+  heuristics_operation_graph = 201,      // ENGINEHEUR_OPERATION_GRAPH
+  heuristics_results = 202,              // ENGINEHEUR_RESULTS
+  heuristics_device_properties = 204,    // ENGINEHEUR_DEVICEPROP
+  engine_config_engine = 300,            // ENGINECFG_ENGINE
+  engine_config_knob_choices = 302,      // ENGINECFG_KNOB_CHOICES
+  plan_handle = 400,                     // EXECUTION_PLAN_HANDLE
+  plan_engine_config = 401,              // EXECUTION_PLAN_ENGINE_CONFIG
+  plan_workspace_size = 402,             // EXECUTION_PLAN_WORKSPACE_SIZE
+  plan_device_properties = 407,          // EXECUTION_PLAN_DEVICEPROP
+  knob_choice_type = 600,                // KNOB_CHOICE_KNOB_TYPE
+  knob_choice_value = 601,               // KNOB_CHOICE_KNOB_VALUE
+  forward_alpha = 700,                   // OPERATION_CONVOLUTION_FORWARD_ALPHA, and so on
+  forward_beta = 701,
+  forward_convolution = 702,
+  forward_weight = 703,
+  forward_src = 704,
+  forward_dst = 705,
+  backward_data_alpha = 706,  // OPERATION_CONVOLUTION_BWD_DATA_ALPHA, and so on
+  backward_data_beta = 707,
+  backward_data_convolution = 708,
+  backward_data_weight = 709,
+  backward_data_d_src = 710,
+  backward_data_d_dst = 711,
+  backward_weights_alpha = 712,  // OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, and so on
+  backward_weights_beta = 713,
+  backward_weights_convolution = 714,
+  backward_weights_d_weight = 715,
+  backward_weights_src = 716,
+  backward_weights_d_dst = 717,
+  graph_handle = 800,                  // OPERATIONGRAPH_HANDLE
+  graph_operations = 801,              // OPERATIONGRAPH_OPS
+  tensor_byte_alignment = 900,         // TENSOR_BYTE_ALIGNMENT
+  tensor_data_type = 901,              // TENSOR_DATA_TYPE
+  tensor_dimensions = 902,             // TENSOR_DIMENSIONS
+  tensor_strides = 903,                // TENSOR_STRIDES
+  tensor_unique_id = 906,              // TENSOR_UNIQUE_ID
+  variant_pack_unique_ids = 1000,      // VARIANT_PACK_UNIQUE_IDS
+  variant_pack_data_pointers = 1001,   // VARIANT_PACK_DATA_POINTERS
+  variant_pack_workspace = 1003,       // VARIANT_PACK_WORKSPACE
+  engine_global_index = 1301,          // ENGINE_GLOBAL_INDEX
+  engine_numerical_notes = 1303,       // ENGINE_NUMERICAL_NOTE
+  engine_behavior_notes = 1305,        // ENGINE_BEHAVIOR_NOTE
+  device_properties_device_id = 2700,  // DEVICEPROP_DEVICE_ID
+  device_properties_json = 2702,       // DEVICEPROP_JSON_REPRESENTATION
+};
+
+/// What the elements of an attribute are.
+enum class AttributeType : int {  // CUDNN_TYPE_...
+  handle = 0,                     // HANDLE
+  data_type = 1,                  // DATA_TYPE
+  integer64 = 3,                  // INT64
+  real32 = 4,                     // FLOAT
+  pointer = 6,                    // VOID_PTR
+  convolution_mode = 7,           // CONVOLUTION_MODE
+  heuristics_mode = 8,            // HEUR_MODE
+  knob_type = 9,                  // KNOB_TYPE
+  numerical_note = 11,            // NUMERICAL_NOTE
+  descriptor = 15,                // BACKEND_DESCRIPTOR
+  behavior_note = 19,             // BEHAVIOR_NOTE
+  integer32 = 23,                 // INT32
+  character = 24,                 // CHAR
+};
+
+enum class DataType : int { f32 = 0, bf16 = 9 };             // CUDNN_DATA_FLOAT, _BFLOAT16
+enum class ConvolutionMode : int { cross_correlation = 1 };  // CUDNN_CROSS_CORRELATION
+/// Who orders the engines: b by a model of their time, a quickly, fallback lists what is always there.
+enum class HeuristicsMode : int { b = 1, fallback = 2, a = 3 };  // CUDNN_HEUR_MODE_...
+enum class NumericalNote : int {                                 // CUDNN_NUMERICAL_NOTE_...
+  tensor_core = 0,
+  down_convert_inputs = 1,
+  reduced_precision_reduction = 2,
+  fft = 3,
+  nondeterministic = 4,
+  winograd = 5,
+};
+constexpr int kNumericalNotes = 10;                          // CUDNN_NUMERICAL_NOTE_TYPE_COUNT
+enum class BehaviorNote : int { compiled_at_run_time = 0 };  // CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION
+constexpr int kBehaviorNotes = 5;                            // CUDNN_BEHAVIOR_NOTE_TYPE_COUNT
+
+}  // namespace cudnn
+
+/// Members have cuDNN's names and meanings.
+struct CudnnApi {
+  std::size_t (*cudnnGetVersion)() = nullptr;
+  const char* (*cudnnGetErrorString)(cudnn::Status) = nullptr;
+  void (*cudnnGetLastErrorString)(char* text, std::size_t size) = nullptr;
+  cudnn::Status (*cudnnCreate)(cudnn::Handle*) = nullptr;
+  cudnn::Status (*cudnnDestroy)(cudnn::Handle) = nullptr;
+  cudnn::Status (*cudnnSetStream)(cudnn::Handle, void* cuda_stream) = nullptr;
+  cudnn::Status (*cudnnBackendCreateDescriptor)(cudnn::DescriptorType, cudnn::RawDescriptor*) = nullptr;
+  cudnn::Status (*cudnnBackendDestroyDescriptor)(cudnn::RawDescriptor) = nullptr;
+  cudnn::Status (*cudnnBackendSetAttribute)(cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType,
+                                            std::int64_t count, const void* elements) = nullptr;
+  cudnn::Status (*cudnnBackendGetAttribute)(cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType,
+                                            std::int64_t most, std::int64_t* count, void* elements) = nullptr;
+  cudnn::Status (*cudnnBackendFinalize)(cudnn::RawDescriptor) = nullptr;
+  cudnn::Status (*cudnnBackendExecute)(cudnn::Handle, cudnn::RawDescriptor plan,
+                                       cudnn::RawDescriptor variant_pack) = nullptr;
+};
+
+/// Tells NVIDIA's libraries of this process that fp32 is fp32: engines without tensor cores may else multiply
+/// by cuBLASLt with TF32. To be called before cuDNN is opened; bf16 stays as it is. Not while other threads
+/// read the environment.
+void forbid_tf32();
+
+/// The table of cuDNN's functions in `library`, which find_cudnn() found.
+///
+/// Errors   Error(device) that names library and function when it lacks one
+[[nodiscard]] CudnnApi cudnn_api(const base::SharedLibrary& library);
+
+/// "9.19.0"
+[[nodiscard]] std::string cudnn_version(const CudnnApi& api);
+
+/// One line: the status's name and what cuDNN has to say about it.
+[[nodiscard]] std::string error_text(const CudnnApi& api, cudnn::Status status);
+
+/// Throws Error(device) when a call has failed: "cudnnBackendFinalize of a tensor failed for PROBLEM: TEXT".
+void check(const CudnnApi& api, cudnn::Status status, std::string_view call, std::string_view problem);
+
+}  // namespace paceline::engine::cuda

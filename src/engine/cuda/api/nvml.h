@@ -1,0 +1,98 @@
+#pragma once
+
+/// The functions of NVML, the driver's library for watching GPUs, as a table with prototypes of our own: the
+/// CUDA toolkit does not always bring its header.
+///
+/// Members have NVML's names and meanings (docs.nvidia.com/deploy/nvml-api); the suffixes of versions are
+/// those that every driver since 2020 has, and structs are laid out as those versions have them.
+
+#include <array>
+#include <string>
+
+#include "base/shared_library.h"
+
+namespace paceline::engine::cuda {
+
+using NvmlStatus = int;  ///< nvmlReturn_t
+struct NvmlDeviceObject;
+using NvmlDevice = NvmlDeviceObject*;  ///< nvmlDevice_t
+
+constexpr NvmlStatus kNvmlSuccess = 0;
+constexpr NvmlStatus kNvmlErrorInvalidArgument = 2;
+constexpr NvmlStatus kNvmlErrorNotSupported = 3;
+constexpr NvmlStatus kNvmlErrorInsufficientSize = 7;
+constexpr NvmlStatus kNvmlErrorDriverNotLoaded = 9;
+constexpr NvmlStatus kNvmlErrorFunctionNotFound = 13;
+constexpr NvmlStatus kNvmlErrorUnknown = 999;
+
+constexpr int kNvmlTemperatureGpu = 0;
+constexpr unsigned kNvmlMostLinks = 18;  ///< NVML_NVLINK_MAX_LINKS
+constexpr int kNvmlLinkToGpu = 0;
+constexpr int kNvmlLinkToSwitch = 2;
+// Of nvmlGpuTopologyLevel_t, what two GPUs have in common.
+constexpr int kNvmlTopologySwitch = 10;  ///< one PCIe switch
+constexpr int kNvmlTopologySwitches = 20;
+constexpr int kNvmlTopologyHostBridge = 30;
+constexpr int kNvmlTopologyNode = 40;  ///< one memory node of the host
+
+struct NvmlMemory {
+  unsigned long long total, free, used;  ///< bytes
+};
+struct NvmlUtilization {
+  unsigned gpu, memory;  ///< percent of the time in which any kernel ran, or any memory was accessed
+};
+struct NvmlPci {
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];
+};
+struct NvmlProcess {
+  unsigned pid;
+  unsigned long long used_memory;  ///< bytes; all bits set where the driver does not tell
+  unsigned instance, compute_instance;
+};
+
+/// Members are nullptr where the driver's library has no such function; ask() says so as NVML would.
+struct NvmlApi {
+  NvmlStatus (*nvmlInit_v2)() = nullptr;
+  NvmlStatus (*nvmlShutdown)() = nullptr;
+  const char* (*nvmlErrorString)(NvmlStatus) = nullptr;
+  NvmlStatus (*nvmlSystemGetDriverVersion)(char* version, unsigned bytes) = nullptr;
+  NvmlStatus (*nvmlSystemGetCudaDriverVersion_v2)(int* version) = nullptr;
+  NvmlStatus (*nvmlSystemGetProcessName)(unsigned pid, char* name, unsigned bytes) = nullptr;
+  NvmlStatus (*nvmlDeviceGetCount_v2)(unsigned* count) = nullptr;
+  NvmlStatus (*nvmlDeviceGetHandleByIndex_v2)(unsigned index, NvmlDevice* device) = nullptr;
+  NvmlStatus (*nvmlDeviceGetHandleByPciBusId_v2)(const char* bus_id, NvmlDevice* device) = nullptr;
+  NvmlStatus (*nvmlDeviceGetName)(NvmlDevice, char* name, unsigned bytes) = nullptr;
+  NvmlStatus (*nvmlDeviceGetPciInfo_v3)(NvmlDevice, NvmlPci*) = nullptr;
+  NvmlStatus (*nvmlDeviceGetMemoryInfo)(NvmlDevice, NvmlMemory*) = nullptr;
+  NvmlStatus (*nvmlDeviceGetCudaComputeCapability)(NvmlDevice, int* major, int* minor) = nullptr;
+  NvmlStatus (*nvmlDeviceGetUtilizationRates)(NvmlDevice, NvmlUtilization*) = nullptr;
+  NvmlStatus (*nvmlDeviceGetPowerUsage)(NvmlDevice, unsigned* milliwatts) = nullptr;
+  NvmlStatus (*nvmlDeviceGetEnforcedPowerLimit)(NvmlDevice, unsigned* milliwatts) = nullptr;
+  NvmlStatus (*nvmlDeviceGetTemperature)(NvmlDevice, int sensor, unsigned* celsius) = nullptr;
+  NvmlStatus (*nvmlDeviceGetNvLinkState)(NvmlDevice, unsigned link, int* active) = nullptr;
+  NvmlStatus (*nvmlDeviceGetNvLinkRemoteDeviceType)(NvmlDevice, unsigned link, int* type) = nullptr;
+  NvmlStatus (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(NvmlDevice, unsigned link, NvmlPci*) = nullptr;
+  NvmlStatus (*nvmlDeviceGetTopologyCommonAncestor)(NvmlDevice, NvmlDevice, int* level) = nullptr;
+  NvmlStatus (*nvmlDeviceGetComputeRunningProcesses_v3)(NvmlDevice, unsigned* count,
+                                                        NvmlProcess* processes) = nullptr;
+
+  /// Calls `function`; "function not found" where there is none.
+  template <typename... Parameters, typename... Arguments>
+  NvmlStatus ask(NvmlStatus (*function)(Parameters...), Arguments... arguments) const {
+    return function == nullptr ? kNvmlErrorFunctionNotFound : function(arguments...);
+  }
+};
+
+/// Opens libnvidia-ml.so.1, which the driver brings.
+///
+/// Errors   Error(device), one sentence: it is not there, or lacks what every version has
+[[nodiscard]] NvmlApi load_nvml(const base::EnvironmentLookup& environment);
+
+/// Why a call failed: "nvmlInit_v2: Driver Not Loaded".
+[[nodiscard]] std::string describe_nvml_error(const NvmlApi& api, NvmlStatus status, const char* call);
+/// Throws Error(device) unless `status` is success. `where`: "GPU 0", or empty.
+void check(const NvmlApi& api, NvmlStatus status, const char* call, const std::string& where);
+
+}  // namespace paceline::engine::cuda

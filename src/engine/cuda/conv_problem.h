@@ -1,0 +1,66 @@
+#pragma once
+
+/// One convolution or dense layer as the CUDA engine computes it, and the interface of what computes it.
+///
+/// Layouts   activations [N][H][W][C] and weights [K][R][S][C], both of `precision`; channels in and out are
+///           padded to multiples of 8, and padding holds zeros. A dense layer is a 1x1 convolution of one
+///           pixel whose channels are the flattened input.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "engine/cuda/stream.h"
+#include "engine/engine.h"
+
+namespace paceline::engine::cuda {
+
+/// Channels as they lie in memory.
+[[nodiscard]] constexpr int padded_channels(int channels) { return (channels + 7) / 8 * 8; }
+
+enum class ConvDirection { forward, backward_data, backward_weights };
+
+struct ConvProblem {
+  ConvDirection direction = ConvDirection::forward;
+  Precision precision = Precision::f32;
+  int samples = 0;
+  int channels_in = 0, height_in = 0, width_in = 0;     ///< channels padded
+  int channels_out = 0, height_out = 0, width_out = 0;  ///< channels padded
+  int kernel_height = 1, kernel_width = 1;
+  int stride = 1, padding = 0;
+  bool operator==(const ConvProblem&) const = default;
+
+  [[nodiscard]] std::int64_t src_elements() const {
+    return std::int64_t{samples} * height_in * width_in * channels_in;
+  }
+  [[nodiscard]] std::int64_t dst_elements() const {
+    return std::int64_t{samples} * height_out * width_out * channels_out;
+  }
+  [[nodiscard]] std::int64_t weight_elements() const {
+    return std::int64_t{channels_out} * kernel_height * kernel_width * channels_in;
+  }
+};
+
+/// The arrays of a convolution; each direction reads two and overwrites the third: forward src, weight ->
+/// dst; backward data d_dst, weight -> d_src; backward weights src, d_dst -> d_weight.
+struct ConvOperands {
+  void* src = nullptr;     ///< src or d_src
+  void* dst = nullptr;     ///< dst or d_dst
+  void* weight = nullptr;  ///< weight or d_weight
+  void* workspace = nullptr;
+  bool operator==(const ConvOperands&) const = default;
+};
+
+/// A convolution that is ready to run: a chosen engine of cuDNN's, or the host's loops.
+class Convolution {
+ public:
+  virtual ~Convolution() = default;
+  [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
+  /// "cudnn engine 47 (tile ...)", "host loops": for `doctor --kernels`.
+  [[nodiscard]] virtual std::string algorithm() const = 0;
+  /// Puts the work on `stream`; returns before it is done. Deterministic: same operands, same bits.
+  /// Errors   Error(device) naming the call and the layer
+  virtual void run(Stream stream, const ConvOperands& operands) = 0;
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,111 @@
+#include "engine/cuda/cudnn/convolution.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/cuda/conv_shapes.h"
+
+namespace paceline::engine::cuda::cudnn {
+namespace {
+
+bool is_aligned(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % kTensorAlignment == 0;
+}
+
+class CudnnConvolution final : public Convolution {
+ public:
+  CudnnConvolution(const Connection& connection, NativeStream streams, std::shared_ptr<const Plan> plan)
+      : connection_(connection), streams_(std::move(streams)), plan_(std::move(plan)) {}
+
+  [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes; }
+  [[nodiscard]] std::string algorithm() const override { return "cudnn " + name_of(plan_->engine); }
+
+  void run(Stream stream, const ConvOperands& operands) override {
+    if (!arguments_ || !(operands_ == operands)) bind(operands);
+    const CudnnApi& api = connection_.api();
+    const std::string& problem = plan_->plan().site().problem;
+    check(api, api.cudnnSetStream(connection_.handle(), streams_(stream)), "cudnnSetStream", problem);
+    check(api, api.cudnnBackendExecute(connection_.handle(), plan_->plan().raw(), arguments_->raw()),
+          "cudnnBackendExecute", problem);
+  }
+
+ private:
+  /// Engines keep their operands at fixed addresses, so that this is done once.
+  void bind(const ConvOperands& operands) {
+    base::expects(operands.src != nullptr && operands.weight != nullptr && operands.dst != nullptr,
+                  "a convolution has three operands");
+    base::expects(operands.workspace != nullptr || plan_->workspace_bytes == 0, "a workspace is there");
+    base::expects(is_aligned(operands.src) && is_aligned(operands.weight) && is_aligned(operands.dst) &&
+                      is_aligned(operands.workspace),
+                  "operands are aligned as cuDNN was told");
+    const std::array<std::int64_t, 3> ids = {kSrcId, kWeightId, kDstId};
+    const std::array<void*, 3> pointers = {operands.src, operands.weight, operands.dst};
+    const std::array<void*, 1> workspace = {operands.workspace};
+    Descriptor arguments(plan_->plan().site(), DescriptorType::variant_pack);
+    arguments.set(Attribute::variant_pack_unique_ids, ids)
+        .set(Attribute::variant_pack_data_pointers, pointers)
+        .set(Attribute::variant_pack_workspace, workspace)
+        .finalize();
+    arguments_ = std::move(arguments);
+    operands_ = operands;
+  }
+
+  const Connection& connection_;
+  NativeStream streams_;
+  std::shared_ptr<const Plan> plan_;
+  std::optional<Descriptor> arguments_;  ///< of the last run
+  ConvOperands operands_;
+};
+
+class CudnnLibrary final : public ConvolutionLibrary {
+ public:
+  CudnnLibrary(const CudnnApi& api, NativeStream streams) : connection_(api), streams_(std::move(streams)) {}
+
+  [[nodiscard]] std::string version() const override { return "cuDNN " + cudnn_version(connection_.api()); }
+  [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem) override {
+    return std::make_unique<CudnnConvolution>(connection_, streams_, plan(problem));
+  }
+
+ private:
+  /// Layers of one shape share their plan, as long as one of them is there.
+  std::shared_ptr<const Plan> plan(const ConvProblem& problem) {
+    std::erase_if(plans_, [](const auto& known) { return known.second.expired(); });
+    for (const auto& [known, plan] : plans_)
+      if (known == problem) return plan.lock();
+    const TargetDevice device = TargetDevice::of(connection_.api(), connection_.handle());
+    auto made = std::make_shared<const Plan>(first_plan(device, problem, kWorkspaceLimit));
+    plans_.emplace_back(problem, made);
+    return made;
+  }
+
+  Connection connection_;
+  NativeStream streams_;
+  std::vector<std::pair<ConvProblem, std::weak_ptr<const Plan>>> plans_;
+};
+
+}  // namespace
+
+Connection::Connection(const CudnnApi& api) : api_(api) {
+  check(api_, api_.cudnnCreate(&handle_), "cudnnCreate", "the current device");
+}
+
+Connection::~Connection() { static_cast<void>(api_.cudnnDestroy(handle_)); }
+
+std::unique_ptr<Convolution> make_convolution(const Connection& connection, const NativeStream& streams,
+                                              Plan plan) {
+  return std::make_unique<CudnnConvolution>(connection, streams,
+                                            std::make_shared<const Plan>(std::move(plan)));
+}
+
+OpenConvolutions open_cudnn(const CudnnApi& api) {
+  return [&api](const NativeStream& streams) { return std::make_unique<CudnnLibrary>(api, streams); };
+}
+
+}  // namespace paceline::engine::cuda::cudnn

@@ -1,0 +1,77 @@
+#pragma once
+
+/// cuDNN's descriptors as values: each has a type, typed attributes, and is complete once finalised.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/cuda/api/cudnn.h"
+
+namespace paceline::engine::cuda::cudnn {
+
+/// What a call is made with and for; errors name the problem.
+struct CallSite {
+  const CudnnApi* api = nullptr;
+  std::string problem;
+};
+
+/// Owns one descriptor. Setters return the descriptor itself, so that they can be chained.
+///
+/// Errors   every call but destruction: Error(device) that names call, type of descriptor, attribute and
+///          problem, with cuDNN's text
+class Descriptor {
+ public:
+  Descriptor(CallSite site, DescriptorType type);
+  ~Descriptor() { destroy(); }
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  [[nodiscard]] RawDescriptor raw() const { return raw_; }
+  [[nodiscard]] const CallSite& site() const { return site_; }
+
+  Descriptor& set(Attribute attribute, std::span<const std::int64_t> values);
+  Descriptor& set(Attribute attribute, std::int64_t value) { return set(attribute, std::span(&value, 1)); }
+  Descriptor& set(Attribute attribute, float value);
+  Descriptor& set(Attribute attribute, DataType value);
+  Descriptor& set(Attribute attribute, ConvolutionMode value);
+  Descriptor& set(Attribute attribute, HeuristicsMode value);
+  Descriptor& set(Attribute attribute, const Descriptor& value);
+  Descriptor& set(Attribute attribute, Handle value);
+  Descriptor& set(Attribute attribute, std::span<void* const> pointers);
+  Descriptor& set(Attribute attribute, std::string_view text);
+  Descriptor& set_integer32(Attribute attribute, std::int32_t value);
+  /// Completes it; attributes cannot be set afterwards, and most can only be read then.
+  Descriptor& finalize();
+  /// The same, and the status instead of an error.
+  [[nodiscard]] Status try_finalize();
+
+  [[nodiscard]] std::int64_t integer(Attribute attribute) const;
+  [[nodiscard]] std::string text(Attribute attribute) const;
+  /// A list of notes, which are C enumerations.
+  [[nodiscard]] std::vector<int> notes(Attribute attribute, AttributeType type, int most) const;
+  /// One number that is a C enumeration.
+  [[nodiscard]] int enumeration(Attribute attribute, AttributeType type) const;
+  /// How many descriptors an attribute is made of. Not all attributes say: of an engine's knobs it is 0.
+  [[nodiscard]] std::int64_t count_of(Attribute attribute) const;
+  /// The first descriptors that an attribute is made of, at most `most`, `type` each.
+  [[nodiscard]] std::vector<Descriptor> descriptors(Attribute attribute, DescriptorType type,
+                                                    std::int64_t most) const;
+  [[nodiscard]] Descriptor descriptor(Attribute attribute, DescriptorType type) const;
+
+ private:
+  void destroy() noexcept;
+  Descriptor& put(Attribute attribute, AttributeType type, std::int64_t count, const void* elements);
+  /// Returns how many elements there are.
+  std::int64_t read(Attribute attribute, AttributeType type, std::int64_t most, void* elements) const;
+
+  CallSite site_;
+  DescriptorType type_;
+  RawDescriptor raw_ = nullptr;
+};
+
+}  // namespace paceline::engine::cuda::cudnn

@@ -1,0 +1,191 @@
+#include "engine/cuda/cudnn/plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/cuda/conv_shapes.h"
+
+namespace paceline::engine::cuda::cudnn {
+namespace {
+
+template <typename Note>
+bool has(const std::vector<int>& notes, Note note) {
+  return std::find(notes.begin(), notes.end(), static_cast<int>(note)) != notes.end();
+}
+
+/// More than any engine of cuDNN 9.19 has.
+constexpr std::int64_t kMostKnobs = 24;
+/// How many engines are read before all are.
+constexpr std::int64_t kFirstRead = 4;
+
+std::string knobs_of(const Descriptor& config) {
+  std::string text;
+  for (const Descriptor& choice :
+       config.descriptors(Attribute::engine_config_knob_choices, DescriptorType::knob_choice, kMostKnobs))
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ",
+                        choice.enumeration(Attribute::knob_choice_type, AttributeType::knob_type),
+                        choice.integer(Attribute::knob_choice_value));
+  return text;
+}
+
+EngineFacts facts_of(const Descriptor& config) {
+  const Descriptor engine = config.descriptor(Attribute::engine_config_engine, DescriptorType::engine);
+  const std::vector<int> numerical =
+      engine.notes(Attribute::engine_numerical_notes, AttributeType::numerical_note, kNumericalNotes);
+  const std::vector<int> behavior =
+      engine.notes(Attribute::engine_behavior_notes, AttributeType::behavior_note, kBehaviorNotes);
+  return {.index = engine.integer(Attribute::engine_global_index),
+          .knobs = knobs_of(config),
+          .deterministic = !has(numerical, NumericalNote::nondeterministic),
+          .tensor_cores = has(numerical, NumericalNote::tensor_core),
+          .reduces_precision = has(numerical, NumericalNote::down_convert_inputs) ||
+                               has(numerical, NumericalNote::reduced_precision_reduction),
+          .transforms = has(numerical, NumericalNote::winograd) || has(numerical, NumericalNote::fft),
+          .compiled_at_run_time = has(behavior, BehaviorNote::compiled_at_run_time)};
+}
+
+/// Makes plans of one convolution, and remembers why engines were refused.
+class Planner {
+ public:
+  Planner(const TargetDevice& device, const ConvProblem& problem, std::size_t workspace_limit)
+      : device_(device),
+        problem_(problem),
+        workspace_limit_(workspace_limit),
+        graph_(std::make_shared<const ConvGraph>(make_conv_graph(device, problem, conv_tensors(problem)))) {}
+
+  [[nodiscard]] EngineList engines(HeuristicsMode mode) const { return {device_, *graph_, mode}; }
+
+  /// Nothing when the engine does not qualify.
+  std::optional<Plan> plan(EngineConfig config) {
+    if (const auto reason = refusal(config.facts, problem_.precision)) return refuse(*reason);
+    Descriptor plan(graph_->graph.site(), DescriptorType::execution_plan);
+    device_.apply_to_plan(plan);
+    plan.set(Attribute::plan_engine_config, config.descriptor);
+    // An engine may find only now that the shape is not for it. When memory runs out or the device fails, the
+    // next engine is not taken: workers would choose differently.
+    const Status status = plan.try_finalize();
+    if (status != kSuccess && !is_of_the_device(status)) return refuse(error_text(device_.api(), status));
+    check(device_.api(), status, "cudnnBackendFinalize of an execution plan", describe(problem_));
+    const auto workspace = static_cast<std::size_t>(plan.integer(Attribute::plan_workspace_size));
+    if (workspace > workspace_limit_)
+      return refuse(fmt::format("more than {} MB beside its operands", workspace_limit_ >> 20));
+    Plan made{.problem = problem_,
+              .engine = std::move(config.facts),
+              .workspace_bytes = workspace,
+              .graph = graph_};
+    made.descriptors.push_back(std::move(config.descriptor));
+    made.descriptors.push_back(std::move(plan));
+    return made;
+  }
+
+  [[noreturn]] void fail() const {
+    std::string reasons;
+    for (const auto& [reason, count] : refused_)
+      reasons += fmt::format("{}{} for {}", reasons.empty() ? "engines were refused, " : ", ", count, reason);
+    base::fail(
+        base::ErrorKind::device,
+        "cuDNN {} has no engine that qualifies for convolution ({}): {}; try another batch or precision",
+        cudnn_version(device_.api()), describe(problem_),
+        reasons.empty() ? "its heuristics propose none" : reasons);
+  }
+
+ private:
+  std::nullopt_t refuse(const std::string& reason) {
+    ++refused_[reason];
+    return std::nullopt;
+  }
+
+  const TargetDevice& device_;
+  ConvProblem problem_;
+  std::size_t workspace_limit_;
+  std::shared_ptr<const ConvGraph> graph_;
+  std::map<std::string, int> refused_;
+};
+
+}  // namespace
+
+std::string name_of(const EngineFacts& engine) {
+  return engine.knobs.empty() ? fmt::format("engine {}", engine.index)
+                              : fmt::format("engine {} ({})", engine.index, engine.knobs);
+}
+
+std::optional<std::string> refusal(const EngineFacts& engine, Precision precision) {
+  if (!engine.deterministic) return "other bits each time";
+  if (engine.reduces_precision) return "computing in less than fp32";
+  if (precision == Precision::f32 && engine.transforms) return "fewer digits (Winograd or FFT)";
+  if (precision == Precision::f32 && engine.tensor_cores) return "TF32 (they use tensor cores)";
+  return std::nullopt;
+}
+
+EngineList::EngineList(const TargetDevice& device, const ConvGraph& graph, HeuristicsMode mode)
+    : heuristics_(graph.graph.site(), DescriptorType::heuristics) {
+  heuristics_.set(Attribute::heuristics_operation_graph, graph.graph).set(Attribute::heuristics_mode, mode);
+  device.apply_to_heuristics(heuristics_);
+  heuristics_.finalize();
+  count_ = heuristics_.count_of(Attribute::heuristics_results);
+}
+
+std::vector<EngineConfig> EngineList::first(std::int64_t most) const {
+  std::vector<EngineConfig> configs;
+  for (Descriptor& config : heuristics_.descriptors(Attribute::heuristics_results,
+                                                    DescriptorType::engine_config, std::min(most, count_))) {
+    EngineFacts facts = facts_of(config);
+    configs.push_back({std::move(config), std::move(facts)});
+  }
+  return configs;
+}
+
+Plan first_plan(const TargetDevice& device, const ConvProblem& problem, std::size_t workspace_limit) {
+  Planner planner(device, problem, workspace_limit);
+  std::vector<EngineConfig> slow_to_plan;
+  for (const HeuristicsMode mode : {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback}) {
+    const EngineList engines = planner.engines(mode);
+    // Reading all that the heuristics know takes most of the time, and mostly one of the first is taken.
+    std::size_t tried = 0;
+    for (const std::int64_t most : {kFirstRead, engines.count()}) {
+      std::vector<EngineConfig> configs = engines.first(most);
+      for (; tried < configs.size(); ++tried) {
+        if (configs[tried].facts.compiled_at_run_time)
+          slow_to_plan.push_back(std::move(configs[tried]));
+        else if (auto plan = planner.plan(std::move(configs[tried])))
+          return std::move(*plan);
+      }
+      if (most >= engines.count()) break;
+    }
+  }
+  for (EngineConfig& config : slow_to_plan)
+    if (auto plan = planner.plan(std::move(config))) return std::move(*plan);
+  planner.fail();
+}
+
+std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem& problem,
+                                   std::size_t workspace_limit, std::size_t most) {
+  Planner planner(device, problem, workspace_limit);
+  // As many again may not qualify, or be there twice.
+  const auto read = static_cast<std::int64_t>(2 * most);
+  std::vector<EngineConfig> by_b = planner.engines(HeuristicsMode::b).first(read);
+  std::vector<EngineConfig> by_a = planner.engines(HeuristicsMode::a).first(read);
+  std::vector<EngineConfig> in_turn;
+  for (std::size_t i = 0; i < std::max(by_a.size(), by_b.size()); ++i) {
+    if (i < by_b.size()) in_turn.push_back(std::move(by_b[i]));
+    if (i < by_a.size()) in_turn.push_back(std::move(by_a[i]));
+  }
+  for (EngineConfig& config : planner.engines(HeuristicsMode::fallback).all())
+    in_turn.push_back(std::move(config));
+  std::vector<EngineFacts> seen;
+  std::vector<Plan> plans;
+  for (EngineConfig& config : in_turn) {
+    if (plans.size() == most) break;
+    if (std::find(seen.begin(), seen.end(), config.facts) != seen.end()) continue;
+    seen.push_back(config.facts);
+    if (auto plan = planner.plan(std::move(config))) plans.push_back(std::move(*plan));
+  }
+  if (plans.empty()) planner.fail();
+  return plans;
+}
+
+}  // namespace paceline::engine::cuda::cudnn

@@ -1,0 +1,122 @@
+#include "engine/cuda/describe_gpus.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <string_view>
+
+#include "base/error.h"
+#include "engine/cuda/devices.h"
+#include "engine/cuda/load.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+double gb(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+std::string describe_gpu(const GpuFacts& gpu) {
+  std::vector<std::string> parts{gpu.name.empty() ? "name unknown" : gpu.name};
+  if (gpu.compute_capability)
+    parts.push_back(
+        fmt::format("compute capability {}.{}", *gpu.compute_capability / 10, *gpu.compute_capability % 10));
+  if (gpu.memory_bytes && gpu.used_memory_bytes)
+    parts.push_back(
+        fmt::format("{:.1f} of {:.1f} GB used", gb(*gpu.used_memory_bytes), gb(*gpu.memory_bytes)));
+  if (gpu.busy_percent) parts.push_back(fmt::format("{} % busy", *gpu.busy_percent));
+  if (gpu.watts)
+    parts.push_back(gpu.watts_limit ? fmt::format("{:.0f} of {:.0f} W", *gpu.watts, *gpu.watts_limit)
+                                    : fmt::format("{:.0f} W", *gpu.watts));
+  if (gpu.celsius) parts.push_back(fmt::format("{} °C", *gpu.celsius));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string describe_links(const GpuLinks& links) {
+  std::vector<std::string> parts;
+  const auto count = [](int links) { return links == 1 ? "one NVLink" : fmt::format("{} NVLinks", links); };
+  if (links.to_switch > 0) parts.push_back(count(links.to_switch) + " to a switch, which reaches the others");
+  for (const auto& [gpu, nvlinks] : links.nvlinks)
+    parts.push_back(fmt::format("{} to GPU {}", count(nvlinks), gpu));
+  for (const auto& [gpu, way] : links.pcie) parts.push_back(fmt::format("to GPU {} {}", gpu, way));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string describe_process(const GpuProcess& process) {
+  return fmt::format("process {}{}{}", process.pid, process.name.empty() ? "" : " " + process.name,
+                     process.memory_bytes ? fmt::format(", {:.1f} GB", gb(*process.memory_bytes)) : "");
+}
+
+/// The bus id of each device that CUDA sees; empty where CUDA does not start.
+std::vector<std::string> bus_ids_of_cuda() {
+  std::vector<std::string> ids;
+  try {
+    const CudaApi& cuda = open_cuda();
+    const int count = visible_devices(cuda, base::process_environment());
+    for (int device = 0; device < count; ++device) {
+      std::array<char, 32> id{};
+      if (cuda.cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device) != kCudaSuccess)
+        return {};
+      ids.emplace_back(id.data());
+    }
+  } catch (const base::Error&) {
+    return {};  // describe_readiness() says why
+  }
+  return ids;
+}
+
+/// A sentence for a row whose label already says of what.
+std::string without_prefix(std::string text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+}  // namespace
+
+std::vector<TextRow> describe_gpus(const GpuList& list, const std::vector<std::string>& cuda_bus_ids) {
+  std::vector<TextRow> rows;
+  rows.push_back(
+      {"driver", fmt::format("{}, for CUDA up to {}", list.driver.empty() ? "version unknown" : list.driver,
+                             list.cuda_version > 0 ? cuda_version(list.cuda_version) : "unknown")});
+  for (const auto& why : list.unknown) rows.push_back({"", "not told: " + why});
+  if (list.gpus.empty()) rows.push_back({"GPUs", "none: the driver is there, but knows of no GPU"});
+  for (const auto& gpu : list.gpus) {
+    std::string text = describe_gpu(gpu);
+    bool seen = false;
+    for (std::size_t device = 0; device < cuda_bus_ids.size(); ++device)
+      if (same_bus_id(cuda_bus_ids[device], gpu.bus_id)) {
+        text = fmt::format("cuda:{}, {}", device, text);
+        seen = true;
+      }
+    if (!seen && !cuda_bus_ids.empty()) text = "hidden from --device cuda, " + text;
+    rows.push_back({fmt::format("GPU {}", gpu.index), text});
+    if (const auto links = describe_links(gpu.links); !links.empty()) rows.push_back({"", links});
+    for (const auto& process : gpu.processes) rows.push_back({"", describe_process(process)});
+    for (const auto& why : gpu.unknown) rows.push_back({"", "not told: " + why});
+  }
+  return rows;
+}
+
+std::optional<TextRow> describe_visibility(const base::EnvironmentLookup& environment) {
+  const char* visible = environment("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return std::nullopt;
+  const std::string_view value(visible);
+  return TextRow{
+      "CUDA_VISIBLE_DEVICES",
+      value.empty()
+          ? "is set and empty: it hides every GPU from --device cuda"
+          : fmt::format("{} (set in the environment: --device cuda uses these, cuda:0 first)", value)};
+}
+
+std::vector<TextRow> describe_gpus() {
+  const auto environment = base::process_environment();
+  std::vector<TextRow> rows;
+  try {
+    rows = describe_gpus(list_gpus(load_nvml(environment)), bus_ids_of_cuda());
+  } catch (const base::Error& error) {
+    rows.push_back({"GPUs", "unknown: " + without_prefix(error.what(), "GPUs: ")});
+  }
+  if (const auto visibility = describe_visibility(environment)) rows.push_back(*visibility);
+  rows.push_back({"--device cuda", without_prefix(describe_readiness(), "--device cuda: ")});
+  return rows;
+}
+
+}  // namespace paceline::engine::cuda

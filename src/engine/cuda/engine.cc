@@ -1,0 +1,269 @@
+#include "engine/cuda/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/cuda/host_runtime.h"
+#include "engine/cuda/input_buffers.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/optimizer.h"
+#include "engine/cuda/plan.h"
+#include "engine/cuda/program.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+constexpr std::uint8_t kPoison = 0xff;  ///< NaN as float, as double and as bf16
+
+class CudaEngine final : public Engine {
+ public:
+  CudaEngine(const graph::Graph& graph, const CompileOptions& options, std::unique_ptr<Runtime> runtime,
+             const EngineSettings& settings)
+      : settings_(settings),
+        runtime_(std::move(runtime)),
+        compute_(runtime_->make_stream()),
+        copies_(runtime_->make_stream()),
+        loss_is_there_(runtime_->make_event()),
+        program_(graph, options, *runtime_),
+        plan_(plan_of(program_, runtime_->facts())),
+        memory_(*runtime_, compute_, settings.name),
+        inputs_(*runtime_, copies_, program_.graph(), options.batch),
+        gradients_(gradient_memory(program_.options(), layout(), memory_)),
+        arrays_(allocate_arrays()),
+        exec_(make_context()),
+        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_),
+        slot_done_(layout().slots.size()) {
+    weights_changed();  // the device's arrays become the host's, all 0
+  }
+
+  [[nodiscard]] std::string name() const override { return settings_.name; }
+  [[nodiscard]] const graph::Graph& graph() const override { return program_.graph(); }
+  [[nodiscard]] const graph::Layout& layout() const override { return program_.layout(); }
+  [[nodiscard]] const graph::MemoryPlan& plan() const override { return plan_; }
+
+  std::span<float> weights() override { return host_copies_.front(); }
+  std::span<float> optimizer_state(int slot) override {
+    base::expects(slot >= 0 && slot + 1 < static_cast<int>(host_copies_.size()),
+                  "the rule keeps this state slot");
+    return host_copies_[static_cast<std::size_t>(slot) + 1];
+  }
+  base::Array gradients() override { return gradients_.array(); }
+
+  void fetch() override {
+    if (host_is_current_) return;
+    for (std::size_t i = 0; i < host_copies_.size(); ++i)
+      runtime_->copy_to_host(compute_, host_copies_[i].data(), device_array(i), host_copies_[i].size_bytes());
+    settle();
+    host_is_current_ = true;
+  }
+  void weights_changed() override {
+    for (std::size_t i = 0; i < host_copies_.size(); ++i)
+      runtime_->copy_to_device(compute_, device_array(i), host_copies_[i].data(),
+                               host_copies_[i].size_bytes());
+    optimizer_.pack();
+    settle();  // the caller may write them again
+    host_is_current_ = true;
+  }
+
+  LossSums forward(const StepInput& input) override {
+    const int batch = program_.options().batch;
+    base::expects(program_.options().training, "the engine was compiled for training");
+    base::expects(static_cast<int>(input.labels.size()) == batch &&
+                      static_cast<std::int64_t>(input.images.size()) == batch * sample_elements(),
+                  "a step has as many images and labels as the engine's batch");
+    runtime_->set_step(static_cast<std::int64_t>(input.step));
+    exec_.training = true;
+    exec_.samples = batch;
+    exec_.views = 1;
+    has_forward_ = true;
+    return run_forward(input);
+  }
+
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
+                    int views) override {
+    base::expects(count >= 0 && views >= 1 && count * views <= program_.options().batch &&
+                      static_cast<int>(labels.size()) >= count &&
+                      static_cast<std::int64_t>(images.size()) >= count * views * sample_elements(),
+                  "evaluate gets at most a batch, and its labels");
+    if (count == 0) return {};
+    exec_.training = false;
+    exec_.samples = count * views;
+    exec_.views = views;
+    has_forward_ = false;
+    return run_forward({.images = images.first(static_cast<std::size_t>(count * views * sample_elements())),
+                        .labels = labels.first(static_cast<std::size_t>(count))});
+  }
+
+  void backward(const GradientReady& on_ready) override {
+    base::expects(has_forward_, "backward follows a training forward");
+    has_forward_ = false;  // gradients are written over activations: a second time is wrong
+    if (settings_.poison) poison_gradients();
+    std::fill(slot_done_.begin(), slot_done_.end(), false);
+    std::size_t done_slots = 0;
+    std::int64_t told = 0;
+    const auto tell = [&] {
+      const auto& slots = layout().slots;
+      while (done_slots < slots.size() && slot_done_[done_slots]) ++done_slots;
+      const std::int64_t ready = done_slots < slots.size() ? slots[done_slots].offset : layout().elements;
+      if (ready > told && on_ready) on_ready(ready);
+      told = std::max(told, ready);
+    };
+    for (auto entry = program_.ops().rbegin(); entry != program_.ops().rend(); ++entry) {
+      run_op(*entry, Pass::backward);
+      for (const int parameter : graph().nodes[static_cast<std::size_t>(entry->group.node)].parameters)
+        slot_done_[static_cast<std::size_t>(
+            layout().slot_of_parameter[static_cast<std::size_t>(parameter)])] = true;
+      tell();
+    }
+  }
+
+  void update(const UpdateRule& rule, double lr, std::int64_t update) override {
+    runtime_->set_op("update");
+    optimizer_.update(rule, lr, update);
+    runtime_->set_op("");
+    host_is_current_ = false;
+  }
+
+  void observe(OpObserver observer) override { observer_ = std::move(observer); }
+
+  [[nodiscard]] std::vector<KernelChoice> kernels() const override {
+    std::vector<KernelChoice> choices;
+    for (const auto& entry : program_.ops()) entry.op->describe(choices);
+    if (program_.options().training) choices.push_back(own_kernel("update, packing weights"));
+    return choices;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t sample_elements() const { return program_.graph().input_shape().elements(); }
+  [[nodiscard]] std::size_t flat_bytes() const {
+    return static_cast<std::size_t>(layout().elements) * sizeof(float);
+  }
+
+  /// The flat arrays, and the host's copies of weights and state.
+  FlatArrays allocate_arrays() {
+    const auto allocate = [&] { return reinterpret_cast<float*>(runtime_->allocate(flat_bytes())); };
+    FlatArrays arrays{.weights = allocate(), .gradients = gradients_.data.get()};
+    const CompileOptions& options = program_.options();
+    const int slots = options.training ? state_slots(options.rule) : 0;
+    for (int slot = 0; slot < slots; ++slot) arrays.state.push_back(allocate());
+    for (int i = 0; i < 1 + slots; ++i) {
+      auto* copy = reinterpret_cast<float*>(runtime_->allocate_pinned(flat_bytes()));
+      std::fill_n(copy, layout().elements, 0.0f);
+      host_copies_.emplace_back(copy, static_cast<std::size_t>(layout().elements));
+    }
+    return arrays;
+  }
+  /// Of host_copies_[i].
+  [[nodiscard]] float* device_array(std::size_t i) const {
+    return i == 0 ? arrays_.weights : arrays_.state[i - 1];
+  }
+
+  ExecContext make_context() {
+    const MemoryRequests& requests = program_.memory();
+    const auto area = [&](std::int64_t bytes) { return runtime_->allocate(static_cast<std::size_t>(bytes)); };
+    pinned_loss_ = reinterpret_cast<LossResult*>(runtime_->allocate_pinned(sizeof(LossResult)));
+    return {.options = program_.options(),
+            .runtime = *runtime_,
+            .compute = compute_,
+            .memory = {.requests = &requests,
+                       .arena = area(requests.arena_bytes()),
+                       .kept = area(requests.kept_bytes()),
+                       .scratch = area(requests.scratch_bytes())},
+            .weights = arrays_.weights,
+            .gradients = arrays_.gradients,
+            .pinned = reinterpret_cast<double*>(
+                runtime_->allocate_pinned(static_cast<std::size_t>(program_.pinned_bytes()))),
+            .loss = reinterpret_cast<LossResult*>(runtime_->allocate(sizeof(LossResult)))};
+  }
+
+  /// Waits for all that was put on the compute stream.
+  void settle() {
+    runtime_->synchronize(compute_);
+    memory_.has_settled();
+  }
+
+  void poison(const void* memory, std::size_t bytes) {
+    runtime_->fill_bytes(compute_, const_cast<void*>(memory), kPoison, bytes);
+  }
+  void poison_gradients() {
+    for (const graph::Slot& slot : layout().slots)  // the padding between them is zero for good
+      poison(arrays_.gradients + slot.offset, static_cast<std::size_t>(slot.elements) * sizeof(float));
+  }
+
+  void run_op(const Program::Entry& entry, Pass pass) {
+    const int node = entry.group.node;
+    runtime_->set_op(graph().nodes[static_cast<std::size_t>(node)].name);
+    if (observer_) observer_(node, pass, true);
+    pass == Pass::forward ? entry.op->forward(exec_) : entry.op->backward(exec_);
+    if (observer_) {
+      settle();  // so that times between the calls are the op's
+      observer_(node, pass, false);
+    }
+    runtime_->set_op("");
+  }
+
+  LossSums run_forward(const StepInput& input) {
+    const InputBuffers::Batch batch = inputs_.put(input, compute_);
+    exec_.images = batch.images;
+    exec_.labels = batch.labels;
+    exec_.numbers = batch.numbers;
+    if (settings_.poison) {
+      poison(exec_.memory.arena, static_cast<std::size_t>(program_.memory().arena_bytes()));
+      poison(exec_.memory.scratch, static_cast<std::size_t>(program_.memory().scratch_bytes()));
+    }
+    for (const auto& entry : program_.ops()) run_op(entry, Pass::forward);
+    runtime_->record(loss_is_there_, compute_);
+    runtime_->wait(copies_, loss_is_there_);
+    runtime_->copy_to_host(copies_, pinned_loss_, exec_.loss, sizeof(LossResult));
+    runtime_->synchronize(copies_);
+    memory_.has_settled();  // the loss came behind all that the compute stream had
+    return {
+        .loss = pinned_loss_->loss, .correct = pinned_loss_->correct, .samples = exec_.samples / exec_.views};
+  }
+
+  const EngineSettings settings_;
+  const std::unique_ptr<Runtime> runtime_;
+  const Stream compute_, copies_;
+  const Event loss_is_there_;
+  const Program program_;
+  const graph::MemoryPlan plan_;
+  const DeviceMemory memory_;
+  InputBuffers inputs_;
+  const base::OwnedArray gradients_;
+  std::vector<std::span<float>> host_copies_;  ///< weights, then state by slot; pinned
+  const FlatArrays arrays_;
+  LossResult* pinned_loss_ = nullptr;
+  ExecContext exec_;
+  const Optimizer optimizer_;
+  std::vector<bool> slot_done_;
+  bool host_is_current_ = true;
+  bool has_forward_ = false;
+  OpObserver observer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
+                                std::unique_ptr<Runtime> runtime, const EngineSettings& settings) {
+  return std::make_unique<CudaEngine>(graph, options, std::move(runtime), settings);
+}
+
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options, Runtime& runtime) {
+  return plan_of(Program(graph, options, runtime), runtime.facts());
+}
+
+}  // namespace paceline::engine::cuda
+
+namespace paceline::engine::cuda_on_host {
+
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
+  return cuda::compile(graph, options, std::make_unique<cuda::HostRuntime>(), {.name = "cuda-on-host"});
+}
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
+  cuda::HostRuntime runtime;
+  return cuda::plan(graph, options, runtime);
+}
+bool has_bf16_units() { return false; }  // loops imitate bf16, which costs time and saves none
+
+}  // namespace paceline::engine::cuda_on_host

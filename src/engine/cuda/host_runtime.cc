@@ -1,0 +1,261 @@
+#include "engine/cuda/host_runtime.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/cgroup.h"
+#include "base/error.h"
+#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/host_convolution.h"
+#include "engine/cuda/kernels/host.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+constexpr std::size_t kGuard = 256;  ///< bytes in front of a block and behind it; also their alignment
+constexpr std::byte kGuardByte{0xa5};
+constexpr std::byte kPoison{0xff};  ///< NaN as float, as double and as bf16
+
+class HostConvolution final : public Convolution {
+ public:
+  HostConvolution(HostRuntime& runtime, const ConvProblem& problem) : runtime_(runtime), problem_(problem) {}
+  [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
+  [[nodiscard]] std::string algorithm() const override { return "host loops"; }
+  void run(Stream stream, const ConvOperands& operands) override {
+    runtime_.post(stream, "a convolution",
+                  [problem = problem_, operands] { convolve_on_host(problem, operands); });
+  }
+
+ private:
+  HostRuntime& runtime_;
+  const ConvProblem problem_;
+};
+
+std::int64_t machine_bytes(int pages) {
+  return static_cast<std::int64_t>(sysconf(pages)) * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+HostRuntime::HostRuntime(const HostRuntimeOptions& options)
+    : options_(options),
+      rng_(options.seed, base::Purpose::test),
+      // Some seeds mix item by item; in others one stream gets far ahead of another, which shows most
+      // mistakes.
+      longest_burst_(1u << rng_.below(10)) {}
+
+HostRuntime::~HostRuntime() = default;
+
+DeviceFacts HostRuntime::facts() const {
+  const base::CgroupLimits limits = base::cgroup_limits();
+  const std::int64_t all = machine_bytes(_SC_PHYS_PAGES), free = machine_bytes(_SC_AVPHYS_PAGES);
+  return {.name = "processor (no GPU)",
+          .is_gpu = false,
+          .memory_bytes = std::min(all, limits.memory_bytes.value_or(all)),
+          .free_memory_bytes = std::min(free, limits.memory_available_bytes.value_or(free)),
+          .compute_capability = 0,
+          .multiprocessors = 1,
+          .libraries = "own loops on the processor"};
+}
+
+// ---- memory
+
+std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
+  Block block{.kind = kind, .bytes = bytes, .memory = nullptr, .first = nullptr};
+  const std::size_t all = bytes + 3 * kGuard;
+  block.memory = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[all]);
+  if (block.memory == nullptr)
+    base::fail(base::ErrorKind::device,
+               "{}: the system has no {} bytes of memory; use a smaller batch or model", where(op_), bytes);
+  void* first = block.memory.get() + kGuard;
+  std::size_t space = all - kGuard;
+  block.first = static_cast<std::byte*>(std::align(kGuard, bytes + kGuard, first, space));
+  std::fill_n(block.first - kGuard, kGuard, kGuardByte);
+  std::fill_n(block.first, bytes, kPoison);
+  std::fill_n(block.first + bytes, kGuard, kGuardByte);
+  std::byte* const result = block.first;
+  blocks_.emplace(result, std::move(block));
+  return result;
+}
+std::byte* HostRuntime::allocate(std::size_t bytes) { return allocate(Kind::device, bytes); }
+std::byte* HostRuntime::allocate_pinned(std::size_t bytes) { return allocate(Kind::pinned, bytes); }
+
+std::int64_t HostRuntime::allocated_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [first, block] : blocks_) bytes += static_cast<std::int64_t>(block.bytes);
+  return bytes;
+}
+
+bool HostRuntime::is_in(Kind kind, const void* first, std::size_t bytes) const {
+  const auto* begin = static_cast<const std::byte*>(first);
+  auto after = blocks_.upper_bound(begin);
+  if (after == blocks_.begin()) return false;
+  const Block& block = std::prev(after)->second;
+  return block.kind == kind && begin + bytes <= block.first + block.bytes;
+}
+
+std::string HostRuntime::where(const std::string& op) const {
+  return "cuda-on-host" + (step_ >= 0 ? fmt::format(", in step {}", step_) : std::string()) +
+         (op.empty() ? op : ", op " + op);
+}
+
+void HostRuntime::expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const {
+  if (!is_in(kind, first, bytes))
+    base::fail(base::ErrorKind::device,
+               "{}: {} of {} bytes must stay within a block of {} memory, but does not; this is an "
+               "error of the engine, please report it",
+               where(op_), call, bytes, kind == Kind::device ? "device" : "pinned");
+}
+
+void HostRuntime::check_guards(const Item& after) const {
+  const auto is_whole = [](const std::byte* zone) {
+    return std::all_of(zone, zone + kGuard, [](std::byte byte) { return byte == kGuardByte; });
+  };
+  for (const auto& [first, block] : blocks_)
+    if (!is_whole(first - kGuard) || !is_whole(first + block.bytes))
+      base::fail(base::ErrorKind::device,
+                 "{}: {} wrote outside of a block of {} bytes; this is an error of the engine, "
+                 "please report it",
+                 where(after.op), after.what, block.bytes);
+}
+
+// ---- posting
+
+std::deque<HostRuntime::Item>& HostRuntime::queue(Stream stream) {
+  base::expects(stream.index >= 0 && stream.index < static_cast<int>(streams_.size()),
+                "the runtime made this stream");
+  return streams_[static_cast<std::size_t>(stream.index)];
+}
+
+Stream HostRuntime::make_stream() {
+  streams_.emplace_back();
+  return {static_cast<int>(streams_.size()) - 1};
+}
+Event HostRuntime::make_event() {
+  events_.emplace_back();
+  return {static_cast<int>(events_.size()) - 1};
+}
+
+void HostRuntime::post(Stream stream, const char* what, std::function<void()> work) {
+  queue(stream).push_back(
+      {.number = posted_++, .what = what, .op = op_, .work = std::move(work), .waits_for = nullptr});
+}
+
+void HostRuntime::copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) {
+  expect_in(Kind::pinned, pinned_src, bytes, "a copy to the device, whose source");
+  expect_in(Kind::device, dst, bytes, "a copy to the device");
+  post(stream, "a copy to the device", [=] { std::memcpy(dst, pinned_src, bytes); });
+}
+void HostRuntime::copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) {
+  expect_in(Kind::device, src, bytes, "a copy to the host, whose source");
+  expect_in(Kind::pinned, pinned_dst, bytes, "a copy to the host");
+  post(stream, "a copy to the host", [=] { std::memcpy(pinned_dst, src, bytes); });
+}
+void HostRuntime::copy_on_device(Stream stream, void* dst, const void* src, std::size_t bytes) {
+  expect_in(Kind::device, src, bytes, "a copy on the device, whose source");
+  expect_in(Kind::device, dst, bytes, "a copy on the device");
+  post(stream, "a copy on the device", [=] { std::memmove(dst, src, bytes); });
+}
+void HostRuntime::fill_bytes(Stream stream, void* dst, std::uint8_t value, std::size_t bytes) {
+  expect_in(Kind::device, dst, bytes, "a fill");
+  post(stream, "a fill", [=] { std::memset(dst, value, bytes); });
+}
+
+void HostRuntime::launch(Stream stream, int kernel, const void* arguments, std::size_t bytes,
+                         const Grid& grid) {
+  const auto* first = static_cast<const std::byte*>(arguments);
+  std::vector<std::byte> copy(first, first + bytes);
+  post(stream, "a kernel", [kernel, copy = std::move(copy), grid, order = order_of_threads()] {
+    run_on_host(kernel, copy.data(), grid, order);
+  });
+}
+
+/// Blocks and threads have no order of their own either.
+HostOrder HostRuntime::order_of_threads() {
+  const bool is_descending = options_.order == StreamOrder::last_first ||
+                             (options_.order == StreamOrder::random && rng_.below(2) == 1);
+  return is_descending ? HostOrder::descending : HostOrder::ascending;
+}
+
+void HostRuntime::record(Event event, Stream stream) {
+  auto mark = std::make_shared<bool>(false);
+  events_[static_cast<std::size_t>(event.index)] = mark;
+  post(stream, "the record of an event", [mark] { *mark = true; });
+}
+
+bool HostRuntime::is_dropped() { return dropped_wait_ == waits_++; }
+
+void HostRuntime::wait(Stream stream, Event event) {
+  if (is_dropped()) return;
+  const Mark& mark = events_[static_cast<std::size_t>(event.index)];
+  if (mark == nullptr) return;
+  queue(stream).push_back(
+      {.number = posted_++, .what = "a wait for an event", .op = op_, .work = {}, .waits_for = mark});
+}
+
+// ---- running
+
+void HostRuntime::synchronize(Stream stream) {
+  if (is_dropped()) return;
+  const auto& waited_for = queue(stream);
+  run_until([&] { return waited_for.empty(); });
+}
+
+void HostRuntime::synchronize(Event event) {
+  if (is_dropped()) return;
+  const Mark mark = events_[static_cast<std::size_t>(event.index)];
+  if (mark != nullptr) run_until([&] { return *mark; });
+}
+
+void HostRuntime::run_until(const std::function<bool()>& is_done) {
+  while (!is_done()) {
+    const int stream = next_stream();
+    if (stream < 0)
+      base::fail(base::ErrorKind::device,
+                 "{}: every stream waits for another one; this is an error of the engine, please report it",
+                 where(op_));
+    auto& items = streams_[static_cast<std::size_t>(stream)];
+    const Item item = std::move(items.front());
+    items.pop_front();
+    if (item.work) item.work();
+    check_guards(item);
+  }
+}
+
+int HostRuntime::next_stream() {
+  std::vector<int> ready;
+  for (int stream = 0; stream < static_cast<int>(streams_.size()); ++stream) {
+    const auto& items = streams_[static_cast<std::size_t>(stream)];
+    if (!items.empty() && (items.front().waits_for == nullptr || *items.front().waits_for))
+      ready.push_back(stream);
+  }
+  if (ready.empty()) return -1;
+  switch (options_.order) {
+    case StreamOrder::as_posted:
+      return *std::ranges::min_element(
+          ready, {}, [&](int stream) { return streams_[static_cast<std::size_t>(stream)].front().number; });
+    case StreamOrder::first_first:
+      return ready.front();
+    case StreamOrder::last_first:
+      return ready.back();
+    case StreamOrder::random:
+      break;
+  }
+  if (burst_ == 0 || std::ranges::find(ready, burst_stream_) == ready.end()) {
+    burst_stream_ = ready[rng_.below(static_cast<std::uint32_t>(ready.size()))];
+    burst_ = 1 + rng_.below(longest_burst_);
+  }
+  --burst_;
+  return burst_stream_;
+}
+
+std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& problem) {
+  check(problem);
+  return std::make_unique<HostConvolution>(*this, problem);
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,126 @@
+#pragma once
+
+/// A Runtime on the processor: for machines without a GPU, and for finding mistakes of order and memory.
+///
+/// Nothing runs when it is posted. synchronize() runs streams item by item, in one of the orders that events
+/// allow, until what it waits for is done; work that nobody waits for stays where it is. So a missing wait, a
+/// host buffer that is changed too early and memory that is read before it is written all change the result.
+/// All memory starts as NaN (bytes 0xff), between guard zones that are checked after each item.
+///
+/// Errors   Error(device) for a write outside of a block, a copy from or to memory of the wrong kind, and
+///          streams that wait for one another
+/// Threads  one. The same options and calls give the same order and the same bits.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "engine/cuda/kernels/host.h"
+#include "engine/cuda/runtime.h"
+
+namespace paceline::engine::cuda {
+
+/// Which of the streams that may go on runs next.
+enum class StreamOrder {
+  as_posted,    ///< the oldest item first: what a device with one queue would do
+  first_first,  ///< the stream made first, as far as it goes
+  last_first,   ///< the stream made last, as far as it goes
+  random,       ///< any, for a random number of items
+};
+
+struct HostRuntimeOptions {
+  StreamOrder order = StreamOrder::as_posted;
+  std::uint64_t seed = 0;  ///< of random
+};
+
+class HostRuntime final : public Runtime {
+ public:
+  explicit HostRuntime(const HostRuntimeOptions& options = {});
+  ~HostRuntime() override;
+  HostRuntime(const HostRuntime&) = delete;
+  HostRuntime& operator=(const HostRuntime&) = delete;
+
+  [[nodiscard]] DeviceFacts facts() const override;
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override;
+  [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
+  [[nodiscard]] Stream make_stream() override;
+  [[nodiscard]] Event make_event() override;
+
+  void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
+  void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;
+  void copy_on_device(Stream stream, void* dst, const void* src, std::size_t bytes) override;
+  void fill_bytes(Stream stream, void* dst, std::uint8_t value, std::size_t bytes) override;
+  using Runtime::launch;
+  void launch(Stream stream, int kernel, const void* arguments, std::size_t bytes, const Grid& grid) override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  void synchronize(Stream stream) override;
+  void synchronize(Event event) override;
+  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
+
+  /// Puts work of any kind on a stream. `what` names it in errors.
+  void post(Stream stream, const char* what, std::function<void()> work);
+
+  // ---- for tests
+
+  /// Of all blocks, without guard zones.
+  [[nodiscard]] std::int64_t allocated_bytes() const;
+
+  /// How many waits of streams for events, and of the host for either, were called.
+  [[nodiscard]] int waits() const { return waits_; }
+  /// From now on the wait with this number (waits() before it) does nothing.
+  void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
+
+ private:
+  enum class Kind { device, pinned };
+  struct Block {
+    Kind kind;
+    std::size_t bytes;
+    std::unique_ptr<std::byte[]> memory;  ///< with both guard zones
+    std::byte* first;
+  };
+  /// One record of an event: done once its stream has come so far.
+  using Mark = std::shared_ptr<bool>;
+  struct Item {
+    std::uint64_t number = 0;  ///< items count up over all streams
+    const char* what = "";
+    std::string op;  ///< of set_op() when it was posted; empty: none
+    std::function<void()> work;
+    Mark waits_for;  ///< null: for nothing
+  };
+
+  [[nodiscard]] HostOrder order_of_threads();
+  std::byte* allocate(Kind kind, std::size_t bytes);
+  /// Whether [first, first + bytes) lies in a block of this kind.
+  [[nodiscard]] bool is_in(Kind kind, const void* first, std::size_t bytes) const;
+  void expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const;
+  void check_guards(const Item& after) const;
+  /// "cuda-on-host, in step 12, op conv1": where the work of `op` was put.
+  [[nodiscard]] std::string where(const std::string& op) const;
+  [[nodiscard]] std::deque<Item>& queue(Stream stream);
+  /// Counts a wait; whether it is the one to be left out.
+  [[nodiscard]] bool is_dropped();
+  void run_until(const std::function<bool()>& is_done);
+  /// The stream to run next; -1: none can go on.
+  [[nodiscard]] int next_stream();
+
+  const HostRuntimeOptions options_;
+  base::Rng rng_;
+  std::map<const std::byte*, Block> blocks_;  ///< by their first byte
+  std::vector<std::deque<Item>> streams_;
+  std::vector<Mark> events_;  ///< as recorded last; null: never
+  std::uint64_t posted_ = 0;
+  std::uint32_t longest_burst_;  ///< random: a stream that is chosen goes on for at most so many items
+  int burst_stream_ = -1;        ///< which one it is, and how many more
+  std::uint32_t burst_ = 0;
+  int waits_ = 0;
+  std::optional<int> dropped_wait_;
+};
+
+}  // namespace paceline::engine::cuda

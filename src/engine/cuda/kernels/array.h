@@ -1,0 +1,61 @@
+#pragma once
+
+/// Flat arrays of floats, for base::Memory on a device. They may begin anywhere.
+///
+/// Cost   each input is read once, dst written once
+
+#include "engine/cuda/kernels/kernel.h"
+
+namespace paceline::engine::cuda {
+
+struct ArrayFill {
+  float* dst;
+  std::int64_t count;
+  float value;
+
+  [[nodiscard]] Grid grid() const { return grid_for(count); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    for (std::int64_t i = at.global(); i < count; i += at.global_count()) dst[i] = value;
+  }
+};
+
+struct ArrayCopy {
+  const float* src;
+  float* dst;
+  std::int64_t count;
+
+  [[nodiscard]] Grid grid() const { return grid_for(count); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    for (std::int64_t i = at.global(); i < count; i += at.global_count()) dst[i] = src[i];
+  }
+};
+
+/// dst = left + right; dst may be one of them.
+struct ArrayAdd {
+  const float* left;
+  const float* right;
+  float* dst;
+  std::int64_t count;
+
+  [[nodiscard]] Grid grid() const { return grid_for((count + 3) / 4); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const std::int64_t step = at.global_count();
+    std::int64_t i = at.global();
+    for (; i + 3 * step < count; i += 4 * step) {  // eight loads on their way
+      float a[4], b[4];
+      PACELINE_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        a[k] = left[i + k * step];
+        b[k] = right[i + k * step];
+      }
+      PACELINE_UNROLL
+      for (int k = 0; k < 4; ++k) dst[i + k * step] = a[k] + b[k];
+    }
+    for (; i < count; i += step) dst[i] = left[i] + right[i];
+  }
+};
+
+}  // namespace paceline::engine::cuda

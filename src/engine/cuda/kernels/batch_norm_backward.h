@@ -1,0 +1,227 @@
+#pragma once
+
+/// Batch normalisation, backward: the two sums, the gradients of the parameters, d_src.
+///
+///     local, ghost  BatchNormGradientSums -> BatchNormGradients (both results) -> BatchNormGradientApply
+///     synchronised  BatchNormGradientSums -> SumFold -> BatchNormGradients (of this worker's or shard's
+///                   sums, parameter gradients alone) -> sums over workers and shards -> BatchNormGradients
+///                   (coefficients alone) -> BatchNormGradientApply
+///
+/// Shapes and groups as in batch_norm.h.
+
+#include "engine/cuda/kernels/batch_norm.h"
+#include "engine/cuda/kernels/step_numbers.h"
+
+namespace paceline::engine::cuda {
+
+/// Where the ReLU behind a batch norm let values through.
+enum class ReluMask : int {
+  none,      ///< no ReLU
+  from_dst,  ///< where the stored output is > 0; needed with a residual
+  from_src,  ///< where the recomputed output is > 0: the output is not read
+};
+
+/// The gradient that comes in, under the ReLU's mask.
+template <typename T>
+struct MaskedGradient {
+  const T* src;
+  const T* dst;  ///< the op's output; null but for ReluMask::from_dst
+  const T* d_dst;
+  const T* d_dst2;  ///< a second term of the gradient; null: none
+  ReluMask mask;
+  BatchNormParameters parameters;
+
+  struct Raw {
+    Raw8<T> src, dst, d_dst, d_dst2;
+  };
+  struct Channels {
+    Float8 mean, scale, bias;
+  };
+  [[nodiscard]] PACELINE_HD Channels channels_of(const Columns& columns, const Columns::Part& part) const {
+    Channels channels{load8(parameters.mean(part.group, columns.channels) + part.channel),
+                      load8(parameters.scale(part.group, columns.channels) + part.channel),
+                      {}};
+    if (mask == ReluMask::from_src)
+      channels.bias = load8(parameters.bias(part.group, columns.channels) + part.channel);
+    return channels;
+  }
+  [[nodiscard]] PACELINE_HD Raw load_at(std::int64_t i) const {
+    Raw raw{load_raw(src + i), {}, load_raw(d_dst + i), {}};
+    if (mask == ReluMask::from_dst) raw.dst = load_raw(dst + i);
+    if (d_dst2 != nullptr) raw.d_dst2 = load_raw(d_dst2 + i);
+    return raw;
+  }
+  /// The gradient; `centred` gets src - mean.
+  [[nodiscard]] PACELINE_HD Float8 gradient(const Raw& raw, const Channels& of, Float8& centred) const {
+    const Float8 x = to_float8(raw.src), y = to_float8(raw.dst), second = to_float8(raw.d_dst2);
+    Float8 g = to_float8(raw.d_dst);
+    PACELINE_UNROLL
+    for (int i = 0; i < kVector; ++i) {
+      centred.value[i] = x.value[i] - of.mean.value[i];
+      if (d_dst2 != nullptr) g.value[i] += second.value[i];
+      if (mask == ReluMask::from_dst && !(y.value[i] > 0)) g.value[i] = 0;
+      // The same operations as in BatchNormApply give the same sign.
+      if (mask == ReluMask::from_src && !(centred.value[i] * of.scale.value[i] + of.bias.value[i] > 0))
+        g.value[i] = 0;
+    }
+    return g;
+  }
+};
+
+/// Blocks' sums of the masked gradient g and of g * (src - mean).
+///
+/// Cost   reads src, the gradient's terms and (from_dst) dst once; writes d_masked once where asked for
+template <typename T>
+struct BatchNormGradientSums {
+  Columns columns;  ///< Columns::for_sums
+  MaskedGradient<T> gradient;
+  /// Gets g, the gradient of a residual, for apply to read; null: not wanted. It may be d_dst or d_dst2.
+  /// Required with two terms.
+  T* d_masked;
+  double* partial;  ///< [groups][columns.row_blocks][2][channels]
+
+  [[nodiscard]] Grid grid() const { return columns.grid(BlockSums<2>::shared_bytes(columns)); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 2; }
+  PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
+    const Columns::Part part = columns.part(at);
+    phase == 0 ? add_rows(part, shared) : write(part, at, shared);
+  }
+
+ private:
+  PACELINE_HD void add_rows(const Columns::Part& part, float* shared) const {
+    Float8 sum{}, products{};
+    if (part.is_inside && part.first < part.end) {
+      const auto channels = gradient.channels_of(columns, part);
+      for_each_row<kRowsAtOnce<T, 2>>(
+          part, [&](std::int64_t row) { return gradient.load_at(row * columns.channels + part.channel); },
+          [&](std::int64_t row, const typename MaskedGradient<T>::Raw& raw) {
+            Float8 centred;
+            Float8 g = gradient.gradient(raw, channels, centred);
+            if (d_masked != nullptr) {
+              store8(g, d_masked + row * columns.channels + part.channel);
+              g = as_stored<T>(g);  // the sums are those of the values that apply reads
+            }
+            PACELINE_UNROLL
+            for (int i = 0; i < kVector; ++i) {
+              sum.value[i] += g.value[i];
+              products.value[i] += g.value[i] * centred.value[i];
+            }
+          });
+    }
+    BlockSums<2>::put(columns, part, 0, sum, shared);
+    BlockSums<2>::put(columns, part, 1, products, shared);
+  }
+  PACELINE_HD void write(const Columns::Part& part, const ThreadIndex& at, const float* shared) const {
+    const int c = part.channel - part.lane * kVector + at.thread;
+    if (at.thread >= columns.lanes() * kVector || c >= columns.channels) return;
+    double* to =
+        partial + (std::int64_t{part.group} * columns.row_blocks + part.row_block) * 2 * columns.channels;
+    to[c] = BlockSums<2>::get(columns, at.thread, 0, shared);
+    to[columns.channels + c] = BlockSums<2>::get(columns, at.thread, 1, shared);
+  }
+};
+
+/// From the two sums to the gradients of the parameters, to the batch's statistics in the slots of the
+/// running ones (weighted as gradients are: statistics * batch * gradient_scale, so that summing over workers
+/// averages them), and to what apply multiplies with. In double precision.
+///
+/// Cost   a few microseconds, as SumFold
+struct BatchNormGradients {
+  ColumnFold<2> fold;  ///< with partial == nullptr `sums` are read instead
+  const double* sums;  ///< [groups][2][channels]: of g, of g * (src - mean)
+  int used;
+  double count;              ///< rows that share statistics, of all workers
+  const double* statistics;  ///< as BatchNormStatistics wrote them
+  const float* weight;       ///< [used]
+  const StepNumbers* step;
+  int batch;        ///< samples whose statistics these are
+  float* d_weight;  ///< [used]; null: parameter gradients and statistics are not stored
+  float* d_bias;
+  float* d_running_mean;
+  float* d_running_var;
+  float* coefficients;  ///< [groups][2][channels]: slope, offset; null: not wanted
+
+  static constexpr int kOwn = 2 * ColumnFold<2>::kChannels;
+  [[nodiscard]] Grid grid() const { return fold.grid(kOwn * static_cast<int>(sizeof(double))); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 2 * fold.groups; }
+  PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
+    auto* doubles = reinterpret_cast<double*>(shared);
+    const int group = phase / 2, c = ColumnFold<2>::channel(at);
+    if (phase % 2 == 0) {
+      if (fold.partial != nullptr) fold.add_parts(group, at, doubles);
+      return;
+    }
+    if (!ColumnFold<2>::is_first(at) || c >= fold.channels) return;
+    const double* given = sums + std::int64_t{group} * 2 * fold.channels + c;
+    const bool folded = fold.partial != nullptr;
+    const double sum = folded ? fold.total(0, at, doubles) : given[0];
+    const double products = folded ? fold.total(1, at, doubles) : given[fold.channels];
+    if (coefficients != nullptr) store_coefficients(group, c, sum, products);
+    if (d_weight == nullptr) return;
+    // Over groups, by one thread a channel.
+    double* own = doubles + ColumnFold<2>::kSharedDoubles + at.thread;
+    own[0] = (group == 0 ? 0 : own[0]) + sum;
+    own[ColumnFold<2>::kChannels] =
+        (group == 0 ? 0 : own[ColumnFold<2>::kChannels]) + products * statistic(1, group, c);
+    if (group == fold.groups - 1 && c < used) store_gradients(c, own[0], own[ColumnFold<2>::kChannels]);
+  }
+
+ private:
+  [[nodiscard]] PACELINE_HD double statistic(int which, int group, int c) const {
+    return statistics[(std::int64_t{group} * 3 + which) * fold.channels + c];
+  }
+  PACELINE_HD void store_coefficients(int group, int c, double sum, double products) const {
+    const double inverse = statistic(1, group, c);
+    const double scale = c < used ? static_cast<double>(weight[c]) * inverse : 0;
+    float* to = coefficients + std::int64_t{group} * 2 * fold.channels + c;
+    to[0] = static_cast<float>(-scale * (inverse * inverse) * products / count);
+    to[fold.channels] = static_cast<float>(-scale * sum / count);
+  }
+  PACELINE_HD void store_gradients(int c, double sum, double products) const {
+    d_bias[c] = static_cast<float>(sum);
+    d_weight[c] = static_cast<float>(products);
+    double mean = 0, variance = 0;
+    for (int group = 0; group < fold.groups; ++group) {
+      mean += statistic(0, group, c);
+      variance += statistic(2, group, c);
+    }
+    const double share = batch * step->gradient_scale / fold.groups;
+    d_running_mean[c] = static_cast<float>(mean * share);
+    d_running_var[c] = static_cast<float>(variance * share);
+  }
+};
+
+/// d_src = scale * g + slope * (src - mean) + offset. d_src may be any of the arrays that are read.
+///
+/// Cost   reads what `gradient` needs, writes d_src. After sums that stored d_masked, gradient is {src, null,
+///        d_masked, null, ReluMask::none}: two arrays
+template <typename T>
+struct BatchNormGradientApply {
+  Columns columns;  ///< Columns::for_rows
+  MaskedGradient<T> gradient;
+  const float* coefficients;  ///< as BatchNormGradients wrote them
+  T* d_src;
+
+  [[nodiscard]] Grid grid() const { return columns.grid(); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const Columns::Part part = columns.part(at);
+    if (!part.is_inside || part.first >= part.end) return;
+    const auto channels = gradient.channels_of(columns, part);
+    const float* of_group = coefficients + std::int64_t{part.group} * 2 * columns.channels + part.channel;
+    const Float8 slope = load8(of_group), offset = load8(of_group + columns.channels);
+    for_each_row<kRowsAtOnce<T, 2>>(
+        part, [&](std::int64_t row) { return gradient.load_at(row * columns.channels + part.channel); },
+        [&](std::int64_t row, const typename MaskedGradient<T>::Raw& raw) {
+          Float8 centred;
+          Float8 g = gradient.gradient(raw, channels, centred);
+          PACELINE_UNROLL
+          for (int i = 0; i < kVector; ++i)
+            g.value[i] =
+                channels.scale.value[i] * g.value[i] + slope.value[i] * centred.value[i] + offset.value[i];
+          store8(g, d_src + row * columns.channels + part.channel);
+        });
+  }
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,208 @@
+#pragma once
+
+/// Matrices of rows (pixels) and columns (channels): who computes what, and sums over rows.
+///
+/// A block takes a tile of up to 64 channels and some of the rows; a thread keeps its 8 channels, so that
+/// what belongs to a channel is loaded once. Rows may form `groups` of consecutive rows, equally many, which
+/// are kept apart (ghost batch norm, shards).
+///
+/// Sums over rows take two kernels: blocks write partial sums, SumFold (or a kernel that holds a ColumnFold)
+/// adds them in double precision in a fixed order. The number of blocks follows from the shape alone, so that
+/// every device, and the host, forms the same sums.
+
+#include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/vector.h"
+
+namespace paceline::engine::cuda {
+
+/// Who computes what.
+struct Columns {
+  std::int64_t rows = 0;  ///< of a group
+  int groups = 1;
+  int channels = 0;    ///< a multiple of 8
+  int row_blocks = 1;  ///< blocks that share a group's rows of one tile
+
+  /// For kernels that write sums: as few blocks as keep a GPU busy, since each costs partial sums. The order
+  /// of a group's additions follows from its own rows and the channels alone, not from how many groups there
+  /// are: a shard has the same sums in every batch.
+  static Columns for_sums(std::int64_t rows, int groups, int channels) {
+    return with_blocks(rows, groups, channels, 512);
+  }
+  /// For kernels whose results lie in the rows: any number of blocks gives the same bits.
+  static Columns for_rows(std::int64_t rows, int groups, int channels) {
+    return with_blocks(rows, groups, channels, groups < 2048 ? 2048 / groups : 1);
+  }
+
+  [[nodiscard]] Grid grid(int shared_bytes = 0) const {
+    return {.blocks = groups * row_blocks * tiles(),
+            .threads = lanes() * row_threads(),
+            .shared_bytes = shared_bytes};
+  }
+
+  /// Threads beside one another, each with 8 channels of the tile.
+  [[nodiscard]] PACELINE_HD int lanes() const { return channels < 64 ? channels / kVector : 8; }
+  /// Rows that a block visits at a time.
+  [[nodiscard]] PACELINE_HD int row_threads() const { return lanes() > 4 ? 32 : 64; }
+  [[nodiscard]] PACELINE_HD int tiles() const { return (channels / kVector + lanes() - 1) / lanes(); }
+
+  /// A thread's part: rows first, first + step, ... < end, counted over all groups.
+  struct Part {
+    int group, row_block, lane, row_thread;
+    int channel;     ///< the first of 8
+    bool is_inside;  ///< false: the last tile is not full, nothing to do
+    std::int64_t first, step, end;
+  };
+  [[nodiscard]] PACELINE_HD Part part(const ThreadIndex& at) const {
+    Part part{};
+    const int tile = at.block % tiles(), rest = at.block / tiles();
+    part.row_block = rest % row_blocks;
+    part.group = rest / row_blocks;
+    part.lane = at.thread % lanes();
+    part.row_thread = at.thread / lanes();
+    part.channel = (tile * lanes() + part.lane) * kVector;
+    part.is_inside = part.channel < channels;
+    part.step = std::int64_t{row_blocks} * row_threads();
+    part.first = part.group * rows + part.row_block * row_threads() + part.row_thread;
+    part.end = (part.group + 1) * rows;
+    return part;
+  }
+  /// How many rows a block visits.
+  [[nodiscard]] PACELINE_HD std::int64_t rows_of_block(int row_block) const {
+    const std::int64_t step = std::int64_t{row_blocks} * row_threads();
+    std::int64_t rest = rows % step - row_block * row_threads();
+    rest = rest < 0 ? 0 : rest > row_threads() ? row_threads() : rest;
+    return rows / step * row_threads() + rest;
+  }
+
+ private:
+  static Columns with_blocks(std::int64_t rows, int groups, int channels, int most_blocks_of_group) {
+    constexpr int kLeastRows = 4;  // of a thread
+    Columns columns{.rows = rows, .groups = groups, .channels = channels, .row_blocks = 1};
+    const std::int64_t rows_at_least = std::int64_t{kLeastRows} * columns.row_threads();
+    const std::int64_t wanted = (rows + rows_at_least - 1) / rows_at_least;
+    const std::int64_t most = most_blocks_of_group / columns.tiles();
+    columns.row_blocks = static_cast<int>(wanted < most ? wanted : most);
+    if (columns.row_blocks < 1) columns.row_blocks = 1;
+    return columns;
+  }
+};
+
+/// How many rows of `arrays` arrays a thread loads before it computes: 64 bytes on their way, without more
+/// registers than leave room for other threads.
+template <typename T, int arrays>
+constexpr int kRowsAtOnce = 64 / (kVector * static_cast<int>(sizeof(T)) * arrays) > 1
+                                ? 64 / (kVector * static_cast<int>(sizeof(T)) * arrays)
+                                : 1;
+
+/// Calls use(row, load(row)) for each row of a part. Loads of several rows are on their way at once.
+template <int kAtOnce, typename Load, typename Use>
+PACELINE_HD void for_each_row(const Columns::Part& part, const Load& load, const Use& use) {
+  using Loaded = decltype(load(part.first));
+  std::int64_t row = part.first;
+  for (; row + (kAtOnce - 1) * part.step < part.end; row += kAtOnce * part.step) {
+    Loaded loaded[kAtOnce];
+    PACELINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) loaded[i] = load(row + i * part.step);
+    PACELINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) use(row + i * part.step, loaded[i]);
+  }
+  for (; row < part.end; row += part.step) use(row, load(row));
+}
+
+/// The block's sums of kSums values a channel: threads put theirs into shared memory in one phase; in the
+/// next, thread t adds those of the tile's channel t.
+template <int kSums>
+struct BlockSums {
+  static constexpr int kValues = kSums * kVector;
+  static int shared_bytes(const Columns& columns) {
+    return kValues * stride(columns) * static_cast<int>(sizeof(float));
+  }
+  PACELINE_HD static void put(const Columns& columns, const Columns::Part& part, int sum,
+                              const Float8& values, float* shared) {
+    PACELINE_UNROLL
+    for (int i = 0; i < kVector; ++i)
+      shared[(sum * kVector + i) * stride(columns) + part.row_thread * columns.lanes() + part.lane] =
+          values.value[i];
+  }
+  /// Of the channel that `channel_in_tile` counts.
+  PACELINE_HD static double get(const Columns& columns, int channel_in_tile, int sum, const float* shared) {
+    const int lane = channel_in_tile / kVector, i = channel_in_tile % kVector;
+    double total = 0;
+    for (int row = 0; row < columns.row_threads(); ++row)
+      total +=
+          static_cast<double>(shared[(sum * kVector + i) * stride(columns) + row * columns.lanes() + lane]);
+    return total;
+  }
+
+ private:
+  /// 8 more than the block's threads: neighbouring values lie in different banks.
+  PACELINE_HD static int stride(const Columns& columns) {
+    return columns.lanes() * columns.row_threads() + 8;
+  }
+};
+
+/// Adds blocks' partial sums of kSums values a channel, group after group, in a fixed order. A block takes 32
+/// channels; of each, 8 threads add every 8th part, and the first of them adds the 8 results.
+template <int kSums>
+struct ColumnFold {
+  const double* partial;  ///< [groups][parts][kSums][channels]
+  int groups, parts, channels;
+
+  static constexpr int kChannels = 32, kThreads = 8;
+  static constexpr int kSharedDoubles = kSums * kChannels * kThreads;
+  [[nodiscard]] Grid grid(int more_shared_bytes = 0) const {
+    return {.blocks = (channels + kChannels - 1) / kChannels,
+            .threads = kChannels * kThreads,
+            .shared_bytes = kSharedDoubles * static_cast<int>(sizeof(double)) + more_shared_bytes};
+  }
+  /// The channel of a thread; channels and more where there is none.
+  PACELINE_HD static int channel(const ThreadIndex& at) {
+    return at.block * kChannels + at.thread % kChannels;
+  }
+  PACELINE_HD static bool is_first(const ThreadIndex& at) { return at.thread < kChannels; }
+
+  /// First phase of a group.
+  PACELINE_HD void add_parts(int group, const ThreadIndex& at, double* shared) const {
+    const int c = channel(at);
+    if (c >= channels) return;
+    double total[kSums] = {};
+    for (int part = at.thread / kChannels; part < parts; part += kThreads) {
+      const double* sums = partial + (std::int64_t{group} * parts + part) * kSums * channels + c;
+      PACELINE_UNROLL
+      for (int s = 0; s < kSums; ++s) total[s] += sums[std::int64_t{s} * channels];
+    }
+    PACELINE_UNROLL
+    for (int s = 0; s < kSums; ++s) shared[s * kChannels * kThreads + at.thread] = total[s];
+  }
+  /// Second phase, for threads with is_first().
+  [[nodiscard]] PACELINE_HD double total(int sum, const ThreadIndex& at, const double* shared) const {
+    double result = 0;
+    PACELINE_UNROLL
+    for (int i = 0; i < kThreads; ++i)
+      result += shared[sum * kChannels * kThreads + i * kChannels + at.thread];
+    return result;
+  }
+};
+
+/// sums[group][s][channel] = the sum of the group's parts.
+///
+/// Cost   a few microseconds; it reads 8 * groups * parts * 2 * channels bytes, which lie in the cache
+struct SumFold {
+  ColumnFold<2> fold;
+  double* sums;  ///< [groups][2][channels]
+
+  [[nodiscard]] Grid grid() const { return fold.grid(); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 2 * fold.groups; }
+  PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
+    auto* doubles = reinterpret_cast<double*>(shared);
+    const int group = phase / 2, c = ColumnFold<2>::channel(at);
+    if (phase % 2 == 0) {
+      fold.add_parts(group, at, doubles);
+    } else if (ColumnFold<2>::is_first(at) && c < fold.channels) {
+      for (int s = 0; s < 2; ++s)
+        sums[(std::int64_t{group} * 2 + s) * fold.channels + c] = fold.total(s, at, doubles);
+    }
+  }
+};
+
+}  // namespace paceline::engine::cuda

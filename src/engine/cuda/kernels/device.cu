@@ -1,0 +1,55 @@
+// The kernels for a device: a wrapper that puts __syncthreads() between phases, and how they are started.
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "engine/cuda/kernels/launch.h"
+#include "engine/cuda/kernels/table.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+// 1 block a multiprocessor is enough: the compiler may take registers for all that is on its way, and spills
+// nothing to be let in with one block more.
+template <typename Kernel>
+__global__ void __launch_bounds__(kMostThreads, 1) run_kernel(const Kernel kernel) {
+  extern __shared__ double shared[];  // double: aligned for all that kernels keep there
+  const ThreadIndex at{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x),
+                       static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
+  const int phases = kernel.phases();
+  kernel.run(0, at, reinterpret_cast<float*>(shared));
+  for (int phase = 1; phase < phases; ++phase) {
+    __syncthreads();
+    kernel.run(phase, at, reinterpret_cast<float*>(shared));
+  }
+}
+
+struct Entry {
+  const void* function;
+  std::size_t bytes;
+};
+
+template <std::size_t... number>
+Entry entry(int kernel, std::index_sequence<number...>) {
+  static const Entry kEntries[] = {
+      {reinterpret_cast<const void*>(run_kernel<std::tuple_element_t<number, Kernels>>),
+       sizeof(std::tuple_element_t<number, Kernels>)}...};
+  return kEntries[kernel];
+}
+
+}  // namespace
+
+int launch_on_device(int kernel, const void* arguments, std::size_t bytes, const Grid& grid,
+                     void* cuda_stream) {
+  if (kernel < 0 || kernel >= kKernelCount) return cudaErrorInvalidValue;
+  const Entry found = entry(kernel, std::make_index_sequence<kKernelCount>{});
+  if (bytes != found.bytes) return cudaErrorInvalidValue;
+  if (grid.blocks == 0) return cudaSuccess;  // CUDA refuses what has nothing to do
+  void* parameters[] = {const_cast<void*>(arguments)};
+  return cudaLaunchKernel(
+      found.function, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
+      parameters, static_cast<std::size_t>(grid.shared_bytes), static_cast<cudaStream_t>(cuda_stream));
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,252 @@
+#pragma once
+
+/// Pooling: largest value or mean of each window, mean of each whole plane. A thread takes 8 channels of one
+/// pixel. Backward kernels gather: each source pixel adds the windows that it lies in, in the order of the
+/// windows, and overwrites d_src.
+///
+/// Shapes   src, d_src [N][H][W][channels], dst, d_dst [N][P][Q][channels] in storage T, channels padded to a
+///          multiple of 8; global: dst [N][channels]
+
+#include "engine/cuda/kernels/vector.h"
+
+namespace paceline::engine::cuda {
+
+/// Sizes of a pooling op; windows are square.
+struct PoolShape {
+  int samples, channels;
+  int height, width;          ///< of src
+  int dst_height, dst_width;  ///< of dst
+  int kernel, stride, padding;
+
+  [[nodiscard]] PACELINE_HD int lanes() const { return channels / kVector; }
+  [[nodiscard]] PACELINE_HD std::int64_t src_vectors() const {
+    return std::int64_t{samples} * height * width * lanes();
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t dst_vectors() const {
+    return std::int64_t{samples} * dst_height * dst_width * lanes();
+  }
+  /// A vector of src or dst: 8 channels of the pixel (sample, y, x).
+  struct Pixel {
+    int sample, y, x, lane;
+  };
+  [[nodiscard]] PACELINE_HD Pixel pixel(std::int64_t vector, int plane_height, int plane_width) const {
+    Pixel pixel{};
+    pixel.lane = static_cast<int>(vector % lanes());
+    const std::int64_t place = vector / lanes();
+    pixel.x = static_cast<int>(place % plane_width);
+    pixel.y = static_cast<int>(place / plane_width % plane_height);
+    pixel.sample = static_cast<int>(place / plane_width / plane_height);
+    return pixel;
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t src_element(const Pixel& of, int y, int x) const {
+    return ((std::int64_t{of.sample} * height + y) * width + x) * channels + of.lane * kVector;
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t dst_element(const Pixel& of, int y, int x) const {
+    return ((std::int64_t{of.sample} * dst_height + y) * dst_width + x) * channels + of.lane * kVector;
+  }
+  /// Windows [first, end) along one axis that hold a source position.
+  [[nodiscard]] PACELINE_HD int first_window(int position) const {
+    const int reach = position + padding - kernel;  // the last start of a window that ends before it
+    return reach < 0 ? 0 : reach / stride + 1;
+  }
+  [[nodiscard]] PACELINE_HD int end_window(int position, int windows) const {
+    const int end = (position + padding) / stride + 1;
+    return end < windows ? end : windows;
+  }
+};
+
+/// Padding counts as -infinity, and NaN wins over everything. `winner` gets the place in its window of each
+/// window's largest element, row * kernel + column: the first of equals, the last NaN.
+///
+/// Requires   kernel <= 255; every window holds an element
+/// Cost       reads src once from memory (overlaps from the cache), writes dst and 2 bytes an element
+template <typename T>
+struct MaxPoolForward {
+  PoolShape shape;
+  const T* src;
+  T* dst;
+  std::uint16_t* winner;  ///< [N][P][Q][channels]; null: not wanted
+
+  [[nodiscard]] Grid grid() const { return grid_for(shape.dst_vectors()); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    for (std::int64_t v = at.global(); v < shape.dst_vectors(); v += at.global_count()) {
+      const auto pixel = shape.pixel(v, shape.dst_height, shape.dst_width);
+      const int top = pixel.y * shape.stride - shape.padding, left = pixel.x * shape.stride - shape.padding;
+      Float8 best{};
+      std::uint32_t place[kVector] = {};
+      bool is_first = true;
+      for (int r = top < 0 ? -top : 0; r < shape.kernel && top + r < shape.height; ++r)
+        for (int s = left < 0 ? -left : 0; s < shape.kernel && left + s < shape.width; ++s) {
+          const Float8 x = load8(src + shape.src_element(pixel, top + r, left + s));
+          PACELINE_UNROLL
+          for (int i = 0; i < kVector; ++i)
+            // x != x: it is NaN.
+            if (is_first || x.value[i] > best.value[i] || x.value[i] != x.value[i]) {
+              best.value[i] = x.value[i];
+              place[i] = static_cast<std::uint32_t>(r * shape.kernel + s);
+            }
+          is_first = false;
+        }
+      store8(best, dst + v * kVector);
+      if (winner == nullptr) continue;
+      Words4 places;
+      PACELINE_UNROLL
+      for (int i = 0; i < 4; ++i) places.word[i] = place[2 * i] | place[2 * i + 1] << 16;
+      store16(places, winner + v * kVector);
+    }
+  }
+};
+
+/// d_src = the sum of d_dst over the windows that the element won.
+///
+/// Cost   reads d_dst and winner once from memory, writes d_src once
+template <typename T>
+struct MaxPoolBackward {
+  PoolShape shape;
+  const std::uint16_t* winner;
+  const T* d_dst;
+  T* d_src;
+
+  [[nodiscard]] Grid grid() const { return grid_for(shape.src_vectors()); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    for (std::int64_t v = at.global(); v < shape.src_vectors(); v += at.global_count()) {
+      const auto pixel = shape.pixel(v, shape.height, shape.width);
+      const int end_p = shape.end_window(pixel.y, shape.dst_height);
+      const int end_q = shape.end_window(pixel.x, shape.dst_width);
+      Float8 sum{};
+      for (int p = shape.first_window(pixel.y); p < end_p; ++p)
+        for (int q = shape.first_window(pixel.x); q < end_q; ++q) {
+          const std::int64_t i = shape.dst_element(pixel, p, q);
+          const Float8 d = load8(d_dst + i);
+          const Words4 places = load16(winner + i);
+          const auto mine =
+              static_cast<std::uint32_t>((pixel.y + shape.padding - p * shape.stride) * shape.kernel +
+                                         pixel.x + shape.padding - q * shape.stride);
+          PACELINE_UNROLL
+          for (int k = 0; k < kVector; ++k)
+            if ((places.word[k / 2] >> (k % 2 * 16) & 0xffffu) == mine) sum.value[k] += d.value[k];
+        }
+      store8(sum, d_src + v * kVector);
+    }
+  }
+};
+
+/// Padding counts as zeros, in the divisor too.
+///
+/// Cost   reads src once from memory, writes dst once
+template <typename T>
+struct AveragePoolForward {
+  PoolShape shape;
+  const T* src;
+  T* dst;
+
+  [[nodiscard]] Grid grid() const { return grid_for(shape.dst_vectors()); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const float share = 1.0f / static_cast<float>(shape.kernel * shape.kernel);
+    for (std::int64_t v = at.global(); v < shape.dst_vectors(); v += at.global_count()) {
+      const auto pixel = shape.pixel(v, shape.dst_height, shape.dst_width);
+      const int top = pixel.y * shape.stride - shape.padding, left = pixel.x * shape.stride - shape.padding;
+      Float8 sum{};
+      for (int r = top < 0 ? -top : 0; r < shape.kernel && top + r < shape.height; ++r)
+        for (int s = left < 0 ? -left : 0; s < shape.kernel && left + s < shape.width; ++s) {
+          const Float8 x = load8(src + shape.src_element(pixel, top + r, left + s));
+          PACELINE_UNROLL
+          for (int i = 0; i < kVector; ++i) sum.value[i] += x.value[i] * share;
+        }
+      store8(sum, dst + v * kVector);
+    }
+  }
+};
+
+/// d_src = the sum of d_dst / kernel^2 over the windows that hold the element.
+///
+/// Cost   reads d_dst once from memory, writes d_src once
+template <typename T>
+struct AveragePoolBackward {
+  PoolShape shape;
+  const T* d_dst;
+  T* d_src;
+
+  [[nodiscard]] Grid grid() const { return grid_for(shape.src_vectors()); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const float share = 1.0f / static_cast<float>(shape.kernel * shape.kernel);
+    for (std::int64_t v = at.global(); v < shape.src_vectors(); v += at.global_count()) {
+      const auto pixel = shape.pixel(v, shape.height, shape.width);
+      const int end_p = shape.end_window(pixel.y, shape.dst_height);
+      const int end_q = shape.end_window(pixel.x, shape.dst_width);
+      Float8 sum{};
+      for (int p = shape.first_window(pixel.y); p < end_p; ++p)
+        for (int q = shape.first_window(pixel.x); q < end_q; ++q) {
+          const Float8 d = load8(d_dst + shape.dst_element(pixel, p, q));
+          PACELINE_UNROLL
+          for (int k = 0; k < kVector; ++k) sum.value[k] += d.value[k] * share;
+        }
+      store8(sum, d_src + v * kVector);
+    }
+  }
+};
+
+/// dst[n][c] = the mean of src[n][...][c].
+///
+/// Cost   reads src once
+template <typename T>
+struct GlobalAveragePoolForward {
+  int samples, channels, pixels;  ///< pixels: of a plane
+  const T* src;
+  T* dst;
+
+  [[nodiscard]] std::int64_t vectors() const { return std::int64_t{samples} * (channels / kVector); }
+  /// Few threads have work: small blocks spread them over the device.
+  [[nodiscard]] Grid grid() const {
+    return {.blocks = static_cast<int>((vectors() + 63) / 64), .threads = 64, .shared_bytes = 0};
+  }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const int lanes = channels / kVector;
+    const std::int64_t v = at.global(), sample = v / lanes;
+    if (sample >= samples) return;
+    const T* from = src + (sample * pixels * lanes + v % lanes) * kVector;
+    Float8 sum{};
+    PACELINE_UNROLL_4
+    for (int i = 0; i < pixels; ++i) {
+      const Float8 x = load8(from + std::int64_t{i} * channels);
+      PACELINE_UNROLL
+      for (int k = 0; k < kVector; ++k) sum.value[k] += x.value[k];
+    }
+    PACELINE_UNROLL
+    for (int k = 0; k < kVector; ++k) sum.value[k] /= static_cast<float>(pixels);
+    store8(sum, dst + v * kVector);
+  }
+};
+
+/// d_src[n][...][c] = d_dst[n][c] / pixels.
+///
+/// Cost   writes d_src once
+template <typename T>
+struct GlobalAveragePoolBackward {
+  int samples, channels, pixels;
+  const T* d_dst;
+  T* d_src;
+
+  [[nodiscard]] PACELINE_HD std::int64_t vectors() const {
+    return std::int64_t{samples} * pixels * (channels / kVector);
+  }
+  [[nodiscard]] Grid grid() const { return grid_for(vectors()); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const int lanes = channels / kVector;
+    for (std::int64_t v = at.global(); v < vectors(); v += at.global_count()) {
+      const std::int64_t sample = v / lanes / pixels;
+      Float8 d = load8(d_dst + (sample * lanes + v % lanes) * kVector);
+      PACELINE_UNROLL
+      for (int k = 0; k < kVector; ++k) d.value[k] /= static_cast<float>(pixels);
+      store8(d, d_src + v * kVector);
+    }
+  }
+};
+
+}  // namespace paceline::engine::cuda

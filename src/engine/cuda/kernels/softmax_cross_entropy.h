@@ -1,0 +1,210 @@
+#pragma once
+
+/// Softmax and cross-entropy with label smoothing, in double: a batch has few logits, and sums must be exact.
+///
+/// With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class.
+///
+///     SoftmaxLoss -> LossFold -> (copy of LossResult to the host) ... SoftmaxBackward
+///
+/// Shapes   logits, d_logits [N][padded] in storage T, padded: classes up to a multiple of 8
+
+#include <cmath>
+
+#include "engine/cuda/kernels/step_numbers.h"
+#include "engine/cuda/kernels/vector.h"
+
+namespace paceline::engine::cuda {
+
+/// Of a sample: the loss rounded to a multiple of 2^-24, so that double sums are exact in any order (NaN and
+/// infinity stay what they are), and 1 where the largest logit is the label's.
+struct SampleLoss {
+  double loss;
+  std::int64_t correct;
+};
+
+/// A block takes some samples; `lanes` threads share one.
+///
+/// Requires   0 <= label < classes (the host checks)
+/// Cost       some microseconds for 512 x 10 or 256 x 1000 logits
+template <typename T>
+struct SoftmaxLoss {
+  const T* logits;             ///< [samples * views][padded]
+  const std::int32_t* labels;  ///< [samples]
+  float* probabilities;        ///< [samples][classes] for backward, only with 1 view; null: not wanted
+  SampleLoss* losses;          ///< [samples]
+  int samples, views;          ///< a sample is judged by the mean of its views' logits
+  int classes, padded;
+  double label_smoothing;
+
+  /// A power of two: threads that share a sample.
+  [[nodiscard]] PACELINE_HD int lanes() const {
+    int lanes = 1;
+    while (lanes < classes && lanes < 64) lanes *= 2;
+    return lanes;
+  }
+  static constexpr int kThreads = 64;
+  /// What a block's threads tell each other.
+  struct Shared {
+    double largest[kThreads];       ///< of the thread's logits
+    std::int32_t place[kThreads];   ///< its class
+    double exponentials[kThreads];  ///< sum of exp(logit - largest of the sample)
+    double differences[kThreads];   ///< sum of logit - largest of the sample
+  };
+  [[nodiscard]] Grid grid() const {
+    const int of_block = kThreads / lanes();
+    return {.blocks = (samples + of_block - 1) / of_block,
+            .threads = kThreads,
+            .shared_bytes = static_cast<int>(sizeof(Shared))};
+  }
+  [[nodiscard]] PACELINE_HD int phases() const { return 3; }
+  PACELINE_HD void run(int phase, const ThreadIndex& at, float* memory) const {
+    auto& shared = *reinterpret_cast<Shared*>(memory);
+    const int lane = at.thread % lanes();
+    const int sample = at.block * (at.threads / lanes()) + at.thread / lanes();
+    if (sample >= samples) return;
+    if (phase == 0)
+      find_largest(sample, lane, at.thread, shared);
+    else if (phase == 1)
+      add_exponentials(sample, lane, at.thread, shared);
+    else
+      finish(sample, lane, at.thread, shared);
+  }
+
+ private:
+  /// Mean over the sample's views.
+  [[nodiscard]] PACELINE_HD double logit(int sample, int k) const {
+    double sum = 0;
+    for (int view = 0; view < views; ++view)
+      sum += static_cast<double>(load(logits[(std::int64_t{sample} * views + view) * padded + k]));
+    return views == 1 ? sum : sum / views;
+  }
+  PACELINE_HD void find_largest(int sample, int lane, int thread, Shared& shared) const {
+    std::int32_t place = lane < classes ? lane : 0;
+    double largest = logit(sample, place);
+    for (int k = lane + lanes(); k < classes; k += lanes()) {
+      const double value = logit(sample, k);
+      if (value > largest) {
+        largest = value;
+        place = k;
+      }
+    }
+    shared.largest[thread] = largest;
+    shared.place[thread] = place;
+  }
+  /// The thread of the sample that found the largest logit, the first of equals.
+  [[nodiscard]] PACELINE_HD int winner(int lane, int thread, const Shared& shared) const {
+    int winner = thread - lane;
+    for (int i = winner + 1; i < thread - lane + lanes(); ++i)
+      if (shared.largest[i] > shared.largest[winner] ||
+          (shared.largest[i] == shared.largest[winner] && shared.place[i] < shared.place[winner]))
+        winner = i;
+    return winner;
+  }
+  PACELINE_HD void add_exponentials(int sample, int lane, int thread, Shared& shared) const {
+    const double largest = shared.largest[winner(lane, thread, shared)];
+    double exponentials = 0, differences = 0;
+    for (int k = lane; k < classes; k += lanes()) {
+      const double difference = logit(sample, k) - largest;
+      differences += difference;
+      exponentials += std::exp(difference);
+    }
+    shared.exponentials[thread] = exponentials;
+    shared.differences[thread] = differences;
+  }
+  PACELINE_HD void finish(int sample, int lane, int thread, const Shared& shared) const {
+    const int first = thread - lane, best = winner(lane, thread, shared);
+    const double largest = shared.largest[best];
+    double total = 0, differences = 0;
+    for (int i = first; i < first + lanes(); ++i) {
+      total += shared.exponentials[i];
+      differences += shared.differences[i];
+    }
+    if (probabilities != nullptr)
+      for (int k = lane; k < classes; k += lanes())
+        probabilities[std::int64_t{sample} * classes + k] =
+            static_cast<float>(std::exp(logit(sample, k) - largest) / total);
+    if (lane != 0) return;
+    const double log_total = std::log(total);
+    const double of_label = log_total - (logit(sample, labels[sample]) - largest);
+    const double of_all = log_total - differences / classes;  // mean of -log p over the classes
+    const double loss = (1 - label_smoothing) * of_label + label_smoothing * of_all;
+    losses[sample] = {nearbyint(loss * 16777216.0) * (1 / 16777216.0),
+                      shared.place[best] == labels[sample] ? 1 : 0};
+  }
+};
+
+/// What a pass tells the host: sums over its samples.
+struct LossResult {
+  double loss;
+  std::int64_t correct;
+};
+
+/// One block adds all samples' losses.
+///
+/// Cost   some microseconds
+struct LossFold {
+  const SampleLoss* losses;  ///< [samples]
+  int samples;
+  LossResult* result;
+
+  [[nodiscard]] Grid grid() const {
+    return {.blocks = 1,
+            .threads = kMostThreads,
+            .shared_bytes = kMostThreads * static_cast<int>(sizeof(SampleLoss))};
+  }
+  [[nodiscard]] PACELINE_HD int phases() const { return 3; }
+  PACELINE_HD void run(int phase, const ThreadIndex& at, float* memory) const {
+    constexpr int kSecond = 16;  // threads of the second phase
+    auto* shared = reinterpret_cast<SampleLoss*>(memory);
+    if (phase == 0)
+      shared[at.thread] = sum_of(losses, at.thread, samples, at.threads);
+    else if (phase == 1 && at.thread < kSecond)
+      shared[at.thread] = sum_of(shared, at.thread, at.threads, kSecond);
+    else if (phase == 2 && at.thread == 0) {
+      const SampleLoss sum = sum_of(shared, 0, kSecond, 1);
+      *result = {sum.loss, sum.correct};
+    }
+  }
+
+ private:
+  /// Of elements first, first + step, ... < end.
+  PACELINE_HD static SampleLoss sum_of(const SampleLoss* from, int first, int end, int step) {
+    SampleLoss sum{0, 0};
+    for (int i = first; i < end; i += step) {
+      sum.loss += from[i].loss;
+      sum.correct += from[i].correct;
+    }
+    return sum;
+  }
+};
+
+/// d_logits = (probabilities - target) * gradient_scale; 0 in padding.
+///
+/// Cost   reads the probabilities once, writes d_logits once
+template <typename T>
+struct SoftmaxBackward {
+  const float* probabilities;  ///< [samples][classes]
+  const std::int32_t* labels;  ///< [samples]
+  T* d_logits;
+  const StepNumbers* step;
+  int samples, classes, padded;
+  double label_smoothing;
+
+  [[nodiscard]] Grid grid() const { return grid_for(std::int64_t{samples} * padded); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const double everywhere = label_smoothing / classes, scale = step->gradient_scale;
+    for (std::int64_t i = at.global(); i < std::int64_t{samples} * padded; i += at.global_count()) {
+      const std::int64_t sample = i / padded;
+      const int k = static_cast<int>(i % padded);
+      float d = 0;
+      if (k < classes) {
+        const double target = everywhere + (labels[sample] == k ? 1 - label_smoothing : 0.0);
+        d = static_cast<float>((static_cast<double>(probabilities[sample * classes + k]) - target) * scale);
+      }
+      store(d, d_logits[i]);
+    }
+  }
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,16 @@
+#pragma once
+
+/// What changes from step to step, in device memory, so that a recorded kernel reads this step's values.
+
+#include <cstdint>
+
+namespace paceline::engine::cuda {
+
+/// One copy to the device a step fills it, before the forward pass.
+struct StepNumbers {
+  double gradient_scale = 1;        ///< StepInput::gradient_scale
+  std::uint64_t step = 0;           ///< StepInput::step, for dropout
+  std::int64_t first_position = 0;  ///< StepInput::first_position, for dropout
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,60 @@
+#pragma once
+
+/// The table of kernels: each has a number, its place in `Kernels`, by which host and device find it.
+///
+/// A new kernel is a struct in a header of this folder and a line here.
+
+#include <tuple>
+#include <type_traits>
+
+#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/kernels/batch_norm.h"
+#include "engine/cuda/kernels/batch_norm_backward.h"
+#include "engine/cuda/kernels/bias.h"
+#include "engine/cuda/kernels/columns.h"
+#include "engine/cuda/kernels/dropout.h"
+#include "engine/cuda/kernels/elementwise.h"
+#include "engine/cuda/kernels/input.h"
+#include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/lars.h"
+#include "engine/cuda/kernels/pool.h"
+#include "engine/cuda/kernels/softmax_cross_entropy.h"
+#include "engine/cuda/kernels/update.h"
+#include "engine/cuda/kernels/weights.h"
+
+namespace paceline::engine::cuda {
+
+/// Those of each storage.
+template <typename T>
+using StorageKernels =
+    std::tuple<InputImages<T>, BatchNormSums<T>, BatchNormApply<T>, BatchNormGradientSums<T>,
+               BatchNormGradientApply<T>, Relu<T>, ReluBackward<T>, Gelu<T>, GeluBackward<T>, Add<T>,
+               AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>,
+               AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
+               GlobalAveragePoolBackward<T>, Dropout<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
+               UnpackGradient<T>>;
+
+using Kernels = decltype(std::tuple_cat(
+    StorageKernels<float>{}, StorageKernels<Bf16>{},
+    std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
+               Update<SgdRule>, Update<AdamRule<false>>, Update<AdamRule<true>>, Update<RmspropRule>,
+               Update<AdadeltaRule>, Update<LarsRule>, LarsNorms, LarsRates, RunningStatistics, ArrayFill,
+               ArrayCopy, ArrayAdd>{}));
+
+template <typename Kernel, typename Table>
+struct KernelNumber;
+template <typename Kernel, typename... Rest>
+struct KernelNumber<Kernel, std::tuple<Kernel, Rest...>> {
+  static constexpr int value = 0;
+};
+template <typename Kernel, typename First, typename... Rest>
+struct KernelNumber<Kernel, std::tuple<First, Rest...>> {
+  static constexpr int value = 1 + KernelNumber<Kernel, std::tuple<Rest...>>::value;
+};
+
+/// The place of `Kernel` in the table. A kernel that is not in it does not compile.
+template <typename Kernel>
+constexpr int kKernelNumber = KernelNumber<Kernel, Kernels>::value;
+constexpr int kKernelCount = static_cast<int>(std::tuple_size_v<Kernels>);
+
+}  // namespace paceline::engine::cuda

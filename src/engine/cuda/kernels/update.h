@@ -1,0 +1,189 @@
+#pragma once
+
+/// The update rules of engine/update_rule.h in fp32, with the operations of the cpu engine in their order.
+/// One launch updates all parameters; update_tables.h makes the tables.
+///
+///     (lars: LarsNorms -> LarsRates ->) Update<Rule>, RunningStatistics; then PackWeights
+
+#include <cmath>
+
+#include "engine/cuda/kernels/vector.h"
+
+namespace paceline::engine::cuda {
+
+/// A piece of one parameter in the flat arrays.
+struct UpdateChunk {
+  std::int64_t begin;  ///< a multiple of 4
+  std::int32_t count;  ///< at most kMost
+  std::int32_t slot;
+  static constexpr int kMost = 4096;
+};
+
+/// What a rule reads of a parameter; computed anew for each update (update_numbers()).
+struct UpdateNumbers {
+  float lr, momentum, weight_decay;
+  float beta1, beta2, rest1, rest2;  ///< rest = 1 - beta; beta1 is also rmsprop's alpha and adadelta's rho
+  float epsilon;
+  float step_size, inverse_root2;  ///< adam: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t)
+  std::int32_t nesterov;
+  std::int32_t is_lars_weight;          ///< lars: it has a rate by its norms
+  double exact_lr, exact_decay, trust;  ///< lars
+};
+
+/// One element and its state on the way through a rule.
+struct UpdateElement {
+  float weight, gradient, first, second;
+};
+
+/// Which array of state holds a momentum that the rule may do without.
+enum class Momentum { none, first, second };
+
+struct SgdRule {
+  static constexpr bool kIsLars = false;
+  static constexpr Momentum kMomentum = Momentum::first;
+  PACELINE_HD static void apply(const UpdateNumbers& n, float, bool has_momentum, UpdateElement& e) {
+    float d = e.gradient + n.weight_decay * e.weight;
+    if (has_momentum) {
+      e.first = n.momentum * e.first + d;
+      d = n.nesterov != 0 ? d + n.momentum * e.first : e.first;
+    }
+    e.weight = e.weight - n.lr * d;
+  }
+};
+
+template <bool kDecoupled>
+struct AdamRule {
+  static constexpr bool kIsLars = false;
+  static constexpr Momentum kMomentum = Momentum::none;
+  PACELINE_HD static void apply(const UpdateNumbers& n, float, bool, UpdateElement& e) {
+    float d = e.gradient;
+    if (kDecoupled)
+      e.weight -= n.lr * n.weight_decay * e.weight;
+    else
+      d += n.weight_decay * e.weight;
+    e.first = n.beta1 * e.first + n.rest1 * d;
+    e.second = n.beta2 * e.second + n.rest2 * d * d;
+    e.weight = e.weight - n.step_size * e.first / (std::sqrt(e.second) * n.inverse_root2 + n.epsilon);
+  }
+};
+
+struct RmspropRule {
+  static constexpr bool kIsLars = false;
+  static constexpr Momentum kMomentum = Momentum::second;
+  PACELINE_HD static void apply(const UpdateNumbers& n, float, bool has_momentum, UpdateElement& e) {
+    const float d = e.gradient + n.weight_decay * e.weight;
+    e.first = n.beta1 * e.first + n.rest1 * d * d;
+    float step = d / (std::sqrt(e.first) + n.epsilon);
+    if (has_momentum) {
+      step = n.momentum * e.second + step;
+      e.second = step;
+    }
+    e.weight = e.weight - n.lr * step;
+  }
+};
+
+struct AdadeltaRule {
+  static constexpr bool kIsLars = false;
+  static constexpr Momentum kMomentum = Momentum::none;
+  PACELINE_HD static void apply(const UpdateNumbers& n, float, bool, UpdateElement& e) {
+    const float d = e.gradient + n.weight_decay * e.weight;
+    e.first = n.beta1 * e.first + n.rest1 * d * d;
+    const float step = std::sqrt(e.second + n.epsilon) / std::sqrt(e.first + n.epsilon) * d;
+    e.second = n.beta1 * e.second + n.rest1 * step * step;
+    e.weight = e.weight - n.lr * step;
+  }
+};
+
+struct LarsRule {
+  static constexpr bool kIsLars = true;
+  static constexpr Momentum kMomentum = Momentum::none;
+  PACELINE_HD static void apply(const UpdateNumbers& n, float lr, bool, UpdateElement& e) {
+    const float d = e.gradient + n.weight_decay * e.weight;
+    e.first = n.momentum * e.first + lr * d;
+    e.weight = e.weight - e.first;
+  }
+};
+
+/// weights and state become new, in place.
+///
+/// Cost   12 bytes a weight, and 8 for each array of state
+template <typename Rule>
+struct Update {
+  const UpdateChunk* chunks;  ///< [chunk_count]
+  int chunk_count;
+  const UpdateNumbers* numbers;  ///< by slot
+  const double* lars_rates;      ///< by slot; null but for lars
+  float* weights;                ///< flat arrays
+  const float* gradients;
+  float* first;  ///< state, by number of the array; null: the rule keeps none
+  float* second;
+
+  [[nodiscard]] Grid grid() const {
+    return {.blocks = chunk_count, .threads = kMostThreads, .shared_bytes = 0};
+  }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const UpdateChunk chunk = chunks[at.block];
+    const UpdateNumbers n = numbers[chunk.slot];
+    const float lr = Rule::kIsLars ? static_cast<float>(n.exact_lr * lars_rates[chunk.slot]) : n.lr;
+    const std::int64_t end = chunk.begin + chunk.count;
+    std::int64_t i = chunk.begin + 4 * at.thread;
+    for (; i + 4 <= end; i += std::int64_t{4} * at.threads) update_four(n, lr, i);
+    for (; i < end; ++i) update_one(n, lr, i);  // the last, not full group of four is one thread's
+  }
+
+ private:
+  [[nodiscard]] PACELINE_HD bool has_momentum() const {
+    return (Rule::kMomentum == Momentum::second ? second : first) != nullptr;
+  }
+  PACELINE_HD void update_four(const UpdateNumbers& n, float lr, std::int64_t i) const {
+    Float4 w = load4(weights + i), a{}, b{};
+    const Float4 g = load4(gradients + i);
+    if (first != nullptr) a = load4(first + i);
+    if (second != nullptr) b = load4(second + i);
+    PACELINE_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      UpdateElement e{w.value[k], g.value[k], a.value[k], b.value[k]};
+      Rule::apply(n, lr, has_momentum(), e);
+      w.value[k] = e.weight;
+      a.value[k] = e.first;
+      b.value[k] = e.second;
+    }
+    store4(w, weights + i);
+    if (first != nullptr) store4(a, first + i);
+    if (second != nullptr) store4(b, second + i);
+  }
+  PACELINE_HD void update_one(const UpdateNumbers& n, float lr, std::int64_t i) const {
+    UpdateElement e{weights[i], gradients[i], first != nullptr ? first[i] : 0,
+                    second != nullptr ? second[i] : 0};
+    Rule::apply(n, lr, has_momentum(), e);
+    weights[i] = e.weight;
+    if (first != nullptr) first[i] = e.first;
+    if (second != nullptr) second[i] = e.second;
+  }
+};
+
+/// running = (1 - momentum) * running + momentum * this step's batch statistic, in double.
+struct RunningSlot {
+  std::int64_t offset, elements;  ///< in the flat arrays
+  double momentum;
+};
+struct RunningStatistics {
+  const RunningSlot* slots;  ///< [slot_count]
+  int slot_count;
+  float* weights;
+  const float* gradients;
+
+  [[nodiscard]] Grid grid() const {
+    return {.blocks = slot_count, .threads = kMostThreads, .shared_bytes = 0};
+  }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const RunningSlot slot = slots[at.block];
+    for (std::int64_t i = slot.offset + at.thread; i < slot.offset + slot.elements; i += at.threads)
+      weights[i] = static_cast<float>((1 - slot.momentum) * static_cast<double>(weights[i]) +
+                                      slot.momentum * static_cast<double>(gradients[i]));
+  }
+};
+
+}  // namespace paceline::engine::cuda

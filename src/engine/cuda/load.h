@@ -1,0 +1,53 @@
+#pragma once
+
+/// Finds CUDA when it is asked for: the program itself links none of it.
+///
+/// Own kernels and the CUDA runtime come with paceline_cuda.so, beside the program; cuDNN is the user's
+/// (base/shared_library.h says where it is looked for).
+
+#include <filesystem>
+
+#include "base/module.h"
+#include "base/shared_library.h"
+#include "engine/cuda/api/cuda.h"
+
+namespace paceline::engine::cuda {
+
+inline constexpr base::Module kModule{.kind = base::ErrorKind::device,
+                                      .library = "--device cuda",
+                                      .file = "paceline_cuda.so",
+                                      .entry = "paceline_cuda_api",
+                                      .built_with = "the CUDA toolkit 12.8 or later",
+                                      .remedy = "build it anew: cmake --preset release && ./x build"};
+
+/// The module's table. The module stays open until the process ends. Threads   any
+///
+/// Errors   Error(device), one sentence: the module is not there and how to build it, or it belongs to
+///          another build of this program
+[[nodiscard]] const CudaApi& open_cuda();
+/// The same with the module in `folder`.
+[[nodiscard]] const CudaApi& open_cuda(const std::filesystem::path& folder);
+/// Refuses the table of a module that does not belong to this build. `module`: its path. Errors   as
+/// open_cuda
+void check_module(const CudaApi& api, const std::filesystem::path& module);
+
+/// How many GPUs this process may use, at least 1.
+///
+/// Errors   Error(device), one sentence: no driver, a driver that is too old, no GPU, CUDA_VISIBLE_DEVICES
+///          hides all
+[[nodiscard]] int visible_devices(const CudaApi& api, const base::EnvironmentLookup& environment);
+
+/// Refuses a GPU that is not there (`--device cuda:K`) or that the kernels are not built for.
+///
+/// Errors   Error(device), one sentence; as visible_devices
+void check_device(const CudaApi& api, int device, const base::EnvironmentLookup& environment);
+
+/// cuDNN of at least 9.11. Errors   as base::find_library
+[[nodiscard]] base::SharedLibrary find_cudnn(const base::EnvironmentLookup& environment);
+/// The same, in the loader's places and `folders`.
+[[nodiscard]] base::SharedLibrary find_cudnn(const std::vector<std::filesystem::path>& folders);
+
+/// "13.0" of 13000.
+[[nodiscard]] std::string cuda_version(int version);
+
+}  // namespace paceline::engine::cuda

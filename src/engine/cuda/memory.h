@@ -1,0 +1,45 @@
+#pragma once
+
+/// base::Memory on the device of one CUDA engine: everything in the order of the engine's compute stream.
+
+#include <cstddef>
+#include <string>
+
+#include "base/memory.h"
+#include "engine/cuda/runtime.h"
+
+namespace paceline::engine::cuda {
+
+class DeviceMemory final : public base::Memory {
+ public:
+  /// `runtime` and arrays outlive this; its memory is freed with `runtime`, not before.
+  DeviceMemory(Runtime& runtime, Stream compute, std::string name);
+
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] bool is_host() const override { return false; }
+  [[nodiscard]] base::OwnedArray allocate(std::size_t size) const override;
+  void fill(base::Array dst, float value) const override;
+  void copy(base::Array src, base::Array dst) const override;
+  void add(base::Array left, base::Array right, base::Array dst) const override;
+  void read(base::Array src, std::span<float> dst) const override;
+  void write(std::span<const float> src, base::Array dst) const override;
+
+  /// Copies any bytes to the device; `src` may be overwritten when this returns.
+  void upload(void* dst, const void* src, std::size_t bytes) const;
+  /// The caller has waited for all that the compute stream was given.
+  void has_settled() const { staging_is_free_ = true; }
+
+  /// Pinned memory that read(), write() and upload() go through, in pieces.
+  static constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
+
+ private:
+  void wait_for_staging() const;
+
+  Runtime& runtime_;
+  const Stream compute_;
+  const std::string name_;
+  std::byte* const staging_;
+  mutable bool staging_is_free_ = true;
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,197 @@
+#include "engine/cuda/nvml.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/error.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+/// NVML while it is started.
+class Session {
+ public:
+  explicit Session(const NvmlApi& api) : api_(api) {
+    check(api, api.ask(api.nvmlInit_v2), "nvmlInit_v2", "");
+  }
+  ~Session() { (void)api_.ask(api_.nvmlShutdown); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+ private:
+  const NvmlApi& api_;
+};
+
+/// Asks for what may be refused, and keeps why.
+class Asker {
+ public:
+  Asker(const NvmlApi& api, std::vector<std::string>& unknown) : api_(api), unknown_(unknown) {}
+
+  /// Whether it was answered. That a GPU or a driver does not have a thing is no failure.
+  template <typename... Parameters, typename... Arguments>
+  bool operator()(const char* call, NvmlStatus (*function)(Parameters...), Arguments... arguments) {
+    return answered(call, api_.ask(function, arguments...));
+  }
+  /// The same of a call that has been made.
+  bool answered(const char* call, NvmlStatus status) {
+    if (status != kNvmlSuccess && status != kNvmlErrorNotSupported && status != kNvmlErrorFunctionNotFound)
+      unknown_.push_back(describe_nvml_error(api_, status, call));
+    return status == kNvmlSuccess;
+  }
+
+ private:
+  const NvmlApi& api_;
+  std::vector<std::string>& unknown_;
+};
+
+std::vector<GpuProcess> processes_on(const NvmlApi& api, NvmlDevice device, Asker& ask) {
+  constexpr const char* kCall = "nvmlDeviceGetComputeRunningProcesses";
+  std::vector<NvmlProcess> found(64);
+  auto count = static_cast<unsigned>(found.size());
+  auto status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
+  if (status == kNvmlErrorInsufficientSize) {  // `count` says how many there are, and more may come
+    found.resize(count + 64);
+    count = static_cast<unsigned>(found.size());
+    status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
+  }
+  if (!ask.answered(kCall, status)) return {};
+  std::vector<GpuProcess> processes;
+  for (unsigned i = 0; i < std::min<std::size_t>(count, found.size()); ++i) {
+    GpuProcess process{.pid = found[i].pid};
+    if (found[i].used_memory != ~0ULL) process.memory_bytes = static_cast<std::int64_t>(found[i].used_memory);
+    std::array<char, 256> name{};
+    // Names of other containers' processes are not told; that is no failure either.
+    if (api.ask(api.nvmlSystemGetProcessName, found[i].pid, name.data(), 255U) == kNvmlSuccess) {
+      process.name = name.data();
+      process.name = process.name.substr(process.name.find_last_of('/') + 1);
+    }
+    processes.push_back(process);
+  }
+  return processes;
+}
+
+GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
+  GpuFacts gpu{.index = index};
+  Asker ask(api, gpu.unknown);
+  std::array<char, 128> name{};
+  if (ask("nvmlDeviceGetName", api.nvmlDeviceGetName, device, name.data(), 127U)) gpu.name = name.data();
+  if (NvmlPci pci{}; ask("nvmlDeviceGetPciInfo", api.nvmlDeviceGetPciInfo_v3, device, &pci))
+    gpu.bus_id = pci.bus_id;
+  if (NvmlMemory memory{}; ask("nvmlDeviceGetMemoryInfo", api.nvmlDeviceGetMemoryInfo, device, &memory)) {
+    gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
+    gpu.used_memory_bytes = static_cast<std::int64_t>(memory.used);
+  }
+  if (int major = 0, minor = 0; ask("nvmlDeviceGetCudaComputeCapability",
+                                    api.nvmlDeviceGetCudaComputeCapability, device, &major, &minor))
+    gpu.compute_capability = 10 * major + minor;
+  if (NvmlUtilization busy{};
+      ask("nvmlDeviceGetUtilizationRates", api.nvmlDeviceGetUtilizationRates, device, &busy))
+    gpu.busy_percent = static_cast<int>(busy.gpu);
+  unsigned value = 0;
+  if (ask("nvmlDeviceGetPowerUsage", api.nvmlDeviceGetPowerUsage, device, &value)) gpu.watts = value / 1e3;
+  if (ask("nvmlDeviceGetEnforcedPowerLimit", api.nvmlDeviceGetEnforcedPowerLimit, device, &value))
+    gpu.watts_limit = value / 1e3;
+  if (ask("nvmlDeviceGetTemperature", api.nvmlDeviceGetTemperature, device, kNvmlTemperatureGpu, &value))
+    gpu.celsius = static_cast<int>(value);
+  gpu.processes = processes_on(api, device, ask);
+  return gpu;
+}
+
+/// Counts the active NVLinks of `device`, and where they lead.
+void ask_nvlinks(const NvmlApi& api, NvmlDevice device, const std::vector<GpuFacts>& gpus, GpuFacts& gpu) {
+  Asker ask(api, gpu.unknown);
+  for (unsigned link = 0; link < kNvmlMostLinks; ++link) {
+    int active = 0, type = 0;
+    const auto status = api.ask(api.nvmlDeviceGetNvLinkState, device, link, &active);
+    if (status == kNvmlErrorInvalidArgument || status == kNvmlErrorNotSupported ||
+        status == kNvmlErrorFunctionNotFound)
+      return;  // it has no further links, or none at all
+    if (status != kNvmlSuccess) {
+      gpu.unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetNvLinkState"));
+      return;
+    }
+    if (active == 0) continue;
+    if (ask("nvmlDeviceGetNvLinkRemoteDeviceType", api.nvmlDeviceGetNvLinkRemoteDeviceType, device, link,
+            &type) &&
+        type == kNvmlLinkToSwitch) {
+      ++gpu.links.to_switch;
+      continue;
+    }
+    NvmlPci remote{};
+    if (!ask("nvmlDeviceGetNvLinkRemotePciInfo", api.nvmlDeviceGetNvLinkRemotePciInfo_v2, device, link,
+             &remote))
+      continue;
+    for (const auto& other : gpus)
+      if (same_bus_id(other.bus_id, remote.bus_id)) {
+        auto& links = gpu.links.nvlinks;
+        const auto known = std::find_if(links.begin(), links.end(),
+                                        [&](const auto& entry) { return entry.first == other.index; });
+        if (known == links.end())
+          links.emplace_back(other.index, 1);
+        else
+          ++known->second;
+      }
+  }
+}
+
+std::string pcie_way(int level) {
+  if (level <= kNvmlTopologySwitch) return "through one PCIe switch";
+  if (level <= kNvmlTopologySwitches) return "through PCIe switches";
+  if (level <= kNvmlTopologyHostBridge) return "through the PCIe host bridge";
+  if (level <= kNvmlTopologyNode) return "between PCIe host bridges of one memory node";
+  return "between memory nodes of the host";
+}
+
+}  // namespace
+
+bool same_bus_id(const std::string& left, const std::string& right) {
+  constexpr std::size_t kDigits = 12;  // "0000:01:00.0"; NVML's domain has eight digits
+  if (left.size() < kDigits || right.size() < kDigits) return false;
+  return std::equal(left.end() - kDigits, left.end(), right.end() - kDigits, right.end(), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  });
+}
+
+GpuList list_gpus(const NvmlApi& api) {
+  const Session session(api);
+  GpuList list;
+  Asker ask(api, list.unknown);
+  std::array<char, 96> driver{};
+  if (ask("nvmlSystemGetDriverVersion", api.nvmlSystemGetDriverVersion, driver.data(), 95U))
+    list.driver = driver.data();
+  (void)ask("nvmlSystemGetCudaDriverVersion", api.nvmlSystemGetCudaDriverVersion_v2, &list.cuda_version);
+  unsigned count = 0;
+  check(api, api.ask(api.nvmlDeviceGetCount_v2, &count), "nvmlDeviceGetCount", "");
+  std::vector<NvmlDevice> devices;
+  for (unsigned i = 0; i < count; ++i) {
+    NvmlDevice device = nullptr;
+    const auto status = api.ask(api.nvmlDeviceGetHandleByIndex_v2, i, &device);
+    const int index = static_cast<int>(i);
+    devices.push_back(device);
+    list.gpus.push_back(status == kNvmlSuccess ? ask_gpu(api, index, device) : GpuFacts{.index = index});
+    if (status == kNvmlSuccess) continue;
+    devices.back() = nullptr;  // a GPU that has fallen off the bus, or that another container holds
+    list.gpus.back().unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetHandleByIndex"));
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] == nullptr) continue;
+    auto& gpu = list.gpus[i];
+    ask_nvlinks(api, devices[i], list.gpus, gpu);
+    if (gpu.links.to_switch > 0) continue;
+    Asker ask_way(api, gpu.unknown);
+    for (std::size_t other = 0; other < devices.size(); ++other) {
+      const int index = static_cast<int>(other);
+      const bool linked = std::any_of(gpu.links.nvlinks.begin(), gpu.links.nvlinks.end(),
+                                      [&](const auto& entry) { return entry.first == index; });
+      int level = 0;
+      if (other == i || linked || devices[other] == nullptr) continue;
+      if (ask_way("nvmlDeviceGetTopologyCommonAncestor", api.nvmlDeviceGetTopologyCommonAncestor, devices[i],
+                  devices[other], &level))
+        gpu.links.pcie.emplace_back(index, pcie_way(level));
+    }
+  }
+  return list;
+}
+
+}  // namespace paceline::engine::cuda

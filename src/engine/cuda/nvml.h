@@ -1,0 +1,60 @@
+#pragma once
+
+/// The GPUs of this host as the driver's library NVML sees them, for `paceline doctor` and records.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/cuda/api/nvml.h"
+
+namespace paceline::engine::cuda {
+
+struct GpuProcess {
+  unsigned pid = 0;
+  std::string name;  ///< empty: not told, as in other containers
+  std::optional<std::int64_t> memory_bytes;
+};
+
+/// How a GPU reaches others.
+struct GpuLinks {
+  std::vector<std::pair<int, int>> nvlinks;       ///< (index of the other GPU, number of active links)
+  int to_switch = 0;                              ///< active links to an NVSwitch, which reaches all others
+  std::vector<std::pair<int, std::string>> pcie;  ///< (index, "through one PCIe switch"), without NVLinks
+};
+
+/// What is not told is empty, and `unknown` says why.
+struct GpuFacts {
+  int index = 0;  ///< NVML's, by PCI bus; CUDA may count otherwise
+  std::string name;
+  std::string bus_id;  ///< "00000000:01:00.0"
+  std::optional<std::int64_t> memory_bytes, used_memory_bytes;
+  std::optional<int> compute_capability;  ///< 90 for 9.0
+  std::optional<int> busy_percent;        ///< of the last second: some kernel ran, which is all that it says
+  std::optional<double> watts, watts_limit;
+  std::optional<int> celsius;
+  GpuLinks links;
+  std::vector<GpuProcess> processes;
+  std::vector<std::string> unknown;  ///< "nvmlDeviceGetPowerUsage: Unknown Error"
+};
+
+struct GpuList {
+  std::string driver;    ///< "580.65.06"
+  int cuda_version = 0;  ///< the newest CUDA that the driver serves: 13000 for 13.0
+  std::vector<GpuFacts> gpus;
+  std::vector<std::string> unknown;
+};
+
+/// Asks for all GPUs. Takes some milliseconds a GPU, more when no process has it open.
+///
+/// Errors   Error(device), one sentence, when NVML does not start or does not count the GPUs. What it does
+/// not
+///          tell of one of them is in `unknown`
+[[nodiscard]] GpuList list_gpus(const NvmlApi& api);
+
+/// Whether two PCI bus ids name one device; CUDA writes its domain shorter than NVML.
+[[nodiscard]] bool same_bus_id(const std::string& left, const std::string& right);
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,315 @@
+// Batch norm with the residual sum and the ReLU behind it.
+//
+// Where statistics are shared, over workers or over shards, the sums of each pass go to the host, which adds
+// shards as a tree and workers through CompileOptions::reduce_statistics, and come back: correct, and a wait
+// for the device at each batch norm and pass.
+
+#include <algorithm>
+
+#include "base/summation_tree.h"
+#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/kernels/batch_norm.h"
+#include "engine/cuda/kernels/batch_norm_backward.h"
+#include "engine/cuda/kernels/elementwise.h"
+#include "engine/cuda/ops/factories.h"
+#include "engine/cuda/ops/shard_sum.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+class BatchNormOp final : public CompiledOp {
+ public:
+  explicit BatchNormOp(const OpArguments& a)
+      : name_(a.build.op().name),
+        src_(*a.src[0]),
+        residual_(a.group.sum ? a.src[1] : nullptr),
+        dst_(a.dst),
+        relu_(a.group.relu),
+        d_src_(a.d_src[0]),
+        channels_(src_.channels()),
+        used_(src_.shape.channels),
+        groups_(a.build.options.batch_norm == BatchNormMode::ghost
+                    ? a.build.options.batch / a.build.options.ghost_size
+                    : 1),
+        rows_(std::int64_t{1} * (a.build.options.batch / groups_) * src_.pixels()),
+        is_shared_(a.build.options.batch_norm == BatchNormMode::synchronised &&
+                   (a.build.options.world_size > 1 || a.build.options.shard > 0)),
+        shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
+        count_(static_cast<double>(rows_) * (is_shared_ ? a.build.options.world_size : 1)),
+        epsilon_(a.build.op().as<graph::BatchNorm>()->epsilon),
+        weight_at_(a.build.parameter(0)),
+        bias_at_(a.build.parameter(1)),
+        mean_at_(a.build.parameter(2)),
+        var_at_(a.build.parameter(3)),
+        shard_sum_(shards_, std::int64_t{4} * channels_) {
+    parameters_ = a.build.memory.kept(std::int64_t{3} * groups_ * channels_ * 4);
+    statistics_ = a.build.memory.kept(std::int64_t{3} * groups_ * channels_ * 8);
+    if (a.build.options.training && (residual_ != nullptr || dst_.gradient.size() > 1)) {
+      const BufferId d_residual = a.group.sum ? a.d_src[1] : BufferId{};
+      d_masked_ = d_residual ? d_residual : dst_.gradient.front();
+    }
+    const std::int64_t pair = std::int64_t{2} * channels_;
+    const Columns columns = sums_columns();
+    sums_at_ = whole_lines(pair * groups_ * columns.row_blocks * 8);
+    coefficients_at_ = sums_at_ + whole_lines(pair * shards_ * 8);
+    shard_sum_at_ = coefficients_at_ + whole_lines(pair * groups_ * 4);
+    a.build.memory.scratch(shard_sum_at_ + shard_sum_.bytes());
+    if (is_shared_) a.build.pinned_bytes = std::max(a.build.pinned_bytes, pair * shards_ * 8);
+  }
+
+  void forward(ExecContext& exec) override {
+    exec.training ? find_statistics(exec) : take_running_statistics(exec);
+    const Columns columns =
+        exec.training ? Columns::for_rows(rows_, groups_, channels_)
+                      : Columns::for_rows(std::int64_t{1} * exec.options.batch * src_.pixels(), 1, channels_);
+    with_storage(exec.options.precision, [&]<typename T>(T) {
+      exec.launch(
+          BatchNormApply<T>{.columns = columns,
+                            .src = exec.memory.at<T>(src_.buffer),
+                            .residual = residual_ != nullptr ? exec.memory.at<T>(residual_->buffer) : nullptr,
+                            .dst = exec.memory.at<T>(dst_.buffer),
+                            .parameters = parameters(exec),
+                            .relu = relu_});
+    });
+  }
+
+  void backward(ExecContext& exec) override {
+    const std::vector<BufferId> terms = first_terms(exec);
+    with_storage(exec.options.precision, [&]<typename T>(T) {
+      const MaskedGradient<T> gradient = masked_gradient<T>(exec, terms);
+      is_shared_ ? reduce_shared(exec, gradient) : reduce_own(exec, gradient);
+      if (!d_src_) return;
+      BatchNormGradientApply<T> apply{.columns = Columns::for_rows(rows_, groups_, channels_),
+                                      .gradient = gradient,
+                                      .coefficients = coefficients(exec),
+                                      .d_src = exec.memory.at<T>(d_src_)};
+      if (d_masked_)
+        apply.gradient = {.src = gradient.src,
+                          .dst = nullptr,
+                          .d_dst = exec.memory.at<T>(d_masked_),
+                          .d_dst2 = nullptr,
+                          .mask = ReluMask::none,
+                          .parameters = gradient.parameters};
+      exec.launch(apply);
+    });
+  }
+
+  void describe(std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
+  }
+
+ private:
+  // ---- where things lie
+
+  [[nodiscard]] BatchNormParameters parameters(const ExecContext& exec) const {
+    return {.values = exec.memory.at<float>(parameters_)};
+  }
+  [[nodiscard]] double* partial(const ExecContext& exec) const {
+    return reinterpret_cast<double*>(exec.memory.scratch);
+  }
+  /// [shards][2][channels]
+  [[nodiscard]] double* sums(const ExecContext& exec) const {
+    return reinterpret_cast<double*>(exec.memory.scratch + sums_at_);
+  }
+  [[nodiscard]] float* coefficients(const ExecContext& exec) const {
+    return reinterpret_cast<float*>(exec.memory.scratch + coefficients_at_);
+  }
+  /// Of the rows of all groups, or of one shard: the order of a shard's additions must not depend on how many
+  /// shards there are.
+  [[nodiscard]] Columns sums_columns() const {
+    return shards_ > 1 ? Columns::for_sums(rows_ / shards_, 1, channels_)
+                       : Columns::for_sums(rows_, groups_, channels_);
+  }
+  /// Partial sums as statistics and gradients take them: of all groups, or none where `sums` has the sums.
+  [[nodiscard]] ColumnFold<2> fold(const ExecContext& exec, bool has_partial) const {
+    return {.partial = has_partial ? partial(exec) : nullptr,
+            .groups = shards_ > 1 ? 1 : groups_,
+            .parts = sums_columns().row_blocks,
+            .channels = channels_};
+  }
+
+  // ---- shared statistics
+
+  /// The sums of each shard, by take(shard): which is to leave them as partial sums.
+  template <typename Take>
+  void sum_shards(const ExecContext& exec, const Take& take) const {
+    for (int shard = 0; shard < shards_; ++shard) {
+      take(shard);
+      exec.launch(
+          SumFold{.fold = fold(exec, true), .sums = sums(exec) + std::int64_t{2} * channels_ * shard});
+    }
+  }
+  /// The sums of all shards of all workers, into the first shard's place.
+  void join_shards(const ExecContext& exec) const {
+    const auto count = static_cast<std::size_t>(2 * channels_);
+    exec.runtime.copy_to_host(exec.compute, exec.pinned, sums(exec),
+                              count * static_cast<std::size_t>(shards_) * sizeof(double));
+    exec.runtime.synchronize(exec.compute);
+    base::join_as_tree(shards_, [&](int into, int from) {
+      for (std::size_t i = 0; i < count; ++i)
+        exec.pinned[static_cast<std::size_t>(into) * count + i] +=
+            exec.pinned[static_cast<std::size_t>(from) * count + i];
+    });
+    if (exec.options.reduce_statistics) exec.options.reduce_statistics({exec.pinned, count});
+    exec.runtime.copy_to_device(exec.compute, sums(exec), exec.pinned, count * sizeof(double));
+  }
+
+  // ---- forward
+
+  void find_statistics(const ExecContext& exec) const {
+    const auto take = [&](int shard) {
+      with_storage(exec.options.precision, [&]<typename T>(T) {
+        exec.launch(BatchNormSums<T>{.columns = sums_columns(),
+                                     .src = exec.memory.at<T>(src_.buffer) + first_of_shard(shard),
+                                     .partial = partial(exec)});
+      });
+    };
+    if (is_shared_) {
+      sum_shards(exec, take);
+      join_shards(exec);
+    } else {
+      take(0);
+    }
+    exec.launch(BatchNormStatistics{.fold = fold(exec, !is_shared_),
+                                    .sums = sums(exec),
+                                    .used = used_,
+                                    .count = count_,
+                                    .epsilon = epsilon_,
+                                    .weight = exec.weights + weight_at_,
+                                    .bias = exec.weights + bias_at_,
+                                    .parameters = exec.memory.at<float>(parameters_),
+                                    .statistics = exec.memory.at<double>(statistics_)});
+  }
+
+  void take_running_statistics(const ExecContext& exec) const {
+    exec.launch(BatchNormRunning{.channels = channels_,
+                                 .used = used_,
+                                 .epsilon = epsilon_,
+                                 .weight = exec.weights + weight_at_,
+                                 .bias = exec.weights + bias_at_,
+                                 .running_mean = exec.weights + mean_at_,
+                                 .running_var = exec.weights + var_at_,
+                                 .parameters = exec.memory.at<float>(parameters_)});
+  }
+
+  [[nodiscard]] std::int64_t first_of_shard(int shard) const { return shard * (rows_ / shards_) * channels_; }
+
+  // ---- backward
+
+  /// At most two gradient terms, later ones already added to the first.
+  [[nodiscard]] std::vector<BufferId> first_terms(const ExecContext& exec) const {
+    std::vector<BufferId> terms = dst_.gradient;
+    for (; terms.size() > 2; terms.pop_back()) {
+      Value rest = dst_;
+      rest.gradient = {terms.front(), terms.back()};
+      merged_gradient(exec, rest);
+    }
+    return terms;
+  }
+
+  template <typename T>
+  [[nodiscard]] MaskedGradient<T> masked_gradient(const ExecContext& exec,
+                                                  const std::vector<BufferId>& terms) const {
+    const ReluMask mask = !relu_                 ? ReluMask::none
+                          : residual_ != nullptr ? ReluMask::from_dst
+                                                 : ReluMask::from_src;
+    return {.src = exec.memory.at<T>(src_.buffer),
+            .dst = mask == ReluMask::from_dst ? exec.memory.at<T>(dst_.buffer) : nullptr,
+            .d_dst = exec.memory.at<T>(terms[0]),
+            .d_dst2 = terms.size() > 1 ? exec.memory.at<T>(terms[1]) : nullptr,
+            .mask = mask,
+            .parameters = parameters(exec)};
+  }
+
+  template <typename T>
+  void take_gradient_sums(const ExecContext& exec, MaskedGradient<T> gradient, int shard) const {
+    T* masked = exec.memory.at<T>(d_masked_);
+    const auto move = [&](auto*& pointer) {
+      if (pointer != nullptr) pointer += first_of_shard(shard);
+    };
+    move(gradient.src), move(gradient.dst), move(gradient.d_dst), move(gradient.d_dst2), move(masked);
+    exec.launch(BatchNormGradientSums<T>{
+        .columns = sums_columns(), .gradient = gradient, .d_masked = masked, .partial = partial(exec)});
+  }
+
+  /// With the places of its results left open.
+  [[nodiscard]] BatchNormGradients gradients_of(const ExecContext& exec, bool has_partial,
+                                                const double* sums) const {
+    return {.fold = fold(exec, has_partial),
+            .sums = sums,
+            .used = used_,
+            .count = count_,
+            .statistics = exec.memory.at<double>(statistics_),
+            .weight = exec.weights + weight_at_,
+            .step = exec.numbers,
+            .batch = exec.options.batch / shards_,
+            .d_weight = nullptr,
+            .d_bias = nullptr,
+            .d_running_mean = nullptr,
+            .d_running_var = nullptr,
+            .coefficients = nullptr};
+  }
+
+  template <typename T>
+  void reduce_own(const ExecContext& exec, const MaskedGradient<T>& gradient) const {
+    take_gradient_sums(exec, gradient, 0);
+    BatchNormGradients gradients = gradients_of(exec, true, nullptr);
+    gradients.d_weight = exec.gradients + weight_at_;
+    gradients.d_bias = exec.gradients + bias_at_;
+    gradients.d_running_mean = exec.gradients + mean_at_;
+    gradients.d_running_var = exec.gradients + var_at_;
+    if (d_src_) gradients.coefficients = coefficients(exec);
+    exec.launch(gradients);
+  }
+
+  template <typename T>
+  void reduce_shared(const ExecContext& exec, const MaskedGradient<T>& gradient) const {
+    sum_shards(exec, [&](int shard) { take_gradient_sums(exec, gradient, shard); });
+    // Each shard's gradients are rounded to float as those of a worker with this shard alone, and so added.
+    auto* memory = reinterpret_cast<float*>(exec.memory.scratch + shard_sum_at_);
+    const float* sum = shard_sum_.run(exec, memory, [&](int shard, float* to) {
+      BatchNormGradients own = gradients_of(exec, false, sums(exec) + std::int64_t{2} * channels_ * shard);
+      own.d_weight = to;
+      own.d_bias = to + channels_;
+      own.d_running_mean = to + 2 * channels_;
+      own.d_running_var = to + 3 * channels_;
+      exec.launch(own);
+    });
+    for (const std::int64_t at : {weight_at_, bias_at_, mean_at_, var_at_}) {
+      exec.launch(ArrayCopy{.src = sum, .dst = exec.gradients + at, .count = used_});
+      sum += channels_;
+    }
+    join_shards(exec);
+    if (!d_src_) return;  // every worker takes part above, whether or not it wants d_src
+    BatchNormGradients all = gradients_of(exec, false, sums(exec));
+    all.coefficients = coefficients(exec);
+    exec.launch(all);
+  }
+
+  const std::string name_;
+  const Value& src_;
+  const Value* residual_;
+  const Value& dst_;
+  const bool relu_;
+  const BufferId d_src_;
+  const int channels_, used_;  ///< with padding and without
+  const int groups_;
+  const std::int64_t rows_;  ///< of one group
+  const bool is_shared_;     ///< statistics over all workers, or over shards
+  const int shards_;         ///< of this engine's batch; see CompileOptions::shard
+  const double count_;       ///< rows that share statistics
+  const double epsilon_;
+  const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
+  const ShardSum shard_sum_;  ///< of the four parameters' gradients, [4][channels]
+  BufferId parameters_, statistics_;
+  BufferId d_masked_;  ///< where the masked gradient lies between the two passes; none: nowhere
+  std::int64_t sums_at_ = 0, coefficients_at_ = 0, shard_sum_at_ = 0;  ///< in the scratch space
+};
+
+}  // namespace
+
+std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm&, const OpArguments& a) {
+  return std::make_unique<BatchNormOp>(a);
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,240 @@
+// Convolutions and dense layers, with the bias and the ReLU behind them.
+//
+// A dense layer is the 1x1 convolution of one pixel that conv_shapes.h says. With shards (CompileOptions) the
+// convolutions are made for one shard's samples and run once a shard, so that their bits do not depend on how
+// many shards an engine has.
+
+#include <algorithm>
+
+#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/kernels/bias.h"
+#include "engine/cuda/kernels/elementwise.h"
+#include "engine/cuda/ops/factories.h"
+#include "engine/cuda/ops/shard_sum.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+/// Of a Conv2d: kernel height * width taps; of a Dense: as many as its input has pixels.
+WeightShape weight_shape(const graph::Node& node, const Value& src, const Value& dst) {
+  const auto* conv = node.as<graph::Conv2d>();
+  return {.outs = dst.shape.channels,
+          .padded_outs = dst.channels(),
+          .ins = src.shape.channels,
+          .padded_ins = src.channels(),
+          .taps = conv != nullptr ? conv->kernel * conv->kernel : src.pixels()};
+}
+
+class Conv2dOp final : public CompiledOp {
+ public:
+  explicit Conv2dOp(const OpArguments& a)
+      : name_(a.build.op().name),
+        src_(*a.src[0]),
+        dst_(a.dst),
+        relu_(a.group.relu),
+        d_src_(a.d_src[0]),
+        learns_(a.build.options.training && graph::learns(a.build.graph, a.build.node)),
+        weight_(weight_shape(a.build.op(), src_, dst_)),
+        weight_at_(a.build.parameter(0)),
+        bias_at_(a.build.parameter(1)),
+        shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
+        samples_(a.build.options.batch / shards_),
+        weight_sum_(shards_, weight_.elements()),
+        bias_sum_(shards_, dst_.channels()),
+        columns_(Columns::for_sums(std::int64_t{1} * samples_ * dst_.pixels(), 1, dst_.channels())) {
+    const auto make = [&](ConvDirection direction) {
+      const ConvProblem problem =
+          conv_problem(a.build.graph, a.build.op(), samples_, a.build.options.precision, direction);
+      check_operands(problem, samples_ * src_.elements(), weight_.padded_elements(),
+                     samples_ * dst_.elements());
+      return a.build.runtime.make_convolution(problem);
+    };
+    const std::int64_t size = bytes_of(a.build.options.precision);
+    packed_ = a.build.memory.kept(weight_.padded_elements() * size);
+    forward_ = make(ConvDirection::forward);
+    if (d_src_) backward_data_ = make(ConvDirection::backward_data);
+    if (learns_) backward_weights_ = make(ConvDirection::backward_weights);
+    plan_scratch(a.build.memory, size);
+  }
+
+  [[nodiscard]] std::optional<LayerWeight> weight() const override {
+    return LayerWeight{.offset = weight_at_, .packed = packed_, .shape = weight_};
+  }
+
+  void forward(ExecContext& exec) override {
+    const Precision storage = exec.options.precision;
+    for (int shard = 0; shard < shards_; ++shard) {
+      const int first = shard * samples_;
+      if (first >= exec.samples) break;  // of a short evaluation; what lies behind is ignored
+      forward_->run(exec.compute, operands(exec, first, exec.memory.at(src_.buffer),
+                                           exec.memory.at(dst_.buffer), exec.memory.at(packed_)));
+    }
+    with_storage(storage, [&]<typename T>(T) {
+      T* dst = exec.memory.at<T>(dst_.buffer);
+      if (bias_at_ >= 0)
+        exec.launch(BiasAdd<T>{.columns = Columns::for_rows(
+                                   std::int64_t{1} * exec.options.batch * dst_.pixels(), 1, dst_.channels()),
+                               .src = dst,
+                               .dst = dst,
+                               .bias = exec.weights + bias_at_,
+                               .used = dst_.shape.channels,
+                               .relu = relu_});
+      else if (relu_)
+        exec.launch(
+            Relu<T>{.src = dst, .dst = dst, .vectors = exec.options.batch * dst_.elements() / kVector});
+    });
+  }
+
+  void backward(ExecContext& exec) override {
+    if (!learns_) clear_gradients(exec);
+    if (!learns_ && !d_src_) return;  // frozen, and nothing before it learns
+    void* d_dst = merged_gradient(exec, dst_);
+    const bool has_bias_gradient = learns_ && bias_at_ >= 0;
+    if (has_bias_gradient)
+      sum_bias_gradient(exec, d_dst);
+    else if (relu_)
+      mask(exec, d_dst);
+    if (learns_) sum_weight_gradient(exec, d_dst);
+    if (!d_src_) return;
+    for (int shard = 0; shard < shards_; ++shard)
+      backward_data_->run(exec.compute, operands(exec, shard * samples_, exec.memory.at(d_src_), d_dst,
+                                                 exec.memory.at(packed_)));
+  }
+
+  void describe(std::vector<KernelChoice>& choices) const override {
+    const auto add = [&](const char* direction, const std::unique_ptr<Convolution>& convolution) {
+      if (convolution != nullptr)
+        choices.push_back(
+            {.op = name_ + direction, .implementation = convolution->algorithm(), .reason = "", .rate = ""});
+    };
+    add(" forward", forward_);
+    add(" backward data", backward_data_);
+    add(" backward weights", backward_weights_);
+  }
+
+ private:
+  /// Scratch: [workspace][d_weight of a shard, as stored][sum over shards, fp32][bias' partial sums][its
+  /// sum].
+  void plan_scratch(MemoryRequests& memory, std::int64_t size) {
+    std::size_t workspace = 0;
+    for (const auto* convolution : {&forward_, &backward_data_, &backward_weights_})
+      if (*convolution != nullptr) workspace = std::max(workspace, (*convolution)->workspace_bytes());
+    std::int64_t end = 0;
+    const auto take = [&](std::int64_t bytes) {
+      const std::int64_t at = end;
+      end += (bytes + 255) / 256 * 256;  // libraries want what runtimes give: 256 bytes
+      return at;
+    };
+    take(static_cast<std::int64_t>(workspace));
+    if (learns_) {
+      d_weight_at_ = take(weight_.padded_elements() * size);
+      weight_sum_at_ = take(shards_ > 1 ? weight_sum_.bytes() : 0);
+      partial_at_ = take(bias_at_ >= 0 ? std::int64_t{8} * columns_.row_blocks * dst_.channels() : 0);
+      bias_sum_at_ = take(shards_ > 1 && bias_at_ >= 0 ? bias_sum_.bytes() : 0);
+    }
+    memory.scratch(end);
+  }
+
+  /// From sample `first` on.
+  [[nodiscard]] ConvOperands operands(const ExecContext& exec, std::int64_t first, void* src, void* dst,
+                                      void* weight) const {
+    const Precision storage = exec.options.precision;
+    return {.src = after_samples(src, first, src_.elements(), storage),
+            .dst = after_samples(dst, first, dst_.elements(), storage),
+            .weight = weight,
+            .workspace = exec.memory.scratch};
+  }
+
+  void clear_gradients(const ExecContext& exec) const {
+    const auto clear = [&](std::int64_t at, std::int64_t count) {
+      exec.runtime.fill_bytes(exec.compute, exec.gradients + at, 0, static_cast<std::size_t>(4 * count));
+    };
+    clear(weight_at_, weight_.elements());
+    if (bias_at_ >= 0) clear(bias_at_, dst_.shape.channels);
+  }
+
+  void mask(const ExecContext& exec, void* d_dst) const {
+    with_storage(exec.options.precision, [&]<typename T>(T) {
+      exec.launch(ReluBackward<T>{.first = exec.memory.at<T>(dst_.buffer),
+                                  .second = static_cast<T*>(d_dst),
+                                  .dst = static_cast<T*>(d_dst),
+                                  .vectors = exec.options.batch * dst_.elements() / kVector});
+    });
+  }
+
+  /// Also masks d_dst by the ReLU.
+  void sum_bias_gradient(const ExecContext& exec, void* d_dst) const {
+    auto* partial = reinterpret_cast<double*>(exec.memory.scratch + partial_at_);
+    const auto sum_shard = [&](int shard, float* to) {
+      with_storage(exec.options.precision, [&]<typename T>(T) {
+        const std::int64_t first = shard * samples_ * dst_.elements();
+        T* d = static_cast<T*>(d_dst) + first;
+        exec.launch(BiasGradientSums<T>{.columns = columns_,
+                                        .d_dst = d,
+                                        .dst = relu_ ? exec.memory.at<T>(dst_.buffer) + first : nullptr,
+                                        .d_masked = relu_ ? d : nullptr,
+                                        .partial = partial});
+      });
+      exec.launch(BiasGradient{.fold = {.partial = partial,
+                                        .groups = 1,
+                                        .parts = columns_.row_blocks,
+                                        .channels = dst_.channels()},
+                               .used = dst_.shape.channels,
+                               .d_bias = to,
+                               .stride = 0});
+    };
+    sum_over_shards(exec, bias_sum_, bias_sum_at_, exec.gradients + bias_at_, dst_.shape.channels, sum_shard);
+  }
+
+  void sum_weight_gradient(const ExecContext& exec, void* d_dst) const {
+    std::byte* d_weight = exec.memory.scratch + d_weight_at_;
+    const auto sum_shard = [&](int shard, float* to) {
+      backward_weights_->run(exec.compute,
+                             operands(exec, shard * samples_, exec.memory.at(src_.buffer), d_dst, d_weight));
+      with_storage(exec.options.precision, [&]<typename T>(T) {
+        exec.launch(
+            UnpackGradient<T>{.src = reinterpret_cast<const T*>(d_weight), .gradient = to, .shape = weight_});
+      });
+    };
+    sum_over_shards(exec, weight_sum_, weight_sum_at_, exec.gradients + weight_at_, weight_.elements(),
+                    sum_shard);
+  }
+
+  template <typename SumShard>
+  void sum_over_shards(const ExecContext& exec, const ShardSum& sum, std::int64_t memory_at, float* gradient,
+                       std::int64_t count, const SumShard& sum_shard) const {
+    if (shards_ == 1) return sum_shard(0, gradient);
+    auto* memory = reinterpret_cast<float*>(exec.memory.scratch + memory_at);
+    const float* total = sum.run(exec, memory, sum_shard);
+    exec.launch(ArrayCopy{.src = total, .dst = gradient, .count = count});
+  }
+
+  const std::string name_;
+  const Value& src_;
+  const Value& dst_;
+  const bool relu_;
+  const BufferId d_src_;
+  const bool learns_;
+  const WeightShape weight_;
+  const std::int64_t weight_at_, bias_at_;  ///< in the flat arrays; no bias: -1
+  const int shards_;
+  const std::int64_t samples_;  ///< of a shard
+  const ShardSum weight_sum_, bias_sum_;
+  const Columns columns_;  ///< of a shard's output, for the bias
+  BufferId packed_;
+  std::unique_ptr<Convolution> forward_, backward_data_, backward_weights_;
+  std::int64_t d_weight_at_ = 0, weight_sum_at_ = 0, partial_at_ = 0, bias_sum_at_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<CompiledOp> make_op(const graph::Conv2d&, const OpArguments& a) {
+  return std::make_unique<Conv2dOp>(a);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::Dense&, const OpArguments& a) {
+  return std::make_unique<Conv2dOp>(a);
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,146 @@
+// Compiled ops that take each element by itself: the input's conversion, ReLU, GELU, and the sum of two.
+
+#include "engine/cuda/kernels/elementwise.h"
+
+#include "engine/cuda/kernels/input.h"
+#include "engine/cuda/ops/factories.h"
+#include "graph/ops/rules.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+[[nodiscard]] std::int64_t vectors_of(const ExecContext& exec, const Value& value) {
+  return exec.options.batch * value.elements() / kVector;
+}
+
+/// Images as the host gave them, to storage.
+class InputOp final : public CompiledOp {
+ public:
+  explicit InputOp(const OpArguments& a) : dst_(a.dst) {}
+  void forward(ExecContext& exec) override {
+    with_storage(exec.options.precision, [&]<typename T>(T) {
+      // What lies behind a short evaluation becomes 0, so that nothing undefined is computed on.
+      exec.launch(InputImages<T>{.src = exec.images,
+                                 .dst = exec.memory.at<T>(dst_.buffer),
+                                 .pixels = std::int64_t{1} * exec.options.batch * dst_.pixels(),
+                                 .filled = std::int64_t{1} * exec.samples * dst_.pixels(),
+                                 .channels = dst_.shape.channels,
+                                 .padded = dst_.channels()});
+    });
+  }
+  void backward(ExecContext&) override {}
+  void describe(std::vector<KernelChoice>&) const override {}
+
+ private:
+  const Value& dst_;
+};
+
+/// dst = Function(src); d_src = Gradient(what was kept, d_dst).
+template <typename Function, typename Gradient>
+class MapOp final : public CompiledOp {
+ public:
+  explicit MapOp(const OpArguments& a)
+      : name_(a.build.op().name),
+        src_(*a.src[0]),
+        dst_(a.dst),
+        kept_(graph::rule_of(a.build.op().op).saved.dst ? a.dst : *a.src[0]),
+        d_src_(a.d_src[0]) {}
+  void forward(ExecContext& exec) override {
+    with_storage(exec.options.precision, [&]<typename T>(T) {
+      exec.launch(Map1<Function, T>{.src = exec.memory.at<T>(src_.buffer),
+                                    .dst = exec.memory.at<T>(dst_.buffer),
+                                    .vectors = vectors_of(exec, dst_)});
+    });
+  }
+  void backward(ExecContext& exec) override {
+    if (!d_src_) return;
+    void* d_dst = merged_gradient(exec, dst_);
+    with_storage(exec.options.precision, [&]<typename T>(T) {
+      exec.launch(Map2<Gradient, T>{.first = exec.memory.at<T>(kept_.buffer),
+                                    .second = static_cast<T*>(d_dst),
+                                    .dst = exec.memory.at<T>(d_src_),
+                                    .vectors = vectors_of(exec, dst_)});
+    });
+  }
+  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
+
+ private:
+  const std::string name_;
+  const Value& src_;
+  const Value& dst_;
+  const Value& kept_;  ///< one of these two
+  const BufferId d_src_;
+};
+
+class AddOp final : public CompiledOp {
+ public:
+  explicit AddOp(const OpArguments& a)
+      : name_(a.build.op().name),
+        left_(*a.src[0]),
+        right_(*a.src[1]),
+        dst_(a.dst),
+        relu_(a.group.relu),
+        d_left_(a.d_src[0]),
+        d_right_(a.d_src[1]) {}
+  void forward(ExecContext& exec) override {
+    with_storage(exec.options.precision, [&]<typename T>(T) {
+      if (relu_)
+        exec.launch(sum_of<AddReluFunction, T>(exec));
+      else
+        exec.launch(sum_of<AddFunction, T>(exec));
+    });
+  }
+  void backward(ExecContext& exec) override {
+    if (!d_left_ && !d_right_) return;
+    void* d_dst = merged_gradient(exec, dst_);
+    if (relu_)
+      with_storage(exec.options.precision, [&]<typename T>(T) {
+        exec.launch(ReluBackward<T>{.first = exec.memory.at<T>(dst_.buffer),
+                                    .second = static_cast<T*>(d_dst),
+                                    .dst = static_cast<T*>(d_dst),
+                                    .vectors = vectors_of(exec, dst_)});
+      });
+    const auto bytes =
+        static_cast<std::size_t>(exec.options.batch * dst_.elements() * bytes_of(exec.options.precision));
+    for (const BufferId d_src : {d_left_, d_right_}) {
+      void* to = exec.memory.at(d_src);
+      if (to != nullptr && to != d_dst) exec.runtime.copy_on_device(exec.compute, to, d_dst, bytes);
+    }
+  }
+  void describe(std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(name_ + (relu_ ? " + relu" : "")));
+  }
+
+ private:
+  template <typename Function, typename T>
+  [[nodiscard]] Map2<Function, T> sum_of(const ExecContext& exec) const {
+    return {.first = exec.memory.at<T>(left_.buffer),
+            .second = exec.memory.at<T>(right_.buffer),
+            .dst = exec.memory.at<T>(dst_.buffer),
+            .vectors = vectors_of(exec, dst_)};
+  }
+
+  const std::string name_;
+  const Value& left_;
+  const Value& right_;
+  const Value& dst_;
+  const bool relu_;
+  const BufferId d_left_, d_right_;
+};
+
+}  // namespace
+
+std::unique_ptr<CompiledOp> make_op(const graph::Input&, const OpArguments& a) {
+  return std::make_unique<InputOp>(a);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::Relu&, const OpArguments& a) {
+  return std::make_unique<MapOp<ReluFunction, ReluGradient>>(a);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::Gelu&, const OpArguments& a) {
+  return std::make_unique<MapOp<GeluFunction, GeluGradient>>(a);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::Add&, const OpArguments& a) {
+  return std::make_unique<AddOp>(a);
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,47 @@
+#pragma once
+
+/// Sums over the shards of a batch (CompileOptions::shard), in the tree of base/summation_tree.h: what one
+/// engine with several shards adds has the bits of what several engines with fewer add.
+
+#include <cstdint>
+
+#include "base/summation_tree.h"
+#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/ops/compiled_op.h"
+
+namespace paceline::engine::cuda {
+
+/// The sum of `shards` arrays of `count` floats that are computed one after the other.
+class ShardSum {
+ public:
+  ShardSum(int shards, std::int64_t count) : shards_(shards), count_(count) {}
+
+  /// Of device memory that it works in.
+  [[nodiscard]] std::int64_t bytes() const { return (levels() + 1) * stride() * 4; }
+
+  /// Computes each shard's array, by write(shard, to), and adds them. Returns where the sum lies in `memory`.
+  template <typename Write>
+  const float* run(const ExecContext& exec, float* memory, const Write& write) const {
+    const auto at = [&](int level) { return memory + level * stride(); };
+    base::TreeCounter counter;
+    for (int shard = 0; shard < shards_; ++shard) {
+      const bool is_last = shard + 1 == shards_;
+      float* to = at(is_last ? levels() : counter.next_level());
+      write(shard, to);
+      const auto join = [&](int level) {
+        exec.launch(ArrayAdd{.left = at(level), .right = to, .dst = to, .count = count_});
+      };
+      is_last ? counter.join_last(join) : counter.add(join);
+    }
+    return at(levels());
+  }
+
+ private:
+  [[nodiscard]] int levels() const { return base::TreeCounter::levels(shards_); }
+  [[nodiscard]] std::int64_t stride() const { return (count_ + 15) / 16 * 16; }
+
+  int shards_;
+  std::int64_t count_;
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,154 @@
+#include "engine/cuda/optimizer.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "engine/cuda/kernels/lars.h"
+
+namespace paceline::engine::cuda {
+
+/// The tables of update_tables.h and of the layers, and where each begins in one block of memory.
+struct Optimizer::Tables {
+  UpdateTables update;
+  std::vector<LayerWeight> layers;
+  std::int64_t first_chunk = 0, running = 0, numbers = 0, norms = 0, rates = 0, layers_at = 0, all = 0;
+};
+
+Optimizer::Tables Optimizer::tables_of(const Program& program) {
+  Tables tables;
+  for (const auto& entry : program.ops())
+    if (const auto weight = entry.op->weight()) tables.layers.push_back(*weight);
+  std::int64_t end = 0;
+  const auto take = [&](std::size_t count, std::size_t size) {
+    const std::int64_t at = end;
+    end += whole_lines(static_cast<std::int64_t>(count * size));
+    return at;
+  };
+  if (program.options().training) {
+    tables.update = update_tables(program.graph(), program.layout());
+    const std::size_t slots = program.layout().slots.size(), chunks = tables.update.chunks.size();
+    take(chunks, sizeof(UpdateChunk));
+    tables.first_chunk = take(slots + 1, sizeof(std::int32_t));
+    tables.running = take(tables.update.running.size(), sizeof(RunningSlot));
+    tables.numbers = take(slots, sizeof(UpdateNumbers));
+    if (program.options().rule.kind == UpdateKind::lars) {
+      tables.norms = take(2 * chunks, sizeof(double));
+      tables.rates = take(slots, sizeof(double));
+    }
+  }
+  static_assert(sizeof(PackedWeight<float>) == sizeof(PackedWeight<Bf16>));
+  tables.layers_at = take(tables.layers.size(), sizeof(PackedWeight<float>));
+  tables.all = end;
+  return tables;
+}
+
+std::int64_t Optimizer::bytes(const Program& program) { return tables_of(program).all; }
+
+Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
+                     const Arena& arena, FlatArrays arrays)
+    : program_(program), runtime_(runtime), compute_(compute), memory_(memory), arrays_(std::move(arrays)) {
+  const Tables tables = tables_of(program);
+  memory_at_ = runtime.allocate(static_cast<std::size_t>(tables.all));
+  chunks_ = static_cast<int>(tables.update.chunks.size());
+  running_ = static_cast<int>(tables.update.running.size());
+  layers_ = static_cast<int>(tables.layers.size());
+  first_chunk_at_ = tables.first_chunk;
+  running_at_ = tables.running;
+  numbers_at_ = tables.numbers;
+  norms_at_ = tables.norms;
+  rates_at_ = tables.rates;
+  layers_at_ = tables.layers_at;
+  put(0, tables.update.chunks);
+  put(first_chunk_at_, tables.update.first_chunk);
+  put(running_at_, tables.update.running);
+  with_storage(program.options().precision, [&]<typename T>(T) {
+    std::vector<PackedWeight<T>> layers;
+    for (const LayerWeight& layer : tables.layers) {
+      layers.push_back({.offset = layer.offset,
+                        .dst = arena.at<T>(layer.packed),
+                        .shape = layer.shape,
+                        .first_block = layer_blocks_});
+      layer_blocks_ += PackedWeight<T>::blocks_of(layer.shape);
+    }
+    put(layers_at_, layers);
+  });
+}
+
+template <typename T>
+void Optimizer::put(std::int64_t offset, const std::vector<T>& values) const {
+  memory_.upload(memory_at_ + offset, values.data(), values.size() * sizeof(T));
+}
+
+template <typename Rule>
+void Optimizer::launch(const double* rates) const {
+  const auto state = [&](std::size_t slot) {
+    return slot < arrays_.state.size() ? arrays_.state[slot] : nullptr;
+  };
+  runtime_.launch(compute_, Update<Rule>{.chunks = at<UpdateChunk>(0),
+                                         .chunk_count = chunks_,
+                                         .numbers = at<UpdateNumbers>(numbers_at_),
+                                         .lars_rates = rates,
+                                         .weights = arrays_.weights,
+                                         .gradients = arrays_.gradients,
+                                         .first = state(0),
+                                         .second = state(1)});
+}
+
+void Optimizer::update(const UpdateRule& rule, double lr, std::int64_t update) const {
+  base::expects(static_cast<int>(arrays_.state.size()) >= state_slots(rule) &&
+                    rule.kind == program_.options().rule.kind,
+                "the engine was compiled for this rule, with as much state");
+  put(numbers_at_, update_numbers(program_.graph(), program_.layout(), rule, lr, update));
+  auto* rates = reinterpret_cast<double*>(memory_at_ + rates_at_);
+  if (rule.kind == UpdateKind::lars && chunks_ > 0) {
+    auto* norms = reinterpret_cast<double*>(memory_at_ + norms_at_);
+    runtime_.launch(compute_, LarsNorms{.chunks = at<UpdateChunk>(0),
+                                        .chunk_count = chunks_,
+                                        .weights = arrays_.weights,
+                                        .gradients = arrays_.gradients,
+                                        .partial = norms});
+    runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_chunk_at_),
+                                        .slot_count = static_cast<int>(program_.layout().slots.size()),
+                                        .numbers = at<UpdateNumbers>(numbers_at_),
+                                        .partial = norms,
+                                        .rates = rates});
+  }
+  if (chunks_ > 0) switch (rule.kind) {
+      case UpdateKind::sgd:
+        launch<SgdRule>(nullptr);
+        break;
+      case UpdateKind::adam:
+        launch<AdamRule<false>>(nullptr);
+        break;
+      case UpdateKind::adamw:
+        launch<AdamRule<true>>(nullptr);
+        break;
+      case UpdateKind::rmsprop:
+        launch<RmspropRule>(nullptr);
+        break;
+      case UpdateKind::adadelta:
+        launch<AdadeltaRule>(nullptr);
+        break;
+      case UpdateKind::lars:
+        launch<LarsRule>(rates);
+        break;
+    }
+  if (running_ > 0)
+    runtime_.launch(compute_, RunningStatistics{.slots = at<RunningSlot>(running_at_),
+                                                .slot_count = running_,
+                                                .weights = arrays_.weights,
+                                                .gradients = arrays_.gradients});
+  pack();
+}
+
+void Optimizer::pack() const {
+  if (layers_ == 0) return;
+  with_storage(program_.options().precision, [&]<typename T>(T) {
+    runtime_.launch(compute_, PackWeights<T>{.weights = arrays_.weights,
+                                             .layers = at<PackedWeight<T>>(layers_at_),
+                                             .layer_count = layers_,
+                                             .blocks = layer_blocks_});
+  });
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,64 @@
+#pragma once
+
+/// What happens to the weights once an update: the rule, the running statistics, and the copies of the
+/// weights that convolutions read.
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/cuda/kernels/update_tables.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/program.h"
+
+namespace paceline::engine::cuda {
+
+/// The flat arrays on the device.
+struct FlatArrays {
+  float* weights = nullptr;
+  float* gradients = nullptr;      ///< null without training
+  std::vector<float*> state = {};  ///< by slot
+};
+
+class Optimizer {
+ public:
+  /// Allocates and fills its tables on the device.
+  Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
+            const Arena& arena, FlatArrays arrays);
+
+  /// Puts on the compute stream: weights, state and running statistics of update number `update`, from 1.
+  ///
+  /// Requires   the engine was compiled for a rule with as much state
+  void update(const UpdateRule& rule, double lr, std::int64_t update) const;
+  /// Copies the weights into the order and storage that convolutions read. After each change of them.
+  void pack() const;
+
+  /// What the tables of this program take on the device.
+  [[nodiscard]] static std::int64_t bytes(const Program& program);
+
+ private:
+  struct Tables;
+  [[nodiscard]] static Tables tables_of(const Program& program);
+  template <typename T>
+  void put(std::int64_t offset, const std::vector<T>& values) const;
+  template <typename T>
+  [[nodiscard]] const T* at(std::int64_t offset) const {
+    return reinterpret_cast<const T*>(memory_at_ + offset);
+  }
+  template <typename T>
+  void put_layers(const Arena& arena);
+  template <typename Rule>
+  void launch(const double* rates) const;
+
+  const Program& program_;
+  Runtime& runtime_;
+  const Stream compute_;
+  const DeviceMemory& memory_;
+  const FlatArrays arrays_;
+  std::byte* memory_at_ = nullptr;
+  int chunks_ = 0, running_ = 0, layers_ = 0, layer_blocks_ = 0;
+  // Offsets of the tables.
+  std::int64_t first_chunk_at_ = 0, running_at_ = 0, numbers_at_ = 0, norms_at_ = 0, rates_at_ = 0,
+               layers_at_ = 0;
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,43 @@
+#include "engine/cuda/plan.h"
+
+#include "engine/cuda/device_runtime.h"
+#include "engine/cuda/input_buffers.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/optimizer.h"
+
+namespace paceline::engine::cuda {
+
+graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
+  using Place = graph::MemoryPlan::Place;
+  const CompileOptions& options = program.options();
+  const std::int64_t flat = program.layout().elements * static_cast<std::int64_t>(sizeof(float));
+  const int states = options.training ? state_slots(options.rule) : 0;
+  const std::int64_t input = InputBuffers::bytes_of_set(program.graph(), options.batch);
+  graph::MemoryPlan plan;
+  // Blocks of one size, allocated one by one.
+  const auto on_device = [&](const char* purpose, std::int64_t count, std::int64_t bytes) {
+    const auto size = static_cast<std::size_t>(bytes);
+    plan.lines.push_back({purpose,
+                          count * static_cast<std::int64_t>(device.is_gpu ? allocated_bytes(size) : size),
+                          device.is_gpu ? Place::device : Place::host});
+  };
+  on_device("activations", 1, program.memory().arena_bytes());
+  on_device("weights", 1, flat);
+  on_device("packed weights and statistics", 1, program.memory().kept_bytes());
+  on_device("tables of layers and parameters", 1, Optimizer::bytes(program));
+  if (options.training) {
+    on_device("gradients", 1, flat);
+    on_device("optimizer state", states, flat);
+  }
+  on_device("workspace", 1, program.memory().scratch_bytes());
+  on_device("input", 2, input);
+  on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));
+  plan.lines.push_back({"host copies of weights and optimizer state", (1 + states) * flat, Place::host});
+  plan.lines.push_back({"pinned buffers",
+                        2 * input + program.pinned_bytes() + static_cast<std::int64_t>(sizeof(LossResult)) +
+                            static_cast<std::int64_t>(DeviceMemory::kStagingBytes),
+                        Place::host});
+  return plan;
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,63 @@
+#pragma once
+
+/// A graph compiled for a device: its ops in order, its values, and all its memory, asked for but not there.
+///
+/// Time axis of buffers: op i runs forward at i and backward at 2 * ops - 1 - i. A value lives from its op to
+/// its last reader, forward or backward; a gradient term from the reader that writes it to the op that made
+/// the value. Elementwise ops turn the gradient that comes in into the one that goes out, in place.
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/cuda/ops/factories.h"
+#include "engine/fusion.h"
+
+namespace paceline::engine::cuda {
+
+class Program {
+ public:
+  /// Convolutions are made by `runtime`, which must outlive the program; it allocates nothing.
+  ///
+  /// Errors   Error(usage) for impossible options; those of Runtime::make_convolution
+  Program(const graph::Graph& graph, const CompileOptions& options, Runtime& runtime);
+
+  struct Entry {
+    FusedGroup group;
+    std::unique_ptr<CompiledOp> op;
+  };
+
+  [[nodiscard]] const graph::Graph& graph() const { return graph_; }
+  [[nodiscard]] const graph::Layout& layout() const { return layout_; }
+  [[nodiscard]] const CompileOptions& options() const { return options_; }
+  [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
+  [[nodiscard]] std::int64_t pinned_bytes() const { return pinned_bytes_; }
+  [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
+
+ private:
+  [[nodiscard]] int backward_at(int op) const;
+  [[nodiscard]] const graph::Node& node(int index) const {
+    return graph_.nodes[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] Value& value(int node) { return values_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] std::int64_t bytes(const Value& value) const {
+    return options_.batch * value.elements() * bytes_of(options_.precision);
+  }
+  [[nodiscard]] bool keeps_src(const FusedGroup& group, std::size_t input) const;
+  [[nodiscard]] bool keeps_dst(const FusedGroup& group) const;
+  void lay_out_values(const std::vector<FusedGroup>& groups);
+  void lay_out_gradients(const std::vector<FusedGroup>& groups);
+  void make_ops(const std::vector<FusedGroup>& groups, Runtime& runtime);
+
+  const graph::Graph graph_;
+  const graph::Layout layout_;
+  const CompileOptions options_;
+  MemoryRequests memory_;
+  std::int64_t pinned_bytes_ = 0;
+  std::deque<Value> values_;                   ///< by node; only groups' outputs are used
+  std::vector<int> op_of_;                     ///< by node: the op that produces its value, else -1
+  std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input
+  std::vector<Entry> ops_;
+};
+
+}  // namespace paceline::engine::cuda

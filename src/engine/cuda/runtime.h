@@ -1,0 +1,91 @@
+#pragma once
+
+/// What the CUDA engine needs of a device: memory, streams, events, own kernels, convolutions.
+///
+/// Two implementations: device_runtime.h speaks to a GPU through tables of CUDA's and cuDNN's functions,
+/// host_runtime.h runs everything on the processor, streams in any order that events allow.
+///
+/// Errors   every call: Error(device) that names call, device and what the library said
+/// Threads  one: that of the engine which owns the runtime
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/cuda/conv_problem.h"
+#include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/table.h"
+#include "engine/cuda/stream.h"
+
+namespace paceline::engine::cuda {
+
+/// What is known of a device before anything runs on it.
+struct DeviceFacts {
+  std::string name;  ///< "NVIDIA H100 80GB HBM3", "processor (no GPU)"
+  bool is_gpu = false;
+  std::int64_t memory_bytes = 0;       ///< in all
+  std::int64_t free_memory_bytes = 0;  ///< now, of the whole device: other processes count
+  int compute_capability = 0;          ///< 90 for 9.0; 0 for no GPU
+  int multiprocessors = 1;
+  std::string libraries;  ///< "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"
+};
+
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  /// What the engine is at: the sentences of errors name it. Step -1 and an empty op are left out.
+  void set_step(std::int64_t step) { step_ = step; }
+  void set_op(std::string_view op) { op_ = op; }
+
+  [[nodiscard]] virtual DeviceFacts facts() const = 0;
+
+  /// Memory on the device, aligned to 256 bytes, contents unspecified; it is freed with the runtime.
+  [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
+  /// Memory of the host that copies to and from the device may read and write while the host goes on.
+  [[nodiscard]] virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
+
+  [[nodiscard]] virtual Stream make_stream() = 0;
+  [[nodiscard]] virtual Event make_event() = 0;
+
+  // What follows puts work on a stream and returns at once. Memory that is named must stay as it is until
+  // the work is done.
+
+  virtual void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) = 0;
+  virtual void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) = 0;
+  virtual void copy_on_device(Stream stream, void* dst, const void* src, std::size_t bytes) = 0;
+  virtual void fill_bytes(Stream stream, void* dst, std::uint8_t value, std::size_t bytes) = 0;
+  /// Runs kernel number `kernel` of kernels/table.h on `arguments`, which are copied.
+  virtual void launch(Stream stream, int kernel, const void* arguments, std::size_t bytes,
+                      const Grid& grid) = 0;
+  template <typename Kernel>
+  void launch(Stream stream, const Kernel& kernel) {
+    launch(stream, kKernelNumber<Kernel>, &kernel, sizeof kernel, kernel.grid());
+  }
+
+  /// `event` marks what `stream` has been given so far.
+  virtual void record(Event event, Stream stream) = 0;
+  /// What `stream` is given from now on begins after `event`, as it was recorded last.
+  virtual void wait(Stream stream, Event event) = 0;
+
+  // These block the host.
+
+  virtual void synchronize(Stream stream) = 0;
+  virtual void synchronize(Event event) = 0;
+
+  /// The implementation of a convolution that this runtime chooses. Deterministic; workspace within
+  /// kWorkspaceLimit.
+  /// Errors   Error(device) naming the problem when no implementation qualifies
+  [[nodiscard]] virtual std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) = 0;
+
+ protected:
+  std::int64_t step_ = -1;
+  std::string op_;
+};
+
+/// The most that a convolution may take beside its operands.
+constexpr std::size_t kWorkspaceLimit = std::size_t{256} << 20;
+
+}  // namespace paceline::engine::cuda

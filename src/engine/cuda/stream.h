@@ -1,0 +1,19 @@
+#pragma once
+
+/// Handles of a Runtime's streams and events. They are small numbers, valid for the runtime that made them.
+
+namespace paceline::engine::cuda {
+
+/// A queue of work that runs in order. Work of two streams runs in any order that events allow.
+struct Stream {
+  int index = -1;
+  bool operator==(const Stream&) const = default;
+};
+
+/// A mark in a stream, which another stream or the host can wait for.
+struct Event {
+  int index = -1;
+  bool operator==(const Event&) const = default;
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,133 @@
+#pragma once
+
+/// What the tests of the CUDA engine share: the devices that it is tested on, and the comparison with the
+/// reference engine (double).
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/cuda/devices.h"
+#include "engine/cuda/engine.h"
+#include "engine/cuda/host_runtime.h"
+#include "engine/reference/engine.h"
+#include "engine/reference/toy.h"
+#include "engine/tolerance.h"
+#include "graph/builder.h"
+
+namespace paceline::engine::cuda {
+
+/// A device, or the processor in its place.
+struct Device {
+  std::string name;
+  std::function<std::unique_ptr<Runtime>()> make;
+};
+
+/// The host runtime always, the first GPU where there is one.
+inline const std::vector<Device>& devices() {
+  static const std::vector<Device> all = [] {
+    std::vector<Device> devices = {{"host runtime", [] { return std::make_unique<HostRuntime>(); }}};
+    try {
+      static_cast<void>(visible_device_count());
+      devices.push_back({"GPU 0", [] { return open_device_runtime(0); }});
+    } catch (const base::Error&) {  // no GPU here: doctor says why
+    }
+    return devices;
+  }();
+  return all;
+}
+
+inline constexpr Precision kPrecisions[] = {Precision::f32, Precision::bf16};
+inline const char* name_of(Precision precision) { return precision == Precision::f32 ? "f32" : "bf16"; }
+
+inline std::unique_ptr<Engine> compile_on(const Device& device, const graph::Graph& graph,
+                                          const CompileOptions& options) {
+  return compile(graph, options, device.make(), {.name = "cuda", .poison = true});
+}
+/// On the host runtime, in a given order of streams.
+inline std::unique_ptr<Engine> compile_on_host(const graph::Graph& graph, const CompileOptions& options,
+                                               const HostRuntimeOptions& order = {}) {
+  return compile(graph, options, std::make_unique<HostRuntime>(order), {.name = "cuda", .poison = true});
+}
+
+/// What the reference engine finds in two training steps and an evaluation of a short batch.
+struct Expected {
+  std::vector<LossSums> losses;  ///< of each step, then of the evaluation
+  std::vector<std::vector<float>> gradients;
+  std::vector<float> weights;
+};
+
+/// The steps themselves, on any engine.
+inline Expected run_steps(Engine& engine, const CompileOptions& options) {
+  toy::initialise(engine, 3);
+  Expected found;
+  for (int step = 0; step < 2; ++step) {
+    const toy::Samples samples(engine.graph(), 100 * step, options.batch);
+    found.losses.push_back(
+        engine.forward(samples.step(1.0 / options.batch, static_cast<std::uint64_t>(step), 100 * step)));
+    engine.backward([](std::int64_t) {});
+    found.gradients.push_back(toy::copy(engine.gradients()));
+    engine.update(options.rule, 0.01, step + 1);
+  }
+  const int count = (options.batch + 1) / 2;
+  const toy::Samples samples(engine.graph(), 5000, count);
+  found.losses.push_back(engine.evaluate(samples.images, samples.labels, count));
+  engine.fetch();
+  found.weights = toy::copy(engine.weights());
+  return found;
+}
+
+inline Expected expected_of(const graph::Graph& graph, const CompileOptions& options) {
+  return run_steps(*reference::compile_double(graph, options), options);
+}
+
+inline void expect_near(const Engine& engine, const Expected& got, const Expected& want, Tolerance allowed) {
+  for (std::size_t i = 0; i < want.losses.size(); ++i) {
+    const LossSums &g = got.losses[i], &w = want.losses[i];
+    EXPECT_EQ(g.samples, w.samples);
+    const auto samples = static_cast<double>(w.samples);
+    EXPECT_NEAR(g.loss / samples, w.loss / samples,
+                allowed.relative * std::abs(w.loss / samples) + allowed.absolute)
+        << (i < 2 ? "step " + std::to_string(i) : "evaluation");
+  }
+  for (std::size_t step = 0; step < want.gradients.size(); ++step)
+    expect_near_by_parameter(engine, got.gradients[step], want.gradients[step], allowed,
+                             "step " + std::to_string(step) + ", gradient");
+  expect_near_by_parameter(engine, got.weights, want.weights, allowed, "weight");
+}
+
+/// run_steps() on each device in the given precisions. `length`: as tolerance() takes it. In bf16 values and
+/// their gradients are rounded once an op (2^-9), sums within ops are float: the same model of errors, with
+/// another epsilon.
+inline void expect_like_reference(const graph::Graph& graph, const CompileOptions& options, double length,
+                                  const std::vector<Precision>& precisions = {Precision::f32,
+                                                                              Precision::bf16}) {
+  const Expected want = expected_of(graph, options);
+  for (const Device& device : devices())
+    for (const Precision precision : precisions) {
+      SCOPED_TRACE(device.name + ", " + name_of(precision));
+      CompileOptions own = options;
+      own.precision = precision;
+      const auto engine = compile_on(device, graph, own);
+      expect_near(*engine, run_steps(*engine, own), want, tolerance(precision, length));
+    }
+}
+
+/// input [image_channels, size, size] -> 1x1 convolution, whose weight gradient shows the op's d_src -> `op`
+/// -> dense layer, whose weights make the gradient different at every position -> loss.
+inline graph::Graph sandwich(int channels, int size, const std::function<int(graph::Builder&, int)>& op,
+                             int image_channels = 3) {
+  graph::Builder model("sandwich");
+  int value = model.conv2d(model.input({image_channels, size, size}), "before",
+                           {.channels = channels, .kernel = 1, .bias = true});
+  value = op(model, value);
+  value = model.dense(value, "after", {.features = 5});
+  model.loss(value, 0.1);
+  return model.finish();
+}
+
+}  // namespace paceline::engine::cuda

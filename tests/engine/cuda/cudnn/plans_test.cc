@@ -1,0 +1,154 @@
+#include "engine/cuda/cudnn/plans.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/cudnn/device_descriptions.h"
+#include "engine/cuda/cudnn/real_cudnn.h"
+#include "engine/cuda/runtime.h"
+#include "graph/zoo.h"
+
+// Plans of cuDNN for devices that are only described. Nothing here runs on a GPU.
+namespace paceline::engine::cuda::cudnn {
+namespace {
+
+/// Every convolution and dense layer of the zoo at the image size that the model is used at, in both
+/// precisions and three directions, each once.
+std::vector<ConvProblem> problems_of_the_zoo(int batch) {
+  const struct {
+    const char* model;
+    graph::Shape input;
+    int classes;
+  } usual[] = {{"mnist-cnn", {1, 28, 28}, 10},
+               {"resnet18", {3, 224, 224}, 1000},
+               {"resnet18-cifar", {3, 32, 32}, 10},
+               {"resnet8-cifar", {3, 32, 32}, 10}};
+  EXPECT_EQ(std::size(usual), graph::model_names().size()) << "a model of the zoo is missing here";
+  std::vector<ConvProblem> problems;
+  for (const auto& [model, input, classes] : usual)
+    for (const Precision precision : {Precision::bf16, Precision::f32})
+      for (const ConvProblem& problem :
+           conv_problems(graph::make_model(model, input, classes, 0), batch, precision))
+        if (std::find(problems.begin(), problems.end(), problem) == problems.end())
+          problems.push_back(problem);
+  return problems;
+}
+
+/// Plans all of them; each must have an engine that qualifies.
+void plan_all(const CudnnApi& api, const test::DescribedDevice& described, int batch) {
+  using Clock = std::chrono::steady_clock;
+  const TargetDevice device = TargetDevice::described(api, test::json_of(described));
+  const std::vector<ConvProblem> problems = problems_of_the_zoo(batch);
+  std::size_t workspace = 0;
+  double slowest = 0, all = 0;
+  int without_tensor_cores = 0, compiled = 0;
+  for (const ConvProblem& problem : problems) {
+    const auto begin = Clock::now();
+    try {
+      const Plan plan = first_plan(device, problem, kWorkspaceLimit);
+      EXPECT_LE(plan.workspace_bytes, kWorkspaceLimit);
+      EXPECT_TRUE(plan.engine.deterministic) << describe(problem);
+      EXPECT_FALSE(problem.precision == Precision::f32 && plan.engine.tensor_cores) << describe(problem);
+      workspace = std::max(workspace, plan.workspace_bytes);
+      without_tensor_cores += problem.precision == Precision::bf16 && !plan.engine.tensor_cores;
+      compiled += plan.engine.compiled_at_run_time;
+    } catch (const base::Error& error) {
+      ADD_FAILURE() << described.name << ": " << error.what();
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    slowest = std::max(slowest, seconds);
+    all += seconds;
+  }
+  fmt::print(
+      "cuDNN {}, {}, batch {}: {} problems planned in {:.1f} s, the slowest took {:.2f} s, largest workspace "
+      "{:.1f} MB, {} in bf16 without tensor cores, {} compiled at run time\n",
+      cudnn_version(api), described.name, batch, problems.size(), all, slowest,
+      static_cast<double>(workspace) / 1e6, without_tensor_cores, compiled);
+}
+
+class CudnnDescribed : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    api_ = test::real_cudnn(reason);
+    if (!api_) GTEST_SKIP() << reason;
+  }
+  std::optional<CudnnApi> api_;
+};
+
+TEST_F(CudnnDescribed, EveryConvolutionOfTheZooHasAPlanOnAnH100) { plan_all(*api_, test::kH100, 128); }
+
+TEST_F(CudnnDescribed, TheFirstPlanIsTheSameEachTime) {
+  const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
+  const ConvProblem problem = problems_of_the_zoo(32).at(5);
+  const Plan first = first_plan(device, problem, kWorkspaceLimit);
+  EXPECT_EQ(first_plan(device, problem, kWorkspaceLimit).engine, first.engine);
+  EXPECT_EQ(plans_to_measure(device, problem, kWorkspaceLimit, 8).front().engine, first.engine);
+}
+
+// Tile sizes and the like: without them an engine's proposals could not be told apart.
+TEST_F(CudnnDescribed, PlansToBeMeasuredDifferInEngineOrKnobs) {
+  const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
+  const ConvProblem problem = {.precision = Precision::bf16,
+                               .samples = 128,
+                               .channels_in = 64,
+                               .height_in = 32,
+                               .width_in = 32,
+                               .channels_out = 64,
+                               .height_out = 32,
+                               .width_out = 32,
+                               .kernel_height = 3,
+                               .kernel_width = 3,
+                               .padding = 1};
+  const std::vector<Plan> plans = plans_to_measure(device, problem, kWorkspaceLimit, 8);
+  ASSERT_EQ(plans.size(), 8u);
+  std::set<std::string> names;
+  std::set<std::int64_t> engines;
+  for (const Plan& plan : plans) {
+    EXPECT_NE(plan.engine.knobs, "");
+    names.insert(name_of(plan.engine));
+    engines.insert(plan.engine.index);
+  }
+  EXPECT_EQ(names.size(), 8u);
+  EXPECT_LT(engines.size(), 8u);  // an engine is proposed with several tile sizes
+}
+
+/// Long, hence a test of its own for each device.
+class CudnnDescribedDevices : public CudnnDescribed,
+                              public ::testing::WithParamInterface<test::DescribedDevice> {};
+
+TEST_P(CudnnDescribedDevices, EveryConvolutionOfTheZooHasAPlanAtEveryBatch) {
+  if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "long: set PACELINE_LONG=1";
+  for (const int batch : {1, 7, 128, 512}) plan_all(*api_, GetParam(), batch);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudnnDescribedDevices,
+                         ::testing::Values(test::kH100, test::kA100, test::kB200, test::kRtx4090),
+                         [](const auto& device) { return std::string(device.param.short_name); });
+
+TEST_F(CudnnDescribed, ADescriptionWithoutAKeyIsRefusedByName) {
+  std::string json = test::json_of(test::kH100);
+  const std::string key = R"("warpSize":32,)";
+  json.erase(json.find(key), key.size());
+  try {
+    const TargetDevice device = TargetDevice::described(*api_, json);
+    ADD_FAILURE() << "it was accepted";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("device properties"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("a described device"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::engine::cuda::cudnn

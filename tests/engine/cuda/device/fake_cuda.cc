@@ -1,0 +1,249 @@
+#include "engine/cuda/device/fake_cuda.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <tuple>
+
+#include "base/error.h"
+#include "engine/cuda/kernels/table.h"
+
+namespace paceline::engine::cuda::test {
+namespace {
+
+FakeCuda* living = nullptr;
+
+template <typename... Kernel>
+constexpr auto sizes(const std::tuple<Kernel...>*) {
+  return std::array<std::size_t, sizeof...(Kernel) + 1>{sizeof(Kernel)..., 0};
+}
+constexpr auto kKernelBytes = sizes(static_cast<const Kernels*>(nullptr));
+
+}  // namespace
+
+CudaStatus FakeCuda::called(const char* name) {
+  calls.emplace_back(name);
+  if (is_sticky(last_error_)) return last_error_;
+  if (failing_call > 0 && calls.size() == static_cast<std::size_t>(failing_call)) {
+    last_error_ = failing_status;
+    return failing_status;
+  }
+  return kCudaSuccess;
+}
+
+std::string FakeCuda::left() const {
+  if (!misuse.empty()) return misuse;
+  if (memory.empty() && pinned.empty() && streams.empty() && events.empty()) return "";
+  return fmt::format("{} allocations, {} pinned ones, {} streams, {} events", memory.size(), pinned.size(),
+                     streams.size(), events.size());
+}
+
+struct FakeCudaFunctions {
+  template <typename Handle>
+  static CudaStatus make(const char* name, std::set<Handle>& all, Handle* handle) {
+    if (const auto status = living->called(name); status != kCudaSuccess) return status;
+    *handle = reinterpret_cast<Handle>(std::malloc(1));
+    all.insert(*handle);
+    return kCudaSuccess;
+  }
+
+  /// Given back, although the call may fail: CUDA frees what it can.
+  template <typename Handle>
+  static CudaStatus give_back(const char* name, std::set<Handle>& all, Handle handle) {
+    const auto status = living->called(name);
+    if (all.erase(handle) == 0)
+      living->misuse = fmt::format("{} of what is none", name);
+    else
+      std::free(handle);
+    return status;
+  }
+
+  /// A call on a stream: the stream is one of ours, and its device is current.
+  static CudaStatus on_stream(const char* name, CudaStreamHandle stream) {
+    if (living->streams.count(stream) == 0) living->misuse = fmt::format("{} on no stream", name);
+    return living->called(name);
+  }
+
+  static CudaStatus with_event(const char* name, CudaEventHandle event) {
+    if (living->events.count(event) == 0) living->misuse = fmt::format("{} of no event", name);
+    return living->called(name);
+  }
+
+  static CudaStatus driver_version(int* version) {
+    *version = living->driver_version;
+    return living->called("cudaDriverGetVersion");
+  }
+  static CudaStatus runtime_version(int* version) {
+    *version = 13000;
+    return living->called("cudaRuntimeGetVersion");
+  }
+  static const char* error_name(CudaStatus status) {
+    return status == kCudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
+           : status == kCudaErrorIllegalAddress ? "cudaErrorIllegalAddress"
+                                                : "cudaErrorOfThisTest";
+  }
+  static const char* error_string(CudaStatus status) {
+    return status == kCudaErrorMemoryAllocation ? "out of memory" : "the text of the error";
+  }
+  static CudaStatus last_error() {
+    const auto last = living->last_error_;
+    if (!is_sticky(last)) living->last_error_ = kCudaSuccess;
+    return last;
+  }
+  static CudaStatus device_count(int* count) {
+    *count = living->devices;
+    if (const auto status = living->called("cudaGetDeviceCount"); status != kCudaSuccess) return status;
+    return living->count_status;
+  }
+  static CudaStatus set_device(int device) {
+    if (const auto status = living->called("cudaSetDevice"); status != kCudaSuccess) return status;
+    if (device < 0 || device >= living->devices) return kCudaErrorInvalidDevice;
+    living->current_device = device;
+    return kCudaSuccess;
+  }
+  static CudaStatus attribute(int* value, int which, int) {
+    *value = which == kCudaDevAttrMultiProcessorCount      ? 132
+             : which == kCudaDevAttrComputeCapabilityMajor ? living->capability / 10
+                                                           : living->capability % 10;
+    return living->called("cudaDeviceGetAttribute");
+  }
+  static CudaStatus bus_id(char* id, int bytes, int device) {
+    std::snprintf(id, static_cast<std::size_t>(bytes), "0000:%02X:00.0", device + 1);
+    return living->called("cudaDeviceGetPCIBusId");
+  }
+  static CudaStatus name(char* name, int bytes, int) {
+    std::snprintf(name, static_cast<std::size_t>(bytes), "Fake H100");
+    return living->called("cudaGetDeviceProperties");
+  }
+  static CudaStatus memory_info(std::size_t* free, std::size_t* total) {
+    *total = living->memory_bytes;
+    *free = living->memory_bytes - living->used_bytes;
+    return living->called("cudaMemGetInfo");
+  }
+  static CudaStatus allocate(const char* name, std::set<void*>& all, void** memory, std::size_t bytes) {
+    if (const auto status = living->called(name); status != kCudaSuccess) return status;
+    if (living->used_bytes + bytes > living->memory_bytes) {
+      living->last_error_ = kCudaErrorMemoryAllocation;
+      return kCudaErrorMemoryAllocation;
+    }
+    // Whole pages: large areas that nobody writes cost nothing.
+    *memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (living->fresh_byte != 0) std::memset(*memory, living->fresh_byte, bytes);
+    all.insert(*memory);
+    living->sizes_[*memory] = bytes;
+    living->used_bytes += bytes;
+    return kCudaSuccess;
+  }
+  static CudaStatus release(const char* name, std::set<void*>& all, void* memory) {
+    const auto status = living->called(name);
+    if (all.erase(memory) == 0) {
+      living->misuse = fmt::format("{} of what is none", name);
+      return status;
+    }
+    living->used_bytes -= living->sizes_[memory];
+    ::munmap(memory, living->sizes_[memory]);
+    living->sizes_.erase(memory);
+    return status;
+  }
+  static CudaStatus priorities(int* least, int* greatest) {
+    *least = 0;
+    *greatest = -5;
+    return living->called("cudaDeviceGetStreamPriorityRange");
+  }
+  static CudaStatus copy(void* dst, const void* src, std::size_t bytes, int, CudaStreamHandle stream) {
+    const auto status = on_stream("cudaMemcpyAsync", stream);
+    if (status == kCudaSuccess) std::memmove(dst, src, bytes);
+    return status;
+  }
+  static CudaStatus fill(void* dst, int value, std::size_t bytes, CudaStreamHandle stream) {
+    const auto status = on_stream("cudaMemsetAsync", stream);
+    if (status == kCudaSuccess) std::memset(dst, value, bytes);
+    return status;
+  }
+  static CudaStatus launch(int kernel, const void* arguments, std::size_t, const Grid* grid,
+                           CudaStreamHandle stream) {
+    const auto status = on_stream("launch", stream);
+    if (status == kCudaSuccess && living->run_kernel) living->run_kernel(kernel, arguments, *grid);
+    return status;
+  }
+  static CudaStatus stream_wait(CudaStreamHandle stream, CudaEventHandle event, unsigned) {
+    if (living->events.count(event) == 0) living->misuse = "cudaStreamWaitEvent for no event";
+    return on_stream("cudaStreamWaitEvent", stream);
+  }
+  static CudaStatus event_record(CudaEventHandle event, CudaStreamHandle stream) {
+    if (living->events.count(event) == 0) living->misuse = "cudaEventRecord of no event";
+    return on_stream("cudaEventRecord", stream);
+  }
+
+  static CudaApi table() {
+    return {
+        .table_bytes = sizeof(CudaApi),
+        .kernel_count = kKernelCount,
+        .kernel_bytes = kKernelBytes.data(),
+        .built_with = 13000,
+        .cudaDriverGetVersion = driver_version,
+        .cudaRuntimeGetVersion = runtime_version,
+        .cudaGetErrorName = error_name,
+        .cudaGetErrorString = error_string,
+        .cudaGetLastError = last_error,
+        .cudaGetDeviceCount = device_count,
+        .cudaSetDevice = set_device,
+        .cudaDeviceGetAttribute = attribute,
+        .cudaDeviceGetPCIBusId = bus_id,
+        .device_name = name,
+        .cudaMemGetInfo = memory_info,
+        .cudaMalloc = [](void** memory,
+                         std::size_t bytes) { return allocate("cudaMalloc", living->memory, memory, bytes); },
+        .cudaFree = [](void* memory) { return release("cudaFree", living->memory, memory); },
+        .cudaHostAlloc = [](void** memory, std::size_t bytes,
+                            unsigned) { return allocate("cudaHostAlloc", living->pinned, memory, bytes); },
+        .cudaFreeHost = [](void* memory) { return release("cudaFreeHost", living->pinned, memory); },
+        .cudaDeviceGetStreamPriorityRange = priorities,
+        .cudaStreamCreateWithPriority =
+            [](CudaStreamHandle* stream, unsigned, int) {
+              return make("cudaStreamCreateWithPriority", living->streams, stream);
+            },
+        .cudaStreamDestroy =
+            [](CudaStreamHandle stream) { return give_back("cudaStreamDestroy", living->streams, stream); },
+        .cudaStreamSynchronize =
+            [](CudaStreamHandle stream) { return on_stream("cudaStreamSynchronize", stream); },
+        .cudaStreamWaitEvent = stream_wait,
+        .cudaEventCreateWithFlags =
+            [](CudaEventHandle* event, unsigned) {
+              return make("cudaEventCreateWithFlags", living->events, event);
+            },
+        .cudaEventDestroy =
+            [](CudaEventHandle event) { return give_back("cudaEventDestroy", living->events, event); },
+        .cudaEventRecord = event_record,
+        .cudaEventSynchronize =
+            [](CudaEventHandle event) { return with_event("cudaEventSynchronize", event); },
+        .cudaEventQuery = [](CudaEventHandle event) { return with_event("cudaEventQuery", event); },
+        .cudaEventElapsedTime =
+            [](float* milliseconds, CudaEventHandle begin, CudaEventHandle) {
+              *milliseconds = 1;
+              return with_event("cudaEventElapsedTime", begin);
+            },
+        .cudaMemcpyAsync = copy,
+        .cudaMemsetAsync = fill,
+        .launch = launch,
+    };
+  }
+};
+
+FakeCuda::FakeCuda() : api_(FakeCudaFunctions::table()) {
+  base::expects(living == nullptr, "one fake CUDA lives at a time");
+  living = this;
+}
+
+FakeCuda::~FakeCuda() {
+  for (const auto& [each, bytes] : sizes_) ::munmap(each, bytes);
+  for (auto* each : streams) std::free(each);
+  for (auto* each : events) std::free(each);
+  living = nullptr;
+}
+
+}  // namespace paceline::engine::cuda::test

@@ -1,0 +1,74 @@
+#pragma once
+
+/// A CUDA runtime that has no GPU: memory is the host's, work runs when it is put on a stream, kernels run as
+/// loops. Any of its calls can be made to fail.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/cuda/api/cuda.h"
+
+namespace paceline::engine::cuda::test {
+
+/// One at a time: functions of a C table have no object, so that the table speaks to the one that lives.
+class FakeCuda {
+ public:
+  FakeCuda();
+  ~FakeCuda();
+  FakeCuda(const FakeCuda&) = delete;
+  FakeCuda& operator=(const FakeCuda&) = delete;
+
+  [[nodiscard]] const CudaApi& api() const { return api_; }
+
+  // What the machine is; may be changed before a call.
+  int devices = 2;
+  int driver_version = 13000;
+  int capability = 90;
+  std::size_t memory_bytes = std::size_t{8} << 30;
+  /// What memory holds before it is written: NaN of every type.
+  std::uint8_t fresh_byte = 0xff;
+  /// Of cudaGetDeviceCount, as without a driver.
+  CudaStatus count_status = kCudaSuccess;
+  /// Runs a kernel; nothing: launches do nothing.
+  std::function<void(int kernel, const void* arguments, const Grid& grid)> run_kernel;
+
+  /// Call number `call`, from 1 on, fails with `status`. 0: none does. The names of errors are no calls.
+  int failing_call = 0;
+  CudaStatus failing_status = kCudaErrorLaunchFailure;
+
+  // What has happened.
+  std::vector<std::string> calls;
+  int current_device = -1;
+  std::set<void*> memory, pinned;
+  std::set<CudaStreamHandle> streams;
+  std::set<CudaEventHandle> events;
+  std::size_t used_bytes = 0;
+  std::string misuse;  ///< not empty: something was freed twice, or a handle is none
+
+  [[nodiscard]] bool failed() const {
+    return failing_call > 0 && std::cmp_less_equal(failing_call, calls.size());
+  }
+  /// The name of the call that failed.
+  [[nodiscard]] std::string failed_call() const {
+    return failed() ? calls[static_cast<std::size_t>(failing_call) - 1] : "";
+  }
+  /// What was made and not given back; empty: nothing.
+  [[nodiscard]] std::string left() const;
+
+  /// Counts a call. Returns what it has to return before it does anything: success but when it has to fail.
+  [[nodiscard]] CudaStatus called(const char* name);
+
+ private:
+  CudaApi api_{};
+  CudaStatus last_error_ = kCudaSuccess;
+  std::map<void*, std::size_t> sizes_;
+  friend struct FakeCudaFunctions;
+};
+
+}  // namespace paceline::engine::cuda::test

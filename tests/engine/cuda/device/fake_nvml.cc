@@ -1,0 +1,161 @@
+#include "engine/cuda/device/fake_nvml.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline::engine::cuda::test {
+namespace {
+
+FakeNvml* living = nullptr;
+
+const FakeGpu& gpu_of(NvmlDevice device) { return *reinterpret_cast<const FakeGpu*>(device); }
+
+void write(const std::string& text, char* out, std::size_t bytes) {
+  std::snprintf(out, bytes, "%s", text.c_str());
+}
+
+/// Sets `to` when the call succeeds.
+template <typename Value>
+NvmlStatus give(const char* call, Value* to, Value value) {
+  const auto status = living->called(call);
+  if (status == kNvmlSuccess) *to = value;
+  return status;
+}
+
+NvmlStatus give_text(const char* call, const std::string& text, char* out, unsigned bytes) {
+  const auto status = living->called(call);
+  if (status == kNvmlSuccess) write(text, out, bytes);
+  return status;
+}
+
+NvmlStatus processes(NvmlDevice device, unsigned* count, NvmlProcess* out) {
+  const auto status = living->called("nvmlDeviceGetComputeRunningProcesses");
+  if (status != kNvmlSuccess) return status;
+  const auto& all = gpu_of(device).processes;
+  const bool fit = all.size() <= *count;
+  *count = static_cast<unsigned>(all.size());
+  if (!fit) return kNvmlErrorInsufficientSize;
+  std::copy(all.begin(), all.end(), out);
+  return kNvmlSuccess;
+}
+
+NvmlStatus link_state(NvmlDevice device, unsigned link, int* active) {
+  if (gpu_of(device).nvlinks.empty()) return kNvmlErrorNotSupported;
+  if (link >= gpu_of(device).nvlinks.size()) return kNvmlErrorInvalidArgument;
+  return give("nvmlDeviceGetNvLinkState", active, gpu_of(device).nvlinks[link].empty() ? 0 : 1);
+}
+
+NvmlStatus link_type(NvmlDevice device, unsigned link, int* type) {
+  return give("nvmlDeviceGetNvLinkRemoteDeviceType", type,
+              gpu_of(device).nvlinks[link] == "switch" ? kNvmlLinkToSwitch : kNvmlLinkToGpu);
+}
+
+NvmlStatus link_pci(NvmlDevice device, unsigned link, NvmlPci* pci) {
+  const auto status = living->called("nvmlDeviceGetNvLinkRemotePciInfo");
+  if (status == kNvmlSuccess) write(gpu_of(device).nvlinks[link], pci->bus_id, sizeof pci->bus_id);
+  return status;
+}
+
+NvmlStatus pci_info(NvmlDevice device, NvmlPci* pci) {
+  const auto status = living->called("nvmlDeviceGetPciInfo");
+  if (status == kNvmlSuccess) write(gpu_of(device).bus_id, pci->bus_id, sizeof pci->bus_id);
+  return status;
+}
+
+NvmlStatus handle(unsigned index, NvmlDevice* device) {
+  const auto status = living->called("nvmlDeviceGetHandleByIndex");
+  if (status != kNvmlSuccess) return status;
+  if (living->gpus[index].lost) return 15;  // NVML_ERROR_GPU_IS_LOST
+  *device = reinterpret_cast<NvmlDevice>(&living->gpus[index]);
+  return kNvmlSuccess;
+}
+
+NvmlStatus process_name(unsigned pid, char* name, unsigned bytes) {
+  const auto found = living->process_names.find(pid);
+  if (found == living->process_names.end()) return 6;  // NVML_ERROR_NOT_FOUND
+  write(found->second, name, bytes);
+  return kNvmlSuccess;
+}
+
+NvmlStatus capability(NvmlDevice, int* major, int* minor) {
+  *minor = 0;
+  return give("nvmlDeviceGetCudaComputeCapability", major, 9);
+}
+
+const char* error_string(NvmlStatus status) {
+  return status == kNvmlErrorDriverNotLoaded ? "Driver Not Loaded"
+         : status == 15                      ? "GPU is lost"
+                                             : "Unknown Error";
+}
+
+}  // namespace
+
+NvmlStatus FakeNvml::called(const char* name) {
+  calls.emplace_back(name);
+  return failing_call > 0 && calls.size() == static_cast<std::size_t>(failing_call) ? failing_status
+                                                                                    : kNvmlSuccess;
+}
+
+FakeNvml::FakeNvml(std::vector<FakeGpu> all) : gpus(std::move(all)) {
+  base::expects(living == nullptr, "one fake NVML lives at a time");
+  living = this;
+}
+
+FakeNvml::~FakeNvml() { living = nullptr; }
+
+NvmlApi FakeNvml::api() const {
+  NvmlApi api;
+  api.nvmlInit_v2 = [] {
+    const auto status = living->called("nvmlInit_v2");
+    living->started += status == kNvmlSuccess ? 1 : 0;
+    return status;
+  };
+  api.nvmlShutdown = [] {
+    ++living->ended;
+    return living->called("nvmlShutdown");
+  };
+  api.nvmlErrorString = error_string;
+  api.nvmlSystemGetDriverVersion = [](char* version, unsigned bytes) {
+    return give_text("nvmlSystemGetDriverVersion", "580.65.06", version, bytes);
+  };
+  api.nvmlSystemGetCudaDriverVersion_v2 = [](int* version) {
+    return give("nvmlSystemGetCudaDriverVersion", version, 13000);
+  };
+  api.nvmlSystemGetProcessName = process_name;
+  api.nvmlDeviceGetCount_v2 = [](unsigned* count) {
+    return give("nvmlDeviceGetCount", count, static_cast<unsigned>(living->gpus.size()));
+  };
+  api.nvmlDeviceGetHandleByIndex_v2 = handle;
+  api.nvmlDeviceGetName = [](NvmlDevice device, char* name, unsigned bytes) {
+    return give_text("nvmlDeviceGetName", gpu_of(device).name, name, bytes);
+  };
+  api.nvmlDeviceGetPciInfo_v3 = pci_info;
+  api.nvmlDeviceGetMemoryInfo = [](NvmlDevice, NvmlMemory* memory) {
+    return give("nvmlDeviceGetMemoryInfo", memory, {85'899'345'920ULL, 84'699'345'920ULL, 1'200'000'000ULL});
+  };
+  api.nvmlDeviceGetCudaComputeCapability = capability;
+  api.nvmlDeviceGetUtilizationRates = [](NvmlDevice, NvmlUtilization* busy) {
+    return give("nvmlDeviceGetUtilizationRates", busy, {3U, 1U});
+  };
+  api.nvmlDeviceGetPowerUsage = [](NvmlDevice, unsigned* milliwatts) {
+    return give("nvmlDeviceGetPowerUsage", milliwatts, 71'400U);
+  };
+  api.nvmlDeviceGetEnforcedPowerLimit = [](NvmlDevice, unsigned* milliwatts) {
+    return give("nvmlDeviceGetEnforcedPowerLimit", milliwatts, 700'000U);
+  };
+  api.nvmlDeviceGetTemperature = [](NvmlDevice, int, unsigned* celsius) {
+    return give("nvmlDeviceGetTemperature", celsius, 35U);
+  };
+  api.nvmlDeviceGetNvLinkState = link_state;
+  api.nvmlDeviceGetNvLinkRemoteDeviceType = link_type;
+  api.nvmlDeviceGetNvLinkRemotePciInfo_v2 = link_pci;
+  api.nvmlDeviceGetTopologyCommonAncestor = [](NvmlDevice, NvmlDevice, int* level) {
+    return give("nvmlDeviceGetTopologyCommonAncestor", level, kNvmlTopologyHostBridge);
+  };
+  api.nvmlDeviceGetComputeRunningProcesses_v3 = processes;
+  return api;
+}
+
+}  // namespace paceline::engine::cuda::test

@@ -1,0 +1,48 @@
+#pragma once
+
+/// An NVML with made-up GPUs, any of whose calls can fail.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/api/nvml.h"
+
+namespace paceline::engine::cuda::test {
+
+struct FakeGpu {
+  std::string name = "NVIDIA H100 80GB HBM3";
+  std::string bus_id;
+  std::vector<std::string> nvlinks;  ///< bus id at the other end of each; "switch"
+  std::vector<NvmlProcess> processes;
+  bool lost = false;  ///< it has no handle
+};
+
+/// One at a time, as FakeCuda.
+class FakeNvml {
+ public:
+  explicit FakeNvml(std::vector<FakeGpu> gpus);
+  ~FakeNvml();
+  FakeNvml(const FakeNvml&) = delete;
+  FakeNvml& operator=(const FakeNvml&) = delete;
+
+  [[nodiscard]] NvmlApi api() const;
+
+  std::vector<FakeGpu> gpus;
+  std::map<unsigned, std::string> process_names;
+  int failing_call = 0;  ///< from 1 on; 0: none. Names of errors are no calls
+  NvmlStatus failing_status = kNvmlErrorUnknown;
+  std::vector<std::string> calls;
+  int started = 0, ended = 0;
+
+  [[nodiscard]] bool failed() const {
+    return failing_call > 0 && calls.size() >= static_cast<std::size_t>(failing_call);
+  }
+  [[nodiscard]] std::string failed_call() const {
+    return failed() ? calls[static_cast<std::size_t>(failing_call) - 1] : "";
+  }
+  [[nodiscard]] NvmlStatus called(const char* name);
+};
+
+}  // namespace paceline::engine::cuda::test

@@ -1,0 +1,246 @@
+// Each op of the CUDA engine, over the shapes that break kernels, against the reference engine.
+
+#include "engine/cuda/compare.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+using graph::Builder;
+
+double root(double x) { return std::sqrt(x); }
+
+TEST(CudaEngine, ConvolvesLikeTheReference) {
+  struct Case {
+    int in, out, size, kernel, stride, padding, batch;
+    bool bias;
+  };
+  for (const Case& c : {Case{1, 16, 5, 3, 1, 1, 7, true}, Case{3, 24, 8, 3, 2, 1, 2, false},
+                        Case{16, 32, 4, 1, 2, 0, 16, false}, Case{24, 40, 7, 3, 1, 1, 1, true},
+                        Case{32, 3, 11, 5, 2, 2, 2, true}, Case{40, 16, 8, 7, 2, 3, 7, false},
+                        Case{16, 16, 1, 1, 1, 0, 33, true}, Case{3, 24, 8, 2, 1, 0, 5, false},
+                        Case{24, 16, 6, 2, 1, 0, 7, true}}) {
+    SCOPED_TRACE(testing::Message() << c.in << "->" << c.out << " size " << c.size << " kernel " << c.kernel
+                                    << " stride " << c.stride << " batch " << c.batch);
+    const auto graph = sandwich(c.in, c.size, [&](Builder& model, int src) {
+      return model.conv2d(
+          src, "conv",
+          {.channels = c.out, .kernel = c.kernel, .stride = c.stride, .padding = c.padding, .bias = c.bias});
+    });
+    const double reduction = std::max({1.0 * c.in * c.kernel * c.kernel, 1.0 * c.batch * c.size * c.size});
+    expect_like_reference(graph, {.batch = c.batch}, 3 * root(reduction) + 8);
+  }
+}
+
+TEST(CudaEngine, ConvolvesImagesOfOneAndThreeChannels) {
+  for (const int channels : {1, 3})
+    for (const int kernel : {3, 5, 7}) {
+      Builder model("stem");
+      int value =
+          model.conv2d(model.input({channels, 11, 11}), "conv",
+                       {.channels = 16, .kernel = kernel, .stride = 2, .padding = kernel / 2, .bias = true});
+      value = model.dense(model.relu(value), "fc", {.features = 4});
+      model.loss(value, 0);
+      expect_like_reference(model.finish(), {.batch = 5}, 40);
+    }
+}
+
+// A frozen layer in front of all that learns (no gradient reaches it), one in the middle (one passes
+// through), and rates in every rule.
+TEST(CudaEngine, TreatsRatesLikeTheReference) {
+  Builder model("rates");
+  int value = model.conv2d(model.input({3, 7, 7}), "white",
+                           {.channels = 24, .kernel = 2, .bias = true, .rates = {0, 0}});
+  value = model.conv2d(model.relu(model.gelu(value)), "learning",
+                       {.channels = 16, .padding = 1, .rates = {0.5, 1}});
+  value =
+      model.gelu(model.batch_norm(model.max_pool(value, {}), "norm", {.momentum = 0.4, .rates = {0, 16}}));
+  value = model.conv2d(value, "frozen", {.channels = 16, .padding = 1, .bias = true, .rates = {0, 0}});
+  value = model.dense(model.relu(value), "bias only", {.features = 8, .rates = {0, 2}});
+  model.loss(model.dense(value, "head",
+                         {.features = 5, .bias = false, .init = graph::Init::usual, .rates = {0.1, 1}}),
+             0.2);
+  const auto graph = model.finish();
+  for (const UpdateRule& rule : {UpdateRule{.momentum = 0.85, .nesterov = true, .weight_decay = 1e-3},
+                                 UpdateRule{.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2}})
+    expect_like_reference(graph, {.batch = 7, .rule = rule}, 60);
+  // In bf16 its first steps are signs of gradients, which rounding may turn.
+  expect_like_reference(graph, {.batch = 7, .rule = {.kind = UpdateKind::adamw, .weight_decay = 1e-2}}, 60,
+                        {Precision::f32});
+  for (const Device& device : devices()) {
+    auto engine = compile_on(device, graph, {.batch = 7, .rule = {.momentum = 0.85}});
+    toy::initialise(*engine, 3);
+    const auto before = toy::copy(engine->weights());
+    const toy::Samples samples(graph, 0, 7);
+    engine->forward(samples.step(1.0 / 7));
+    engine->backward({});
+    engine->update({.momentum = 0.85}, 0.1, 1);
+    engine->fetch();
+    for (const graph::Slot& slot : engine->layout().slots) {
+      const auto& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+      const auto begin = static_cast<std::size_t>(slot.offset),
+                 count = static_cast<std::size_t>(slot.elements);
+      const bool same = std::ranges::equal(engine->weights().subspan(begin, count),
+                                           std::span<const float>(before).subspan(begin, count));
+      EXPECT_EQ(same, parameter.is_frozen()) << parameter.name;
+    }
+  }
+}
+
+TEST(CudaEngine, JudgesViewsByTheMeanOfTheirLogits) {
+  const auto graph = toy::every_op();
+  auto reference = reference::compile_double(graph, {.batch = 7});
+  toy::initialise(*reference, 3);
+  const toy::Samples samples(graph, 50, 7);
+  for (const Device& device : devices())
+    for (const Precision precision : kPrecisions) {
+      auto engine = compile_on(device, graph, {.batch = 7, .precision = precision});
+      toy::initialise(*engine, 3);
+      for (const auto& [count, views] : {std::pair{3, 2}, {1, 7}, {2, 3}, {7, 1}}) {
+        const LossSums got = engine->evaluate(samples.images, samples.labels, count, views);
+        const LossSums want = reference->evaluate(samples.images, samples.labels, count, views);
+        EXPECT_EQ(got.samples, count);
+        const Tolerance allowed = tolerance(precision, 60);
+        EXPECT_NEAR(got.loss, want.loss, count * (allowed.relative * want.loss / count + allowed.absolute));
+      }
+    }
+}
+
+TEST(CudaEngine, NormalisesLikeTheReference) {
+  for (const int channels : {1, 3, 16, 40, 72})
+    for (const int size : {1, 4, 5})
+      for (const int batch : {2, 7, 33}) {
+        if (batch == 2 && size == 1)
+          continue;  // two rows: the result is a sign, and its gradient a difference of equals
+        SCOPED_TRACE(testing::Message() << channels << " channels, size " << size << ", batch " << batch);
+        const auto graph =
+            sandwich(channels, size, [](Builder& model, int src) { return model.batch_norm(src, "bn"); });
+        expect_like_reference(graph, {.batch = batch}, 60);
+      }
+}
+
+TEST(CudaEngine, NormalisesGroupsOfTheBatch) {
+  const auto graph =
+      sandwich(24, 4, [](Builder& model, int src) { return model.relu(model.batch_norm(src, "bn")); });
+  for (const int ghost : {1, 2, 4, 8})
+    expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = ghost}, 60);
+}
+
+TEST(CudaEngine, FusesResidualBlocksWithoutChangingThem) {
+  for (const int channels : {16, 20}) {
+    const auto graph = sandwich(channels, 5, [&](Builder& model, int src) {
+      // An identity block, a block whose shortcut has a batch norm of its own, a plain sum, a value read
+      // thrice.
+      int branch =
+          model.relu(model.batch_norm(model.conv2d(src, "a1", {.channels = channels, .padding = 1}), "n1"));
+      branch = model.batch_norm(model.conv2d(branch, "a2", {.channels = channels, .padding = 1}), "n2");
+      const int first = model.relu(model.add(branch, src));
+      branch = model.batch_norm(model.conv2d(first, "b1", {.channels = channels, .padding = 1}), "n3");
+      const int shortcut =
+          model.batch_norm(model.conv2d(first, "b2", {.channels = channels, .kernel = 1}), "n4");
+      const int second = model.relu(model.add(branch, shortcut));
+      const int third = model.add(model.relu(second), second);
+      return model.relu(model.add(third, second));
+    });
+    expect_like_reference(graph, {.batch = 7}, 200);
+  }
+}
+
+TEST(CudaEngine, AddsTheGradientsOfAllReadersOfABatchNorm) {
+  const auto graph = sandwich(16, 4, [](Builder& model, int src) {
+    const int norm = model.relu(model.batch_norm(src, "bn"));
+    const int first = model.add(model.gelu(norm), norm);
+    return model.add(first, model.conv2d(norm, "conv", {.channels = 16, .padding = 1}));
+  });
+  expect_like_reference(graph, {.batch = 5}, 100);
+}
+
+TEST(CudaEngine, ComputesElementwiseOpsLikeTheReference) {
+  const std::vector<std::pair<const char*, std::function<int(Builder&, int)>>> ops = {
+      {"relu", [](Builder& m, int src) { return m.relu(src); }},
+      {"gelu", [](Builder& m, int src) { return m.gelu(src); }},
+      {"relu of gelu", [](Builder& m, int src) { return m.relu(m.gelu(src)); }},
+      {"twice", [](Builder& m, int src) { return m.add(src, src); }},
+      {"add", [](Builder& m, int src) { return m.add(m.gelu(src), m.relu(src)); }},
+      {"dropout", [](Builder& m, int src) { return m.dropout(src, {.probability = 0.4}); }},
+      {"dropout, dropout",
+       [](Builder& m, int src) {
+         return m.dropout(m.dropout(m.relu(src), {.probability = 0.2}), {.probability = 0.4});
+       }},
+      {"global", [](Builder& m, int src) { return m.global_average_pool(src); }},
+  };
+  for (const int channels : {1, 3, 24})
+    for (const auto& [name, op] : ops)
+      for (const int size : {1, 4, 5}) {
+        SCOPED_TRACE(testing::Message() << name << ", " << channels << " channels, size " << size);
+        expect_like_reference(sandwich(channels, size, op), {.batch = 7, .seed = 11}, 60);
+      }
+}
+
+TEST(CudaEngine, PoolsLikeTheReference) {
+  struct Case {
+    int size, kernel, stride, padding;
+  };
+  for (const Case& c :
+       {Case{4, 2, 2, 0}, Case{11, 3, 2, 1}, Case{5, 3, 1, 1}, Case{7, 2, 3, 0}, Case{8, 5, 2, 2}})
+    for (const int channels : {3, 16}) {
+      SCOPED_TRACE(testing::Message()
+                   << "size " << c.size << " kernel " << c.kernel << " stride " << c.stride);
+      const auto max = sandwich(channels, c.size, [&](Builder& model, int src) {
+        return model.max_pool(src, {.kernel = c.kernel, .stride = c.stride, .padding = c.padding});
+      });
+      // Rounded to bf16, two values of a window may tie and another one win: only float is compared.
+      expect_like_reference(max, {.batch = 3}, 60, {Precision::f32});
+      const auto average = sandwich(channels, c.size, [&](Builder& model, int src) {
+        return model.average_pool(src, {.kernel = c.kernel, .stride = c.stride, .padding = c.padding});
+      });
+      expect_like_reference(average, {.batch = 3}, 60);
+    }
+}
+
+TEST(CudaEngine, TakesAReluBehindEachLayerThatHasOne) {
+  const std::vector<std::pair<const char*, std::function<int(Builder&, int)>>> ops = {
+      {"3x3 without bias",
+       [](Builder& m, int src) { return m.relu(m.conv2d(src, "next", {.channels = 32, .padding = 1})); }},
+      {"dense", [](Builder& m, int src) { return m.relu(m.dense(src, "next", {.features = 24})); }},
+      {"sum", [](Builder& m, int src) { return m.relu(m.add(m.gelu(src), src)); }},
+      {"two readers",
+       [](Builder& m, int src) { return m.add(m.conv2d(src, "next", {.channels = 32, .padding = 1}), src); }},
+      {"frozen bias", [](Builder& m, int src) {
+         return m.relu(m.conv2d(src, "next", {.channels = 32, .padding = 1, .bias = true, .rates = {0, 0}}));
+       }}};
+  for (const auto& [name, op] : ops)
+    for (const int batch : {1, 7}) {
+      SCOPED_TRACE(testing::Message() << name << ", batch " << batch);
+      const auto graph = sandwich(24, 6, [&](Builder& model, int src) {
+        const int conv = model.conv2d(src, "conv", {.channels = 32, .padding = 1, .bias = true});
+        return op(model, model.relu(conv));
+      });
+      expect_like_reference(graph, {.batch = batch, .seed = 11}, 150);
+    }
+}
+
+TEST(CudaEngine, FlattensInChannelHeightWidthOrder) {
+  for (const int channels : {1, 3, 16, 40})
+    for (const int batch : {1, 2, 16}) {
+      const auto graph = sandwich(channels, 4, [](Builder& model, int src) {
+        return model.relu(model.dense(src, "fc1", {.features = 24}));
+      });
+      expect_like_reference(graph, {.batch = batch}, 100);
+    }
+}
+
+TEST(CudaEngine, LetsNaNThroughToTheLoss) {
+  const auto graph = toy::every_op(0);
+  for (const Device& device : devices())
+    for (const Precision precision : kPrecisions) {
+      auto engine = compile_on(device, graph, {.batch = 4, .precision = precision});
+      toy::initialise(*engine, 1);
+      toy::Samples samples(graph, 0, 4);
+      samples.images[17] = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_FALSE(std::isfinite(engine->forward(samples.step(0.25)).loss));
+      EXPECT_FALSE(std::isfinite(engine->evaluate(samples.images, samples.labels, 4).loss));
+    }
+}
+
+}  // namespace
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fixture.h"
+
+namespace paceline::train {
+namespace {
+
+using testing::AnyOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+/// Trainings on an engine whose arrays are not the host's: the CUDA engine on the processor.
+class Device : public TrainingTest {
+ protected:
+  [[nodiscard]] Options on_device(const std::string& out = "") const {
+    Options options = small(out);
+    options.device = "cuda-on-host";
+    return options;
+  }
+};
+
+TEST_F(Device, ComputesWhatTheProcessorDoes) {
+  const auto there = train(on_device("there"));
+  Options options = small("here");
+  const auto here = train(options);
+  ASSERT_EQ(there.steps.size(), here.steps.size());
+  for (std::size_t i = 0; i < here.steps.size(); ++i)
+    EXPECT_NEAR(there.steps[i].loss, here.steps[i].loss, 1e-4) << "step " << i;
+  EXPECT_NEAR(there.epochs.back().test_loss.value(), here.epochs.back().test_loss.value(), 1e-3);
+}
+
+TEST_F(Device, ItsRecordNamesDeviceAndRuntime) {
+  Options options = on_device("o");
+  options.workers = 2;
+  const auto record = train(options);
+  EXPECT_EQ(record.status, "complete");
+  EXPECT_EQ(record.device, "cuda-on-host");
+  EXPECT_EQ(record.device_name, "processor (no GPU)");
+  EXPECT_THAT(record.environment.libraries, Contains(HasSubstr("CUDA engine on the processor")));
+  EXPECT_FALSE(record.memory.device.has_value()) << "its memory is the host's";
+  EXPECT_EQ(record.memory.plan_lines.count("gradients on the host"), 1u);
+  EXPECT_THAT(record.communication.algorithm, HasSubstr("by way of the host"));
+  EXPECT_THAT(record.notes, Contains(HasSubstr("whatever --measured-kernels says")));
+  const auto kept = measure::read_record(options.out / "record.json");
+  EXPECT_EQ(kept.device_name, record.device_name);
+}
+
+TEST_F(Device, WithShardsGivesTheSameBitsForAnyNumberOfWorkers) {
+  for (const auto batch_norm : {engine::BatchNormMode::local, engine::BatchNormMode::synchronised}) {
+    Options options = on_device();
+    options.shard = 4;
+    options.batch_norm = batch_norm;
+    const std::string name = batch_norm == engine::BatchNormMode::local ? "local" : "sync";
+    const std::string one = checkpoint_of(options, name);
+    for (const int workers : {2, 4}) {
+      options.workers = workers;
+      EXPECT_EQ(checkpoint_of(options, fmt::format("{}-{}", name, workers)), one) << workers << " workers";
+    }
+  }
+}
+
+TEST_F(Device, TwiceGivesTheSameBitsInBothPrecisions) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    Options options = on_device();
+    options.precision = precision;
+    options.workers = 2;
+    const std::string out = precision;
+    EXPECT_EQ(checkpoint_of(options, out + "a"), checkpoint_of(options, out + "b"));
+  }
+}
+
+TEST_F(Device, StoppedAndResumedGivesTheBitsOfTheUninterruptedRun) {
+  Options options = on_device();
+  options.workers = 2;
+  options.lookahead = {.steps = 3, .keep = 0.7, .power = 1};  // reads and writes the weights in between
+  const std::string whole = checkpoint_of(options, "whole");
+  options.out = directory_ / "parts";
+  std::stop_source stop;
+  Progress progress;
+  progress.step = [&](std::int64_t step, std::int64_t, double, double) {
+    if (step == 4) stop.request_stop();
+  };
+  EXPECT_EQ(train(options, stop.get_token(), progress).status, "interrupted");
+  options.resume = options.out;
+  EXPECT_EQ(checkpoint_of(options, "parts"), whole);
+}
+
+TEST_F(Device, MeasuresBucketsBySize) {
+  Options options = on_device();
+  options.workers = 2;
+  options.bucket_auto = true;
+  options.steps = 0;
+  options.warmup_steps = 1;
+  options.window_steps = 3;
+  const auto record = train(options);
+  EXPECT_EQ(record.status, "complete");
+  EXPECT_TRUE(record.communication.memory_ceiling_gb_per_s.has_value());
+  EXPECT_THAT(record.notes, Contains(HasSubstr("--bucket auto")));
+}
+
+}  // namespace
+}  // namespace paceline::train
