@@ -145,7 +145,7 @@ void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
     if (!direct_)
       reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
                 " samples, for want of bf16 units";
-    choices.push_back({name_ + " " + name_of(direction), kernel.name(), reason, ""});
+    choices.push_back({name_ + " " + name_of(direction), kernel.name(), reason});
   };
   add(Direction::forward, forward_.any());
   if (backward_) add(Direction::backward_data, backward_->any());
