@@ -141,12 +141,13 @@ const std::string& name_of(const graph::Graph& graph, const graph::Slot& slot) {
 template <typename Side>
 void add_arrays(Side& side, const graph::Graph& graph, const fs::path& directory, bool all) {
   if (!all && !fs::exists(directory)) return;
+  const auto weights = side.weights();  // fetched, also where no file changes them
   for (const graph::Slot& slot : side.layout().slots) {
     const fs::path file = directory / (name_of(graph, slot) + ".f32");
     if (!all && !fs::exists(file)) continue;
     const auto values = read_array<float>(file, slot.elements);
     for (std::int64_t i = 0; i < slot.elements; ++i)
-      side.weights()[static_cast<std::size_t>(slot.offset + i)] += values[static_cast<std::size_t>(i)];
+      weights[static_cast<std::size_t>(slot.offset + i)] += values[static_cast<std::size_t>(i)];
   }
   side.weights_changed();
 }

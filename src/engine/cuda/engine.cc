@@ -58,6 +58,7 @@ class CudaEngine final : public Engine {
     host_is_current_ = true;
   }
   void weights_changed() override {
+    base::expects(host_is_current_, "weights are fetched before they are written: the update would be lost");
     for (std::size_t i = 0; i < host_copies_.size(); ++i)
       runtime_->copy_to_device(compute_, device_array(i), host_copies_[i].data(),
                                host_copies_[i].size_bytes());

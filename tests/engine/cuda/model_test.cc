@@ -195,6 +195,18 @@ TEST(CudaEngine, TakesTheWeightsOfTheTimeOfTheCall) {
   EXPECT_EQ(losses[0], losses[1]);
 }
 
+TEST(CudaEngineDeathTest, DoesNotLoseAnUpdateThatWasNotFetched) {
+  auto engine = compile_on_host(toy::every_op(), {.batch = 4});
+  toy::initialise(*engine, 1);
+  const toy::Samples samples(engine->graph(), 0, 4);
+  engine->forward(samples.step(0.25));
+  engine->backward({});
+  engine->update({}, 0.1, 1);
+  EXPECT_DEATH(engine->weights_changed(), "fetched before they are written");
+  engine->fetch();
+  engine->weights_changed();
+}
+
 TEST(CudaEngine, TellsReadyGradientsFromTheFrontUntilAll) {
   const auto graph = graph::make_model("resnet8-cifar", {3, 8, 8}, 10, 0);
   for (const Device& device : devices()) {
