@@ -7,6 +7,14 @@
 
 namespace paceline::engine::cuda {
 
+namespace {
+
+/// What the context, CUDA's and cuDNN's loaded kernels and handles take of a device beside the engine's own
+/// blocks, for each worker. A guess until a GPU tells: the sizes are not to be had without one.
+constexpr std::int64_t kDriverAndLibraryBytes = 600'000'000;
+
+}  // namespace
+
 graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   using Place = graph::MemoryPlan::Place;
   const CompileOptions& options = program.options();
@@ -32,6 +40,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   on_device("workspace", 1, program.memory().scratch_bytes());
   on_device("input", 2, input);
   on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));
+  if (device.is_gpu) plan.lines.push_back({"driver and libraries", kDriverAndLibraryBytes, Place::device});
   plan.lines.push_back({"host copies of weights and optimizer state", (1 + states) * flat, Place::host});
   plan.lines.push_back({"pinned buffers",
                         2 * input + program.pinned_bytes() + static_cast<std::int64_t>(sizeof(LossResult)) +

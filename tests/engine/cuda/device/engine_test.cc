@@ -110,6 +110,20 @@ TEST(EngineOnADevicesRuntime, ComputesTheBitsOfTheHostRuntime) {
   EXPECT_EQ(cuda.left(), "");
 }
 
+TEST(EngineOnADevicesRuntime, PlansWhatItAllocatesAndRoomForDriverAndLibraries) {
+  FakeCuda cuda;
+  const auto engine =
+      compile(toy::every_op(), options(),
+              std::make_unique<DeviceRuntime>(cuda.api(), 0, host_convolutions(true)), {.name = "cuda"});
+  const graph::MemoryPlan plan = engine->plan();
+  const auto others = std::find_if(plan.lines.begin(), plan.lines.end(),
+                                   [](const auto& line) { return line.purpose == "driver and libraries"; });
+  ASSERT_NE(others, plan.lines.end());
+  EXPECT_EQ(others->place, graph::MemoryPlan::Place::device);
+  // The fake counts pinned memory too, and a block of nothing as a byte: no statistics are reduced here.
+  EXPECT_EQ(plan.total_bytes() - others->bytes + 1, static_cast<std::int64_t>(cuda.used_bytes));
+}
+
 TEST(EngineOnADevicesRuntime, EachCallOfCudaThatFailsIsOneSentenceAndLeavesNothing) {
   const auto graph = small_model();
   int with_step = 0, with_op = 0, failures = 0;
