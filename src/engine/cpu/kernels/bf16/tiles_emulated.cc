@@ -11,7 +11,6 @@
 #include "engine/cpu/kernels/bf16/tiles.h"
 
 #pragma GCC optimize("O2", "no-math-errno", "no-trapping-math", "fp-contract=off")
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed to functions that are inlined
 
 namespace paceline::engine::cpu::tiles::emulated {
 namespace {
@@ -37,9 +36,38 @@ PACELINE_INLINE V dot(V sums, U a, U b) {
 
 #include "engine/cpu/kernels/bf16/tile_vectors.inc"
 
+constexpr int kAmxRows = 16;  ///< of a tile
+
+// The same bits at every width. (Sanitizers crash in the resolvers that this makes.)
+#if defined(__clang__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define PACELINE_EVERY_WIDTH
+#else
+#define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
 /// tdpbf16ps: 16 pairs are summed apart from the sums so far, first and second halves apart from each other.
+/// A call, compiled for every width: with it inlined in each place that has the instruction, and all of those
+/// compiled for every width, this file took gcc four minutes.
+PACELINE_EVERY_WIDTH __attribute__((noinline)) void add_product(V to[kAmxRows], const std::uint16_t* rows,
+                                                                const std::uint16_t* pairs,
+                                                                std::int64_t row_step = kBlock) {
+  V first[kAmxRows] = {}, second[kAmxRows] = {};
+  for (int pair = 0; pair < kHalf; ++pair) {
+    U columns;
+    __builtin_memcpy(&columns, pairs + pair * kBlock, sizeof columns);
+    const V first_columns = first_of(columns), second_columns = second_of(columns);
+    for (int row = 0; row < kAmxRows; ++row) {
+      std::uint32_t word;
+      __builtin_memcpy(&word, rows + row * row_step + 2 * pair, sizeof word);
+      first[row] = flushed(first[row] + first_of(U{} + word) * first_columns);
+      second[row] = flushed(second[row] + second_of(U{} + word) * second_columns);
+    }
+  }
+  for (int row = 0; row < kAmxRows; ++row)
+    to[row] = flushed(flushed(to[row]) + flushed(first[row] + second[row]));
+}
+
 struct Tiles {
-  static constexpr int kRows = 16, kRowTiles = 2;
+  static constexpr int kRows = kAmxRows, kRowTiles = 2;
   static void begin() {}
   static void end() {}
 
@@ -126,40 +154,15 @@ struct Tiles {
   PACELINE_INLINE void multiply_sides() {
     add_product(few_sums[i], a[0], b[0]);
   }
-
- private:
-  static PACELINE_INLINE void add_product(V to[kRows], const std::uint16_t* rows, const std::uint16_t* pairs,
-                                          std::int64_t row_step = kBlock) {
-    V first[kRows] = {}, second[kRows] = {};
-    for (int pair = 0; pair < kHalf; ++pair) {
-      U columns;
-      __builtin_memcpy(&columns, pairs + pair * kBlock, sizeof columns);
-      const V first_columns = first_of(columns), second_columns = second_of(columns);
-      for (int row = 0; row < kRows; ++row) {
-        std::uint32_t word;
-        __builtin_memcpy(&word, rows + row * row_step + 2 * pair, sizeof word);
-        first[row] = flushed(first[row] + first_of(U{} + word) * first_columns);
-        second[row] = flushed(second[row] + second_of(U{} + word) * second_columns);
-      }
-    }
-    for (int row = 0; row < kRows; ++row)
-      to[row] = flushed(flushed(to[row]) + flushed(first[row] + second[row]));
-  }
 };
 
 #include "engine/cpu/kernels/bf16/tiles.inc"
 
-// The same bits at every width. (Sanitizers crash in the resolvers that this makes.)
-#if defined(__clang__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define PACELINE_EVERY_WIDTH
-#else
-#define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-PACELINE_EVERY_WIDTH void multiply_as_amx(const TileMultiply& m) { multiply<Tiles>(m); }
-PACELINE_EVERY_WIDTH void multiply_neighbours_as_amx(const Neighbours& m) { multiply_neighbours<Tiles>(m); }
-PACELINE_EVERY_WIDTH void multiply_row_as_amx(const RowOfPixels& m) { multiply_row<Tiles>(m); }
-PACELINE_EVERY_WIDTH void multiply_strip_as_amx(const Strip& s) { multiply_strip<Tiles>(s); }
-PACELINE_EVERY_WIDTH void visit_pairs_as_amx(const PairVisit& v) { visit_pairs<Tiles>(v); }
+void multiply_as_amx(const TileMultiply& m) { multiply<Tiles>(m); }
+void multiply_neighbours_as_amx(const Neighbours& m) { multiply_neighbours<Tiles>(m); }
+void multiply_row_as_amx(const RowOfPixels& m) { multiply_row<Tiles>(m); }
+void multiply_strip_as_amx(const Strip& s) { multiply_strip<Tiles>(s); }
+void visit_pairs_as_amx(const PairVisit& v) { visit_pairs<Tiles>(v); }
 PACELINE_EVERY_WIDTH void multiply_as_avx512(const TileMultiply& m) { multiply<Vectors>(m); }
 
 }  // namespace
