@@ -113,22 +113,33 @@ graph::Graph small_model(const std::string& name) {
   return graph::make_model(name, {is_mnist ? 1 : 3, size, size}, 10, 0.1);
 }
 
-// Minutes: tests/CMakeLists.txt has it run where long tests are run.
-TEST(CudaOrders, LongDoNotChangeABitOfAnyModel) {
-  if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "PACELINE_LONG=1 runs it: some minutes";
-  for (const std::string& name : graph::model_names())
-    for (const Precision precision : kPrecisions)
-      expect_same_bits(small_model(name), {.batch = 2, .precision = precision, .rule = {.momentum = 0.9}},
-                       100);
+// Minutes each: tests/CMakeLists.txt has them run where long tests are run.
+class CudaOrdersOfModels : public testing::TestWithParam<std::tuple<std::string, Precision>> {
+ protected:
+  void SetUp() override {
+    if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "PACELINE_LONG=1 runs it: some minutes";
+  }
+  const std::string& model() const { return std::get<0>(GetParam()); }
+  CompileOptions options() const {
+    return {.batch = 2, .precision = std::get<1>(GetParam()), .rule = {.momentum = 0.9}};
+  }
+};
+
+TEST_P(CudaOrdersOfModels, LongDoNotChangeABit) { expect_same_bits(small_model(model()), options(), 100); }
+
+TEST_P(CudaOrdersOfModels, LongShowEachWaitThatIsMissing) {
+  expect_each_wait_is_needed(small_model(model()), options(), 10);
 }
 
-TEST(CudaOrders, LongShowEachWaitThatIsMissingInEveryModel) {
-  if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "PACELINE_LONG=1 runs it: a minute";
-  for (const std::string& name : graph::model_names()) {
-    SCOPED_TRACE(name);
-    expect_each_wait_is_needed(small_model(name), {.batch = 2, .rule = {.momentum = 0.9}}, 10);
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Zoo, CudaOrdersOfModels,
+                         testing::Combine(testing::ValuesIn(graph::model_names()),
+                                          testing::ValuesIn(kPrecisions)),
+                         [](const auto& info) {
+                           std::string name =
+                               std::get<0>(info.param) + "_" + name_of(std::get<1>(info.param));
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace paceline::engine::cuda
