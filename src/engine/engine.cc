@@ -4,6 +4,24 @@
 
 namespace paceline::engine {
 
+void check_options(const CompileOptions& options, std::string_view engine) {
+  using base::ErrorKind;
+  if (options.batch < 1)
+    base::fail(ErrorKind::usage, "engine {}: a batch must hold at least 1 sample, but is {}; raise it",
+               engine, options.batch);
+  if (options.batch_norm == BatchNormMode::ghost &&
+      (options.ghost_size < 1 || options.batch % options.ghost_size != 0))
+    base::fail(ErrorKind::usage,
+               "batch norm: the ghost size must divide the engine's batch of {}, but is {}; choose a divisor",
+               options.batch, options.ghost_size);
+  base::expects(options.shard == 0 || (options.batch_norm == BatchNormMode::synchronised &&
+                                       options.shard > 0 && options.batch % options.shard == 0),
+                "shards inside an engine are for synchronised batch norm, and divide the batch");
+  base::expects(options.batch_norm != BatchNormMode::synchronised || options.world_size == 1 ||
+                    options.reduce_statistics != nullptr,
+                "synchronised batch norm has a way to reduce its statistics");
+}
+
 base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
                                  const base::Memory& memory) {
   if (!options.training) return {.data = nullptr, .size = 0, .memory = &memory};

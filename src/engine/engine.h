@@ -65,6 +65,11 @@ struct CompileOptions {
   std::optional<int> device_index;  ///< but this one, where it is given ("cuda:1")
 };
 
+/// What every engine asks of its options; `engine` is its name.
+///
+/// Errors   Error(usage) for a batch below 1, and for a ghost size that does not divide it
+void check_options(const CompileOptions& options, std::string_view engine);
+
 /// What the gradients of an engine lie in: as `options` say, in `memory`, zeroed; empty without training.
 [[nodiscard]] base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
                                                const base::Memory& memory = base::host_memory());

@@ -7,30 +7,18 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "engine/cpu/conv/conv_op.h"
-#include "graph/ops/rules.h"
+#include "engine/lifetimes.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
+constexpr LossKeeps kLossKeeps = LossKeeps::logits;
+
 CompileOptions checked(const CompileOptions& options) {
-  using base::ErrorKind;
-  if (options.batch < 1)
-    base::fail(ErrorKind::usage, "engine cpu: a batch must hold at least 1 sample, but is {}; raise it",
-               options.batch);
+  check_options(options, "cpu");
   if (options.threads < 1)
-    base::fail(ErrorKind::usage, "engine cpu: it needs at least 1 thread, but may use {}; raise --threads",
-               options.threads);
-  if (options.batch_norm == BatchNormMode::ghost &&
-      (options.ghost_size < 1 || options.batch % options.ghost_size != 0))
-    base::fail(ErrorKind::usage,
-               "batch norm: the ghost size must divide the engine's batch of {}, but is {}; choose a divisor",
-               options.batch, options.ghost_size);
-  base::expects(options.shard == 0 || (options.batch_norm == BatchNormMode::synchronised &&
-                                       options.shard > 0 && options.batch % options.shard == 0),
-                "shards inside an engine are for synchronised batch norm, and divide the batch");
-  base::expects(options.batch_norm != BatchNormMode::synchronised || options.world_size == 1 ||
-                    options.reduce_statistics != nullptr,
-                "synchronised batch norm has a way to reduce its statistics");
+    base::fail(base::ErrorKind::usage,
+               "engine cpu: it needs at least 1 thread, but may use {}; raise --threads", options.threads);
   return options;
 }
 
@@ -51,21 +39,16 @@ Program::Program(const graph::Graph& graph, const CompileOptions& options, const
       options_(checked(options)),
       tuning_(settled(tuning)),
       storage_(options.precision == Precision::bf16 ? Storage::bf16 : Storage::f32),
-      values_(graph.nodes.size()),
-      op_of_(graph.nodes.size(), -1) {
+      values_(graph.nodes.size()) {
   const std::vector<FusedGroup> groups = fuse(graph_);
-  for (std::size_t op = 0; op < groups.size(); ++op)
-    op_of_[static_cast<std::size_t>(groups[op].last)] = static_cast<int>(op);
-  d_srcs_.resize(groups.size());
-  lay_out_values(groups);
-  if (options_.training) lay_out_gradients(groups);
+  lay_out(groups);
   make_ops(groups);
   if (options_.training && tuning_.fuses_batch_norm_stats) fuse_batch_norm_stats();
   if (options_.training) share_masks();
   memory_.place();
 }
 
-int Program::backward_at(int op) const { return 2 * static_cast<int>(d_srcs_.size()) - 1 - op; }
+int Program::backward_at(int op) const { return engine::backward_at(op, static_cast<int>(d_srcs_.size())); }
 
 /// Logits are kept in float: the loss is computed from them in double, and they are few.
 Storage Program::storage_of(const FusedGroup& group) const {
@@ -73,74 +56,35 @@ Storage Program::storage_of(const FusedGroup& group) const {
                                                                                              : storage_;
 }
 
-/// Whether the op reads this input again in its backward pass.
-bool Program::keeps_src(const FusedGroup& group, std::size_t input) const {
-  const graph::Node& op = node(group.node);
-  const graph::OpRule& rule = graph::rule_of(op.op);
-  if (static_cast<int>(input) >= rule.inputs) return false;  // the other side of the sum behind a batch norm
-  // The loss computes its probabilities again from the logits, and keeps no output.
-  return rule.saved.src || op.as<graph::SoftmaxCrossEntropy>();
-}
-
-/// Whether the op reads its own output again: because the op asks for it, or for the mask of its ReLU.
-bool Program::keeps_dst(const FusedGroup& group) const {
-  const graph::Node& op = node(group.node);
-  if (!group.relu) return graph::rule_of(op.op).saved.dst && !op.as<graph::SoftmaxCrossEntropy>();
-  return !op.as<graph::BatchNorm>() || group.sum;  // a lone batch norm recomputes it from its input
-}
-
-void Program::lay_out_values(const std::vector<FusedGroup>& groups) {
-  for (int op = 0; op < static_cast<int>(groups.size()); ++op) {
-    const FusedGroup& group = groups[static_cast<std::size_t>(op)];
-    for (std::size_t input = 0; input < group.inputs.size(); ++input) {
-      const BufferId read = value(group.inputs[input]).buffer;
-      memory_.extend(read, op);
-      if (options_.training && keeps_src(group, input)) memory_.extend(read, backward_at(op));
-    }
-    if (node(group.node).as<graph::SoftmaxCrossEntropy>()) continue;
+void Program::lay_out(const std::vector<FusedGroup>& groups) {
+  Lifetimes lives = lifetimes(graph_, groups, options_.training, kLossKeeps);
+  for (const FusedGroup& group : groups) {
+    const auto& life = lives.values[static_cast<std::size_t>(group.last)];
+    if (!life) continue;
     Value& dst = value(group.last);
     dst.shape = node(group.last).shape;
     dst.storage = storage_of(group);
     dst.gradient_storage = storage_;
-    dst.buffer = memory_.live(options_.batch * dst.shape.elements() * bytes_of(dst.storage), op, op);
-    if (options_.training && keeps_dst(group)) memory_.extend(dst.buffer, backward_at(op));
+    dst.buffer = memory_.live(stored(group.last), life->first, life->last);
   }
-}
-
-/// In backward order, so that an op's own gradient terms are all known when its inputs' are decided.
-void Program::lay_out_gradients(const std::vector<FusedGroup>& groups) {
-  const std::vector<bool> needs = graph::needs_gradient(graph_);
-  for (int op = static_cast<int>(groups.size()) - 1; op >= 0; --op) {
-    const FusedGroup& group = groups[static_cast<std::size_t>(op)];
-    // Buffers of the incoming gradient that may be written over. A batch norm with a residual stores its
-    // masked gradient in the residual's term first and reads it again for d_src: those two must differ.
-    std::vector<BufferId> reusable;
-    if (graph::rule_of(node(group.node).op).in_place) reusable = value(group.last).gradient;
-    auto& d_src = d_srcs_[static_cast<std::size_t>(op)];
-    d_src.resize(group.inputs.size());
-    for (std::size_t input = group.inputs.size(); input-- > 0;) {
-      const int source = group.inputs[input];
-      if (!needs[static_cast<std::size_t>(source)]) continue;
-      const int until = backward_at(op_of_[static_cast<std::size_t>(source)]);
-      if (!reusable.empty()) {
-        d_src[input] = reusable.front();
-        reusable.erase(reusable.begin());
-        memory_.extend(d_src[input], until);
-      } else {
-        const Value& src = value(source);
-        d_src[input] = memory_.live(options_.batch * src.shape.elements() * bytes_of(src.gradient_storage),
-                                    backward_at(op), until);
-      }
-      value(source).gradient.push_back(d_src[input]);
-    }
+  std::vector<BufferId> terms;
+  for (const Lifetimes::Term& term : lives.terms)
+    terms.push_back(memory_.live(gradient(term.node), term.life.first, term.life.last));
+  for (std::size_t node = 0; node < values_.size(); ++node)
+    for (const int term : lives.gradient[node])
+      values_[node].gradient.push_back(terms[static_cast<std::size_t>(term)]);
+  for (const auto& written : lives.d_src) {
+    auto& d_src = d_srcs_.emplace_back();
+    for (const int term : written)
+      d_src.push_back(term < 0 ? BufferId{} : terms[static_cast<std::size_t>(term)]);
   }
+  op_of_ = std::move(lives.group_of);
 }
 
 void Program::make_ops(const std::vector<FusedGroup>& groups) {
   for (int op = 0; op < static_cast<int>(groups.size()); ++op) {
     const FusedGroup& group = groups[static_cast<std::size_t>(op)];
-    auto& d_src = d_srcs_[static_cast<std::size_t>(op)];
-    d_src.resize(group.inputs.size());
+    const auto& d_src = d_srcs_[static_cast<std::size_t>(op)];
     const BuildContext build{.graph = graph_,
                              .layout = layout_,
                              .options = options_,
@@ -274,9 +218,9 @@ OpTraffic Program::traffic(int op) const {
   for (std::size_t input = 0; input < group.inputs.size(); ++input) {
     if (!values_[static_cast<std::size_t>(group.inputs[input])].gradient.empty())
       traffic.backward += gradient(group.inputs[input]);
-    if (keeps_src(group, input)) traffic.backward += stored(group.inputs[input]);
+    if (backward_reads_src(graph_, group, input, kLossKeeps)) traffic.backward += stored(group.inputs[input]);
   }
-  if (keeps_dst(group)) traffic.backward += stored(group.last);
+  if (backward_reads_dst(graph_, group, kLossKeeps)) traffic.backward += stored(group.last);
   traffic.backward += masks_read(op);
   return traffic;
 }

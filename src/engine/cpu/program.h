@@ -1,11 +1,7 @@
 #pragma once
 
 /// A compiled graph: its ops in order, its values, and all its memory, asked for but not yet there.
-///
-/// Time axis of buffers: op i runs forward at i and backward at 2 * ops - 1 - i. A value lives from its
-/// op to its last reader, forward or backward; a gradient term from the reader that writes it to the op
-/// that made the value. Elementwise ops turn the gradient that comes in into the one that goes out, in
-/// place.
+/// When each buffer is in use: engine/lifetimes.h.
 
 #include <deque>
 #include <memory>
@@ -62,10 +58,7 @@ class Program {
   }
   [[nodiscard]] Value& value(int node) { return values_[static_cast<std::size_t>(node)]; }
   [[nodiscard]] Storage storage_of(const FusedGroup& group) const;
-  [[nodiscard]] bool keeps_src(const FusedGroup& group, std::size_t input) const;
-  [[nodiscard]] bool keeps_dst(const FusedGroup& group) const;
-  void lay_out_values(const std::vector<FusedGroup>& groups);
-  void lay_out_gradients(const std::vector<FusedGroup>& groups);
+  void lay_out(const std::vector<FusedGroup>& groups);
   void make_ops(const std::vector<FusedGroup>& groups);
   void fuse_batch_norm_stats();
   void share_masks();

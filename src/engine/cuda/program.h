@@ -1,10 +1,7 @@
 #pragma once
 
 /// A graph compiled for a device: its ops in order, its values, and all its memory, asked for but not there.
-///
-/// Time axis of buffers: op i runs forward at i and backward at 2 * ops - 1 - i. A value lives from its op to
-/// its last reader, forward or backward; a gradient term from the reader that writes it to the op that made
-/// the value. Elementwise ops turn the gradient that comes in into the one that goes out, in place.
+/// When each buffer is in use: engine/lifetimes.h.
 
 #include <deque>
 #include <memory>
@@ -43,10 +40,7 @@ class Program {
   [[nodiscard]] std::int64_t bytes(const Value& value) const {
     return options_.batch * value.elements() * bytes_of(options_.precision);
   }
-  [[nodiscard]] bool keeps_src(const FusedGroup& group, std::size_t input) const;
-  [[nodiscard]] bool keeps_dst(const FusedGroup& group) const;
-  void lay_out_values(const std::vector<FusedGroup>& groups);
-  void lay_out_gradients(const std::vector<FusedGroup>& groups);
+  void lay_out(const std::vector<FusedGroup>& groups);
   void make_ops(const std::vector<FusedGroup>& groups, Runtime& runtime);
 
   const graph::Graph graph_;
@@ -55,7 +49,6 @@ class Program {
   MemoryRequests memory_;
   std::int64_t pinned_bytes_ = 0;
   std::deque<Value> values_;                   ///< by node; only groups' outputs are used
-  std::vector<int> op_of_;                     ///< by node: the op that produces its value, else -1
   std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input
   std::vector<Entry> ops_;
 };

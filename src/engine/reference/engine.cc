@@ -150,9 +150,7 @@ void check(const CompileOptions& options) {
         base::ErrorKind::usage,
         "engine reference: it computes in fp32 only, but the precision is bf16; use --precision fp32 or "
         "--device cpu");
-  if (options.batch < 1)
-    base::fail(base::ErrorKind::usage,
-               "engine reference: a batch must hold at least 1 sample, but is {}; raise it", options.batch);
+  check_options(options, "reference");
 }
 
 }  // namespace

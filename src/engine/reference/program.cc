@@ -24,11 +24,6 @@ BatchNormGroups groups_of(const CompileOptions& options) {
     case BatchNormMode::local:
       return {};
     case BatchNormMode::ghost:
-      if (options.ghost_size < 1 || options.batch % options.ghost_size != 0)
-        base::fail(
-            base::ErrorKind::usage,
-            "batch norm: the ghost size must divide the engine's batch of {}, but is {}; choose a divisor",
-            options.batch, options.ghost_size);
       return {.groups = options.batch / options.ghost_size, .world_size = 1, .reduce = {}};
     case BatchNormMode::synchronised:
       if (options.shard > 0)
@@ -36,8 +31,6 @@ BatchNormGroups groups_of(const CompileOptions& options) {
                    "engine reference: it does not join shards of {} samples itself, as --shard with --bn "
                    "sync needs; use --bn local, or --device cpu",
                    options.shard);
-      expects(options.world_size == 1 || options.reduce_statistics != nullptr,
-              "synchronised batch norm has a way to reduce its statistics");
       return {.groups = 1, .world_size = options.world_size, .reduce = options.reduce_statistics};
   }
   return {};

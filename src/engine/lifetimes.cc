@@ -1,0 +1,123 @@
+#include "engine/lifetimes.h"
+
+#include <algorithm>
+
+#include "graph/ops/rules.h"
+
+namespace paceline::engine {
+namespace {
+
+void extend(Lifetime& life, int moment) {
+  life.first = std::min(life.first, moment);
+  life.last = std::max(life.last, moment);
+}
+
+const graph::Node& op_of(const graph::Graph& graph, const FusedGroup& group) {
+  return graph.nodes[static_cast<std::size_t>(group.node)];
+}
+
+const graph::OpRule& rule_of(const graph::Graph& graph, const FusedGroup& group) {
+  return graph::rule_of(op_of(graph, group).op);
+}
+
+bool is_loss(const graph::Graph& graph, const FusedGroup& group) {
+  return op_of(graph, group).as<graph::SoftmaxCrossEntropy>() != nullptr;
+}
+
+class Builder {
+ public:
+  Builder(const graph::Graph& graph, std::span<const FusedGroup> groups, LossKeeps loss)
+      : graph_(graph), groups_(groups), loss_(loss) {
+    lives_.group_of.assign(graph.nodes.size(), -1);
+    lives_.values.resize(graph.nodes.size());
+    lives_.gradient.resize(graph.nodes.size());
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      lives_.group_of[static_cast<std::size_t>(groups[group].last)] = static_cast<int>(group);
+      lives_.d_src.emplace_back(groups[group].inputs.size(), -1);
+    }
+  }
+
+  void lay_out_values(bool training) {
+    for (int at = 0; at < count(); ++at) {
+      const FusedGroup& group = groups_[static_cast<std::size_t>(at)];
+      for (std::size_t input = 0; input < group.inputs.size(); ++input) {
+        Lifetime& read = *value(group.inputs[input]);
+        extend(read, at);
+        if (training && backward_reads_src(graph_, group, input, loss_))
+          extend(read, backward_at(at, count()));
+      }
+      if (is_loss(graph_, group)) continue;
+      Lifetime& dst = value(group.last).emplace(Lifetime{.first = at, .last = at});
+      if (training && backward_reads_dst(graph_, group, loss_)) extend(dst, backward_at(at, count()));
+    }
+  }
+
+  /// In backward order, so that a group's own gradient terms are all known when its inputs' are decided.
+  void lay_out_gradients() {
+    const std::vector<bool> needs = graph::needs_gradient(graph_);
+    for (int at = count() - 1; at >= 0; --at) {
+      const FusedGroup& group = groups_[static_cast<std::size_t>(at)];
+      // Terms of the incoming gradient that may be written over. A batch norm with a residual stores its
+      // masked gradient in the residual's term first and reads it again for d_src: those two must differ.
+      std::vector<int> reusable;
+      if (rule_of(graph_, group).in_place) reusable = gradient(group.last);
+      for (std::size_t input = group.inputs.size(); input-- > 0;) {
+        const int source = group.inputs[input];
+        if (!needs[static_cast<std::size_t>(source)]) continue;
+        const int until = backward_at(lives_.group_of[static_cast<std::size_t>(source)], count());
+        int term = static_cast<int>(lives_.terms.size());
+        if (!reusable.empty()) {
+          term = reusable.front();
+          reusable.erase(reusable.begin());
+          extend(lives_.terms[static_cast<std::size_t>(term)].life, until);
+        } else {
+          lives_.terms.push_back(
+              {.node = source, .life = {.first = backward_at(at, count()), .last = until}});
+        }
+        lives_.d_src[static_cast<std::size_t>(at)][input] = term;
+        gradient(source).push_back(term);
+      }
+    }
+  }
+
+  Lifetimes take() { return std::move(lives_); }
+
+ private:
+  [[nodiscard]] int count() const { return static_cast<int>(groups_.size()); }
+  [[nodiscard]] std::optional<Lifetime>& value(int node) {
+    return lives_.values[static_cast<std::size_t>(node)];
+  }
+  [[nodiscard]] std::vector<int>& gradient(int node) {
+    return lives_.gradient[static_cast<std::size_t>(node)];
+  }
+  const graph::Graph& graph_;
+  const std::span<const FusedGroup> groups_;
+  const LossKeeps loss_;
+  Lifetimes lives_;
+};
+
+}  // namespace
+
+bool backward_reads_src(const graph::Graph& graph, const FusedGroup& group, std::size_t input,
+                        LossKeeps loss) {
+  const graph::OpRule& rule = rule_of(graph, group);
+  if (static_cast<int>(input) >= rule.inputs) return false;  // the other side of the sum behind a batch norm
+  return is_loss(graph, group) ? loss == LossKeeps::logits : rule.saved.src;
+}
+
+bool backward_reads_dst(const graph::Graph& graph, const FusedGroup& group, LossKeeps loss) {
+  if (is_loss(graph, group)) return loss == LossKeeps::probabilities;
+  if (!group.relu) return rule_of(graph, group).saved.dst;
+  // A lone batch norm computes the mask again from its input.
+  return op_of(graph, group).as<graph::BatchNorm>() == nullptr || group.sum;
+}
+
+Lifetimes lifetimes(const graph::Graph& graph, std::span<const FusedGroup> groups, bool training,
+                    LossKeeps loss) {
+  Builder builder(graph, groups, loss);
+  builder.lay_out_values(training);
+  if (training) builder.lay_out_gradients();
+  return builder.take();
+}
+
+}  // namespace paceline::engine
