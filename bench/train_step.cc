@@ -1,11 +1,14 @@
 // Times whole training steps of a model of the zoo on random images: forward, loss, backward, update, as
-// torch_ddp.py does. One JSON line goes out; steps_s has every sample.
+// torch_ddp.py does. One JSON line goes out; steps_s has every sample. With --turns 1 it waits for a line of
+// input, takes its steps, writes its line, and waits again: for step_turns.py, which holds two builds against
+// each other.
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,7 @@ struct Options {
   int batch = 128, threads = 1, steps = 5, warmup = 2;
   int size = 0;          ///< height and width of the images; 0: the model's usual one
   bool by_op = false;    ///< also the processor time of each op, a step
+  bool turns = false;    ///< as many times --steps as there are lines of input
   bool measured = true;  ///< kernels by measurement, as `train` takes them; false: by their shape alone
 };
 
@@ -58,13 +62,15 @@ Options parse(int argc, char** argv) {
       options.warmup = std::stoi(value);
     else if (name == "--by-op")
       options.by_op = value == "1";
+    else if (name == "--turns")
+      options.turns = value == "1";
     else if (name == "--measured-kernels")
       options.measured = value == "1";
     else {
       fmt::print(
           stderr,
           "bench_train_step: unknown option {}; known are --model --size --device --precision fp32|bf16 "
-          "--batch --threads --steps --warmup --by-op 0|1 --measured-kernels 0|1\n",
+          "--batch --threads --steps --warmup --by-op 0|1 --turns 0|1 --measured-kernels 0|1\n",
           name);
       std::exit(2);
     }
@@ -74,6 +80,52 @@ Options parse(int argc, char** argv) {
     std::exit(2);
   }
   return options;
+}
+
+struct StepTimes {
+  std::vector<double> seconds, forward_s, backward_s, update_s, cpu_s;
+  double loss = 0;  ///< of the last step, a sample
+
+  void take_step(engine::Engine& engine, const Options& options, const engine::UpdateRule& rule,
+                 const engine::StepInput& input) {
+    const double cpu_began = cpu_seconds();
+    const auto t0 = base::Clock::now();
+    loss = engine.forward(input).loss / options.batch;
+    const auto t1 = base::Clock::now();
+    engine.backward([](std::int64_t) {});
+    const auto t2 = base::Clock::now();
+    engine.update(rule, 0.1, static_cast<std::int64_t>(input.step) + 1);
+    const auto t3 = base::Clock::now();
+    seconds.push_back(base::seconds(t3 - t0));
+    cpu_s.push_back(cpu_seconds() - cpu_began);
+    forward_s.push_back(base::seconds(t1 - t0));
+    backward_s.push_back(base::seconds(t2 - t1));
+    update_s.push_back(base::seconds(t3 - t2));
+  }
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+void print(const engine::Engine& engine, const Options& options, const StepTimes& times, double compile_s) {
+  std::string samples;
+  for (const double s : times.seconds) samples += fmt::format("{}{:.6f}", samples.empty() ? "" : ", ", s);
+  const double step_s = median(times.seconds);
+  fmt::print(
+      "{{\"engine\": \"{}\", \"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"threads\": {}, "
+      "\"measured_kernels\": {}, "
+      "\"images_per_s\": {:.2f}, \"step_ms\": {:.2f}, \"forward_ms\": {:.2f}, \"backward_ms\": {:.2f}, "
+      "\"update_ms\": {:.2f}, \"cpu_ms\": {:.2f}, \"compile_ms\": {:.1f}, \"planned_mb\": {:.1f}, \"loss\": "
+      "{}, \"steps_s\": "
+      "[{}]}}\n",
+      engine.name(), options.model, options.precision, options.batch, options.threads, options.measured,
+      options.batch / step_s, step_s * 1e3, median(times.forward_s) * 1e3, median(times.backward_s) * 1e3,
+      median(times.update_s) * 1e3, median(times.cpu_s) * 1e3, compile_s * 1e3,
+      static_cast<double>(engine.plan().total_bytes()) / 1e6,
+      times.loss == times.loss ? fmt::format("{:.6f}", times.loss) : std::string("null"), samples);
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -126,52 +178,24 @@ int main(int argc, char** argv) {
       }
     });
 
-  std::vector<double> seconds, forward_s, backward_s, update_s, cpu_s;
-  double loss = 0;
-  for (step = 0; step < options.warmup + options.steps; ++step) {
-    const double cpu_began = cpu_seconds();
-    const auto t0 = base::Clock::now();
-    loss = engine
-               ->forward({.images = images,
-                          .labels = labels,
-                          .gradient_scale = 1.0 / options.batch,
-                          .step = static_cast<std::uint64_t>(step)})
-               .loss /
-           options.batch;
-    const auto t1 = base::Clock::now();
-    engine->backward([](std::int64_t) {});
-    const auto t2 = base::Clock::now();
-    engine->update(rule, 0.1, step + 1);
-    const auto t3 = base::Clock::now();
-    if (step < options.warmup) continue;
-    seconds.push_back(base::seconds(t3 - t0));
-    cpu_s.push_back(cpu_seconds() - cpu_began);
-    forward_s.push_back(base::seconds(t1 - t0));
-    backward_s.push_back(base::seconds(t2 - t1));
-    update_s.push_back(base::seconds(t3 - t2));
-  }
-  const auto median = [](std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+  const auto take_steps = [&](int count) {
+    StepTimes times;
+    for (const int end = step + count; step < end; ++step)
+      times.take_step(*engine, options, rule,
+                      {.images = images,
+                       .labels = labels,
+                       .gradient_scale = 1.0 / options.batch,
+                       .step = static_cast<std::uint64_t>(step)});
+    return times;
   };
+  take_steps(options.warmup);
+  for (std::string turn; !options.turns || std::getline(std::cin, turn);) {
+    print(*engine, options, take_steps(options.steps), compile_s);
+    if (!options.turns) break;
+  }
   if (options.by_op)
     for (std::size_t node = 0; node < ops.size(); ++node)
       if (ops[node].forward < kNever)  // others are a part of what they were fused with
         fmt::print(stderr, "{:28} forward {:8.2f} ms  backward {:8.2f} ms\n", graph.nodes[node].name,
                    ops[node].forward * 1e3, ops[node].backward * 1e3);
-  std::string samples;
-  for (const double s : seconds) samples += fmt::format("{}{:.6f}", samples.empty() ? "" : ", ", s);
-  const double step_s = median(seconds);
-  fmt::print(
-      "{{\"engine\": \"{}\", \"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"threads\": {}, "
-      "\"measured_kernels\": {}, "
-      "\"images_per_s\": {:.2f}, \"step_ms\": {:.2f}, \"forward_ms\": {:.2f}, \"backward_ms\": {:.2f}, "
-      "\"update_ms\": {:.2f}, \"cpu_ms\": {:.2f}, \"compile_ms\": {:.1f}, \"planned_mb\": {:.1f}, \"loss\": "
-      "{}, \"steps_s\": "
-      "[{}]}}\n",
-      engine->name(), options.model, options.precision, options.batch, options.threads, options.measured,
-      options.batch / step_s, step_s * 1e3, median(forward_s) * 1e3, median(backward_s) * 1e3,
-      median(update_s) * 1e3, median(cpu_s) * 1e3, compile_s * 1e3,
-      static_cast<double>(engine->plan().total_bytes()) / 1e6,
-      loss == loss ? fmt::format("{:.6f}", loss) : std::string("null"), samples);
 }
