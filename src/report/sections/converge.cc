@@ -157,6 +157,9 @@ Table table(const Convergence& result) {
   }
   for (const std::string& remark : joined_remarks(result.variants)) footnotes.add(remark);
   for (const auto& missing : result.missing) footnotes.add(missing + ".");
+  std::vector<const analysis::Cell*> cells;
+  for (const Variant& variant : result.variants) cells.push_back(variant.cell);
+  insert_setup_columns(table, 3, cells);
   table.footnotes = footnotes.take();
   return table;
 }

@@ -48,7 +48,7 @@ struct DataBound {
 };
 
 DataBound find_data_bound(const Conclusions& conclusions) {
-  const analysis::ScalingRow* const row = headline(conclusions);
+  const analysis::ScalingRow* const row = headline(conclusions, conclusions.subjects.front().name).row;
   const auto rank = [&](const analysis::Breakdown& one) {
     return row != nullptr && row->cell == one.cell ? 1 : one.mean.data_wait / one.mean.total();
   };

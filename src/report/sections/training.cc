@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/record_times.h"
+#include "analysis/setup.h"
 #include "measure/setting.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -20,8 +21,9 @@ TableCell optional_value(const std::optional<double>& number) {
 std::string caption_of(const Record& record) {
   const std::string emulated = analysis::emulated(record);
   const auto* seed = measure::find_text(record.settings, "seed");
-  return fmt::format("{}, global batch {}, {}, {}{}{}", record.model.name, record.global_batch,
-                     count(record.workers, "worker"), record.precision,
+  const std::string joined = analysis::processes(record) > 1 ? analysis::joined_as(record) : "";
+  return fmt::format("{}, global batch {}, {}{}, {}{}{}", record.model.name, record.global_batch,
+                     count(record.workers, "worker"), in_brackets(joined), record.precision,
                      seed == nullptr ? "" : ", seed " + *seed,
                      emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
 }
