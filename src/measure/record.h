@@ -36,6 +36,11 @@ struct RankRecord {
   std::optional<std::int64_t> loader_waits = {};  ///< steps that found no batch ready
   std::optional<double> loader_ready = {};        ///< batches that stood ready when a step asked, mean
   std::optional<std::int64_t> loader_queue = {};  ///< the most of them that there can be
+  std::optional<int> process = {};                ///< that it ran in; none: there was one
+  /// Most memory of its process at once, which the process's other ranks share.
+  std::optional<std::int64_t> peak_bytes = {};
+  /// Of the window, counted by its communicator.
+  std::optional<std::int64_t> bytes_sent = {}, bytes_received = {};
 };
 
 /// One bucket's all-reduce over the window, this rank 0's view with the minimum over ranks as transfer.
@@ -192,12 +197,19 @@ struct Record {
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker
   struct Communication {
-    std::string communicator;                      ///< "local", "mpi"; "none" for one worker
-    std::optional<std::int64_t> processes;         ///< that shared the workers; none: one process
+    std::string communicator;                                 ///< "local", "mpi"; "none" for one worker
+    std::optional<std::int64_t> processes;                    ///< that shared the workers; none: one process
+    std::optional<std::int64_t> nodes = {};                   ///< hosts of these processes
+    std::optional<std::vector<int>> processes_of_nodes = {};  ///< on each node, in the order of first ranks
+    /// "packed": a node is filled before the next; "spread": shared evenly over all nodes. None where both
+    /// are the same processes, or where there was one node.
+    std::optional<std::string> placement = {};
+    std::optional<std::string> parallel = {};      ///< "data-parallel"; none: gradients are all-reduced
     std::optional<std::string> launcher, library;  ///< who started them, and what joined them
     std::string algorithm;
     std::int64_t gradient_bytes = 0;  ///< of one step: the whole flat gradient
     std::int64_t bytes_sent = 0;      ///< by rank 0 in the window, counted by the communicator
+    std::optional<std::int64_t> bytes_received = {};  ///< likewise
     std::int64_t collectives = 0;
     std::optional<double>
         memory_ceiling_gb_per_s;  ///< busbw of a step's own buckets, nothing else running (median)

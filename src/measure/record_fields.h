@@ -15,6 +15,13 @@ namespace paceline::measure {
 template <typename Archive, typename T>
 using In = std::conditional_t<Archive::kWrites, const T, T>;
 
+/// A key that records of most runs do not have: it is not written where it says nothing.
+template <typename A, typename T>
+void where_present(A& archive, const char* key, T& value) {
+  if (A::kWrites && !value.has_value()) return;
+  archive(key, value);
+}
+
 template <typename A>
 void fields(A& archive, In<A, Environment>& value) {
   archive("host", value.host);
@@ -46,6 +53,10 @@ void fields(A& archive, In<A, RankRecord>& value) {
   archive("loader_waits", value.loader_waits);
   archive("loader_ready", value.loader_ready);
   archive("loader_queue", value.loader_queue);
+  where_present(archive, "process", value.process);
+  where_present(archive, "peak_bytes", value.peak_bytes);
+  where_present(archive, "bytes_sent", value.bytes_sent);
+  where_present(archive, "bytes_received", value.bytes_received);
   archive("step_s", value.step_s);
 }
 
@@ -133,13 +144,6 @@ void fields(A& archive, In<A, Record::Memory::Device>& value) {
   archive("available_bytes", value.available_bytes);
 }
 
-/// A key that records of most runs do not have: it is not written where it says nothing.
-template <typename A, typename T>
-void where_present(A& archive, const char* key, T& value) {
-  if (A::kWrites && !value.has_value()) return;
-  archive(key, value);
-}
-
 template <typename A>
 void fields(A& archive, In<A, Record::Memory>& value) {
   archive("plan_bytes", value.plan_bytes);
@@ -163,11 +167,16 @@ template <typename A>
 void fields(A& archive, In<A, Record::Communication>& value) {
   archive("communicator", value.communicator);
   archive("processes", value.processes);
+  where_present(archive, "nodes", value.nodes);
+  where_present(archive, "processes_of_nodes", value.processes_of_nodes);
+  where_present(archive, "placement", value.placement);
+  where_present(archive, "parallel", value.parallel);
   archive("launcher", value.launcher);
   archive("library", value.library);
   archive("algorithm", value.algorithm);
   archive("gradient_bytes", value.gradient_bytes);
   archive("bytes_sent", value.bytes_sent);
+  where_present(archive, "bytes_received", value.bytes_received);
   archive("collectives", value.collectives);
   archive("memory_ceiling_gb_per_s", value.memory_ceiling_gb_per_s);
 }
