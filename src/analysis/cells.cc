@@ -142,9 +142,12 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
   std::vector<Cell> cells;
   std::map<std::string, std::size_t> by_key;
   std::map<std::string, std::vector<std::size_t>> by_asked;
-  const auto is_of_collectives = [](const Record& record) { return record.kind == "comm"; };  // collectives.h
+  // They have analyses of their own: collectives.h, evaluation.h, search.h.
+  const auto has_no_cell = [](const Record& record) {
+    return record.kind == "comm" || record.kind == "evaluate" || record.kind == "search";
+  };
   for (const Record& record : records) {
-    if (is_of_collectives(record) || !is_measured(record)) continue;
+    if (has_no_cell(record) || !is_measured(record)) continue;
     const auto [found, is_new] = by_key.try_emplace(measured_key(record), cells.size());
     if (is_new) {
       by_asked[asked(record)].push_back(cells.size());
@@ -172,7 +175,7 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     return cells.back();
   };
   for (const Record& record : records) {
-    if (is_of_collectives(record) || is_measured(record)) continue;
+    if (has_no_cell(record) || is_measured(record)) continue;
     Cell& cell = cell_of_unmeasured(record);
     if (!is_measured(*cell.records.front())) continue;
     const std::string reason = reason_of(record);
