@@ -152,7 +152,10 @@ void add_lost(Cell& cell, const Record& record) {
   if (is_measured_cell && record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
 }
 
-bool is_of_collectives(const Record& record) { return record.kind == "comm"; }  // collectives.h
+/// They have analyses of their own: collectives.h, evaluation.h, search.h.
+bool has_no_cell(const Record& record) {
+  return record.kind == "comm" || record.kind == "evaluate" || record.kind == "search";
+}
 
 /// The measured records, repeats joined. `by_asked`: the cells of each key.
 std::vector<Cell> cells_of_measured(std::span<const Record> records,
@@ -160,7 +163,7 @@ std::vector<Cell> cells_of_measured(std::span<const Record> records,
   std::vector<Cell> cells;
   std::map<std::string, std::size_t> by_key;
   for (const Record& record : records) {
-    if (is_of_collectives(record) || !is_measured(record)) continue;
+    if (has_no_cell(record) || !is_measured(record)) continue;
     const auto [found, is_new] = by_key.try_emplace(measured_key(setup(record)), cells.size());
     if (is_new) {
       by_asked[asked(record)].push_back(cells.size());
@@ -195,7 +198,7 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     cells.back().records.push_back(&record);
   };
   for (const Record& record : records)
-    if (!is_of_collectives(record) && !is_measured(record)) add_unmeasured(record);
+    if (!has_no_cell(record) && !is_measured(record)) add_unmeasured(record);
   for (Cell& cell : cells) finish(cell);
   tell_apart(cells);
   // Cells that were not run stand where their records did.

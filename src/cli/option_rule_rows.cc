@@ -70,7 +70,9 @@ constexpr Option kRows[] = {
     {"trust", "X", kRule, "lars: the layer's step as a part of its weights", kRuns,
      [](S& s, Text t) { s.train.rule.trust = decimal(t, {.open_below = true}); },
      [](const S& s) { return as_text(s.train.rule.trust); }, kNoRival, true, "--optimizer lars"},
-    {"schedule", "KIND", kRule, "constant, step, cosine or one-cycle", kRuns,
+    {"schedule", "KIND", kRule,
+     "constant, step, cosine, one-cycle, or plateau: lower after epochs without a better validation figure",
+     kRuns,
      [](S& s, Text t) {
        s.train.schedule.kind =
            named<train::ScheduleKind>(t, train::schedule_kind_names(), train::schedule_kind);
@@ -104,6 +106,16 @@ constexpr Option kRows[] = {
      [](S& s, Text t) { s.train.schedule.one_cycle_start = decimal(t, {.least = 0, .most = 1}); },
      [](const S& s) { return as_text(s.train.schedule.one_cycle_start); }, kNoRival, true,
      "--schedule one-cycle"},
+    {"plateau-patience", "N", kRule, "plateau: after so many epochs without a better validation figure ...",
+     kRuns, [](S& s, Text t) { s.train.schedule.plateau_patience = small(t, 1); },
+     [](const S& s) { return whole(s.train.schedule.plateau_patience); }, kNoRival, true,
+     "--schedule plateau"},
+    {"plateau-factor", "X", kRule, "plateau: ... the learning rate times this", kRuns,
+     [](S& s, Text t) {
+       s.train.schedule.plateau_factor = decimal(t, {.least = 0, .most = 1, .open_below = true});
+     },
+     [](const S& s) { return as_text(s.train.schedule.plateau_factor); }, kNoRival, true,
+     "--schedule plateau"},
     {"lookahead", "STEPS", kRule,
      "slow weights follow the trained ones every so many updates, which then start again from there; 0: "
      "none",

@@ -22,6 +22,7 @@ class Subset final : public Dataset {
   std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
                          std::span<std::uint8_t> pixels) const override;
   [[nodiscard]] std::int32_t label(std::int64_t index) const override;
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override;
 
  private:
   [[nodiscard]] std::int64_t at(std::int64_t index) const;

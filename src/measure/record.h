@@ -66,6 +66,49 @@ struct EpochRecord {
   std::optional<double> validation_accuracy;
 };
 
+/// How a training used its test set. In records of before this key, and of timed windows, there is none.
+struct TestSetRecord {
+  std::string policy;  ///< --test-set: "last", "every", "never"
+  /// Images of it that were read, counted where they are read, all runs of this training together; one read
+  /// ahead and never evaluated (of a run that was stopped) counts.
+  std::int64_t reads = 0;
+  /// Of "last": the epoch whose weights were tested (from 1), and what came out.
+  std::optional<std::int64_t> epoch = {};
+  std::optional<double> loss = {}, accuracy = {};
+};
+
+/// What the validation part chose.
+struct ChosenRecord {
+  std::int64_t epoch = 0;    ///< from 1
+  std::int64_t updates = 0;  ///< done after it: the number in its file's name, best-00000812.safetensors
+  double validation_loss = 0, validation_accuracy = 0;
+  bool stopped_early = false;   ///< --early-stopping ended the training
+  std::int64_t reductions = 0;  ///< of the learning rate, by --schedule plateau
+};
+
+/// One image that an evaluation got wrong.
+struct MistakeRecord {
+  std::int64_t index = 0;           ///< in the evaluated part, from 0
+  std::optional<std::string> path;  ///< of data sets whose images are files
+  std::int64_t label = 0, predicted = 0;
+  double probability = 0;  ///< of the predicted class
+};
+
+/// A checkpoint on one part of a data set, from `paceline evaluate`.
+struct EvaluationRecord {
+  std::string checkpoint;     ///< its file
+  std::int64_t updates = 0;   ///< that its weights have seen
+  std::string part = "test";  ///< or "validation"
+  std::int64_t samples = 0;
+  double loss = 0;                ///< mean, as a training's
+  std::int64_t correct = 0;       ///< the label has the largest logit
+  std::int64_t correct_in_5 = 0;  ///< is among the five largest (all, of fewer classes)
+  std::vector<std::string> classes;
+  std::vector<std::vector<std::int64_t>> confusion;  ///< [label][predicted], counts
+  std::vector<MistakeRecord> mistakes;               ///< the most confident first
+  std::int64_t reads = 0;                            ///< images of the part that were read, counted there
+};
+
 /// One collective at one message size, from `paceline comm`.
 struct CollectiveRecord {
   std::string collective;       ///< "all_reduce"
@@ -115,9 +158,10 @@ struct ChangeRecord {
 struct Record {
   static constexpr const char* kSchema = "paceline-record-1";
 
-  std::string kind;  ///< "train", or the study part that a cell belongs to: "sweep", "scale", "converge"
-                     ///< or "comm": collectives alone, no training
-  std::string id;    ///< unique in its study: "scale-weak-w2-b128-r0"
+  /// "train", or the study part that a cell belongs to: "sweep", "scale", "converge", "search"; or "comm":
+  /// collectives alone, "evaluate": a checkpoint; these two hold no training
+  std::string kind;
+  std::string id;                   ///< unique in its study: "scale-weak-w2-b128-r0"
   std::string status = "complete";  ///< or "interrupted", "failed", "skipped" (see `reason`)
   std::string reason;               ///< for a status that is not complete: one sentence
   std::optional<std::int64_t>
@@ -217,12 +261,19 @@ struct Record {
 
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
+  std::optional<ChosenRecord> chosen;                        ///< of trainings with a validation part
+  std::optional<TestSetRecord> test_set;                     ///< of whole trainings
+  std::optional<EvaluationRecord> evaluation;                ///< of kind "evaluate"
   std::optional<std::vector<CollectiveRecord>> collectives;  ///< of kind "comm"
   std::optional<std::vector<LinkFitRecord>> link_fits;
   std::vector<std::string> notes;  ///< what the run wants said beside its figures
 };
 
 [[nodiscard]] std::string sentence(const ChangeRecord& change);
+
+/// The accuracy on the test set with which a training ends: of the chosen epoch where the test set was held
+/// back until then, else of the last epoch. None: it was not evaluated there.
+[[nodiscard]] std::optional<double> final_test_accuracy(const Record& record);
 
 [[nodiscard]] std::string to_json(const Record& record);
 /// Errors: Error(data) naming `where` (a file), the key and what was wrong; an unknown schema is said as

@@ -83,6 +83,49 @@ void fields(A& archive, In<A, EpochRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, TestSetRecord>& value) {
+  archive("policy", value.policy);
+  archive("reads", value.reads);
+  archive("epoch", value.epoch);
+  archive("loss", value.loss);
+  archive("accuracy", value.accuracy);
+}
+
+template <typename A>
+void fields(A& archive, In<A, ChosenRecord>& value) {
+  archive("epoch", value.epoch);
+  archive("updates", value.updates);
+  archive("validation_loss", value.validation_loss);
+  archive("validation_accuracy", value.validation_accuracy);
+  archive("stopped_early", value.stopped_early);
+  archive("reductions", value.reductions);
+}
+
+template <typename A>
+void fields(A& archive, In<A, MistakeRecord>& value) {
+  archive("index", value.index);
+  archive("path", value.path);
+  archive("label", value.label);
+  archive("predicted", value.predicted);
+  archive("probability", value.probability);
+}
+
+template <typename A>
+void fields(A& archive, In<A, EvaluationRecord>& value) {
+  archive("checkpoint", value.checkpoint);
+  archive("updates", value.updates);
+  archive("part", value.part);
+  archive("samples", value.samples);
+  archive("loss", value.loss);
+  archive("correct", value.correct);
+  archive("correct_in_5", value.correct_in_5);
+  archive("classes", value.classes);
+  archive("confusion", value.confusion);
+  archive("mistakes", value.mistakes);
+  archive("reads", value.reads);
+}
+
+template <typename A>
 void fields(A& archive, In<A, CollectiveRecord>& value) {
   archive("collective", value.collective);
   archive("in_place", value.in_place);
@@ -242,6 +285,9 @@ void fields(A& archive, In<A, Record>& value) {
   archive("buckets", value.buckets);
   archive("epochs", value.epochs);
   archive("steps", value.steps);
+  where_present(archive, "chosen", value.chosen);
+  where_present(archive, "test_set", value.test_set);
+  where_present(archive, "evaluation", value.evaluation);
   archive("collectives", value.collectives);
   archive("link_fits", value.link_fits);
   archive("notes", value.notes);

@@ -90,6 +90,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"epochs", length, none, refuse},
     {"steps", length, none, refuse},
     {"evaluate-every", execution, none, none},  // evaluations are not part of a step
+    {"test-set", fixed, none, refuse},          // another epoch's weights are tested
+    {"early-stopping", length, none, refuse},
 
     // The learning rule: option_rule_rows.cc.
     {"optimizer", remedy, refuse, none},
@@ -107,6 +109,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"final-factor", rule, remark, none},
     {"one-cycle-peak", rule, remark, none},
     {"one-cycle-start", rule, remark, none},
+    {"plateau-patience", rule, remark, none},
+    {"plateau-factor", rule, remark, none},
     {"beta1", rule, remark, none},
     {"beta2", rule, remark, none},
     {"alpha", rule, remark, none},
@@ -148,6 +152,9 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"compare", unrecorded},
     {"baseline-batch", unrecorded},
     {"large-batch", unrecorded},
+    {"choose-on", unrecorded},
+    {"seeds", unrecorded},
+    {"halving", unrecorded},
     {"quick", unrecorded},
     {"with-sweep", unrecorded},
     {"with-scale", unrecorded},
@@ -162,6 +169,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"html", unrecorded},
     {"markdown", unrecorded},
     {"csv", unrecorded},
+    {"part", unrecorded},
+    {"mistakes", unrecorded},
     {"decoded", unrecorded},
     {"cache", unrecorded},
     {"from", unrecorded},

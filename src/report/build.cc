@@ -310,6 +310,17 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
     add_facts(document, records);
     return document;
   }
+  const auto answers_its_own = [](const Record& record) {
+    return is_of_search(record) || is_of_evaluation(record);
+  };
+  if (std::all_of(records.begin(), records.end(), answers_its_own)) {
+    add(document, search_section(conclusions));
+    add(document, evaluation_section(conclusions));
+    document.sections.push_back(circumstances_section(conclusions));
+    add_fact(document, "report made by", options.command);
+    add_facts(document, records);
+    return document;
+  }
   document.sections.push_back(summary_section(conclusions));
   add(document, sweep_section(conclusions));
   add(document, scaling_section(conclusions, analysis::Mode::weak));
@@ -319,6 +330,8 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
   add(document, bandwidth_section(conclusions));
   add(document, collectives_section(conclusions));
   add(document, converge_section(conclusions));
+  add(document, search_section(conclusions));
+  add(document, evaluation_section(conclusions));
   add(document, training_section(conclusions));
   document.sections.push_back(circumstances_section(conclusions));
   add_fact(document, "report made by", options.command);

@@ -123,6 +123,7 @@ std::vector<PlannedCell> worker_cells(const train::Options& asked, const Converg
                          .variant = variant,
                          .repeat = repeat,
                          .options = base};
+        cell.training = cell.id;
         cell.options.workers = workers;
         cell.options.global_batch = workers * axes.baseline_batch;
         cell.options.scale_lr = rule;
@@ -176,6 +177,7 @@ std::vector<PlannedCell> converge_cells(const train::Options& asked, const Conve
                        .variant = variant,
                        .repeat = repeat,
                        .options = base};
+      cell.training = cell.id;
       apply_variant(cell.options, variant, axes);
       cell.options.seed = base.seed + static_cast<std::uint64_t>(repeat);
       cells.push_back(std::move(cell));

@@ -56,8 +56,8 @@ train::Backend backend_for(const Runner& runner, const train::Options& options) 
 }
 
 fs::path training_directory(const Runner& runner, const PlannedCell& cell) {
-  if (runner.directory.empty() || cell.kind != "converge") return {};
-  return runner.directory / "trainings" / cell.id;
+  if (runner.directory.empty() || cell.training.empty()) return {};
+  return runner.directory / "trainings" / cell.training;
 }
 
 Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {

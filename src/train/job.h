@@ -10,6 +10,7 @@
 
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "data/read_count.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
 #include "train/backend.h"
@@ -36,6 +37,7 @@ struct Job {
   std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process
   UpdateCount& update_count;                ///< set by rank 0: updates_done, where it outlives this process
   std::atomic<double>& first_step_s;        ///< by rank 0: Record::first_step_s; 0: not yet
+  const data::CountedDataset& test_reads;   ///< counts what is read of source.test
   data::LoaderPool& pool;                   ///< the threads that prepare batches, of all workers here
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
   /// behind.

@@ -8,6 +8,7 @@
 #include "measure/environment.h"
 #include "train/evaluate.h"
 #include "train/shards.h"
+#include "train/test_policy.h"
 
 namespace paceline::train {
 namespace {
@@ -77,16 +78,20 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   plan.lines.push_back(
       {"loader", resolved.local_workers * data::Loader::planned_bytes(source.train->format(),
                                                                       loader_options(options, resolved, 0))});
-  const auto add_evaluation = [&](const char* purpose, const data::Dataset* set) {
-    if (set == nullptr || options.window_steps != 0 || options.evaluate_every <= 0) return;
+  const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {
     plan.lines.push_back(
         {purpose, resolved.local_workers *
                       data::EvaluationBatches::planned_bytes(
-                          set->format(), evaluation_options(set->size(), resolved.engine_batch,
-                                                            options.test_views, 0, resolved.workers))});
+                          set.format(), evaluation_options(set.size(), resolved.engine_batch,
+                                                           options.test_views, 0, resolved.workers))});
   };
-  add_evaluation("test loader", source.test.get());
-  add_evaluation("validation loader", source.validation.get());
+  const bool has_validation = source.validation != nullptr;
+  if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)
+    add_evaluation("test loader", *source.test);
+  if (validates(options, has_validation)) {
+    add_evaluation("validation loader", *source.validation);
+    plan.lines.push_back({"weights of the best epoch", flat});
+  }
   if (options.lookahead.steps > 0) plan.lines.push_back({"slow weights", resolved.local_workers * flat});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source, *backend.history)});

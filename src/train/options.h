@@ -14,8 +14,14 @@
 
 namespace paceline::train {
 
-enum class ScheduleKind { constant, step, cosine, one_cycle };
+enum class ScheduleKind { constant, step, cosine, one_cycle, plateau };
 enum class LrScaling { none, linear, sqrt };
+/// When a training reads its test set.
+enum class TestSet {
+  every,  ///< at every evaluation
+  last,   ///< once, at the end, with the weights of the best epoch on validation (without one: the last)
+  never,
+};
 
 /// The learning rate as a function of the update; see schedule.h.
 struct ScheduleOptions {
@@ -26,6 +32,8 @@ struct ScheduleOptions {
   double final_factor = 0;        ///< cosine, one-cycle: the last lr as a part of the peak
   double one_cycle_peak = 0.3;    ///< one-cycle: part of the training at which the peak stands
   double one_cycle_start = 0.04;  ///< one-cycle: the first lr as a part of the peak
+  int plateau_patience = 3;       ///< plateau: after so many epochs without a better validation figure ...
+  double plateau_factor = 0.1;    ///< ... times this (validation_watch.h)
 };
 
 /// Slow weights that follow the trained ones; see lookahead.h.
@@ -72,7 +80,12 @@ struct Options {
   // How long.
   double epochs = 0;  ///< one of epochs and steps is set
   std::int64_t steps = 0;
-  int evaluate_every = 1;  ///< epochs; 0: never
+  int evaluate_every = 1;           ///< epochs between evaluations; 0: never
+  std::optional<TestSet> test_set;  ///< none: as test_policy() says
+  int early_stopping = 0;           ///< > 0: ends after so many epochs without a better validation figure
+  /// > 0: this run ends after so many epochs of the training (its schedule stays that of the whole), with a
+  /// checkpoint from which another one goes on.
+  std::int64_t pause_after_epochs = 0;
 
   // The rule.
   engine::UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};

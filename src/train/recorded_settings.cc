@@ -8,6 +8,7 @@
 
 #include "measure/setting.h"
 #include "train/names.h"
+#include "train/test_policy.h"
 
 namespace paceline::train {
 namespace {
@@ -25,6 +26,12 @@ bool uses_steps(const Options& o) { return o.schedule.kind == ScheduleKind::step
 bool uses_one_cycle(const Options& o) { return o.schedule.kind == ScheduleKind::one_cycle; }
 bool uses_final_factor(const Options& o) {
   return o.schedule.kind == ScheduleKind::cosine || uses_one_cycle(o);
+}
+bool uses_plateau(const Options& o) { return o.schedule.kind == ScheduleKind::plateau; }
+/// Of a data set that brings its validation part nothing is known here: what was done stands in the record's
+/// `test_set`.
+bool holds_test_back(const Options& o) {
+  return o.window_steps == 0 && (o.test_set || validates(o, o.validation_split > 0));
 }
 bool uses_lookahead(const Options& o) { return o.lookahead.steps > 0; }
 
@@ -77,6 +84,10 @@ constexpr RecordedSetting kRecorded[] = {
     {"epochs", [](const Options& o) { return text(o.epochs); }},
     {"steps", [](const Options& o) { return text(o.steps); }},
     {"evaluate-every", [](const Options& o) { return text(o.evaluate_every); }},
+    {"test-set", [](const Options& o) { return text(name(test_policy(o, o.validation_split > 0))); },
+     holds_test_back},
+    {"early-stopping", [](const Options& o) { return text(o.early_stopping); },
+     [](const Options& o) { return o.early_stopping > 0; }},
 
     {"optimizer", [](const Options& o) { return text(name(o.rule.kind)); }},
     {"lr", [](const Options& o) { return text(o.lr); }},
@@ -93,6 +104,8 @@ constexpr RecordedSetting kRecorded[] = {
     {"final-factor", [](const Options& o) { return text(o.schedule.final_factor); }, uses_final_factor},
     {"one-cycle-peak", [](const Options& o) { return text(o.schedule.one_cycle_peak); }, uses_one_cycle},
     {"one-cycle-start", [](const Options& o) { return text(o.schedule.one_cycle_start); }, uses_one_cycle},
+    {"plateau-patience", [](const Options& o) { return text(o.schedule.plateau_patience); }, uses_plateau},
+    {"plateau-factor", [](const Options& o) { return text(o.schedule.plateau_factor); }, uses_plateau},
     {"beta1", [](const Options& o) { return text(o.rule.beta1); }, uses_adam},
     {"beta2", [](const Options& o) { return text(o.rule.beta2); }, uses_adam},
     {"alpha", [](const Options& o) { return text(o.rule.alpha); }, uses<UpdateKind::rmsprop>},

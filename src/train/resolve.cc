@@ -124,7 +124,7 @@ void resolve_length(const Options& options, std::int64_t samples, Resolved& run)
     if (window < 0 || options.warmup_steps < 0)
       fail(ErrorKind::usage, "--window-steps and --warmup-steps must not be negative, are {} and {}",
            options.window_steps, options.warmup_steps);
-    run.length.updates = options.warmup_steps + window;
+    run.length.updates = run.end = options.warmup_steps + window;
     return;
   }
   if (options.epochs > 0 && options.steps > 0)
@@ -140,6 +140,9 @@ void resolve_length(const Options& options, std::int64_t samples, Resolved& run)
   if (run.length.updates < 1)
     fail(ErrorKind::usage, "--epochs {:g} of {} steps is less than one step; give at least {:g}",
          options.epochs, run.steps_per_epoch, 1.0 / static_cast<double>(run.steps_per_epoch));
+  run.end = run.length.updates;
+  if (options.pause_after_epochs > 0)
+    run.end = std::min(run.end, options.pause_after_epochs * run.steps_per_epoch);
 }
 
 engine::Precision resolve_precision(const Options& options, bool has_bf16_units) {
@@ -164,6 +167,12 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   if (options.label_smoothing < 0 || options.label_smoothing >= 1)
     fail(ErrorKind::usage, "--label-smoothing must be in [0, 1), is {:g}", options.label_smoothing);
 
+  if (options.test_set == TestSet::every && options.evaluate_every == 0)
+    fail(
+        ErrorKind::usage,
+        "--test-set every and --evaluate-every 0 contradict each other: give --test-set last to evaluate once "
+        "at the end, or never");
+
   Resolved run;
   run.workers = options.workers;
   run.cores = circumstances.cores;
@@ -183,7 +192,8 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
     fail(ErrorKind::usage, "--bn ghost:{} does not divide the {} {}; choose a size that divides it",
          options.ghost_size, options.shard > 0 ? "shard of" : "local batch", run.engine_batch);
   resolve_length(options, circumstances.train_samples, run);
-  if (options.window_steps == 0 && options.evaluate_every > 0 && run.engine_batch < options.test_views)
+  const bool evaluates = options.evaluate_every > 0 || options.test_set == TestSet::last;
+  if (options.window_steps == 0 && evaluates && run.engine_batch < options.test_views)
     fail(ErrorKind::usage,
          "--test-time-augmentation shows each test image in {} forms at once, and {} is only {}; use a "
          "larger one, or none",

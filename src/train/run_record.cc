@@ -7,7 +7,9 @@
 #include "graph/flops.h"
 #include "measure/environment.h"
 #include "train/memory.h"
+#include "train/names.h"
 #include "train/recorded_settings.h"
+#include "train/test_policy.h"
 
 namespace paceline::train {
 
@@ -108,6 +110,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.memory = describe(plan, limits);
   record.window = {.unit = options.window_steps > 0 ? "steps" : "epoch",
                    .warmup_steps = options.warmup_steps};
+  if (options.window_steps == 0)
+    record.test_set.emplace().policy = name(test_policy(options, source.validation != nullptr));
   record.communication.communicator = "none";
   if (place.processes > 1) {
     record.communication.processes = place.processes;
@@ -149,6 +153,22 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   record.window.steps = root.window_steps;
   record.window.samples = root.window_steps * record.global_batch;
   record.window.others_cores = root.others_cores;
+  if (const auto& best = root.validation; best.best_update > 0)
+    record.chosen = {.epoch = best.best_epoch,
+                     .updates = best.best_update,
+                     .validation_loss = best.best_loss,
+                     .validation_accuracy = best.best_accuracy,
+                     .stopped_early = root.stopped_early,
+                     .reductions = best.reductions};
+  if (root.tested) {
+    record.test_set->epoch = root.tested->epoch;
+    record.test_set->loss = root.tested->loss;
+    record.test_set->accuracy = root.tested->accuracy;
+  }
+  if (root.stopped_early)
+    record.notes.push_back(fmt::format(
+        "stopped early: no better validation figure since epoch {}, in as many epochs as --early-stopping says",
+        root.validation.best_epoch));
   record.epochs = std::move(root.epochs);
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);
@@ -174,16 +194,50 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   for (const auto& rank : record.ranks) record.window.wall_s = std::max(record.window.wall_s, rank.wall_s);
 }
 
+void fill_in_tested(Record& record) {
+  if (!record.test_set || !record.test_set->epoch) return;
+  for (auto& epoch : record.epochs)
+    if (epoch.epoch == *record.test_set->epoch &&
+        // A run that ended inside an epoch may have chosen there, and a resume made the epoch whole.
+        (!record.chosen || record.chosen->epoch != epoch.epoch || record.chosen->updates == epoch.updates)) {
+      epoch.test_loss = record.test_set->loss;
+      epoch.test_accuracy = record.test_set->accuracy;
+    }
+}
+
+namespace {
+
+/// Of a record whose test set was read once at the end, or never.
+std::string said_of_test_set(const Record& record) {
+  const auto& test = *record.test_set;
+  if (test.policy == "never") return "the test set was not read";
+  if (!test.accuracy) return "the test set was not read yet";
+  const double times = record.data.test_samples > 0
+                           ? static_cast<double>(test.reads) / static_cast<double>(record.data.test_samples)
+                           : 0;
+  return fmt::format("its test accuracy is {:.2f} %, and the test set was read {}", 100 * *test.accuracy,
+                     times == 1 ? "once" : fmt::format("{:.3g} times", times));
+}
+
+}  // namespace
+
 std::string best_epoch(const Record& record) {
-  const EpochRecord* best = nullptr;
-  for (const auto& epoch : record.epochs)
-    if (epoch.validation_accuracy && (!best || *epoch.validation_accuracy > *best->validation_accuracy))
-      best = &epoch;
-  if (best == nullptr || !best->test_accuracy) return "";
-  return fmt::format(
-      "best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); its test accuracy is {:.2f} %",
-      best->epoch, record.epochs.back().epoch, 100 * *best->validation_accuracy,
-      record.data.validation_samples.value_or(0), 100 * *best->test_accuracy);
+  const bool is_held_back = record.test_set && record.test_set->policy != "every";
+  if (!record.chosen) {
+    if (!is_held_back || !record.test_set->accuracy || record.epochs.empty()) return "";
+    return fmt::format("last epoch: {}; {}", record.epochs.back().epoch, said_of_test_set(record));
+  }
+  const auto& chosen = *record.chosen;
+  const auto found = std::find_if(record.epochs.begin(), record.epochs.end(),
+                                  [&](const EpochRecord& epoch) { return epoch.epoch == chosen.epoch; });
+  if (found == record.epochs.end()) return "";
+  if (!is_held_back && !found->test_accuracy) return "";
+  return fmt::format("best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); {}", chosen.epoch,
+                     record.epochs.back().epoch, 100 * chosen.validation_accuracy,
+                     record.data.validation_samples.value_or(0),
+                     is_held_back
+                         ? said_of_test_set(record)
+                         : fmt::format("its test accuracy is {:.2f} %", 100 * *found->test_accuracy));
 }
 
 }  // namespace paceline::train

@@ -36,6 +36,10 @@ namespace paceline::train {
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator);
 
+/// The epoch whose weights were tested at the end gets these figures too. Needs the epochs of all runs of the
+/// training.
+void fill_in_tested(measure::Record& record);
+
 /// With a validation set the epoch is chosen there, and the test set only says what that choice is worth: the
 /// sentence, or "" without one.
 [[nodiscard]] std::string best_epoch(const measure::Record& record);

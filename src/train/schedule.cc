@@ -24,6 +24,7 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t u
   const double part = (static_cast<double>(update) - warmup) / rest;
   switch (options.kind) {
     case ScheduleKind::constant:
+    case ScheduleKind::plateau:  // times ValidationWatch::rate_factor()
       return peak;
     case ScheduleKind::step: {
       const double epochs = static_cast<double>(update) / static_cast<double>(length.updates_per_epoch);

@@ -49,7 +49,7 @@ Settings for_processes(const Settings& given) {
   Settings settings = given;
   settings.study.scale.cores_each =
       settings.study.converge.cores_each = [members](int workers) { return cores_each(workers, members); };
-  if (given.command == kConverge && !given.is_given("workers"))
+  if ((given.command == kConverge || given.command == kSearch) && !given.is_given("workers"))
     settings.train.workers = static_cast<int>(members.size());
   return settings;
 }

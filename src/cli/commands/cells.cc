@@ -16,6 +16,7 @@
 #include "cli/reports.h"
 #include "cli/screen.h"
 #include "cli/session.h"
+#include "measure/ranking.h"
 #include "measure/statistics.h"
 #include "report/build.h"
 #include "report/document.h"
@@ -26,9 +27,12 @@ namespace {
 /// One line of a cell that is done: its step time, or its accuracy, or why it has neither.
 std::string result_line(const measure::Record& record) {
   if (record.status != "complete") return fmt::format("  {}: {}", record.status, record.reason);
-  if (!record.epochs.empty() && record.epochs.back().test_accuracy)
-    return fmt::format("  test accuracy {:.2f} % after {} updates", 100 * *record.epochs.back().test_accuracy,
+  if (const auto accuracy = measure::final_test_accuracy(record))
+    return fmt::format("  test accuracy {:.2f} % after {} updates", 100 * *accuracy,
                        record.epochs.back().updates);
+  if (const auto best = measure::best_validated(record))
+    return fmt::format("  validation accuracy {:.2f} %, loss {:.4f} after epoch {} of {}",
+                       100 * best->accuracy, best->loss, best->epoch, record.epochs.back().epoch);
   if (record.ranks.empty() || record.window.wall_s <= 0) return "  done";
   const auto step = measure::estimate(record.ranks.front().step_s);
   const std::string emulated = analysis::emulated(record);
@@ -115,7 +119,7 @@ train::Backend backend_alone(const Settings& settings, const comm::Emulation& em
 }
 
 int run_cells(const Settings& settings, const train::Backend& backend,
-              const std::vector<study::PlannedCell>& listed) {
+              const std::vector<study::PlannedCell>& listed, const RunList& run) {
   Session* const session = settings.session;
   const auto cells = assign_processes(listed, session == nullptr ? 1 : session->place().processes);
   if (session != nullptr && !session->is_first()) return follow(settings, cells);
@@ -138,11 +142,15 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.command = settings.typed;
   runner.progress.step = screen.progress().step;
   runner.cell = [&](int index, int count, const std::string& id, study::Begin how) {
-    screen.say(fmt::format("[{}/{}] {}{}", index + 1, count, id,
+    // How many trainings a search drops is not known before.
+    const auto& stage = cells[static_cast<std::size_t>(index)].stage;
+    const auto place = stage.empty() ? fmt::format("[{}/{}]", index + 1, count) : fmt::format("[{}]", stage);
+    screen.say(fmt::format("{} {}{}", place, id,
                            how == study::Begin::kept      ? "  (kept from before)"
                            : how == study::Begin::resumed ? "  (goes on from its last checkpoint)"
-                                                          : left.text(static_cast<std::size_t>(index))));
-    screen.label(fmt::format("[{}/{}]", index + 1, count));
+                           : stage.empty()                ? left.text(static_cast<std::size_t>(index))
+                                                          : ""));
+    screen.label(place);
     current = static_cast<std::size_t>(index);
     left.begin(how);
   };
@@ -154,7 +162,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     with_recipe.notes.push_back(settings.recipe);
     measure::write_record(directory / "records" / (record.id + ".json"), with_recipe);
   };
-  auto records = study::run_cells(cells, runner);
+  auto records = run(cells, runner);
   if (session != nullptr) dismiss(*session);
   screen.clear_bar();
 

@@ -30,6 +30,12 @@ namespace paceline::report {
 [[nodiscard]] bool is_of_collectives(const measure::Record& record);
 /// What the accuracy pays.
 [[nodiscard]] std::optional<Section> converge_section(const Conclusions& conclusions);
+/// Which configuration a search found best.
+[[nodiscard]] std::optional<Section> search_section(const Conclusions& conclusions);
+[[nodiscard]] bool is_of_search(const measure::Record& record);
+/// What evaluated checkpoints get wrong: by class, confusions, mistakes.
+[[nodiscard]] std::optional<Section> evaluation_section(const Conclusions& conclusions);
+[[nodiscard]] bool is_of_evaluation(const measure::Record& record);
 /// Epochs of trainings: loss and accuracy.
 [[nodiscard]] std::optional<Section> training_section(const Conclusions& conclusions);
 /// What was run, under which settings, and what the records get wrong by themselves.
