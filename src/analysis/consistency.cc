@@ -210,7 +210,7 @@ void check_queue(const Record& record, std::vector<Finding>& findings) {
   constexpr double kFastEnough = 1.25;  // times the steps' own rate
   if (record.window.unit != "steps" || record.window.warmup_steps >= kQueue) return;
   for (const auto& rank : record.ranks) {
-    if (rank.loader_prepare_s <= 0 || rank.wall_s <= 0) continue;
+    if (rank.loader_prepare_s <= 0 || rank.wall_s <= 0 || rank.loader_queue == 0) continue;
     const double speed = rank.wall_s * std::max(1, rank.loader_threads) / rank.loader_prepare_s;
     if (speed >= kFastEnough) continue;
     findings.push_back(

@@ -165,8 +165,10 @@ constexpr Option kRows[] = {
      "compute each layer as is fastest on this machine, measured once and kept; off: by its shape alone",
      kRuns, [](S& s, Text t) { s.train.measured_kernels = truth(t); },
      [](const S& s) { return yes_no(s.train.measured_kernels); }},
-    {"loader-threads", "N", kWho, "threads a worker that prepare batches while it computes", kRuns,
-     [](S& s, Text t) { s.train.loader_threads = small(t, 1, kManyWorkers); },
+    {"loader-threads", "N", kWho,
+     "threads a worker that prepare batches while it computes; 0: none, the worker prepares each batch "
+     "before its step",
+     kRuns, [](S& s, Text t) { s.train.loader_threads = small(t, 0, kManyWorkers); },
      [](const S& s) { return whole(s.train.loader_threads); }},
     {"bucket-mb", "X", kWho,
      "gradients reduced at a time, in 1e6 bytes; smaller overlaps more and costs more calls", kRuns,

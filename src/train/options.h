@@ -57,7 +57,7 @@ struct Options {
   std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
   bool pin = true;
   bool measured_kernels = false;  ///< kernels by measurement, not by shape; --shard: by shape always
-  int loader_threads = 1;
+  int loader_threads = 1;     ///< 0: the worker prepares each batch itself, before it computes
   double bucket_mb = 4;       ///< 1e6 bytes of gradients a bucket
   bool bucket_auto = false;   ///< the size is chosen before the first step instead (bucket_size.h)
   int deadline_s = 60;        ///< of a collective
