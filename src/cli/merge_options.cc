@@ -120,6 +120,10 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
                "leave one of them out");
+  if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
+    base::fail(ErrorKind::usage,
+               "--variants names remedies of one large batch, and --compare workers compares numbers of workers; "
+               "give one of them");
   if (settings.study.converge.workers.size() == 1)
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of them, such as --workers 1,2,4");

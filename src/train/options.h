@@ -20,7 +20,8 @@ enum class LrScaling { none, linear, sqrt };
 /// The learning rate as a function of the update; see schedule.h.
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::constant;
-  double warmup_epochs = 0;       ///< linear from 0 in front of any kind; reached lr = peak
+  double warmup_epochs = 0;       ///< linear in front of any kind; reached lr = peak
+  double warmup_start = 0;        ///< the rate at which it begins
   double step_epochs = 30;        ///< step: every so many epochs ...
   double step_factor = 0.1;       ///< ... times this
   double final_factor = 0;        ///< cosine, one-cycle: the last lr as a part of the peak
@@ -83,6 +84,8 @@ struct Options {
   LookaheadOptions lookahead;
   engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
   int ghost_size = 0;
+  bool momentum_correction = false;  ///< see momentum_correction.h
+  bool zero_gamma = false;           ///< see graph/residual.h
   double label_smoothing = 0;
   bool augment = true;  ///< random crop and flip: the data set's usual ones, or what these say
   std::optional<int> crop_padding;
