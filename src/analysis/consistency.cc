@@ -274,6 +274,20 @@ bool is_disturbed(const Record& record) {
   return record.window.others_cores.value_or(0) > kBusy * record.environment.cores;
 }
 
+namespace {
+
+/// ": most of it by ninja (0.9 cores), cc1plus (0.4)"; empty where none was seen.
+std::string names_of(const std::optional<std::vector<measure::OtherProgramRecord>>& programs) {
+  std::string text;
+  if (programs)
+    for (const auto& program : *programs)
+      text += fmt::format("{}{} ({:.1f} cores)", text.empty() ? ", most of it by " : ", ", program.name,
+                          program.cores);
+  return text;
+}
+
+}  // namespace
+
 std::optional<Finding> busy(std::span<const Record> records) {
   int known = 0, disturbed = 0;
   const Record* worst = nullptr;
@@ -290,8 +304,9 @@ std::optional<Finding> busy(std::span<const Record> records) {
   return Finding{
       false,
       fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f}{} cores, "
-                  "{}): times are too long and intervals too wide",
-                  disturbed, known, others, others <= cores ? fmt::format(" of {}", cores) : "", worst->id)};
+                  "{}{}): times are too long and intervals too wide",
+                  disturbed, known, others, others <= cores ? fmt::format(" of {}", cores) : "", worst->id,
+                  names_of(worst->window.others))};
 }
 
 }  // namespace paceline::analysis

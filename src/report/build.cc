@@ -85,6 +85,16 @@ void add_facts(Document& document, std::span<const Record> records) {
   fact("device", [](const Record& r) {
     return r.device_name ? fmt::format("{}, {}", r.device, *r.device_name) : r.device;
   });
+  fact("GPUs", [](const Record& r) {
+    return r.environment.gpus ? fmt::format("{}", fmt::join(*r.environment.gpus, "; ")) : std::string();
+  });
+  fact("other programs on the cores", [](const Record& r) {
+    std::string text;
+    if (r.window.others)
+      for (const auto& program : *r.window.others)
+        text += fmt::format("{}{} {:.2g} cores", text.empty() ? "" : ", ", program.name, program.cores);
+    return text;
+  });
   fact("communicator", [](const Record& r) {
     return r.communication.communicator == "none" || r.communication.communicator.empty()
                ? std::string()
