@@ -229,7 +229,7 @@ Setup inspect(const Options& options, const Backend& backend) {
           .plan = std::move(plan),
           .memory = std::move(memory),
           .updates = resolved.length.updates,
-          .model = describe(options.model, graph),
+          .model = describe(options, graph, resolved.precision),
           .data = describe(source)};
 }
 
