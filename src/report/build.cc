@@ -299,11 +299,13 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
   }
   document.sections.push_back(summary_section(conclusions));
   add(document, sweep_section(conclusions));
+  add(document, cause_section(conclusions));
   add(document, scaling_section(conclusions, analysis::Mode::weak));
   add(document, scaling_section(conclusions, analysis::Mode::strong));
   add(document, same_cores_section(conclusions));
   add(document, breakdown_section(conclusions));
   add(document, bandwidth_section(conclusions));
+  add(document, travels_section(conclusions));
   add(document, collectives_section(conclusions));
   add(document, converge_section(conclusions));
   add(document, training_section(conclusions));

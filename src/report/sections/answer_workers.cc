@@ -8,6 +8,7 @@
 #include "analysis/breakdown.h"
 #include "analysis/consistency.h"
 #include "report/sections/answers.h"
+#include "report/sections/courses.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 
@@ -204,6 +205,8 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
   }
   if (!nothing.empty())
     blocks.push_back(plain(fmt::format("How many workers? Not answered: {}.", fmt::join(nothing, ". "))));
+  else if (const auto said = any ? std::nullopt : answer_by_trainings(conclusions.convergence))
+    blocks.push_back(finding("How many workers? " + *said));
   else if (!any)
     blocks.push_back(plain("How many workers? " + not_measured(conclusions, "scale")));
 }

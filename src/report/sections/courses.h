@@ -35,4 +35,8 @@ namespace paceline::report {
 [[nodiscard]] std::optional<std::string> said_of_whole_trainings(const analysis::Convergence& result,
                                                                  const analysis::WholeTrainings& whole);
 
+/// The same for the question "How many workers?" where only whole trainings can answer it; nothing otherwise.
+[[nodiscard]] std::optional<std::string> answer_by_trainings(
+    const std::optional<analysis::Convergence>& convergence);
+
 }  // namespace paceline::report

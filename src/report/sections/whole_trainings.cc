@@ -115,4 +115,9 @@ std::optional<std::string> said_of_whole_trainings(const Convergence& result, co
                      said_of_emulation(*variant.cell));
 }
 
+std::optional<std::string> answer_by_trainings(const std::optional<Convergence>& convergence) {
+  const auto whole = convergence ? analysis::whole_trainings(*convergence) : std::nullopt;
+  return whole ? said_of_whole_trainings(*convergence, *whole) : std::nullopt;
+}
+
 }  // namespace paceline::report
