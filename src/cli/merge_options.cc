@@ -80,7 +80,8 @@ void note_unread(Settings& settings) {
     if (option != nullptr && !option->needs.empty())
       settings.notes.push_back(fmt::format("--{} changes nothing without {}", setting.key(), option->needs));
   }
-  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip")})
+  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip"), Setting("rotate"),
+                                Setting("shear"), Setting("shift")})
     if (settings.is_given(setting) && !train.augment)
       settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", setting.key()));
   using engine::UpdateKind;

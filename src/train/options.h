@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "data/dataset.h"
+#include "data/warp.h"
 #include "engine/engine.h"
 #include "measure/record.h"
 
@@ -91,6 +92,7 @@ struct Options {
   std::optional<int> crop_padding;
   data::CropFill crop_fill = data::CropFill::black;
   std::optional<data::Flip> flip;
+  data::WarpOptions warp;  ///< rotation, shear, shift: no data set's usual augmentation
   int test_views = 1;  ///< forms of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // How the data is opened.

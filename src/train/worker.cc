@@ -46,7 +46,8 @@ data::AugmentOptions augment_options(const Job& job) {
           .seed = options.seed,
           .crop_area = options.augment ? job.source.crop_area : 0,
           .jitter = options.augment ? job.source.jitter : 0,
-          .crop_fill = options.crop_fill};
+          .crop_fill = options.crop_fill,
+          .warp = options.augment ? options.warp : data::WarpOptions{}};
 }
 
 /// Whether the record has the loss of every step: where it was asked for, and of short trainings.
