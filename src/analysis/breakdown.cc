@@ -97,7 +97,8 @@ Breakdown breakdown(const Cell& cell) {
     const double weight = 1.0 / static_cast<double>(record->ranks.size()) / static_cast<double>(result.steps);
     for (const RankRecord& rank : record->ranks) {
       add(result.mean, rank, weight);
-      result.prepares_in_steps = result.prepares_in_steps || (rank.loader_threads == 0 && rank.loader_queue == 0);
+      result.prepares_in_steps =
+          result.prepares_in_steps || (rank.loader_threads == 0 && rank.loader_queue == 0);
       result.communication_total += weight * rank.communication_s;
       result.transfer += weight * rank.transfer_s;
       result.late_peer += weight * rank.late_peer_s;

@@ -56,9 +56,8 @@ Cause cause(const Reach& from, const Reach& to) {
   add(CausePart::data_wait, a.data_wait, b.data_wait);
   add(CausePart::other, a.copy + a.other, b.copy + b.other);
   const double sign = result.before_s >= result.after_s ? 1 : -1;
-  std::stable_sort(result.parts.begin(), result.parts.end(), [&](const auto& x, const auto& y) {
-    return sign * x.saved_s() > sign * y.saved_s();
-  });
+  std::stable_sort(result.parts.begin(), result.parts.end(),
+                   [&](const auto& x, const auto& y) { return sign * x.saved_s() > sign * y.saved_s(); });
   return result;
 }
 
@@ -114,9 +113,8 @@ std::vector<BatchSeries> batch_series(std::span<const Cell> cells) {
     if (!cell.is_measured() || (cell.kind != "sweep" && cell.kind != "scale")) continue;
     const auto same = std::find_if(all.begin(), all.end(), [&](const BatchSeries& one) {
       return is_of_series(*one.batches.front().cell, cell) &&
-             std::none_of(one.batches.begin(), one.batches.end(), [&](const Reach& other) {
-               return other.cell->local_batch == cell.local_batch;
-             });
+             std::none_of(one.batches.begin(), one.batches.end(),
+                          [&](const Reach& other) { return other.cell->local_batch == cell.local_batch; });
     });
     (same == all.end() ? all.emplace_back() : *same).batches.push_back(reach(cell));
   }

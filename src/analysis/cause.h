@@ -12,8 +12,8 @@
 
 namespace paceline::analysis {
 
-/// What the steps of one cell reach. Peaks are those that were measured before the run, for as many threads as
-/// the cell's workers have, in proportion; nothing where none was measured.
+/// What the steps of one cell reach. Peaks are those that were measured before the run, for as many threads
+/// as the cell's workers have, in proportion; nothing where none was measured.
 struct Reach {
   const Cell* cell = nullptr;
   Breakdown ledger;

@@ -302,11 +302,10 @@ std::optional<Finding> busy(std::span<const Record> records) {
   const double others = *worst->window.others_cores;
   const int cores = worst->environment.cores;  // of a process that was bound: fewer than the machine has
   return Finding{
-      false,
-      fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f}{} cores, "
-                  "{}{}): times are too long and intervals too wide",
-                  disturbed, known, others, others <= cores ? fmt::format(" of {}", cores) : "", worst->id,
-                  names_of(worst->window.others))};
+      false, fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f}{} cores, "
+                         "{}{}): times are too long and intervals too wide",
+                         disturbed, known, others, others <= cores ? fmt::format(" of {}", cores) : "",
+                         worst->id, names_of(worst->window.others))};
 }
 
 }  // namespace paceline::analysis

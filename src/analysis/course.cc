@@ -33,7 +33,8 @@ std::vector<CourseEpoch> epochs_of(std::span<const Record* const> seeds) {
   for (const auto& [updates, of_seeds] : by_updates) {
     if (of_seeds.size() != seeds.size()) continue;
     const auto mean = [&of_seeds = of_seeds](auto member) {
-      return mean_of(of_seeds, [&](const EpochRecord& epoch) { return std::optional<double>(epoch.*member); });
+      return mean_of(of_seeds,
+                     [&](const EpochRecord& epoch) { return std::optional<double>(epoch.*member); });
     };
     epochs.push_back({.updates = updates,
                       .epochs = epochs_done(*seeds.front(), *of_seeds.front()),

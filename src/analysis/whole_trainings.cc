@@ -91,7 +91,8 @@ std::optional<WholeTrainings> whole_trainings(const Convergence& convergence) {
     training.epoch_speedup = speedup(first.epoch_s, training.epoch_s);
     training.total_speedup = speedup(first.total_s, training.total_s);
     training.to_accuracy_speedup = speedup(first.to_accuracy_s, training.to_accuracy_s);
-    const double fewer = static_cast<double>(variants[baseline].cell->workers) / variants[chosen[i]].cell->workers;
+    const double fewer =
+        static_cast<double>(variants[baseline].cell->workers) / variants[chosen[i]].cell->workers;
     if (training.epoch_speedup) training.epoch_efficiency = scaled(*training.epoch_speedup, fewer);
     if (training.total_speedup) training.total_efficiency = scaled(*training.total_speedup, fewer);
   }

@@ -29,12 +29,13 @@ struct WholeTraining {
 struct WholeTrainings {
   std::size_t baseline = 0;  ///< in `trainings`
   std::vector<WholeTraining> trainings;
-  /// The highest test accuracy that every training reached whose last one is not clearly below the baseline's.
+  /// The highest test accuracy that every training reached whose last one is not clearly below the
+  /// baseline's.
   std::optional<double> common_accuracy;
 };
 
-/// Nothing unless trainings of at least two numbers of workers can be compared with the baseline. The baseline
-/// is that of `convergence` if it has the fewest workers, else the first with the fewest.
+/// Nothing unless trainings of at least two numbers of workers can be compared with the baseline. The
+/// baseline is that of `convergence` if it has the fewest workers, else the first with the fewest.
 [[nodiscard]] std::optional<WholeTrainings> whole_trainings(const Convergence& convergence);
 
 }  // namespace paceline::analysis

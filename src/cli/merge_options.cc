@@ -80,8 +80,8 @@ void note_unread(Settings& settings) {
     if (option != nullptr && !option->needs.empty())
       settings.notes.push_back(fmt::format("--{} changes nothing without {}", setting.key(), option->needs));
   }
-  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip"), Setting("rotate"),
-                                Setting("shear"), Setting("shift")})
+  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
+                                Setting("rotate"), Setting("shear"), Setting("shift")})
     if (settings.is_given(setting) && !train.augment)
       settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", setting.key()));
   using engine::UpdateKind;
@@ -122,9 +122,10 @@ void check_together(Settings& settings) {
                "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
                "leave one of them out");
   if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
-    base::fail(ErrorKind::usage,
-               "--variants names remedies of one large batch, and --compare workers compares numbers of workers; "
-               "give one of them");
+    base::fail(
+        ErrorKind::usage,
+        "--variants names remedies of one large batch, and --compare workers compares numbers of workers; "
+        "give one of them");
   if (settings.study.converge.workers.size() == 1)
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of them, such as --workers 1,2,4");

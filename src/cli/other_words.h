@@ -1,7 +1,7 @@
 #pragma once
 
-/// Names that options have elsewhere (PyTorch's scripts, Keras, Horovod, Lightning, Slurm), with what to write
-/// here: for those who type what they are used to.
+/// Names that options have elsewhere (PyTorch's scripts, Keras, Horovod, Lightning, Slurm), with what to
+/// write here: for those who type what they are used to.
 
 #include <optional>
 #include <string>

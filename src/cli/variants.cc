@@ -25,11 +25,13 @@ bool is_of_the_rule(const Option& option) {
 /// Lets the variants whose names have "key value" change that option.
 void add_change(Settings& settings, const std::string& key, const std::string& value) {
   const Option* const option = find_option(key, kConverge);
-  if (option == nullptr) base::fail(ErrorKind::usage, "has '{}={}', but {} {}", key, value, key, why_unknown(key, kConverge, ""));
+  if (option == nullptr)
+    base::fail(ErrorKind::usage, "has '{}={}', but {} {}", key, value, key, why_unknown(key, kConverge, ""));
   if (!is_of_the_rule(*option))
-    base::fail(ErrorKind::usage,
-               "has '{}={}', but only options of the learning rule tell variants apart; give --{} to all of them",
-               key, value, key);
+    base::fail(
+        ErrorKind::usage,
+        "has '{}={}', but only options of the learning rule tell variants apart; give --{} to all of them",
+        key, value, key);
   const auto change = [option, value](train::Options& options) {
     Settings changed = defaults(kConverge);
     changed.train = options;

@@ -63,7 +63,7 @@ struct Dense {  ///< weight [features, C*H*W], bias [features]; its input is fla
 };
 struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   double epsilon = 1e-5;
-  double momentum = 0.1;  ///< running = (1 - momentum) * running + momentum * batch (variance unbiased)
+  double momentum = 0.1;    ///< running = (1 - momentum) * running + momentum * batch (variance unbiased)
   Init init = Init::usual;  ///< usual: weight 1; zero
   Rates rates = {};
 };

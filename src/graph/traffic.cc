@@ -20,8 +20,9 @@ Traffic training_traffic(const Graph& graph, std::int64_t activation_bytes, int 
       inputs += size;
       if (needs[static_cast<std::size_t>(input)]) gradients += size;
     }
-    elements += inputs + output;                                                      // forward
-    elements += (rule.saved.src ? inputs : 0) + (rule.saved.dst ? output : 0) + output + gradients;  // backward
+    elements += inputs + output;  // forward
+    elements +=
+        (rule.saved.src ? inputs : 0) + (rule.saved.dst ? output : 0) + output + gradients;  // backward
   }
   constexpr std::int64_t kBytes = sizeof(float);
   // Read forward and backward; gradient written, and read by the update, which reads and writes weight and

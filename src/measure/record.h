@@ -97,13 +97,13 @@ struct OtherProgramRecord {
   double cores = 0;  ///< that it kept busy, on average
 };
 
-/// What the cores of a run can do at most, measured before it: a matrix product in the caches, and the copying
-/// of what is larger than them.
+/// What the cores of a run can do at most, measured before it: a matrix product in the caches, and the
+/// copying of what is larger than them.
 struct PeakRecord {
-  int threads = 0;             ///< that computed at once
-  std::string precision;       ///< of the product: "fp32", "bf16"
-  double flops_per_s = 0;      ///< of all of them
-  double bytes_per_s = 0;      ///< of memory, read and written
+  int threads = 0;         ///< that computed at once
+  std::string precision;   ///< of the product: "fp32", "bf16"
+  double flops_per_s = 0;  ///< of all of them
+  double bytes_per_s = 0;  ///< of memory, read and written
 };
 
 /// A run of this training that was lost, and what it cost to start again.
@@ -223,7 +223,7 @@ struct Record {
     std::optional<std::int64_t> padding_bytes;     ///< between them, so that each begins at a whole line
     /// Statistics that a synchronised batch norm exchanges beside it, inside forward and backward; a step's.
     std::optional<std::int64_t> norm_bytes, norm_collectives;
-    std::int64_t bytes_sent = 0;      ///< by rank 0 in the window, counted by the communicator
+    std::int64_t bytes_sent = 0;  ///< by rank 0 in the window, counted by the communicator
     std::int64_t collectives = 0;
     std::optional<double>
         memory_ceiling_gb_per_s;  ///< busbw of a step's own buckets, nothing else running (median)

@@ -69,7 +69,8 @@ std::string other_programs(std::span<const Record> records) {
   std::sort(sorted.begin(), sorted.end());
   if (sorted.size() > kMost) sorted.resize(kMost);
   std::vector<std::string> texts;
-  for (const auto& [cores, name] : sorted) texts.push_back(fmt::format("{} up to {:.2f} cores", name, -cores));
+  for (const auto& [cores, name] : sorted)
+    texts.push_back(fmt::format("{} up to {:.2f} cores", name, -cores));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 

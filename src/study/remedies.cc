@@ -37,7 +37,8 @@ struct Remedy {
 
 constexpr auto kRemedies = std::to_array<Remedy>({
     {"linear", "linear", [](Options& o, const ConvergeAxes&) { o.scale_lr = train::LrScaling::linear; }},
-    {"linear", "linear scaling", [](Options& o, const ConvergeAxes&) { o.scale_lr = train::LrScaling::linear; }},
+    {"linear", "linear scaling",
+     [](Options& o, const ConvergeAxes&) { o.scale_lr = train::LrScaling::linear; }},
     {"sqrt", "sqrt", [](Options& o, const ConvergeAxes&) { o.scale_lr = train::LrScaling::sqrt; }},
     {"warmup", "warm-up", warm_up},
     {"warmup-from-base", "warm-up from base",
@@ -128,10 +129,11 @@ std::string variant_name(std::string_view words) {
       std::vector<std::string> names;
       for (const Remedy& remedy : kRemedies) names.emplace_back(remedy.word);
       const auto near = base::nearest_name(piece, names);
-      base::fail(base::ErrorKind::usage,
-                 "has '{}', which is no remedy{}; a variant is {} (several joined by +), or an option with its "
-                 "value, such as linear+warmup+weight-decay=1e-4",
-                 piece, near ? fmt::format(" (did you mean {}?)", *near) : "", remedy_words());
+      base::fail(
+          base::ErrorKind::usage,
+          "has '{}', which is no remedy{}; a variant is {} (several joined by +), or an option with its "
+          "value, such as linear+warmup+weight-decay=1e-4",
+          piece, near ? fmt::format(" (did you mean {}?)", *near) : "", remedy_words());
     }
     name += fmt::format("{}{}", name.empty() ? "+ " : ", ", said);
   }
@@ -156,8 +158,9 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
       continue;
     const auto change = axes.changes.find(piece);
     if (change == axes.changes.end())
-      base::fail(base::ErrorKind::usage, "variant '{}' is unknown: nobody says what '{}' changes; known are {}",
-                 variant, piece, remedy_words());
+      base::fail(base::ErrorKind::usage,
+                 "variant '{}' is unknown: nobody says what '{}' changes; known are {}", variant, piece,
+                 remedy_words());
     change->second(options);
   }
 }

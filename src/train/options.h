@@ -59,10 +59,10 @@ struct Options {
   std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
   bool pin = true;
   bool measured_kernels = false;  ///< kernels by measurement, not by shape; --shard: by shape always
-  int loader_threads = 1;     ///< 0: the worker prepares each batch itself, before it computes
-  double bucket_mb = 4;       ///< 1e6 bytes of gradients a bucket
-  bool bucket_auto = false;   ///< the size is chosen before the first step instead (bucket_size.h)
-  int deadline_s = 60;        ///< of a collective
+  int loader_threads = 1;         ///< 0: the worker prepares each batch itself, before it computes
+  double bucket_mb = 4;           ///< 1e6 bytes of gradients a bucket
+  bool bucket_auto = false;       ///< the size is chosen before the first step instead (bucket_size.h)
+  int deadline_s = 60;            ///< of a collective
   bool shared_memory = true;  ///< processes of one host reduce in memory that they share; else by messages
   bool gradients_as_bf16 = false;  ///< between processes: half the bytes, rounded sums
   /// What the communicator is told to behave like (comm/emulate.h), as written; empty: nothing. For the
@@ -93,7 +93,7 @@ struct Options {
   data::CropFill crop_fill = data::CropFill::black;
   std::optional<data::Flip> flip;
   data::WarpOptions warp;  ///< rotation, shear, shift: no data set's usual augmentation
-  int test_views = 1;  ///< forms of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
+  int test_views = 1;      ///< forms of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // How the data is opened.
   double validation_split = 0;   ///< > 0: this part of every class is held back from training and evaluated

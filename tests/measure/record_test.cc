@@ -65,6 +65,11 @@ Record filled() {
               .available_bytes = 12};
   r.window = {.unit = "steps", .warmup_steps = 2, .steps = 3, .samples = 384, .wall_s = 1.0 / 3};
   r.first_step_s = 0.7;
+  r.environment.gpus = {"GPU 0: NVIDIA H100"};
+  r.model.bytes_a_sample = 101;
+  r.model.bytes_a_step = 102;
+  r.window.others = std::vector<OtherProgramRecord>{{.name = "ninja", .cores = 0.8}};
+  r.peak = PeakRecord{.threads = 2, .precision = "bf16", .flops_per_s = 4e11, .bytes_per_s = 2e10};
   r.loss = LossRecord{.known_at_s = 1.8e9, .detection_s = 0.9};
   r.restarts = std::vector<RestartRecord>{{.reason = "rank 1 is lost",
                                            .workers = 4,
@@ -97,6 +102,11 @@ Record filled() {
                      .bytes_sent = 7,
                      .collectives = 9,
                      .memory_ceiling_gb_per_s = 12.5};
+  r.communication.parameter_bytes = 44695848;
+  r.communication.statistics_bytes = 38400;
+  r.communication.padding_bytes = 64;
+  r.communication.norm_bytes = 76;
+  r.communication.norm_collectives = 77;
   r.epochs = {{.epoch = 1,
                .updates = 390,
                .seconds = 3.5,
@@ -116,6 +126,16 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   // Against a field that both directions forget: the default must not look the same.
   const Record back = record_from_json(text, "x");
   EXPECT_EQ(back.environment.libraries, filled().environment.libraries);
+  EXPECT_EQ(back.environment.gpus, filled().environment.gpus);
+  EXPECT_EQ(back.model.bytes_a_sample, 101);
+  EXPECT_EQ(back.model.bytes_a_step, 102);
+  EXPECT_EQ(back.window.others->at(0).name, "ninja");
+  EXPECT_EQ(back.window.others->at(0).cores, 0.8);
+  EXPECT_EQ(back.peak->precision, "bf16");
+  EXPECT_EQ(back.peak->bytes_per_s, 2e10);
+  EXPECT_EQ(back.communication.statistics_bytes, 38400);
+  EXPECT_EQ(back.communication.norm_bytes, 76);
+  EXPECT_EQ(back.communication.norm_collectives, 77);
   EXPECT_EQ(back.memory.plan_lines, filled().memory.plan_lines);
   EXPECT_EQ(back.ranks[1].phases, filled().ranks[1].phases);
   EXPECT_EQ(back.ranks[1].cores, filled().ranks[1].cores);

@@ -101,8 +101,8 @@ void show_report(const Settings& settings, const std::vector<measure::Record>& r
   for (const auto& line : write_reports(document, where)) screen.say(line);
 }
 
-/// What the cores reach at most, for the sections that say how much of it the steps reached; nothing for other
-/// devices, and where it cannot be measured.
+/// What the cores reach at most, for the sections that say how much of it the steps reached; nothing for
+/// other devices, and where it cannot be measured.
 std::optional<measure::PeakRecord> measured_peak(const Settings& settings) {
   constexpr std::int64_t kLeastMemory = std::int64_t{1} << 30;
   const auto& train = settings.train;
@@ -111,8 +111,8 @@ std::optional<measure::PeakRecord> measured_peak(const Settings& settings) {
       train.precision == "bf16" || (train.precision == "auto" && engine::has_bf16_units(train.device));
   const int threads = base::usable_cores();
   try {
-    const auto peak = engine::cpu::measure_peak(
-        threads, is_bf16 ? engine::Precision::bf16 : engine::Precision::f32);
+    const auto peak =
+        engine::cpu::measure_peak(threads, is_bf16 ? engine::Precision::bf16 : engine::Precision::f32);
     return measure::PeakRecord{.threads = threads,
                                .precision = is_bf16 ? "bf16" : "fp32",
                                .flops_per_s = peak.flops_per_s,

@@ -27,7 +27,7 @@ constexpr int kClasses = 10;
 struct CifarFile {
   FileBytes bytes;
   std::vector<std::uint8_t> own_labels = {};  ///< python version: its list, as bytes
-  const std::uint8_t* labels = nullptr;  ///< of image i at labels[i * stride]
+  const std::uint8_t* labels = nullptr;       ///< of image i at labels[i * stride]
   std::int64_t label_stride = 1;
   const std::uint8_t* pixels = nullptr;  ///< of image i at pixels[i * stride]
   std::int64_t pixel_stride = 3 * kPlane;
@@ -38,11 +38,10 @@ CifarFile read_binary(const fs::path& path) {
   CifarFile file{.bytes = FileBytes::map(path)};
   const auto bytes = static_cast<std::int64_t>(file.bytes.bytes().size());
   if (bytes == 0 || bytes % kRecord != 0)
-    base::fail(
-        ErrorKind::data,
-        "{}: a CIFAR-10 file is a whole number of records of {} bytes, but this one has {} bytes ({} "
-        "records and {} bytes); it is truncated or of another format: fetch it again",
-        path.string(), kRecord, bytes, bytes / kRecord, bytes % kRecord);
+    base::fail(ErrorKind::data,
+               "{}: a CIFAR-10 file is a whole number of records of {} bytes, but this one has {} bytes ({} "
+               "records and {} bytes); it is truncated or of another format: fetch it again",
+               path.string(), kRecord, bytes, bytes / kRecord, bytes % kRecord);
   file.images = bytes / kRecord;
   file.labels = file.bytes.bytes().data();
   file.pixels = file.labels + 1;
@@ -127,12 +126,13 @@ CifarFolder find_folder(const Spec& spec) {
       if (fs::is_regular_file(candidate / (std::string("data_batch_1") + version->ending)))
         return {candidate, version};
   const bool is_packed = fs::exists(given / "cifar-10-python.tar.gz");
-  base::fail(ErrorKind::data,
-             "data '{}': there is no data_batch_1.bin in {} or in {}, nor the python version's data_batch_1 in "
-             "them or in {}; {}give the folder that CIFAR-10 was unpacked to, or get it by 'paceline data get "
-             "cifar10'",
-             spec.text, given.string(), (given / kBinary.folder).string(), (given / kPython.folder).string(),
-             is_packed ? "cifar-10-python.tar.gz lies there packed: unpack it (tar -xzf); " : "");
+  base::fail(
+      ErrorKind::data,
+      "data '{}': there is no data_batch_1.bin in {} or in {}, nor the python version's data_batch_1 in "
+      "them or in {}; {}give the folder that CIFAR-10 was unpacked to, or get it by 'paceline data get "
+      "cifar10'",
+      spec.text, given.string(), (given / kBinary.folder).string(), (given / kPython.folder).string(),
+      is_packed ? "cifar-10-python.tar.gz lies there packed: unpack it (tar -xzf); " : "");
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ const Value& arguments_of(const Pickle& pickle, const Value& call, std::string_v
   }
   const Value& arguments = pickle.expect(pickle.at(call.members[1]), Kind::tuple, "arguments are a tuple");
   if (arguments.members.size() != count)
-    pickle.fail(arguments.offset, fmt::format("{} arguments are needed, and there are {}", count,
-                                              arguments.members.size()));
+    pickle.fail(arguments.offset,
+                fmt::format("{} arguments are needed, and there are {}", count, arguments.members.size()));
   return arguments;
 }
 
@@ -46,15 +46,16 @@ std::span<const std::uint8_t> array_bytes(const Pickle& pickle, const Value& arr
   if (state.members.size() != 5)
     pickle.fail(state.offset, "an array's contents are version, shape, type, order and bytes");
   const Value& shape = pickle.expect(pickle.at(state.members[1]), Kind::tuple, "a shape is a tuple");
-  if (shape.members.size() != 2 || integer(pickle, shape.members[0], "an extent is a whole number") != count ||
+  if (shape.members.size() != 2 ||
+      integer(pickle, shape.members[0], "an extent is a whole number") != count ||
       integer(pickle, shape.members[1], "an extent is a whole number") != kImageBytes)
-    pickle.fail(shape.offset, fmt::format("'data' is an array of {} rows (as many as labels) of {} bytes", count,
-                                          kImageBytes));
+    pickle.fail(shape.offset, fmt::format("'data' is an array of {} rows (as many as labels) of {} bytes",
+                                          count, kImageBytes));
   const Value& type = arguments_of(pickle, pickle.at(state.members[2]), "numpy\ndtype", 3);
   if (const Value& name = pickle.expect(pickle.at(type.members[0]), Kind::text, "a type has a name");
       name.text != "u1")
-    pickle.fail(name.offset, fmt::format("'data' is of unsigned bytes, type 'u1', and not '{}'",
-                                         name.text.substr(0, 20)));
+    pickle.fail(name.offset,
+                fmt::format("'data' is of unsigned bytes, type 'u1', and not '{}'", name.text.substr(0, 20)));
   const Value& order = pickle.expect(pickle.at(state.members[3]), Kind::truth, "the order is a truth value");
   if (order.number != 0) pickle.fail(order.offset, "'data' is stored row by row, and this array by columns");
   const Value& contents = pickle.expect(pickle.at(state.members[4]), Kind::text, "contents are bytes");

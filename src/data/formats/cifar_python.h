@@ -16,6 +16,7 @@ struct CifarPythonBatch {
 };
 
 /// Errors   Error(data) naming `path` and the offset of what is not in this form, a label above 9 included
-[[nodiscard]] CifarPythonBatch read_cifar_python(const std::string& path, std::span<const std::uint8_t> bytes);
+[[nodiscard]] CifarPythonBatch read_cifar_python(const std::string& path,
+                                                 std::span<const std::uint8_t> bytes);
 
 }  // namespace paceline::data

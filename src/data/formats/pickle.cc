@@ -12,8 +12,8 @@ namespace paceline::data {
 namespace {
 
 const char* word(Pickle::Kind kind) {
-  constexpr std::array kWords{"None", "a truth value", "a whole number", "a string", "a list",
-                              "a tuple", "a dictionary", "a name",       "an object"};
+  constexpr std::array kWords{"None",    "a truth value", "a whole number", "a string", "a list",
+                              "a tuple", "a dictionary",  "a name",         "an object"};
   return kWords[static_cast<std::size_t>(kind)];
 }
 
@@ -32,10 +32,11 @@ Pickle::Pickle(std::string file, std::span<const std::uint8_t> bytes)
 }
 
 void Pickle::fail(std::size_t offset, std::string_view rule) const {
-  base::fail(base::ErrorKind::data,
-             "{}: at byte {}: {}; only the form in which CIFAR-10's python version is published is read: fetch "
-             "the file again, or take the binary version (paceline data get cifar10)",
-             file_, offset, rule);
+  base::fail(
+      base::ErrorKind::data,
+      "{}: at byte {}: {}; only the form in which CIFAR-10's python version is published is read: fetch "
+      "the file again, or take the binary version (paceline data get cifar10)",
+      file_, offset, rule);
 }
 
 void Pickle::step(std::uint8_t operation, std::size_t offset) {
@@ -125,7 +126,9 @@ bool Pickle::collect(std::uint8_t operation, std::size_t offset) {
     case '}':
     case ']':
     case ')':
-      push({.kind = operation == '}' ? Kind::dictionary : operation == ']' ? Kind::list : Kind::tuple,
+      push({.kind = operation == '}'   ? Kind::dictionary
+                    : operation == ']' ? Kind::list
+                                       : Kind::tuple,
             .offset = offset});
       return true;
     case 0x85:
@@ -199,8 +202,7 @@ std::string_view Pickle::take_line() {
   const auto rest = bytes_.subspan(next_);
   const void* end = rest.empty() ? nullptr : std::memchr(rest.data(), '\n', rest.size());
   if (end == nullptr) fail(next_, "a name is a line, but the file ends within it: it is truncated");
-  const auto line =
-      take_text(static_cast<std::size_t>(static_cast<const std::uint8_t*>(end) - rest.data()));
+  const auto line = take_text(static_cast<std::size_t>(static_cast<const std::uint8_t*>(end) - rest.data()));
   (void)take(1);
   return line;
 }
@@ -213,7 +215,8 @@ int Pickle::make(Value value) {
 }
 
 int Pickle::pop(std::size_t offset) {
-  if (stack_.size() == (marks_.empty() ? 0 : marks_.back())) fail(offset, "a value is needed, and there is none");
+  if (stack_.size() == (marks_.empty() ? 0 : marks_.back()))
+    fail(offset, "a value is needed, and there is none");
   const int value = stack_.back();
   stack_.pop_back();
   return value;
@@ -245,8 +248,7 @@ const Pickle::Value& Pickle::member(const Value& dictionary, std::string_view ke
 }
 
 const Pickle::Value& Pickle::expect(const Value& value, Kind kind, std::string_view what) const {
-  if (value.kind != kind)
-    fail(value.offset, fmt::format("{}, and this is {}", what, word(value.kind)));
+  if (value.kind != kind) fail(value.offset, fmt::format("{}, and this is {}", what, word(value.kind)));
   return value;
 }
 

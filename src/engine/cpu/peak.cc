@@ -36,7 +36,8 @@ class Product {
     }
   }
   void run() {
-    product_.execute(stream_, {{DNNL_ARG_SRC, arrays_[0]}, {DNNL_ARG_WEIGHTS, arrays_[1]}, {DNNL_ARG_DST, arrays_[2]}});
+    product_.execute(
+        stream_, {{DNNL_ARG_SRC, arrays_[0]}, {DNNL_ARG_WEIGHTS, arrays_[1]}, {DNNL_ARG_DST, arrays_[2]}});
     stream_.wait();
   }
 

@@ -82,7 +82,8 @@ void ask_state(const NvmlApi& api, NvmlDevice device, Asker& ask, GpuFacts& gpu)
       state <= kNvmlMostStates)
     gpu.performance_state = state;
   if (ask("nvmlDeviceGetEccMode", api.nvmlDeviceGetEccMode, device, &on, &next)) gpu.ecc = on != 0;
-  if (ask("nvmlDeviceGetMigMode", api.nvmlDeviceGetMigMode, device, &current, &pending)) gpu.mig = current != 0;
+  if (ask("nvmlDeviceGetMigMode", api.nvmlDeviceGetMigMode, device, &current, &pending))
+    gpu.mig = current != 0;
   if (ask("nvmlDeviceGetDisplayActive", api.nvmlDeviceGetDisplayActive, device, &on))
     gpu.drives_display = on != 0;
   if (ask("nvmlDeviceGetComputeMode", api.nvmlDeviceGetComputeMode, device, &mode) && mode >= 0 &&

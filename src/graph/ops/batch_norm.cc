@@ -13,10 +13,11 @@ Shape shape(const OpSite& site) {
         "defaults are 1e-5 and 0.1",
         site.name, norm.epsilon, norm.momentum);
   if (norm.init != Init::usual && norm.init != Init::zero)
-    base::fail(base::ErrorKind::usage,
-               "batch_norm '{}': its weight starts as usual (1) or at zero; dirac and whiten are for convolutions: "
-               "correct 'init'",
-               site.name);
+    base::fail(
+        base::ErrorKind::usage,
+        "batch_norm '{}': its weight starts as usual (1) or at zero; dirac and whiten are for convolutions: "
+        "correct 'init'",
+        site.name);
   check_rates(site, norm.rates);
   return site.src[0];
 }

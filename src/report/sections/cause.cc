@@ -56,24 +56,23 @@ std::vector<TableCell> reach_row(const Reach& reach) {
 }
 
 Table reach_table(const std::vector<BatchSeries>& all) {
-  Table table{.id = "cause",
-              .title = "What the steps reach of what the cores can do",
-              .definition = kDefinition,
-              .columns = {{.key = "cell", .label = "cell"},
-                          {.key = "local_batch", .label = "batch", .format = Format::integer},
-                          {.key = "workers", .label = "workers", .format = Format::integer},
-                          {.key = "steps", .label = "steps an epoch", .format = Format::integer},
-                          {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds},
-                          {.key = "without_data",
-                           .label = "without data loading",
-                           .unit = "s",
-                           .format = Format::seconds},
-                          {.key = "intensity", .label = "intensity", .unit = "FLOP/B", .format = Format::fixed1},
-                          {.key = "gflop_per_s", .label = "reached", .unit = "GFLOP/s", .format = Format::rate},
-                          {.key = "of_peak", .label = "of the peak", .format = Format::percent1},
-                          {.key = "gb_per_s", .label = "memory", .unit = "GB/s", .format = Format::rate},
-                          {.key = "of_bandwidth", .label = "of the peak", .format = Format::percent1},
-                          {.key = "bound", .label = "bound by"}}};
+  Table table{
+      .id = "cause",
+      .title = "What the steps reach of what the cores can do",
+      .definition = kDefinition,
+      .columns = {
+          {.key = "cell", .label = "cell"},
+          {.key = "local_batch", .label = "batch", .format = Format::integer},
+          {.key = "workers", .label = "workers", .format = Format::integer},
+          {.key = "steps", .label = "steps an epoch", .format = Format::integer},
+          {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds},
+          {.key = "without_data", .label = "without data loading", .unit = "s", .format = Format::seconds},
+          {.key = "intensity", .label = "intensity", .unit = "FLOP/B", .format = Format::fixed1},
+          {.key = "gflop_per_s", .label = "reached", .unit = "GFLOP/s", .format = Format::rate},
+          {.key = "of_peak", .label = "of the peak", .format = Format::percent1},
+          {.key = "gb_per_s", .label = "memory", .unit = "GB/s", .format = Format::rate},
+          {.key = "of_bandwidth", .label = "of the peak", .format = Format::percent1},
+          {.key = "bound", .label = "bound by"}}};
   Footnotes footnotes;
   for (const BatchSeries& series : all)
     for (const Reach& reach : series.batches) {
@@ -95,8 +94,9 @@ Table ledger_table(const std::vector<BatchSeries>& all) {
   };
   Table table{.id = "sweep-ledger",
               .title = "Ledger of the sweep's steps",
-              .definition = "Every second of a step on one line, means over steps, ranks and repeats: they add up "
-                            "to the mean step. An image: the step over the local batch.",
+              .definition =
+                  "Every second of a step on one line, means over steps, ranks and repeats: they add up "
+                  "to the mean step. An image: the step over the local batch.",
               .columns = {{.key = "local_batch", .label = "batch", .format = Format::integer},
                           {.key = "workers", .label = "workers", .format = Format::integer},
                           time("step", "step"),
@@ -129,23 +129,26 @@ Table ledger_table(const std::vector<BatchSeries>& all) {
 std::string of_the_peak(const Cause& cause) {
   const auto before = cause.from->share_of_peak(), after = cause.to->share_of_peak();
   if (!before || !after) return "";
-  return fmt::format(", which reach {} of the measured peak instead of {}", percent(*after), percent(*before));
+  return fmt::format(", which reach {} of the measured peak instead of {}", percent(*after),
+                     percent(*before));
 }
 
 /// What a part of the change is, with why it depends on the batch.
 std::string said_of_part(const Cause& cause, const Cause::Part& part) {
-  const double times = static_cast<double>(cause.to->cell->local_batch) /
-                       static_cast<double>(cause.from->cell->local_batch);
+  const double times =
+      static_cast<double>(cause.to->cell->local_batch) / static_cast<double>(cause.from->cell->local_batch);
   const double share = part.saved_s() / (cause.before_s - cause.after_s);
   std::string text = percent(share) + " of it ";
   switch (part.part) {
     case CausePart::forward_and_backward:
       return text + "in forward and backward" + of_the_peak(cause);
     case CausePart::update:
-      return text + fmt::format("in the update, which is made once a step, for {:.3g} times the images", times);
+      return text +
+             fmt::format("in the update, which is made once a step, for {:.3g} times the images", times);
     case CausePart::communication:
       return text +
-             fmt::format("in communication, whose bytes a step stay the same for {:.3g} times the images", times);
+             fmt::format("in communication, whose bytes a step stay the same for {:.3g} times the images",
+                         times);
     case CausePart::data_wait:
       return text + "in waiting for data";
     case CausePart::other:
@@ -167,8 +170,8 @@ std::string main_parts(const Cause& cause) {
 std::string what_is_left(const Reach& reach) {
   const auto& parts = reach.ledger.mean;
   const double computing = (parts.forward + parts.backward) / parts.total();
-  std::string text = fmt::format("forward and backward, which grow with the images, are {} of its step",
-                                 percent(computing));
+  std::string text =
+      fmt::format("forward and backward, which grow with the images, are {} of its step", percent(computing));
   if (const auto share = reach.share_of_peak())
     text += fmt::format(", at {} of the measured peak", percent(*share));
   if (const auto bound = reach.is_memory_bound(); bound && *bound)
@@ -191,18 +194,19 @@ void explain(std::vector<Block>& blocks, const BatchSeries& series) {
     return fmt::format("an image takes {} instead of {}", duration(cause.after_s), duration(cause.before_s));
   };
   if (const auto faster = series.why_faster())
-    blocks.push_back(faster->is_noise()
-                         ? plain(fmt::format("Why is a larger batch faster? {}: from {} {}: no clear difference.",
-                                             setup_of(first), batches(*faster), times(*faster)))
-                         : finding(fmt::format("Why is a larger batch faster? {}: from {} {}: {}.{}",
-                                               setup_of(first), batches(*faster), times(*faster),
-                                               main_parts(*faster), said_of_emulation(first))));
+    blocks.push_back(
+        faster->is_noise()
+            ? plain(fmt::format("Why is a larger batch faster? {}: from {} {}: no clear difference.",
+                                setup_of(first), batches(*faster), times(*faster)))
+            : finding(fmt::format("Why is a larger batch faster? {}: from {} {}: {}.{}", setup_of(first),
+                                  batches(*faster), times(*faster), main_parts(*faster),
+                                  said_of_emulation(first))));
   if (const auto ended = series.why_no_longer()) {
     const bool is_slower = !ended->is_noise() && ended->after_s > ended->before_s;
-    blocks.push_back(plain(fmt::format(
-        "Why no longer? {}: from {} {}{}; {}.", setup_of(first), batches(*ended), times(*ended),
-        is_slower ? fmt::format(", {}", main_parts(*ended)) : ", no clear difference",
-        what_is_left(*ended->from))));
+    blocks.push_back(plain(
+        fmt::format("Why no longer? {}: from {} {}{}; {}.", setup_of(first), batches(*ended), times(*ended),
+                    is_slower ? fmt::format(", {}", main_parts(*ended)) : ", no clear difference",
+                    what_is_left(*ended->from))));
   }
 }
 

@@ -172,7 +172,8 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   if (result.variants.empty()) return section;
   if (const auto whole = analysis::whole_trainings(result)) {
     section.blocks.push_back(whole_trainings_table(result, *whole));
-    if (auto said = said_of_whole_trainings(result, *whole)) section.blocks.push_back(finding(std::move(*said)));
+    if (auto said = said_of_whole_trainings(result, *whole))
+      section.blocks.push_back(finding(std::move(*said)));
   }
   section.blocks.push_back(course_table(result));
   for (const Variant& variant : result.variants)

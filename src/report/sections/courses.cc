@@ -49,7 +49,8 @@ Plot plot_of(const Convergence& result, const std::vector<Course>& courses, cons
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     Series series{.name = result.variants[i].name};
     for (const CourseEpoch& epoch : courses[i].epochs)
-      if (const auto y = figure(epoch)) series.points.push_back({.x = epoch.epochs, .y = (is_accuracy ? 100 : 1) * *y});
+      if (const auto y = figure(epoch))
+        series.points.push_back({.x = epoch.epochs, .y = (is_accuracy ? 100 : 1) * *y});
     if (!series.points.empty()) plot.series.push_back(std::move(series));
   }
   return plot;
@@ -77,35 +78,39 @@ std::optional<Paragraph> said_of_overfitting(const std::string& name, const Cour
       over.train_loss_at_end);
   if (over.accuracy_then && over.accuracy_at_end) {
     const double gained = *over.accuracy_at_end - *over.accuracy_then;
-    text += gained > 0 ? fmt::format(" Its {} accuracy still rose, by {:.1f} points: it is right more often, and "
-                                     "surer where it is wrong.",
-                                     held_out(course), 100 * gained)
-                       : fmt::format(" Its {} accuracy fell by {:.1f} points.", held_out(course), -100 * gained);
+    text += gained > 0
+                ? fmt::format(
+                      " Its {} accuracy still rose, by {:.1f} points: it is right more often, and "
+                      "surer where it is wrong.",
+                      held_out(course), 100 * gained)
+                : fmt::format(" Its {} accuracy fell by {:.1f} points.", held_out(course), -100 * gained);
   }
   return finding(std::move(text));
 }
 
 std::optional<std::string> said_of_steadiness(const Course& course) {
   if (!course.unsteadiness) return std::nullopt;
-  return fmt::format("From one epoch to the next its {} accuracy changed by {:.1f} points (mean of the last {}).",
-                     held_out(course), 100 * *course.unsteadiness, course.steady_over);
+  return fmt::format(
+      "From one epoch to the next its {} accuracy changed by {:.1f} points (mean of the last {}).",
+      held_out(course), 100 * *course.unsteadiness, course.steady_over);
 }
 
 Table course_table(const Convergence& result) {
   const auto courses = courses_of(result);
   const bool validated = any_validation(courses);
-  Table table{.id = "converge-course",
-              .title = "Training, validation and test at the last epoch",
-              .definition =
-                  "Means over seeds. Training figures are of the images as they were seen during the epoch, "
-                  "augmented, and with the weights of that moment; validation and test after it. Gap: training "
-                  "less validation accuracy (test, where there is no validation part). Overfits from: the epoch "
-                  "behind the lowest held-out loss, where that loss has then risen by more than 2 % and the "
-                  "training loss fell on. Change: of the held-out accuracy from one epoch to the next, mean of "
-                  "the last five (fewer in short trainings): how steady the end was.",
-              .columns = {{.key = "variant", .label = "variant"},
-                          {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
-                          {.key = "test_loss", .label = "test loss", .format = Format::fixed3}}};
+  Table table{
+      .id = "converge-course",
+      .title = "Training, validation and test at the last epoch",
+      .definition =
+          "Means over seeds. Training figures are of the images as they were seen during the epoch, "
+          "augmented, and with the weights of that moment; validation and test after it. Gap: training "
+          "less validation accuracy (test, where there is no validation part). Overfits from: the epoch "
+          "behind the lowest held-out loss, where that loss has then risen by more than 2 % and the "
+          "training loss fell on. Change: of the held-out accuracy from one epoch to the next, mean of "
+          "the last five (fewer in short trainings): how steady the end was.",
+      .columns = {{.key = "variant", .label = "variant"},
+                  {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
+                  {.key = "test_loss", .label = "test loss", .format = Format::fixed3}}};
   if (validated)
     table.columns.push_back({.key = "validation_loss", .label = "validation loss", .format = Format::fixed3});
   table.columns.push_back({.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1});
@@ -134,7 +139,8 @@ std::vector<Plot> course_plots(const Convergence& result) {
   };
   add("converge-train-loss", "Training loss over epochs", "",
       [](const CourseEpoch& epoch) { return std::optional(epoch.train_loss); });
-  add("converge-test-loss", "Test loss over epochs", "", [](const CourseEpoch& epoch) { return epoch.test_loss; });
+  add("converge-test-loss", "Test loss over epochs", "",
+      [](const CourseEpoch& epoch) { return epoch.test_loss; });
   add("converge-train-accuracy", "Training accuracy over epochs", "%",
       [](const CourseEpoch& epoch) { return std::optional(epoch.train_accuracy); });
   add("converge-validation-loss", "Validation loss over epochs", "",

@@ -80,7 +80,8 @@ Plot loss_plot(const Record& record, const std::string& id) {
                                    caption_of(record)),
             .x = {.label = "updates"},
             .y = {.label = "loss"}};
-  Series steps{.name = "step"}, train{.name = "train"}, test{.name = "test"}, validation{.name = "validation"};
+  Series steps{.name = "step"}, train{.name = "train"}, test{.name = "test"},
+      validation{.name = "validation"};
   for (const auto& step : record.steps)
     steps.points.push_back({.x = static_cast<double>(step.update), .y = step.loss});
   for (const auto& epoch : record.epochs) {

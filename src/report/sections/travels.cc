@@ -37,8 +37,9 @@ std::string batch_norm_of(const Record& record) {
 /// The first record of the cell that says of what X consists.
 const Record* told_by(const analysis::Cell& cell) {
   for (const Record* record : cell.records)
-    if (record->workers > 1 && record->communication.parameter_bytes && record->communication.statistics_bytes &&
-        record->communication.padding_bytes && record->window.steps > 0)
+    if (record->workers > 1 && record->communication.parameter_bytes &&
+        record->communication.statistics_bytes && record->communication.padding_bytes &&
+        record->window.steps > 0)
       return record;
   return nullptr;
 }
@@ -48,7 +49,8 @@ std::vector<TableCell> row_of(const analysis::Cell& cell, const Record& record) 
   const auto bytes_of = [](std::int64_t number) { return value(static_cast<double>(number)); };
   const std::int64_t norm = travels.norm_collectives.value_or(0);
   const auto buckets = static_cast<std::int64_t>(record.buckets.size());
-  const std::string name = cell.variant.empty() ? cell.label : fmt::format("{}, {}", cell.variant, cell.label);
+  const std::string name =
+      cell.variant.empty() ? cell.label : fmt::format("{}, {}", cell.variant, cell.label);
   return {with_mark(words(fmt::format("{} {}", cell.kind, name)), marks_of(cell)),
           words(batch_norm_of(record)),
           bytes_of(*travels.parameter_bytes),

@@ -56,28 +56,31 @@ Table whole_trainings_table(const Convergence& result, const WholeTrainings& who
       .id = "converge-workers",
       .title = "Whole trainings: time and speedup against the workers",
       .definition = kDefinition,
-      .columns = {{.key = "variant", .label = "training"},
-                  {.key = "workers", .label = "workers", .format = Format::integer},
-                  {.key = "global_batch", .label = "global batch", .format = Format::integer},
-                  {.key = "epoch", .label = "an epoch", .unit = "s", .format = Format::seconds},
-                  {.key = "epoch_speedup", .label = "speedup", .format = Format::fixed2},
-                  {.key = "epoch_efficiency", .label = "efficiency", .format = Format::percent1},
-                  {.key = "total", .label = "in all", .unit = "s", .format = Format::seconds},
-                  {.key = "total_speedup", .label = "speedup in all", .format = Format::fixed2},
-                  {.key = "total_efficiency", .label = "efficiency in all", .format = Format::percent1},
-                  {.key = "to_accuracy", .label = "to the common accuracy", .unit = "s", .format = Format::seconds},
-                  {.key = "to_accuracy_speedup", .label = "speedup to it", .format = Format::fixed2},
-                  {.key = "accuracy", .label = "accuracy", .format = Format::percent1}}};
+      .columns = {
+          {.key = "variant", .label = "training"},
+          {.key = "workers", .label = "workers", .format = Format::integer},
+          {.key = "global_batch", .label = "global batch", .format = Format::integer},
+          {.key = "epoch", .label = "an epoch", .unit = "s", .format = Format::seconds},
+          {.key = "epoch_speedup", .label = "speedup", .format = Format::fixed2},
+          {.key = "epoch_efficiency", .label = "efficiency", .format = Format::percent1},
+          {.key = "total", .label = "in all", .unit = "s", .format = Format::seconds},
+          {.key = "total_speedup", .label = "speedup in all", .format = Format::fixed2},
+          {.key = "total_efficiency", .label = "efficiency in all", .format = Format::percent1},
+          {.key = "to_accuracy", .label = "to the common accuracy", .unit = "s", .format = Format::seconds},
+          {.key = "to_accuracy_speedup", .label = "speedup to it", .format = Format::fixed2},
+          {.key = "accuracy", .label = "accuracy", .format = Format::percent1}}};
   Footnotes footnotes;
   if (whole.common_accuracy)
     footnotes.add(fmt::format("The common test accuracy is {}.", percent(*whole.common_accuracy)));
-  footnotes.add("Accuracies have one standard error to either side; times their 95 % interval, or their extremes.");
+  footnotes.add(
+      "Accuracies have one standard error to either side; times their 95 % interval, or their extremes.");
   for (std::size_t i = 0; i < whole.trainings.size(); ++i) {
     const Variant& variant = result.variants[whole.trainings[i].variant];
     table.rows.push_back(row_of(variant, whole.trainings[i], i == whole.baseline));
     footnotes.explain_marks(*variant.cell);
     if (variant.seeds == 1)
-      footnotes.add("One seed: a time to an accuracy is that of one course, and the next may take an epoch more.");
+      footnotes.add(
+          "One seed: a time to an accuracy is that of one course, and the next may take an epoch more.");
   }
   table.footnotes = footnotes.take();
   return table;
@@ -98,17 +101,19 @@ std::optional<std::string> said_of_whole_trainings(const Convergence& result, co
   if (most == nullptr) return std::nullopt;
   const Variant &variant = result.variants[most->variant],
                 &first = result.variants[whole.trainings[whole.baseline].variant];
-  std::vector<std::string> parts{
-      fmt::format("an epoch {} times as fast (efficiency {})", with_interval(*most->epoch_speedup, Format::fixed2),
-                  percent(most->epoch_efficiency->median))};
+  std::vector<std::string> parts{fmt::format("an epoch {} times as fast (efficiency {})",
+                                             with_interval(*most->epoch_speedup, Format::fixed2),
+                                             percent(most->epoch_efficiency->median))};
   if (most->total_speedup)
-    parts.push_back(fmt::format("the training in all {}", with_interval(*most->total_speedup, Format::fixed2)));
+    parts.push_back(
+        fmt::format("the training in all {}", with_interval(*most->total_speedup, Format::fixed2)));
   if (most->to_accuracy_speedup)
     parts.push_back(fmt::format("to a test accuracy of {} {}", percent(*whole.common_accuracy),
                                 with_interval(*most->to_accuracy_speedup, Format::fixed2)));
-  const std::string shares = variant.cell->oversubscribed
-                                 ? " More worker threads than cores: no speedup of machines with a core for each."
-                                 : "";
+  const std::string shares =
+      variant.cell->oversubscribed
+          ? " More worker threads than cores: no speedup of machines with a core for each."
+          : "";
   return fmt::format("Whole trainings, {} against {}: {}; accuracy {} instead of {} ({}).{}{}", variant.name,
                      first.name, fmt::join(parts, ", "), percent(variant.accuracy), percent(first.accuracy),
                      variant.to_baseline ? variant.to_baseline->word() : "not compared", shares,
