@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/update_rule.h"
+#include "engine/engine.h"
 #include "train/options.h"
 #include "train/schedule.h"
 

@@ -16,6 +16,20 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+/// What records of before did not have.
+void fill_later_fields(Record& r) {
+  r.environment.gpus = {"GPU 0: NVIDIA H100"};
+  r.model.bytes_a_sample = 101;
+  r.model.bytes_a_step = 102;
+  r.window.others = std::vector<OtherProgramRecord>{{.name = "ninja", .cores = 0.8}};
+  r.peak = PeakRecord{.threads = 2, .precision = "bf16", .flops_per_s = 4e11, .bytes_per_s = 2e10};
+  r.communication.parameter_bytes = 44695848;
+  r.communication.statistics_bytes = 38400;
+  r.communication.padding_bytes = 64;
+  r.communication.norm_bytes = 76;
+  r.communication.norm_collectives = 77;
+}
+
 /// A record with every field different from its default and from its neighbours.
 Record filled() {
   Record r;
@@ -65,11 +79,6 @@ Record filled() {
               .available_bytes = 12};
   r.window = {.unit = "steps", .warmup_steps = 2, .steps = 3, .samples = 384, .wall_s = 1.0 / 3};
   r.first_step_s = 0.7;
-  r.environment.gpus = {"GPU 0: NVIDIA H100"};
-  r.model.bytes_a_sample = 101;
-  r.model.bytes_a_step = 102;
-  r.window.others = std::vector<OtherProgramRecord>{{.name = "ninja", .cores = 0.8}};
-  r.peak = PeakRecord{.threads = 2, .precision = "bf16", .flops_per_s = 4e11, .bytes_per_s = 2e10};
   r.loss = LossRecord{.known_at_s = 1.8e9, .detection_s = 0.9};
   r.restarts = std::vector<RestartRecord>{{.reason = "rank 1 is lost",
                                            .workers = 4,
@@ -102,11 +111,6 @@ Record filled() {
                      .bytes_sent = 7,
                      .collectives = 9,
                      .memory_ceiling_gb_per_s = 12.5};
-  r.communication.parameter_bytes = 44695848;
-  r.communication.statistics_bytes = 38400;
-  r.communication.padding_bytes = 64;
-  r.communication.norm_bytes = 76;
-  r.communication.norm_collectives = 77;
   r.epochs = {{.epoch = 1,
                .updates = 390,
                .seconds = 3.5,
@@ -117,6 +121,7 @@ Record filled() {
                .test_accuracy = 0.55}};
   r.steps = {{.update = 1, .loss = 2.3, .lr = 0.01}, {.update = 2, .loss = 2.2, .lr = 0.02}};
   r.notes = {"one", "two"};
+  fill_later_fields(r);
   return r;
 }
 
