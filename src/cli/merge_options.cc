@@ -89,6 +89,10 @@ void note_unread(Settings& settings) {
   if (settings.is_given("momentum") && kind != UpdateKind::sgd && kind != UpdateKind::lars &&
       kind != UpdateKind::rmsprop)
     settings.notes.push_back("--momentum changes nothing without --optimizer sgd, lars or rmsprop");
+  if (train.momentum_correction && kind != UpdateKind::lars)
+    settings.notes.push_back("--momentum-correction changes nothing without --optimizer lars");
+  if (train.schedule.warmup_start > 0 && train.schedule.warmup_epochs == 0)
+    settings.notes.push_back("--warmup-start changes nothing without --warmup");
   if (settings.command == kTrain && train.epochs > 0 && train.schedule.warmup_epochs > train.epochs)
     settings.notes.push_back(
         fmt::format("--warmup {:g} is longer than the {:g} epochs of this training: the learning rate never "

@@ -101,7 +101,7 @@ constexpr Option kRows[] = {
      [](S& s, Text t) {  // the table's order: --lr is set by now
        s.train.schedule.warmup_start = t == "base" ? s.train.lr : decimal(t);
      },
-     [](const S& s) { return as_text(s.train.schedule.warmup_start); }, kNoRival, true, "--warmup"},
+     [](const S& s) { return as_text(s.train.schedule.warmup_start); }},
     {"step-epochs", "E", kRule, "step: every so many epochs ...", kRuns,
      [](S& s, Text t) { s.train.schedule.step_epochs = decimal(t, {.open_below = true}); },
      [](const S& s) { return as_text(s.train.schedule.step_epochs); }, kNoRival, true, "--schedule step"},

@@ -93,7 +93,7 @@ constexpr RecordedSetting kRecorded[] = {
     {"weight-decay", [](const Options& o) { return text(o.rule.weight_decay); }},
     {"decay-norm-and-bias", [](const Options& o) { return text(o.rule.decay_norm_and_bias); }},
     {"momentum-correction", [](const Options& o) { return text(o.momentum_correction); },
-     [](const Options& o) { return o.momentum_correction; }},
+     [](const Options& o) { return o.momentum_correction && o.rule.kind == UpdateKind::lars; }},
     {"zero-gamma", [](const Options& o) { return text(o.zero_gamma); },
      [](const Options& o) { return o.zero_gamma; }},
     {"schedule", [](const Options& o) { return text(name(o.schedule.kind)); }},

@@ -22,7 +22,8 @@ Run swept(std::int64_t batch, double image_s, double step_s, double wait_s = 0) 
           .update = step_s,
           .data_wait = wait_s,
           .copy = 0,
-          .other = 0};
+          .other = 0,
+          .jitter = {1, 1, 1, 1, 1, 1, 1, 1}};
 }
 
 Record with_peak(Record record) {

@@ -117,7 +117,8 @@ Record swept(std::int64_t batch, double image_s) {
                              .update = 0.1,
                              .data_wait = 0,
                              .copy = 0,
-                             .other = 0});
+                             .other = 0,
+                             .jitter = {1, 1, 1, 1, 1, 1, 1, 1}});
   record.model.training_flops = 1'000'000'000;
   record.peak =
       measure::PeakRecord{.threads = 2, .precision = "fp32", .flops_per_s = 200e9, .bytes_per_s = 20e9};
