@@ -97,6 +97,8 @@ Breakdown breakdown(const Cell& cell) {
     const double weight = 1.0 / static_cast<double>(record->ranks.size()) / static_cast<double>(result.steps);
     for (const RankRecord& rank : record->ranks) {
       add(result.mean, rank, weight);
+      result.prepares_in_steps =
+          result.prepares_in_steps || (rank.loader_threads == 0 && rank.loader_queue == 0);
       result.communication_total += weight * rank.communication_s;
       result.transfer += weight * rank.transfer_s;
       result.late_peer += weight * rank.late_peer_s;
@@ -122,8 +124,9 @@ bool waits_for_data(const Breakdown& breakdown) {
   return breakdown.mean.data_wait > kDataBound * breakdown.mean.total();
 }
 
-/// No, of a loader that nothing is known of.
+/// No, of a loader that nothing is known of, and of one that has no thread: however fast, steps wait for it.
 bool is_loader_fast_enough(const Breakdown& breakdown) {
+  if (breakdown.prepares_in_steps) return false;
   const double used = static_cast<double>(breakdown.cell->global_batch) / breakdown.mean.total();
   return breakdown.loader_images_per_s >= kLoaderFastEnough * used;
 }

@@ -87,7 +87,8 @@ void note_unread(Settings& settings) {
     if (option != nullptr && !option->needs.empty())
       settings.notes.push_back(fmt::format("--{} changes nothing without {}", setting.key(), option->needs));
   }
-  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip")})
+  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
+                                Setting("rotate"), Setting("shear"), Setting("shift")})
     if (settings.is_given(setting) && !train.augment)
       settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", setting.key()));
   using engine::UpdateKind;
@@ -95,6 +96,10 @@ void note_unread(Settings& settings) {
   if (settings.is_given("momentum") && kind != UpdateKind::sgd && kind != UpdateKind::lars &&
       kind != UpdateKind::rmsprop)
     settings.notes.push_back("--momentum changes nothing without --optimizer sgd, lars or rmsprop");
+  if (train.momentum_correction && kind != UpdateKind::lars)
+    settings.notes.push_back("--momentum-correction changes nothing without --optimizer lars");
+  if (train.schedule.warmup_start > 0 && train.schedule.warmup_epochs == 0)
+    settings.notes.push_back("--warmup-start changes nothing without --warmup");
   if (settings.command == kTrain && train.epochs > 0 && train.schedule.warmup_epochs > train.epochs)
     settings.notes.push_back(
         fmt::format("--warmup {:g} is longer than the {:g} epochs of this training: the learning rate never "
@@ -127,6 +132,11 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
                "leave one of them out");
+  if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
+    base::fail(
+        ErrorKind::usage,
+        "--variants names remedies of one large batch, and --compare workers compares numbers of workers; "
+        "give one of them");
   if (settings.study.converge.workers.size() == 1)
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of them, such as --workers 1,2,4");

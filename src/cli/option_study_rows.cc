@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "cli/variants.h"
+#include "study/remedies.h"
+
 namespace paceline::cli {
 namespace {
 
@@ -23,6 +26,14 @@ void choose_batches(Settings& settings, std::string_view text) {
     axes->automatic_batches = text == "auto";
     if (!axes->automatic_batches) axes->batches = whole_numbers(text, 1, kLargestBatch);
   }
+}
+
+std::string variants_in_words() {
+  return fmt::format(
+      "converge: the remedies to train beside the baseline and the large batch, such as "
+      "linear+warmup,linear+warmup+zero-gamma (default: six); words: {}; or an option of the learning rule, "
+      "weight-decay=1e-4",
+      study::remedy_words());
 }
 
 constexpr Option kRows[] = {
@@ -83,6 +94,8 @@ constexpr Option kRows[] = {
      "their checkpoints for twice as many; off: a grid, all to their end",
      kSearch, [](S& s, Text t) { s.study.search.halving = truth(t); },
      [](const S& s) { return yes_no(s.study.search.halving); }},
+    {"variants", "LIST", kCells, variants_in_words, kConverge | kStudy, choose_variants,
+     [](const S& s) { return fmt::format("{}", fmt::join(s.study.converge.variants, "; ")); }},
     {"quick", "", kCells,
      "the short form: of a recipe what its table [quick] says; of a study sizes that end within five "
      "minutes on two cores",

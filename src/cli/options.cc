@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "cli/other_words.h"
 
 namespace paceline::cli {
 namespace {
@@ -53,15 +54,11 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
         "one worker takes a step, {0}global-batch B what all take together (B = workers x b)",
         prefix);
   }
-  if (name == "gpus" || name == "gpu" || name == "num-gpus")
-    return fmt::format(
-        "is not an option: {0}workers N says how many share every global batch, {0}threads how many cores "
-        "each computes with, {0}device on what",
-        prefix);
   for (const auto& option : options())
     if (option.name() == name)
       return fmt::format("is not an option of {}; it belongs to {}", command_name(command),
                          commands_of(option.commands));
+  if (const auto hint = hint_for_other_word(name, prefix)) return *hint;
   std::vector<std::string> known;
   for (const auto& option : options())
     if (option.commands & command) known.emplace_back(option.name());

@@ -139,6 +139,21 @@ struct LossRecord {
   std::optional<double> detection_s;  ///< from the last that was heard of the lost rank until then
 };
 
+/// Another program that used the processors during the window.
+struct OtherProgramRecord {
+  std::string name;
+  double cores = 0;  ///< that it kept busy, on average
+};
+
+/// What the cores of a run can do at most, measured before it: a matrix product in the caches, and the
+/// copying of what is larger than them.
+struct PeakRecord {
+  int threads = 0;         ///< that computed at once
+  std::string precision;   ///< of the product: "fp32", "bf16"
+  double flops_per_s = 0;  ///< of all of them
+  double bytes_per_s = 0;  ///< of memory, read and written
+};
+
 /// A run of this training that was lost, and what it cost to start again.
 struct RestartRecord {
   std::string reason;                 ///< how it was lost
@@ -180,6 +195,9 @@ struct Record {
     std::string name;
     std::int64_t parameters = 0;      ///< trainable
     std::int64_t training_flops = 0;  ///< one sample
+    /// Bytes that a training step moves at least, were caches as large as an op: of each sample (activations
+    /// and their gradients), and of the step itself (weights, gradients, the optimizer's state).
+    std::optional<std::int64_t> bytes_a_sample, bytes_a_step;
   } model;
   struct Data {
     std::string spec, name, description;
@@ -234,7 +252,10 @@ struct Record {
     std::int64_t samples = 0;            ///< of all ranks together
     double wall_s = 0;                   ///< longest over ranks, barrier to barrier
     std::optional<double> others_cores;  ///< cores that other programs kept busy meanwhile, on average
+    /// The busiest of them that can be seen, at most three.
+    std::optional<std::vector<OtherProgramRecord>> others;
   } window;
+  std::optional<PeakRecord> peak;
   std::optional<double>
       first_step_s;  ///< from the command to its first step: data opened, kernels made, first batch there
 
@@ -251,8 +272,13 @@ struct Record {
     std::optional<std::string> parallel = {};      ///< "data-parallel"; none: gradients are all-reduced
     std::optional<std::string> launcher, library;  ///< who started them, and what joined them
     std::string algorithm;
-    std::int64_t gradient_bytes = 0;  ///< of one step: the whole flat gradient
-    std::int64_t bytes_sent = 0;      ///< by rank 0 in the window, counted by the communicator
+    std::int64_t gradient_bytes = 0;  ///< of one step: the whole flat gradient, which is these three
+    std::optional<std::int64_t> parameter_bytes;   ///< gradients of what is trained
+    std::optional<std::int64_t> statistics_bytes;  ///< batch norm's means and variances of the step
+    std::optional<std::int64_t> padding_bytes;     ///< between them, so that each begins at a whole line
+    /// Statistics that a synchronised batch norm exchanges beside it, inside forward and backward; a step's.
+    std::optional<std::int64_t> norm_bytes, norm_collectives;
+    std::int64_t bytes_sent = 0;  ///< by rank 0 in the window, counted by the communicator
     std::optional<std::int64_t> bytes_received = {};  ///< likewise
     std::int64_t collectives = 0;
     std::optional<double>

@@ -35,6 +35,7 @@ void fields(A& archive, In<A, Environment>& value) {
   archive("version", value.version);
   archive("libraries", value.libraries);
   archive("load_before", value.load_before);
+  where_present(archive, "gpus", value.gpus);
 }
 
 template <typename A>
@@ -155,6 +156,8 @@ void fields(A& archive, In<A, Record::Model>& value) {
   archive("name", value.name);
   archive("parameters", value.parameters);
   archive("training_flops", value.training_flops);
+  where_present(archive, "bytes_a_sample", value.bytes_a_sample);
+  where_present(archive, "bytes_a_step", value.bytes_a_step);
 }
 
 template <typename A>
@@ -204,6 +207,21 @@ void fields(A& archive, In<A, Record::MeasuredWindow>& value) {
   archive("samples", value.samples);
   archive("wall_s", value.wall_s);
   archive("others_cores", value.others_cores);
+  where_present(archive, "others", value.others);
+}
+
+template <typename A>
+void fields(A& archive, In<A, OtherProgramRecord>& value) {
+  archive("name", value.name);
+  archive("cores", value.cores);
+}
+
+template <typename A>
+void fields(A& archive, In<A, PeakRecord>& value) {
+  archive("threads", value.threads);
+  archive("precision", value.precision);
+  archive("flops_per_s", value.flops_per_s);
+  archive("bytes_per_s", value.bytes_per_s);
 }
 
 template <typename A>
@@ -218,6 +236,11 @@ void fields(A& archive, In<A, Record::Communication>& value) {
   archive("library", value.library);
   archive("algorithm", value.algorithm);
   archive("gradient_bytes", value.gradient_bytes);
+  where_present(archive, "parameter_bytes", value.parameter_bytes);
+  where_present(archive, "statistics_bytes", value.statistics_bytes);
+  where_present(archive, "padding_bytes", value.padding_bytes);
+  where_present(archive, "norm_bytes", value.norm_bytes);
+  where_present(archive, "norm_collectives", value.norm_collectives);
   archive("bytes_sent", value.bytes_sent);
   where_present(archive, "bytes_received", value.bytes_received);
   archive("collectives", value.collectives);
@@ -279,6 +302,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("learning_rate", value.learning_rate);
   archive("memory", value.memory);
   archive("window", value.window);
+  where_present(archive, "peak", value.peak);
   archive("first_step_s", value.first_step_s);
   archive("communication", value.communication);
   archive("ranks", value.ranks);

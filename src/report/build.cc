@@ -56,6 +56,24 @@ void add_fact(Document& document, const std::string& name, const std::string& va
   if (!value.empty()) document.facts.emplace_back(name, value);
 }
 
+/// "ninja up to 0.9 cores, firefox 0.2": over all windows, the busiest three.
+std::string other_programs(std::span<const Record> records) {
+  constexpr std::size_t kMost = 3;
+  std::map<std::string, double> most;
+  for (const Record& record : records)
+    if (record.window.others)
+      for (const auto& program : *record.window.others)
+        most[program.name] = std::max(most[program.name], program.cores);
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, cores] : most) sorted.emplace_back(-cores, name);
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() > kMost) sorted.resize(kMost);
+  std::vector<std::string> texts;
+  for (const auto& [cores, name] : sorted)
+    texts.push_back(fmt::format("{} up to {:.2f} cores", name, -cores));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 void add_facts(Document& document, std::span<const Record> records) {
   const auto fact = [&](const std::string& name, auto get) {
     add_fact(document, name, joined(distinct(records, get)));
@@ -85,6 +103,10 @@ void add_facts(Document& document, std::span<const Record> records) {
   fact("device", [](const Record& r) {
     return r.device_name ? fmt::format("{}, {}", r.device, *r.device_name) : r.device;
   });
+  fact("GPUs", [](const Record& r) {
+    return r.environment.gpus ? fmt::format("{}", fmt::join(*r.environment.gpus, "; ")) : std::string();
+  });
+  add_fact(document, "other programs on the cores", other_programs(records));
   fact("communicator", [](const Record& r) {
     return r.communication.communicator == "none" || r.communication.communicator.empty()
                ? std::string()
@@ -323,11 +345,13 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
   }
   document.sections.push_back(summary_section(conclusions));
   add(document, sweep_section(conclusions));
+  add(document, cause_section(conclusions));
   add(document, scaling_section(conclusions, analysis::Mode::weak));
   add(document, scaling_section(conclusions, analysis::Mode::strong));
   add(document, same_cores_section(conclusions));
   add(document, breakdown_section(conclusions));
   add(document, bandwidth_section(conclusions));
+  add(document, travels_section(conclusions));
   add(document, collectives_section(conclusions));
   add(document, converge_section(conclusions));
   add(document, search_section(conclusions));

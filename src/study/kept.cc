@@ -52,7 +52,9 @@ fs::path record_path(const Runner& runner, const PlannedCell& cell) {
 }
 
 train::Backend backend_for(const Runner& runner, const train::Options& options) {
-  return runner.together ? runner.together->backend(options) : runner.backend;
+  auto backend = runner.together ? runner.together->backend(options) : runner.backend;
+  backend.peak = runner.backend.peak;
+  return backend;
 }
 
 fs::path training_directory(const Runner& runner, const PlannedCell& cell) {

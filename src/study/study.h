@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -40,7 +41,9 @@ struct Axes {
 struct ConvergeAxes {
   std::int64_t baseline_batch = 128;  ///< global; by workers: what every worker takes a step
   std::int64_t large_batch = 2048;    ///< global
-  std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`
+  std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`; see remedies.h
+  /// What a piece of a variant's name changes that is none of the remedies: "weight-decay 0.0001".
+  std::map<std::string, std::function<void(train::Options& options)>> changes = {};
   double warmup_epochs =
       -1;           ///< of the variants with warm-up; -1: a fifth of the training, at most one epoch
   int repeats = 1;  ///< seeds seed, seed + 1, ...

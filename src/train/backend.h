@@ -62,6 +62,10 @@ struct Backend {
   /// The device that `local_workers` workers of this process would compute on; nothing for engines of the
   /// host. Empty: likewise. Errors   Error(device): what is missing
   std::function<std::optional<DeviceShare>(int local_workers)> device = {};
+  /// What the host's GPUs say, a sentence each, for the record; empty: the run uses none.
+  std::function<std::vector<std::string>()> describe_gpus = {};
+  /// What the cores can do at most, where somebody measured it.
+  std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record

@@ -3,6 +3,11 @@
 #include <span>
 
 namespace paceline::train {
+namespace {
+
+constexpr int kBatchesAhead = 2;
+
+}  // namespace
 
 engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
                                        const ProcessPlacement& place, int local_rank) {
@@ -36,7 +41,8 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
   return {.global_batch = resolved.global_batch,
           .local_batch = resolved.local_batch,
           .first = rank * resolved.local_batch,
-          .threads = options.loader_threads};
+          .threads = options.loader_threads,
+          .prefetch = options.loader_threads > 0 ? kBatchesAhead : 0};
 }
 
 }  // namespace paceline::train

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "data/dataset.h"
+#include "data/warp.h"
 #include "engine/engine.h"
 #include "measure/record.h"
 
@@ -26,7 +27,8 @@ enum class TestSet {
 /// The learning rate as a function of the update; see schedule.h.
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::constant;
-  double warmup_epochs = 0;       ///< linear from 0 in front of any kind; reached lr = peak
+  double warmup_epochs = 0;       ///< linear in front of any kind; reached lr = peak
+  double warmup_start = 0;        ///< the rate at which it begins
   double step_epochs = 30;        ///< step: every so many epochs ...
   double step_factor = 0.1;       ///< ... times this
   double final_factor = 0;        ///< cosine, one-cycle: the last lr as a part of the peak
@@ -65,10 +67,10 @@ struct Options {
   std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
   bool pin = true;
   bool measured_kernels = false;  ///< kernels by measurement, not by shape; --shard: by shape always
-  int loader_threads = 1;
-  double bucket_mb = 4;       ///< 1e6 bytes of gradients a bucket
-  bool bucket_auto = false;   ///< the size is chosen before the first step instead (bucket_size.h)
-  int deadline_s = 60;        ///< of a collective
+  int loader_threads = 1;         ///< 0: the worker prepares each batch itself, before it computes
+  double bucket_mb = 4;           ///< 1e6 bytes of gradients a bucket
+  bool bucket_auto = false;       ///< the size is chosen before the first step instead (bucket_size.h)
+  int deadline_s = 60;            ///< of a collective
   bool shared_memory = true;  ///< processes of one host reduce in memory that they share; else by messages
   bool gradients_as_bf16 = false;  ///< between processes: half the bytes, rounded sums
   /// What the communicator is told to behave like (comm/emulate.h), as written; empty: nothing. For the
@@ -96,12 +98,15 @@ struct Options {
   LookaheadOptions lookahead;
   engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
   int ghost_size = 0;
+  bool momentum_correction = false;  ///< see momentum_correction.h
+  bool zero_gamma = false;           ///< see graph/residual.h
   double label_smoothing = 0;
   bool augment = true;  ///< random crop and flip: the data set's usual ones, or what these say
   std::optional<int> crop_padding;
   data::CropFill crop_fill = data::CropFill::black;
   std::optional<data::Flip> flip;
-  int test_views = 1;  ///< forms of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
+  data::WarpOptions warp;  ///< rotation, shear, shift: no data set's usual augmentation
+  int test_views = 1;      ///< forms of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // How the data is opened.
   double validation_split = 0;   ///< > 0: this part of every class is held back from training and evaluated

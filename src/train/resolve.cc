@@ -158,8 +158,8 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   if (options.workers < 1) fail(ErrorKind::usage, "--workers must be at least 1, is {}", options.workers);
   if (options.threads < 0)
     fail(ErrorKind::usage, "--threads must be at least 1 (or 0: shared out), is {}", options.threads);
-  if (options.loader_threads < 1)
-    fail(ErrorKind::usage, "--loader-threads must be at least 1, is {}", options.loader_threads);
+  if (options.loader_threads < 0)
+    fail(ErrorKind::usage, "--loader-threads must be at least 0, is {}", options.loader_threads);
   if (!(options.bucket_mb > 0))
     fail(ErrorKind::usage, "--bucket-mb must be above 0, is {:g}", options.bucket_mb);
   if (!(options.lr >= 0) || !std::isfinite(options.lr))

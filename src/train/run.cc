@@ -12,6 +12,7 @@
 #include "base/replacement.h"
 #include "base/topology.h"
 #include "data/augment.h"
+#include "graph/residual.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "train/checkpoint.h"
@@ -122,8 +123,13 @@ RunConditions circumstances_of(const data::Source& source, const Backend& backen
 
 graph::Graph make_graph(const Options& options, const data::Source& source) {
   const auto format = source.train->format();
-  return graph::make_model(options.model, {format.channels, format.height, format.width}, source.classes(),
-                           options.label_smoothing);
+  auto graph = graph::make_model(options.model, {format.channels, format.height, format.width},
+                                 source.classes(), options.label_smoothing);
+  if (options.zero_gamma && graph::zero_last_gammas(graph) == 0)
+    base::fail(base::ErrorKind::usage,
+               "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
+               options.model);
+  return graph;
 }
 
 void tell(const Backend& backend, const char* phase) {
@@ -259,7 +265,7 @@ Setup inspect(const Options& options, const Backend& backend) {
           .plan = std::move(plan),
           .memory = std::move(memory),
           .updates = resolved.end,
-          .model = describe(options.model, graph),
+          .model = describe(options, graph, resolved.precision),
           .data = describe(source)};
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "graph/flops.h"
+#include "graph/layout.h"
+#include "graph/traffic.h"
 #include "measure/environment.h"
 #include "train/memory.h"
 #include "train/names.h"
@@ -16,10 +18,27 @@ namespace paceline::train {
 using measure::EpochRecord;
 using measure::Record;
 
-Record::Model describe(const std::string& model, const graph::Graph& graph) {
-  return {.name = model,
+Record::Model describe(const Options& options, const graph::Graph& graph, engine::Precision precision) {
+  const auto traffic = graph::training_traffic(graph, precision == engine::Precision::bf16 ? 2 : 4,
+                                               engine::state_slots(options.rule));
+  return {.name = options.model,
           .parameters = graph.trainable_elements(),
-          .training_flops = graph::training_flops(graph)};
+          .training_flops = graph::training_flops(graph),
+          .bytes_a_sample = traffic.bytes_a_sample,
+          .bytes_a_step = traffic.bytes_a_step};
+}
+
+/// What travels between workers in a step: the parts of the flat gradient.
+Record::Communication describe_gradient(const graph::Graph& graph) {
+  constexpr std::int64_t kBytes = sizeof(float);
+  std::int64_t statistics = 0, trained = 0;
+  for (const auto& parameter : graph.parameters)
+    (graph::is_trainable(parameter.role) ? trained : statistics) += parameter.elements();
+  Record::Communication travels;
+  travels.parameter_bytes = kBytes * trained;
+  travels.statistics_bytes = kBytes * statistics;
+  travels.padding_bytes = kBytes * (graph::flat_layout(graph).elements - trained - statistics);
+  return travels;
 }
 
 Record::Data describe(const data::Source& source) {
@@ -89,7 +108,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   if (limits.share && !limits.share->info.libraries.empty())
     libraries.push_back(limits.share->info.libraries);
   record.environment = measure::environment(std::move(libraries));
-  record.model = describe(options.model, graph);
+  if (backend.describe_gpus) record.environment.gpus = backend.describe_gpus();
+  record.model = describe(options, graph, resolved.precision);
   record.data = describe(source);
   record.data.dropped_per_epoch = resolved.dropped_per_epoch;
   record.data.steps_per_epoch = resolved.steps_per_epoch;
@@ -108,6 +128,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
                           .rule = resolved.rate.rule,
                           .reference_batch = resolved.rate.reference_batch};
   record.memory = describe(plan, limits);
+  record.communication = describe_gradient(graph);
+  record.peak = backend.peak;
   record.window = {.unit = options.window_steps > 0 ? "steps" : "epoch",
                    .warmup_steps = options.warmup_steps};
   if (options.window_steps == 0)
@@ -153,6 +175,7 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   record.window.steps = root.window_steps;
   record.window.samples = root.window_steps * record.global_batch;
   record.window.others_cores = root.others_cores;
+  if (root.others_cores) record.window.others = std::move(root.others);
   if (const auto& best = root.validation; best.best_update > 0)
     record.chosen = {.epoch = best.best_epoch,
                      .updates = best.best_update,
@@ -179,6 +202,10 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
     record.communication.bytes_sent = root.traffic.bytes_sent;
     record.communication.collectives = root.traffic.collectives;
     record.communication.memory_ceiling_gb_per_s = root.allreduce_peak_gb_per_s;
+    if (root.norm_collectives > 0 && root.window_steps > 0) {
+      record.communication.norm_bytes = root.norm_bytes / root.window_steps;
+      record.communication.norm_collectives = root.norm_collectives / root.window_steps;
+    }
   } else {
     record.communication.gradient_bytes = root.gradient_bytes;
   }

@@ -18,7 +18,8 @@
 
 namespace paceline::train {
 
-[[nodiscard]] measure::Record::Model describe(const std::string& model, const graph::Graph& graph);
+[[nodiscard]] measure::Record::Model describe(const Options& options, const graph::Graph& graph,
+                                              engine::Precision precision);
 [[nodiscard]] measure::Record::Data describe(const data::Source& source);
 [[nodiscard]] measure::Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits);
 

@@ -17,7 +17,8 @@ struct Length {
 
 /// The learning rate of update `update` (from 0) with the given peak.
 ///
-/// Warm-up (any kind): linear, peak * (update + 1) / warm-up updates, so that the first update already moves.
+/// Warm-up (any kind): linear from 0, peak * (update + 1) / warm-up updates, so that the first update already
+/// moves; or from `warmup_start`, which is then the first update's rate.
 /// Then: constant; step: times `step_factor` every `step_epochs` (counted from the start of training);
 /// cosine: half a cosine from the peak to `final_factor` of it over the rest; one-cycle: half cosines up from
 /// `one_cycle_start` to the peak at `one_cycle_peak` of the rest, and down to `final_factor`; plateau:

@@ -10,6 +10,7 @@ bool Window::is_first_of_process() const {
 
 void Window::begin(const data::Loader& loader) {
   if (is_first_of_process()) times_before_ = measure::processor_times();
+  if (communicator_.rank() == 0) programs_before_ = measure::program_times(left_out());
   traffic_before_ = communicator_.traffic();
   loader_before_ = loader.statistics();
   begin_ = base::Clock::now();
@@ -38,7 +39,15 @@ void Window::find_others(WorkerResult& result) {
       siblings_s = times->own_s - times_before_->own_s;
     communicator_.all_reduce(std::span(&siblings_s, 1), comm::Reduce::sum);
   }
-  if (is_root) result.others_cores = measure::cores_of_others(times_before_, times, siblings_s);
+  if (!is_root) return;
+  result.others_cores = measure::cores_of_others(times_before_, times, siblings_s);
+  result.others =
+      measure::busiest_programs(programs_before_, measure::program_times(left_out()), result.rank.wall_s);
+}
+
+/// Processes of one run have one name; a second run beside it is then not seen.
+std::string Window::left_out() const {
+  return job_.backend.place.processes > 1 ? measure::own_program_name() : "";
 }
 
 void Window::describe_loader(const data::Loader& loader, measure::RankRecord& rank) const {

@@ -4,10 +4,12 @@
 /// loader's work, and what other programs took of the processors.
 
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "comm/communicator.h"
 #include "data/loader.h"
+#include "measure/other_programs.h"
 #include "measure/processor_time.h"
 #include "train/job.h"
 #include "train/worker_result.h"
@@ -27,11 +29,13 @@ class Window {
  private:
   [[nodiscard]] bool is_first_of_process() const;
   void find_others(WorkerResult& result);
+  [[nodiscard]] std::string left_out() const;
   void describe_loader(const data::Loader& loader, measure::RankRecord& rank) const;
 
   const Job& job_;
   comm::Communicator& communicator_;
   std::optional<measure::ProcessorTimes> times_before_;
+  measure::ProgramTimes programs_before_;
   comm::Traffic traffic_before_;
   data::LoaderStatistics loader_before_;
   base::TimePoint begin_{};

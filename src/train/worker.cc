@@ -48,7 +48,8 @@ data::AugmentOptions augment_options(const Job& job) {
           .seed = options.seed,
           .crop_area = options.augment ? job.source.crop_area : 0,
           .jitter = options.augment ? job.source.jitter : 0,
-          .crop_fill = options.crop_fill};
+          .crop_fill = options.crop_fill,
+          .warp = options.augment ? options.warp : data::WarpOptions{}};
 }
 
 /// Whether the record has the loss of every step: where it was asked for, and of short trainings.
@@ -147,6 +148,8 @@ class Worker {
     communicator_.all_reduce(values, comm::Reduce::sum);
     statistics_log_.end_blocked();
     statistics_log_.timings().push_back({.posted = posted, .done = base::Clock::now()});
+    result_.norm_bytes += static_cast<std::int64_t>(values.size_bytes());
+    ++result_.norm_collectives;
   }
 
   /// First weights, or those of a checkpoint: read by rank 0, the same bytes for all.
@@ -196,6 +199,7 @@ class Worker {
     gradients_log_.clear();
     statistics_log_.clear();
     result_.rank.step_s.clear();
+    result_.norm_bytes = result_.norm_collectives = 0;
     result_.buckets.assign(communicator_.size() > 1 ? stepper_->buckets().count() : 0, {});
     for (std::size_t i = 0; i < result_.buckets.size(); ++i)
       result_.buckets[i].bytes = stepper_->buckets().bytes(i);

@@ -27,6 +27,8 @@ struct WorkerResult {
   std::vector<measure::RankTimeline> timelines;   ///< --timeline: of all ranks; rank 0
   std::optional<double> allreduce_peak_gb_per_s;  ///< allreduce_peak.h
   std::optional<double> others_cores;             ///< that other programs kept busy during the window; rank 0
+  std::vector<measure::OtherProgramRecord> others;    ///< the busiest of them; rank 0
+  std::int64_t norm_bytes = 0, norm_collectives = 0;  ///< of synchronised batch norm, in the window
   bool interrupted = false;
   ValidationState validation;  ///< at the end
   bool stopped_early = false;

@@ -16,6 +16,20 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+/// What records of before did not have.
+void fill_later_fields(Record& r) {
+  r.environment.gpus = {"GPU 0: NVIDIA H100"};
+  r.model.bytes_a_sample = 101;
+  r.model.bytes_a_step = 102;
+  r.window.others = std::vector<OtherProgramRecord>{{.name = "ninja", .cores = 0.8}};
+  r.peak = PeakRecord{.threads = 2, .precision = "bf16", .flops_per_s = 4e11, .bytes_per_s = 2e10};
+  r.communication.parameter_bytes = 44695848;
+  r.communication.statistics_bytes = 38400;
+  r.communication.padding_bytes = 64;
+  r.communication.norm_bytes = 76;
+  r.communication.norm_collectives = 77;
+}
+
 /// A record with every field different from its default and from its neighbours.
 Record filled() {
   Record r;
@@ -107,6 +121,7 @@ Record filled() {
                .test_accuracy = 0.55}};
   r.steps = {{.update = 1, .loss = 2.3, .lr = 0.01}, {.update = 2, .loss = 2.2, .lr = 0.02}};
   r.notes = {"one", "two"};
+  fill_later_fields(r);
   return r;
 }
 
@@ -116,6 +131,16 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   // Against a field that both directions forget: the default must not look the same.
   const Record back = record_from_json(text, "x");
   EXPECT_EQ(back.environment.libraries, filled().environment.libraries);
+  EXPECT_EQ(back.environment.gpus, filled().environment.gpus);
+  EXPECT_EQ(back.model.bytes_a_sample, 101);
+  EXPECT_EQ(back.model.bytes_a_step, 102);
+  EXPECT_EQ(back.window.others->at(0).name, "ninja");
+  EXPECT_EQ(back.window.others->at(0).cores, 0.8);
+  EXPECT_EQ(back.peak->precision, "bf16");
+  EXPECT_EQ(back.peak->bytes_per_s, 2e10);
+  EXPECT_EQ(back.communication.statistics_bytes, 38400);
+  EXPECT_EQ(back.communication.norm_bytes, 76);
+  EXPECT_EQ(back.communication.norm_collectives, 77);
   EXPECT_EQ(back.memory.plan_lines, filled().memory.plan_lines);
   EXPECT_EQ(back.ranks[1].phases, filled().ranks[1].phases);
   EXPECT_EQ(back.ranks[1].cores, filled().ranks[1].cores);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "analysis/cell.h"
 #include "base/error.h"
+#include "base/topology.h"
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/followers.h"
@@ -16,6 +18,9 @@
 #include "cli/reports.h"
 #include "cli/screen.h"
 #include "cli/session.h"
+#include "engine/cpu/peak.h"
+#include "engine/make.h"
+#include "measure/environment.h"
 #include "measure/ranking.h"
 #include "measure/statistics.h"
 #include "report/build.h"
@@ -100,6 +105,27 @@ void show_report(const Settings& settings, const std::vector<measure::Record>& r
   for (const auto& line : write_reports(document, where)) screen.say(line);
 }
 
+/// What the cores reach at most, for the sections that say how much of it the steps reached; nothing for
+/// other devices, and where it cannot be measured.
+std::optional<measure::PeakRecord> measured_peak(const Settings& settings) {
+  constexpr std::int64_t kLeastMemory = std::int64_t{1} << 30;
+  const auto& train = settings.train;
+  if (train.device != "cpu" || measure::available_memory_bytes() < kLeastMemory) return std::nullopt;
+  const bool is_bf16 =
+      train.precision == "bf16" || (train.precision == "auto" && engine::has_bf16_units(train.device));
+  const int threads = base::usable_cores();
+  try {
+    const auto peak =
+        engine::cpu::measure_peak(threads, is_bf16 ? engine::Precision::bf16 : engine::Precision::f32);
+    return measure::PeakRecord{.threads = threads,
+                               .precision = is_bf16 ? "bf16" : "fp32",
+                               .flops_per_s = peak.flops_per_s,
+                               .bytes_per_s = peak.bytes_per_s};
+  } catch (const base::Error&) {
+    return std::nullopt;  // the tables do without
+  }
+}
+
 /// How far a study came that was stopped with `not_begun` cells to go.
 std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdiff_t not_begun) {
   const auto begun = std::count_if(records.begin(), records.end(),
@@ -136,6 +162,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   std::size_t current = 0;
   study::Runner runner;
   runner.backend = backend;
+  if (settings.command & (kSweep | kScale | kStudy)) runner.backend.peak = measured_peak(settings);
   if (session != nullptr) runner.together = lead(settings, cells);
   runner.stop = interrupt.token();
   runner.directory = directory;

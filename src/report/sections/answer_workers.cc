@@ -9,6 +9,7 @@
 #include "analysis/breakdown.h"
 #include "analysis/consistency.h"
 #include "report/sections/answers.h"
+#include "report/sections/courses.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 
@@ -292,6 +293,9 @@ void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) 
   for (const Mode mode : {Mode::weak, Mode::strong}) answer_mode(blocks, conclusions, mode, nothing);
   if (!nothing.empty())
     blocks.push_back(plain(fmt::format("How many workers? Not answered: {}.", fmt::join(nothing, ". "))));
+  else if (const auto said =
+               blocks.size() > before ? std::nullopt : answer_by_trainings(conclusions.convergence))
+    blocks.push_back(finding("How many workers? " + *said));
   else if (blocks.size() == before)
     blocks.push_back(plain("How many workers? " + not_measured(conclusions, "scale")));
 }

@@ -14,6 +14,11 @@ namespace paceline::report {
 [[nodiscard]] Section summary_section(const Conclusions& conclusions);
 /// Which batch size: throughput curve, knee, where memory or data ends.
 [[nodiscard]] std::optional<Section> sweep_section(const Conclusions& conclusions);
+/// Why a batch is faster than another: the ledger of a sweep's steps, what they reach of the measured peaks,
+/// an epoch without data loading.
+[[nodiscard]] std::optional<Section> cause_section(const Conclusions& conclusions);
+/// What the workers exchange in a step: gradients, statistics, padding, votes; what each --bn adds.
+[[nodiscard]] std::optional<Section> travels_section(const Conclusions& conclusions);
 /// How many workers (table 1 of the mode).
 [[nodiscard]] std::optional<Section> scaling_section(const Conclusions& conclusions, analysis::Mode mode);
 /// The same cores as threads of one worker or as workers, where both were measured.
