@@ -218,9 +218,10 @@ void expect_shown(const Conclusions& conclusions, const Document& document, cons
   ASSERT_EQ(list->rows.size(), cells.size()) << what;
   std::set<std::pair<std::string, std::string>> names;
   for (std::size_t i = 0; i < cells.size(); ++i)
-    if (cells[i].is_measured())
+    if (cells[i].is_measured()) {
       EXPECT_TRUE(names.emplace(list->rows[i][0].text, list->rows[i][1].text).second)
           << what << ": two cells called " << list->rows[i][1].text;
+    }
   std::size_t scaled = 0, swept = 0, rows = 0;
   for (const auto& cell : cells) {
     scaled += cell.kind == "scale" && (cell.scaling == "weak" || cell.scaling == "strong") ? 1 : 0;
@@ -265,7 +266,9 @@ TEST(Mixtures, OfRecordsThatDifferInOneFieldAreNeitherPooledNorLost) {
     std::shuffle(records.begin(), records.end(), random);
     const Conclusions conclusions = conclude(records);
     expect_each_once(records, conclusions.cells, what);
-    if (!analysis::contradiction(other)) EXPECT_GE(conclusions.cells.size(), 2U) << what;
+    if (!analysis::contradiction(other)) {
+      EXPECT_GE(conclusions.cells.size(), 2U) << what;
+    }
     expect_shown(conclusions, build(records), what);
     ++tried[field];
     if (HasFailure()) return;

@@ -85,7 +85,7 @@ std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep&
 
 }  // namespace
 
-std::string which_of_several(const Conclusions& conclusions, const ScalingGroup* group,
+std::string which_of_several(const Conclusions& conclusions, const analysis::ScalingGroup* group,
                              const std::string& subject, const analysis::Cell& cell) {
   if (group != nullptr)
     if (auto own = said_of_group(*group); own != group->subject) return own;

@@ -220,7 +220,11 @@ std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups
         auto way = analysis::joined_as(cell->record());
         const auto verdict =
             analysis::compare(cells.front()->record(), cell->record(), analysis::Topic::scaling);
-        if (!verdict.comparable() || !seen.insert(way).second) continue;
+        if (!seen.insert(way).second) continue;
+        if (!verdict.comparable()) {
+          ways.push_back(fmt::format("{} not compared ({})", way, verdict.refusals.front()));
+          continue;
+        }
         way +=
             ways.empty()
                 ? fmt::format(" {} images/s", with_interval(cell->images_per_s, Format::rate))

@@ -81,7 +81,7 @@ Table table(const Sweep& sweep, const std::string& id) {
       .id = id,
       .title = fmt::format("Throughput against batch, {}", name_of(sweep)),
       .definition =
-          "Throughput = batch / median step. The knee is the smallest batch within 5 % of the best "
+          "Throughput = global batch / median step. The knee is the smallest batch within 5 % of the best "
           "throughput; it is not decided where an interval of the ratio of throughputs holds 95 %. GFLOP/s = "
           "throughput x multiplications and additions of one trained sample (convolutions and dense layers, "
           "forward and backward). Epoch: all training images, D / B steps, also those of the tail that a "
