@@ -33,7 +33,8 @@ enum Command : unsigned {
   kLaunch = 1u << 9,
   kSbatch = 1u << 10,
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy,  ///< those that train, and may take a recipe
-  kInProcesses = kRuns | kComm | kDoctor,                 ///< those that several processes can run together
+  kMeasuring = kRuns | kComm,                             ///< those that measure, and leave records
+  kInProcesses = kMeasuring | kDoctor,                    ///< those that several processes can run together
 };
 
 struct Settings {
