@@ -14,7 +14,6 @@ const std::vector<std::string> kCompared{"remedies", "workers"};
 
 constexpr const char* kCells = "What is varied and timed";
 constexpr const char* kOutput = "What is left behind";
-constexpr unsigned kStudies = kRuns & ~kTrain;
 
 void choose_batches(Settings& settings, std::string_view text) {
   for (auto* axes : {&settings.study.sweep, &settings.study.scale}) {

@@ -16,6 +16,9 @@ namespace paceline::train {
 
 enum class ScheduleKind { constant, step, cosine, one_cycle };
 enum class LrScaling { none, linear, sqrt };
+/// Which processes have the workers of a study's cell: a node is filled before the next, or the workers are
+/// shared evenly over all nodes.
+enum class Placement { packed, spread };
 
 /// The learning rate as a function of the update; see schedule.h.
 struct ScheduleOptions {
@@ -63,6 +66,8 @@ struct Options {
   int deadline_s = 60;        ///< of a collective
   bool shared_memory = true;  ///< processes of one host reduce in memory that they share; else by messages
   bool gradients_as_bf16 = false;  ///< between processes: half the bytes, rounded sums
+  Placement placement = Placement::packed;
+  bool data_parallel = false;  ///< all by way of worker 0 (data_parallel.h); else gradients are all-reduced
   /// What the communicator is told to behave like (comm/emulate.h), as written; empty: nothing. For the
   /// record: the backend's communicators do it.
   std::string emulate_link, emulate_straggler;

@@ -143,7 +143,12 @@ def train(args, folder):
         check([rank["rank"] for rank in record["ranks"]] == list(range(workers)), f"{name}: ranks of the record")
         if processes > 1:
             communication = record["communication"]
-            check(communication["processes"] == processes, f"{name}: processes of the record")
+            check(communication["processes"] == processes and communication["nodes"] == 1 and
+                  communication["processes_of_nodes"] == [processes] and "placement" not in communication,
+                  f"{name}: processes of the record: {communication}")
+            check([rank["process"] for rank in record["ranks"]] == [rank * processes // workers for rank in range(workers)] and
+                  all(rank["peak_bytes"] > 1e6 and rank["bytes_sent"] > 0 for rank in record["ranks"]),
+                  f"{name}: process, memory and bytes of each rank: {record['ranks']}")
             check("direct (memory of the host)" in communication["algorithm"] and communication["gradient_bytes"] > 8192,
                   f"{name}: gradients are summed where they lie, as between threads: {communication}")
             check(any("same weights, bit for bit" in note for note in record["notes"]),
