@@ -115,9 +115,13 @@ constexpr Option kRows[] = {
      },
      [](const S& s) { return s.train.emulate_straggler; }},
     {"placement", "packed|spread|both", kProcesses,
-     "which processes have the workers of a cell: packed fills a node before the next, spread shares them "
-     "evenly over all nodes; both runs each cell both ways, where these differ",
-     kStudies, [](S& s, Text t) { s.study.placements = placements_of(t); },
+     "which processes have the workers, where these are fewer: packed fills a node before the next, spread "
+     "shares them evenly over all nodes; both runs each cell of a study both ways, where these differ",
+     kRuns,
+     [](S& s, Text t) {
+       s.study.placements = placements_of(t);
+       s.train.placement = s.study.placements.front();
+     },
      [](const S& s) { return text_of(s.study.placements); }},
     {"processes", "N", kProcesses, "processes to start; also written -n N (default: the places of --hosts)",
      kLaunch, [](S& s, Text t) { s.launch.processes = small(t, 1, kManyWorkers); },

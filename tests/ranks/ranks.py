@@ -260,6 +260,12 @@ def studies(args, folder):
         check(record["status"] == "complete" and record["workers"] == 2, f"{record['workers']} workers: {record['reason']}")
         check(record["communication"]["processes"] == 2, f"{record['communication']['processes']} processes")
 
+    # Fewer workers than processes, where that is said to be meant.
+    code, out, err = run(mpirun(args.processes) + [args.program, "train", *common, "--steps", "4", "--global-batch", "12", "--workers",
+                                                   "1", "--placement", "spread", "--out", folder / "fewer"])
+    record = json.loads((folder / "fewer/record.json").read_text()) if code == 0 else {}
+    check(code == 0 and record["workers"] == 1 and len(record["ranks"]) == 1, f"train in one of the processes: exit {code}\n{out}{err}")
+
     # A process without work uses next to no processor time.
     words = mpirun(args.processes) + [args.program, "sweep", *common, "--repeats", "1", "--batches", "64", "--window-steps",
                                       "100000", "--window-seconds", "5", "--out", folder / "long"]

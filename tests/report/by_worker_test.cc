@@ -36,14 +36,17 @@ TEST(ByWorkerSection, NamesTheSlowestWithWhatTheOthersWait) {
   record.ranks[1].peak_bytes = 3'000'000'000;
   const auto text = text_of({record});
   EXPECT_THAT(text, AllOf(HasSubstr("Which worker? Each one by itself"),
-                          HasSubstr("the slowest is rank 1 (process 1 on host b)"),
-                          HasSubstr("the others wait 201 ms of a step"), HasSubstr("3.00 GB")));
+                          HasSubstr("scale weak b 128, N 2: the slowest is rank 1 (process 1 on host b)"),
+                          HasSubstr("the others wait 200.5 ms of a step"), HasSubstr("3.00 GB")));
 }
 
 TEST(ByWorkerSection, DoesNotBlameAWorkerForNoise) {
   const auto text = text_of({two_workers(0.01)});
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("the slowest is rank 1,"), HasSubstr("the workers are as fast as each other")));
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("In 1 cell the workers are as fast as each other; the most above the mean, by 0.4 %, "
+                      "is rank 1 of scale weak b 128, N 2."),
+            Not(HasSubstr("the slowest is"))));
 }
 
 TEST(ByWorkerSection, IsAbsentWithOneWorker) {

@@ -39,22 +39,38 @@ std::string name_of(const ByWorker& cell, const WorkerShare& worker) {
                      worker.host.empty() ? "" : " on host " + worker.host);
 }
 
+/// "scale weak b 32, N 2", "converge large batch, b 1024, N 2"
+std::string label_of(const analysis::Cell& cell) {
+  const std::string& part = cell.variant.empty() ? cell.scaling : cell.variant;
+  return fmt::format("{}{}{} {}", cell.kind, part.empty() ? "" : " " + part, cell.variant.empty() ? "" : ",",
+                     cell.label);
+}
+
 Paragraph verdict(const ByWorker& cell) {
   const WorkerShare& slowest = cell.workers[cell.slowest];
   double waited = 0;
   for (const auto& worker : cell.workers)
     if (&worker != &slowest) waited += worker.waiting_s;
   waited /= static_cast<double>(cell.workers.size() - 1);
-  std::string text =
-      fmt::format("{}: the slowest is {}, {} of own work a step, {} more than the mean", cell.cell->label,
-                  name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance));
-  if (cell.imbalance < analysis::kBalanced) return plain(text + ": the workers are as fast as each other.");
-  return finding(fmt::format("{}; the others wait {} of a step of {} for a later rank.{}", text,
-                             duration(waited), duration(slowest.step_s()), said_of_emulation(*cell.cell)));
+  return finding(fmt::format(
+      "{}: the slowest is {}, {} of own work a step, {} more than the mean; the others wait {} of a step of {} "
+      "for a later rank.{}",
+      label_of(*cell.cell), name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
+      duration(waited), duration(slowest.step_s()), said_of_emulation(*cell.cell)));
+}
+
+/// Of cells whose workers are alike: one sentence for all.
+Paragraph alike(const std::vector<const ByWorker*>& cells) {
+  const ByWorker& most =
+      **std::ranges::max_element(cells, {}, [](const auto* cell) { return cell->imbalance; });
+  return plain(
+      fmt::format("In {} the workers are as fast as each other; the most above the mean, by {}, is {} of {}.",
+                  count(static_cast<long>(cells.size()), "cell"), percent(most.imbalance),
+                  name_of(most, most.workers[most.slowest]), label_of(*most.cell)));
 }
 
 std::vector<TableCell> row_of(const ByWorker& cell, const WorkerShare& worker) {
-  return {with_mark(words(cell.cell->label), marks_of(*cell.cell)),
+  return {with_mark(words(label_of(*cell.cell)), marks_of(*cell.cell)),
           value(worker.rank),
           words(worker.host.empty() ? cell.cell->record().environment.host : worker.host),
           value(worker.process),
@@ -105,7 +121,13 @@ std::optional<Section> by_worker_section(const Conclusions& conclusions) {
   table.footnotes = footnotes.take();
   Section section{.id = "by-worker", .title = "Which worker? Each one by itself"};
   section.blocks.push_back(std::move(table));
-  for (const auto& cell : cells) section.blocks.push_back(verdict(cell));
+  std::vector<const ByWorker*> balanced;
+  for (const auto& cell : cells)
+    if (cell.imbalance < analysis::kBalanced)
+      balanced.push_back(&cell);
+    else
+      section.blocks.push_back(verdict(cell));
+  if (!balanced.empty()) section.blocks.push_back(alike(balanced));
   return section;
 }
 
