@@ -95,6 +95,9 @@ Breakdown breakdown(const Cell& cell) {
   for (const Record* record : records) result.steps += record->window.steps;
   for (const Record* record : records) {
     const double weight = 1.0 / static_cast<double>(record->ranks.size()) / static_cast<double>(result.steps);
+    // One worker may prepare the batches of all (--parallel data-parallel).
+    const auto loaders = std::max<std::ptrdiff_t>(
+        1, std::ranges::count_if(record->ranks, [](const auto& rank) { return rank.loader_prepare_s > 0; }));
     for (const RankRecord& rank : record->ranks) {
       add(result.mean, rank, weight);
       result.prepares_in_steps =
@@ -105,8 +108,7 @@ Breakdown breakdown(const Cell& cell) {
       result.outside_steps += outside(rank) / static_cast<double>(record->ranks.size());
       const double closure = rank.wall_s > 0 ? ledger_sum(rank) / rank.wall_s : 0;
       if (std::abs(closure - 1) > std::abs(result.closure - 1)) result.closure = closure;
-      const double samples =
-          static_cast<double>(record->window.samples) / static_cast<double>(record->ranks.size());
+      const double samples = static_cast<double>(record->window.samples) / static_cast<double>(loaders);
       result.loader_images_per_s += loader_rate(rank, samples) / static_cast<double>(records.size());
     }
     add_repeat(result, *record);

@@ -16,6 +16,8 @@ struct LoaderSums {
 };
 
 void add(LoaderSums& sums, const RankRecord& rank) {
+  const bool has_none = rank.loader_threads == 0 && !rank.loader_processor_s;  // it is handed its batches
+  if (has_none) return;
   if (!rank.loader_processor_s || !rank.loader_ready || !rank.loader_queue || !rank.loader_waits) {
     sums.known = false;
     return;

@@ -127,7 +127,7 @@ std::vector<std::string> cut_child(std::vector<std::string>& words) {
 /// What is wrong with the command to be started is said before anything is started.
 void check_child(Settings& settings) {
   const auto& child = settings.child;
-  const unsigned startable = settings.command == kSbatch ? kTrain : kInProcesses;
+  const unsigned startable = settings.command == kSbatch ? kMeasuring : kInProcesses;
   std::vector<std::string> names;
   for (unsigned bit = 1; bit <= startable; bit <<= 1) {
     if (!(startable & bit)) continue;

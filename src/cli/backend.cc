@@ -33,9 +33,9 @@ std::optional<train::DeviceShare> device_share(const std::string& device,
 }  // namespace
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
-                            comm::WireFormat wire_format, int processes) {
+                            comm::WireFormat wire_format, std::span<const int> members) {
   train::ProcessPlacement place;
-  if (session != nullptr) place = processes > 0 ? session->place_among(processes) : session->place();
+  if (session != nullptr) place = members.empty() ? session->place() : session->place_among(members);
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },

@@ -34,8 +34,8 @@ std::string usage_line(Command command) {
            "paceline data get NAME                 NAME: " +
            fmt::format("{}, from their publishers", fmt::join(data::package_names(), ", "));
   if (command & (kLaunch | kSbatch))
-    return fmt::format("paceline {} [options] -- {} ...", name,
-                       command == kLaunch ? "train|scale|comm" : "train");
+    return fmt::format("paceline {} [options] -- train|sweep|scale|converge|study|comm{} ...", name,
+                       command == kLaunch ? "|doctor" : "");
   return fmt::format("paceline {} [options]", name);
 }
 

@@ -38,7 +38,8 @@ enum Command : unsigned {
   kEvaluate = 1u << 12,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
-  kInProcesses = kRuns | kComm | kDoctor,  ///< those that several processes can run together
+  kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
+  kInProcesses = kMeasuring | kDoctor,  ///< those that several processes can run together
 };
 
 struct Settings {

@@ -129,10 +129,12 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
 
     // Between workers, processes and hosts: option_launch_rows.cc.
     {"sizes", unrecorded},
+    {"parallel", execution, refuse, none},    // the same sums, by another way
     {"gradients-as", fixed, refuse, refuse},  // sums are rounded to bf16: more than the order of additions
     {"shared-memory", execution, refuse, none},
     {"emulate-link", execution, refuse, none},
     {"emulate-straggler", execution, refuse, none},
+    {"placement", size, none, none},  // nodes are what scaling varies, and the baseline has one
     {"processes", unrecorded},
     {"hosts", unrecorded},
     {"restarts", unrecorded},

@@ -349,7 +349,9 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
   add(document, scaling_section(conclusions, analysis::Mode::weak));
   add(document, scaling_section(conclusions, analysis::Mode::strong));
   add(document, same_cores_section(conclusions));
+  add(document, ways_section(conclusions));
   add(document, breakdown_section(conclusions));
+  add(document, by_worker_section(conclusions));
   add(document, bandwidth_section(conclusions));
   add(document, travels_section(conclusions));
   add(document, collectives_section(conclusions));

@@ -121,6 +121,8 @@ struct StudyOptions {
   Axes sweep, scale;
   ConvergeAxes converge;
   SearchOptions search = {};
+  /// Of every cell in several processes, see cli/commands/assign_processes.h.
+  std::vector<train::Placement> placements{train::Placement::packed};
   bool with_sweep = true, with_scale = true, with_converge = true;
 };
 /// Sets what `quick` means into `base` and `options`; what the user gave explicitly (`given`) stays.

@@ -38,10 +38,13 @@ engine::CompileOptions planning_options(const Options& options, const Resolved& 
 }
 
 data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {
+  // Worker 0 of --parallel data-parallel prepares the whole batch, with the threads of all loaders that there
+  // would be otherwise; the others have none.
+  const bool prepares_all = options.data_parallel && rank == 0;
   return {.global_batch = resolved.global_batch,
-          .local_batch = resolved.local_batch,
+          .local_batch = prepares_all ? resolved.global_batch : resolved.local_batch,
           .first = rank * resolved.local_batch,
-          .threads = options.loader_threads,
+          .threads = options.loader_threads * (prepares_all ? resolved.workers : 1),
           .prefetch = options.loader_threads > 0 ? kBatchesAhead : 0};
 }
 

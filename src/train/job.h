@@ -42,6 +42,7 @@ struct Job {
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
   /// behind.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
+  bool peak_is_ours = false;  ///< the process's peak of memory is that of this run
 };
 
 /// The options that the engine of worker `local_rank` of this process is compiled with (without the

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "measure/environment.h"
+#include "train/data_parallel.h"
 #include "train/evaluate.h"
 #include "train/shards.h"
 #include "train/test_policy.h"
@@ -75,9 +76,14 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   for (auto& line : plan.lines) scale(line);
   if (limits.share && resolved.workers > 1)  // comm/host_bounce.h
     plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
+  const bool hands_out = is_data_parallel(options);
+  const auto format = source.train->format();
   plan.lines.push_back(
-      {"loader", resolved.local_workers * data::Loader::planned_bytes(source.train->format(),
-                                                                      loader_options(options, resolved, 0))});
+      {"loader", (hands_out ? 1 : resolved.local_workers) *
+                     data::Loader::planned_bytes(format, loader_options(options, resolved, 0))});
+  if (hands_out)
+    plan.lines.push_back(
+        {"inputs and outputs on their way", data_parallel_bytes(resolved, format.bytes(), graph.classes())});
   const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {
     plan.lines.push_back(
         {purpose, resolved.local_workers *

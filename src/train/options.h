@@ -23,6 +23,9 @@ enum class TestSet {
   last,   ///< once, at the end, with the weights of the best epoch on validation (without one: the last)
   never,
 };
+/// Which processes have the workers of a study's cell: a node is filled before the next, or the workers are
+/// shared evenly over all nodes.
+enum class Placement { packed, spread };
 
 /// The learning rate as a function of the update; see schedule.h.
 struct ScheduleOptions {
@@ -73,6 +76,8 @@ struct Options {
   int deadline_s = 60;            ///< of a collective
   bool shared_memory = true;  ///< processes of one host reduce in memory that they share; else by messages
   bool gradients_as_bf16 = false;  ///< between processes: half the bytes, rounded sums
+  Placement placement = Placement::packed;
+  bool data_parallel = false;  ///< all by way of worker 0 (data_parallel.h); else gradients are all-reduced
   /// What the communicator is told to behave like (comm/emulate.h), as written; empty: nothing. For the
   /// record: the backend's communicators do it.
   std::string emulate_link, emulate_straggler;

@@ -152,6 +152,28 @@ engine::Precision resolve_precision(const Options& options, bool has_bf16_units)
   fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", options.precision);
 }
 
+/// What has no counterpart in a step that goes by way of one worker.
+void require_data_parallel(const Options& options, const RunConditions& circumstances) {
+  if (!options.data_parallel) return;
+  if (circumstances.processes > 1)
+    fail(
+        ErrorKind::usage,
+        "--parallel data-parallel with {} processes: it is one process that drives all workers; start one, with "
+        "--workers {}",
+        circumstances.processes, std::max(options.workers, circumstances.processes));
+  if (options.batch_norm == engine::BatchNormMode::synchronised)
+    fail(
+        ErrorKind::usage,
+        "--parallel data-parallel with --bn sync: its workers talk to worker 0 alone, and share no statistics; "
+        "give --bn local or ghost:SIZE, or --parallel all-reduce");
+  if (options.shard > 0)
+    fail(
+        ErrorKind::usage,
+        "--parallel data-parallel with --shard {}: a worker's part is one forward there; leave --shard out, or "
+        "give --parallel all-reduce",
+        options.shard);
+}
+
 }  // namespace
 
 Resolved resolve(const Options& options, const RunConditions& circumstances) {
@@ -173,6 +195,7 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
         "--test-set every and --evaluate-every 0 contradict each other: give --test-set last to evaluate once "
         "at the end, or never");
 
+  require_data_parallel(options, circumstances);
   Resolved run;
   run.workers = options.workers;
   run.cores = circumstances.cores;

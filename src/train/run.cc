@@ -337,8 +337,8 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   forget_last_words(options.out);
   update_count.set(resume ? resume->counters.update : 0);
 
-  const bool peak_is_ours = measure::reset_peak_memory();
-  if (!peak_is_ours)
+  job.peak_is_ours = measure::reset_peak_memory();
+  if (!job.peak_is_ours)
     record.notes.push_back(
         "peak memory is not measured: the system does not let a process start it anew "
         "(/proc/self/clear_refs), and it would be that of everything before");
@@ -348,7 +348,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   try {
     auto results = run_workers(job, communicators);
     tell(backend, "the writing of the record");
-    if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
+    if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     backend.history->has_run = true;
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
     note_first_step(record, options, earlier, first_step_s);

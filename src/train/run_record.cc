@@ -8,6 +8,7 @@
 #include "graph/layout.h"
 #include "graph/traffic.h"
 #include "measure/environment.h"
+#include "train/data_parallel.h"
 #include "train/memory.h"
 #include "train/names.h"
 #include "train/recorded_settings.h"
@@ -135,13 +136,17 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   if (options.window_steps == 0)
     record.test_set.emplace().policy = name(test_policy(options, source.validation != nullptr));
   record.communication.communicator = "none";
+  if (is_data_parallel(options)) record.communication.parallel = "data-parallel";
   if (place.processes > 1) {
     record.communication.processes = place.processes;
     record.communication.launcher = place.launcher;
     record.communication.library = place.library;
+    record.communication.nodes = place.hosts;
+    record.communication.processes_of_nodes = place.processes_of_hosts;
+    if (!place.placement.empty()) record.communication.placement = place.placement;
     record.notes.push_back(fmt::format(
         "{} processes of {} worker{} each, started by {}, joined by {}; each decodes the images of its own "
-        "workers; memory is that of one of them",
+        "workers; memory is that of the first, and each rank has that of its own",
         place.processes, resolved.local_workers, resolved.local_workers == 1 ? "" : "s", place.launcher,
         place.library));
   }
@@ -198,8 +203,11 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   if (record.workers > 1) {
     record.communication.communicator = communicator.name();
     record.communication.algorithm = communicator.algorithm();
+    if (record.communication.parallel)
+      record.communication.algorithm = "data-parallel (all by way of worker 0)";
     record.communication.gradient_bytes = root.gradient_bytes;
     record.communication.bytes_sent = root.traffic.bytes_sent;
+    record.communication.bytes_received = root.traffic.bytes_received;
     record.communication.collectives = root.traffic.collectives;
     record.communication.memory_ceiling_gb_per_s = root.allreduce_peak_gb_per_s;
     if (root.norm_collectives > 0 && root.window_steps > 0) {

@@ -12,11 +12,13 @@
 #include "data/augment.h"
 #include "data/loader.h"
 #include "data/sampler.h"
+#include "measure/environment.h"
 #include "train/allreduce_peak.h"
 #include "train/best_weights.h"
 #include "train/bucket_size.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_writer.h"
+#include "train/data_parallel.h"
 #include "train/epoch_figures.h"
 #include "train/evaluate.h"
 #include "train/exposed_comm.h"
@@ -75,7 +77,9 @@ class Worker {
     communicator_.at(0, "the trial of collectives");
     stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, bucket_mb());
     result_.gradient_bytes = 4 * engine_->layout().elements;
-    if (is_window() && communicator_.size() > 1)  // before loaders take the cores
+    if (is_data_parallel(job_.options))
+      data_parallel_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_);
+    else if (is_window() && communicator_.size() > 1)  // before loaders take the cores
       result_.allreduce_peak_gb_per_s =
           allreduce_peak(communicator_, stepper_->buckets(), engine_->gradients());
     communicator_.at(0, "the opening of the loader");
@@ -88,7 +92,8 @@ class Worker {
     end_window();
     if (is_traced())
       result_.timelines =
-          timeline_.gather(communicator_, job_.backend.place.host, stepper_->buckets().count());
+          timeline_.gather(communicator_, job_.backend.place.host,
+                           data_parallel_ ? kDataParallelCollectives : stepper_->buckets().count());
     if (is_of_several_processes()) gather();
     return std::move(result_);
   }
@@ -101,13 +106,17 @@ class Worker {
   [[nodiscard]] const Length& length() const { return job_.resolved.length; }
   [[nodiscard]] std::int64_t end() const { return job_.resolved.end; }
 
+  /// nullptr: worker 0 hands out the batches.
+  [[nodiscard]] const data::Loader* loader() const { return loader_ ? &*loader_ : nullptr; }
+
   /// Which of its process's workers this is.
   [[nodiscard]] int local_rank() const {
     return communicator_.rank() - job_.backend.place.process * job_.resolved.local_workers;
   }
 
   [[nodiscard]] double bucket_mb() {
-    if (!job_.options.bucket_auto || communicator_.size() == 1) return job_.options.bucket_mb;
+    if (!job_.options.bucket_auto || communicator_.size() == 1 || is_data_parallel(job_.options))
+      return job_.options.bucket_mb;
     const auto choice = choose_bucket(communicator_, engine_->gradients());
     if (is_root()) result_.notes.push_back(choice.why);
     return choice.megabytes;
@@ -191,7 +200,8 @@ class Worker {
     options.pool = &job_.pool;
     const auto& train = *job_.source.train;
     augment_.emplace(train.format(), augment_options(job_));
-    loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
+    if (is_root() || !data_parallel_)
+      loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
     evaluator_.emplace(job_, *augment_, *engine_, communicator_);
   }
 
@@ -200,23 +210,27 @@ class Worker {
     statistics_log_.clear();
     result_.rank.step_s.clear();
     result_.norm_bytes = result_.norm_collectives = 0;
-    result_.buckets.assign(communicator_.size() > 1 ? stepper_->buckets().count() : 0, {});
+    const bool has_buckets = communicator_.size() > 1 && !data_parallel_;
+    result_.buckets.assign(has_buckets ? stepper_->buckets().count() : 0, {});
     for (std::size_t i = 0; i < result_.buckets.size(); ++i)
       result_.buckets[i].bytes = stepper_->buckets().bytes(i);
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
-    window_.begin(*loader_);
+    window_.begin(loader());
     ledger_.start();
   }
 
   void end_window() {
+    window_.end_traffic();
     fold();
     result_.rank.phases = ledger_.totals();
-    window_.end(*loader_, result_);
+    window_.end(loader(), result_);
   }
 
   /// Everybody's figures at rank 0; and whether the weights are still the same everywhere.
   void gather() {
     result_.rank.host = job_.backend.place.host;
+    result_.rank.process = job_.backend.place.process;
+    if (job_.peak_is_ours) result_.rank.peak_bytes = measure::peak_resident_bytes();
     if (!has_compared_) compare_weights();
     auto ranks = gather_ranks(communicator_, result_.rank);
     evaluator_.reset();  // nothing is read ahead any more
@@ -266,12 +280,15 @@ class Worker {
     const auto begin = base::Clock::now();
     ledger_.enter(Phase::data_wait);
     communicator_.at(update + 1, "waiting for data");
-    const data::Batch& batch = loader_->next();
+    const data::Batch* own = loader_ ? &loader_->next() : nullptr;
     ledger_.enter(Phase::other);
+    const data::Batch& batch = data_parallel_ ? data_parallel_->scatter(own, counters_) : *own;
     if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
     const double lr = watch_.rate_factor() *
                       learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
-    const StepResult outcome = stepper_->run(batch, update, lr, is_long_enough(update));
+    const bool enough = is_long_enough(update);
+    const StepResult outcome = data_parallel_ ? data_parallel_->run(batch, update, lr, enough)
+                                              : stepper_->run(batch, update, lr, enough);
     look_ahead(update + 1);
     if (outcome.not_finite)
       fail_not_finite(update + 1, lr,
@@ -413,6 +430,7 @@ class Worker {
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;
   std::optional<Stepper> stepper_;
+  std::optional<DataParallelStepper> data_parallel_;  ///< instead of it
   std::optional<CheckpointWriter> checkpoint_writer_;
   std::optional<BestWeights> best_weights_;
   ValidationWatch watch_;

@@ -178,6 +178,33 @@ TEST(Record, HasADevicesFieldsOnlyWhereThereIsOne) {
   EXPECT_TRUE(back.memory.exceeds_what_there_is());
 }
 
+/// Records of one process do not have what tells processes and nodes apart.
+TEST(Record, HasNodesAndProcessesOfRanksOnlyWhereThereAreSeveral) {
+  Record record = filled();
+  for (const char* key :
+       {"nodes", "processes_of_nodes", "placement", "parallel", "\"process\"", "peak_bytes\": 9"})
+    EXPECT_EQ(to_json(record).find(key), std::string::npos) << key;
+  record.communication.nodes = 2;
+  record.communication.processes_of_nodes = {3, 1};
+  record.communication.placement = "packed";
+  record.communication.parallel = "data-parallel";
+  record.communication.bytes_received = 11;
+  record.ranks.front().process = 3;
+  record.ranks.front().peak_bytes = 9;
+  record.ranks.front().bytes_sent = 1;
+  record.ranks.front().bytes_received = 2;
+  const Record back = record_from_json(to_json(record), "x");
+  EXPECT_EQ(back.communication.nodes, 2);
+  EXPECT_EQ(back.communication.processes_of_nodes, std::vector({3, 1}));
+  EXPECT_EQ(back.communication.placement, "packed");
+  EXPECT_EQ(back.communication.parallel, "data-parallel");
+  EXPECT_EQ(back.communication.bytes_received, 11);
+  EXPECT_EQ(back.ranks.front().process, 3);
+  EXPECT_EQ(back.ranks.front().peak_bytes, 9);
+  EXPECT_EQ(back.ranks.front().bytes_sent, 1);
+  EXPECT_EQ(back.ranks.front().bytes_received, 2);
+}
+
 TEST(Record, ReadsItsOwnDefaults) {
   const Record back = record_from_json(to_json(Record{}), "x");
   EXPECT_EQ(back.status, "complete");

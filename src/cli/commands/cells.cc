@@ -64,6 +64,8 @@ void introduce(const Settings& settings, std::size_t cells, const std::filesyste
   const auto name = command_name(settings.command);
   if (!settings.recipe.empty()) screen.explain(settings.recipe);
   for (const auto& note : settings.notes) screen.explain(note);
+  if (settings.is_given("placement") && (settings.session == nullptr || settings.session->place().hosts == 1))
+    screen.explain("--placement: all processes are on one node, so packed and spread are the same");
   screen.explain(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there",
                              name, cells, cells == 1 ? "" : "s", directory.string(), name));
 }
@@ -147,7 +149,7 @@ train::Backend backend_alone(const Settings& settings, const comm::Emulation& em
 int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::PlannedCell>& listed, const RunList& run) {
   Session* const session = settings.session;
-  const auto cells = assign_processes(listed, session == nullptr ? 1 : session->place().processes);
+  const auto cells = assign_processes(listed, settings.study.placements, members_of(session));
   if (session != nullptr && !session->is_first()) return follow(settings, cells);
   const auto directory = settings.train.out.empty()
                              ? std::filesystem::path("paceline-out") / command_name(settings.command)

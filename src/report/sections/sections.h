@@ -23,6 +23,10 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> scaling_section(const Conclusions& conclusions, analysis::Mode mode);
 /// The same cores as threads of one worker or as workers, where both were measured.
 [[nodiscard]] std::optional<Section> same_cores_section(const Conclusions& conclusions);
+/// Threads, processes or data-parallel, where the same training was measured in several of these ways.
+[[nodiscard]] std::optional<Section> ways_section(const Conclusions& conclusions);
+/// Which worker is slow, and what each waits for, sends and holds.
+[[nodiscard]] std::optional<Section> by_worker_section(const Conclusions& conclusions);
 /// Where the time goes (table 2): the ledger a step, and the residual with what explains it.
 [[nodiscard]] std::optional<Section> breakdown_section(const Conclusions& conclusions);
 /// What the all-reduce gives (table 3).

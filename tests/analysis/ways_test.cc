@@ -1,0 +1,99 @@
+#include "analysis/ways.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/cells.h"
+#include "golden/records.h"
+
+namespace paceline::analysis {
+namespace {
+
+using golden::make_record;
+using measure::Record;
+
+Record threads(double exposed, int repeat = 0) {
+  return make_record({.workers = 4, .local_batch = 32, .repeat = repeat, .exposed_transfer = exposed});
+}
+
+/// The same workers as processes, one in each.
+Record processes(int nodes, double exposed) {
+  auto record = threads(exposed);
+  record.communication.processes = 4;
+  record.communication.nodes = nodes;
+  record.communication.algorithm = nodes == 1 ? "direct (memory of the host)" : "exchange (messages)";
+  for (int rank = 0; rank < 4; ++rank) {
+    auto& one = record.ranks[static_cast<std::size_t>(rank)];
+    one.host = rank * nodes / 4 == 0 ? "a" : "b";
+    one.process = rank;
+    one.peak_bytes = 1000;
+    one.bytes_sent = one.bytes_received = 800;
+  }
+  return record;
+}
+
+Record data_parallel(double exposed) {
+  auto record = threads(exposed);
+  record.settings["parallel"] = record.communication.parallel.emplace("data-parallel");
+  return record;
+}
+
+TEST(Ways, AreNamedByProcessesNodesAndTraffic) {
+  EXPECT_EQ(way_of(threads(0)), "threads of one process");
+  EXPECT_EQ(way_of(data_parallel(0)), "threads of one process, data-parallel");
+  EXPECT_EQ(way_of(processes(1, 0)), "4 processes of one node");
+  EXPECT_EQ(way_of(processes(2, 0)), "4 processes of 2 nodes");
+  auto fewer = processes(2, 0);
+  fewer.communication.processes = 2;
+  EXPECT_EQ(way_of(fewer), "2 processes of 2 nodes, 2 threads each");
+  auto messages = processes(1, 0);
+  messages.communication.algorithm = "exchange (messages)";
+  EXPECT_EQ(way_of(messages), "4 processes of one node, by messages");
+  auto old = processes(2, 0);
+  old.communication.nodes.reset();
+  EXPECT_EQ(way_of(old), "4 processes of 2 nodes") << "by the hosts of the ranks";
+}
+
+TEST(Ways, StandBesideEachOtherAndAreNeverPooled) {
+  const std::vector<Record> records{threads(0.01), threads(0.01, 1), processes(1, 0.02), processes(2, 0.5),
+                                    data_parallel(0.3)};
+  const auto cells = make_cells(records);
+  const auto all = ways(cells);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].label, "b 32, N 4");
+  ASSERT_EQ(all[0].ways.size(), 4u);
+  EXPECT_EQ(all[0].ways[0].records.size(), 2u);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(all[0].ways[i].records.size(), 1u);
+  EXPECT_EQ(all[0].fastest, 0u);
+}
+
+TEST(Ways, HaveWhatEachSendsAndHolds) {
+  const std::vector<Record> records{threads(0.01), processes(1, 0.02)};
+  const auto cells = make_cells(records);
+  const auto all = ways(cells);
+  ASSERT_EQ(all.size(), 1u);
+  const auto& [threads, processes] = std::pair(all[0].ways[0], all[0].ways[1]);
+  EXPECT_DOUBLE_EQ(threads.sent.value(), static_cast<double>(records[0].communication.bytes_sent) / 8);
+  EXPECT_EQ(threads.received, std::nullopt) << "a record of before this was counted";
+  EXPECT_EQ(threads.peak_bytes, records[0].memory.peak_bytes);
+  EXPECT_EQ(processes.peak_bytes, 4000);
+  EXPECT_DOUBLE_EQ(processes.sent_by_all.value(), 4 * 800 / 8.0);
+}
+
+TEST(Ways, OfTrainingsThatDifferOtherwiseAreNotCompared) {
+  auto other = processes(1, 0.02);
+  other.settings["lr"] = "0.2";
+  EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), other})).empty());
+  auto more_threads = processes(1, 0.02);
+  more_threads.threads_per_worker = 2;
+  EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), more_threads})).empty());
+  EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), threads(0.01, 1)})).empty()) << "one way";
+}
+
+TEST(Ways, AreDecidedWhereNoIntervalOverlaps) {
+  EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), data_parallel(0.9)}))[0].is_decided);
+  EXPECT_FALSE(ways(make_cells(std::vector{threads(0.01), data_parallel(0.011)}))[0].is_decided);
+}
+
+}  // namespace
+}  // namespace paceline::analysis
