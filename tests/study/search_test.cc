@@ -80,7 +80,8 @@ features = "classes"
   }
   ~SearchDirectory() override { fs::remove_all(directory_); }
 
-  /// Learning rates of which 0.003 learns best: two are far too low, with the last the loss is soon not finite.
+  /// Learning rates of which 0.003 learns best: two are far too low, with the last the loss is soon not
+  /// finite.
   [[nodiscard]] Search search(bool halving, int seeds = 1) const {
     Search result{.how = {.seeds = seeds, .halving = halving}};
     for (const double lr : {1e-6, 0.003, 1e-5, 30.0}) {
