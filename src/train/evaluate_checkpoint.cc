@@ -152,9 +152,20 @@ std::unique_ptr<data::CountedDataset> take_part(data::Source& source, const Eval
 
 /// Settings on which a figure of an evaluation depends; a training's are not this record's.
 void keep_own_settings(Record& record) {
-  constexpr std::array kKept{"model",   "data",  "device",           "precision",  "test-time-augmentation",
-                             "threads", "shard", "validation-split", "bn",         "label-smoothing",
-                             "workers", "pin",   "local-batch",      "bad-images", "measured-kernels"};
+  constexpr std::array kKept{"model",
+                             "data",
+                             "device",
+                             "precision",
+                             "test-time-augmentation",
+                             "threads",
+                             "shard",
+                             "validation-split",
+                             "bn",
+                             "label-smoothing",
+                             "workers",
+                             "local-batch",
+                             "bad-images",
+                             "measured-kernels"};
   std::erase_if(record.settings, [&](const auto& setting) {
     return std::find(kKept.begin(), kKept.end(), setting.first) == kKept.end();
   });

@@ -1,5 +1,6 @@
 #include "study/search.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,13 +80,14 @@ features = "classes"
   }
   ~SearchDirectory() override { fs::remove_all(directory_); }
 
-  /// Learning rates of which 0.05 learns best: the others are far too low, or too high.
+  /// Learning rates of which 0.003 learns best: two are far too low, with the last the loss is soon not
+  /// finite.
   [[nodiscard]] Search search(bool halving, int seeds = 1) const {
     Search result{.how = {.seeds = seeds, .halving = halving}};
-    for (const double lr : {0.0001, 0.05, 0.001, 3.0}) {
+    for (const double lr : {1e-6, 0.003, 1e-5, 30.0}) {
       train::Options options;
       options.model = (directory_ / "small.toml").string();
-      options.data = "synthetic,train=320,test=60";
+      options.data = "synthetic,train=1600,test=60";
       options.precision = "fp32";
       options.local_batch = 32;
       options.epochs = 4;
@@ -93,7 +95,7 @@ features = "classes"
       options.pin = false;
       options.validation_split = 0.2;
       options.lr = lr;
-      result.configurations.push_back({"lr " + std::to_string(lr).substr(0, 6), options});
+      result.configurations.push_back({fmt::format("lr {}", lr), options});
     }
     return result;
   }
@@ -117,7 +119,8 @@ TEST_F(SearchDirectory, HalvingChoosesWhatTheGridFindsWithTheSameBitsAndReadsThe
   const auto& tested = grid.back();
   EXPECT_EQ(tested.id, kChosen);
   EXPECT_EQ(tested.evaluation.value().reads, 60);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(grid[i].test_set.value().reads, 0);
+  for (std::size_t i = 0; i < 4; ++i)  // one diverges, and has no such figure
+    EXPECT_EQ(grid[i].test_set ? grid[i].test_set->reads : 0, 0);
 
   const auto halved = run(search(true), "halved");
   ASSERT_EQ(halved.size(), 4u + 2 + 1 + 1);
@@ -136,7 +139,7 @@ TEST_F(SearchDirectory, HalvingChoosesWhatTheGridFindsWithTheSameBitsAndReadsThe
 
   // Again, all of it is there, and nothing is read a second time.
   const auto again = run(search(true), "halved");
-  EXPECT_EQ(kept_, 7);
+  EXPECT_EQ(kept_, 6);  // what failed is tried again
   EXPECT_EQ(again.back().evaluation.value().reads, 60);
   EXPECT_EQ(again.back().created, halved.back().created);
 }

@@ -65,7 +65,7 @@ TEST(ValidationWatch, StopsAfterItsPatience) {
 
 class Validation : public TrainingTest {
  protected:
-  /// Four epochs of 4 steps; 24 images are held back.
+  /// Four epochs of 4 steps; 26 images are held back.
   [[nodiscard]] Options validated(const std::string& out = "") const {
     Options options = small(out);
     options.validation_split = 0.25;
@@ -94,12 +94,14 @@ class Validation : public TrainingTest {
 
 TEST_F(Validation, ReadsTheTestSetOnceWithTheWeightsOfTheBestEpoch) {
   Options options = validated();
-  options.lr = 1;  // goes up and down, so that the best epoch is not the last
+  options.lr = 1;
+  options.epochs = 20;
+  options.early_stopping = 2;  // so that the best epoch is not the last
   options.test_set = TestSet::every;
   const Record every = train(options);
-  EXPECT_EQ(every.test_set.value().reads, 4 * kTestImages);
+  EXPECT_GE(every.test_set.value().reads, std::ssize(every.epochs) * kTestImages);
   const auto best = static_cast<std::size_t>(every.chosen.value().epoch);
-  ASSERT_LT(best, 4u) << "another learning rate makes this test look at more";
+  ASSERT_EQ(best + 2, every.epochs.size());
   options.test_set.reset();  // the default
   for (const int workers : {1, 2}) {
     options.workers = workers;

@@ -235,16 +235,18 @@ class CudaEngine final : public Engine {
     const Value& value = program_.logits();
     const int classes = program_.graph().classes(), padded = value.channels();
     with_storage(program_.options().precision, [&]<typename T>(T) {
-      std::vector<T> stored(static_cast<std::size_t>(std::int64_t{1} * count * views * padded));
-      runtime_->copy_to_host(compute_, stored.data(), exec_.memory.at<T>(value.buffer),
-                             stored.size() * sizeof(T));
+      if (pinned_logits_ == nullptr)  // no training asks for them
+        pinned_logits_ = runtime_->allocate_pinned(static_cast<std::size_t>(program_.options().batch) *
+                                                   static_cast<std::size_t>(padded) * sizeof(T));
+      const auto* stored = reinterpret_cast<const T*>(pinned_logits_);
+      runtime_->copy_to_host(compute_, pinned_logits_, exec_.memory.at<T>(value.buffer),
+                             static_cast<std::size_t>(std::int64_t{1} * count * views * padded) * sizeof(T));
       settle();
       for (int n = 0; n < count; ++n)
         for (int k = 0; k < classes; ++k) {
           double sum = 0;
           for (int view = 0; view < views; ++view)
-            sum += static_cast<double>(
-                load(stored[static_cast<std::size_t>((std::int64_t{1} * n * views + view) * padded + k)]));
+            sum += static_cast<double>(load(stored[(std::int64_t{1} * n * views + view) * padded + k]));
           logits[static_cast<std::size_t>(std::int64_t{1} * n * classes + k)] =
               views == 1 ? sum : sum / views;
         }
@@ -263,6 +265,7 @@ class CudaEngine final : public Engine {
   std::vector<std::span<float>> host_copies_;  ///< weights, then state by slot; pinned
   const FlatArrays arrays_;
   LossResult* pinned_loss_ = nullptr;
+  std::byte* pinned_logits_ = nullptr;  ///< null until somebody asks for them
   ExecContext exec_;
   const Optimizer optimizer_;
   std::vector<bool> slot_done_;
