@@ -19,7 +19,6 @@ const std::vector<std::string> kParts{"test", "validation"};
 
 constexpr const char* kCells = "What is varied and timed";
 constexpr const char* kOutput = "What is left behind";
-constexpr unsigned kStudies = kRuns & ~(kTrain | kSearch);
 
 void choose_batches(Settings& settings, std::string_view text) {
   for (auto* axes : {&settings.study.sweep, &settings.study.scale}) {
