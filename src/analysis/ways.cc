@@ -78,11 +78,9 @@ Way make_way(const std::string& name, const std::vector<const Record*>& records)
 void find_fastest(WaysOfOne& one) {
   for (std::size_t i = 0; i < one.ways.size(); ++i)
     if (one.ways[i].step_s.median < one.ways[one.fastest].step_s.median) one.fastest = i;
-  const auto& best = one.ways[one.fastest].step_s;
-  one.is_decided = has_interval(best);
   for (std::size_t i = 0; i < one.ways.size(); ++i)
-    if (i != one.fastest && (!has_interval(one.ways[i].step_s) || one.ways[i].step_s.low <= best.high))
-      one.is_decided = false;
+    one.ways[i].longer =
+        i == one.fastest ? exactly(1) : ratio(one.ways[i].step_s, one.ways[one.fastest].step_s);
 }
 
 }  // namespace

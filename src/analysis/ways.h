@@ -28,6 +28,9 @@ struct Way {
   std::optional<double> sent, received;    ///< bytes a step by worker 0, counted
   std::optional<double> sent_by_all;       ///< bytes a step by all workers
   std::optional<std::int64_t> peak_bytes;  ///< of all processes together
+  Estimate longer;                         ///< its step over that of the fastest way
+  /// Slower than the fastest beyond the error of both; the fastest itself is not.
+  [[nodiscard]] bool is_slower() const { return has_interval(longer) && longer.low > 1; }
 };
 
 /// One training on so many workers, in at least two ways, in the order of the records.
@@ -35,7 +38,6 @@ struct WaysOfOne {
   std::string label;  ///< of the cell: "b 64, N 2"
   std::vector<Way> ways;
   std::size_t fastest = 0;  ///< index of the shortest step
-  bool is_decided = false;  ///< its interval overlaps no other
 };
 
 /// Of measured cells with several workers that differ in nothing else: settings (but those that say how

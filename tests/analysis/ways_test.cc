@@ -90,9 +90,14 @@ TEST(Ways, OfTrainingsThatDifferOtherwiseAreNotCompared) {
   EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), threads(0.01, 1)})).empty()) << "one way";
 }
 
-TEST(Ways, AreDecidedWhereNoIntervalOverlaps) {
-  EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), data_parallel(0.9)}))[0].is_decided);
-  EXPECT_FALSE(ways(make_cells(std::vector{threads(0.01), data_parallel(0.011)}))[0].is_decided);
+TEST(Ways, AreSlowerBeyondTheErrorOfBoth) {
+  const std::vector<Record> records{threads(0.01), data_parallel(0.9)},
+      alike{threads(0.01), data_parallel(0.011)};
+  const auto cells = make_cells(records), same = make_cells(alike);
+  const auto apart = ways(cells), together = ways(same);
+  EXPECT_FALSE(apart[0].ways[0].is_slower()) << "it is the fastest";
+  EXPECT_TRUE(apart[0].ways[1].is_slower());
+  EXPECT_FALSE(together[0].ways[1].is_slower());
 }
 
 }  // namespace

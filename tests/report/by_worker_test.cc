@@ -59,7 +59,8 @@ TEST(WaysSection, SetsThreadsAgainstDataParallel) {
   const auto text = text_of({make_record({.workers = 2}), parallel});
   EXPECT_THAT(text, AllOf(HasSubstr("Threads, processes, or one worker for all?"),
                           HasSubstr("threads of one process, data-parallel"),
-                          HasSubstr("b 128, N 2: threads of one process is the fastest")));
+                          HasSubstr("b 128, N 2: threads of one process is the fastest"),
+                          HasSubstr("data-parallel 1.41 [1.38, 1.44] times as long.")));
   EXPECT_THAT(text_of({make_record({.workers = 2})}), Not(HasSubstr("one worker for all")));
 }
 

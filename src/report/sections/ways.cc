@@ -27,14 +27,17 @@ TableCell amount(const std::optional<double>& bytes) {
 Paragraph verdict(const WaysOfOne& one) {
   const Way& best = one.ways[one.fastest];
   std::string others;
+  bool is_decided = false;
   for (std::size_t i = 0; i < one.ways.size(); ++i) {
     if (i == one.fastest) continue;
-    others += fmt::format("{}{} {} times as long", others.empty() ? "" : ", ", one.ways[i].name,
-                          with_interval(analysis::ratio(one.ways[i].step_s, best.step_s), Format::fixed2));
+    const Way& way = one.ways[i];
+    others += fmt::format("{}{} {} times as long{}", others.empty() ? "" : ", ", way.name,
+                          with_interval(way.longer, Format::fixed2), way.is_slower() ? "" : " (not decided)");
+    is_decided = is_decided || way.is_slower();
   }
-  const std::string text = fmt::format("{}: {} is the fastest, {} a step; {}", one.label, best.name,
+  const std::string text = fmt::format("{}: {} is the fastest, {} a step; {}.", one.label, best.name,
                                        duration(best.step_s.median), others);
-  return one.is_decided ? finding(text + ".") : plain(text + ": not decided, their intervals overlap.");
+  return is_decided ? finding(text) : plain(text);
 }
 
 }  // namespace
