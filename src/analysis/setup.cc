@@ -64,6 +64,14 @@ std::string workers_by_node(const Record& record) {
                                                       : fmt::format("by rank {}", fmt::join(places, ", "));
 }
 
+/// "0, 0, 1, 1"; empty where all workers are of one process.
+std::string process_of_each(const Record& record) {
+  std::vector<int> of_ranks;
+  for (const auto& rank : record.ranks) of_ranks.push_back(rank.process.value_or(0));
+  const bool any = std::any_of(of_ranks.begin(), of_ranks.end(), [](int process) { return process != 0; });
+  return any ? fmt::format("{}", fmt::join(of_ranks, ", ")) : "";
+}
+
 std::string cores_each(const Record& record) {
   const bool none = std::all_of(record.ranks.begin(), record.ranks.end(),
                                 [](const auto& rank) { return rank.cores.empty(); });
@@ -129,11 +137,21 @@ constexpr Row kRows[] = {
      [](const Record& r) { return r.communication.launcher.value_or(""); }},
     {"algorithm", joined, "communication.algorithm",
      [](const Record& r) { return r.communication.algorithm; }},
-    {"nodes", joined, "ranks[].host",
+    {"nodes", joined, "ranks[].host communication.nodes",
      [](const Record& r) { return r.ranks.empty() ? "" : std::to_string(nodes(r)); }},
     {"workers by node", joined, "ranks[].host", workers_by_node},
     {"hosts", joined, "ranks[].host", hosts_text},
     {"processes", joined, "communication.processes", [](const Record& r) { return whole(processes(r)); }},
+    {"processes by node", joined, "communication.processes_of_nodes",
+     [](const Record& r) {
+       return fmt::format("{}",
+                          fmt::join(r.communication.processes_of_nodes.value_or(std::vector<int>()), " + "));
+     }},
+    {"process of each worker", joined, "ranks[].process", process_of_each},
+    {"placement", joined, "communication.placement",
+     [](const Record& r) { return r.communication.placement.value_or(""); }},
+    {"parallel", joined, "communication.parallel",
+     [](const Record& r) { return r.communication.parallel.value_or(""); }},
 
     {"threads", cores, "threads_per_worker", [](const Record& r) { return whole(r.threads_per_worker); }},
     {"cores used", cores, "ranks[].cores", [](const Record& r) { return whole(cores_used(r)); }},
@@ -202,6 +220,7 @@ constexpr std::string_view kResult = "was measured";
 constexpr std::string_view kMoment = "of the moment: it is shown, and nothing is refused for it";
 constexpr std::string_view kRepeat = "repeats differ in it by being repeats";
 constexpr std::string_view kLength = "length of the window: times a step keep their distribution";
+constexpr std::string_view kFollows = "follows from the model and the settings";
 constexpr std::string_view kPlan =
     "follows from model and sizes; the process's own part of it grows over a study";
 
@@ -221,6 +240,9 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"created", kRepeat},
     {"command", "as typed: what it chose stands in the settings"},
     {"environment.load_before", kMoment},
+    {"environment.gpus", "sentences on the moment; the device has an entry"},
+    {"model.bytes_a_sample", kFollows},
+    {"model.bytes_a_step", kFollows},
     {"repeat", kRepeat},
     {"memory.plan_bytes", kPlan},
     {"memory.plan_lines", kPlan},
@@ -234,7 +256,15 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"window.samples", kLength},
     {"window.wall_s", kResult},
     {"window.others_cores", kMoment},
+    {"window.others[]", kMoment},
+    {"peak", kResult},
     {"first_step_s", kResult},
+    {"communication.parameter_bytes", kFollows},
+    {"communication.statistics_bytes", kFollows},
+    {"communication.padding_bytes", kFollows},
+    {"communication.norm_bytes", kFollows},
+    {"communication.norm_collectives", kFollows},
+    {"communication.bytes_received", kResult},
     {"communication.bytes_sent", "counted over the window; the algorithm decides it"},
     {"communication.collectives", "counted over the window"},
     {"communication.memory_ceiling_gb_per_s", kResult},
@@ -248,10 +278,16 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"ranks[].loader_processor_s", kResult},
     {"ranks[].loader_waits", kResult},
     {"ranks[].loader_ready", kResult},
+    {"ranks[].peak_bytes", kResult},
+    {"ranks[].bytes_sent", kResult},
+    {"ranks[].bytes_received", kResult},
     {"ranks[].step_s", kResult},
     {"buckets[]", "times, and sizes that follow from the setting: of bucket-mb auto see the header"},
     {"epochs[]", kResult},
     {"steps[]", kResult},
+    {"chosen", kResult},
+    {"test_set", "the policy is a setting; the rest was measured"},
+    {"evaluation", "of kind evaluate, of which there are no cells"},
     {"collectives[]", "of kind comm, of which there are no cells"},
     {"link_fits[]", "of kind comm, of which there are no cells"},
     {"notes", "sentences of the run"},
@@ -350,7 +386,10 @@ int cores_used(const Record& record) {
 
 std::int64_t processes(const Record& record) { return record.communication.processes.value_or(1); }
 
-int nodes(const Record& record) { return std::max(1, static_cast<int>(hosts_in_order(record).size())); }
+int nodes(const Record& record) {
+  if (const auto number = record.communication.nodes) return static_cast<int>(*number);
+  return std::max(1, static_cast<int>(hosts_in_order(record).size()));
+}
 
 bool is_alone(const Record& record) {
   const auto& communicator = record.communication.communicator;
@@ -360,7 +399,11 @@ bool is_alone(const Record& record) {
 std::string joined_as(const Record& record) {
   if (record.ranks.empty() || is_alone(record)) return "";
   const auto number = processes(record);
-  if (number <= 1) return record.workers == 1 ? "one worker inside a communicator" : "threads of one process";
+  if (number <= 1) {
+    if (record.workers == 1) return "one worker inside a communicator";
+    const auto& parallel = record.communication.parallel;
+    return "threads of one process" + (parallel ? ", " + *parallel : "");
+  }
   const int hosts = nodes(record);
   if (hosts > 1) return fmt::format("{} processes on {} nodes", number, hosts);
   const auto& algorithm = record.communication.algorithm;

@@ -48,4 +48,17 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
           .prefetch = options.loader_threads > 0 ? kBatchesAhead : 0};
 }
 
+data::AugmentOptions augment_options(const Job& job) {
+  const auto& options = job.options;
+  return {.crop_padding = options.augment ? options.crop_padding.value_or(job.source.crop_padding) : 0,
+          .flip = options.augment ? options.flip.value_or(job.source.flip) : data::Flip::none,
+          .mean = job.source.mean,
+          .stddev = job.source.stddev,
+          .seed = options.seed,
+          .crop_area = options.augment ? job.source.crop_area : 0,
+          .jitter = options.augment ? job.source.jitter : 0,
+          .crop_fill = options.crop_fill,
+          .warp = options.augment ? options.warp : data::WarpOptions{}};
+}
+
 }  // namespace paceline::train

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "data/augment.h"
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "data/read_count.h"
@@ -55,5 +56,7 @@ struct Job {
 
 /// The loader options of `rank`.
 [[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);
+
+[[nodiscard]] data::AugmentOptions augment_options(const Job& job);
 
 }  // namespace paceline::train

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/topology.h"
-#include "data/augment.h"
 #include "data/loader.h"
 #include "data/sampler.h"
 #include "measure/environment.h"
@@ -39,19 +38,6 @@ using measure::Phase;
 /// The sign of what is not a number says nothing, and "-nan" reads like something.
 double without_sign(double value) {
   return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
-}
-
-data::AugmentOptions augment_options(const Job& job) {
-  const auto& options = job.options;
-  return {.crop_padding = options.augment ? options.crop_padding.value_or(job.source.crop_padding) : 0,
-          .flip = options.augment ? options.flip.value_or(job.source.flip) : data::Flip::none,
-          .mean = job.source.mean,
-          .stddev = job.source.stddev,
-          .seed = options.seed,
-          .crop_area = options.augment ? job.source.crop_area : 0,
-          .jitter = options.augment ? job.source.jitter : 0,
-          .crop_fill = options.crop_fill,
-          .warp = options.augment ? options.warp : data::WarpOptions{}};
 }
 
 /// Whether the record has the loss of every step: where it was asked for, and of short trainings.
