@@ -36,7 +36,7 @@ struct RankRecord {
   std::optional<std::int64_t> loader_waits = {};  ///< steps that found no batch ready
   std::optional<double> loader_ready = {};        ///< batches that stood ready when a step asked, mean
   std::optional<std::int64_t> loader_queue = {};  ///< the most of them that there can be
-  std::optional<int> process = {};                ///< that it ran in; none: there was one
+  std::optional<int> process = {};  ///< its place among those that had workers; none: there was one
   /// Most memory of its process at once, which the process's other ranks share.
   std::optional<std::int64_t> peak_bytes = {};
   /// Of the window, counted by its communicator.
