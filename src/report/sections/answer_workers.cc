@@ -216,15 +216,16 @@ std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups
     for (const auto& [workers, cells] : by_workers) {
       std::vector<std::string> ways;
       std::set<std::string> seen;
+      std::map<std::string, std::string> refused;
       for (const analysis::Cell* cell : cells) {
         auto way = analysis::joined_as(cell->record());
         const auto verdict =
             analysis::compare(cells.front()->record(), cell->record(), analysis::Topic::scaling);
-        if (!seen.insert(way).second) continue;
         if (!verdict.comparable()) {
-          ways.push_back(fmt::format("{} not compared ({})", way, verdict.refusals.front()));
+          refused.try_emplace(way, verdict.refusals.front());
           continue;
         }
+        if (!seen.insert(way).second) continue;
         way +=
             ways.empty()
                 ? fmt::format(" {} images/s", with_interval(cell->images_per_s, Format::rate))
@@ -233,6 +234,8 @@ std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups
                                             Format::fixed2));
         ways.push_back(std::move(way));
       }
+      for (const auto& [way, why] : refused)
+        if (!seen.contains(way)) ways.push_back(fmt::format("{} not compared ({})", way, why));
       if (ways.size() > 1)
         said.push_back(fmt::format("{} at {} batch {}{}: {}{}", count(workers, "worker"),
                                    mode == Mode::weak ? "local" : "global", first.batch,
@@ -264,13 +267,12 @@ void answer_mode(std::vector<Block>& blocks, const Conclusions& conclusions, Mod
                              count(analysis::cores_used(group->baseline->record()), "core"));
     }
     if (answers.empty() && alone.empty()) continue;
+    const char* const rule = answers.empty() ? "" : ", the fewest within 5 % of the best throughput";
     answers.insert(answers.end(), alone.begin(), alone.end());
-    blocks.push_back(
-        finding(fmt::format("How many workers? {} scaling{}, by {} batch, the fewest within 5 % of the best "
-                            "throughput: {}.{}{}{}",
-                            mode == Mode::weak ? "Weak" : "Strong", said_of_whom(*part.front()),
-                            mode == Mode::weak ? "local" : "global", fmt::join(answers, "; "), baseline,
-                            said_of_emulated_rows(part), so_far(conclusions, "scale", "cells of scaling"))));
+    blocks.push_back(finding(fmt::format(
+        "How many workers? {} scaling{}, by {} batch{}: {}.{}{}{}", mode == Mode::weak ? "Weak" : "Strong",
+        said_of_whom(*part.front()), mode == Mode::weak ? "local" : "global", rule, fmt::join(answers, "; "),
+        baseline, said_of_emulated_rows(part), so_far(conclusions, "scale", "cells of scaling"))));
   }
   if (const auto joining = said_of_joining(all, mode); !joining.empty())
     blocks.push_back(finding(fmt::format("How to join the workers? {}.", fmt::join(joining, ". "))));
