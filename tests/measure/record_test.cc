@@ -311,5 +311,34 @@ TEST(Record, KeepsPlainListsOnOneLine) {
   EXPECT_THAT(text, HasSubstr("\n      \"rank\": 1"));
 }
 
+TEST(Record, WhatValidationAndTestSetSayComesBackAndIsAbsentInOlderRecords) {
+  Record record;
+  EXPECT_EQ(to_json(record).find("test_set"), std::string::npos);
+  EXPECT_FALSE(record_from_json(to_json(record), "r").test_set.has_value());
+  record.chosen = {
+      .epoch = 3, .updates = 30, .validation_loss = 0.1, .validation_accuracy = 0.9, .reductions = 2};
+  record.test_set = {.policy = "last", .reads = 40, .epoch = 3, .loss = 0.3, .accuracy = 0.8};
+  record.evaluation.emplace().classes = {"a", "b"};
+  record.evaluation->confusion = {{1, 2}, {3, 4}};
+  record.evaluation->mistakes = {
+      {.index = 7, .path = "x.png", .label = 1, .predicted = 0, .probability = 0.75}};
+  const auto back = record_from_json(to_json(record), "r");
+  EXPECT_EQ(back.chosen.value().reductions, 2);
+  EXPECT_EQ(back.test_set.value().accuracy, 0.8);
+  EXPECT_EQ(back.evaluation.value().confusion, record.evaluation->confusion);
+  EXPECT_EQ(back.evaluation->mistakes.at(0).path, "x.png");
+  EXPECT_EQ(to_json(back), to_json(record));
+}
+
+TEST(Record, ATrainingEndsWithTheTestAccuracyOfTheChosenEpochWhereItWasHeldBack) {
+  Record record;
+  EXPECT_FALSE(final_test_accuracy(record).has_value());
+  record.epochs.resize(2);
+  record.epochs.back().test_accuracy = 0.7;
+  EXPECT_EQ(final_test_accuracy(record), 0.7);
+  record.test_set = {.policy = "last", .reads = 0, .epoch = 1, .accuracy = 0.9};
+  EXPECT_EQ(final_test_accuracy(record), 0.9);
+}
+
 }  // namespace
 }  // namespace paceline::measure
