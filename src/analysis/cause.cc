@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "analysis/comparability.h"
+#include "analysis/setup.h"
 
 namespace paceline::analysis {
 namespace {
@@ -25,6 +26,8 @@ std::optional<double> bytes_a_step(const Cell& cell) {
 void find_peaks(Reach& result) {
   const auto& record = result.cell->record();
   if (!record.peak || record.peak->threads <= 0 || record.peak->precision != record.precision) return;
+  // It was measured with the cores that process 0 may use; the other processes have cores of their own.
+  if (processes(record) > 1) return;
   const double threads = static_cast<double>(result.cell->workers) * result.cell->threads_per_worker;
   const double share = std::min(1.0, threads / record.peak->threads);
   if (record.peak->flops_per_s > 0) result.peak_flops_per_s = share * record.peak->flops_per_s;
@@ -36,6 +39,7 @@ bool is_of_series(const Cell& one, const Cell& other) {
   return one.kind == other.kind && one.scaling == other.scaling && one.workers == other.workers &&
          one.threads_per_worker == other.threads_per_worker && one.emulated == other.emulated &&
          circumstances(one.record()) == circumstances(other.record()) &&
+         !differ_in(one.setup, other.setup, SetupKind::joined) &&
          compare(one.record(), other.record(), Topic::sweep).comparable();
 }
 

@@ -13,7 +13,8 @@
 namespace paceline::analysis {
 
 /// What the steps of one cell reach. Peaks are those that were measured before the run, for as many threads
-/// as the cell's workers have, in proportion; nothing where none was measured.
+/// as the cell's workers have, in proportion; nothing where none was measured, and for several processes: the
+/// peak is of the cores of process 0.
 struct Reach {
   const Cell* cell = nullptr;
   Breakdown ledger;
@@ -51,7 +52,7 @@ struct Cause {
   [[nodiscard]] bool is_noise() const;
 };
 
-/// Cells that differ in their batch alone, by it.
+/// Cells that differ in their batch alone, by it: their workers are joined alike.
 struct BatchSeries {
   std::vector<Reach> batches;
   std::size_t fastest = 0;  ///< most images a second

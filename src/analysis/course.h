@@ -24,7 +24,7 @@ struct Overfitting {
   double from_epoch = 0;                              ///< the first behind the lowest held-out loss
   double lowest_loss = 0, last_loss = 0;              ///< held out
   double train_loss_then = 0, train_loss_at_end = 0;  ///< training, at the same two epochs
-  /// Held-out accuracy at these two epochs: it often rises on, the network only grows too sure of its errors.
+  /// Held-out accuracy at these two epochs: it often rises on while the loss does too.
   std::optional<double> accuracy_then, accuracy_at_end;
 };
 
@@ -33,7 +33,7 @@ struct Course {
   bool has_validation = false;  ///< then that part is the held-out one, else the test set
   std::optional<Overfitting> overfitting;
   /// Training less held-out accuracy at the last epoch. Training accuracy is counted while the epoch trains,
-  /// on augmented images: an early epoch's may be below the held-out one.
+  /// on images as augmented as they were: an early epoch's may be below the held-out one.
   std::optional<double> gap;
   /// Mean change of the held-out accuracy from one epoch to the next over the last `steady_over` changes,
   /// mean over seeds: how far an accuracy would lie elsewhere had the training ended an epoch earlier.

@@ -10,15 +10,48 @@ namespace {
 using measure::Candidate;
 using measure::Record;
 
-/// Trainings of the search that came to something; `stopped` counts the others.
-std::vector<const Record*> begun(std::span<const Record> records, long& stopped) {
-  std::vector<const Record*> found;
+/// Whether the configuration's name, "model mnist-cnn, lr 0.1", says the model: then the search varies it.
+bool varies_model(const Record& record) {
+  return record.variant.starts_with("model ") || record.variant.find(", model ") != std::string::npos;
+}
+
+/// A training that failed before its network was made may not know the number of parameters.
+bool has_model_of(const Record& a, const Record& b) {
+  return a.model.name == b.model.name &&
+         (a.model.parameters == b.model.parameters || a.model.parameters == 0 || b.model.parameters == 0);
+}
+
+bool is_of_one_search(const Record& a, const Record& b) {
+  if (a.data.name != b.data.name || a.data.spec != b.data.spec) return false;
+  if (varies_model(a) != varies_model(b)) return false;
+  return varies_model(a) || has_model_of(a, b);
+}
+
+std::vector<std::vector<const Record*>> groups(std::span<const Record> records) {
+  std::vector<std::vector<const Record*>> found;
   for (const Record& record : records) {
     if (record.kind != "search") continue;
-    stopped += record.status == "interrupted" ? 1 : 0;
-    if (!record.epochs.empty() || record.status != "interrupted") found.push_back(&record);
+    const auto place = std::find_if(found.begin(), found.end(), [&](const auto& group) {
+      return is_of_one_search(*group.front(), record);
+    });
+    (place == found.end() ? found.emplace_back() : *place).push_back(&record);
   }
   return found;
+}
+
+/// Trainings that came to something; `stopped` counts the others.
+std::vector<const Record*> begun(const std::vector<const Record*>& group, long& stopped) {
+  std::vector<const Record*> found;
+  for (const Record* record : group) {
+    stopped += record->status == "interrupted" ? 1 : 0;
+    if (!record->epochs.empty() || record->status != "interrupted") found.push_back(record);
+  }
+  return found;
+}
+
+std::string subject_of(const Record& record) {
+  const std::string& data = record.data.name;
+  return varies_model(record) ? data : data.empty() ? record.model.name : record.model.name + " on " + data;
 }
 
 double error_of(const std::vector<double>& accuracies, std::int64_t samples) {
@@ -38,13 +71,12 @@ std::optional<Difference> to_best(const SearchTrial& trial, const SearchTrial& b
   return result;
 }
 
-}  // namespace
-
-std::optional<SearchResult> search(std::span<const Record> all) {
-  SearchResult result;
+std::optional<SearchResult> search(std::span<const Record> all, const std::vector<const Record*>& group) {
+  SearchResult result{.subject = subject_of(*group.front()), .trials = {}};
   for (const Record& record : all)
-    if (record.evaluation && !record.variant.empty()) result.tested = &record;
-  const auto trainings = begun(all, result.stopped);
+    if (record.evaluation && !record.variant.empty() && is_of_one_search(*group.front(), record))
+      result.tested = &record;
+  const auto trainings = begun(group, result.stopped);
   if (trainings.empty()) return std::nullopt;
   auto ranked = measure::candidates(trainings);
   measure::rank(ranked);
@@ -77,6 +109,15 @@ std::optional<SearchResult> search(std::span<const Record> all) {
       trial.to_best = to_best(trial, best, trainings, result.validation_samples);
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<SearchResult> searches(std::span<const Record> records) {
+  std::vector<SearchResult> found;
+  for (const auto& group : groups(records))
+    if (auto result = search(records, group)) found.push_back(std::move(*result));
+  return found;
 }
 
 }  // namespace paceline::analysis

@@ -32,6 +32,7 @@ struct SearchTrial {
 };
 
 struct SearchResult {
+  std::string subject;                    ///< "resnet8-cifar on cifar10": what tells it from another search
   std::vector<SearchTrial> trials;        ///< the best first, failed ones last
   const measure::Record* best = nullptr;  ///< of its seeds the one with the best figure; null: all failed
   std::int64_t validation_samples = 0;
@@ -42,8 +43,10 @@ struct SearchResult {
   long stopped = 0;                         ///< trainings that were stopped, or not begun
 };
 
-/// Of the records of kind "search" among `records`; none where there are none with a figure or a failure.
+/// Of the records of kind "search" among `records`: one for each data set and model, in the order of the
+/// records, since validation accuracies of two of them are of different questions. A search that varies the
+/// model names it in its configurations, and is one. None where there are none with a figure or a failure.
 /// Lifetime  looks into `records`
-[[nodiscard]] std::optional<SearchResult> search(std::span<const measure::Record> records);
+[[nodiscard]] std::vector<SearchResult> searches(std::span<const measure::Record> records);
 
 }  // namespace paceline::analysis

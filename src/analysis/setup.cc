@@ -137,7 +137,7 @@ constexpr Row kRows[] = {
      [](const Record& r) { return r.communication.launcher.value_or(""); }},
     {"algorithm", joined, "communication.algorithm",
      [](const Record& r) { return r.communication.algorithm; }},
-    {"nodes", joined, "ranks[].host communication.nodes",
+    {"nodes", joined, "ranks[].host",
      [](const Record& r) { return r.ranks.empty() ? "" : std::to_string(nodes(r)); }},
     {"workers by node", joined, "ranks[].host", workers_by_node},
     {"hosts", joined, "ranks[].host", hosts_text},
@@ -259,6 +259,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"window.others[]", kMoment},
     {"peak", kResult},
     {"first_step_s", kResult},
+    {"communication.nodes", "the hosts of the ranks say it"},
     {"communication.parameter_bytes", kFollows},
     {"communication.statistics_bytes", kFollows},
     {"communication.padding_bytes", kFollows},
@@ -386,10 +387,7 @@ int cores_used(const Record& record) {
 
 std::int64_t processes(const Record& record) { return record.communication.processes.value_or(1); }
 
-int nodes(const Record& record) {
-  if (const auto number = record.communication.nodes) return static_cast<int>(*number);
-  return std::max(1, static_cast<int>(hosts_in_order(record).size()));
-}
+int nodes(const Record& record) { return std::max(1, static_cast<int>(hosts_in_order(record).size())); }
 
 bool is_alone(const Record& record) {
   const auto& communicator = record.communication.communicator;
@@ -399,19 +397,24 @@ bool is_alone(const Record& record) {
 std::string joined_as(const Record& record) {
   if (record.ranks.empty() || is_alone(record)) return "";
   const auto number = processes(record);
+  const auto& parallel = record.communication.parallel;
+  const std::string behind = parallel ? ", " + *parallel : "";
   if (number <= 1) {
     if (record.workers == 1) return "one worker inside a communicator";
-    const auto& parallel = record.communication.parallel;
-    return "threads of one process" + (parallel ? ", " + *parallel : "");
+    return "threads of one process" + behind;
   }
   const int hosts = nodes(record);
-  if (hosts > 1) return fmt::format("{} processes on {} nodes", number, hosts);
+  // One worker on each node is what their number says already.
+  if (hosts > 1)
+    return fmt::format("{} processes on {} nodes{}{}", number, hosts,
+                       hosts == record.workers ? "" : fmt::format(" ({})", workers_by_node(record)), behind);
   const auto& algorithm = record.communication.algorithm;
   const auto says = [&](std::string_view words) { return algorithm.find(words) != std::string::npos; };
-  return fmt::format("{} processes{}", number,
+  return fmt::format("{} processes{}{}", number,
                      says("memory of the host") ? " over shared memory"
                      : says("messages")         ? " by messages"
-                                                : "");
+                                                : "",
+                     behind);
 }
 
 }  // namespace paceline::analysis

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "analysis/cell_labels.h"
+#include "analysis/comparability.h"
 #include "measure/setting.h"
 
 namespace paceline::analysis {
@@ -95,6 +96,25 @@ Cells baselines_of(const Cells& cells, Place place) {
   return alone;
 }
 
+/// Whether the part brings a baseline: a worker alone, or fewer workers than the most that it has.
+bool has_own_baseline(const Cells& part, Place place) {
+  std::set<int> workers;
+  for (const Cell* cell : part) {
+    if (!cell->is_measured()) continue;
+    if (is_baseline_of_all(*cell, place)) return true;
+    workers.insert(cell->workers);
+  }
+  return workers.size() > 1;
+}
+
+/// Whether a ratio to the baseline is allowed for any cell of the part: handed over otherwise, it would only
+/// stand there as what all are refused against.
+bool serves(const Cell& baseline, const Cells& part) {
+  return std::any_of(part.begin(), part.end(), [&](const Cell* cell) {
+    return cell->is_measured() && compare(baseline.record(), cell->record(), Topic::scaling).comparable();
+  });
+}
+
 /// The cells by their texts on the axis, in the order in which these come.
 std::vector<Cells> parts_on(const Cells& cells, const Axis& axis, Place place) {
   std::vector<std::string> texts;
@@ -120,10 +140,10 @@ std::vector<Cells> parts_on(const Cells& cells, const Axis& axis, Place place) {
   }
   const Cells shared = baselines_of(cells, place);
   for (Cells& part : parts) {
-    const bool has_own = std::any_of(part.begin(), part.end(), [&](const Cell* cell) {
-      return cell->is_measured() && is_baseline_of_all(*cell, place);
-    });
-    if (!has_own) part.insert(part.end(), shared.begin(), shared.end());
+    if (has_own_baseline(part, place)) continue;
+    const Cells own = part;
+    for (const Cell* cell : shared)
+      if (serves(*cell, own)) part.push_back(cell);
   }
   return parts;
 }
@@ -273,6 +293,9 @@ std::string joined_as(const Cells& cells) {
     auto text = cell->is_measured() ? joined_as(cell->record()) : "";
     if (text.empty()) continue;
     texts.insert(text);
+    // "(3 + 1)" is of one number of workers, as that of the processes is.
+    if (const auto open = text.find(" ("); open != std::string::npos)
+      text.erase(open, text.find(')', open) + 1 - open);
     text = without(std::move(text), " processes");
     without_processes.insert(text);
     without_numbers.insert(without(std::move(text), " nodes"));

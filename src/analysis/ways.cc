@@ -4,39 +4,56 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
-#include <set>
 
+#include "analysis/cell_labels.h"
 #include "analysis/record_times.h"
-#include "measure/setting.h"
+#include "analysis/setup.h"
 
 namespace paceline::analysis {
 namespace {
 
 using measure::Record;
 
-/// Settings that say how workers are joined, or how long was measured.
+/// Settings that say how workers are joined.
 constexpr std::array<std::string_view, 3> kOfTheWay{"parallel", "placement", "shared-memory"};
 
-int nodes_of(const Record& record) {
-  if (record.communication.nodes) return static_cast<int>(*record.communication.nodes);
-  std::set<std::string> hosts;
-  for (const auto& rank : record.ranks) hosts.insert(rank.host.value_or(""));
-  return std::max(1, static_cast<int>(hosts.size()));
+bool is_of_the_way(const SetupEntry& entry) {
+  if (entry.kind == SetupKind::setting) return std::ranges::find(kOfTheWay, entry.name) != kOfTheWay.end();
+  return entry.kind == SetupKind::joined;
 }
 
-std::string s(int count) { return count == 1 ? "" : "s"; }
+/// What follows from the settings and from how workers are spread: on which cores they run, and which of them
+/// load (of data-parallel worker 0 for all), and what stands in the gradient.
+bool follows_from_the_way(const SetupEntry& entry) {
+  return (entry.kind == SetupKind::cores && entry.name != "threads") || entry.name == "gradient bytes";
+}
 
-/// What must agree for two records to be one training in two ways.
-std::string training_of(const Record& record) {
-  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", record.kind, record.scaling,
-                                record.variant, record.model.name, record.model.parameters, record.data.name,
-                                record.workers, record.threads_per_worker, record.local_batch,
-                                record.precision, record.device, record.environment.cpu);
-  for (const auto& [name, value] : record.settings)
-    if (std::ranges::find(kOfTheWay, name) == kOfTheWay.end() && !measure::is_of_window(name))
-      key += "|" + name + "=" + value;
-  return key;
+/// What must agree for two cells to be one training in two ways.
+Setup training_of(const Cell& cell) {
+  Setup some;
+  for (const SetupEntry& entry : cell.setup)
+    if (!is_of_the_way(entry) && !follows_from_the_way(entry)) some.push_back(entry);
+  return some;
+}
+
+/// Names that are the same get what first tells their set-ups apart.
+void tell_apart(std::vector<std::string>& names, const std::vector<Setup>& setups) {
+  std::map<std::string, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < names.size(); ++i) alike[names[i]].push_back(i);
+  for (const auto& [name, group] : alike) {
+    if (group.size() < 2) continue;
+    std::vector<Cell> cells(group.size());
+    std::vector<const Cell*> pointers;
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      cells[k].setup = setups[group[k]];
+      pointers.push_back(&cells[k]);
+    }
+    const auto texts = first_differences(pointers);
+    for (std::size_t k = 0; k < group.size(); ++k)
+      if (!texts[k].empty()) names[group[k]] += ", " + texts[k];
+  }
 }
 
 Way make_way(const std::string& name, const std::vector<const Record*>& records) {
@@ -85,53 +102,57 @@ void find_fastest(WaysOfOne& one) {
 
 }  // namespace
 
-std::string way_of(const Record& record) {
-  const int processes = static_cast<int>(record.communication.processes.value_or(1));
-  std::string name;
-  if (processes <= 1) {
-    name = "threads of one process";
-  } else {
-    const int nodes = nodes_of(record);
-    name = fmt::format("{} process{} of {}", processes, processes == 1 ? "" : "es",
-                       nodes == 1 ? "one node" : fmt::format("{} node{}", nodes, s(nodes)));
-    if (const int each = record.workers / processes; each > 1) name += fmt::format(", {} threads each", each);
-    if (nodes == 1 && record.communication.algorithm.find("messages") != std::string::npos)
-      name += ", by messages";
+Verdict compare_ways(const Record& baseline, const Record& other) {
+  Record first = baseline, second = other;
+  for (Record* record : {&first, &second})
+    for (const auto name : kOfTheWay) record->settings.erase(std::string(name));
+  second.communication.communicator = first.communication.communicator;
+  second.communication.algorithm = first.communication.algorithm;
+  second.communication.library = first.communication.library;
+  return compare(first, second, Topic::scaling);
+}
+
+std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells) {
+  std::vector<std::string> names;
+  std::vector<Setup> setups;
+  for (const Cell* cell : cells) {
+    names.push_back(joined_as(cell->record()));
+    auto& own = setups.emplace_back();
+    std::ranges::copy_if(cell->setup, std::back_inserter(own), is_of_the_way);
   }
-  return record.communication.parallel ? name + ", " + *record.communication.parallel : name;
+  tell_apart(names, setups);
+  return names;
 }
 
 std::vector<WaysOfOne> ways(std::span<const Cell> cells) {
-  struct Training {
-    std::string label;
-    std::vector<std::string> order;
-    std::map<std::string, std::vector<const Record*>> records;
-  };
-  std::vector<std::string> order;
-  std::map<std::string, Training> trainings;
-  for (const auto& cell : cells) {
+  std::vector<Setup> trainings;
+  std::vector<std::vector<const Cell*>> members;
+  for (const Cell& cell : cells) {
     if (!cell.is_measured() || cell.workers < 2) continue;
-    for (const Record* record : cell.records) {
-      if (record->ranks.empty() || record->window.steps <= 0) continue;
-      const auto key = training_of(*record);
-      if (!trainings.contains(key)) order.push_back(key);
-      auto& training = trainings[key];
-      if (training.label.empty())
-        training.label = fmt::format("b {}, N {}", record->local_batch, record->workers);
-      const auto way = way_of(*record);
-      if (!training.records.contains(way)) training.order.push_back(way);
-      training.records[way].push_back(record);
+    const auto own = training_of(cell);
+    const auto at = static_cast<std::size_t>(std::ranges::find(trainings, own) - trainings.begin());
+    if (at == trainings.size()) {
+      trainings.push_back(own);
+      members.emplace_back();
     }
+    members[at].push_back(&cell);
   }
   std::vector<WaysOfOne> result;
-  for (const auto& key : order) {
-    const auto& training = trainings[key];
-    if (training.records.size() < 2) continue;
-    WaysOfOne one{.label = training.label, .ways = {}};
-    for (const auto& name : training.order) one.ways.push_back(make_way(name, training.records.at(name)));
+  std::vector<std::string> labels;
+  std::vector<Setup> compared;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i].size() < 2) continue;
+    const Cell& first = *members[i].front();
+    labels.push_back(fmt::format("b {}, N {}", first.local_batch, first.workers));
+    compared.push_back(trainings[i]);
+    const auto names = names_of_ways(members[i]);
+    auto& one = result.emplace_back();
+    for (std::size_t k = 0; k < names.size(); ++k)
+      one.ways.push_back(make_way(names[k], members[i][k]->records));
     find_fastest(one);
-    result.push_back(std::move(one));
   }
+  tell_apart(labels, compared);
+  for (std::size_t i = 0; i < result.size(); ++i) result[i].label = labels[i];
   return result;
 }
 

@@ -12,18 +12,21 @@
 
 #include "analysis/by_worker.h"
 #include "analysis/cell.h"
+#include "analysis/comparability.h"
 
 namespace paceline::analysis {
 
-/// How the workers of a record are joined.
-///
-/// Returns  "threads of one process", "threads of one process, data-parallel", "2 processes of one node",
-///          "4 processes of 2 nodes, 2 threads each", "..., by messages" where a node's memory was not used
-[[nodiscard]] std::string way_of(const measure::Record& record);
+/// compare() of times, where how the workers are joined is what is compared: neither the settings parallel,
+/// placement and shared-memory nor the communicator are refused or remarked.
+[[nodiscard]] Verdict compare_ways(const measure::Record& baseline, const measure::Record& other);
+
+/// joined_as() of each cell; the same where two cells are joined alike, else with what tells them apart:
+/// "2 processes by messages, launcher slurm".
+[[nodiscard]] std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells);
 
 struct Way {
-  std::string name;                             ///< way_of()
-  std::vector<const measure::Record*> records;  ///< its repeats
+  std::string name;                             ///< of names_of_ways()
+  std::vector<const measure::Record*> records;  ///< its repeats: those of one cell
   Estimate step_s, images_per_s;
   std::optional<double> sent, received;    ///< bytes a step by worker 0, counted
   std::optional<double> sent_by_all;       ///< bytes a step by all workers
@@ -35,13 +38,13 @@ struct Way {
 
 /// One training on so many workers, in at least two ways, in the order of the records.
 struct WaysOfOne {
-  std::string label;  ///< of the cell: "b 64, N 2"
+  std::string label;  ///< "b 64, N 2", with what tells it from another training of that size
   std::vector<Way> ways;
   std::size_t fastest = 0;  ///< index of the shortest step
 };
 
-/// Of measured cells with several workers that differ in nothing else: settings (but those that say how
-/// workers are joined), model, data, batches, precision, device, cores of a worker.
+/// Of measured cells with several workers whose set-ups differ in nothing else than how workers are joined
+/// and on which cores they run. A way is one cell: what the repeats of a cell share, those of a way do.
 [[nodiscard]] std::vector<WaysOfOne> ways(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

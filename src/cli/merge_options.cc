@@ -114,10 +114,6 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--nesterov needs --optimizer sgd with a --momentum above 0, and momentum is {:g}",
                train.rule.momentum);
-  if (train.momentum_correction && train.schedule.kind == train::ScheduleKind::plateau)
-    base::fail(ErrorKind::usage,
-               "--momentum-correction goes by the schedule alone and cannot follow --schedule plateau, whose "
-               "rate follows the validation figures; leave one of them out");
   if (train.scale_lr == train::LrScaling::none && settings.is_given("lr-batch"))
     settings.notes.push_back("--lr-batch changes nothing without --scale-lr linear or sqrt");
   if (settings.command == kScale && settings.study.scale.automatic_batches)

@@ -54,11 +54,12 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
         "one worker takes a step, {0}global-batch B what all take together (B = workers x b)",
         prefix);
   }
+  // Before other commands' options: who gives --gpus to train means the workers, not sbatch's request.
+  if (const auto hint = hint_for_other_word(name, prefix)) return *hint;
   for (const auto& option : options())
     if (option.name() == name)
       return fmt::format("is not an option of {}; it belongs to {}", command_name(command),
                          commands_of(option.commands));
-  if (const auto hint = hint_for_other_word(name, prefix)) return *hint;
   std::vector<std::string> known;
   for (const auto& option : options())
     if (option.commands & command) known.emplace_back(option.name());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/summation_tree.h"
@@ -60,6 +61,7 @@ ProcessGroup::ProcessGroup(Wire& wire, ProcessGroupOptions options,
 }
 
 void ProcessGroup::part() {
+  if (std::exchange(has_parted_, true)) return;
   std::byte end{};
   order(std::span(&end, 1));
   meet_all();

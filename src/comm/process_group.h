@@ -85,7 +85,7 @@ class ProcessGroup final : public InterProcessComm {
   /// At the end of a run that went well: everybody waits, for as long as it takes, until process 0 is through
   /// with its files, then all for one another, up to the deadline. So nobody's exit ends a process that still
   /// writes, and one that has stopped is found by the detector, not waited for in the library's own farewell.
-  /// All processes call it.
+  /// All processes call it; a second call does nothing.
   void part();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
   void set_wire_format(WireFormat wire_format) {
@@ -139,6 +139,7 @@ class ProcessGroup final : public InterProcessComm {
   std::atomic<std::chrono::seconds> deadline_;
   std::function<void(const std::string&)> say_;
   std::atomic<bool> failed_{false};
+  bool has_parted_ = false;
   std::atomic<WireFormat> wire_format_;
   ExchangeRoom room_;  ///< of the reductions' thread
   /// Where all members are on one host: memory that they share, and its two streams.

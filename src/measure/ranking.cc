@@ -7,6 +7,9 @@
 namespace paceline::measure {
 namespace {
 
+/// Of a candidate that was stopped early with every seed: as far as the longest of the others.
+constexpr std::int64_t kItsEnd = std::numeric_limits<std::int64_t>::max();
+
 std::int64_t updates_of(const Record& record) {
   return record.epochs.empty() ? 0 : record.epochs.back().updates;
 }
@@ -33,7 +36,7 @@ void take(Candidate& candidate, const Record& record) {
 
 void finish(Candidate& candidate, std::int64_t epochs) {
   std::vector<double> losses;
-  candidate.reached = std::numeric_limits<std::int64_t>::max();
+  candidate.reached = kItsEnd;
   for (const Record* record : candidate.records) {
     const auto figure = best_validated(*record, epochs);
     const bool has_ended = record->chosen && record->chosen->stopped_early;
@@ -79,7 +82,13 @@ std::vector<Candidate> candidates(std::span<const Record* const> records, std::i
     }
     take(*place, *record);
   }
-  for (auto& candidate : found) finish(candidate, epochs);
+  std::int64_t longest = 0;
+  for (auto& candidate : found) {
+    finish(candidate, epochs);
+    if (candidate.reached != kItsEnd) longest = std::max(longest, candidate.reached);
+  }
+  for (auto& candidate : found)
+    if (candidate.reached == kItsEnd) candidate.reached = longest;
   return found;
 }
 

@@ -29,8 +29,8 @@ struct ValidationFigure {
 struct Candidate {
   std::string name;                    ///< Record::variant
   std::vector<const Record*> records;  ///< of each seed the longest, in the order of the records
-  /// How far it was trained, in epochs: the fewest of a seed. One that was stopped early came to its end,
-  /// however short it is.
+  /// How far it was trained, in epochs: the fewest of a seed. One that was stopped early came to its end: it
+  /// counts as far as the longest of the others.
   std::int64_t reached = 0;
   std::vector<double> accuracies;  ///< best validated, one a seed
   double accuracy = 0, loss = 0;   ///< their means; of no use where it failed

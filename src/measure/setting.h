@@ -93,7 +93,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"epochs", length, none, refuse},
     {"steps", length, none, refuse},
     {"evaluate-every", execution, none, none},  // evaluations are not part of a step
-    {"test-set", fixed, none, refuse},          // another epoch's weights are tested
+    {"test-set", fixed, refuse, refuse},        // another epoch's weights are tested
     {"early-stopping", length, none, refuse},
 
     // The learning rule: option_rule_rows.cc.

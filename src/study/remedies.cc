@@ -163,6 +163,10 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
                  remedy_words());
     change->second(options);
   }
+  if (has(pieces, "momentum correction") && options.rule.kind != engine::UpdateKind::lars)
+    base::fail(base::ErrorKind::usage,
+               "variant '{}': momentum correction changes nothing without LARS; add lars, or leave it out",
+               variant);
 }
 
 }  // namespace paceline::study

@@ -122,6 +122,12 @@ std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells,
   const auto path = runner.directory / "records" / (std::string(kChosen) + ".json");
   const auto before = evaluated_before(path);
   if (before && before->evaluation->checkpoint == request.checkpoint.string()) return before;
+  if (!fs::exists(request.checkpoint))
+    base::fail(
+        base::ErrorKind::data,
+        "search: the best is now {}, and its weights {} are gone: an earlier search in {} chose another "
+        "and kept only that one's; search again with another --out",
+        chosen.variant, request.checkpoint.string(), runner.directory.string());
   train::Options options = cell.options;
   options.workers = 1;
   options.local_batch = chosen.local_batch;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "train/momentum_correction.h"
+
 namespace paceline::train {
 namespace {
 
@@ -147,7 +149,9 @@ StepResult DataParallelStepper::run(const data::Batch& batch, std::int64_t updat
   engine_.backward([](std::int64_t) {});
   reduce_gradients(update);
   ledger_.enter(measure::Phase::update);
-  if (is_root() && !result.not_finite) engine_.update(job_.options.rule, lr, update + 1);
+  if (is_root() && !result.not_finite)
+    engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, update, job_.resolved.length), lr,
+                   update + 1);
   send_weights(update);
   ledger_.enter(measure::Phase::other);
   return result;

@@ -77,6 +77,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   if (limits.share && resolved.workers > 1)  // comm/host_bounce.h
     plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
   const bool hands_out = is_data_parallel(options);
+  if (limits.share && hands_out) plan.lines.push_back({"gradients handed in", resolved.local_workers * flat});
   const auto format = source.train->format();
   plan.lines.push_back(
       {"loader", (hands_out ? 1 : resolved.local_workers) *

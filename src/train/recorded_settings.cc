@@ -31,7 +31,7 @@ bool uses_plateau(const Options& o) { return o.schedule.kind == ScheduleKind::pl
 /// Of a data set that brings its validation part nothing is known here: what was done stands in the record's
 /// `test_set`.
 bool holds_test_back(const Options& o) {
-  return o.window_steps == 0 && (o.test_set || validates(o, o.validation_split > 0));
+  return o.window_steps == 0 && test_policy(o, o.validation_split > 0) != TestSet::every;
 }
 bool uses_lookahead(const Options& o) { return o.lookahead.steps > 0; }
 

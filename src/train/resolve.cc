@@ -195,6 +195,10 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
         "--test-set every and --evaluate-every 0 contradict each other: give --test-set last to evaluate once "
         "at the end, or never");
 
+  if (options.momentum_correction && options.schedule.kind == ScheduleKind::plateau)
+    fail(ErrorKind::usage,
+         "--momentum-correction goes by the schedule alone and cannot follow --schedule plateau, whose rate "
+         "follows the validation figures; leave one of them out");
   require_data_parallel(options, circumstances);
   Resolved run;
   run.workers = options.workers;

@@ -106,16 +106,34 @@ TEST(Cause, OfALargerBatchThatIsSlowerNamesWhatGrew) {
 TEST(BatchSeries, KeepSetUpsApart) {
   auto two = swept(20, 0.02, 0.1);
   two.workers = 2;
-  Run scaled = swept(20, 0.02, 0.1);
-  scaled.kind = "scale";
-  scaled.scaling = "weak";
+  golden::Run weak = swept(20, 0.02, 0.1);
+  weak.kind = "scale";
+  weak.scaling = "weak";
   const Made made({make_record(swept(10, 0.02, 0.1)), make_record(swept(20, 0.02, 0.1)), make_record(two),
-                   make_record(scaled)});
+                   make_record(weak)});
   ASSERT_EQ(made.series.size(), 3u);
   EXPECT_EQ(made.series[0].batches.size(), 2u);
   std::size_t all = 0;
   for (const auto& series : made.series) all += series.batches.size();
   EXPECT_EQ(all, made.cells.size());
+}
+
+TEST(BatchSeries, DoNotMixWaysOfJoining) {
+  golden::Run run = swept(10, 0.02, 0.1), larger = swept(20, 0.02, 0.1);
+  run.workers = larger.workers = 2;
+  auto processes = make_record(larger);
+  processes.communication.processes = 2;
+  EXPECT_EQ(Made({make_record(run), make_record(larger)}).series.size(), 1u);
+  EXPECT_EQ(Made({make_record(run), processes}).series.size(), 2u);
+}
+
+TEST(Reach, HasNoPeakOfSeveralProcesses) {
+  golden::Run run = swept(50, 0.02, 0.25);
+  run.workers = 2;
+  auto record = with_peak(make_record(run));
+  EXPECT_TRUE(Made({record}).series[0].batches[0].share_of_peak());
+  record.communication.processes = 2;
+  EXPECT_FALSE(Made({record}).series[0].batches[0].share_of_peak());
 }
 
 }  // namespace

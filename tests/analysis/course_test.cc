@@ -63,7 +63,7 @@ TEST(Course, ASingleBadEpochIsNoOverfitting) {
   auto epochs = kOverfitted;
   epochs[3].test_loss = 0.89, epochs[4].test_loss = 0.88, epochs[5].test_loss = 1.3;  // the last alone
   EXPECT_FALSE(course_of({training(epochs)}).overfitting);
-  epochs[4].test_loss = 1.3, epochs[5].test_loss = 0.91;  // and back again
+  epochs[4].test_loss = 1.3, epochs[5].test_loss = 0.90;  // and back again, to within the 2 % of 0.89
   EXPECT_FALSE(course_of({training(epochs)}).overfitting);
 }
 

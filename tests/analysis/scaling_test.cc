@@ -261,8 +261,21 @@ TEST(Scaling, LosesNoCellWithoutABaselineOfItsOwn) {
   const auto groups = scaling(cells, Mode::weak);
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].rows.size(), 3U) << "with what was skipped";
+  ASSERT_EQ(groups[1].rows.size(), 1U) << "no worker alone may be its baseline";
+  EXPECT_TRUE(groups[1].rows[0].is_baseline);
+}
+
+TEST(Scaling, TakesTheFewestWorkersOfASetUpForItsBaselineWhereNoneAloneMayBe) {
+  std::vector<Record> records{make_record(timed("weak", 1, 64, 1.0)), make_record(timed("weak", 2, 64, 1.25)),
+                              make_record(timed("weak", 2, 64, 1.25)),
+                              make_record(timed("weak", 4, 64, 1.5))};
+  for (const std::size_t i : {2U, 3U}) records[i].settings["loader-threads"] = "4";
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 2U);
   ASSERT_EQ(groups[1].rows.size(), 2U);
-  EXPECT_THAT(groups[1].rows[1].verdict.refusals, testing::Contains(HasSubstr("--loader-threads is 1")));
+  EXPECT_EQ(groups[1].baseline->workers, 2);
+  EXPECT_TRUE(groups[1].rows[1].has_ratios);
 }
 
 TEST(Scaling, KeepsModelsApart) {

@@ -25,6 +25,13 @@ Record training(const std::string& name, int seed, const std::vector<double>& ac
   return record;
 }
 
+/// The only one.
+std::optional<SearchResult> search(const std::vector<Record>& records) {
+  auto found = searches(records);
+  EXPECT_LE(found.size(), 1u);
+  return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
+}
+
 // Halving: b and c were dropped after one epoch, where a had 0.80; at its end it had 0.95.
 TEST(Search, ComparesWhatWasDroppedAtEqualEpochs) {
   const std::vector<Record> records{training("a", 0, {0.80}), training("b", 0, {0.79}),
@@ -72,6 +79,29 @@ TEST(Search, FindsTheEvaluationOfTheChosenOne) {
   tested.evaluation.emplace();
   records.push_back(tested);
   EXPECT_EQ(search(records).value().tested, &records[1]);
+}
+
+TEST(Search, IsOneForEachModelAndDataSet) {
+  std::vector<Record> records{training("lr 0.1", 0, {0.8}), training("lr 0.1", 0, {0.9}),
+                              training("lr 0.1", 0, {0.7})};
+  records[0].model.name = records[2].model.name = "mnist-cnn";
+  records[1].model.name = "resnet8-cifar";
+  records[0].data.name = records[1].data.name = "mnist";
+  records[2].data.name = "cifar10";
+  const auto found = searches(records);
+  ASSERT_EQ(found.size(), 3u);
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].best, &records[i]);
+  EXPECT_EQ(found[1].subject, "resnet8-cifar on mnist");
+}
+
+TEST(Search, ThatVariesTheModelIsOne) {
+  std::vector<Record> records{training("model mnist-cnn, lr 0.1", 0, {0.8}),
+                              training("model resnet18, lr 0.1", 0, {0.9})};
+  records[0].model.name = "mnist-cnn";
+  records[1].model.name = "resnet18";
+  const auto found = searches(records);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].best, &records[1]);
 }
 
 }  // namespace

@@ -119,6 +119,8 @@ TEST(Setup, SaysHowWorkersAreJoined) {
   EXPECT_EQ(joined_as(joined({"a", "a"}, "direct (memory of the host)")), "2 processes over shared memory");
   EXPECT_EQ(joined_as(joined({"a", "a"}, "exchange (messages)")), "2 processes by messages");
   EXPECT_EQ(joined_as(joined({"a", "b"}, "exchange (messages)")), "2 processes on 2 nodes");
+  EXPECT_EQ(joined_as(joined({"a", "a", "a", "b"}, "")), "4 processes on 2 nodes (3 + 1)");
+  EXPECT_EQ(joined_as(joined({"a", "a", "b", "b"}, "")), "4 processes on 2 nodes (2 + 2)");
   EXPECT_EQ(joined_as(golden::make_skipped({.workers = 2}, "too large")), "");
 }
 

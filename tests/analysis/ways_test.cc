@@ -38,20 +38,50 @@ Record data_parallel(double exposed) {
   return record;
 }
 
-TEST(Ways, AreNamedByProcessesNodesAndTraffic) {
-  EXPECT_EQ(way_of(threads(0)), "threads of one process");
-  EXPECT_EQ(way_of(data_parallel(0)), "threads of one process, data-parallel");
-  EXPECT_EQ(way_of(processes(1, 0)), "4 processes of one node");
-  EXPECT_EQ(way_of(processes(2, 0)), "4 processes of 2 nodes");
-  auto fewer = processes(2, 0);
-  fewer.communication.processes = 2;
-  EXPECT_EQ(way_of(fewer), "2 processes of 2 nodes, 2 threads each");
-  auto messages = processes(1, 0);
-  messages.communication.algorithm = "exchange (messages)";
-  EXPECT_EQ(way_of(messages), "4 processes of one node, by messages");
-  auto old = processes(2, 0);
-  old.communication.nodes.reset();
-  EXPECT_EQ(way_of(old), "4 processes of 2 nodes") << "by the hosts of the ranks";
+TEST(Ways, AreNamedByWhatTellsThemApart) {
+  auto launched = processes(1, 0.02);
+  launched.communication.launcher = "slurm";
+  auto packed = processes(2, 0.5);
+  packed.ranks[2].host = "a";
+  packed.settings["placement"] = packed.communication.placement.emplace("packed");
+  const std::vector<Record> records{threads(0.01), data_parallel(0.3), processes(1, 0.02),
+                                    launched,      processes(2, 0.5),  packed};
+  const auto cells = make_cells(records);
+  const auto all = ways(cells);
+  ASSERT_EQ(all.size(), 1u);
+  std::vector<std::string> names;
+  for (const Way& way : all[0].ways) names.push_back(way.name);
+  EXPECT_THAT(names,
+              testing::ElementsAre("threads of one process", "threads of one process, data-parallel",
+                                   "4 processes over shared memory, no launcher",
+                                   "4 processes over shared memory, launcher slurm",
+                                   "4 processes on 2 nodes (2 + 2)", "4 processes on 2 nodes (3 + 1)"));
+}
+
+// A Debug record was a repeat of a Release one, and a way beside another version's.
+TEST(Ways, OfOtherBuildsVersionsAndHostsAreNeitherPooledNorCompared) {
+  auto debug = processes(1, 0.02), version = processes(1, 0.02), host = processes(1, 0.02);
+  debug.environment.build = "Debug";
+  version.environment.version = "9";
+  host.environment.host = "elsewhere";
+  for (const Record& other : {debug, version, host}) {
+    const std::vector<Record> records{threads(0.01), other};
+    const auto cells = make_cells(records);
+    EXPECT_TRUE(ways(cells).empty());
+  }
+}
+
+TEST(Ways, AreComparedWhateverTheSettingsSayOfJoining) {
+  auto other = processes(2, 0.5);
+  other.settings["placement"] = "spread";
+  other.settings["shared-memory"] = "off";
+  const auto verdict = compare_ways(threads(0.01), other);
+  EXPECT_TRUE(verdict.comparable());
+  EXPECT_TRUE(verdict.remarks.empty());
+  other.environment.version = "9";
+  EXPECT_EQ(compare_ways(threads(0.01), other).remarks.size(), 1u);
+  other.environment.build = "Debug";
+  EXPECT_FALSE(compare_ways(threads(0.01), other).comparable());
 }
 
 TEST(Ways, StandBesideEachOtherAndAreNeverPooled) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "cli/other_words.h"
 #include "options_of.h"
 #include "parsed.h"
@@ -52,6 +53,15 @@ TEST(Variants, WithLarsScaleTheFirstRateOfTheWarmUpToo) {
   EXPECT_DOUBLE_EQ(cells[2].options.lr, 2);
   EXPECT_DOUBLE_EQ(cells[2].options.schedule.warmup_start, 2);
   EXPECT_TRUE(cells[2].options.momentum_correction);
+}
+
+TEST(Variants, RefuseARemedyThatDoesNothing) {
+  try {
+    (void)cells_of({"--variants", "linear+momentum-correction"});
+    FAIL() << "accepted";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("momentum correction changes nothing without LARS"));
+  }
 }
 
 TEST(Options, TakeTheBaseRateAsTheBeginOfAWarmUp) {

@@ -72,6 +72,9 @@ TEST(Ranking, OneThatStoppedEarlyCameToItsEnd) {
   EXPECT_THAT(names(ranked(records)), testing::ElementsAre("a", "b"));
   records[1].chosen = {.epoch = 1, .updates = 10, .stopped_early = true};
   EXPECT_THAT(names(ranked(records)), testing::ElementsAre("b", "a"));
+  std::vector<Record> worse{training("a", 0, {0.5, 0.6, 0.6, 0.6}), training("b", 0, {0.2, 0.1})};
+  worse[1].chosen = {.epoch = 1, .updates = 10, .stopped_early = true};
+  EXPECT_THAT(names(ranked(worse)), testing::ElementsAre("a", "b")) << "to have stopped is no merit";
 }
 
 // The mean over the seeds that did not fail would flatter it.

@@ -37,7 +37,8 @@ TEST(ByWorkerSection, NamesTheSlowestWithWhatTheOthersWait) {
   const auto text = text_of({record});
   EXPECT_THAT(text, AllOf(HasSubstr("Which worker? Each one by itself"),
                           HasSubstr("scale weak b 128, N 2: the slowest is rank 1 (process 1 on host b)"),
-                          HasSubstr("the others wait 200.5 ms of a step"), HasSubstr("3.00 GB")));
+                          HasSubstr("the others wait 200.5 ms of a step"), HasSubstr("(one repeat)"),
+                          HasSubstr("3.00 GB")));
 }
 
 TEST(ByWorkerSection, DoesNotBlameAWorkerForNoise) {

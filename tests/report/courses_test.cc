@@ -32,8 +32,8 @@ TEST(WholeTrainings, AnswerHowManyWorkersWhereNothingWasScaled) {
       text_of({by_workers(1, 10, {0.50, 0.70, 0.72}), by_workers(2, 6, {0.45, 0.68, 0.71})});
   EXPECT_THAT(
       text,
-      HasSubstr("How many workers? Whole trainings, 2 workers, kept rate against 1 worker: an epoch "
-                "1.67 [1.67, 1.67] times as fast (efficiency 83.3 %), the training in all 1.67, to a test "
+      HasSubstr("How many workers? Whole trainings, 2 workers, kept rate against 1 worker: speedup of an "
+                "epoch 1.67 [1.67, 1.67] (efficiency 83.3 %), the training in all 1.67, to a test "
                 "accuracy of 71.0 % 1.67; accuracy 71.0 % instead of 72.0 %"));
   EXPECT_THAT(text, Not(HasSubstr("How many workers? Not")));
   EXPECT_THAT(text, HasSubstr("The common test accuracy is 71.0 %."));
@@ -132,14 +132,15 @@ TEST(Cause, SaysWhyALargerBatchIsFasterAndWhyNoLonger) {
   const std::string text = text_of(records);
   EXPECT_THAT(
       text,
-      HasSubstr("Why is a larger batch faster? sweep, 1 worker (1 core): from batch 10 to 100 an image "
-                "takes 19.0 ms instead of 30.0 ms: 81.8 % of it in the update, which is made once a step, "
-                "for 10 times the images; 18.2 % of it in forward and backward, which reach 55.6 % of the "
-                "measured peak instead of 50.0 %."));
+      HasSubstr(
+          "Why is a larger batch faster? sweep, 1 worker (1 core): from batch 10 to 100 an image "
+          "takes 19.0 ms instead of 30.0 ms (one repeat): 81.8 % of it in the update, which is made "
+          "once a step, for 10 times the images; 18.2 % of it in forward and backward, which reach 55.6 % of the "
+          "measured peak instead of 50.0 %."));
   EXPECT_THAT(
       text,
       HasSubstr("Why no longer? sweep, 1 worker (1 core): from batch 100 to 1000 an image takes 20.1 ms "
-                "instead of 19.0 ms, "));
+                "instead of 19.0 ms (one repeat), "));
   EXPECT_THAT(
       text,
       HasSubstr("forward and backward, which grow with the images, are 94.7 % of its step, at 55.6 % of "
@@ -189,8 +190,17 @@ TEST(Travels, AddsUpAndSaysWhatEachBatchNormExchanges) {
     EXPECT_EQ(*row[8].value, 8 * *row[7].value);
     EXPECT_THAT(table->footnotes, testing::Contains(HasSubstr(text))) << bn;
   }
+  Record without = joined("local");
+  without.communication.statistics_bytes = 0;
+  without.communication.gradient_bytes -= 38400;
+  const auto document = build({&without, 1});
+  ASSERT_NE(find<Table>(document, "travels"), nullptr);
+  EXPECT_THAT(find<Table>(document, "travels")->footnotes, Not(testing::Contains(HasSubstr("--bn local"))));
   const Record alone = make_record({});
   EXPECT_EQ(find<Table>(build({&alone, 1}), "travels"), nullptr);
+  Record parallel = joined("local");
+  parallel.communication.parallel = "data-parallel";
+  EXPECT_EQ(find<Table>(build({&parallel, 1}), "travels"), nullptr) << "there is no X";
 }
 
 TEST(Facts, NameOtherProgramsAndGpus) {

@@ -81,6 +81,28 @@ TEST(Mixtures, ThreadsProcessesAndTwoHostsHaveARowAndAnAnswerEach) {
                           HasSubstr("The same workers joined otherwise: 2 processes over shared memory")));
 }
 
+// Packed 3 + 1 and spread 2 + 2 had one name, and the second was left out; settings of the joining refused
+// it.
+TEST(Mixtures, TwoPlacementsOnTheSameNodesAreSetAgainstEachOtherAndADebugBuildIsNot) {
+  const auto placed = [](int first, const std::string& placement) {
+    auto record = make_record({.kind = "train", .workers = 4, .exposed_transfer = first == 3 ? 0.01 : 0.5});
+    record.communication.communicator = "gloo";
+    record.communication.algorithm = "exchange (messages)";
+    record.communication.processes = 4;
+    record.settings["placement"] = record.communication.placement.emplace(placement);
+    for (auto& rank : record.ranks) rank.host = rank.rank < first ? "bench" : "other";
+    return record;
+  };
+  auto debug = placed(1, "spread");
+  debug.environment.build = "Debug";
+  const std::string text = text_of({placed(3, "packed"), placed(2, "spread"), debug});
+  EXPECT_THAT(text, AllOf(HasSubstr("4 processes on 2 nodes (3 + 1) "),
+                          HasSubstr("; 4 processes on 2 nodes (2 + 2) 0.7"),
+                          HasSubstr("4 processes on 2 nodes (1 + 3) not compared (the baseline's build is"),
+                          HasSubstr("The same workers joined otherwise: 4 processes on 2 nodes (2 + 2)"),
+                          Not(HasSubstr("joined otherwise: 4 processes on 2 nodes (1 + 3)"))));
+}
+
 TEST(Mixtures, AScalingOfEachWayOfJoiningHasItsOwnLineAndTheOneBaselineOnce) {
   std::vector<Record> records{make_record({})};
   for (const int hosts : {0, 1, 2}) records.push_back(joined(hosts, "scale", 1 + 0.1 * hosts));

@@ -87,6 +87,19 @@ TEST(SearchSection, NamesTheBestWhatTiesWithItAndHowOftenTheTestSetWasRead) {
   EXPECT_THAT(text_of(records), HasSubstr("which was read 2 times"));
 }
 
+TEST(SearchSection, HasATableForEachModel) {
+  std::vector<Record> records{training("lr 0.1", {0.8}), training("lr 0.1", {0.9})};
+  records[0].model.name = "mnist-cnn";
+  records[1].model.name = "resnet8-cifar";
+  EXPECT_THAT(text_of(records), AllOf(HasSubstr("mnist-cnn: lr 0.1 is the best on validation: 80.0 %"),
+                                      HasSubstr("resnet8-cifar: lr 0.1 is the best on validation: 90.0 %")));
+}
+
+TEST(SearchSection, NamesTheErrorOfTheValidationPart) {
+  const std::vector<Record> records{training("lr 0.1", {0.95}), training("lr 3", {0.5})};
+  EXPECT_THAT(text_of(records), AllOf(HasSubstr("validation part's"), Not(HasSubstr("test set's error"))));
+}
+
 TEST(SearchSection, SaysWhatFailedAndThatItWasStopped) {
   std::vector<Record> records{training("a", {0.8}), training("b", {}), training("c", {})};
   records[1].status = "failed";

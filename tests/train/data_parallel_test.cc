@@ -50,6 +50,20 @@ TEST_F(DataParallel, LearnsWhatAsManyEqualWorkersLearn) {
   }
 }
 
+TEST_F(DataParallel, CorrectsTheMomentumOfLarsAsEqualWorkersDo) {
+  Options options = of(2, "parallel");
+  options.rule.kind = engine::UpdateKind::lars;
+  options.momentum_correction = true;
+  options.schedule.kind = ScheduleKind::cosine;
+  const auto parallel = losses(train(options));
+  options.data_parallel = false;
+  options.out = directory_ / "equal";
+  EXPECT_EQ(parallel, losses(train(options)));
+  options.momentum_correction = false;
+  options.out = directory_ / "uncorrected";
+  EXPECT_NE(parallel, losses(train(options)));
+}
+
 TEST_F(DataParallel, GoesOnFromACheckpoint) {
   Options options = of(2, "whole");
   (void)train(options);

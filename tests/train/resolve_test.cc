@@ -44,6 +44,16 @@ TEST(Resolve, RefusesSeveralProcessesWhereOneDrivesAllWorkers) {
   }
 }
 
+TEST(Resolve, RefusesMomentumCorrectionBesideARateThatNoScheduleKnows) {
+  Options options;
+  options.validation_split = 0.2;
+  options.rule.kind = engine::UpdateKind::lars;
+  options.momentum_correction = true;
+  EXPECT_EQ(refusal(options), "accepted");
+  options.schedule.kind = ScheduleKind::plateau;
+  EXPECT_THAT(refusal(options), HasSubstr("cannot follow --schedule plateau"));
+}
+
 TEST(Resolve, CountsStepsAndTheDroppedTail) {
   const auto run = resolve({.global_batch = 300, .epochs = 2}, kMachine);
   EXPECT_EQ(run.steps_per_epoch, 3);

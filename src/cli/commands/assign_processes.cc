@@ -102,8 +102,10 @@ std::vector<study::PlannedCell> assign_processes(const std::vector<study::Planne
         // The same cell, and the same record, whatever else was asked for beside it.
         if (placement_text(placed.options, members).empty())
           placed.options.placement = Placement::packed;
-        else
+        else {
           placed.id += "-spread";
+          if (!placed.training.empty()) placed.training += "-spread";
+        }
       }
       assigned.push_back(std::move(placed));
     }

@@ -65,8 +65,11 @@ train::Backend backend_of(const train::Options& options, Session* session,
 /// A process that is not the first: works, and leaves words and files to the first. One without a worker only
 /// waits for the end.
 int follow(const train::Options& options, Session& session, const std::vector<int>& processes) {
-  if (!processes.empty() && !std::ranges::binary_search(processes, session.place().process)) return 0;
   const Interrupt interrupt(silence(&session));
+  if (!processes.empty() && !std::ranges::binary_search(processes, session.place().process)) {
+    session.part();  // under the handler: a signal to all processes must not end this one before the others
+    return interrupt.exit_code();
+  }
   const auto record =
       train::run(options, backend_of(options, &session, processes), interrupt.token(), train::Progress{});
   return record.status == "interrupted" ? interrupt.exit_code() : 0;

@@ -8,6 +8,7 @@
 
 #include "analysis/breakdown.h"
 #include "analysis/consistency.h"
+#include "analysis/ways.h"
 #include "report/sections/answers.h"
 #include "report/sections/courses.h"
 #include "report/sections/parts.h"
@@ -217,10 +218,11 @@ std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups
       std::vector<std::string> ways;
       std::set<std::string> seen;
       std::map<std::string, std::string> refused;
-      for (const analysis::Cell* cell : cells) {
-        auto way = analysis::joined_as(cell->record());
-        const auto verdict =
-            analysis::compare(cells.front()->record(), cell->record(), analysis::Topic::scaling);
+      const auto names = analysis::names_of_ways(cells);
+      for (std::size_t k = 0; k < cells.size(); ++k) {
+        const analysis::Cell* cell = cells[k];
+        auto way = names[k];
+        const auto verdict = analysis::compare_ways(cells.front()->record(), cell->record());
         if (!verdict.comparable()) {
           refused.try_emplace(way, verdict.refusals.front());
           continue;
@@ -229,9 +231,10 @@ std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups
         way +=
             ways.empty()
                 ? fmt::format(" {} images/s", with_interval(cell->images_per_s, Format::rate))
-                : fmt::format(" {} times that",
+                : fmt::format(" {} times that{}",
                               with_interval(analysis::ratio(cell->images_per_s, cells.front()->images_per_s),
-                                            Format::fixed2));
+                                            Format::fixed2),
+                              in_brackets(fmt::format("{}", fmt::join(verdict.remarks, "; "))));
         ways.push_back(std::move(way));
       }
       for (const auto& [way, why] : refused)

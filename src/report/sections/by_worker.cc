@@ -54,9 +54,10 @@ Paragraph verdict(const ByWorker& cell) {
   waited /= static_cast<double>(cell.workers.size() - 1);
   return finding(fmt::format(
       "{}: the slowest is {}, {} of own work a step, {} more than the mean; the others wait {} of a step of {} "
-      "for a later rank.{}",
+      "for a later rank{}.{}",
       label_of(*cell.cell), name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
-      duration(waited), duration(slowest.step_s()), said_of_emulation(*cell.cell)));
+      duration(waited), duration(slowest.step_s()), in_brackets(few_repeats(*cell.cell)),
+      said_of_emulation(*cell.cell)));
 }
 
 /// Of cells whose workers are alike: one sentence for all.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/sections/parts.h"
 #include "report/text.h"
@@ -78,12 +79,10 @@ std::optional<Paragraph> said_of_overfitting(const std::string& name, const Cour
       over.train_loss_at_end);
   if (over.accuracy_then && over.accuracy_at_end) {
     const double gained = *over.accuracy_at_end - *over.accuracy_then;
-    text += gained > 0
-                ? fmt::format(
-                      " Its {} accuracy still rose, by {:.1f} points: it is right more often, and "
-                      "surer where it is wrong.",
-                      held_out(course), 100 * gained)
-                : fmt::format(" Its {} accuracy fell by {:.1f} points.", held_out(course), -100 * gained);
+    const std::string points = fmt::format("{:.1f}", 100 * std::abs(gained));
+    text += points == "0.0" ? fmt::format(" Its {} accuracy is the same to 0.1 points.", held_out(course))
+            : gained > 0 ? fmt::format(" Its {} accuracy still rose, by {} points.", held_out(course), points)
+                         : fmt::format(" Its {} accuracy fell by {} points.", held_out(course), points);
   }
   return finding(std::move(text));
 }
@@ -102,8 +101,9 @@ Table course_table(const Convergence& result) {
       .id = "converge-course",
       .title = "Training, validation and test at the last epoch",
       .definition =
-          "Means over seeds. Training figures are of the images as they were seen during the epoch, "
-          "augmented, and with the weights of that moment; validation and test after it. Gap: training "
+          "Means over seeds. Training figures are of the images as they were seen during the epoch (with "
+          "--augment, changed at random) and with the weights of that moment; validation and test after "
+          "it. Gap: training "
           "less validation accuracy (test, where there is no validation part). Overfits from: the epoch "
           "behind the lowest held-out loss, where that loss has then risen by more than 2 % and the "
           "training loss fell on. Change: of the held-out accuracy from one epoch to the next, mean of "

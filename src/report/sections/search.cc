@@ -24,10 +24,16 @@ constexpr const char* kDefinition =
     "with the spread over seeds. To the best: at equal epochs; below its standard error it is noise, and the two "
     "tie. Training: seconds of all seeds, without evaluation.";
 
+/// As Difference::word, whose error is the test set's: here it is the validation part's.
+std::string word_of(const analysis::Difference& difference) {
+  if (difference.is_clear() && difference.one_seed) return "beyond the validation part's error; one seed";
+  return difference.word();
+}
+
 std::string verdict_of(const SearchResult& result, const SearchTrial& trial) {
   if (trial.has_failed()) return "failed";
   if (&trial == &result.trials.front()) return "chosen";
-  const std::string word = trial.ties() ? "ties" : trial.to_best ? trial.to_best->word() : "-";
+  const std::string word = trial.ties() ? "ties" : trial.to_best ? word_of(*trial.to_best) : "-";
   return trial.dropped ? word + ", dropped" : word;
 }
 
@@ -39,8 +45,11 @@ TableCell accuracy_of(const SearchTrial& trial) {
           .note = "interval: one standard error to either side"};
 }
 
-TableCell difference_of(const SearchTrial& trial) {
-  if (!trial.to_best) return missing(trial.has_failed() ? trial.candidate.failure : "is the best");
+TableCell difference_of(const SearchResult& result, const SearchTrial& trial) {
+  if (trial.has_failed()) return missing(trial.candidate.failure);
+  if (!trial.to_best)
+    return missing(&trial == &result.trials.front() ? "is the best"
+                                                    : "the best has no figure at as many epochs");
   const auto& difference = *trial.to_best;
   return {.value = 100 * difference.value,
           .low = 100 * (difference.value - difference.standard_error),
@@ -66,7 +75,7 @@ Table trials_table(const SearchResult& result) {
         {words(trial.candidate.name), value(static_cast<double>(trial.epochs)),
          value(static_cast<double>(trial.candidate.records.size())), accuracy_of(trial),
          trial.candidate.accuracies.empty() ? missing(trial.candidate.failure) : value(trial.candidate.loss),
-         difference_of(trial), words(verdict_of(result, trial)), value(trial.training_s)});
+         difference_of(result, trial), words(verdict_of(result, trial)), value(trial.training_s)});
     if (trial.has_failed())
       footnotes.add(fmt::format("{} failed: {}.", trial.candidate.name, trial.candidate.failure));
   }
@@ -96,7 +105,7 @@ Plot curves(const SearchResult& result) {
   return plot;
 }
 
-/// "its accuracy on the test set, which was read once, is 97.2 % [96.8, 97.5]"
+/// "on the test set, which was read once, its checkpoint ... has an accuracy of 97.2 % [96.8, 97.5]"
 std::string said_of_test(const SearchResult& result) {
   if (result.tested == nullptr || result.tested->variant != result.best->variant)
     return "the test set was not read yet";
@@ -106,9 +115,9 @@ std::string said_of_test(const SearchResult& result) {
   const double times = static_cast<double>(evaluation.reads) / static_cast<double>(evaluation.samples);
   return fmt::format(
       "on the test set, which was read {}, its checkpoint after {} updates has an accuracy of {} "
-      "[{}, {}]",
+      "[{:.1f}, {:.1f}]",
       times == 1 ? "once" : fmt::format("{:.3g} times", times), evaluation.updates,
-      percent(figures.top_1.value), percent(figures.top_1.low), percent(figures.top_1.high));
+      percent(figures.top_1.value), 100 * figures.top_1.low, 100 * figures.top_1.high);
 }
 
 std::string answer(const SearchResult& result) {
@@ -125,28 +134,48 @@ std::string answer(const SearchResult& result) {
                      said_of_test(result));
 }
 
+/// How one of several searches is told from the others.
+struct Told {
+  std::string id;       ///< of its table
+  std::string subject;  ///< "resnet8-cifar on cifar10: "; empty for the only one
+};
+
+void add_search(Section& section, const SearchResult& result, const Told& told) {
+  if (result.stopped > 0)
+    section.blocks.push_back(
+        warning(fmt::format("{}PARTIAL: {} stopped or not begun; the same command goes on.", told.subject,
+                            count(result.stopped, "training"))));
+  section.blocks.push_back(
+      result.best != nullptr
+          ? finding(told.subject + answer(result))
+          : warning(told.subject + "Every configuration failed: see the reasons below the table."));
+  auto table = trials_table(result);
+  table.id = told.id;
+  table.title = told.subject + table.title;
+  section.blocks.push_back(std::move(table));
+  auto plot = curves(result);
+  plot.id = told.id + "-epochs";
+  plot.title = told.subject + plot.title;
+  if (!plot.series.empty()) section.blocks.push_back(std::move(plot));
+  if (result.epochs_trained < result.epochs_of_grid)
+    section.blocks.push_back(plain(fmt::format(
+        "{}{} epochs were trained in all; each configuration to the end of the longest would have been {}.",
+        told.subject, integer(static_cast<double>(result.epochs_trained)),
+        integer(static_cast<double>(result.epochs_of_grid)))));
+}
+
 }  // namespace
 
 bool is_of_search(const measure::Record& record) { return record.kind == "search"; }
 
 std::optional<Section> search_section(const Conclusions& conclusions) {
-  const auto result = analysis::search(conclusions.records);
-  if (!result) return std::nullopt;
+  const auto results = analysis::searches(conclusions.records);
+  if (results.empty()) return std::nullopt;
   Section section{.id = "search", .title = "Which configuration?"};
-  if (result->stopped > 0)
-    section.blocks.push_back(warning(fmt::format(
-        "PARTIAL: {} stopped or not begun; the same command goes on.", count(result->stopped, "training"))));
-  section.blocks.push_back(result->best != nullptr
-                               ? finding(answer(*result))
-                               : warning("Every configuration failed: see the reasons below the table."));
-  section.blocks.push_back(trials_table(*result));
-  auto plot = curves(*result);
-  if (!plot.series.empty()) section.blocks.push_back(std::move(plot));
-  if (result->epochs_trained < result->epochs_of_grid)
-    section.blocks.push_back(plain(fmt::format(
-        "{} epochs were trained in all; each configuration to the end of the longest would have been {}.",
-        integer(static_cast<double>(result->epochs_trained)),
-        integer(static_cast<double>(result->epochs_of_grid)))));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    add_search(section, results[i],
+               {.id = i == 0 ? "search" : fmt::format("search-{}", i + 1),
+                .subject = results.size() == 1 ? "" : results[i].subject + ": "});
   return section;
 }
 

@@ -11,6 +11,7 @@
 #include "analysis/breakdown.h"
 #include "analysis/cell.h"
 #include "analysis/cell_labels.h"
+#include "analysis/ways.h"
 #include "report/sections/answers.h"
 #include "report/sections/loader.h"
 #include "report/sections/parts.h"
@@ -61,7 +62,8 @@ std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakd
                      duration(split.residual_s), fmt::join(said, ", "), in_doubt);
 }
 
-/// Other measured cells of as many workers at the same batch, one for each other way of joining them.
+/// Other measured cells of as many workers at the same batch, one for each other way of joining them, that
+/// may be set against it.
 std::vector<const analysis::Cell*> joined_otherwise(const analysis::CellGroup& subject,
                                                     const analysis::Cell& cell) {
   std::vector<const analysis::Cell*> others;
@@ -71,6 +73,7 @@ std::vector<const analysis::Cell*> joined_otherwise(const analysis::CellGroup& s
     for (const analysis::Cell* other : subject.cells)
       if (other->is_measured() && (other->kind == cell.kind) == same_kind && other->workers == cell.workers &&
           other->local_batch == cell.local_batch && other->global_batch == cell.global_batch &&
+          analysis::compare_ways(cell.record(), other->record()).comparable() &&
           ways.insert(analysis::joined_as(other->record())).second)
         others.push_back(other);
   return others;

@@ -34,10 +34,11 @@ std::string batch_norm_of(const Record& record) {
   return mode == nullptr ? "local" : *mode;
 }
 
-/// The first record of the cell that says of what X consists.
+/// The first record of the cell that says of what X consists. None of data-parallel: there is no X, worker 0
+/// hands out weights and takes gradients.
 const Record* told_by(const analysis::Cell& cell) {
   for (const Record* record : cell.records)
-    if (record->workers > 1 && record->communication.parameter_bytes &&
+    if (record->workers > 1 && !record->communication.parallel && record->communication.parameter_bytes &&
         record->communication.statistics_bytes && record->communication.padding_bytes &&
         record->window.steps > 0)
       return record;
@@ -87,7 +88,9 @@ std::optional<Section> travels_section(const Conclusions& conclusions) {
     const Record* record = told_by(cell);
     if (record == nullptr) continue;
     table.rows.push_back(row_of(cell, *record));
-    footnotes.add(said_of_batch_norm(batch_norm_of(*record)));
+    // A model without batch norm has the setting too.
+    if (*record->communication.statistics_bytes > 0)
+      footnotes.add(said_of_batch_norm(batch_norm_of(*record)));
     footnotes.explain_marks(cell);
   }
   if (table.rows.empty()) return std::nullopt;
