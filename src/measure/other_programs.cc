@@ -6,7 +6,6 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 
@@ -22,7 +21,10 @@ struct Stat {
 /// "123 (name) S ppid ... utime stime ... starttime ...": a name may hold blanks and brackets.
 std::optional<Stat> read_stat(const std::filesystem::path& path) {
   std::ifstream file(path);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string text;
+  // A process that ends between open and read is an error of the read, which getline keeps in the stream; an
+  // istreambuf_iterator would throw it.
+  if (!std::getline(file, text, '\0')) return std::nullopt;
   const auto open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   std::istringstream rest(text.substr(close + 1));
@@ -50,8 +52,10 @@ std::string own_program_name() {
 
 ProgramTimes program_times(const std::string& left_out) {
   ProgramTimes times;
-  std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", unreadable)) {
+  std::error_code error_of_list;
+  for (std::filesystem::directory_iterator at("/proc", error_of_list), none; !error_of_list && at != none;
+       at.increment(error_of_list)) {
+    const auto& entry = *at;
     const std::string name = entry.path().filename().string();
     int id = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);

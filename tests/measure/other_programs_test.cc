@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <stop_token>
+#include <thread>
 
 namespace paceline::measure {
 namespace {
@@ -44,6 +46,18 @@ TEST(OtherPrograms, SeesAProcessAndNotItself) {
   EXPECT_FALSE(has(program_times(own_program_name()), child));  // of the same name
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+}
+
+// A process may end between the list of processes and the read of its figures.
+TEST(OtherPrograms, LeavesOutWhatEndsMeanwhile) {
+  std::jthread churn([](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const pid_t child = ::fork();
+      if (child == 0) ::_exit(0);
+      if (child > 0) ::waitpid(child, nullptr, 0);
+    }
+  });
+  for (int i = 0; i < 300; ++i) EXPECT_FALSE(program_times("").programs.empty());
 }
 
 }  // namespace
