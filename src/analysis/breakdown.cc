@@ -95,16 +95,20 @@ Breakdown breakdown(const Cell& cell) {
   for (const Record* record : records) result.steps += record->window.steps;
   for (const Record* record : records) {
     const double weight = 1.0 / static_cast<double>(record->ranks.size()) / static_cast<double>(result.steps);
+    // One worker may prepare the batches of all (--parallel data-parallel).
+    const auto loaders = std::max<std::ptrdiff_t>(
+        1, std::ranges::count_if(record->ranks, [](const auto& rank) { return rank.loader_prepare_s > 0; }));
     for (const RankRecord& rank : record->ranks) {
       add(result.mean, rank, weight);
+      result.prepares_in_steps =
+          result.prepares_in_steps || (rank.loader_threads == 0 && rank.loader_queue == 0);
       result.communication_total += weight * rank.communication_s;
       result.transfer += weight * rank.transfer_s;
       result.late_peer += weight * rank.late_peer_s;
       result.outside_steps += outside(rank) / static_cast<double>(record->ranks.size());
       const double closure = rank.wall_s > 0 ? ledger_sum(rank) / rank.wall_s : 0;
       if (std::abs(closure - 1) > std::abs(result.closure - 1)) result.closure = closure;
-      const double samples =
-          static_cast<double>(record->window.samples) / static_cast<double>(record->ranks.size());
+      const double samples = static_cast<double>(record->window.samples) / static_cast<double>(loaders);
       result.loader_images_per_s += loader_rate(rank, samples) / static_cast<double>(records.size());
     }
     add_repeat(result, *record);
@@ -122,8 +126,9 @@ bool waits_for_data(const Breakdown& breakdown) {
   return breakdown.mean.data_wait > kDataBound * breakdown.mean.total();
 }
 
-/// No, of a loader that nothing is known of.
+/// No, of a loader that nothing is known of, and of one that has no thread: however fast, steps wait for it.
 bool is_loader_fast_enough(const Breakdown& breakdown) {
+  if (breakdown.prepares_in_steps) return false;
   const double used = static_cast<double>(breakdown.cell->global_batch) / breakdown.mean.total();
   return breakdown.loader_images_per_s >= kLoaderFastEnough * used;
 }

@@ -42,6 +42,7 @@ struct Breakdown {
   double outside_steps = 0;  ///< evaluation and checkpoints, seconds of the whole window, mean over ranks
   double closure = 0;        ///< sum of the ledger / wall time measured apart; the rank farthest from 1
   double loader_images_per_s = 0;  ///< what the loaders could prepare, all ranks together; 0: not known
+  bool prepares_in_steps = false;  ///< --loader-threads 0: each worker prepares its batch before it computes
   // The same of each repeat by itself: their extremes are the intervals of a breakdown.
   std::vector<Parts> repeats;
   std::vector<double> communication_repeats;

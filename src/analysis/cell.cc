@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <set>
 #include <utility>
 
 #include "measure/setting.h"
@@ -12,25 +10,6 @@
 namespace paceline::analysis {
 
 using measure::Record;
-
-std::string changes_at_resumes(const Record& record) {
-  std::vector<std::string> texts;
-  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
-    texts.push_back(fmt::format("update {}: {} was {}", change.update, change.setting,
-                                change.then.value_or("not given")));
-  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
-}
-
-Circumstances circumstances(const Record& record) {
-  const auto& there = record.environment;
-  Circumstances all{{"version", there.version},
-                    {"libraries", fmt::format("{}", fmt::join(there.libraries, "; "))},
-                    {"host", there.host},
-                    {"system", there.os},
-                    {"compiler", there.compiler}};
-  std::erase_if(all, [](const auto& one) { return one.second.empty(); });
-  return all;
-}
 
 std::string emulated(const Record& record) {
   static constexpr std::string_view kMark = " EMULATED ";
@@ -56,21 +35,6 @@ std::string emulated(const Record& record) {
 double Cell::full_steps() const {
   if (train_samples <= 0 || global_batch <= 0) return static_cast<double>(steps_per_epoch);
   return static_cast<double>(train_samples) / static_cast<double>(global_batch);
-}
-
-int cores_used(const Record& record) {
-  const int threads = record.workers * record.threads_per_worker;
-  std::set<std::pair<std::string, int>> pinned;
-  std::set<std::string> hosts;
-  bool all_pinned = !record.ranks.empty();
-  for (const auto& rank : record.ranks) {
-    hosts.insert(rank.host.value_or(""));
-    all_pinned &= !rank.cores.empty();
-    for (const int core : rank.cores) pinned.emplace(rank.host.value_or(""), core);
-  }
-  if (all_pinned) return std::min(static_cast<int>(pinned.size()), threads);
-  const int there = record.environment.cores * std::max(1, static_cast<int>(hosts.size()));
-  return there > 0 ? std::min(there, threads) : threads;
 }
 
 }  // namespace paceline::analysis

@@ -1,34 +1,23 @@
 #pragma once
 
-/// One configuration with all its repeats, and what a record says of the circumstances in which it was
-/// measured.
+/// One set-up with all its repeats.
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "analysis/interval.h"
+#include "analysis/setup.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {
-
-/// By name; what is not known is not there.
-using Circumstances = std::map<std::string, std::string>;
-
-/// What repeats must share although a ratio across it is only remarked: version, libraries, host, system and
-/// compiler.
-[[nodiscard]] Circumstances circumstances(const measure::Record& record);
-
-/// What resumes did otherwise than the run before them, for a key or a label; the settings of the record are
-/// those of its last part.
-[[nodiscard]] std::string changes_at_resumes(const measure::Record& record);
 
 struct Cell {
   std::string kind, scaling, variant;  ///< as in the record
   std::string label;  ///< "b 128, N 2": local batch and workers, for tables and plots; "B 32, N 3" where the
                       ///< workers do not divide the global batch; and the settings that alone tell it from
                       ///< another: "b 128, N 2, lr 0.2"
+  Setup setup;        ///< of its first record: of what was not run less is known than of what was
   int workers = 1;
   int threads_per_worker = 1;
   std::int64_t local_batch = 0, global_batch = 0;
@@ -42,7 +31,8 @@ struct Cell {
   std::string status;
   std::string reason;
   std::vector<const measure::Record*> records;  ///< the measured repeats; without any, the one that says why
-  std::vector<std::string> lost_repeats;        ///< reasons of repeats that failed beside measured ones
+  std::vector<const measure::Record*> lost;     ///< all other records: repeats without figures
+  std::vector<std::string> lost_repeats;        ///< their reasons, as far as `reason` does not say them
   /// Of those, the ones that were tried and failed, no rank having been lost.
   std::vector<const measure::Record*> failed_repeats;
 
@@ -65,10 +55,6 @@ struct Cell {
   [[nodiscard]] double full_steps() const;
   [[nodiscard]] const measure::Record& record() const { return *records.front(); }
 };
-
-/// Different cores that the workers' threads could use: of all ranks and hosts where the workers were pinned,
-/// else by what process 0 could use on its host.
-[[nodiscard]] int cores_used(const measure::Record& record);
 
 /// What a run had to name EMULATED: by its device "GPU (no GPU: ...)"; in its communicator's name and in what
 /// its data is described as: "link of 1000 us, 1 GB/s; straggler: ...". Of a record that was not run, what

@@ -13,14 +13,11 @@
 namespace paceline::analysis {
 namespace {
 
-using measure::Record;
 using measure::SettingRole;
 
-/// Whether differences() reads this setting's text. Labels hold the sizes already, repeats may differ in the
-/// window, and the precision is compared as the one used.
-bool is_named(std::string_view key) {
-  const auto role = measure::role_of(key);
-  return role != SettingRole::size && role != SettingRole::window && role != SettingRole::precision;
+/// Whether differences() reads this setting's text. Labels hold the sizes already.
+bool is_named(const SetupEntry& entry) {
+  return entry.kind == SetupKind::setting && measure::role_of(entry.name) != SettingRole::size;
 }
 
 /// Of what was not run the libraries are not known, which tells it from nothing.
@@ -76,48 +73,152 @@ std::vector<std::string> cell_labels(const std::vector<const Cell*>& cells,
   return do_tell(texts) ? texts : differences(cells);
 }
 
-std::vector<std::string> differences(const std::vector<const Cell*>& cells) {
-  std::vector<Circumstances> of_each;
-  std::map<std::string, std::set<std::string>> values;
-  std::map<std::string, std::size_t> settings;  // in how many cells each is set
+std::set<std::string> different_entries(const std::vector<const Cell*>& cells) {
+  std::map<std::string, std::size_t> members;  // cells of each group within which texts are compared
+  std::map<std::pair<std::string, std::string>, std::multiset<std::string>> texts;  // by entry and group
+  for (const Cell* cell : cells) {
+    if (!cell->is_measured()) continue;
+    const std::string all = "all", of_as_many = std::to_string(cell->workers);
+    const std::string joined = is_alone(cell->record()) ? "" : "joined " + of_as_many;
+    for (const std::string* group : {&all, &of_as_many, &joined}) ++members[*group];
+    for (const SetupEntry& entry : cell->setup) {
+      if (entry.kind == SetupKind::setting) continue;
+      const std::string& group = entry.kind == SetupKind::joined  ? joined
+                                 : entry.kind == SetupKind::cores ? of_as_many
+                                                                  : all;
+      if (!group.empty()) texts[{entry.name, group}].insert(entry.text);
+    }
+  }
+  std::set<std::string> names;
+  for (const auto& [key, there] : texts)
+    if (there.size() < members[key.second] || there.count(*there.begin()) < there.size())
+      names.insert(key.first);
+  return names;
+}
+
+namespace {
+
+using Texts = std::map<std::string, std::string>;  // by the entry's name
+
+/// Settings, what "auto" precision came to, the size of a model of one name, circumstances.
+std::vector<Texts> named_texts(const std::vector<const Cell*>& cells, const std::set<std::string>& differ) {
   const bool is_one_model = std::all_of(cells.begin(), cells.end(), [&](const Cell* cell) {
     return cell->record().model.name == cells.front()->record().model.name;
   });
-  const auto telling = telling_circumstances(cells);
+  auto all = telling_circumstances(cells);
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const Record& record = cells[i]->record();
-    auto& here = of_each.emplace_back(telling[i]);
-    for (const auto& [name, value] : record.settings)
-      if (is_named(name)) here[name] = value;
-    here["precision"] = record.precision;  // "auto" has come to one; of a cell that was not run none is known
-    if (is_one_model)  // else its name says it: a file of layers may have changed under one name
-      for (const auto& [name, number] : {std::pair{"parameters", record.model.parameters},
-                                         std::pair{"FLOPs a sample", record.model.training_flops}})
-        if (number > 0) here[name] = std::to_string(number);
-    const std::string changes = changes_at_resumes(record);
-    here["change at a resume"] = changes;
-    if (!changes.empty()) ++settings["change at a resume"];
-    std::erase_if(here, [](const auto& one) { return one.second.empty(); });
-    for (const auto& [name, value] : here) {
-      values[name].insert(value);
-      if (record.settings.contains(name) && is_named(name)) ++settings[name];
+    for (const SetupEntry& entry : cells[i]->setup) {
+      const bool is_of_model = entry.name == "parameters" || entry.name == "FLOPs a sample";
+      if (is_named(entry) || entry.name == "precision" || entry.name == "change at a resume" ||
+          (is_of_model && is_one_model) || (entry.name == "threads" && differ.contains("threads")))
+        all[i].emplace(entry.name, entry.text);
     }
   }
-  // A setting that some lack says as much as one with several values; what is not known of a cell does not.
-  const auto is_lacked = [&](const std::string& name) {
-    const auto found = settings.find(name);
-    return found != settings.end() && found->second < cells.size();
-  };
-  std::vector<std::string> texts;
-  for (const auto& here : of_each) {
-    std::vector<std::string> own;
-    for (const auto& [name, value] : here)
-      if (values[name].size() > 1 || is_lacked(name)) own.push_back(fmt::format("{} {}", name, value));
-    if (own.empty())
-      for (const auto& [name, number] : settings)
-        if (is_lacked(name) && !here.contains(name)) own.push_back("no " + name);
-    texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
+  return all;
+}
+
+/// Of each cell the texts that not all cells share. A setting that some lack says as much as one with several
+/// values; what is not known of a cell does not.
+std::vector<std::vector<std::string>> telling_pieces(const std::vector<const Cell*>& cells,
+                                                     const std::vector<Texts>& all,
+                                                     const std::set<std::string>& shown) {
+  std::map<std::string, std::set<std::string>> values;
+  std::map<std::string, std::size_t> set_in;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    for (const auto& [name, text] : all[i]) values[name].insert(text);
+    for (const SetupEntry& entry : cells[i]->setup)
+      if (is_named(entry) || entry.name == "change at a resume") ++set_in[entry.name];
   }
+  const auto is_lacked = [&](const std::string& name) {
+    const auto found = set_in.find(name);
+    return found != set_in.end() && found->second < cells.size();
+  };
+  std::vector<std::vector<std::string>> pieces(cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    for (const auto& [name, text] : all[i])
+      if (!shown.contains(name) && (values[name].size() > 1 || is_lacked(name)))
+        pieces[i].push_back(fmt::format("{} {}", name, text));
+    if (!pieces[i].empty()) continue;
+    for (const auto& [name, number] : set_in)
+      if (is_lacked(name) && !all[i].contains(name) && !shown.contains(name))
+        pieces[i].push_back("no " + name);
+  }
+  return pieces;
+}
+
+/// How their workers are joined, in front, where that differs between cells of as many workers.
+void add_joined(const std::vector<const Cell*>& cells, std::vector<std::vector<std::string>>& pieces) {
+  std::map<int, std::set<std::string>> texts;
+  for (const Cell* cell : cells)
+    if (const auto text = joined_as(cell->record()); !text.empty()) texts[cell->workers].insert(text);
+  if (std::none_of(texts.begin(), texts.end(), [](const auto& one) { return one.second.size() > 1; })) return;
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (auto text = joined_as(cells[i]->record()); !text.empty())
+      pieces[i].insert(pieces[i].begin(), std::move(text));
+}
+
+/// Cells that are called the same so far get the first entries of their set-ups that tell them apart.
+void add_until_told_apart(const std::vector<const Cell*>& cells, const std::set<std::string>& shown,
+                          std::vector<std::vector<std::string>>& pieces) {
+  std::map<std::string, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Cell& cell = *cells[i];
+    if (!cell.is_measured()) continue;
+    std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.workers,
+                                  cell.local_batch, cell.global_batch, fmt::join(pieces[i], "|"));
+    for (const std::string& name : shown) key += fmt::format("|{}", text_of(cell.setup, name));
+    alike[key].push_back(i);
+  }
+  for (const auto& [key, group] : alike) {
+    if (group.size() < 2) continue;
+    std::vector<const Cell*> members;
+    for (const std::size_t i : group) members.push_back(cells[i]);
+    const auto texts = first_differences(members);
+    for (std::size_t k = 0; k < group.size(); ++k)
+      if (!texts[k].empty()) pieces[group[k]].push_back(texts[k]);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> first_differences(const std::vector<const Cell*>& cells) {
+  std::vector<std::pair<std::string, SetupKind>> entries;  // in the order of the set-up
+  for (const Cell* cell : cells)
+    for (const SetupEntry& entry : cell->setup)
+      if (const std::pair one{entry.name, entry.kind};
+          std::find(entries.begin(), entries.end(), one) == entries.end())
+        entries.push_back(one);
+  const auto text_in = [](const Cell& cell, const std::pair<std::string, SetupKind>& wanted) {
+    for (const SetupEntry& entry : cell.setup)
+      if (entry.name == wanted.first && entry.kind == wanted.second) return entry.text;
+    return std::string();
+  };
+  std::vector<std::vector<std::string>> told(cells.size());
+  const auto kinds = [](const std::vector<std::vector<std::string>>& all) {
+    return std::set<std::vector<std::string>>(all.begin(), all.end()).size();
+  };
+  for (const auto& entry : entries) {
+    if (kinds(told) == cells.size()) break;
+    auto more = told;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const auto text = text_in(*cells[i], entry);
+      more[i].push_back(text.empty() ? "no " + entry.first : fmt::format("{} {}", entry.first, text));
+    }
+    if (kinds(more) > kinds(told)) told = std::move(more);
+  }
+  std::vector<std::string> texts;
+  for (const auto& one : told) texts.push_back(fmt::format("{}", fmt::join(one, ", ")));
+  return texts;
+}
+
+std::vector<std::string> differences(const std::vector<const Cell*>& cells,
+                                     const std::set<std::string>& shown) {
+  if (cells.empty()) return {};
+  auto pieces = telling_pieces(cells, named_texts(cells, different_entries(cells)), shown);
+  if (!shown.contains("processes")) add_joined(cells, pieces);
+  add_until_told_apart(cells, shown, pieces);
+  std::vector<std::string> texts;
+  for (const auto& own : pieces) texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
   return texts;
 }
 

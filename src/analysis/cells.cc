@@ -32,42 +32,46 @@ std::string reason_of(const Record& record) {
   return record.reason;
 }
 
-/// What was asked apart from the precision.
-std::string configuration(const Record& record) {
-  std::string key =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", record.kind, record.scaling, record.variant, record.workers,
-                  record.local_batch, record.global_batch, record.model.name, record.data.spec);
-  for (const auto& [name, value] : record.settings)
-    if (!measure::is_of_window(name) && measure::role_of(name) != measure::SettingRole::precision)
-      key += fmt::format("|{}={}", name, value);
-  return key;
-}
+/// Neither a name nor a text holds it.
+constexpr char kBetween = '\x1f';
 
 /// What was asked: known of every record, run or not.
 std::string asked(const Record& record) {
-  const auto* precision = measure::find_text(record.settings, "precision");
-  return configuration(record) + (precision == nullptr ? "" : "|" + *precision);
+  std::string key;
+  for (const std::string* text :
+       {&record.kind, &record.scaling, &record.variant, &record.model.name, &record.data.spec})
+    key += *text + kBetween;
+  for (const std::int64_t number : {std::int64_t{record.workers}, record.local_batch, record.global_batch})
+    key += std::to_string(number) + kBetween;
+  for (const auto& [name, value] : record.settings)
+    if (!measure::is_of_window(name)) key += fmt::format("{}{}{}{}", name, kBetween, value, kBetween);
+  return key;
 }
 
-/// And what it was run on and as; the precision is the one that "auto" came to.
-std::string measured_key(const Record& record) {
-  const auto& machine = record.environment;
-  std::string key = configuration(record) + changes_at_resumes(record);
-  for (const auto& [name, value] : circumstances(record)) key += fmt::format("|{}={}", name, value);
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", key, machine.cpu, machine.cores, machine.build,
-                     record.threads_per_worker, record.precision, record.device,
-                     record.device_name.value_or(""), record.window.unit, record.model.parameters,
-                     record.model.training_flops);
+/// All of the set-up: records are repeats where it is the same.
+std::string measured_key(const Setup& setup) {
+  std::string key;
+  for (const SetupEntry& entry : setup)
+    key += fmt::format("{}{}{}{}{}{}", static_cast<int>(entry.kind), kBetween, entry.name, kBetween,
+                       entry.text, kBetween);
+  return key;
 }
 
-/// Whether nothing that is known of its circumstances is otherwise there: of what was not run less is known.
+/// Of a run that began, processes are known; of a cell of a study that was not run they are not.
+bool has_begun(const Record& record) { return !record.device.empty(); }
+
+/// Whether nothing that is known of its set-up is otherwise there: of what was not measured less is known.
 bool may_be_of(const Record& record, const Cell& cell) {
-  const auto there = circumstances(cell.record());
-  const auto here = circumstances(record);
-  return std::all_of(here.begin(), here.end(), [&](const auto& one) {
-    const auto found = there.find(one.first);
-    return found == there.end() || found->second == one.second;
-  });
+  const auto is_as_there = [&](const SetupEntry& entry) {
+    const bool is_told = entry.kind == SetupKind::circumstance || entry.kind == SetupKind::machine ||
+                         entry.name == "library" || entry.name == "launcher" ||
+                         (entry.name == "processes" && has_begun(record));
+    if (!is_told) return true;
+    const auto there = text_of(cell.setup, entry.name);
+    return there.empty() || there == entry.text;
+  };
+  const Setup here = setup(record);
+  return std::all_of(here.begin(), here.end(), is_as_there);
 }
 
 Cell begin_cell(const Record& record) {
@@ -78,6 +82,7 @@ Cell begin_cell(const Record& record) {
   cell.label = record.local_batch * record.workers == record.global_batch
                    ? fmt::format("b {}, N {}", record.local_batch, record.workers)
                    : fmt::format("B {}, N {}", record.global_batch, record.workers);
+  cell.setup = setup(record);
   cell.workers = record.workers;
   cell.threads_per_worker = record.threads_per_worker;
   cell.local_batch = record.local_batch;
@@ -136,16 +141,30 @@ void tell_apart(std::vector<Cell>& cells) {
   }
 }
 
-}  // namespace
+/// A record without figures beside others of its cell: what it says and the cell does not is kept.
+void add_lost(Cell& cell, const Record& record) {
+  cell.lost.push_back(&record);
+  const bool is_measured_cell = is_measured(*cell.records.front());
+  std::string reason = reason_of(record);
+  if (reason.empty()) reason = record.status;
+  if (!is_measured_cell && (reason == cell.reason || reason == cell.status)) return;
+  cell.lost_repeats.push_back(std::move(reason));
+  if (is_measured_cell && record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
+}
 
-std::vector<Cell> make_cells(std::span<const Record> records) {
+/// They have analyses of their own: collectives.h, evaluation.h, search.h.
+bool has_no_cell(const Record& record) {
+  return record.kind == "comm" || record.kind == "evaluate" || record.kind == "search";
+}
+
+/// The measured records, repeats joined. `by_asked`: the cells of each key.
+std::vector<Cell> cells_of_measured(std::span<const Record> records,
+                                    std::map<std::string, std::vector<std::size_t>>& by_asked) {
   std::vector<Cell> cells;
   std::map<std::string, std::size_t> by_key;
-  std::map<std::string, std::vector<std::size_t>> by_asked;
-  const auto is_of_collectives = [](const Record& record) { return record.kind == "comm"; };  // collectives.h
   for (const Record& record : records) {
-    if (is_of_collectives(record) || !is_measured(record)) continue;
-    const auto [found, is_new] = by_key.try_emplace(measured_key(record), cells.size());
+    if (has_no_cell(record) || !is_measured(record)) continue;
+    const auto [found, is_new] = by_key.try_emplace(measured_key(setup(record)), cells.size());
     if (is_new) {
       by_asked[asked(record)].push_back(cells.size());
       cells.push_back(begin_cell(record));
@@ -157,28 +176,29 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     }
     cell.records.push_back(&record);
   }
+  return cells;
+}
+
+}  // namespace
+
+std::vector<Cell> make_cells(std::span<const Record> records) {
+  std::map<std::string, std::vector<std::size_t>> by_asked;
+  std::vector<Cell> cells = cells_of_measured(records, by_asked);
   // What was not measured stands beside what was, of several versions beside its own. What failed, or
   // contradicts itself, in circumstances in which nothing was measured is no repeat of what others did.
-  const auto cell_of_unmeasured = [&](const Record& record) -> Cell& {
+  const auto add_unmeasured = [&](const Record& record) {
     auto& alike = by_asked[asked(record)];
     const auto own = std::find_if(alike.begin(), alike.end(),
                                   [&](std::size_t at) { return may_be_of(record, cells[at]); });
-    if (own != alike.end()) return cells[*own];
     const bool is_not_run = record.status == "skipped" || record.status == "interrupted";
-    if (!alike.empty() && is_not_run) return cells[alike.front()];
+    if (own != alike.end()) return add_lost(cells[*own], record);
+    if (!alike.empty() && is_not_run) return add_lost(cells[alike.front()], record);
     alike.push_back(cells.size());
     cells.push_back(begin_cell(record));
     cells.back().records.push_back(&record);
-    return cells.back();
   };
-  for (const Record& record : records) {
-    if (is_of_collectives(record) || is_measured(record)) continue;
-    Cell& cell = cell_of_unmeasured(record);
-    if (!is_measured(*cell.records.front())) continue;
-    const std::string reason = reason_of(record);
-    cell.lost_repeats.push_back(reason.empty() ? record.status : reason);
-    if (record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
-  }
+  for (const Record& record : records)
+    if (!has_no_cell(record) && !is_measured(record)) add_unmeasured(record);
   for (Cell& cell : cells) finish(cell);
   tell_apart(cells);
   // Cells that were not run stand where their records did.

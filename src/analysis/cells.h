@@ -1,13 +1,13 @@
 #pragma once
 
-/// Records joined into cells: one configuration, all its repeats.
+/// Records joined into cells: one set-up, all its repeats.
 ///
-/// Records belong to the same cell when all their settings agree apart from the seed and the length of the
-/// measured window, of the same model (parameters and FLOPs), on the same kind of machine, in the same build
-/// and circumstances(), resumed with the same changes if at all. Whatever else differs makes another cell, so
-/// repeats can never hide a difference. A record that contradicts itself is a repeat that was lost, or a cell
-/// that is "left out": none of its figures is used. What failed stands beside the repeats of its own version,
-/// or is a cell where there are none.
+/// Records belong to the same cell when nothing of their set-ups (setup.h) differs: how the workers are
+/// joined and placed, model, data, machine, settings, circumstances. Whatever differs makes another cell, so
+/// repeats can never hide a difference. Every record but those of collectives is in exactly one cell: as a
+/// repeat, as the one that says why nothing was measured, or as a lost one. A record that contradicts itself
+/// is lost, or a cell that is "left out": none of its figures is used. What failed stands beside the repeats
+/// of its own version, or is a cell where there are none.
 ///
 /// Lifetime  cells look into the records that they were made from, which must outlive them
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include "analysis/cell.h"
+#include "analysis/setup.h"
 #include "measure/setting.h"
 
 namespace paceline::analysis {
@@ -149,6 +149,17 @@ void compare_threads(const Record& a, const Record& b, Verdict& verdict) {
                   a.threads_per_worker, b.threads_per_worker, cores_used(a), cores_used(b)));
 }
 
+/// More workers may need more processes and nodes; another way of carrying their gradients is said.
+void remark_joining(const Record& a, const Record& b, Verdict& verdict) {
+  if (is_alone(a) || is_alone(b) || a.ranks.empty() || b.ranks.empty()) return;
+  const auto& x = a.communication;
+  const auto& y = b.communication;
+  if (x.communicator != y.communicator || x.algorithm != y.algorithm || x.library != y.library)
+    verdict.remarks.push_back(fmt::format("the baseline's workers are joined by {} ({}), these by {} ({})",
+                                          or_unknown(x.communicator), or_unknown(x.algorithm),
+                                          or_unknown(y.communicator), or_unknown(y.algorithm)));
+}
+
 std::string kept_rate(double rate, double growth) {
   return fmt::format(
       "the learning rate was kept at {:g} while the global batch grew {:g} times (linear scaling: {:g})",
@@ -211,6 +222,7 @@ Verdict compare(const Record& baseline, const Record& other, Topic topic) {
   } else {
     compare_machine(baseline, other, verdict);
     if (topic != Topic::same_cores && topic != Topic::tables) compare_threads(baseline, other, verdict);
+    if (topic != Topic::tables) remark_joining(baseline, other, verdict);
   }
   compare_settings(baseline, other, topic, verdict);
   return verdict;

@@ -210,7 +210,7 @@ void check_queue(const Record& record, std::vector<Finding>& findings) {
   constexpr double kFastEnough = 1.25;  // times the steps' own rate
   if (record.window.unit != "steps" || record.window.warmup_steps >= kQueue) return;
   for (const auto& rank : record.ranks) {
-    if (rank.loader_prepare_s <= 0 || rank.wall_s <= 0) continue;
+    if (rank.loader_prepare_s <= 0 || rank.wall_s <= 0 || rank.loader_queue == 0) continue;
     const double speed = rank.wall_s * std::max(1, rank.loader_threads) / rank.loader_prepare_s;
     if (speed >= kFastEnough) continue;
     findings.push_back(
@@ -274,6 +274,20 @@ bool is_disturbed(const Record& record) {
   return record.window.others_cores.value_or(0) > kBusy * record.environment.cores;
 }
 
+namespace {
+
+/// ": most of it by ninja (0.9 cores), cc1plus (0.4)"; empty where none was seen.
+std::string names_of(const std::optional<std::vector<measure::OtherProgramRecord>>& programs) {
+  std::string text;
+  if (programs)
+    for (const auto& program : *programs)
+      text += fmt::format("{}{} ({:.1f} cores)", text.empty() ? ", most of it by " : ", ", program.name,
+                          program.cores);
+  return text;
+}
+
+}  // namespace
+
 std::optional<Finding> busy(std::span<const Record> records) {
   int known = 0, disturbed = 0;
   const Record* worst = nullptr;
@@ -288,10 +302,10 @@ std::optional<Finding> busy(std::span<const Record> records) {
   const double others = *worst->window.others_cores;
   const int cores = worst->environment.cores;  // of a process that was bound: fewer than the machine has
   return Finding{
-      false,
-      fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f}{} cores, "
-                  "{}): times are too long and intervals too wide",
-                  disturbed, known, others, others <= cores ? fmt::format(" of {}", cores) : "", worst->id)};
+      false, fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f}{} cores, "
+                         "{}{}): times are too long and intervals too wide",
+                         disturbed, known, others, others <= cores ? fmt::format(" of {}", cores) : "",
+                         worst->id, names_of(worst->window.others))};
 }
 
 }  // namespace paceline::analysis

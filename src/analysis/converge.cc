@@ -23,7 +23,7 @@ using measure::SettingRole;
 
 std::optional<double> last_accuracy(const Record& record) {
   if (record.epochs.empty() || contradiction(record)) return std::nullopt;
-  return record.epochs.back().test_accuracy;
+  return measure::final_test_accuracy(record);
 }
 
 bool has_accuracy(const Cell& cell) {

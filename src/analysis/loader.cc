@@ -16,6 +16,8 @@ struct LoaderSums {
 };
 
 void add(LoaderSums& sums, const RankRecord& rank) {
+  const bool has_none = rank.loader_threads == 0 && !rank.loader_processor_s;  // it is handed its batches
+  if (has_none) return;
   if (!rank.loader_processor_s || !rank.loader_ready || !rank.loader_queue || !rank.loader_waits) {
     sums.known = false;
     return;
@@ -42,13 +44,13 @@ LoaderUse loader_use(const Breakdown& breakdown) {
   for (const Record* record : breakdown.cell->records) {
     for (const RankRecord& rank : record->ranks) {
       add(sums, rank);
-      use.threads_per_worker = std::max(1, rank.loader_threads);
+      use.threads_per_worker = breakdown.prepares_in_steps ? 0 : std::max(1, rank.loader_threads);
     }
     sums.samples += static_cast<double>(record->window.samples);
   }
   if (use.ceiling_images_per_s > 0) {
     constexpr double kMost = 9999;  // of steps that do nothing but wait
-    const double of_one_thread_each = use.ceiling_images_per_s / use.threads_per_worker;
+    const double of_one_thread_each = use.ceiling_images_per_s / std::max(1, use.threads_per_worker);
     const double wanted = std::ceil(kLoaderFastEnough * use.wanted_images_per_s / of_one_thread_each);
     use.threads_wanted = static_cast<int>(std::min(wanted, kMost));
   }

@@ -21,7 +21,7 @@ struct LoaderUse {
   std::optional<double> ready;         ///< batches that stood ready when a step asked, mean over ranks
   std::optional<double> queue;         ///< the most of them that there can be
   std::optional<double> waited_share;  ///< steps that found no batch ready, of all
-  int threads_per_worker = 1;
+  int threads_per_worker = 1;          ///< 0: the worker prepares its batches itself
   /// Loader threads a worker with which the wanted rate would be kLoaderFastEnough times over: what to give,
   /// where cores are idle. 0: not known.
   int threads_wanted = 0;

@@ -26,10 +26,19 @@ SameCores pair_of(const Cell& threads, const Cell& workers) {
   return pair;
 }
 
+/// How the workers are joined and what they train: configurations that differ in it have a row each.
+std::string joined_in(const Cell& cell) {
+  std::string text;
+  for (const SetupEntry& entry : cell.setup)
+    if (entry.kind == SetupKind::joined || entry.kind == SetupKind::subject) text += entry.text + "|";
+  return text;
+}
+
 }  // namespace
 
 std::vector<SameCores> same_cores(std::span<const Cell> cells) {
-  std::map<std::tuple<std::int64_t, int, int, int>, SameCores> found;
+  using Key = std::tuple<std::int64_t, int, int, int, std::string, std::string>;
+  std::map<Key, SameCores> found;
   for (const Cell& threads : cells) {
     if (!is_candidate(threads)) continue;
     for (const Cell& workers : cells) {
@@ -41,7 +50,8 @@ std::vector<SameCores> same_cores(std::span<const Cell> cells) {
       if (!verdict.comparable()) continue;
       SameCores pair = pair_of(threads, workers);
       pair.remarks = verdict.remarks;
-      const auto key = std::tuple{threads.global_batch, pair.cores, threads.workers, workers.workers};
+      const Key key{threads.global_batch, pair.cores,         threads.workers,
+                    workers.workers,      joined_in(threads), joined_in(workers)};
       const auto repeats = [](const SameCores& one) {
         return one.threads->records.size() + one.workers->records.size();
       };

@@ -33,8 +33,8 @@ struct SameCores {
 };
 
 /// Every pair of measured cells that compare() allows, by global batch. Cells with more threads than cores
-/// are left out. At most one row for two configurations: that of which least is remarked (one version, not
-/// two), of those the one with the most repeats.
+/// are left out. At most one row for two configurations (workers, how they are joined, model, data): that of
+/// which least is remarked (one version, not two), of those the one with the most repeats.
 [[nodiscard]] std::vector<SameCores> same_cores(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/cell_labels.h"
+#include "analysis/setup_groups.h"
 #include "analysis/sweep.h"
 
 namespace paceline::analysis {
@@ -47,8 +48,8 @@ void fill_ratios(ScalingRow& row, const Cell& baseline, Mode mode) {
 /// `own`: those that the baseline is to be of, since they were scaled; null where none were.
 ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, const Circumstances* own,
                         Mode mode) {
-  ScalingGroup group{
-      .batch = batch, .baseline = nullptr, .baseline_name = {}, .circumstances = {}, .rows = {}};
+  ScalingGroup group;
+  group.batch = batch;
   const auto is_own = [&](const Cell* cell) {
     return own == nullptr || circumstances(cell->record()) == *own;
   };
@@ -143,19 +144,37 @@ Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch) {
   return ratio(epoch_baseline, epoch);
 }
 
+namespace {
+
+/// Whether the cells of one batch are worth a comparison of workers.
+bool is_scaled(const std::vector<const Cell*>& cells) {
+  std::set<int> workers;
+  for (const Cell* cell : cells) {
+    if (cell->kind == "scale") return true;
+    workers.insert(cell->workers);
+  }
+  return workers.size() > 1 || are_joined_otherwise(cells);
+}
+
+}  // namespace
+
 std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
-  std::map<std::int64_t, std::vector<const Cell*>> by_batch;
-  for (const Cell& cell : cells)
-    if (belongs(cell, mode)) by_batch[batch_of(cell, mode)].push_back(&cell);
   std::vector<ScalingGroup> groups;
-  for (const auto& [batch, members] : by_batch) {
-    std::set<int> workers;
-    bool is_study = false;
-    for (const Cell* cell : members) {
-      workers.insert(cell->workers);
-      is_study = is_study || cell->kind == "scale";
+  for (const CellGroup& subject : by_subject(cells)) {
+    std::map<std::int64_t, std::vector<const Cell*>> by_batch;
+    for (const Cell* cell : subject.cells)
+      if (belongs(*cell, mode)) by_batch[batch_of(*cell, mode)].push_back(cell);
+    for (const auto& [batch, members] : by_batch) {
+      if (!is_scaled(members)) continue;
+      for (const CellGroup& part : by_setup(members, Place::workers)) {
+        const std::size_t first = groups.size();
+        append_groups(groups, batch, part.cells, mode);
+        for (std::size_t i = first; i < groups.size(); ++i) {
+          groups[i].subject = subject.name;
+          groups[i].setup = part.name;
+        }
+      }
     }
-    if (is_study || workers.size() > 1) append_groups(groups, batch, members, mode);
   }
   return groups;
 }

@@ -37,9 +37,14 @@ struct ScalingRow {
   Estimate epoch;           ///< T_epoch(baseline) / T_epoch(N)
 };
 
-/// One batch over growing workers.
+/// One batch over growing workers, of one model and one set-up.
 struct ScalingGroup {
-  std::int64_t batch = 0;          ///< local for weak, global for strong
+  std::int64_t batch = 0;  ///< local for weak, global for strong
+  /// "resnet8-cifar" where the report has several models or data sets; else empty.
+  std::string subject = {};
+  /// "threads of one process", "loader-threads 4" where the batch was measured in several set-ups with as
+  /// many workers, each a group of its own; else empty.
+  std::string setup = {};
   const Cell* baseline = nullptr;  ///< null when nothing was measured
   std::string baseline_name;       ///< "1 worker without any communicator"
   /// "version 0.2.0" where the batch was scaled in several circumstances, each a group of its own; else
@@ -61,11 +66,14 @@ struct FewestWorkers {
 };
 [[nodiscard]] FewestWorkers fewest_workers(const ScalingGroup& group);
 
-/// Groups of the mode, by batch. Cells of other kinds are taken in where they fit (kind "train": the batch
-/// that was given, local or global, says the mode) when they hold at least two numbers of workers. What was
-/// scaled by several versions (or hosts, libraries ...), each with a baseline of the fewest workers, is
-/// compared within each; single cells of another stay in the group, with a remark, as do those of a study
-/// that one version began and another went on with.
+/// Groups of the mode, by model and data, then by batch, then by set-up (setup_groups.h): no group has two
+/// measured cells of as many workers whose set-ups differ in what times depend on, circumstances apart. A
+/// worker alone is the baseline of every way of joining workers, and so in several groups. Cells of other
+/// kinds are taken in where they fit (kind "train": the batch that was given, local or global, says the mode)
+/// when they hold at least two numbers of workers, or workers that are joined in two ways. What was scaled by
+/// several versions (or hosts, libraries ...), each with a baseline of the fewest workers, is compared within
+/// each; single cells of another stay in the group, with a remark, as do those of a study that one version
+/// began and another went on with.
 [[nodiscard]] std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode);
 
 /// Times of growing workers as successive speedups: 456, 380, 204 s give 1.20 and 1.86.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/cell_labels.h"
+#include "analysis/setup_groups.h"
 #include "base/error.h"
 #include "measure/setting.h"
 
@@ -53,24 +54,36 @@ void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chos
   }
 }
 
-std::vector<const Cell*> sweep_cells(std::span<const Cell> cells) {
-  std::vector<const Cell*> own, others;
-  int fewest = 0;
-  for (const Cell& cell : cells)
-    if (cell.kind == "sweep" && (fewest == 0 || cell.workers < fewest)) fewest = cell.workers;
-  for (const Cell& cell : cells) {
-    if (cell.kind == "sweep" && cell.workers == fewest) own.push_back(&cell);
-    if (cell.kind != "converge" && cell.workers == 1) others.push_back(&cell);
-  }
+/// What of a set-up must agree in cells of other kinds that serve as one point of a sweep.
+Setup without_sizes(const Cell& cell) {
+  Setup rest = cell.setup;
+  std::erase_if(rest, [](const SetupEntry& entry) {
+    return entry.kind == SetupKind::part || entry.kind == SetupKind::size ||
+           (entry.kind == SetupKind::setting && measure::role_of(entry.name) == measure::SettingRole::size);
+  });
+  return rest;
+}
+
+/// The cells of one model that make sweeps, by workers.
+std::map<int, std::vector<const Cell*>> cells_to_sweep(const std::vector<const Cell*>& cells) {
+  std::map<int, std::vector<const Cell*>> own;
+  for (const Cell* cell : cells)
+    if (cell->kind == "sweep") own[cell->workers].push_back(cell);
   if (!own.empty()) return own;
   std::set<std::int64_t> batches;
-  std::set<std::pair<std::int64_t, Circumstances>> seen;
   std::vector<const Cell*> distinct;  // the same batch may stand in the weak and in the strong cells
-  for (const Cell* cell : others) {
-    batches.insert(cell->local_batch);
-    if (seen.emplace(cell->local_batch, circumstances(cell->record())).second) distinct.push_back(cell);
-  }
-  return batches.size() > 1 ? distinct : std::vector<const Cell*>{};
+  for (const bool measured : {true, false})
+    for (const Cell* cell : cells) {
+      if (cell->kind == "converge" || cell->workers != 1 || cell->is_measured() != measured) continue;
+      batches.insert(cell->local_batch);
+      const bool is_there = std::any_of(distinct.begin(), distinct.end(), [&](const Cell* other) {
+        return other->local_batch == cell->local_batch &&
+               (!measured || without_sizes(*other) == without_sizes(*cell));
+      });
+      if (!is_there) distinct.push_back(cell);
+    }
+  if (batches.size() > 1) own[1] = distinct;
+  return own;
 }
 
 Limit limit_of(const Cell& cell) {
@@ -174,9 +187,10 @@ std::size_t knee(std::span<const double> images_per_s) {
   return at;
 }
 
-std::optional<Sweep> sweep(std::span<const Cell> cells) {
-  auto members = sweep_cells(cells);
-  if (members.empty()) return std::nullopt;
+namespace {
+
+/// Requires: not empty.
+Sweep make_sweep(std::vector<const Cell*> members) {
   std::stable_sort(members.begin(), members.end(),
                    [](const Cell* a, const Cell* b) { return a->local_batch < b->local_batch; });
   Sweep result;
@@ -200,6 +214,29 @@ std::optional<Sweep> sweep(std::span<const Cell> cells) {
   find_knee(result);
   find_limits(result);
   return result;
+}
+
+}  // namespace
+
+std::vector<Sweep> sweeps(std::span<const Cell> cells) {
+  std::vector<Sweep> all;
+  for (const CellGroup& subject : by_subject(cells))
+    for (const auto& [workers, members] : cells_to_sweep(subject.cells))
+      for (const CellGroup& part : by_setup(members, Place::batch)) {
+        all.push_back(make_sweep(part.cells));
+        all.back().subject = subject.name;
+        all.back().setup = part.name;
+      }
+  return all;
+}
+
+const Sweep* best_of(std::span<const Sweep> sweeps, std::string_view subject) {
+  const auto rate = [](const Sweep& sweep) { return sweep.points[*sweep.best].cell->images_per_s.median; };
+  const Sweep* best = nullptr;
+  for (const Sweep& sweep : sweeps)
+    if (sweep.subject == subject && sweep.best && (best == nullptr || rate(sweep) > rate(*best)))
+      best = &sweep;
+  return best;
 }
 
 }  // namespace paceline::analysis

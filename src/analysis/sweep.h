@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/cell.h"
@@ -30,8 +31,12 @@ struct SweepPoint {
   std::optional<double> peak_over_plan;
 };
 
+/// One model on so many workers, joined in one way.
 struct Sweep {
   int workers = 1;
+  std::string subject = {};  ///< as a ScalingGroup's
+  /// "2 processes over shared memory" where as many workers were swept in several set-ups; else empty.
+  std::string setup = {};
   std::vector<SweepPoint> points;  ///< by batch
   // Into `points`; empty when nothing was measured.
   std::optional<std::size_t> best, knee;
@@ -46,11 +51,15 @@ struct Sweep {
   std::optional<std::size_t> memory_ends, data_ends;  ///< first point beyond
 };
 
-/// The sweep cells of the fewest workers; where there are none, the cells of one worker in other kinds serve
-/// when they have at least two batches. Nothing when neither exists. A batch that several versions (hosts,
-/// libraries ...) measured is on the curve with the one that measured most batches; the others' point is left
-/// off, with the reason.
-[[nodiscard]] std::optional<Sweep> sweep(std::span<const Cell> cells);
+/// Every sweep that was measured, by model and data, workers and set-up: no sweep has workers joined in two
+/// ways, nor two measured cells of one batch whose set-ups differ in what times depend on, circumstances
+/// apart. Of a model without cells of kind "sweep" the cells of one worker in other kinds serve when they
+/// have at least two batches. A batch that several versions (hosts, libraries ...) measured is on the curve
+/// with the one that measured most batches; the others' point is left off, with the reason.
+[[nodiscard]] std::vector<Sweep> sweeps(std::span<const Cell> cells);
+
+/// The sweep with the highest throughput of a model; null where nothing of it was measured.
+[[nodiscard]] const Sweep* best_of(std::span<const Sweep> sweeps, std::string_view subject);
 
 /// Index of the smallest batch within kKneeTolerance of the best throughput. Precondition: not empty, by
 /// batch.

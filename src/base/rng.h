@@ -22,7 +22,8 @@ enum class Purpose : std::uint32_t {
   crop,
   jitter,
   split,
-  flip
+  flip,
+  warp
 };
 
 /// Four 32-bit words for one counter (Philox4x32-10).

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "cli/checkpoint_options.h"
 #include "cli/values.h"
 #include "data/dataset.h"
 #include "data/get/get.h"
@@ -59,6 +60,9 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       return;
     case kData:
       return take_data_words(words, settings);
+    case kEvaluate:
+      settings.evaluate.checkpoint = words.front();
+      return;
     case kLaunch:
     case kSbatch:
       if (settings.child.empty())
@@ -123,7 +127,7 @@ std::vector<std::string> cut_child(std::vector<std::string>& words) {
 /// What is wrong with the command to be started is said before anything is started.
 void check_child(Settings& settings) {
   const auto& child = settings.child;
-  const unsigned startable = settings.command == kSbatch ? kTrain : kInProcesses;
+  const unsigned startable = settings.command == kSbatch ? kMeasuring : kInProcesses;
   std::vector<std::string> names;
   for (unsigned bit = 1; bit <= startable; bit <<= 1) {
     if (!(startable & bit)) continue;
@@ -199,6 +203,13 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
   if (command & (kLaunch | kSbatch)) child = cut_child(words);
   auto [asks_for_help, typed, rest] = read_line(words, command);
   if (asks_for_help) return {.settings = defaults(command), .help = help_text(command)};
+  if (command == kEvaluate && rest.size() != 1)
+    base::fail(ErrorKind::usage,
+               "evaluate takes one checkpoint: a .safetensors file, or the directory of a training");
+  std::vector<Assignment> trained;
+  if (command == kEvaluate)
+    for (auto& [option, text, where] : options_of_checkpoint(rest.front()))
+      trained.push_back({option, std::move(text), std::move(where)});
   Recipe recipe;
   const auto file = take_recipe(rest, command);
   if (!file.empty()) recipe = read_recipe(file, command);
@@ -208,7 +219,7 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
                "--quick is the short form of a recipe, its table [quick], and {}; leave --quick out",
                file.empty() ? "no recipe is given" : file + " has none");
   Parsed parsed{.settings = merge_options(
-                    command, {std::move(recipe.given), std::move(recipe.quick), std::move(typed)}),
+                    command, {trained, std::move(recipe.given), std::move(recipe.quick), std::move(typed)}),
                 .help = ""};
   parsed.settings.recipe = recipe.summary;
   if (!recipe.unused.empty()) parsed.settings.notes.push_back(recipe.unused);

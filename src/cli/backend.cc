@@ -5,6 +5,7 @@
 #include "cli/log.h"
 #include "comm/host_bounce.h"
 #include "comm/make.h"
+#include "engine/cuda/describe_gpus.h"
 #include "engine/make.h"
 #include "measure/environment.h"
 
@@ -32,9 +33,9 @@ std::optional<train::DeviceShare> device_share(const std::string& device,
 }  // namespace
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
-                            comm::WireFormat wire_format, int processes) {
+                            comm::WireFormat wire_format, std::span<const int> members) {
   train::ProcessPlacement place;
-  if (session != nullptr) place = processes > 0 ? session->place_among(processes) : session->place();
+  if (session != nullptr) place = members.empty() ? session->place() : session->place_among(members);
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
@@ -85,6 +86,9 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             .of_first = failure->of_first()};
       },
       .device = [device, place](int local_workers) { return device_share(device, place, local_workers); },
+      .describe_gpus = device.starts_with("cuda") && !engine::computes_on_host(device)
+                           ? engine::cuda::gpu_facts
+                           : std::function<std::vector<std::string>()>(),
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
       .libraries = libraries(),

@@ -3,6 +3,7 @@
 /// The concrete engine and communicators for train, which itself names none. With a session the communicators
 /// reach all of its processes.
 
+#include <span>
 #include <string>
 
 #include "cli/session.h"
@@ -12,11 +13,11 @@
 
 namespace paceline::cli {
 
-/// `processes`: the session's first ones alone, as it was regrouped; 0: all.
+/// `members`: the processes of the session alone to which it was regrouped; empty: all.
 [[nodiscard]] train::Backend make_backend(const std::string& device, Session* session = nullptr,
                                           const comm::Emulation& emulation = {},
                                           comm::WireFormat wire_format = comm::WireFormat::fp32,
-                                          int processes = 0);
+                                          std::span<const int> members = {});
 
 /// What --emulate-link and --emulate-straggler ask for.
 [[nodiscard]] comm::Emulation emulation_of(const train::Options& options);

@@ -19,6 +19,9 @@ constexpr int kWidthOfFiles = 80;  ///< of a line where there is no terminal
 std::string usage_line(Command command) {
   const auto name = command_name(command);
   if (command & kRuns) return fmt::format("paceline {} [RECIPE.toml] [options]", name);
+  if (command == kEvaluate)
+    return "paceline evaluate CHECKPOINT [options]   CHECKPOINT: a .safetensors file, or a training's directory "
+           "(its best epoch, else its last)\nWhat is not given is taken from the record beside the checkpoint.";
   if (command == kReport)
     return "paceline report RECORD.. [options]     RECORD: a file, or a directory that holds some";
   if (command == kData)
@@ -31,8 +34,8 @@ std::string usage_line(Command command) {
            "paceline data get NAME                 NAME: " +
            fmt::format("{}, from their publishers", fmt::join(data::package_names(), ", "));
   if (command & (kLaunch | kSbatch))
-    return fmt::format("paceline {} [options] -- {} ...", name,
-                       command == kLaunch ? "train|scale|comm" : "train");
+    return fmt::format("paceline {} [options] -- train|sweep|scale|converge|study|comm{} ...", name,
+                       command == kLaunch ? "|doctor" : "");
   return fmt::format("paceline {} [options]", name);
 }
 
@@ -63,6 +66,10 @@ std::string help_text(Command command) {
   std::string text = usage_line(command) + "\n";
   if (command & kRuns)
     text += "\nA recipe is a TOML file of the same options (global-batch = 128); the command line wins.\n";
+  if (command == kSearch)
+    text +=
+        "\nOptions of the rule, the model, the batch and the like take lists here, such as --lr 0.1,0.03; every "
+        "combination\nis trained, and the best on the validation part is chosen.\n";
   const auto width =
       static_cast<std::size_t>(std::min(terminal_width(STDOUT_FILENO, kWidthOfFiles), kWidest));
   const Settings settings = defaults(command);

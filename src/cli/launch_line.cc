@@ -101,6 +101,28 @@ LaunchOptions on_hosts_left(LaunchOptions options,
   return options;
 }
 
+namespace {
+
+/// What the script does before the command, so that a requeued job goes on; `$out` is its --out.
+std::string going_on(const std::string& command) {
+  static const std::string kSetAside =
+      " ((${SLURM_RESTART_COUNT:-0})) && [[ -e $out/record.json ]]; then\n"
+      "  mv \"$out/record.json\" \"$out/lost.json\"";
+  if (command == "train")
+    return "# A job that was requeued goes on from its last checkpoint.\n"
+           "resume=()\n"
+           "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then\n"
+           "  resume=(--resume \"$out\")\n"
+           "elif" +
+           kSetAside +
+           "  # lost before its first checkpoint: from the beginning\n"
+           "fi\n";
+  if (command == "comm") return "# A job that was requeued measures again.\nif" + kSetAside + "\nfi\n";
+  return "# A job that was requeued goes on with the cells that are not measured yet.\n";
+}
+
+}  // namespace
+
 std::string batch_script(const BatchOptions& options, const std::string& program,
                          const std::vector<std::string>& words, const std::filesystem::path& out) {
   std::string text = "#!/bin/bash\n", step = "srun --mpi=pmix --kill-on-bad-exit=1";
@@ -119,18 +141,15 @@ std::string batch_script(const BatchOptions& options, const std::string& program
   ask("open-mode=append");  // a requeued job writes on below what the first run said
   // Slurm says before it ends a job: the run stops after its step and keeps record and checkpoint.
   ask("signal=TERM@60");
+  const bool trains = words.front() == "train";
   text += fmt::format(
-      "\n# Written by: paceline sbatch. A job that was requeued goes on from its last checkpoint.\n"
+      "\n# Written by: paceline sbatch.\n"
       "out={}\n"
-      "resume=()\n"
-      "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then\n"
-      "  resume=(--resume \"$out\")\n"
-      "elif ((${{SLURM_RESTART_COUNT:-0}})) && [[ -e $out/record.json ]]; then\n"
-      "  mv \"$out/record.json\" \"$out/lost.json\"  # lost before its first checkpoint: from the beginning\n"
-      "fi\n"
-      "{} {} {} --out \"$out\" \"${{resume[@]}}\"\n"
+      "{}"
+      "{} {} {} --out \"$out\"{}\n"
       "code=$?\n",
-      shell_line({out.string()}), step, shell_line({program}), shell_line(words));
+      shell_line({out.string()}), going_on(words.front()), step, shell_line({program}), shell_line(words),
+      trains ? " \"${resume[@]}\"" : "");
   if (options.requeue)
     text += fmt::format(
         "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal "

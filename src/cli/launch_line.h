@@ -54,8 +54,9 @@ struct BatchOptions {
   bool submit = false;
 };
 
-/// A job script that runs `program` with `words`, the first of which is train. It resumes from --out when a
-/// checkpoint is there, so that a requeued job goes on. `out` is the --out of the words.
+/// A job script that runs `program` with `words`, the first of which is the command: train, comm, or one that
+/// measures cells. A requeued job goes on: train resumes when a checkpoint is in `out`, the --out of the
+/// words; cells that are measured are kept; comm, which takes a minute, begins again.
 [[nodiscard]] std::string batch_script(const BatchOptions& options, const std::string& program,
                                        const std::vector<std::string>& words,
                                        const std::filesystem::path& out);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/arguments.h"
+#include "cli/values.h"
 #include "train/recorded_settings.h"
 
 namespace paceline::cli {
@@ -53,6 +54,8 @@ void take_values(Settings& settings, const std::vector<Assignment>& joined) {
   }
 }
 
+constexpr double kSearchEpochs = 4;
+
 void take_defaults(Settings& settings) {
   auto& train = settings.train;
   if (settings.command == kTrain && train.local_batch == 0 && train.global_batch == 0) {
@@ -61,6 +64,10 @@ void take_defaults(Settings& settings) {
   }
   const bool timed = (settings.command & (kSweep | kScale | kStudy)) != 0;
   if (timed && train.window_steps == 0) train.window_steps = train::Options::kWholeEpoch;
+  if (settings.command == kSearch && train.epochs == 0) {
+    train.epochs = kSearchEpochs;
+    settings.notes.push_back(fmt::format("--epochs is not given: {:g} epochs", kSearchEpochs));
+  }
   if (settings.command == kTrain && train.epochs == 0 && train.steps == 0 && train.window_steps == 0) {
     train.epochs = 1;
     settings.notes.push_back("neither --epochs nor --steps is given: 1 epoch");
@@ -80,7 +87,8 @@ void note_unread(Settings& settings) {
     if (option != nullptr && !option->needs.empty())
       settings.notes.push_back(fmt::format("--{} changes nothing without {}", setting.key(), option->needs));
   }
-  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip")})
+  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
+                                Setting("rotate"), Setting("shear"), Setting("shift")})
     if (settings.is_given(setting) && !train.augment)
       settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", setting.key()));
   using engine::UpdateKind;
@@ -88,6 +96,10 @@ void note_unread(Settings& settings) {
   if (settings.is_given("momentum") && kind != UpdateKind::sgd && kind != UpdateKind::lars &&
       kind != UpdateKind::rmsprop)
     settings.notes.push_back("--momentum changes nothing without --optimizer sgd, lars or rmsprop");
+  if (train.momentum_correction && kind != UpdateKind::lars)
+    settings.notes.push_back("--momentum-correction changes nothing without --optimizer lars");
+  if (train.schedule.warmup_start > 0 && train.schedule.warmup_epochs == 0)
+    settings.notes.push_back("--warmup-start changes nothing without --warmup");
   if (settings.command == kTrain && train.epochs > 0 && train.schedule.warmup_epochs > train.epochs)
     settings.notes.push_back(
         fmt::format("--warmup {:g} is longer than the {:g} epochs of this training: the learning rate never "
@@ -120,6 +132,11 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
                "leave one of them out");
+  if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
+    base::fail(
+        ErrorKind::usage,
+        "--variants names remedies of one large batch, and --compare workers compares numbers of workers; "
+        "give one of them");
   if (settings.study.converge.workers.size() == 1)
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of them, such as --workers 1,2,4");
@@ -132,12 +149,84 @@ void check_together(Settings& settings) {
 
 }  // namespace
 
+namespace {
+
+/// Whether a search may vary it: what the result of a training depends on, but not the data, the length and
+/// who does the work.
+bool is_searched(const Option& option) {
+  using measure::SettingRole;
+  for (const Setting one : {Setting("model"), Setting("precision"), Setting("label-smoothing"),
+                            Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
+                            Setting("local-batch"), Setting("global-batch"), Setting("loader-threads"),
+                            Setting("lookahead"), Setting("lookahead-keep"), Setting("lookahead-power")})
+    if (option.setting == one) return true;
+  const auto role = option.setting.role();
+  return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;
+}
+
+/// Every combination of the values that lists give; of options without one the value itself. The first list
+/// varies slowest.
+std::vector<std::vector<Assignment>> combinations(const std::vector<Assignment>& joined) {
+  std::vector<std::vector<Assignment>> all{{}};
+  for (const auto& given : joined) {
+    std::vector<std::string> values{given.text};
+    if (is_searched(*given.option) && given.text.find(',') != std::string::npos) {
+      try {
+        values = parts(given.text);
+      } catch (const base::Error& error) {
+        throw base::Error(error.kind(), given.where + " " + error.what());
+      }
+    }
+    std::vector<std::vector<Assignment>> longer;
+    for (const auto& combination : all)
+      for (const auto& value : values) {
+        longer.push_back(combination);
+        longer.back().push_back(given);
+        longer.back().back().text = value;
+      }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+/// "lr 0.1, local-batch 64": the values of the options that lists were given for.
+std::string name_of(const std::vector<Assignment>& combination, const std::vector<Assignment>& joined) {
+  std::string name;
+  for (std::size_t i = 0; i < joined.size(); ++i)
+    if (combination[i].text != joined[i].text)
+      name += fmt::format("{}{} {}", name.empty() ? "" : ", ", joined[i].option->name(), combination[i].text);
+  return name.empty() ? "as given" : name;
+}
+
+/// Settings of the first combination, and the options of all.
+Settings merge_search(Command command, const std::vector<Assignment>& joined) {
+  Settings first;
+  std::vector<study::Configuration> configurations;
+  for (const auto& combination : combinations(joined)) {
+    Settings settings = defaults(command);
+    take_values(settings, combination);
+    take_defaults(settings);
+    check_together(settings);
+    configurations.push_back({name_of(combination, joined), settings.train});
+    if (configurations.size() == 1) first = std::move(settings);
+  }
+  first.configurations = std::move(configurations);
+  return first;
+}
+
+}  // namespace
+
 void check_layer(Command command, const std::vector<Assignment>& layer) {
+  if (command == kSearch) {
+    (void)merge_search(command, join({layer}));
+    return;
+  }
   Settings settings = defaults(command);
   take_values(settings, join({layer}));
 }
 
 Settings merge_options(Command command, const std::vector<std::vector<Assignment>>& layers) {
+  if (command == kSearch) return merge_search(command, join(layers));
   Settings settings = defaults(command);
   take_values(settings, join(layers));
   take_defaults(settings);

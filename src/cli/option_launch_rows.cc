@@ -55,6 +55,22 @@ std::string job_time(Text text) {
   return time;
 }
 
+const std::vector<std::string> kParallel{"all-reduce", "data-parallel"};
+
+using train::Placement;
+
+std::vector<Placement> placements_of(Text text) {
+  if (text == "packed") return {Placement::packed};
+  if (text == "spread") return {Placement::spread};
+  if (text == "both" || text == "packed,spread") return {Placement::packed, Placement::spread};
+  base::fail(base::ErrorKind::usage, "must be packed, spread or both, got '{}'", text);
+}
+
+std::string text_of(const std::vector<Placement>& placements) {
+  if (placements.size() > 1) return "both";
+  return placements.front() == Placement::packed ? "packed" : "spread";
+}
+
 constexpr Option kRows[] = {
     {"sizes", "A:B", kBetween,
      "message sizes in bytes, from A to B, each 4 times the one before (K, M, G: 1024)", kComm,
@@ -64,6 +80,12 @@ constexpr Option kRows[] = {
     {"repeats", "N", kBetween, "times that each is measured (5 times as often up to 64K)", kComm,
      [](S& s, Text t) { s.comm.repeats = small(t, 1, 100000); },
      [](const S& s) { return whole(s.comm.repeats); }, kNoRival, false},
+    {"parallel", "HOW", kBetween,
+     "all-reduce: every worker has data, weights and optimizer, and gradients are summed among all; "
+     "data-parallel: worker 0 has them, and inputs, outputs, weights and gradients pass it each step, as in "
+     "torch.nn.DataParallel (one process)",
+     kRuns, [](S& s, Text t) { s.train.data_parallel = one_of(t, kParallel) == 1; },
+     [](const S& s) { return kParallel[s.train.data_parallel ? 1 : 0]; }},
     {"gradients-as", "fp32|bf16", kBetween,
      "what gradients travel as between processes; bf16 halves the bytes, and sums are rounded to it", kTrain,
      [](S& s, Text t) {
@@ -92,6 +114,15 @@ constexpr Option kRows[] = {
        s.train.emulate_straggler = t;
      },
      [](const S& s) { return s.train.emulate_straggler; }},
+    {"placement", "packed|spread|both", kProcesses,
+     "which processes have the workers, where these are fewer: packed fills a node before the next, spread "
+     "shares them evenly over all nodes; both runs each cell of a study both ways, where these differ",
+     kRuns,
+     [](S& s, Text t) {
+       s.study.placements = placements_of(t);
+       s.train.placement = s.study.placements.front();
+     },
+     [](const S& s) { return text_of(s.study.placements); }},
     {"processes", "N", kProcesses, "processes to start; also written -n N (default: the places of --hosts)",
      kLaunch, [](S& s, Text t) { s.launch.processes = small(t, 1, kManyWorkers); },
      [](const S& s) { return whole_or_none(s.launch.processes); }, kNoRival, false},

@@ -47,7 +47,9 @@ using Text = std::string_view;
 inline constexpr auto kLargestBatch = std::int64_t{1} << 31;
 inline constexpr int kManyWorkers = 4096;
 inline constexpr unsigned kTimed = kSweep | kScale | kStudy;  ///< they time cells
-inline constexpr unsigned kTrainings = kTrain | kConverge;    ///< whole trainings: accuracy counts
+/// cells of different sizes, that are kept and gone on with
+inline constexpr unsigned kStudies = kRuns & ~(kTrain | kSearch);
+inline constexpr unsigned kTrainings = kTrain | kConverge;  ///< whole trainings: accuracy counts
 
 inline int small(Text text, std::int64_t least, std::int64_t most = std::numeric_limits<int>::max()) {
   return static_cast<int>(whole_number(text, least, most));

@@ -51,6 +51,16 @@ constexpr Option kRows[] = {
     {"decay-norm-and-bias", "", kRule, "weight decay on biases and batch norm too (lars: never)", kRuns,
      [](S& s, Text t) { s.train.rule.decay_norm_and_bias = truth(t); },
      [](const S& s) { return yes_no(s.train.rule.decay_norm_and_bias); }},
+    {"momentum-correction", "", kRule,
+     "lars: when the learning rate changes, its velocity is brought to the new rate; the other rules keep "
+     "gradients without the rate and need none",
+     kRuns, [](S& s, Text t) { s.train.momentum_correction = truth(t); },
+     [](const S& s) { return yes_no(s.train.momentum_correction); }},
+    {"zero-gamma", "", kRule,
+     "the batch norm at the end of every residual branch begins with weight 0: each block first passes its "
+     "input on",
+     kRuns, [](S& s, Text t) { s.train.zero_gamma = truth(t); },
+     [](const S& s) { return yes_no(s.train.zero_gamma); }},
     {"beta1", "X", kRule, "adam, adamw: memory of the gradient", kRuns,
      [](S& s, Text t) { s.train.rule.beta1 = decimal(t, {.least = 0, .most = 0.999999}); },
      [](const S& s) { return as_text(s.train.rule.beta1); }, kNoRival, true, "--optimizer adam or adamw"},
@@ -70,7 +80,9 @@ constexpr Option kRows[] = {
     {"trust", "X", kRule, "lars: the layer's step as a part of its weights", kRuns,
      [](S& s, Text t) { s.train.rule.trust = decimal(t, {.open_below = true}); },
      [](const S& s) { return as_text(s.train.rule.trust); }, kNoRival, true, "--optimizer lars"},
-    {"schedule", "KIND", kRule, "constant, step, cosine or one-cycle", kRuns,
+    {"schedule", "KIND", kRule,
+     "constant, step, cosine, one-cycle, or plateau: lower after epochs without a better validation figure",
+     kRuns,
      [](S& s, Text t) {
        s.train.schedule.kind =
            named<train::ScheduleKind>(t, train::schedule_kind_names(), train::schedule_kind);
@@ -86,6 +98,12 @@ constexpr Option kRows[] = {
        if (s.command == kConverge) return convergence < 0 ? std::string() : as_text(convergence);
        return as_text(s.train.schedule.warmup_epochs);
      }},
+    {"warmup-start", "RATE|base", kRule,
+     "the learning rate at which the warm-up begins; base: --lr, before it is scaled", kRuns,
+     [](S& s, Text t) {  // the table's order: --lr is set by now
+       s.train.schedule.warmup_start = t == "base" ? s.train.lr : decimal(t);
+     },
+     [](const S& s) { return as_text(s.train.schedule.warmup_start); }},
     {"step-epochs", "E", kRule, "step: every so many epochs ...", kRuns,
      [](S& s, Text t) { s.train.schedule.step_epochs = decimal(t, {.open_below = true}); },
      [](const S& s) { return as_text(s.train.schedule.step_epochs); }, kNoRival, true, "--schedule step"},
@@ -104,6 +122,16 @@ constexpr Option kRows[] = {
      [](S& s, Text t) { s.train.schedule.one_cycle_start = decimal(t, {.least = 0, .most = 1}); },
      [](const S& s) { return as_text(s.train.schedule.one_cycle_start); }, kNoRival, true,
      "--schedule one-cycle"},
+    {"plateau-patience", "N", kRule, "plateau: after so many epochs without a better validation figure ...",
+     kRuns, [](S& s, Text t) { s.train.schedule.plateau_patience = small(t, 1); },
+     [](const S& s) { return whole(s.train.schedule.plateau_patience); }, kNoRival, true,
+     "--schedule plateau"},
+    {"plateau-factor", "X", kRule, "plateau: ... the learning rate times this", kRuns,
+     [](S& s, Text t) {
+       s.train.schedule.plateau_factor = decimal(t, {.least = 0, .most = 1, .open_below = true});
+     },
+     [](const S& s) { return as_text(s.train.schedule.plateau_factor); }, kNoRival, true,
+     "--schedule plateau"},
     {"lookahead", "STEPS", kRule,
      "slow weights follow the trained ones every so many updates, which then start again from there; 0: "
      "none",

@@ -6,21 +6,33 @@
 
 #include <algorithm>
 
+#include "cli/variants.h"
+#include "study/remedies.h"
+
 namespace paceline::cli {
 namespace {
 
 const std::vector<std::string> kModes{"weak", "strong", "both"};
 const std::vector<std::string> kCompared{"remedies", "workers"};
+const std::vector<std::string> kChoosers{"validation"};
+const std::vector<std::string> kParts{"test", "validation"};
 
 constexpr const char* kCells = "What is varied and timed";
 constexpr const char* kOutput = "What is left behind";
-constexpr unsigned kStudies = kRuns & ~kTrain;
 
 void choose_batches(Settings& settings, std::string_view text) {
   for (auto* axes : {&settings.study.sweep, &settings.study.scale}) {
     axes->automatic_batches = text == "auto";
     if (!axes->automatic_batches) axes->batches = whole_numbers(text, 1, kLargestBatch);
   }
+}
+
+std::string variants_in_words() {
+  return fmt::format(
+      "converge: the remedies to train beside the baseline and the large batch, such as "
+      "linear+warmup,linear+warmup+zero-gamma (default: six); words: {}; or an option of the learning rule, "
+      "weight-decay=1e-4",
+      study::remedy_words());
 }
 
 constexpr Option kRows[] = {
@@ -68,6 +80,21 @@ constexpr Option kRows[] = {
      kConverge | kStudy,
      [](S& s, Text t) { s.study.converge.large_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole(s.study.converge.large_batch); }},
+    {"choose-on", "PART", kCells,
+     "the part whose accuracy chooses (its loss, of equals): validation; the test set is read once, by the chosen "
+     "one",
+     kSearch, [](S&, Text t) { (void)one_of(t, kChoosers); }, [](const S&) { return kChoosers.front(); }},
+    {"seeds", "N", kCells,
+     "trainings of every candidate, with seeds --seed, --seed + 1 and on; intervals join their spread",
+     kSearch, [](S& s, Text t) { s.study.search.seeds = small(t, 1, 1000); },
+     [](const S& s) { return whole(s.study.search.seeds); }},
+    {"halving", "", kCells,
+     "successive halving: all candidates train for a few epochs, the worse half goes, the others go on from "
+     "their checkpoints for twice as many; off: a grid, all to their end",
+     kSearch, [](S& s, Text t) { s.study.search.halving = truth(t); },
+     [](const S& s) { return yes_no(s.study.search.halving); }},
+    {"variants", "LIST", kCells, variants_in_words, kConverge | kStudy, choose_variants,
+     [](const S& s) { return fmt::format("{}", fmt::join(s.study.converge.variants, "; ")); }},
     {"quick", "", kCells,
      "the short form: of a recipe what its table [quick] says; of a study sizes that end within five "
      "minutes on two cores",
@@ -84,7 +111,8 @@ constexpr Option kRows[] = {
     {"out", "DIR", kOutput,
      "directory for records, checkpoints and reports, made where it is not there; study goes on with what "
      "is there, train and comm refuse what another run left, unless train resumes it",
-     kRuns | kComm, [](S& s, Text t) { s.train.out = t; }, [](const S& s) { return s.train.out.string(); }},
+     kRuns | kComm | kEvaluate, [](S& s, Text t) { s.train.out = t; },
+     [](const S& s) { return s.train.out.string(); }},
     {"resume", "PATH", kOutput, "go on from a checkpoint: the file, or a directory whose newest is taken",
      kTrain, [](S& s, Text t) { s.train.resume = t; }, [](const S& s) { return s.train.resume.string(); }},
     {"checkpoints", "", kOutput, "write checkpoints (into --out)", kTrain,
@@ -98,7 +126,8 @@ constexpr Option kRows[] = {
      [](const S& s) { return yes_no(s.train.log_steps); }},
     {"json", "", kOutput,
      "the record (a list, where there are several) alone on standard output, all else on standard error",
-     kRuns | kComm, [](S& s, Text t) { s.json = truth(t); }, [](const S& s) { return yes_no(s.json); }},
+     kRuns | kComm | kEvaluate, [](S& s, Text t) { s.json = truth(t); },
+     [](const S& s) { return yes_no(s.json); }},
     {"timeline", "FILE", kOutput,
      "every rank's spans on one time axis, in the Chrome trace format (open it with ui.perfetto.dev); its "
      "directory must be there",
@@ -117,6 +146,12 @@ constexpr Option kRows[] = {
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must be there",
      kReport, [](S& s, Text t) { s.report.json = t; }, [](const S& s) { return s.report.json.string(); },
      kNoRival, false},
+    {"part", "PART", kOutput, "what is evaluated: test or validation", kEvaluate,
+     [](S& s, Text t) { s.evaluate.part = kParts[one_of(t, kParts)]; },
+     [](const S& s) { return s.evaluate.part; }, kNoRival, false},
+    {"mistakes", "N", kOutput, "how many of the most confident mistakes are listed", kEvaluate,
+     [](S& s, Text t) { s.evaluate.mistakes = small(t, 0, 100000); },
+     [](const S& s) { return whole(s.evaluate.mistakes); }, kNoRival, false},
     {"decoded", "", kOutput,
      "pack: pixels instead of JPEG and PNG files: several times larger, and nothing to decode when read",
      kData, [](S& s, Text t) { s.data.decoded = truth(t); },

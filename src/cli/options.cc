@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "cli/other_words.h"
 
 namespace paceline::cli {
 namespace {
@@ -14,7 +15,8 @@ constexpr std::array kCommands{
     std::pair{kTrain, "train"},       std::pair{kSweep, "sweep"},   std::pair{kScale, "scale"},
     std::pair{kConverge, "converge"}, std::pair{kStudy, "study"},   std::pair{kReport, "report"},
     std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},     std::pair{kComm, "comm"},
-    std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"},
+    std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"}, std::pair{kSearch, "search"},
+    std::pair{kEvaluate, "evaluate"},
 };
 
 /// "scale and study": the commands of a row, for people.
@@ -52,11 +54,8 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
         "one worker takes a step, {0}global-batch B what all take together (B = workers x b)",
         prefix);
   }
-  if (name == "gpus" || name == "gpu" || name == "num-gpus")
-    return fmt::format(
-        "is not an option: {0}workers N says how many share every global batch, {0}threads how many cores "
-        "each computes with, {0}device on what",
-        prefix);
+  // Before other commands' options: who gives --gpus to train means the workers, not sbatch's request.
+  if (const auto hint = hint_for_other_word(name, prefix)) return *hint;
   for (const auto& option : options())
     if (option.name() == name)
       return fmt::format("is not an option of {}; it belongs to {}", command_name(command),

@@ -37,6 +37,12 @@ bool is_set_aside(const fs::path& directory) {
          fs::is_directory(directory.parent_path() / "records", unreadable);
 }
 
+/// A search's trainings stay until it has chosen: each rung's record of them is a file of its own already.
+bool is_of_search(const fs::path& directory) {
+  return directory.parent_path().filename() == "trainings" &&
+         directory.filename().string().starts_with("search-");
+}
+
 /// Whether a JSON file that is no record should be one: nothing is in it, its end is missing, or it has a
 /// record's name or place. Anything else is a report, or another program's.
 bool looks_lost(const fs::path& file, const std::string& text) {
@@ -57,6 +63,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
       at.disable_recursion_pending();
       here.set_aside.push_back(entry.path());
     }
+    if (entry.is_directory(dangling) && is_of_search(entry.path())) at.disable_recursion_pending();
     if (!entry.is_regular_file(dangling) || entry.path().extension() != ".json") continue;
     const std::string text = base::read_file(entry.path());
     // A report is JSON too; records say what they are by their schema.

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
-#include <set>
+#include <numeric>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -207,7 +207,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
     log_line(fmt::format(
         "process {} on host {} does not come to its end {} s after the run has failed, most likely in a read "
         "or write that hangs; it is ended",
-        processes_->process(), base::host_name(), kToEnd.count()));
+        place_.process, base::host_name(), kToEnd.count()));
     std::_Exit(static_cast<int>(failure->kind));
   }
 }
@@ -250,32 +250,41 @@ void Session::meet(const std::string& version, const std::string& command, bool 
         members_.begin(), members_.end(), [&](const ProcessInfo& one) { return one.host == info.host; }));
     members_.push_back(std::move(info));
   }
-  place_ = place_among(place_.processes);
+  std::vector<int> all_processes(all.size());
+  std::iota(all_processes.begin(), all_processes.end(), 0);
+  place_ = place_among(all_processes);
 }
 
-train::ProcessPlacement Session::place_among(int processes) const {
+train::ProcessPlacement Session::place_among(std::span<const int> members) const {
   train::ProcessPlacement place = place_;
-  const ProcessInfo& mine = members_[static_cast<std::size_t>(place.process)];
-  place.processes = processes;
+  const ProcessInfo& mine = members_[static_cast<std::size_t>(place_.process)];
+  place.processes = static_cast<int>(members.size());
   place.is_beside_first = members_[0].host == mine.host;
   place.neighbours = place.core_sharers = place.core_share_index = 0;
   place.device_sharers = place.device_share_index = 0;
-  std::set<std::string> hosts;
-  for (int process = 0; process < processes; ++process)
-    hosts.insert(members_[static_cast<std::size_t>(process)].host);
-  place.hosts = static_cast<int>(hosts.size());
-  for (int process = 0; process < processes; ++process) {
-    const ProcessInfo& other = members_[static_cast<std::size_t>(process)];
+  std::vector<std::string> hosts;
+  place.processes_of_hosts.clear();
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const ProcessInfo& other = members_[static_cast<std::size_t>(members[i])];
+    const bool is_here = other.process == mine.process;
+    if (is_here) place.process = static_cast<int>(i);
+    const auto host = static_cast<std::size_t>(std::ranges::find(hosts, other.host) - hosts.begin());
+    if (host == hosts.size()) {
+      hosts.push_back(other.host);
+      place.processes_of_hosts.push_back(0);
+    }
+    ++place.processes_of_hosts[host];
     if (other.host != mine.host) continue;
-    if (place.neighbours++ == 0) place.is_first_of_host = process == place.process;
+    if (place.neighbours++ == 0) place.is_first_of_host = is_here;
     if (other.gpus == mine.gpus) {
-      if (process == place.process) place.device_share_index = place.device_sharers;
+      if (is_here) place.device_share_index = place.device_sharers;
       ++place.device_sharers;
     }
     if (other.cores != mine.cores) continue;
-    if (process == place.process) place.core_share_index = place.core_sharers;
+    if (is_here) place.core_share_index = place.core_sharers;
     ++place.core_sharers;
   }
+  place.hosts = static_cast<int>(hosts.size());
   return place;
 }
 

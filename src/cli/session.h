@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,8 +51,8 @@ class Session {
   void meet(const std::string& version, const std::string& command, bool shared_memory);
 
   [[nodiscard]] const train::ProcessPlacement& place() const { return place_; }
-  /// This process's place among the first `processes` alone.
-  [[nodiscard]] train::ProcessPlacement place_among(int processes) const;
+  /// This process's place among `members` alone (numbers of processes, ascending), of which it is one.
+  [[nodiscard]] train::ProcessPlacement place_among(std::span<const int> members) const;
   [[nodiscard]] comm::ProcessGroup& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<ProcessInfo>& members() const { return members_; }

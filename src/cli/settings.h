@@ -11,7 +11,9 @@
 #include "cli/doctor.h"
 #include "cli/launch_line.h"
 #include "measure/setting.h"
+#include "study/search.h"
 #include "study/study.h"
+#include "train/evaluate_checkpoint.h"
 #include "train/options.h"
 #include "train/process_history.h"
 
@@ -32,8 +34,12 @@ enum Command : unsigned {
   kComm = 1u << 8,
   kLaunch = 1u << 9,
   kSbatch = 1u << 10,
-  kRuns = kTrain | kSweep | kScale | kConverge | kStudy,  ///< those that train, and may take a recipe
-  kInProcesses = kRuns | kComm | kDoctor,                 ///< those that several processes can run together
+  kSearch = 1u << 11,
+  kEvaluate = 1u << 12,
+  /// those that train, and may take a recipe
+  kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
+  kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
+  kInProcesses = kMeasuring | kDoctor,  ///< those that several processes can run together
 };
 
 struct Settings {
@@ -42,6 +48,8 @@ struct Settings {
   std::shared_ptr<train::ProcessHistory> history = std::make_shared<train::ProcessHistory>();
   train::Options train;
   study::StudyOptions study;
+  std::vector<study::Configuration>
+      configurations;                   ///< search: every combination of the values that were given
   std::string typed;                    ///< the command as typed, for records
   std::vector<measure::Setting> given;  ///< what recipe or command line set
   std::string recipe;                   ///< which recipe set what, for records; "" without one
@@ -57,6 +65,8 @@ struct Settings {
   } report;
 
   DoctorOptions doctor;
+
+  train::EvaluationRequest evaluate;
 
   struct DataOptions {
     std::string action;           ///< "info", "verify", "pack", "manifest" or "get"

@@ -97,6 +97,18 @@ class Communicator {
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void barrier() = 0;
 
+  // Blocking, to and from one rank: what one device in the middle would move (train/data_parallel.h). Among
+  // the ranks of one process only: Requires a communicator that offers them, which the local one does.
+
+  /// `mine` becomes part rank() of the root's `all` [size() * mine.size()], which the others leave empty. At
+  /// the root `mine` may be that part itself.
+  virtual void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root);
+  /// The root's `all` [size() * mine.size()], which the others leave empty, becomes everybody's `mine` in the
+  /// order of ranks. At the root `mine` may be its part itself.
+  virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root);
+  /// The root's `values` become the sum over ranks, in the tree's order; the others' stay.
+  virtual void reduce(std::span<float> values, int root);
+
   /// Where this rank is, for others to say if it is lost: "backward" of update `step` (from 1). That it is
   /// still there is a sign too: it does not hang. Costs three stores.
   virtual void at(std::int64_t step, const char* phase) {

@@ -114,6 +114,15 @@ class Emulated final : public Communicator {
   void barrier() override {
     block([&] { inner_->barrier(); }, emulation_.link ? link_seconds(*emulation_.link, ends(), 0) : 0);
   }
+  void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) override {
+    block([&] { inner_->scatter(all, mine, root); }, by_root(mine.size()));
+  }
+  void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root) override {
+    block([&] { inner_->gather(mine, all, root); }, by_root(mine.size()));
+  }
+  void reduce(std::span<float> values, int root) override {
+    block([&] { inner_->reduce(values, root); }, by_root(values.size_bytes()));
+  }
   void at(std::int64_t step, const char* phase) override {
     step_ = step;
     phase_ = phase;
@@ -127,6 +136,14 @@ class Emulated final : public Communicator {
   [[nodiscard]] int ends() const { return emulation_.link->between_hosts ? emulation_.hosts : size(); }
   [[nodiscard]] double one_way(std::size_t bytes) const {
     return emulation_.link ? link_seconds(*emulation_.link, ends(), bytes) / 2 : 0;
+  }
+  /// `bytes` of every other rank, one after the other over the link of the rank in the middle.
+  [[nodiscard]] double by_root(std::size_t bytes) const {
+    if (!emulation_.link) return 0;
+    const auto& link = *emulation_.link;
+    const double each =
+        link.latency_s + (link.bytes_per_s > 0 ? static_cast<double>(bytes) / link.bytes_per_s : 0);
+    return (ends() - 1) * each;
   }
   std::unique_ptr<Pending> carry(std::unique_ptr<Pending> inner, double seconds) {
     auto transfer = std::make_shared<LinkTransfer>();

@@ -21,7 +21,8 @@ namespace paceline::comm {
 ///     2(N-1) latency + 2(N-1)/N X / bandwidth
 /// after the inner one is complete, and the one before it has left the link. A reduce-scatter, a broadcast or
 /// an all-gather of X bytes (of the longer side) takes (N-1) latency + (N-1)/N X / bandwidth, a barrier
-/// 2(N-1) latency.
+/// 2(N-1) latency. A scatter, a gather or a reduce of X bytes a rank takes (N-1) (latency + X / bandwidth):
+/// all of it passes the link of the rank in the middle.
 struct EmulatedLink {
   double latency_s = 0;
   double bytes_per_s = 0;      ///< 0: no limit

@@ -101,6 +101,13 @@ class HostBounce final : public Communicator {
     inner_->all_gather(mine, all);
   }
   void barrier() override { inner_->barrier(); }
+  void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) override {
+    inner_->scatter(all, mine, root);
+  }
+  void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root) override {
+    inner_->gather(mine, all, root);
+  }
+  void reduce(std::span<float> values, int root) override { inner_->reduce(values, root); }
   void at(std::int64_t step, const char* phase) override { inner_->at(step, phase); }
   void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
   [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/summation_tree.h"
@@ -41,12 +42,15 @@ double combine(Reduce reduce, double left, double right) {
 ProcessGroup::ProcessGroup(Wire& wire, ProcessGroupOptions options,
                            std::function<void(const std::string&)> say)
     : wire_(wire),
+      numbers_(static_cast<std::size_t>(wire.processes())),
       members_(wire.processes()),
+      place_(wire.process()),
       wanted_block_(options.block_bytes),
       ranks_each_(options.ranks_each),
       deadline_(options.deadline),
       say_(std::move(say)),
       wire_format_(options.wire_format) {
+  for (std::size_t place = 0; place < numbers_.size(); ++place) numbers_[place] = static_cast<int>(place);
   try {
     connect(options.watch);
     if (options.shared_memory) share_memory();
@@ -57,20 +61,24 @@ ProcessGroup::ProcessGroup(Wire& wire, ProcessGroupOptions options,
 }
 
 void ProcessGroup::part() {
+  if (std::exchange(has_parted_, true)) return;
   std::byte end{};
   order(std::span(&end, 1));
   meet_all();
 }
 
 std::string ProcessGroup::ranks_of(int process) const {
-  const int each = ranks_each_;
-  if (each == 1) return fmt::format("rank {}", process);
-  return fmt::format("ranks {} to {}", process * each, (process + 1) * each - 1);
+  const int each = ranks_each_, members = members_;
+  int place = 0;
+  while (place < members && number_of(place) != process) ++place;
+  if (place == members) return fmt::format("process {}", process);  // it has no rank in this cell
+  if (each == 1) return fmt::format("rank {}", place);
+  return fmt::format("ranks {} to {}", place * each, (place + 1) * each - 1);
 }
 
 void ProcessGroup::take_failure(const Failure& failure) {
   failed_ = true;
-  if (say_ && process() == failure.speaker) say_(failure.text);
+  if (say_ && wire_.process() == failure.speaker) say_(failure.text);
   const std::lock_guard lock(mutex_);
   if (on_failure_) on_failure_(failure.text);
 }
@@ -119,7 +127,7 @@ void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
   const bool of_first = std::find(missing.begin(), missing.end(), 0) != missing.end();
   // The first process meets the same deadline about now, and it alone knows everybody's host and last place.
   const auto until = base::Clock::now() + kForTheFirst;
-  while (process() != 0 && !of_first && !failed_ && base::Clock::now() < until)
+  while (wire_.process() != 0 && !of_first && !failed_ && base::Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (!failed_) {
     Failure failure{.kind = base::ErrorKind::comm,
@@ -158,11 +166,12 @@ void ProcessGroup::order(std::span<std::byte> bytes) {
   check();
   std::vector<Send> sends;
   std::vector<Receive> receives;
-  if (process() != 0) receives.push_back({0, bytes});
-  for (int other = 1; process() == 0 && other < wire_.processes(); ++other) sends.push_back({other, bytes});
+  const bool is_first = wire_.process() == 0;
+  if (!is_first) receives.push_back({0, bytes});
+  for (int other = 1; is_first && other < wire_.processes(); ++other) sends.push_back({other, bytes});
   Wait wait(detector_->heartbeat(), Channel::exchanges);
   const auto missing = wire_.swap(Channel::exchanges, sends, receives, [&] {
-    wait.goes_on(process() != 0);
+    wait.goes_on(!is_first);
     return !failed_;
   });
   if (!missing.empty()) wire_.give_up();
@@ -191,6 +200,15 @@ void ProcessGroup::round(Channel channel, const LazyName& what, std::span<const 
   if (!missing.empty()) lose(missing, what);
 }
 
+void ProcessGroup::round_of_members(Channel channel, const LazyName& what, std::span<const Send> sends,
+                                    std::span<const Receive> receives) {
+  std::vector<Send> to(sends.begin(), sends.end());
+  std::vector<Receive> from(receives.begin(), receives.end());
+  for (auto& one : to) one.to = number_of(one.to);
+  for (auto& one : from) one.from = number_of(one.from);
+  round(channel, what, to, from);
+}
+
 template <typename Collective>
 void ProcessGroup::stage(Staged& staged, const LazyName& what, const Collective& collective) {
   check();
@@ -203,7 +221,11 @@ void ProcessGroup::stage(Staged& staged, const LazyName& what, const Collective&
     if (until == base::TimePoint{}) until = base::Clock::now() + deadline_.load();
     return !failed_ && base::Clock::now() < until;
   };
-  if (!collective(staged, keep_waiting)) lose(staged.missing(), what);
+  if (!collective(staged, keep_waiting)) {
+    auto missing = staged.missing();
+    for (int& one : missing) one = number_of(one);
+    lose(missing, what);
+  }
   count(staged.moved());
 }
 
@@ -252,7 +274,7 @@ void ProcessGroup::broadcast(std::span<std::byte> bytes, int root_process) {
   } else {
     receives.push_back({root_process, bytes});
   }
-  round(Channel::exchanges, what, sends, receives);
+  round_of_members(Channel::exchanges, what, sends, receives);
   const auto moved = static_cast<std::int64_t>(bytes.size());
   count({.rounds = 1,
          .bytes_sent = moved * static_cast<std::int64_t>(sends.size()),

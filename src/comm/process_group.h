@@ -41,7 +41,9 @@ class ProcessGroup final : public InterProcessComm {
   /// Errors   Error(comm) when the others cannot be reached; the wire has then been given up
   ProcessGroup(Wire& wire, ProcessGroupOptions options, std::function<void(const std::string&)> say);
 
-  [[nodiscard]] int process() const override { return wire_.process(); }
+  /// This process's place among the members of the group, -1: it is none; and how many they are. Until
+  /// regroup() these are all processes, by their own numbers.
+  [[nodiscard]] int process() const override { return place_; }
   [[nodiscard]] int processes() const override { return members_; }
   [[nodiscard]] std::string name() const override { return wire_.name(); }
   [[nodiscard]] std::string algorithm() const override {
@@ -71,18 +73,19 @@ class ProcessGroup final : public InterProcessComm {
   /// At the end of a process that failed: gives process 0 time to note it and to write its record; where that
   /// one is lost, the others time to hear that this one is there. True when process 0 has taken note.
   bool farewell();
-  /// Where all processes are on one host, collectives go through memory that they share from now on. All call
-  /// it, once; the constructor does where its options say so.
+  /// Where all members are on one host, collectives go through memory that they share from now on, and those
+  /// of every later regroup() too. All call it, once; the constructor does where its options say so.
   void share_memory();
-  /// From now on the collectives are those of the first `members` processes; the others take part in none but
-  /// this one and order(). All processes call it, while no collective is under way.
-  void regroup(int members);
+  /// From now on the collectives are those of the processes `members`: numbers of the run in ascending order,
+  /// 0 the first. The others take part in none but this one and order(). All processes call it with the same
+  /// numbers, while no collective is under way.
+  void regroup(std::span<const int> members);
   /// Process 0's bytes in all processes, members or not, however long the others have to wait for them.
   void order(std::span<std::byte> bytes);
   /// At the end of a run that went well: everybody waits, for as long as it takes, until process 0 is through
   /// with its files, then all for one another, up to the deadline. So nobody's exit ends a process that still
   /// writes, and one that has stopped is found by the detector, not waited for in the library's own farewell.
-  /// All processes call it.
+  /// All processes call it; a second call does nothing.
   void part();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
   void set_wire_format(WireFormat wire_format) {
@@ -99,16 +102,22 @@ class ProcessGroup final : public InterProcessComm {
   class Wait;
 
   void connect(const DetectorOptions& options);
+  /// What share_memory() does, among the members of now.
+  void join_memory();
   void make_streams();
-  [[nodiscard]] bool everywhere(bool here);  ///< whether all processes say yes
+  [[nodiscard]] bool everywhere(bool here);  ///< whether all members say yes
   void meet_all();
+  /// Processes are numbers of the run here, and places among the members in the second.
   void round(Channel channel, const LazyName& what, std::span<const Send> sends,
              std::span<const Receive> receives);
+  void round_of_members(Channel channel, const LazyName& what, std::span<const Send> sends,
+                        std::span<const Receive> receives);
   [[nodiscard]] Round rounds(Channel channel, const LazyName& what) {
     return [this, channel, &what](std::span<const Send> sends, std::span<const Receive> receives) {
-      round(channel, what, sends, receives);
+      round_of_members(channel, what, sends, receives);
     };
   }
+  [[nodiscard]] int number_of(int place) const { return numbers_[static_cast<std::size_t>(place)]; }
   /// Runs `collective(staged, keep_waiting)`, a function of Staged.
   template <typename Collective>
   void stage(Staged& staged, const LazyName& what, const Collective& collective);
@@ -121,20 +130,24 @@ class ProcessGroup final : public InterProcessComm {
   void count(const Moved& moved);
 
   Wire& wire_;
+  std::vector<std::atomic<int>> numbers_;  ///< [place]: of the run; the first `members_` of them count
   std::atomic<int> members_;
+  std::atomic<int> place_;
+  bool shares_memory_ = false;  ///< share_memory() was called
   const std::size_t wanted_block_;
   std::atomic<int> ranks_each_;
   std::atomic<std::chrono::seconds> deadline_;
   std::function<void(const std::string&)> say_;
   std::atomic<bool> failed_{false};
+  bool has_parted_ = false;
   std::atomic<WireFormat> wire_format_;
   ExchangeRoom room_;  ///< of the reductions' thread
-  /// Where all processes are on one host: memory that they share, and its two streams.
+  /// Where all members are on one host: memory that they share, and its two streams.
   std::optional<SharedMemory> memory_;
   std::size_t blocks_[2] = {};  ///< bytes of each stream's blocks
   SpinLimits limits_;
   std::optional<Staged> reductions_, exchanges_;
-  /// [process] what memory() gave last: shared with whoever has it, and all processes let go of it together.
+  /// [place] what memory() gave last: shared with whoever has it, and all processes let go of it together.
   std::shared_ptr<const std::vector<SharedMemory>> common_;
 
   mutable std::mutex mutex_;  ///< guards what follows

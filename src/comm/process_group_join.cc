@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 
 #include "base/error.h"
 #include "base/host_name.h"
@@ -100,6 +101,11 @@ bool ProcessGroup::everywhere(bool here) {
 }
 
 void ProcessGroup::share_memory() {
+  shares_memory_ = true;
+  join_memory();
+}
+
+void ProcessGroup::join_memory() {
   if (processes() == 1) return;
   blocks_[0] = block_bytes(wanted_block_, processes());
   blocks_[1] = block_bytes(kExchangesBlock, processes());
@@ -153,7 +159,7 @@ base::Buffer ProcessGroup::memory(std::size_t bytes) {
 }
 
 void ProcessGroup::make_streams() {
-  const std::size_t first = Staged::room(wire_.processes(), blocks_[0]);
+  const std::size_t first = Staged::room(processes(), blocks_[0]);
   reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], limits_);
   exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], limits_);
 }
@@ -162,24 +168,31 @@ void ProcessGroup::meet_all() {
   const std::byte mine{};
   std::vector<std::byte> all(static_cast<std::size_t>(wire_.processes()));
   const LazyName what = [] { return std::string("a meeting of all processes"); };
-  (void)exchange_all_gather(std::span(&mine, 1), all, process(), wire_.processes(),
-                            rounds(Channel::exchanges, what));
+  (void)exchange_all_gather(std::span(&mine, 1), all, wire_.process(), wire_.processes(),
+                            [&](std::span<const Send> sends, std::span<const Receive> receives) {
+                              round(Channel::exchanges, what, sends, receives);
+                            });
 }
 
-void ProcessGroup::regroup(int members) {
-  base::expects(members >= 1 && members <= wire_.processes(), "1 <= members <= all processes");
+void ProcessGroup::regroup(std::span<const int> members) {
+  base::expects(!members.empty() && members.front() == 0 && members.back() < wire_.processes() &&
+                    std::adjacent_find(members.begin(), members.end(), std::greater_equal()) == members.end(),
+                "members are processes of the run in ascending order, 0 the first");
   if (wire_.processes() == 1) return;
   at(0, "the start");
   meet_all();  // nobody uses the streams any more
   detector_->heartbeat().counts_anew();
-  members_ = members;
   common_.reset();
   reductions_.reset();
   exchanges_.reset();
-  if (!memory_) return;
-  if (process() == 0) std::memset(memory_->bytes().data(), 0, memory_->bytes().size());
-  meet_all();  // counts begin anew
-  if (process() < members && members > 1) make_streams();
+  memory_.reset();
+  members_ = static_cast<int>(members.size());
+  place_ = -1;
+  for (std::size_t place = 0; place < members.size(); ++place) {
+    numbers_[place] = members[place];
+    if (members[place] == wire_.process()) place_ = static_cast<int>(place);
+  }
+  if (shares_memory_ && place_ >= 0) join_memory();
 }
 
 }  // namespace paceline::comm

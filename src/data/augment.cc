@@ -146,8 +146,18 @@ std::int32_t Augment::read_train(const Dataset& dataset, std::int64_t index, std
   const std::int32_t label = options_.crop_area > 0 ? dataset.read_part(index, std::cref(choose), scratch)
                                                     : dataset.read(index, scratch);
   if (options_.jitter > 0) jitter(scratch, epoch, position);
+  if (!options_.warp.is_none()) warp_in_place(scratch, epoch, position, dst);
   train(scratch, index, epoch, position, dst);
   return label;
+}
+
+void Augment::warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
+                            std::span<float> dst) const {
+  base::Rng rng(options_.seed, base::Purpose::warp, static_cast<std::uint64_t>(position),
+                static_cast<std::uint64_t>(epoch));
+  const std::span<std::uint8_t> copy(reinterpret_cast<std::uint8_t*>(dst.data()), pixels.size());
+  std::copy(pixels.begin(), pixels.end(), copy.begin());
+  warp(format_, draw_warp(options_.warp, format_, rng), copy, pixels);
 }
 
 Box Augment::part(int height, int width, std::int64_t epoch, std::int64_t position) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/warp.h"
 
 namespace paceline::data {
 
@@ -21,6 +22,7 @@ struct AugmentOptions {
   double crop_area = 0;  ///< > 0: random-resized-crop, see part(); instead of crop_padding
   double jitter = 0;     ///< > 0: see jitter()
   CropFill crop_fill = CropFill::black;
+  WarpOptions warp = {};  ///< before the crop, on the stored pixels
 };
 
 class Augment {
@@ -31,7 +33,7 @@ class Augment {
   void train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
              std::int64_t position, std::span<float> dst) const;
   /// Reads sample `index` of `dataset` and writes its training form to `dst`: the chosen part where crop_area
-  /// is set, its colours, crop, flip, normalised. `scratch` has room for the pixels.
+  /// is set, its colours, rotation and the like, crop, flip, normalised. `scratch` has room for the pixels.
   std::int32_t read_train(const Dataset& dataset, std::int64_t index, std::int64_t epoch,
                           std::int64_t position, std::span<std::uint8_t> scratch, std::span<float> dst) const;
   /// The part of a stored image [height][width] that (epoch, position) shows: an area drawn from crop_area ..
@@ -48,6 +50,9 @@ class Augment {
   void evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const;
 
  private:
+  /// `dst` is only room: it holds a copy of the pixels meanwhile.
+  void warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
+                     std::span<float> dst) const;
   /// Where a row or column of a crop comes from.
   struct CropTransform {
     int shift_y = 0, shift_x = 0;  ///< dst row y shows src row y + shift_y

@@ -14,4 +14,6 @@ std::int32_t Dataset::label(std::int64_t index) const {
   return read(index, pixels);
 }
 
+std::string Dataset::sample_name(std::int64_t) const { return ""; }
+
 }  // namespace paceline::data

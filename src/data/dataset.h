@@ -44,6 +44,8 @@ class Dataset {
                                  std::span<std::uint8_t> pixels) const;
   /// The label of sample `index`. Cost: a read, unless the set knows it without
   [[nodiscard]] virtual std::int32_t label(std::int64_t index) const;
+  /// Where sample `index` is stored, as "DIR/cat/17.png"; "" where samples have no names.
+  [[nodiscard]] virtual std::string sample_name(std::int64_t index) const;
 };
 
 /// What stands outside the image where a crop reaches over its edge.

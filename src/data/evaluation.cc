@@ -38,6 +38,7 @@ struct EvaluationBatches::Impl {
             [this](std::int64_t number) { return std::min(options.batch, options.end - first(number)); },
         .prepare =
             [this](auto number, auto i, auto scratch, auto dst) {
+              if (is_past_the_end(number)) return std::int32_t{0};  // a slot that nobody will be given
               const auto values = static_cast<std::size_t>(dataset.format().bytes());
               const std::int32_t label = dataset.read(first(number) + i, scratch);
               if (options.views == 1) augment.evaluate(scratch, dst);
@@ -56,6 +57,10 @@ struct EvaluationBatches::Impl {
     return (options.end - options.begin + options.batch - 1) / options.batch;
   }
 
+  [[nodiscard]] bool is_past_the_end(std::int64_t number) const {
+    return options.passes > 0 && number >= options.passes * batches_per_pass;
+  }
+
   [[nodiscard]] std::int64_t first(std::int64_t number) const {
     return options.begin + number % batches_per_pass * options.batch;
   }
@@ -66,6 +71,7 @@ struct EvaluationBatches::Impl {
       return nullptr;
     }
     const BatchView view = prefetch->next();
+    base::expects(!is_past_the_end(view.number), "there are as many passes as were asked for");
     ++yielded_in_pass;
     current = {.images = view.images, .labels = view.labels, .first = first(view.number)};
     return &current;

@@ -29,6 +29,8 @@ struct EvaluationOptions {
   int views = 1;                    ///< > 1: each sample in so many forms, Augment::evaluate_view(0) and on
   int threads = 1;                  ///< of its own; 0: the others of its pool prepare
   int prefetch = 2;
+  /// > 0: after so many passes nothing more is read, not even ahead; there is no pass after them.
+  std::int64_t passes = 0;
   LoaderPool* pool = nullptr;  ///< whose threads help one another; null: this object's alone
 };
 

@@ -32,8 +32,10 @@ struct LoaderOptions {
   std::int64_t global_batch = 0;
   std::int64_t local_batch = 0;
   std::int64_t first = 0;  ///< where this worker's part begins inside the global batch: rank * local_batch
-  int threads = 1;         ///< preparing threads; results do not depend on it
-  int prefetch = 2;        ///< batches prepared ahead; memory is (prefetch + 1) batches
+  /// Preparing threads; results do not depend on it. 0: next() prepares its batch itself, while the caller
+  /// waits.
+  int threads = 1;
+  int prefetch = 2;              ///< batches prepared ahead, none without threads; memory is one batch more
   LoaderPool* pool = nullptr;    ///< whose threads help one another; null: this loader's alone
   std::int64_t start_epoch = 0;  ///< resume: begin here
   std::int64_t start_step = 0;

@@ -35,10 +35,30 @@ const std::vector<FormatRow>& table() {
        {"size", "crop-area", "jitter", "flip", "classes", "test"},
        open_folder},
       {{"synthetic[,train=N][,test=N][,seed=S][,delay-us=T]", "drawn images of 10 classes, no files"},
-       {"train", "test", "seed", "delay-us"},
+       {"test", "seed", "delay-us"},
        open_synthetic},
   };
   return rows;
+}
+
+/// What every format takes, beside options of its own.
+const std::vector<std::string>& common_options() {
+  static const std::vector<std::string> names = {"mean", "std", "train"};
+  return names;
+}
+
+/// Another normalisation than the data set's own, and a part of its training images instead of all.
+void apply_common_options(const Spec& spec, const FormatInfo& format, Source& source) {
+  constexpr double kMost = 100;  // in units of the brightest pixel: far more than anybody means
+  const auto channels = static_cast<std::size_t>(source.train->format().channels);
+  const auto set = [&](const char* key, double low, std::vector<float>& values) {
+    const auto given = decimals_option(spec, key, channels, low, kMost);
+    if (!given.empty()) values.assign(given.begin(), given.end());
+  };
+  set("mean", -kMost, source.mean);
+  set("std", 1e-6, source.stddev);
+  if (format.reads_files() && spec.options.contains("train"))  // others make as many as they are told
+    cut_training(source, integer_option(spec, "train", 0, 1, source.train->size()));
 }
 
 }  // namespace
@@ -82,8 +102,11 @@ Source open(const std::string& text, const OpenOptions& options) {
   if (!row->info.reads_files() && text.find(':') < text.find(','))
     base::fail(base::ErrorKind::usage, "data '{}': {} reads no files and takes no directory ('{}'); write {}",
                text, spec.name, spec.directory, row->info.usage);
-  expect_options(spec, row->options);
+  std::vector<std::string> options_of_row = row->options;
+  options_of_row.insert(options_of_row.end(), common_options().begin(), common_options().end());
+  expect_options(spec, options_of_row);
   Source source = row->open(spec);
+  apply_common_options(spec, row->info, source);
   if (options.validation_split > 0) cut_validation(source, options.validation_split);
   return source;
 }

@@ -24,6 +24,7 @@ namespace paceline::data {
 struct LoaderPool::Impl {
   mutable std::mutex mutex;
   std::vector<Prefetch::Impl*> members;  ///< under the mutex
+  int threads = 0;                       ///< likewise: of all members
 
   [[nodiscard]] Prefetch::Impl* choose(Prefetch::Impl& home) const;
   void call_all();
@@ -42,9 +43,10 @@ struct Prefetch::Impl {
   int under_way = 0;     ///< pieces of this ring that threads are at
   Statistics statistics;
 
+  bool is_reader_alone = false;  ///< next() prepares what it yields; constant once the constructor ended
   std::atomic<bool> stopping{false};
   std::vector<std::vector<std::uint8_t>>
-      scratches;  ///< [thread]: one stored image; made here, since a thread may
+      scratches;  ///< [thread], or one of the reader's: one stored image; made here, since a thread may
                   ///< begin long after the constructor has returned
   std::vector<std::thread> threads;
 
@@ -53,10 +55,11 @@ struct Prefetch::Impl {
         alone(options.pool == nullptr ? std::make_unique<LoaderPool>() : nullptr),
         pool(options.pool == nullptr ? *alone->impl_ : *options.pool->impl_),
         ring(options.batch, options.views * options.format.bytes(), options.prefetch + 1, options.samples) {
-    scratches.assign(static_cast<std::size_t>(options.threads),
-                     std::vector<std::uint8_t>(static_cast<std::size_t>(options.format.bytes())));
-    threads.reserve(scratches.size());
     join();
+    scratches.assign(static_cast<std::size_t>(is_reader_alone ? 1 : options.threads),
+                     std::vector<std::uint8_t>(static_cast<std::size_t>(options.format.bytes())));
+    if (is_reader_alone) return;
+    threads.reserve(scratches.size());
     try {
       for (auto& scratch : scratches) threads.emplace_back([this, &scratch] { work(scratch); });
     } catch (const std::system_error& error) {  // those that run must not outlive this object
@@ -69,9 +72,9 @@ struct Prefetch::Impl {
   ~Impl() { stop(); }
 
   static PrefetchOptions checked(PrefetchOptions options) {
-    base::expects(options.batch >= 1 && options.views >= 1 && options.prefetch >= 1,
-                  "batch, views and prefetch are at least 1");
-    base::expects(options.threads >= (options.pool == nullptr ? 1 : 0), "somebody prepares the batches");
+    base::expects(options.batch >= 1 && options.views >= 1, "batch and views are at least 1");
+    base::expects(options.threads >= 0 && options.prefetch >= (options.threads > 0 ? 1 : 0),
+                  "threads prepare at least one batch ahead");
     return options;
   }
 
@@ -80,6 +83,9 @@ struct Prefetch::Impl {
     base::expects(pool.members.empty() || pool.members.front()->options.format == options.format,
                   "a pool's images have one size: each thread has room for one");
     pool.members.push_back(this);
+    pool.threads += options.threads;
+    is_reader_alone = pool.threads == 0;
+    base::expects(is_reader_alone || options.prefetch >= 1, "threads prepare at least one batch ahead");
     call();
   }
 
@@ -88,6 +94,7 @@ struct Prefetch::Impl {
       std::unique_lock lock(pool.mutex);
       stopping = true;
       std::erase(pool.members, this);
+      pool.threads -= options.threads;
       room.notify_all();
       ready.wait(lock, [&] { return under_way == 0; });
     }
@@ -152,7 +159,10 @@ struct Prefetch::Impl {
     std::unique_lock lock(pool.mutex);
     if (ring.take_back()) call();
     const std::int64_t found = ring.ready();
-    if (found == 0) wait(lock);
+    if (found == 0 && is_reader_alone)
+      prepare_next(lock);
+    else if (found == 0)
+      wait(lock);
     BatchView view = ring.yield();
     statistics.ready += std::min<std::int64_t>(found, options.prefetch);
     ++statistics.batches;
@@ -169,9 +179,19 @@ struct Prefetch::Impl {
     waiting = false;
   }
 
+  /// The reader waits for itself: all of the preparation is its wait.
+  void prepare_next(std::unique_lock<std::mutex>& lock) {
+    ++statistics.waits;
+    const double before = statistics.prepare_s;
+    while (ring.ready() == 0 && ring.has_room()) work_on_piece(lock, scratches.front());
+    ready.wait(lock, [&] { return ring.ready() > 0; });  // for pieces that threads of a later member took
+    statistics.wait_s += statistics.prepare_s - before;
+  }
+
   void wait_until_prepared() {
     std::unique_lock lock(pool.mutex);
     if (ring.has_room()) call();
+    while (is_reader_alone && ring.has_room()) work_on_piece(lock, scratches.front());
     ready.wait(lock, [&] { return ring.is_full(); });
   }
 };
@@ -215,7 +235,7 @@ std::int64_t Prefetch::planned_bytes(const ImageFormat& format, std::int64_t bat
                                      int prefetch) {
   const std::int64_t sample = views * format.bytes() * static_cast<std::int64_t>(sizeof(float)) +
                               static_cast<std::int64_t>(sizeof(std::int32_t));
-  return (prefetch + 1) * batch * sample + threads * format.bytes();
+  return (prefetch + 1) * batch * sample + std::max(1, threads) * format.bytes();
 }
 
 }  // namespace paceline::data

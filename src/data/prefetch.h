@@ -39,11 +39,12 @@ class LoaderPool {
 };
 
 struct PrefetchOptions {
-  ImageFormat format;      ///< the same for all of a pool
-  std::int64_t batch = 0;  ///< the most samples in a batch
-  int views = 1;           ///< images that are written of each sample, one after the other
-  int threads = 1;         ///< of its own; 0: the other threads of its pool do the work
-  int prefetch = 2;
+  ImageFormat format;          ///< the same for all of a pool
+  std::int64_t batch = 0;      ///< the most samples in a batch
+  int views = 1;               ///< images that are written of each sample, one after the other
+  int threads = 1;             ///< of its own; 0: the pool's other threads do the work, or where the pool has
+                               ///< none yet, next() does it, in the reader's thread and nothing ahead
+  int prefetch = 2;            ///< 0 only where next() does the work
   LoaderPool* pool = nullptr;  ///< null: its threads serve nobody else
   /// How many samples batch `number` has, 1 .. batch.
   std::function<std::int64_t(std::int64_t number)> samples;

@@ -1,6 +1,8 @@
 #include "data/spec.h"
 
+#include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -22,7 +24,7 @@ Spec parse_spec(const std::string& text) {
       base::fail(
           base::ErrorKind::usage,
           "data '{}': an option is written key=value, but after the comma stands '{}'; a directory name "
-          "may hold no comma",
+          "may hold no comma, and several numbers of one option are joined by ':'",
           text, item);
     const std::string key = item.substr(0, equals);
     if (!spec.options.emplace(key, item.substr(equals + 1)).second)
@@ -56,16 +58,50 @@ std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64
   return value;
 }
 
-double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low, double high) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return otherwise;
-  const std::string& text = found->second;
+namespace {
+
+/// The number that `text` is, if it is one in [low, high].
+std::optional<double> decimal_in(std::string_view text, double low, double high) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
-    base::fail(base::ErrorKind::usage, "data '{}': {} is a number from {:g} to {:g}, not '{}'; correct it",
-               spec.text, key, low, high, text);
+    return std::nullopt;
   return value;
+}
+
+}  // namespace
+
+double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low, double high) {
+  const auto found = spec.options.find(key);
+  if (found == spec.options.end()) return otherwise;
+  const auto value = decimal_in(found->second, low, high);
+  if (!value)
+    base::fail(base::ErrorKind::usage, "data '{}': {} is a number from {:g} to {:g}, not '{}'; correct it",
+               spec.text, key, low, high, found->second);
+  return *value;
+}
+
+std::vector<double> decimals_option(const Spec& spec, const std::string& key, std::size_t count, double low,
+                                    double high) {
+  const auto found = spec.options.find(key);
+  if (found == spec.options.end()) return {};
+  std::vector<double> values;
+  std::string_view rest = found->second;
+  for (bool more = true; more;) {
+    const std::size_t colon = std::min(rest.find(':'), rest.size());
+    const auto value = decimal_in(rest.substr(0, colon), low, high);
+    if (!value) break;
+    values.push_back(*value);
+    more = colon < rest.size();
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+    if (!more && values.size() == 1) values.resize(count, values.front());
+    if (!more && values.size() == count) return values;
+  }
+  base::fail(
+      base::ErrorKind::usage,
+      "data '{}': {} is a number from {:g} to {:g} for each of {} channel{}, joined by ':', or one for "
+      "all, not '{}'; correct it",
+      spec.text, key, low, high, count, count == 1 ? "" : "s", found->second);
 }
 
 }  // namespace paceline::data

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/dataset.h"
 
@@ -35,5 +36,12 @@ void expect_options(const Spec& spec, std::span<const std::string> known);
 /// The same for a decimal number.
 [[nodiscard]] double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low,
                                     double high);
+
+/// The option `key` as `count` decimal numbers in [low, high] joined by ':', "0.49:0.48:0.45", or one number
+/// that stands for all; empty where it is not given.
+///
+/// Errors   Error(usage) as above
+[[nodiscard]] std::vector<double> decimals_option(const Spec& spec, const std::string& key, std::size_t count,
+                                                  double low, double high);
 
 }  // namespace paceline::data

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <map>
 #include <utility>
 
@@ -11,6 +12,30 @@
 #include "base/rng.h"
 
 namespace paceline::data {
+namespace {
+
+/// The samples of one class, by a hash of (purpose, index): (hash, index), ascending.
+using Members = std::vector<std::pair<std::uint64_t, std::int64_t>>;
+
+std::map<std::int32_t, Members> shuffled_classes(std::span<const std::int32_t> labels, CutFor purpose) {
+  constexpr std::uint64_t kSeed = 0;  // never the run's: the parts must not change with it
+  std::map<std::int32_t, Members> classes;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    base::Rng rng(kSeed, base::Purpose::split, i, static_cast<std::uint64_t>(purpose));
+    const auto high = static_cast<std::uint64_t>(rng.next_u32()) << 32;
+    classes[labels[i]].push_back({high | rng.next_u32(), static_cast<std::int64_t>(i)});
+  }
+  for (auto& [label, members] : classes) std::sort(members.begin(), members.end());
+  return classes;
+}
+
+std::vector<std::int32_t> labels_of(const Dataset& dataset) {
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(dataset.size()));
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = dataset.label(static_cast<std::int64_t>(i));
+  return labels;
+}
+
+}  // namespace
 
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
     : whole_(std::move(whole)), indices_(std::move(indices)) {
@@ -33,19 +58,12 @@ std::int32_t Subset::read_part(std::int64_t index, const ChooseBox& choose,
 }
 
 std::int32_t Subset::label(std::int64_t index) const { return whole_->label(at(index)); }
+std::string Subset::sample_name(std::int64_t index) const { return whole_->sample_name(at(index)); }
 
 Cut stratified_cut(std::span<const std::int32_t> labels, double fraction, CutFor purpose) {
   base::expects(fraction > 0 && fraction < 1, "0 < fraction < 1");
-  constexpr std::uint64_t kSeed = 0;  // never the run's: the parts must not change with it
-  std::map<std::int32_t, std::vector<std::pair<std::uint64_t, std::int64_t>>> classes;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    base::Rng rng(kSeed, base::Purpose::split, i, static_cast<std::uint64_t>(purpose));
-    const auto high = static_cast<std::uint64_t>(rng.next_u32()) << 32;
-    classes[labels[i]].push_back({high | rng.next_u32(), static_cast<std::int64_t>(i)});
-  }
   Cut cut;
-  for (auto& [label, members] : classes) {
-    std::sort(members.begin(), members.end());
+  for (const auto& [label, members] : shuffled_classes(labels, purpose)) {
     const auto count = static_cast<double>(members.size());
     const auto taken = std::min(static_cast<std::size_t>(std::lround(count * fraction)), members.size() - 1);
     for (std::size_t i = 0; i < members.size(); ++i)
@@ -62,9 +80,7 @@ void cut_validation(Source& source, double fraction) {
         base::ErrorKind::usage,
         "--validation-split {:g}: '{}' has a validation set of {} images already; leave the option out",
         fraction, source.spec, source.validation->size());
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(source.train->size()));
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    labels[i] = source.train->label(static_cast<std::int64_t>(i));
+  const auto labels = labels_of(*source.train);
   Cut cut = stratified_cut(labels, fraction, CutFor::validation);
   if (cut.part.empty())
     base::fail(
@@ -80,6 +96,35 @@ void cut_validation(Source& source, double fraction) {
                   cut.part.size(), labels.size(), fraction, cut.rest.size()));
   source.train = std::make_unique<Subset>(whole, std::move(cut.rest));
   source.validation = std::make_unique<Subset>(whole, std::move(cut.part));
+}
+
+void cut_training(Source& source, std::int64_t count) {
+  const auto labels = labels_of(*source.train);
+  base::expects(count >= 1 && count <= source.train->size(), "1 <= count <= training images");
+  if (count == source.train->size()) return;
+  // An image's turn is the part of its class that has had theirs by then: at any count all classes are
+  // equally far.
+  struct Turn {
+    double part;
+    std::uint64_t hash;
+    std::int64_t index;
+    auto operator<=>(const Turn&) const = default;
+  };
+  std::vector<Turn> turns;
+  for (const auto& [label, members] : shuffled_classes(labels, CutFor::training))
+    for (std::size_t i = 0; i < members.size(); ++i)
+      turns.push_back({(static_cast<double>(i) + 0.5) / static_cast<double>(members.size()), members[i].first,
+                       members[i].second});
+  std::sort(turns.begin(), turns.end());
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < count; ++i) kept.push_back(turns[static_cast<std::size_t>(i)].index);
+  std::sort(kept.begin(), kept.end());
+  source.resident_bytes += count * static_cast<std::int64_t>(sizeof(std::int64_t));
+  source.description += fmt::format("; trained on {} of them", count);
+  source.notes.push_back(
+      fmt::format("train={}: of {} training images, every class's share, the same ones for every seed", count,
+                  labels.size()));
+  source.train = std::make_unique<Subset>(std::move(source.train), std::move(kept));
 }
 
 }  // namespace paceline::data

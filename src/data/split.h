@@ -22,6 +22,7 @@ class Subset final : public Dataset {
   std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
                          std::span<std::uint8_t> pixels) const override;
   [[nodiscard]] std::int32_t label(std::int64_t index) const override;
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override;
 
  private:
   [[nodiscard]] std::int64_t at(std::int64_t index) const;
@@ -31,7 +32,7 @@ class Subset final : public Dataset {
 };
 
 /// What a cut is for: two cuts of the same labels choose apart from each other.
-enum class CutFor : std::uint64_t { validation = 1, test = 2 };
+enum class CutFor : std::uint64_t { validation = 1, test = 2, training = 3 };
 
 struct Cut {
   std::vector<std::int64_t> rest, part;  ///< ascending; together every index once
@@ -45,5 +46,12 @@ struct Cut {
 ///
 /// Errors   Error(usage) when there is a validation set already, or too few samples to cut any
 void cut_validation(Source& source, double fraction);
+
+/// Leaves `count` of the images of source.train, the same ones for every seed, and says so in source.notes.
+/// Each class keeps its share to within one image, and of two counts the smaller's images are among the
+/// larger's: what is measured over growing counts is a growing data set.
+///
+/// Cost     a label of every image; 1 <= count <= source.train->size()
+void cut_training(Source& source, std::int64_t count);
 
 }  // namespace paceline::data

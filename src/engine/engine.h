@@ -163,9 +163,10 @@ class Engine {
   virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
   /// Forward in evaluation form (running statistics, no dropout) of `count` samples. With `views` > 1 each is
   /// given in as many forms, one after the other in `images`, and is judged by the mean of their logits.
-  /// count * views <= batch.
+  /// count * views <= batch. `logits` [count][classes], unless it is empty, gets what they were judged by: of
+  /// a sample the mean over its views.
   virtual LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                            int views = 1) = 0;
+                            int views = 1, std::span<double> logits = {}) = 0;
 
   virtual void observe(OpObserver observer) = 0;
   [[nodiscard]] virtual std::vector<KernelChoice> kernels() const { return {}; }

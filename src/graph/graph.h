@@ -30,9 +30,9 @@ struct Input {
   Shape shape;
 };
 
-/// Where a layer's weight starts (docs/models.md); biases and norms always start as PyTorch's do.
+/// Where a layer's weight starts (docs/models.md); biases always start as PyTorch's do.
 enum class Init {
-  usual,   ///< drawn, as PyTorch draws it: initialise.h
+  usual,   ///< drawn, as PyTorch draws it: initialise.h; of a batch norm 1
   zero,    ///< all zero
   dirac,   ///< convolutions: filter i passes channel i on, as far as there are both; the others are drawn
   whiten,  ///< convolutions on the image: its patches made uncorrelated, whiten.h
@@ -63,7 +63,8 @@ struct Dense {  ///< weight [features, C*H*W], bias [features]; its input is fla
 };
 struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   double epsilon = 1e-5;
-  double momentum = 0.1;  ///< running = (1 - momentum) * running + momentum * batch (variance unbiased)
+  double momentum = 0.1;    ///< running = (1 - momentum) * running + momentum * batch (variance unbiased)
+  Init init = Init::usual;  ///< usual: weight 1; zero
   Rates rates = {};
 };
 struct Relu {};

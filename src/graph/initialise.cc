@@ -74,6 +74,8 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
         draw_uniformly(part, fan_in(graph, owner), rng);
         break;
       case Role::norm_weight:
+        std::ranges::fill(part, owner.as<BatchNorm>()->init == Init::zero ? 0.0f : 1.0f);
+        break;
       case Role::running_var:
         std::ranges::fill(part, 1.0f);
         break;

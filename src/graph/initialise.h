@@ -16,8 +16,9 @@ namespace paceline::graph {
 /// A convolution that feeds a batch norm: normal with deviation sqrt(2 / (K*R*S)) (He et al. 2015, fan-out;
 /// what torchvision's ResNets use). Any other convolution or dense layer: uniform in +-1/sqrt(fan-in), bias
 /// too (PyTorch's default, kaiming_uniform with a = sqrt(5)). Batch norm: weight 1, bias 0, running mean 0,
-/// variance 1. A layer's `init` replaces these for its weight: zero; dirac (torch.nn.init.dirac_ on the first
-/// C filters); whiten is left drawn here, and made by whiten() from images.
+/// variance 1. A layer's `init` replaces these for its weight: zero (of a batch norm too); dirac
+/// (torch.nn.init.dirac_ on the first C filters); whiten is left drawn here, and made by whiten() from
+/// images.
 void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, std::span<float> weights);
 
 }  // namespace paceline::graph

@@ -145,10 +145,11 @@ std::vector<LayerKind> layer_kinds() {
                       .rates = rates_of(layer)};
        }},
       {"batch_norm",
-       {"epsilon", "momentum", "weight_rate", "bias_rate"},
+       {"epsilon", "momentum", "init", "weight_rate", "bias_rate"},
        [](const LayerTable& layer) -> Attributes {
          return BatchNorm{.epsilon = layer.number("epsilon", BatchNorm{}.epsilon),
                           .momentum = layer.number("momentum", BatchNorm{}.momentum),
+                          .init = init_of(layer),
                           .rates = rates_of(layer)};
        }},
       {"relu", {}, [](const LayerTable&) -> Attributes { return Relu{}; }},

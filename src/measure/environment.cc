@@ -87,7 +87,8 @@ Environment environment(std::vector<std::string> libraries) {
           .build = build_type(),
           .version = version(),
           .libraries = std::move(libraries),
-          .load_before = load_average()};
+          .load_before = load_average(),
+          .gpus = {}};
 }
 
 std::string utc_now() {

@@ -3,6 +3,7 @@
 /// The circumstances of a measurement: machine, build, libraries. They stand in every record.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Environment {
   std::string version;                 ///< paceline version and commit
   std::vector<std::string> libraries;  ///< "onednn 2.6.3"
   double load_before = 0;              ///< 1-minute load average when the run began
+  /// What the GPUs of the host said before the run, a sentence each; of runs that use them.
+  std::optional<std::vector<std::string>> gpus = {};
 };
 
 /// `libraries`: names and versions of what computes, from a caller that knows it (this folder links none of

@@ -36,6 +36,11 @@ struct RankRecord {
   std::optional<std::int64_t> loader_waits = {};  ///< steps that found no batch ready
   std::optional<double> loader_ready = {};        ///< batches that stood ready when a step asked, mean
   std::optional<std::int64_t> loader_queue = {};  ///< the most of them that there can be
+  std::optional<int> process = {};  ///< its place among those that had workers; none: there was one
+  /// Most memory of its process at once, which the process's other ranks share.
+  std::optional<std::int64_t> peak_bytes = {};
+  /// Of the window, counted by its communicator.
+  std::optional<std::int64_t> bytes_sent = {}, bytes_received = {};
 };
 
 /// One bucket's all-reduce over the window, this rank 0's view with the minimum over ranks as transfer.
@@ -59,6 +64,49 @@ struct EpochRecord {
   std::optional<double> test_accuracy;
   std::optional<double> validation_loss;  ///< of the validation set, where there is one
   std::optional<double> validation_accuracy;
+};
+
+/// How a training used its test set. In records of before this key, and of timed windows, there is none.
+struct TestSetRecord {
+  std::string policy;  ///< --test-set: "last", "every", "never"
+  /// Images of it that were read, counted where they are read, all runs of this training together; one read
+  /// ahead and never evaluated (of a run that was stopped) counts.
+  std::int64_t reads = 0;
+  /// Of "last": the epoch whose weights were tested (from 1), and what came out.
+  std::optional<std::int64_t> epoch = {};
+  std::optional<double> loss = {}, accuracy = {};
+};
+
+/// What the validation part chose.
+struct ChosenRecord {
+  std::int64_t epoch = 0;    ///< from 1
+  std::int64_t updates = 0;  ///< done after it: the number in its file's name, best-00000812.safetensors
+  double validation_loss = 0, validation_accuracy = 0;
+  bool stopped_early = false;   ///< --early-stopping ended the training
+  std::int64_t reductions = 0;  ///< of the learning rate, by --schedule plateau
+};
+
+/// One image that an evaluation got wrong.
+struct MistakeRecord {
+  std::int64_t index = 0;           ///< in the evaluated part, from 0
+  std::optional<std::string> path;  ///< of data sets whose images are files
+  std::int64_t label = 0, predicted = 0;
+  double probability = 0;  ///< of the predicted class
+};
+
+/// A checkpoint on one part of a data set, from `paceline evaluate`.
+struct EvaluationRecord {
+  std::string checkpoint;     ///< its file
+  std::int64_t updates = 0;   ///< that its weights have seen
+  std::string part = "test";  ///< or "validation"
+  std::int64_t samples = 0;
+  double loss = 0;                ///< mean, as a training's
+  std::int64_t correct = 0;       ///< the label has the largest logit
+  std::int64_t correct_in_5 = 0;  ///< is among the five largest (all, of fewer classes)
+  std::vector<std::string> classes;
+  std::vector<std::vector<std::int64_t>> confusion;  ///< [label][predicted], counts
+  std::vector<MistakeRecord> mistakes;               ///< the most confident first
+  std::int64_t reads = 0;                            ///< images of the part that were read, counted there
 };
 
 /// One collective at one message size, from `paceline comm`.
@@ -91,6 +139,21 @@ struct LossRecord {
   std::optional<double> detection_s;  ///< from the last that was heard of the lost rank until then
 };
 
+/// Another program that used the processors during the window.
+struct OtherProgramRecord {
+  std::string name;
+  double cores = 0;  ///< that it kept busy, on average
+};
+
+/// What the cores of a run can do at most, measured before it: a matrix product in the caches, and the
+/// copying of what is larger than them.
+struct PeakRecord {
+  int threads = 0;         ///< that computed at once
+  std::string precision;   ///< of the product: "fp32", "bf16"
+  double flops_per_s = 0;  ///< of all of them
+  double bytes_per_s = 0;  ///< of memory, read and written
+};
+
 /// A run of this training that was lost, and what it cost to start again.
 struct RestartRecord {
   std::string reason;                 ///< how it was lost
@@ -110,9 +173,10 @@ struct ChangeRecord {
 struct Record {
   static constexpr const char* kSchema = "paceline-record-1";
 
-  std::string kind;  ///< "train", or the study part that a cell belongs to: "sweep", "scale", "converge"
-                     ///< or "comm": collectives alone, no training
-  std::string id;    ///< unique in its study: "scale-weak-w2-b128-r0"
+  /// "train", or the study part that a cell belongs to: "sweep", "scale", "converge", "search"; or "comm":
+  /// collectives alone, "evaluate": a checkpoint; these two hold no training
+  std::string kind;
+  std::string id;                   ///< unique in its study: "scale-weak-w2-b128-r0"
   std::string status = "complete";  ///< or "interrupted", "failed", "skipped" (see `reason`)
   std::string reason;               ///< for a status that is not complete: one sentence
   std::optional<std::int64_t>
@@ -131,6 +195,9 @@ struct Record {
     std::string name;
     std::int64_t parameters = 0;      ///< trainable
     std::int64_t training_flops = 0;  ///< one sample
+    /// Bytes that a training step moves at least, were caches as large as an op: of each sample (activations
+    /// and their gradients), and of the step itself (weights, gradients, the optimizer's state).
+    std::optional<std::int64_t> bytes_a_sample, bytes_a_step;
   } model;
   struct Data {
     std::string spec, name, description;
@@ -185,19 +252,34 @@ struct Record {
     std::int64_t samples = 0;            ///< of all ranks together
     double wall_s = 0;                   ///< longest over ranks, barrier to barrier
     std::optional<double> others_cores;  ///< cores that other programs kept busy meanwhile, on average
+    /// The busiest of them that can be seen, at most three.
+    std::optional<std::vector<OtherProgramRecord>> others;
   } window;
+  std::optional<PeakRecord> peak;
   std::optional<double>
       first_step_s;  ///< from the command to its first step: data opened, kernels made, first batch there
 
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker
   struct Communication {
-    std::string communicator;                      ///< "local", "mpi"; "none" for one worker
-    std::optional<std::int64_t> processes;         ///< that shared the workers; none: one process
+    std::string communicator;                                 ///< "local", "mpi"; "none" for one worker
+    std::optional<std::int64_t> processes;                    ///< that shared the workers; none: one process
+    std::optional<std::int64_t> nodes = {};                   ///< hosts of these processes
+    std::optional<std::vector<int>> processes_of_nodes = {};  ///< on each node, in the order of first ranks
+    /// "packed": a node is filled before the next; "spread": shared evenly over all nodes. None where both
+    /// are the same processes, or where there was one node.
+    std::optional<std::string> placement = {};
+    std::optional<std::string> parallel = {};      ///< "data-parallel"; none: gradients are all-reduced
     std::optional<std::string> launcher, library;  ///< who started them, and what joined them
     std::string algorithm;
-    std::int64_t gradient_bytes = 0;  ///< of one step: the whole flat gradient
-    std::int64_t bytes_sent = 0;      ///< by rank 0 in the window, counted by the communicator
+    std::int64_t gradient_bytes = 0;  ///< of one step: the whole flat gradient, which is these three
+    std::optional<std::int64_t> parameter_bytes;   ///< gradients of what is trained
+    std::optional<std::int64_t> statistics_bytes;  ///< batch norm's means and variances of the step
+    std::optional<std::int64_t> padding_bytes;     ///< between them, so that each begins at a whole line
+    /// Statistics that a synchronised batch norm exchanges beside it, inside forward and backward; a step's.
+    std::optional<std::int64_t> norm_bytes, norm_collectives;
+    std::int64_t bytes_sent = 0;  ///< by rank 0 in the window, counted by the communicator
+    std::optional<std::int64_t> bytes_received = {};  ///< likewise
     std::int64_t collectives = 0;
     std::optional<double>
         memory_ceiling_gb_per_s;  ///< busbw of a step's own buckets, nothing else running (median)
@@ -205,12 +287,19 @@ struct Record {
 
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
+  std::optional<ChosenRecord> chosen;                        ///< of trainings with a validation part
+  std::optional<TestSetRecord> test_set;                     ///< of whole trainings
+  std::optional<EvaluationRecord> evaluation;                ///< of kind "evaluate"
   std::optional<std::vector<CollectiveRecord>> collectives;  ///< of kind "comm"
   std::optional<std::vector<LinkFitRecord>> link_fits;
   std::vector<std::string> notes;  ///< what the run wants said beside its figures
 };
 
 [[nodiscard]] std::string sentence(const ChangeRecord& change);
+
+/// The accuracy on the test set with which a training ends: of the chosen epoch where the test set was held
+/// back until then, else of the last epoch. None: it was not evaluated there.
+[[nodiscard]] std::optional<double> final_test_accuracy(const Record& record);
 
 [[nodiscard]] std::string to_json(const Record& record);
 /// Errors: Error(data) naming `where` (a file), the key and what was wrong; an unknown schema is said as

@@ -15,6 +15,13 @@ namespace paceline::measure {
 template <typename Archive, typename T>
 using In = std::conditional_t<Archive::kWrites, const T, T>;
 
+/// A key that records of most runs do not have: it is not written where it says nothing.
+template <typename A, typename T>
+void where_present(A& archive, const char* key, T& value) {
+  if (A::kWrites && !value.has_value()) return;
+  archive(key, value);
+}
+
 template <typename A>
 void fields(A& archive, In<A, Environment>& value) {
   archive("host", value.host);
@@ -28,6 +35,7 @@ void fields(A& archive, In<A, Environment>& value) {
   archive("version", value.version);
   archive("libraries", value.libraries);
   archive("load_before", value.load_before);
+  where_present(archive, "gpus", value.gpus);
 }
 
 template <typename A>
@@ -46,6 +54,10 @@ void fields(A& archive, In<A, RankRecord>& value) {
   archive("loader_waits", value.loader_waits);
   archive("loader_ready", value.loader_ready);
   archive("loader_queue", value.loader_queue);
+  where_present(archive, "process", value.process);
+  where_present(archive, "peak_bytes", value.peak_bytes);
+  where_present(archive, "bytes_sent", value.bytes_sent);
+  where_present(archive, "bytes_received", value.bytes_received);
   archive("step_s", value.step_s);
 }
 
@@ -69,6 +81,49 @@ void fields(A& archive, In<A, EpochRecord>& value) {
   archive("test_accuracy", value.test_accuracy);
   archive("validation_loss", value.validation_loss);
   archive("validation_accuracy", value.validation_accuracy);
+}
+
+template <typename A>
+void fields(A& archive, In<A, TestSetRecord>& value) {
+  archive("policy", value.policy);
+  archive("reads", value.reads);
+  archive("epoch", value.epoch);
+  archive("loss", value.loss);
+  archive("accuracy", value.accuracy);
+}
+
+template <typename A>
+void fields(A& archive, In<A, ChosenRecord>& value) {
+  archive("epoch", value.epoch);
+  archive("updates", value.updates);
+  archive("validation_loss", value.validation_loss);
+  archive("validation_accuracy", value.validation_accuracy);
+  archive("stopped_early", value.stopped_early);
+  archive("reductions", value.reductions);
+}
+
+template <typename A>
+void fields(A& archive, In<A, MistakeRecord>& value) {
+  archive("index", value.index);
+  archive("path", value.path);
+  archive("label", value.label);
+  archive("predicted", value.predicted);
+  archive("probability", value.probability);
+}
+
+template <typename A>
+void fields(A& archive, In<A, EvaluationRecord>& value) {
+  archive("checkpoint", value.checkpoint);
+  archive("updates", value.updates);
+  archive("part", value.part);
+  archive("samples", value.samples);
+  archive("loss", value.loss);
+  archive("correct", value.correct);
+  archive("correct_in_5", value.correct_in_5);
+  archive("classes", value.classes);
+  archive("confusion", value.confusion);
+  archive("mistakes", value.mistakes);
+  archive("reads", value.reads);
 }
 
 template <typename A>
@@ -101,6 +156,8 @@ void fields(A& archive, In<A, Record::Model>& value) {
   archive("name", value.name);
   archive("parameters", value.parameters);
   archive("training_flops", value.training_flops);
+  where_present(archive, "bytes_a_sample", value.bytes_a_sample);
+  where_present(archive, "bytes_a_step", value.bytes_a_step);
 }
 
 template <typename A>
@@ -133,13 +190,6 @@ void fields(A& archive, In<A, Record::Memory::Device>& value) {
   archive("available_bytes", value.available_bytes);
 }
 
-/// A key that records of most runs do not have: it is not written where it says nothing.
-template <typename A, typename T>
-void where_present(A& archive, const char* key, T& value) {
-  if (A::kWrites && !value.has_value()) return;
-  archive(key, value);
-}
-
 template <typename A>
 void fields(A& archive, In<A, Record::Memory>& value) {
   archive("plan_bytes", value.plan_bytes);
@@ -157,17 +207,42 @@ void fields(A& archive, In<A, Record::MeasuredWindow>& value) {
   archive("samples", value.samples);
   archive("wall_s", value.wall_s);
   archive("others_cores", value.others_cores);
+  where_present(archive, "others", value.others);
+}
+
+template <typename A>
+void fields(A& archive, In<A, OtherProgramRecord>& value) {
+  archive("name", value.name);
+  archive("cores", value.cores);
+}
+
+template <typename A>
+void fields(A& archive, In<A, PeakRecord>& value) {
+  archive("threads", value.threads);
+  archive("precision", value.precision);
+  archive("flops_per_s", value.flops_per_s);
+  archive("bytes_per_s", value.bytes_per_s);
 }
 
 template <typename A>
 void fields(A& archive, In<A, Record::Communication>& value) {
   archive("communicator", value.communicator);
   archive("processes", value.processes);
+  where_present(archive, "nodes", value.nodes);
+  where_present(archive, "processes_of_nodes", value.processes_of_nodes);
+  where_present(archive, "placement", value.placement);
+  where_present(archive, "parallel", value.parallel);
   archive("launcher", value.launcher);
   archive("library", value.library);
   archive("algorithm", value.algorithm);
   archive("gradient_bytes", value.gradient_bytes);
+  where_present(archive, "parameter_bytes", value.parameter_bytes);
+  where_present(archive, "statistics_bytes", value.statistics_bytes);
+  where_present(archive, "padding_bytes", value.padding_bytes);
+  where_present(archive, "norm_bytes", value.norm_bytes);
+  where_present(archive, "norm_collectives", value.norm_collectives);
   archive("bytes_sent", value.bytes_sent);
+  where_present(archive, "bytes_received", value.bytes_received);
   archive("collectives", value.collectives);
   archive("memory_ceiling_gb_per_s", value.memory_ceiling_gb_per_s);
 }
@@ -227,12 +302,16 @@ void fields(A& archive, In<A, Record>& value) {
   archive("learning_rate", value.learning_rate);
   archive("memory", value.memory);
   archive("window", value.window);
+  where_present(archive, "peak", value.peak);
   archive("first_step_s", value.first_step_s);
   archive("communication", value.communication);
   archive("ranks", value.ranks);
   archive("buckets", value.buckets);
   archive("epochs", value.epochs);
   archive("steps", value.steps);
+  where_present(archive, "chosen", value.chosen);
+  where_present(archive, "test_set", value.test_set);
+  where_present(archive, "evaluation", value.evaluation);
   archive("collectives", value.collectives);
   archive("link_fits", value.link_fits);
   archive("notes", value.notes);

@@ -71,6 +71,9 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"crop-padding", fixed, refuse, refuse},
     {"crop-fill", fixed, refuse, refuse},
     {"flip", fixed, refuse, refuse},
+    {"rotate", fixed, refuse, refuse},
+    {"shear", fixed, refuse, refuse},
+    {"shift", fixed, refuse, refuse},
     {"test-time-augmentation", fixed, refuse, refuse},
     {"validation-split", fixed, refuse, refuse},
     {"bad-images", fixed, refuse, refuse},
@@ -90,6 +93,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"epochs", length, none, refuse},
     {"steps", length, none, refuse},
     {"evaluate-every", execution, none, none},  // evaluations are not part of a step
+    {"test-set", fixed, refuse, refuse},        // another epoch's weights are tested
+    {"early-stopping", length, none, refuse},
 
     // The learning rule: option_rule_rows.cc.
     {"optimizer", remedy, refuse, none},
@@ -100,13 +105,18 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"nesterov", remedy, refuse, none},
     {"weight-decay", rule, remark, none},
     {"decay-norm-and-bias", remedy, refuse, none},
+    {"momentum-correction", rule, remark, none},
+    {"zero-gamma", rule, remark, none},
     {"schedule", rule, remark, none},
     {"warmup", rule, remark, none},
+    {"warmup-start", rule, remark, none},
     {"step-epochs", rule, remark, none},
     {"step-factor", rule, remark, none},
     {"final-factor", rule, remark, none},
     {"one-cycle-peak", rule, remark, none},
     {"one-cycle-start", rule, remark, none},
+    {"plateau-patience", rule, remark, none},
+    {"plateau-factor", rule, remark, none},
     {"beta1", rule, remark, none},
     {"beta2", rule, remark, none},
     {"alpha", rule, remark, none},
@@ -119,10 +129,12 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
 
     // Between workers, processes and hosts: option_launch_rows.cc.
     {"sizes", unrecorded},
+    {"parallel", execution, refuse, none},    // the same sums, by another way
     {"gradients-as", fixed, refuse, refuse},  // sums are rounded to bf16: more than the order of additions
     {"shared-memory", execution, refuse, none},
     {"emulate-link", execution, refuse, none},
     {"emulate-straggler", execution, refuse, none},
+    {"placement", size, none, none},  // nodes are what scaling varies, and the baseline has one
     {"processes", unrecorded},
     {"hosts", unrecorded},
     {"restarts", unrecorded},
@@ -148,6 +160,10 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"compare", unrecorded},
     {"baseline-batch", unrecorded},
     {"large-batch", unrecorded},
+    {"choose-on", unrecorded},
+    {"seeds", unrecorded},
+    {"halving", unrecorded},
+    {"variants", unrecorded},
     {"quick", unrecorded},
     {"with-sweep", unrecorded},
     {"with-scale", unrecorded},
@@ -162,6 +178,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"html", unrecorded},
     {"markdown", unrecorded},
     {"csv", unrecorded},
+    {"part", unrecorded},
+    {"mistakes", unrecorded},
     {"decoded", unrecorded},
     {"cache", unrecorded},
     {"from", unrecorded},

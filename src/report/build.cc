@@ -56,6 +56,24 @@ void add_fact(Document& document, const std::string& name, const std::string& va
   if (!value.empty()) document.facts.emplace_back(name, value);
 }
 
+/// "ninja up to 0.9 cores, firefox 0.2": over all windows, the busiest three.
+std::string other_programs(std::span<const Record> records) {
+  constexpr std::size_t kMost = 3;
+  std::map<std::string, double> most;
+  for (const Record& record : records)
+    if (record.window.others)
+      for (const auto& program : *record.window.others)
+        most[program.name] = std::max(most[program.name], program.cores);
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, cores] : most) sorted.emplace_back(-cores, name);
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() > kMost) sorted.resize(kMost);
+  std::vector<std::string> texts;
+  for (const auto& [cores, name] : sorted)
+    texts.push_back(fmt::format("{} up to {:.2f} cores", name, -cores));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 void add_facts(Document& document, std::span<const Record> records) {
   const auto fact = [&](const std::string& name, auto get) {
     add_fact(document, name, joined(distinct(records, get)));
@@ -85,6 +103,10 @@ void add_facts(Document& document, std::span<const Record> records) {
   fact("device", [](const Record& r) {
     return r.device_name ? fmt::format("{}, {}", r.device, *r.device_name) : r.device;
   });
+  fact("GPUs", [](const Record& r) {
+    return r.environment.gpus ? fmt::format("{}", fmt::join(*r.environment.gpus, "; ")) : std::string();
+  });
+  add_fact(document, "other programs on the cores", other_programs(records));
   fact("communicator", [](const Record& r) {
     return r.communication.communicator == "none" || r.communication.communicator.empty()
                ? std::string()
@@ -104,36 +126,70 @@ void add_facts(Document& document, std::span<const Record> records) {
   }
 }
 
-/// A cell of each table of times, and what the table is called.
-std::vector<std::pair<const char*, const analysis::Cell*>> tables_of_times(const Conclusions& conclusions) {
-  std::vector<std::pair<const char*, const analysis::Cell*>> tables;
-  if (conclusions.sweep)
-    for (const auto& point : conclusions.sweep->points)
-      if (point.cell->is_measured()) {
-        tables.emplace_back("the batch sweep", point.cell);
-        break;
-      }
+/// What a table of times is called, and its measured cells.
+struct TableOfTimes {
+  std::string name;
+  std::vector<const analysis::Cell*> cells;
+};
+
+/// One for each model: the sweep on the fewest workers, weak, strong scaling. Set-ups inside scaling have
+/// columns of their own.
+std::vector<TableOfTimes> tables_of_times(const Conclusions& conclusions, const std::string& subject) {
+  std::vector<TableOfTimes> tables;
+  for (const auto& sweep : conclusions.sweeps) {
+    if (sweep.subject != subject || !tables.empty()) continue;
+    TableOfTimes table{"the batch sweep", {}};
+    for (const auto& point : sweep.points)
+      if (point.cell->is_measured()) table.cells.push_back(point.cell);
+    if (!table.cells.empty()) tables.push_back(std::move(table));
+  }
   for (const auto& [called, groups] :
-       {std::pair{"weak scaling", &conclusions.weak}, std::pair{"strong scaling", &conclusions.strong}})
+       {std::pair{"weak scaling", &conclusions.weak}, std::pair{"strong scaling", &conclusions.strong}}) {
+    TableOfTimes table{called, {}};
     for (const auto& group : *groups)
-      if (group.baseline != nullptr) {
-        tables.emplace_back(called, group.baseline);
-        break;
+      if (group.baseline != nullptr && group.subject == subject) {
+        if (table.cells.empty()) table.cells.push_back(group.baseline);
+        for (const auto& row : group.rows)
+          if (row.cell->is_measured() && !row.is_baseline) table.cells.push_back(row.cell);
       }
+    if (!table.cells.empty()) tables.push_back(std::move(table));
+  }
   return tables;
+}
+
+/// How workers are joined, where all rows of a table have one way and another table has another.
+std::string said_of_joining(const std::vector<TableOfTimes>& tables) {
+  std::vector<std::string> said;
+  std::set<std::string> ways;
+  for (const TableOfTimes& table : tables) {
+    std::set<std::string> own;
+    for (const analysis::Cell* cell : table.cells)
+      if (const auto& record = cell->record(); !analysis::is_alone(record))
+        own.insert(fmt::format("{} ({})", record.communication.communicator, record.communication.algorithm));
+    if (own.size() != 1) continue;
+    ways.insert(*own.begin());
+    said.push_back(fmt::format("in {} by {}", table.name, *own.begin()));
+  }
+  return ways.size() < 2 ? "" : fmt::format("{}", fmt::join(said, ", "));
 }
 
 /// Cells of one table are compared by their verdicts; readers also compare tables (a baseline of 15.5 s in
 /// one and of 25.9 s in the other, for other loader settings).
 void warn_of_tables_with_other_settings(Document& document, const Conclusions& conclusions) {
-  const auto tables = tables_of_times(conclusions);
-  for (std::size_t i = 1; i < tables.size(); ++i) {
-    const auto verdict =
-        analysis::compare(tables[0].second->record(), tables[i].second->record(), analysis::Topic::tables);
-    if (!verdict.comparable())
+  for (const auto& subject : conclusions.subjects) {
+    const auto tables = tables_of_times(conclusions, subject.name);
+    const std::string of_model = subject.name.empty() ? "" : " of " + subject.name;
+    for (std::size_t i = 1; i < tables.size(); ++i) {
+      const auto verdict = analysis::compare(tables[0].cells.front()->record(),
+                                             tables[i].cells.front()->record(), analysis::Topic::tables);
+      if (!verdict.comparable())
+        document.warnings.push_back(
+            fmt::format("The times of {}{} (here) must not be compared with those of {} (the baseline): {}.",
+                        tables[i].name, of_model, tables[0].name, joined(verdict.refusals)));
+    }
+    if (const auto joining = said_of_joining(tables); !joining.empty())
       document.warnings.push_back(
-          fmt::format("The times of {} (here) must not be compared with those of {} (the baseline): {}.",
-                      tables[i].first, tables[0].first, joined(verdict.refusals)));
+          fmt::format("The workers{} are not joined alike in all tables: {}.", of_model, joining));
   }
 }
 
@@ -276,15 +332,32 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
     add_facts(document, records);
     return document;
   }
+  const auto answers_its_own = [](const Record& record) {
+    return is_of_search(record) || is_of_evaluation(record);
+  };
+  if (std::all_of(records.begin(), records.end(), answers_its_own)) {
+    add(document, search_section(conclusions));
+    add(document, evaluation_section(conclusions));
+    document.sections.push_back(circumstances_section(conclusions));
+    add_fact(document, "report made by", options.command);
+    add_facts(document, records);
+    return document;
+  }
   document.sections.push_back(summary_section(conclusions));
   add(document, sweep_section(conclusions));
+  add(document, cause_section(conclusions));
   add(document, scaling_section(conclusions, analysis::Mode::weak));
   add(document, scaling_section(conclusions, analysis::Mode::strong));
   add(document, same_cores_section(conclusions));
+  add(document, ways_section(conclusions));
   add(document, breakdown_section(conclusions));
+  add(document, by_worker_section(conclusions));
   add(document, bandwidth_section(conclusions));
+  add(document, travels_section(conclusions));
   add(document, collectives_section(conclusions));
   add(document, converge_section(conclusions));
+  add(document, search_section(conclusions));
+  add(document, evaluation_section(conclusions));
   add(document, training_section(conclusions));
   document.sections.push_back(circumstances_section(conclusions));
   add_fact(document, "report made by", options.command);

@@ -65,29 +65,37 @@ Conclusions conclude(std::span<const measure::Record> records) {
   result.cells = analysis::make_cells(records);
   result.weak = analysis::scaling(result.cells, Mode::weak);
   result.strong = analysis::scaling(result.cells, Mode::strong);
-  result.sweep = analysis::sweep(result.cells);
+  result.sweeps = analysis::sweeps(result.cells);
+  result.subjects = analysis::by_subject(result.cells);
   result.convergence = analysis::convergence(result.cells);
   for (const auto& record : records)
     for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
   return result;
 }
 
-const ScalingRow* headline(const Conclusions& conclusions) {
+Headline headline(const Conclusions& conclusions, std::string_view subject) {
   std::int64_t wanted = 0;
-  if (conclusions.sweep && conclusions.sweep->knee)
-    wanted = conclusions.sweep->points[*conclusions.sweep->knee].cell->local_batch;
+  for (const auto& sweep : conclusions.sweeps)
+    if (wanted == 0 && sweep.subject == subject && sweep.knee)
+      wanted = sweep.points[*sweep.knee].cell->local_batch;
   for (const auto* groups : {&conclusions.weak, &conclusions.strong}) {
-    const ScalingRow *best = nullptr, *at_knee = nullptr;
+    Headline best, at_knee;
+    const auto take = [](Headline& place, const ScalingGroup& group, const ScalingRow* row) {
+      // Groups come by batch, and of each batch by set-up: the largest batch stays, and its first set-up.
+      const bool is_other_setup =
+          place.group != nullptr && place.group->batch == group.batch && place.group->setup != group.setup;
+      if (!is_other_setup) place = {&group, row};
+    };
     for (const ScalingGroup& group : *groups) {
-      const ScalingRow* row = largest(group);
+      const ScalingRow* row = group.subject == subject ? largest(group) : nullptr;
       if (row == nullptr) continue;
-      if (group.batch == wanted) at_knee = row;  // of several versions the last
-      best = row;                                // groups come by batch: the largest stays
+      if (group.batch == wanted) take(at_knee, group, row);
+      take(best, group, row);
     }
-    if (at_knee != nullptr) return at_knee;
-    if (best != nullptr) return best;
+    if (at_knee.row != nullptr) return at_knee;
+    if (best.row != nullptr) return best;
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace paceline::report

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/bandwidth.h"
@@ -15,6 +16,7 @@
 #include "analysis/consistency.h"
 #include "analysis/converge.h"
 #include "analysis/scaling.h"
+#include "analysis/setup_groups.h"
 #include "analysis/sweep.h"
 
 namespace paceline::report {
@@ -36,7 +38,9 @@ struct Conclusions {
   std::span<const measure::Record> records;
   std::vector<analysis::Cell> cells;
   std::vector<analysis::ScalingGroup> weak, strong;
-  std::optional<analysis::Sweep> sweep;
+  std::vector<analysis::Sweep> sweeps;
+  std::vector<analysis::CellGroup>
+      subjects;  ///< one for each model and data set, named where there are several
   std::optional<analysis::Convergence> convergence;
   std::vector<Remark> remarks;
 
@@ -55,9 +59,14 @@ struct Conclusions {
 /// Precondition: records is not empty.
 [[nodiscard]] Conclusions conclude(std::span<const measure::Record> records);
 
-/// The cell that the answers are given for: the most workers that have a core each (else the most), at the
-/// batch of the sweep's knee where it was scaled, else at the largest batch; weak before strong; of several
-/// versions the last. Null without scaling.
-[[nodiscard]] const analysis::ScalingRow* headline(const Conclusions& conclusions);
+/// The row that the answers are given for, and its group.
+struct Headline {
+  const analysis::ScalingGroup* group = nullptr;
+  const analysis::ScalingRow* row = nullptr;
+};
+/// The most workers of the subject that have a core each (else the most), at the batch of the first sweep's
+/// knee where it was scaled, else at the largest batch; weak before strong; of several set-ups the first, of
+/// several versions the last. Null without scaling.
+[[nodiscard]] Headline headline(const Conclusions& conclusions, std::string_view subject);
 
 }  // namespace paceline::report

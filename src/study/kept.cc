@@ -52,12 +52,14 @@ fs::path record_path(const Runner& runner, const PlannedCell& cell) {
 }
 
 train::Backend backend_for(const Runner& runner, const train::Options& options) {
-  return runner.together ? runner.together->backend(options) : runner.backend;
+  auto backend = runner.together ? runner.together->backend(options) : runner.backend;
+  backend.peak = runner.backend.peak;
+  return backend;
 }
 
 fs::path training_directory(const Runner& runner, const PlannedCell& cell) {
-  if (runner.directory.empty() || cell.kind != "converge") return {};
-  return runner.directory / "trainings" / cell.id;
+  if (runner.directory.empty() || cell.training.empty()) return {};
+  return runner.directory / "trainings" / cell.training;
 }
 
 Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {

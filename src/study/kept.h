@@ -19,8 +19,9 @@ namespace paceline::study {
 /// The backend that runs the cell: of all processes that have work in it.
 [[nodiscard]] train::Backend backend_for(const Runner& runner, const train::Options& options);
 
-/// Where the cell's training keeps checkpoints and record until it is complete: directory/trainings/<id>.
-/// Empty for a cell that is timed (half a window is no measurement) and where nothing is kept.
+/// Where the cell's training keeps checkpoints and record until it is complete:
+/// directory/trainings/<training>. Empty for a cell that is timed (half a window is no measurement) and where
+/// nothing is kept.
 [[nodiscard]] std::filesystem::path training_directory(const Runner& runner, const PlannedCell& cell);
 
 /// The folder of what was set aside; `report` passes over it.

@@ -118,7 +118,8 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
     }
     Record record = train::run(options, backend, runner.stop, runner.progress);
     label(record, cell);
-    if (record.status == "complete" && !options.out.empty()) std::filesystem::remove_all(options.out);
+    if (record.status == "complete" && !options.out.empty() && !cell.keeps_training)
+      std::filesystem::remove_all(options.out);
     return record;
   } catch (const base::Error& error) {
     if (begun) throw;  // the others may be in the middle of it
@@ -175,7 +176,7 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
     Record record = kept                ? std::move(*kept)
                     : cell.skip.empty() ? run_cell(runner, cell, static_cast<int>(i), resumed)
                                         : skipped(runner, cell);
-    if (record.status == "interrupted" && !runner.directory.empty() && cell.kind != "converge")
+    if (record.status == "interrupted" && !runner.directory.empty() && cell.training.empty())
       break;  // half a window is no measurement: the cell is run again when the study goes on
     if (fresh && !runner.directory.empty()) measure::write_record(record_path(runner, cell), record);
     if (runner.done) runner.done(record);

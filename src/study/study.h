@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -40,7 +41,9 @@ struct Axes {
 struct ConvergeAxes {
   std::int64_t baseline_batch = 128;  ///< global; by workers: what every worker takes a step
   std::int64_t large_batch = 2048;    ///< global
-  std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`
+  std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`; see remedies.h
+  /// What a piece of a variant's name changes that is none of the remedies: "weight-decay 0.0001".
+  std::map<std::string, std::function<void(train::Options& options)>> changes = {};
   double warmup_epochs =
       -1;           ///< of the variants with warm-up; -1: a fifth of the training, at most one epoch
   int repeats = 1;  ///< seeds seed, seed + 1, ...
@@ -50,6 +53,12 @@ struct ConvergeAxes {
   CoresEach cores_each = {};  ///< empty: this process's cores, shared out
 };
 [[nodiscard]] std::vector<std::string> converge_variants();
+
+/// How a search is made; see search.h.
+struct SearchOptions {
+  int seeds = 1;  ///< trainings of each configuration
+  bool halving = false;
+};
 
 /// How a cell begins: it is run, its training goes on from a checkpoint, or its record is read back.
 enum class Begin { anew, resumed, kept };
@@ -78,13 +87,17 @@ struct Runner {
 /// One configuration to measure.
 struct PlannedCell {
   std::string id;    ///< file name of its record
-  std::string kind;  ///< "sweep", "scale", "converge"
+  std::string kind;  ///< "sweep", "scale", "converge", "search"
   std::string scaling;
   std::string variant;
   int repeat = 0;
   train::Options options;
   std::string skip;   ///< not empty: not run, and why; its record has status "skipped"
   bool fits = false;  ///< skipped, but by its plan it fits: the largest such batch, of which no more is asked
+  std::string training = {};  ///< of a whole training: its folder in directory/trainings; empty: it is timed
+  bool keeps_training =
+      false;               ///< that folder stays when the cell is complete: another cell goes on from there
+  std::string stage = {};  ///< of a search, for people: "rung 2 of 3: epoch 4"
 };
 
 /// What of a list of cells several processes must agree on. Not the size of the largest batch that fits: what
@@ -107,6 +120,9 @@ struct StudyOptions {
   bool quick = false;
   Axes sweep, scale;
   ConvergeAxes converge;
+  SearchOptions search = {};
+  /// Of every cell in several processes, see cli/commands/assign_processes.h.
+  std::vector<train::Placement> placements{train::Placement::packed};
   bool with_sweep = true, with_scale = true, with_converge = true;
 };
 /// Sets what `quick` means into `base` and `options`; what the user gave explicitly (`given`) stays.

@@ -22,12 +22,15 @@ namespace paceline::train {
 struct ProcessPlacement {
   int process = 0;
   int processes = 1;
-  int neighbours = 1;            ///< processes on this host, this one included: they share its memory
-  int core_sharers = 1;          ///< of them, those that may run on the very same cores as this one
-  int core_share_index = 0;      ///< this one's place among these
-  int device_sharers = 1;        ///< of the neighbours, those that see the same GPUs as this one
-  int device_share_index = 0;    ///< this one's place among these
-  int hosts = 1;                 ///< of all processes
+  int neighbours = 1;                   ///< processes on this host, this one included: they share its memory
+  int core_sharers = 1;                 ///< of them, those that may run on the very same cores as this one
+  int core_share_index = 0;             ///< this one's place among these
+  int device_sharers = 1;               ///< of the neighbours, those that see the same GPUs as this one
+  int device_share_index = 0;           ///< this one's place among these
+  int hosts = 1;                        ///< of all processes
+  std::vector<int> processes_of_hosts;  ///< on each of them, in the order of their first processes
+  std::string
+      placement;  ///< "packed" or "spread": how a study chose the processes; empty: there was no choice
   bool is_beside_first = true;   ///< on the host of process 0
   bool is_first_of_host = true;  ///< no process before it is on its host
   std::string host;
@@ -62,6 +65,10 @@ struct Backend {
   /// The device that `local_workers` workers of this process would compute on; nothing for engines of the
   /// host. Empty: likewise. Errors   Error(device): what is missing
   std::function<std::optional<DeviceShare>(int local_workers)> device = {};
+  /// What the host's GPUs say, a sentence each, for the record; empty: the run uses none.
+  std::function<std::vector<std::string>()> describe_gpus = {};
+  /// What the cores can do at most, where somebody measured it.
+  std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record

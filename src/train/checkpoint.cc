@@ -19,6 +19,7 @@ using base::ErrorKind;
 using base::fail;
 
 constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kBestPrefix = "best-";
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kSlowPrefix = "lookahead.";
 constexpr const char* kFormat = "paceline-checkpoint-1";
@@ -62,6 +63,28 @@ std::int64_t number_in(const SafetensorsFile& file, const std::string& key) {
          "{}: the checkpoint's '{}' is missing or no number; it was not written by this program",
          file.path().string(), key);
   return value;
+}
+
+/// What the validation part had decided; nothing where there was none.
+ValidationState validation_in(const SafetensorsFile& file) {
+  ValidationState state;
+  if (text_in(file, "best_update").empty()) return state;
+  const auto decimal_in = [&](const std::string& key) {
+    const std::string text = text_in(file, key);
+    double value = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{})
+      fail(ErrorKind::data, "{}: the checkpoint's '{}' is missing or no number; take an earlier one",
+           file.path().string(), key);
+    return value;
+  };
+  state.best_update = number_in(file, "best_update");
+  state.best_epoch = number_in(file, "best_epoch");
+  state.best_accuracy = decimal_in("best_accuracy");
+  state.best_loss = decimal_in("best_loss");
+  state.last_epoch = number_in(file, "validated_epoch");
+  state.reduced_epoch = number_in(file, "reduced_epoch");
+  state.reductions = number_in(file, "reductions");
+  return state;
 }
 
 void require_own_format(const SafetensorsFile& file) {
@@ -116,9 +139,13 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& directory, st
   return directory / fmt::format("{}{:08}{}", kPrefix, update, kSuffix);
 }
 
+std::filesystem::path best_checkpoint_path(const std::filesystem::path& directory, std::int64_t update) {
+  return directory / fmt::format("{}{:08}{}", kBestPrefix, update, kSuffix);
+}
+
 void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
                       std::span<float> slow_weights, const Options& options, const Resolved& resolved,
-                      const Counters& counters) {
+                      const Counters& counters, const ValidationState& validation) {
   const auto& graph = engine.graph();
   const auto& layout = engine.layout();
   std::vector<Tensor> tensors;
@@ -149,17 +176,38 @@ void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
     add(slow_name(graph.parameters[i].name), graph.parameters[i], part_of(slow_weights, slot));
   }
-  write_safetensors(path, tensors,
-                    {{"format", kFormat},
-                     {"model", graph.name},
-                     {"optimizer", std::string(name(options.rule.kind))},
-                     {"update", std::to_string(counters.update)},
-                     {"epoch", std::to_string(counters.epoch)},
-                     {"step", std::to_string(counters.step)},
-                     {"global_batch", std::to_string(resolved.global_batch)},
-                     {"train_samples", std::to_string(resolved.train_samples)},
-                     {"lr", fmt::format("{}", resolved.rate.peak)},
-                     {"seed", std::to_string(options.seed)}});
+  Metadata metadata{{"format", kFormat},
+                    {"model", graph.name},
+                    {"precision", resolved.precision == engine::Precision::f32 ? "fp32" : "bf16"},
+                    {"optimizer", std::string(name(options.rule.kind))},
+                    {"update", std::to_string(counters.update)},
+                    {"epoch", std::to_string(counters.epoch)},
+                    {"step", std::to_string(counters.step)},
+                    {"global_batch", std::to_string(resolved.global_batch)},
+                    {"train_samples", std::to_string(resolved.train_samples)},
+                    {"lr", fmt::format("{}", resolved.rate.peak)},
+                    {"seed", std::to_string(options.seed)}};
+  if (validation.best_update > 0) {
+    metadata["best_update"] = std::to_string(validation.best_update);
+    metadata["best_epoch"] = std::to_string(validation.best_epoch);
+    metadata["best_accuracy"] = fmt::format("{}", validation.best_accuracy);
+    metadata["best_loss"] = fmt::format("{}", validation.best_loss);
+    metadata["validated_epoch"] = std::to_string(validation.last_epoch);
+    metadata["reduced_epoch"] = std::to_string(validation.reduced_epoch);
+    metadata["reductions"] = std::to_string(validation.reductions);
+  }
+  write_safetensors(path, tensors, metadata);
+}
+
+void read_weights(const std::filesystem::path& path, const graph::Graph& graph, const graph::Layout& layout,
+                  std::span<float> weights) {
+  const SafetensorsFile file(path);
+  require_own_format(file);
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
+    const auto& parameter = graph.parameters[i];
+    const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
+    file.copy_f32(parameter.name, parameter.shape, part_of(weights, slot));
+  }
 }
 
 void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, std::span<float> slow_weights,
@@ -197,7 +245,7 @@ bool lost_at_its_end(const Options& options) {
 }  // namespace
 
 ResumePoint find_resume_point(const Options& options, const Resolved& resolved) {
-  ResumePoint point{.path = options.resume, .counters = {}, .notes = {}};
+  ResumePoint point{.path = options.resume, .counters = {}, .validation = {}, .notes = {}};
   std::filesystem::path earlier;
   if (!std::filesystem::is_regular_file(options.resume)) {
     const auto paths = checkpoints_in(options.resume);
@@ -217,21 +265,47 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved) 
   point.counters = {.update = number_in(file, "update"),
                     .epoch = number_in(file, "epoch"),
                     .step = number_in(file, "step")};
+  point.validation = validation_in(file);
+  const auto best = best_checkpoint_path(point.path.parent_path(), point.validation.best_update);
+  if (point.validation.best_update > 0 && !std::filesystem::exists(best))
+    fail(
+        ErrorKind::data,
+        "{}: its best epoch on validation is {}, and {} is not there; copy it beside the checkpoint, or begin "
+        "anew",
+        point.path.string(), point.validation.best_epoch, best.string());
   require_possible(point, resolved.steps_per_epoch);
   if (options.lookahead.steps > 0 && !has_slow_weights(file))
     fail(ErrorKind::data,
          "{}: --lookahead was off in its run and is {} in this one; give the same, or begin anew",
          point.path.string(), options.lookahead.steps);
-  const auto left = resolved.length.updates - point.counters.update;
+  const auto left = resolved.end - point.counters.update;
   if (left < 0 || (left == 0 && !lost_at_its_end(options)))
     fail(ErrorKind::usage, "{}: is already at update {} of {}; give more --epochs or --steps",
-         point.path.string(), point.counters.update, resolved.length.updates);
+         point.path.string(), point.counters.update, resolved.end);
   const auto then = text_in(file, "lr"), now = fmt::format("{}", resolved.rate.peak);
   if (!then.empty() && then != now)
     point.notes.push_back(
         fmt::format("the learning rate's peak is {} from here on; it was {} up to update {}", now, then,
                     point.counters.update));
   return point;
+}
+
+CheckpointInfo read_checkpoint_info(const std::filesystem::path& path) {
+  auto file = path;
+  if (!std::filesystem::is_regular_file(path)) {
+    const auto paths = checkpoints_in(path);
+    if (paths.empty())
+      fail(ErrorKind::data, "{}: is neither a checkpoint nor a directory with {}*{} in it", path.string(),
+           kPrefix, kSuffix);
+    const auto best = validation_in(SafetensorsFile(paths.front())).best_update;
+    file = best > 0 ? best_checkpoint_path(path, best) : paths.front();
+  }
+  const SafetensorsFile opened(file);
+  require_own_format(opened);
+  return {.path = file,
+          .model = text_in(opened, "model"),
+          .precision = text_in(opened, "precision"),
+          .updates = number_in(opened, "update")};
 }
 
 bool goes_on_in_place(const Options& options) {

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "train/options.h"
 #include "train/resolve.h"
+#include "train/validation_watch.h"
 
 namespace paceline::train {
 
@@ -30,11 +31,15 @@ struct Counters {
 [[nodiscard]] std::filesystem::path checkpoint_path(const std::filesystem::path& directory,
                                                     std::int64_t update);
 
+/// DIR/best-00000812.safetensors: a checkpoint too, of the best epoch on validation.
+[[nodiscard]] std::filesystem::path best_checkpoint_path(const std::filesystem::path& directory,
+                                                         std::int64_t update);
+
 /// Writes whole or not at all. `slow_weights`: Lookahead's, or empty. Requires: engine.fetch() was called.
 /// Errors   Error(data) naming the file and the reason
 void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
                       std::span<float> slow_weights, const Options& options, const Resolved& resolved,
-                      const Counters& counters);
+                      const Counters& counters, const ValidationState& validation = {});
 
 /// Fills the engine's weights and optimizer state, and `slow_weights` where they are not empty; calls
 /// weights_changed(). Errors   Error(data) when the file is of another model or optimizer: which tensor, what
@@ -42,10 +47,28 @@ void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
 void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, std::span<float> slow_weights,
                      const Options& options);
 
+/// Copies the weights of a checkpoint, running statistics included, to `weights` [layout.elements].
+/// Errors   Error(data) when the file is no checkpoint or of another model: which tensor, what was expected
+void read_weights(const std::filesystem::path& path, const graph::Graph& graph, const graph::Layout& layout,
+                  std::span<float> weights);
+
+/// What a checkpoint says of itself.
+struct CheckpointInfo {
+  std::filesystem::path path;
+  std::string model, precision;  ///< "" in checkpoints of before the key
+  std::int64_t updates = 0;
+};
+/// Of a directory: of the best epoch on validation where its newest checkpoint names one, else of the newest.
+///
+/// Cost     the header only
+/// Errors   Error(data): no checkpoint there, or a broken one
+[[nodiscard]] CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
+
 /// Where a resumed run goes on.
 struct ResumePoint {
   std::filesystem::path path;
   Counters counters;
+  ValidationState validation;
   std::vector<std::string> notes;  ///< what this run does otherwise than the one before, and may
 };
 

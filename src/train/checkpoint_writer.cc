@@ -25,22 +25,35 @@ constexpr double kDeadlinesOfADisk = 10;
 
 }  // namespace
 
-void CheckpointWriter::resumed_from(const std::filesystem::path& path) {
-  last_ = path.string();
-  if (goes_on_in_place(job_.options)) own_.push_back(path);
+bool CheckpointWriter::writes() const { return !job_.options.out.empty() && job_.options.save_checkpoints; }
+
+void CheckpointWriter::resumed_from(const ResumePoint& point) {
+  last_ = point.path.string();
+  const auto best = point.validation.best_update;
+  if (goes_on_in_place(job_.options)) {
+    own_.push_back({point.path, best});
+    if (best > 0) bests_.push_back(best);
+  } else if (best > 0 && writes()) {
+    std::filesystem::copy_file(best_checkpoint_path(point.path.parent_path(), best),
+                               best_checkpoint_path(job_.options.out, best),
+                               std::filesystem::copy_options::overwrite_existing);
+    bests_.push_back(best);
+  }
 }
 
 void CheckpointWriter::keep(const std::vector<measure::EpochRecord>& epochs, const Counters& counters,
-                            bool with_checkpoint) {
+                            const ValidationState& validation, What what) {
   const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
   communicator_.at(counters.update, "the checkpoint");
   const bool is_root = communicator_.rank() == 0;
-  if (is_root && with_checkpoint) engine_.fetch();  // here: an engine's calls come from one thread
+  if (is_root && (what.checkpoint || what.best))
+    engine_.fetch();  // here: an engine's calls come from one thread
   std::future<void> kept;
   if (is_root)
     kept = std::async(std::launch::async, [&] {
       if (job_.keep) job_.keep(epochs);  // first: what a record is ahead of its checkpoint is done again
-      if (with_checkpoint) checkpoint(counters);
+      if (what.best) best(counters, validation);  // before the checkpoint, which names it
+      if (what.checkpoint) checkpoint(counters, validation);
     });
   // A slow disk is no lost rank: while it writes they meet again and again, well before a collective's
   // deadline.
@@ -78,16 +91,30 @@ void CheckpointWriter::look_at_disk(double seconds, std::int64_t update) {
   throw base::Error(base::ErrorKind::data, text);
 }
 
-void CheckpointWriter::checkpoint(const Counters& counters) {
-  if (job_.options.out.empty() || !job_.options.save_checkpoints) return;
+void CheckpointWriter::best(const Counters& counters, const ValidationState& validation) {
+  if (!writes()) return;
+  write_checkpoint(best_checkpoint_path(job_.options.out, counters.update), engine_, lookahead_.slow(),
+                   job_.options, job_.resolved, counters, validation);
+  bests_.push_back(counters.update);
+}
+
+void CheckpointWriter::checkpoint(const Counters& counters, const ValidationState& validation) {
+  if (!writes()) return;
   const auto path = checkpoint_path(job_.options.out, counters.update);
-  write_checkpoint(path, engine_, lookahead_.slow(), job_.options, job_.resolved, counters);
+  write_checkpoint(path, engine_, lookahead_.slow(), job_.options, job_.resolved, counters, validation);
   last_ = path.string();
-  own_.push_back(path);
-  if (own_.size() <= kKeptCheckpoints) return;
+  own_.push_back({path, validation.best_update});
   std::error_code ignored;  // one that cannot be removed only takes room
-  std::filesystem::remove(own_.front(), ignored);
-  own_.erase(own_.begin());
+  if (own_.size() > kKeptCheckpoints) {
+    std::filesystem::remove(own_.front().path, ignored);
+    own_.erase(own_.begin());
+  }
+  std::erase_if(bests_, [&](std::int64_t update) {
+    const bool is_needed =
+        std::any_of(own_.begin(), own_.end(), [&](const Own& kept) { return kept.best_update == update; });
+    if (!is_needed) std::filesystem::remove(best_checkpoint_path(job_.options.out, update), ignored);
+    return !is_needed;
+  });
 }
 
 }  // namespace paceline::train

@@ -42,6 +42,14 @@ void count_what_was_lost(RestartRecord& lost, std::optional<std::int64_t> update
   lost.lost_samples = *lost.lost_updates * global_batch;
 }
 
+/// A record of before it was counted: each evaluation was one of the whole set.
+std::int64_t test_reads_of(const measure::Record& record) {
+  if (record.test_set) return record.test_set->reads;
+  return record.data.test_samples *
+         std::count_if(record.epochs.begin(), record.epochs.end(),
+                       [](const EpochRecord& epoch) { return epoch.test_accuracy.has_value(); });
+}
+
 std::optional<measure::Record> read_if_there(const std::filesystem::path& path) {
   return std::filesystem::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
 }
@@ -81,6 +89,7 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   const auto folder = resume ? resume->path.parent_path() : options.out;
   const auto record = read_if_there(folder / (resume ? "record.json" : kLostRecord));
   Earlier earlier;
+  if (record) earlier.test_reads = test_reads_of(*record);
   if (record) earlier.restarts = record->restarts.value_or(std::vector<RestartRecord>());
   if (record && resume) {
     earlier.epochs = record->epochs;

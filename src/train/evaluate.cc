@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "train/test_policy.h"
+
 namespace paceline::train {
 namespace {
 
@@ -37,22 +39,32 @@ engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& 
 }
 
 engine::LossSums Evaluator::evaluate_on(const data::Dataset& set,
-                                        std::optional<data::EvaluationBatches>& batches) {
+                                        std::optional<data::EvaluationBatches>& batches,
+                                        std::int64_t passes) {
   if (!batches) {
     auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
                                       communicator_.rank(), communicator_.size());
     options.pool = &job_.pool;
+    options.passes = passes;
     batches.emplace(set, augment_, options);
   }
   return train::evaluate(*batches, job_.options.test_views, engine_, communicator_);
 }
 
-void Evaluator::evaluate(measure::EpochRecord& epoch) {
-  const auto test = evaluate_on(*job_.source.test, test_batches_);
-  epoch.test_loss = mean_loss(test);
-  epoch.test_accuracy = hit_rate(test);
-  if (!job_.source.validation) return;
-  const auto validation = evaluate_on(*job_.source.validation, validation_batches_);
+Evaluator::Figures Evaluator::test() {
+  const auto test = evaluate_on(*job_.source.test, test_batches_, 1);
+  return {.loss = mean_loss(test), .accuracy = hit_rate(test)};
+}
+
+void Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
+  const bool has_validation = job_.source.validation != nullptr;
+  if (test_policy(job_.options, has_validation) == TestSet::every) {
+    const auto test = evaluate_on(*job_.source.test, test_batches_, test_passes);
+    epoch.test_loss = mean_loss(test);
+    epoch.test_accuracy = hit_rate(test);
+  }
+  if (!has_validation) return;
+  const auto validation = evaluate_on(*job_.source.validation, validation_batches_, 0);
   epoch.validation_loss = mean_loss(validation);
   epoch.validation_accuracy = hit_rate(validation);
 }

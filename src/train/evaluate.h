@@ -34,11 +34,20 @@ class Evaluator {
             comm::Communicator& communicator)
       : job_(job), augment_(augment), engine_(engine), communicator_(communicator) {}
 
-  /// Fills in losses and accuracies of `epoch`. Collective.
-  void evaluate(measure::EpochRecord& epoch);
+  /// Fills in losses and accuracies of `epoch`: of the validation set where there is one, and of the test set
+  /// where --test-set is `every`. `test_passes`: how often this run will read the test set in all; nothing
+  /// beyond is read ahead. Collective.
+  void evaluate(measure::EpochRecord& epoch, std::int64_t test_passes);
+
+  struct Figures {
+    double loss = 0, accuracy = 0;
+  };
+  /// The whole test set with the engine's weights, once. Collective; the same figures on every rank.
+  [[nodiscard]] Figures test();
 
  private:
-  engine::LossSums evaluate_on(const data::Dataset& set, std::optional<data::EvaluationBatches>& batches);
+  engine::LossSums evaluate_on(const data::Dataset& set, std::optional<data::EvaluationBatches>& batches,
+                               std::int64_t passes);
 
   const Job& job_;
   const data::Augment& augment_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -11,7 +12,7 @@ namespace paceline::train {
 namespace {
 
 constexpr std::size_t kHost = 8;      ///< doubles' worth of a host's name
-constexpr std::size_t kFigures = 10;  ///< besides phases, host, cores and steps
+constexpr std::size_t kFigures = 14;  ///< besides phases, host, cores and steps
 
 /// One rank's record as numbers, all of the same length on every rank: `cores` is filled up with -1. Whole
 /// numbers this small are exact in double.
@@ -25,7 +26,11 @@ std::vector<double> pack(const measure::RankRecord& rank, std::size_t cores) {
                               rank.loader_processor_s.value_or(0),
                               static_cast<double>(rank.loader_waits.value_or(0)),
                               rank.loader_ready.value_or(0),
-                              static_cast<double>(rank.loader_queue.value_or(0))};
+                              static_cast<double>(rank.loader_queue.value_or(0)),
+                              static_cast<double>(rank.process.value_or(-1)),
+                              static_cast<double>(rank.peak_bytes.value_or(-1)),
+                              static_cast<double>(rank.bytes_sent.value_or(-1)),
+                              static_cast<double>(rank.bytes_received.value_or(-1))};
   numbers.insert(numbers.end(), rank.phases.begin(), rank.phases.end());
   std::array<double, kHost> host{};
   const auto name = rank.host.value_or("");
@@ -49,6 +54,13 @@ measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, i
   rank.loader_waits = static_cast<std::int64_t>(numbers[7]);
   rank.loader_ready = numbers[8];
   rank.loader_queue = static_cast<std::int64_t>(numbers[9]);
+  const auto known = [&](std::size_t index) {
+    return numbers[index] < 0 ? std::nullopt : std::optional(static_cast<std::int64_t>(numbers[index]));
+  };
+  if (const auto process = known(10)) rank.process = static_cast<int>(*process);
+  rank.peak_bytes = known(11);
+  rank.bytes_sent = known(12);
+  rank.bytes_received = known(13);
   auto rest = numbers.subspan(kFigures);
   std::copy_n(rest.begin(), measure::kPhases, rank.phases.begin());
   rest = rest.subspan(measure::kPhases);

@@ -3,6 +3,11 @@
 #include <span>
 
 namespace paceline::train {
+namespace {
+
+constexpr int kBatchesAhead = 2;
+
+}  // namespace
 
 engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
                                        const ProcessPlacement& place, int local_rank) {
@@ -33,10 +38,27 @@ engine::CompileOptions planning_options(const Options& options, const Resolved& 
 }
 
 data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {
+  // Worker 0 of --parallel data-parallel prepares the whole batch, with the threads of all loaders that there
+  // would be otherwise; the others have none.
+  const bool prepares_all = options.data_parallel && rank == 0;
   return {.global_batch = resolved.global_batch,
-          .local_batch = resolved.local_batch,
+          .local_batch = prepares_all ? resolved.global_batch : resolved.local_batch,
           .first = rank * resolved.local_batch,
-          .threads = options.loader_threads};
+          .threads = options.loader_threads * (prepares_all ? resolved.workers : 1),
+          .prefetch = options.loader_threads > 0 ? kBatchesAhead : 0};
+}
+
+data::AugmentOptions augment_options(const Job& job) {
+  const auto& options = job.options;
+  return {.crop_padding = options.augment ? options.crop_padding.value_or(job.source.crop_padding) : 0,
+          .flip = options.augment ? options.flip.value_or(job.source.flip) : data::Flip::none,
+          .mean = job.source.mean,
+          .stddev = job.source.stddev,
+          .seed = options.seed,
+          .crop_area = options.augment ? job.source.crop_area : 0,
+          .jitter = options.augment ? job.source.jitter : 0,
+          .crop_fill = options.crop_fill,
+          .warp = options.augment ? options.warp : data::WarpOptions{}};
 }
 
 }  // namespace paceline::train

@@ -8,8 +8,10 @@
 #include <stop_token>
 #include <vector>
 
+#include "data/augment.h"
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "data/read_count.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
 #include "train/backend.h"
@@ -36,10 +38,12 @@ struct Job {
   std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process
   UpdateCount& update_count;                ///< set by rank 0: updates_done, where it outlives this process
   std::atomic<double>& first_step_s;        ///< by rank 0: Record::first_step_s; 0: not yet
+  const data::CountedDataset& test_reads;   ///< counts what is read of source.test
   data::LoaderPool& pool;                   ///< the threads that prepare batches, of all workers here
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
   /// behind.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
+  bool peak_is_ours = false;  ///< the process's peak of memory is that of this run
 };
 
 /// The options that the engine of worker `local_rank` of this process is compiled with (without the
@@ -52,5 +56,7 @@ struct Job {
 
 /// The loader options of `rank`.
 [[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);
+
+[[nodiscard]] data::AugmentOptions augment_options(const Job& job);
 
 }  // namespace paceline::train

@@ -6,8 +6,10 @@
 
 #include "base/error.h"
 #include "measure/environment.h"
+#include "train/data_parallel.h"
 #include "train/evaluate.h"
 #include "train/shards.h"
+#include "train/test_policy.h"
 
 namespace paceline::train {
 namespace {
@@ -74,19 +76,29 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   for (auto& line : plan.lines) scale(line);
   if (limits.share && resolved.workers > 1)  // comm/host_bounce.h
     plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
+  const bool hands_out = is_data_parallel(options);
+  if (limits.share && hands_out) plan.lines.push_back({"gradients handed in", resolved.local_workers * flat});
+  const auto format = source.train->format();
   plan.lines.push_back(
-      {"loader", resolved.local_workers * data::Loader::planned_bytes(source.train->format(),
-                                                                      loader_options(options, resolved, 0))});
-  const auto add_evaluation = [&](const char* purpose, const data::Dataset* set) {
-    if (set == nullptr || options.window_steps != 0 || options.evaluate_every <= 0) return;
+      {"loader", (hands_out ? 1 : resolved.local_workers) *
+                     data::Loader::planned_bytes(format, loader_options(options, resolved, 0))});
+  if (hands_out)
+    plan.lines.push_back(
+        {"inputs and outputs on their way", data_parallel_bytes(resolved, format.bytes(), graph.classes())});
+  const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {
     plan.lines.push_back(
         {purpose, resolved.local_workers *
                       data::EvaluationBatches::planned_bytes(
-                          set->format(), evaluation_options(set->size(), resolved.engine_batch,
-                                                            options.test_views, 0, resolved.workers))});
+                          set.format(), evaluation_options(set.size(), resolved.engine_batch,
+                                                           options.test_views, 0, resolved.workers))});
   };
-  add_evaluation("test loader", source.test.get());
-  add_evaluation("validation loader", source.validation.get());
+  const bool has_validation = source.validation != nullptr;
+  if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)
+    add_evaluation("test loader", *source.test);
+  if (validates(options, has_validation)) {
+    add_evaluation("validation loader", *source.validation);
+    plan.lines.push_back({"weights of the best epoch", flat});
+  }
   if (options.lookahead.steps > 0) plan.lines.push_back({"slow weights", resolved.local_workers * flat});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source, *backend.history)});

@@ -15,6 +15,12 @@ constexpr std::array kScheduleKinds{
     std::pair{ScheduleKind::step, std::string_view("step")},
     std::pair{ScheduleKind::cosine, std::string_view("cosine")},
     std::pair{ScheduleKind::one_cycle, std::string_view("one-cycle")},
+    std::pair{ScheduleKind::plateau, std::string_view("plateau")},
+};
+constexpr std::array kTestSets{
+    std::pair{TestSet::last, std::string_view("last")},
+    std::pair{TestSet::every, std::string_view("every")},
+    std::pair{TestSet::never, std::string_view("never")},
 };
 constexpr std::array kLrScalings{
     std::pair{LrScaling::none, std::string_view("none")},
@@ -61,6 +67,7 @@ std::vector<std::string> names_in(const Table& table) {
 
 std::string_view name(UpdateKind kind) { return engine::update_rules()[static_cast<std::size_t>(kind)].name; }
 std::string_view name(ScheduleKind kind) { return name_in(kScheduleKinds, kind); }
+std::string_view name(TestSet policy) { return name_in(kTestSets, policy); }
 std::string_view name(LrScaling scaling) { return name_in(kLrScalings, scaling); }
 
 std::string_view name(data::CropFill fill) { return name_in(kCropFills, fill); }
@@ -85,6 +92,7 @@ std::optional<UpdateKind> update_kind(std::string_view name) {
   return std::nullopt;
 }
 std::optional<ScheduleKind> schedule_kind(std::string_view name) { return value_in(kScheduleKinds, name); }
+std::optional<TestSet> test_set(std::string_view name) { return value_in(kTestSets, name); }
 std::optional<LrScaling> lr_scaling(std::string_view name) { return value_in(kLrScalings, name); }
 std::optional<data::CropFill> crop_fill(std::string_view name) { return value_in(kCropFills, name); }
 std::optional<data::Flip> flip(std::string_view name) { return value_in(kFlips, name); }
@@ -96,6 +104,7 @@ std::vector<std::string> update_kind_names() {
   return names;
 }
 std::vector<std::string> schedule_kind_names() { return names_in(kScheduleKinds); }
+std::vector<std::string> test_set_names() { return names_in(kTestSets); }
 std::vector<std::string> lr_scaling_names() { return names_in(kLrScalings); }
 std::vector<std::string> crop_fill_names() { return names_in(kCropFills); }
 std::vector<std::string> flip_names() { return names_in(kFlips); }

@@ -9,23 +9,36 @@
 
 #include "base/clock.h"
 #include "data/dataset.h"
+#include "data/warp.h"
 #include "engine/engine.h"
 #include "measure/record.h"
 
 namespace paceline::train {
 
-enum class ScheduleKind { constant, step, cosine, one_cycle };
+enum class ScheduleKind { constant, step, cosine, one_cycle, plateau };
 enum class LrScaling { none, linear, sqrt };
+/// When a training reads its test set.
+enum class TestSet {
+  every,  ///< at every evaluation
+  last,   ///< once, at the end, with the weights of the best epoch on validation (without one: the last)
+  never,
+};
+/// Which processes have the workers of a study's cell: a node is filled before the next, or the workers are
+/// shared evenly over all nodes.
+enum class Placement { packed, spread };
 
 /// The learning rate as a function of the update; see schedule.h.
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::constant;
-  double warmup_epochs = 0;       ///< linear from 0 in front of any kind; reached lr = peak
+  double warmup_epochs = 0;       ///< linear in front of any kind; reached lr = peak
+  double warmup_start = 0;        ///< the rate at which it begins
   double step_epochs = 30;        ///< step: every so many epochs ...
   double step_factor = 0.1;       ///< ... times this
   double final_factor = 0;        ///< cosine, one-cycle: the last lr as a part of the peak
   double one_cycle_peak = 0.3;    ///< one-cycle: part of the training at which the peak stands
   double one_cycle_start = 0.04;  ///< one-cycle: the first lr as a part of the peak
+  int plateau_patience = 3;       ///< plateau: after so many epochs without a better validation figure ...
+  double plateau_factor = 0.1;    ///< ... times this (validation_watch.h)
 };
 
 /// Slow weights that follow the trained ones; see lookahead.h.
@@ -57,12 +70,14 @@ struct Options {
   std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
   bool pin = true;
   bool measured_kernels = false;  ///< kernels by measurement, not by shape; --shard: by shape always
-  int loader_threads = 1;
-  double bucket_mb = 4;       ///< 1e6 bytes of gradients a bucket
-  bool bucket_auto = false;   ///< the size is chosen before the first step instead (bucket_size.h)
-  int deadline_s = 60;        ///< of a collective
+  int loader_threads = 1;         ///< 0: the worker prepares each batch itself, before it computes
+  double bucket_mb = 4;           ///< 1e6 bytes of gradients a bucket
+  bool bucket_auto = false;       ///< the size is chosen before the first step instead (bucket_size.h)
+  int deadline_s = 60;            ///< of a collective
   bool shared_memory = true;  ///< processes of one host reduce in memory that they share; else by messages
   bool gradients_as_bf16 = false;  ///< between processes: half the bytes, rounded sums
+  Placement placement = Placement::packed;
+  bool data_parallel = false;  ///< all by way of worker 0 (data_parallel.h); else gradients are all-reduced
   /// What the communicator is told to behave like (comm/emulate.h), as written; empty: nothing. For the
   /// record: the backend's communicators do it.
   std::string emulate_link, emulate_straggler;
@@ -72,7 +87,12 @@ struct Options {
   // How long.
   double epochs = 0;  ///< one of epochs and steps is set
   std::int64_t steps = 0;
-  int evaluate_every = 1;  ///< epochs; 0: never
+  int evaluate_every = 1;           ///< epochs between evaluations; 0: never
+  std::optional<TestSet> test_set;  ///< none: as test_policy() says
+  int early_stopping = 0;           ///< > 0: ends after so many epochs without a better validation figure
+  /// > 0: this run ends after so many epochs of the training (its schedule stays that of the whole), with a
+  /// checkpoint from which another one goes on.
+  std::int64_t pause_after_epochs = 0;
 
   // The rule.
   engine::UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};
@@ -83,12 +103,15 @@ struct Options {
   LookaheadOptions lookahead;
   engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
   int ghost_size = 0;
+  bool momentum_correction = false;  ///< see momentum_correction.h
+  bool zero_gamma = false;           ///< see graph/residual.h
   double label_smoothing = 0;
   bool augment = true;  ///< random crop and flip: the data set's usual ones, or what these say
   std::optional<int> crop_padding;
   data::CropFill crop_fill = data::CropFill::black;
   std::optional<data::Flip> flip;
-  int test_views = 1;  ///< forms of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
+  data::WarpOptions warp;  ///< rotation, shear, shift: no data set's usual augmentation
+  int test_views = 1;      ///< forms of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // How the data is opened.
   double validation_split = 0;   ///< > 0: this part of every class is held back from training and evaluated

@@ -8,6 +8,7 @@
 
 #include "measure/setting.h"
 #include "train/names.h"
+#include "train/test_policy.h"
 
 namespace paceline::train {
 namespace {
@@ -25,6 +26,12 @@ bool uses_steps(const Options& o) { return o.schedule.kind == ScheduleKind::step
 bool uses_one_cycle(const Options& o) { return o.schedule.kind == ScheduleKind::one_cycle; }
 bool uses_final_factor(const Options& o) {
   return o.schedule.kind == ScheduleKind::cosine || uses_one_cycle(o);
+}
+bool uses_plateau(const Options& o) { return o.schedule.kind == ScheduleKind::plateau; }
+/// Of a data set that brings its validation part nothing is known here: what was done stands in the record's
+/// `test_set`.
+bool holds_test_back(const Options& o) {
+  return o.window_steps == 0 && test_policy(o, o.validation_split > 0) != TestSet::every;
 }
 bool uses_lookahead(const Options& o) { return o.lookahead.steps > 0; }
 
@@ -57,6 +64,12 @@ constexpr RecordedSetting kRecorded[] = {
      [](const Options& o) { return o.crop_fill != data::CropFill::black; }},
     {"flip", [](const Options& o) { return text(name(*o.flip)); },
      [](const Options& o) { return o.flip.has_value(); }},
+    {"rotate", [](const Options& o) { return text(o.warp.rotate); },
+     [](const Options& o) { return o.warp.rotate > 0; }},
+    {"shear", [](const Options& o) { return text(o.warp.shear); },
+     [](const Options& o) { return o.warp.shear > 0; }},
+    {"shift", [](const Options& o) { return text(o.warp.shift); },
+     [](const Options& o) { return o.warp.shift > 0; }},
     {"test-time-augmentation", [](const Options& o) { return text(name_of_views(o.test_views)); },
      [](const Options& o) { return o.test_views != 1; }},
     {"validation-split", [](const Options& o) { return text(o.validation_split); },
@@ -77,6 +90,10 @@ constexpr RecordedSetting kRecorded[] = {
     {"epochs", [](const Options& o) { return text(o.epochs); }},
     {"steps", [](const Options& o) { return text(o.steps); }},
     {"evaluate-every", [](const Options& o) { return text(o.evaluate_every); }},
+    {"test-set", [](const Options& o) { return text(name(test_policy(o, o.validation_split > 0))); },
+     holds_test_back},
+    {"early-stopping", [](const Options& o) { return text(o.early_stopping); },
+     [](const Options& o) { return o.early_stopping > 0; }},
 
     {"optimizer", [](const Options& o) { return text(name(o.rule.kind)); }},
     {"lr", [](const Options& o) { return text(o.lr); }},
@@ -86,13 +103,21 @@ constexpr RecordedSetting kRecorded[] = {
     {"nesterov", [](const Options& o) { return text(o.rule.nesterov); }},
     {"weight-decay", [](const Options& o) { return text(o.rule.weight_decay); }},
     {"decay-norm-and-bias", [](const Options& o) { return text(o.rule.decay_norm_and_bias); }},
+    {"momentum-correction", [](const Options& o) { return text(o.momentum_correction); },
+     [](const Options& o) { return o.momentum_correction && o.rule.kind == UpdateKind::lars; }},
+    {"zero-gamma", [](const Options& o) { return text(o.zero_gamma); },
+     [](const Options& o) { return o.zero_gamma; }},
     {"schedule", [](const Options& o) { return text(name(o.schedule.kind)); }},
     {"warmup", [](const Options& o) { return text(o.schedule.warmup_epochs); }},
+    {"warmup-start", [](const Options& o) { return text(o.schedule.warmup_start); },
+     [](const Options& o) { return o.schedule.warmup_start > 0 && o.schedule.warmup_epochs > 0; }},
     {"step-epochs", [](const Options& o) { return text(o.schedule.step_epochs); }, uses_steps},
     {"step-factor", [](const Options& o) { return text(o.schedule.step_factor); }, uses_steps},
     {"final-factor", [](const Options& o) { return text(o.schedule.final_factor); }, uses_final_factor},
     {"one-cycle-peak", [](const Options& o) { return text(o.schedule.one_cycle_peak); }, uses_one_cycle},
     {"one-cycle-start", [](const Options& o) { return text(o.schedule.one_cycle_start); }, uses_one_cycle},
+    {"plateau-patience", [](const Options& o) { return text(o.schedule.plateau_patience); }, uses_plateau},
+    {"plateau-factor", [](const Options& o) { return text(o.schedule.plateau_factor); }, uses_plateau},
     {"beta1", [](const Options& o) { return text(o.rule.beta1); }, uses_adam},
     {"beta2", [](const Options& o) { return text(o.rule.beta2); }, uses_adam},
     {"alpha", [](const Options& o) { return text(o.rule.alpha); }, uses<UpdateKind::rmsprop>},
@@ -107,6 +132,10 @@ constexpr RecordedSetting kRecorded[] = {
      [](const Options& o) { return o.gradients_as_bf16; }},
     {"shared-memory", [](const Options& o) { return text(o.shared_memory); },
      [](const Options& o) { return !o.shared_memory; }},
+    {"parallel", [](const Options& /*o*/) { return text("data-parallel"); },
+     [](const Options& o) { return o.data_parallel; }},
+    {"placement", [](const Options& /*o*/) { return text("spread"); },
+     [](const Options& o) { return o.placement == Placement::spread; }},
     {"emulate-link", [](const Options& o) { return o.emulate_link; },
      [](const Options& o) { return !o.emulate_link.empty(); }},
     {"emulate-straggler", [](const Options& o) { return o.emulate_straggler; },

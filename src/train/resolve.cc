@@ -124,7 +124,7 @@ void resolve_length(const Options& options, std::int64_t samples, Resolved& run)
     if (window < 0 || options.warmup_steps < 0)
       fail(ErrorKind::usage, "--window-steps and --warmup-steps must not be negative, are {} and {}",
            options.window_steps, options.warmup_steps);
-    run.length.updates = options.warmup_steps + window;
+    run.length.updates = run.end = options.warmup_steps + window;
     return;
   }
   if (options.epochs > 0 && options.steps > 0)
@@ -140,6 +140,9 @@ void resolve_length(const Options& options, std::int64_t samples, Resolved& run)
   if (run.length.updates < 1)
     fail(ErrorKind::usage, "--epochs {:g} of {} steps is less than one step; give at least {:g}",
          options.epochs, run.steps_per_epoch, 1.0 / static_cast<double>(run.steps_per_epoch));
+  run.end = run.length.updates;
+  if (options.pause_after_epochs > 0)
+    run.end = std::min(run.end, options.pause_after_epochs * run.steps_per_epoch);
 }
 
 engine::Precision resolve_precision(const Options& options, bool has_bf16_units) {
@@ -149,14 +152,36 @@ engine::Precision resolve_precision(const Options& options, bool has_bf16_units)
   fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", options.precision);
 }
 
+/// What has no counterpart in a step that goes by way of one worker.
+void require_data_parallel(const Options& options, const RunConditions& circumstances) {
+  if (!options.data_parallel) return;
+  if (circumstances.processes > 1)
+    fail(
+        ErrorKind::usage,
+        "--parallel data-parallel with {} processes: it is one process that drives all workers; start one, with "
+        "--workers {}",
+        circumstances.processes, std::max(options.workers, circumstances.processes));
+  if (options.batch_norm == engine::BatchNormMode::synchronised)
+    fail(
+        ErrorKind::usage,
+        "--parallel data-parallel with --bn sync: its workers talk to worker 0 alone, and share no statistics; "
+        "give --bn local or ghost:SIZE, or --parallel all-reduce");
+  if (options.shard > 0)
+    fail(
+        ErrorKind::usage,
+        "--parallel data-parallel with --shard {}: a worker's part is one forward there; leave --shard out, or "
+        "give --parallel all-reduce",
+        options.shard);
+}
+
 }  // namespace
 
 Resolved resolve(const Options& options, const RunConditions& circumstances) {
   if (options.workers < 1) fail(ErrorKind::usage, "--workers must be at least 1, is {}", options.workers);
   if (options.threads < 0)
     fail(ErrorKind::usage, "--threads must be at least 1 (or 0: shared out), is {}", options.threads);
-  if (options.loader_threads < 1)
-    fail(ErrorKind::usage, "--loader-threads must be at least 1, is {}", options.loader_threads);
+  if (options.loader_threads < 0)
+    fail(ErrorKind::usage, "--loader-threads must be at least 0, is {}", options.loader_threads);
   if (!(options.bucket_mb > 0))
     fail(ErrorKind::usage, "--bucket-mb must be above 0, is {:g}", options.bucket_mb);
   if (!(options.lr >= 0) || !std::isfinite(options.lr))
@@ -164,6 +189,17 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   if (options.label_smoothing < 0 || options.label_smoothing >= 1)
     fail(ErrorKind::usage, "--label-smoothing must be in [0, 1), is {:g}", options.label_smoothing);
 
+  if (options.test_set == TestSet::every && options.evaluate_every == 0)
+    fail(
+        ErrorKind::usage,
+        "--test-set every and --evaluate-every 0 contradict each other: give --test-set last to evaluate once "
+        "at the end, or never");
+
+  if (options.momentum_correction && options.schedule.kind == ScheduleKind::plateau)
+    fail(ErrorKind::usage,
+         "--momentum-correction goes by the schedule alone and cannot follow --schedule plateau, whose rate "
+         "follows the validation figures; leave one of them out");
+  require_data_parallel(options, circumstances);
   Resolved run;
   run.workers = options.workers;
   run.cores = circumstances.cores;
@@ -183,7 +219,8 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
     fail(ErrorKind::usage, "--bn ghost:{} does not divide the {} {}; choose a size that divides it",
          options.ghost_size, options.shard > 0 ? "shard of" : "local batch", run.engine_batch);
   resolve_length(options, circumstances.train_samples, run);
-  if (options.window_steps == 0 && options.evaluate_every > 0 && run.engine_batch < options.test_views)
+  const bool evaluates = options.evaluate_every > 0 || options.test_set == TestSet::last;
+  if (options.window_steps == 0 && evaluates && run.engine_batch < options.test_views)
     fail(ErrorKind::usage,
          "--test-time-augmentation shows each test image in {} forms at once, and {} is only {}; use a "
          "larger one, or none",

@@ -28,7 +28,8 @@ struct Resolved {
   std::int64_t train_samples = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t dropped_per_epoch = 0;
-  Length length;  ///< updates of the whole run
+  Length length;         ///< of the whole training
+  std::int64_t end = 0;  ///< updates after which this run ends: length.updates, but with pause_after_epochs
   engine::Precision precision = engine::Precision::f32;
   ScaledRate rate;
 };

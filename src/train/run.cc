@@ -12,6 +12,7 @@
 #include "base/replacement.h"
 #include "base/topology.h"
 #include "data/augment.h"
+#include "graph/residual.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "train/checkpoint.h"
@@ -21,6 +22,7 @@
 #include "train/memory.h"
 #include "train/run_record.h"
 #include "train/run_workers.h"
+#include "train/test_policy.h"
 
 namespace paceline::train {
 namespace {
@@ -51,8 +53,8 @@ void note_first_step(Record& record, const Options& options, const Earlier& earl
 void say_of_resume(const Progress& progress, const Options& options, const ResumePoint& resume,
                    const Resolved& resolved) {
   progress.say(fmt::format("resumed from {}: update {} of {}, step {} of {} in epoch {}",
-                           resume.path.string(), resume.counters.update, resolved.length.updates,
-                           resume.counters.step, resolved.steps_per_epoch, resume.counters.epoch + 1));
+                           resume.path.string(), resume.counters.update, resolved.end, resume.counters.step,
+                           resolved.steps_per_epoch, resume.counters.epoch + 1));
   if (options.out.empty() || goes_on_in_place(options)) return;
   const auto directory = resume.path.has_parent_path() ? resume.path.parent_path() : ".";
   progress.say(
@@ -73,13 +75,32 @@ void require_mirrored_edge(const Options& options, const data::Source& source) {
         "--crop-fill reflect with --crop-padding {}: an image of {}x{} has only {} pixel{} beside an edge "
         "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
         padding, format.height, format.width, most, most == 1 ? "" : "s", most);
-  if (options.test_views == data::kMostViews && options.window_steps == 0 && options.evaluate_every > 0 &&
-      most < 1)
+  const bool has_validation = source.validation != nullptr;
+  const bool evaluates =
+      options.window_steps == 0 &&
+      (validates(options, has_validation) || test_policy(options, has_validation) != TestSet::never);
+  if (options.test_views == data::kMostViews && evaluates && most < 1)
     base::fail(
         base::ErrorKind::usage,
         "--test-time-augmentation moves test images by a pixel and mirrors their edges, and an image of "
         "{}x{} has no pixel beside an edge; give a larger image, or flip",
         format.height, format.width);
+}
+
+/// What decides on the validation part needs one, and looks at it.
+void require_validation(const Options& options, const data::Source& source) {
+  const bool plateau = options.schedule.kind == ScheduleKind::plateau;
+  if ((options.early_stopping == 0 && !plateau) || options.window_steps != 0) return;
+  const auto* asked = plateau ? "--schedule plateau" : "--early-stopping";
+  if (source.validation == nullptr)
+    base::fail(base::ErrorKind::usage,
+               "{} goes by the validation part, and '{}' has none; give --validation-split 0.1, say", asked,
+               options.data);
+  if (options.evaluate_every == 0)
+    base::fail(base::ErrorKind::usage,
+               "{} goes by the validation part, which --evaluate-every 0 never evaluates; give "
+               "--evaluate-every 1, and --test-set never where the test set shall not be read",
+               asked);
 }
 
 data::Source open_data(const Options& options, const Backend& backend) {
@@ -88,6 +109,7 @@ data::Source open_data(const Options& options, const Backend& backend) {
                                           .threads = base::usable_cores(),
                                           .broken_images = &backend.history->broken_images});
   require_mirrored_edge(options, source);
+  require_validation(options, source);
   return source;
 }
 
@@ -101,8 +123,13 @@ RunConditions circumstances_of(const data::Source& source, const Backend& backen
 
 graph::Graph make_graph(const Options& options, const data::Source& source) {
   const auto format = source.train->format();
-  return graph::make_model(options.model, {format.channels, format.height, format.width}, source.classes(),
-                           options.label_smoothing);
+  auto graph = graph::make_model(options.model, {format.channels, format.height, format.width},
+                                 source.classes(), options.label_smoothing);
+  if (options.zero_gamma && graph::zero_last_gammas(graph) == 0)
+    base::fail(base::ErrorKind::usage,
+               "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
+               options.model);
+  return graph;
 }
 
 void tell(const Backend& backend, const char* phase) {
@@ -155,6 +182,11 @@ Prepared prepare(const Options& options, const Backend& backend) {
   if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);
   if (!run.earlier.restarts.empty()) run.record.restarts = run.earlier.restarts;
   if (!run.earlier.changes.empty()) run.record.changes = run.earlier.changes;
+  if (run.source.validation && options.window_steps == 0 && options.evaluate_every == 0)
+    notes.push_back(fmt::format(
+        "--evaluate-every 0: the {} images of the validation part are held back and never evaluated, so no epoch "
+        "is chosen; to leave only the test set alone, give --test-set never instead",
+        run.source.validation->size()));
   if (run.resume) notes.insert(notes.end(), run.resume->notes.begin(), run.resume->notes.end());
   return run;
 }
@@ -207,6 +239,16 @@ void leave_failed(const Options& options, const std::filesystem::path& asked_out
   }
 }
 
+/// The training as one, with the runs before this one; and what validation and test set say of it.
+void conclude(Record& record, const Earlier& earlier, const Progress& progress) {
+  record.epochs = joined(earlier.epochs, std::move(record.epochs));
+  fill_in_tested(record);
+  const auto best = best_epoch(record);
+  if (best.empty()) return;
+  record.notes.push_back(best);
+  if (progress.say) progress.say(best);
+}
+
 }  // namespace
 
 Setup inspect(const Options& options, const Backend& backend) {
@@ -222,8 +264,8 @@ Setup inspect(const Options& options, const Backend& backend) {
   return {.excess = excess(plan, limits),
           .plan = std::move(plan),
           .memory = std::move(memory),
-          .updates = resolved.length.updates,
-          .model = describe(options.model, graph),
+          .updates = resolved.end,
+          .model = describe(options, graph, resolved.precision),
           .data = describe(source)};
 }
 
@@ -247,6 +289,10 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   const Earlier& earlier = prepared.earlier;
   Record& record = prepared.record;
 
+  const data::CountedDataset& test_reads = data::count_test_reads(prepared.source);
+  const auto count_reads = [&](Record& in, std::int64_t elsewhere) {
+    if (in.test_set) in.test_set->reads = earlier.test_reads + test_reads.reads() + elsewhere;
+  };
   std::atomic<std::int64_t> updates_done{0};
   std::atomic<double> first_step_s{0};
   data::LoaderPool pool;
@@ -266,6 +312,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .updates_done = updates_done,
           .update_count = update_count,
           .first_step_s = first_step_s,
+          .test_reads = test_reads,
           .pool = pool,
           .keep = {}};
   if (options.pin) job.cores = choose_cores(prepared.resolved, place, record.notes);
@@ -278,6 +325,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
       partial.status = "interrupted";
       partial.reason = kNoLastWord;
       note_first_step(partial, options, earlier, first_step_s);
+      count_reads(partial, 0);
       partial.epochs = so_far = joined(earlier.epochs, epochs);
       keep_record(options, partial);
     };
@@ -289,8 +337,8 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   forget_last_words(options.out);
   update_count.set(resume ? resume->counters.update : 0);
 
-  const bool peak_is_ours = measure::reset_peak_memory();
-  if (!peak_is_ours)
+  job.peak_is_ours = measure::reset_peak_memory();
+  if (!job.peak_is_ours)
     record.notes.push_back(
         "peak memory is not measured: the system does not let a process start it anew "
         "(/proc/self/clear_refs), and it would be that of everything before");
@@ -300,11 +348,12 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   try {
     auto results = run_workers(job, communicators);
     tell(backend, "the writing of the record");
-    if (peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
+    if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     backend.history->has_run = true;
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
     note_first_step(record, options, earlier, first_step_s);
     complete_record(record, results, *communicators.front());
+    count_reads(record, results.front().test_reads_elsewhere);
   } catch (const std::exception& error) {
     record.status = "failed";
     record.reason = error.what();
@@ -313,15 +362,12 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     if (loss) record.loss = loss->record;
     note_first_step(record, options, earlier, first_step_s);
     record.epochs = so_far;
+    count_reads(record, 0);
     update_count.forget();
     leave_failed(options, asked.out, record, loss && loss->of_first && !place.is_first());
     throw;
   }
-  record.epochs = joined(earlier.epochs, std::move(record.epochs));
-  if (const auto best = best_epoch(record); !best.empty()) {
-    record.notes.push_back(best);
-    if (progress.say) progress.say(best);
-  }
+  conclude(record, earlier, progress);
   keep_record(options, record);
   update_count.forget();
   // Behind the record: a timeline that cannot be written costs nothing that was measured.

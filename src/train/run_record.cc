@@ -5,19 +5,41 @@
 #include <algorithm>
 
 #include "graph/flops.h"
+#include "graph/layout.h"
+#include "graph/traffic.h"
 #include "measure/environment.h"
+#include "train/data_parallel.h"
 #include "train/memory.h"
+#include "train/names.h"
 #include "train/recorded_settings.h"
+#include "train/test_policy.h"
 
 namespace paceline::train {
 
 using measure::EpochRecord;
 using measure::Record;
 
-Record::Model describe(const std::string& model, const graph::Graph& graph) {
-  return {.name = model,
+Record::Model describe(const Options& options, const graph::Graph& graph, engine::Precision precision) {
+  const auto traffic = graph::training_traffic(graph, precision == engine::Precision::bf16 ? 2 : 4,
+                                               engine::state_slots(options.rule));
+  return {.name = options.model,
           .parameters = graph.trainable_elements(),
-          .training_flops = graph::training_flops(graph)};
+          .training_flops = graph::training_flops(graph),
+          .bytes_a_sample = traffic.bytes_a_sample,
+          .bytes_a_step = traffic.bytes_a_step};
+}
+
+/// What travels between workers in a step: the parts of the flat gradient.
+Record::Communication describe_gradient(const graph::Graph& graph) {
+  constexpr std::int64_t kBytes = sizeof(float);
+  std::int64_t statistics = 0, trained = 0;
+  for (const auto& parameter : graph.parameters)
+    (graph::is_trainable(parameter.role) ? trained : statistics) += parameter.elements();
+  Record::Communication travels;
+  travels.parameter_bytes = kBytes * trained;
+  travels.statistics_bytes = kBytes * statistics;
+  travels.padding_bytes = kBytes * (graph::flat_layout(graph).elements - trained - statistics);
+  return travels;
 }
 
 Record::Data describe(const data::Source& source) {
@@ -87,7 +109,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   if (limits.share && !limits.share->info.libraries.empty())
     libraries.push_back(limits.share->info.libraries);
   record.environment = measure::environment(std::move(libraries));
-  record.model = describe(options.model, graph);
+  if (backend.describe_gpus) record.environment.gpus = backend.describe_gpus();
+  record.model = describe(options, graph, resolved.precision);
   record.data = describe(source);
   record.data.dropped_per_epoch = resolved.dropped_per_epoch;
   record.data.steps_per_epoch = resolved.steps_per_epoch;
@@ -106,16 +129,24 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
                           .rule = resolved.rate.rule,
                           .reference_batch = resolved.rate.reference_batch};
   record.memory = describe(plan, limits);
+  record.communication = describe_gradient(graph);
+  record.peak = backend.peak;
   record.window = {.unit = options.window_steps > 0 ? "steps" : "epoch",
                    .warmup_steps = options.warmup_steps};
+  if (options.window_steps == 0)
+    record.test_set.emplace().policy = name(test_policy(options, source.validation != nullptr));
   record.communication.communicator = "none";
+  if (is_data_parallel(options)) record.communication.parallel = "data-parallel";
   if (place.processes > 1) {
     record.communication.processes = place.processes;
     record.communication.launcher = place.launcher;
     record.communication.library = place.library;
+    record.communication.nodes = place.hosts;
+    record.communication.processes_of_nodes = place.processes_of_hosts;
+    if (!place.placement.empty()) record.communication.placement = place.placement;
     record.notes.push_back(fmt::format(
         "{} processes of {} worker{} each, started by {}, joined by {}; each decodes the images of its own "
-        "workers; memory is that of one of them",
+        "workers; memory is that of the first, and each rank has that of its own",
         place.processes, resolved.local_workers, resolved.local_workers == 1 ? "" : "s", place.launcher,
         place.library));
   }
@@ -149,16 +180,40 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   record.window.steps = root.window_steps;
   record.window.samples = root.window_steps * record.global_batch;
   record.window.others_cores = root.others_cores;
+  if (root.others_cores) record.window.others = std::move(root.others);
+  if (const auto& best = root.validation; best.best_update > 0)
+    record.chosen = {.epoch = best.best_epoch,
+                     .updates = best.best_update,
+                     .validation_loss = best.best_loss,
+                     .validation_accuracy = best.best_accuracy,
+                     .stopped_early = root.stopped_early,
+                     .reductions = best.reductions};
+  if (root.tested) {
+    record.test_set->epoch = root.tested->epoch;
+    record.test_set->loss = root.tested->loss;
+    record.test_set->accuracy = root.tested->accuracy;
+  }
+  if (root.stopped_early)
+    record.notes.push_back(fmt::format(
+        "stopped early: no better validation figure since epoch {}, in as many epochs as --early-stopping says",
+        root.validation.best_epoch));
   record.epochs = std::move(root.epochs);
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);
   if (record.workers > 1) {
     record.communication.communicator = communicator.name();
     record.communication.algorithm = communicator.algorithm();
+    if (record.communication.parallel)
+      record.communication.algorithm = "data-parallel (all by way of worker 0)";
     record.communication.gradient_bytes = root.gradient_bytes;
     record.communication.bytes_sent = root.traffic.bytes_sent;
+    record.communication.bytes_received = root.traffic.bytes_received;
     record.communication.collectives = root.traffic.collectives;
     record.communication.memory_ceiling_gb_per_s = root.allreduce_peak_gb_per_s;
+    if (root.norm_collectives > 0 && root.window_steps > 0) {
+      record.communication.norm_bytes = root.norm_bytes / root.window_steps;
+      record.communication.norm_collectives = root.norm_collectives / root.window_steps;
+    }
   } else {
     record.communication.gradient_bytes = root.gradient_bytes;
   }
@@ -174,16 +229,50 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   for (const auto& rank : record.ranks) record.window.wall_s = std::max(record.window.wall_s, rank.wall_s);
 }
 
+void fill_in_tested(Record& record) {
+  if (!record.test_set || !record.test_set->epoch) return;
+  for (auto& epoch : record.epochs)
+    if (epoch.epoch == *record.test_set->epoch &&
+        // A run that ended inside an epoch may have chosen there, and a resume made the epoch whole.
+        (!record.chosen || record.chosen->epoch != epoch.epoch || record.chosen->updates == epoch.updates)) {
+      epoch.test_loss = record.test_set->loss;
+      epoch.test_accuracy = record.test_set->accuracy;
+    }
+}
+
+namespace {
+
+/// Of a record whose test set was read once at the end, or never.
+std::string said_of_test_set(const Record& record) {
+  const auto& test = *record.test_set;
+  if (test.policy == "never") return "the test set was not read";
+  if (!test.accuracy) return "the test set was not read yet";
+  const double times = record.data.test_samples > 0
+                           ? static_cast<double>(test.reads) / static_cast<double>(record.data.test_samples)
+                           : 0;
+  return fmt::format("its test accuracy is {:.2f} %, and the test set was read {}", 100 * *test.accuracy,
+                     times == 1 ? "once" : fmt::format("{:.3g} times", times));
+}
+
+}  // namespace
+
 std::string best_epoch(const Record& record) {
-  const EpochRecord* best = nullptr;
-  for (const auto& epoch : record.epochs)
-    if (epoch.validation_accuracy && (!best || *epoch.validation_accuracy > *best->validation_accuracy))
-      best = &epoch;
-  if (best == nullptr || !best->test_accuracy) return "";
-  return fmt::format(
-      "best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); its test accuracy is {:.2f} %",
-      best->epoch, record.epochs.back().epoch, 100 * *best->validation_accuracy,
-      record.data.validation_samples.value_or(0), 100 * *best->test_accuracy);
+  const bool is_held_back = record.test_set && record.test_set->policy != "every";
+  if (!record.chosen) {
+    if (!is_held_back || !record.test_set->accuracy || record.epochs.empty()) return "";
+    return fmt::format("last epoch: {}; {}", record.epochs.back().epoch, said_of_test_set(record));
+  }
+  const auto& chosen = *record.chosen;
+  const auto found = std::find_if(record.epochs.begin(), record.epochs.end(),
+                                  [&](const EpochRecord& epoch) { return epoch.epoch == chosen.epoch; });
+  if (found == record.epochs.end()) return "";
+  if (!is_held_back && !found->test_accuracy) return "";
+  return fmt::format("best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); {}", chosen.epoch,
+                     record.epochs.back().epoch, 100 * chosen.validation_accuracy,
+                     record.data.validation_samples.value_or(0),
+                     is_held_back
+                         ? said_of_test_set(record)
+                         : fmt::format("its test accuracy is {:.2f} %", 100 * *found->test_accuracy));
 }
 
 }  // namespace paceline::train

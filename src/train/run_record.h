@@ -18,7 +18,8 @@
 
 namespace paceline::train {
 
-[[nodiscard]] measure::Record::Model describe(const std::string& model, const graph::Graph& graph);
+[[nodiscard]] measure::Record::Model describe(const Options& options, const graph::Graph& graph,
+                                              engine::Precision precision);
 [[nodiscard]] measure::Record::Data describe(const data::Source& source);
 [[nodiscard]] measure::Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits);
 
@@ -35,6 +36,10 @@ namespace paceline::train {
 /// Joins what this process's workers brought home into the record; `results` are used up.
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator);
+
+/// The epoch whose weights were tested at the end gets these figures too. Needs the epochs of all runs of the
+/// training.
+void fill_in_tested(measure::Record& record);
 
 /// With a validation set the epoch is chosen there, and the test set only says what that choice is worth: the
 /// sentence, or "" without one.

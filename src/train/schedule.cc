@@ -18,12 +18,16 @@ double cosine_between(double from, double to, double part) {
 
 double learning_rate(const ScheduleOptions& options, double peak, std::int64_t update, const Length& length) {
   const double warmup = options.warmup_epochs * static_cast<double>(length.updates_per_epoch);
-  if (static_cast<double>(update) < warmup)
-    return peak * std::min(1.0, static_cast<double>(update + 1) / warmup);
+  if (static_cast<double>(update) < warmup) {
+    const double start = options.warmup_start;  // above 0 it is the first update's own rate
+    const double done = static_cast<double>(start > 0 ? update : update + 1) / warmup;
+    return start + (peak - start) * std::min(1.0, done);
+  }
   const double rest = std::max(1.0, static_cast<double>(length.updates) - warmup);
   const double part = (static_cast<double>(update) - warmup) / rest;
   switch (options.kind) {
     case ScheduleKind::constant:
+    case ScheduleKind::plateau:  // times ValidationWatch::rate_factor()
       return peak;
     case ScheduleKind::step: {
       const double epochs = static_cast<double>(update) / static_cast<double>(length.updates_per_epoch);

@@ -17,10 +17,12 @@ struct Length {
 
 /// The learning rate of update `update` (from 0) with the given peak.
 ///
-/// Warm-up (any kind): linear, peak * (update + 1) / warm-up updates, so that the first update already moves.
+/// Warm-up (any kind): linear from 0, peak * (update + 1) / warm-up updates, so that the first update already
+/// moves; or from `warmup_start`, which is then the first update's rate.
 /// Then: constant; step: times `step_factor` every `step_epochs` (counted from the start of training);
 /// cosine: half a cosine from the peak to `final_factor` of it over the rest; one-cycle: half cosines up from
-/// `one_cycle_start` to the peak at `one_cycle_peak` of the rest, and down to `final_factor`. Source
+/// `one_cycle_start` to the peak at `one_cycle_peak` of the rest, and down to `final_factor`; plateau:
+/// constant, and what validation makes of it (validation_watch.h) is the caller's to multiply with. Source
 /// Loshchilov & Hutter, ICLR 2017 (cosine); Smith & Topin, 2018 (one-cycle)
 [[nodiscard]] double learning_rate(const ScheduleOptions& options, double peak, std::int64_t update,
                                    const Length& length);

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "train/momentum_correction.h"
+
 namespace paceline::train {
 namespace {
 
@@ -89,7 +91,9 @@ StepResult Stepper::agree(engine::LossSums local, std::int64_t update, bool enou
 StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr, bool enough) {
   const StepResult result = agree(forward_and_backward(batch, update, enough), update, enough);
   ledger_.enter(measure::Phase::update);
-  if (!result.not_finite) engine_.update(job_.options.rule, lr, update + 1);
+  if (!result.not_finite)
+    engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, update, job_.resolved.length), lr,
+                   update + 1);
   ledger_.enter(measure::Phase::other);
   return result;
 }

@@ -8,22 +8,24 @@ bool Window::is_first_of_process() const {
   return communicator_.rank() == job_.backend.place.process * job_.resolved.local_workers;
 }
 
-void Window::begin(const data::Loader& loader) {
+void Window::begin(const data::Loader* loader) {
   if (is_first_of_process()) times_before_ = measure::processor_times();
+  if (communicator_.rank() == 0) programs_before_ = measure::program_times(left_out());
   traffic_before_ = communicator_.traffic();
-  loader_before_ = loader.statistics();
+  if (loader != nullptr) loader_before_ = loader->statistics();
   begin_ = base::Clock::now();
 }
 
-void Window::end(const data::Loader& loader, WorkerResult& result) {
+void Window::end(const data::Loader* loader, WorkerResult& result) {
   result.rank.wall_s = seconds();
   find_others(result);
   result.rank.rank = communicator_.rank();
-  const auto traffic = communicator_.traffic();
-  result.traffic = {.collectives = traffic.collectives - traffic_before_.collectives,
-                    .steps = traffic.steps - traffic_before_.steps,
-                    .bytes_sent = traffic.bytes_sent - traffic_before_.bytes_sent,
-                    .bytes_received = traffic.bytes_received - traffic_before_.bytes_received};
+  result.traffic = {.collectives = traffic_.collectives - traffic_before_.collectives,
+                    .steps = traffic_.steps - traffic_before_.steps,
+                    .bytes_sent = traffic_.bytes_sent - traffic_before_.bytes_sent,
+                    .bytes_received = traffic_.bytes_received - traffic_before_.bytes_received};
+  result.rank.bytes_sent = result.traffic.bytes_sent;
+  result.rank.bytes_received = result.traffic.bytes_received;
   result.window_steps = static_cast<std::int64_t>(result.rank.step_s.size());
   describe_loader(loader, result.rank);
 }
@@ -38,16 +40,26 @@ void Window::find_others(WorkerResult& result) {
       siblings_s = times->own_s - times_before_->own_s;
     communicator_.all_reduce(std::span(&siblings_s, 1), comm::Reduce::sum);
   }
-  if (is_root) result.others_cores = measure::cores_of_others(times_before_, times, siblings_s);
+  if (!is_root) return;
+  result.others_cores = measure::cores_of_others(times_before_, times, siblings_s);
+  result.others =
+      measure::busiest_programs(programs_before_, measure::program_times(left_out()), result.rank.wall_s);
 }
 
-void Window::describe_loader(const data::Loader& loader, measure::RankRecord& rank) const {
-  const auto now = loader.statistics();
+/// Processes of one run have one name; a second run beside it is then not seen.
+std::string Window::left_out() const {
+  return job_.backend.place.processes > 1 ? measure::own_program_name() : "";
+}
+
+void Window::describe_loader(const data::Loader* loader, measure::RankRecord& rank) const {
+  if (loader == nullptr) return;
+  const auto now = loader->statistics();
   rank.loader_prepare_s = now.prepare_s - loader_before_.prepare_s;
-  rank.loader_threads = job_.options.loader_threads;
+  const auto options = loader_options(job_.options, job_.resolved, communicator_.rank());
+  rank.loader_threads = options.threads;
   rank.loader_processor_s = now.processor_s - loader_before_.processor_s;
   rank.loader_waits = now.waits - loader_before_.waits;
-  rank.loader_queue = loader_options(job_.options, job_.resolved, communicator_.rank()).prefetch;
+  rank.loader_queue = options.prefetch;
   if (const auto batches = now.batches - loader_before_.batches; batches > 0)
     rank.loader_ready = static_cast<double>(now.ready - loader_before_.ready) / static_cast<double>(batches);
 }

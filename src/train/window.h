@@ -4,10 +4,12 @@
 /// loader's work, and what other programs took of the processors.
 
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "comm/communicator.h"
 #include "data/loader.h"
+#include "measure/other_programs.h"
 #include "measure/processor_time.h"
 #include "train/job.h"
 #include "train/worker_result.h"
@@ -19,20 +21,25 @@ class Window {
   Window(const Job& job, comm::Communicator& communicator) : job_(job), communicator_(communicator) {}
 
   /// The last thing before the ledger starts. A later one begins anew.
-  void begin(const data::Loader& loader);
+  /// `loader`: nullptr for a worker that is handed its batches.
+  void begin(const data::Loader* loader);
   [[nodiscard]] double seconds() const { return base::seconds_since(begin_); }
-  /// All ranks together: one reduction where there are several processes.
-  void end(const data::Loader& loader, WorkerResult& result);
+  /// The traffic of the window ends here; what follows is its bookkeeping.
+  void end_traffic() { traffic_ = communicator_.traffic(); }
+  /// Behind end_traffic(). All ranks together: one reduction where there are several processes.
+  void end(const data::Loader* loader, WorkerResult& result);
 
  private:
   [[nodiscard]] bool is_first_of_process() const;
   void find_others(WorkerResult& result);
-  void describe_loader(const data::Loader& loader, measure::RankRecord& rank) const;
+  [[nodiscard]] std::string left_out() const;
+  void describe_loader(const data::Loader* loader, measure::RankRecord& rank) const;
 
   const Job& job_;
   comm::Communicator& communicator_;
   std::optional<measure::ProcessorTimes> times_before_;
-  comm::Traffic traffic_before_;
+  measure::ProgramTimes programs_before_;
+  comm::Traffic traffic_before_, traffic_;
   data::LoaderStatistics loader_before_;
   base::TimePoint begin_{};
 };

@@ -9,13 +9,15 @@
 
 #include "base/error.h"
 #include "base/topology.h"
-#include "data/augment.h"
 #include "data/loader.h"
 #include "data/sampler.h"
+#include "measure/environment.h"
 #include "train/allreduce_peak.h"
+#include "train/best_weights.h"
 #include "train/bucket_size.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_writer.h"
+#include "train/data_parallel.h"
 #include "train/epoch_figures.h"
 #include "train/evaluate.h"
 #include "train/exposed_comm.h"
@@ -23,6 +25,7 @@
 #include "train/gather.h"
 #include "train/lookahead.h"
 #include "train/step.h"
+#include "train/test_policy.h"
 #include "train/timeline.h"
 #include "train/window.h"
 
@@ -35,18 +38,6 @@ using measure::Phase;
 /// The sign of what is not a number says nothing, and "-nan" reads like something.
 double without_sign(double value) {
   return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
-}
-
-data::AugmentOptions augment_options(const Job& job) {
-  const auto& options = job.options;
-  return {.crop_padding = options.augment ? options.crop_padding.value_or(job.source.crop_padding) : 0,
-          .flip = options.augment ? options.flip.value_or(job.source.flip) : data::Flip::none,
-          .mean = job.source.mean,
-          .stddev = job.source.stddev,
-          .seed = options.seed,
-          .crop_area = options.augment ? job.source.crop_area : 0,
-          .jitter = options.augment ? job.source.jitter : 0,
-          .crop_fill = options.crop_fill};
 }
 
 /// Whether the record has the loss of every step: where it was asked for, and of short trainings.
@@ -62,6 +53,7 @@ class Worker {
         communicator_(communicator),
         window_(job, communicator),
         lookahead_(job.options.lookahead),
+        watch_(job.options.schedule, job.options.early_stopping),
         epoch_(job.resolved.global_batch, keeps_steps(job)) {}
 
   WorkerResult run() {
@@ -71,7 +63,9 @@ class Worker {
     communicator_.at(0, "the trial of collectives");
     stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, bucket_mb());
     result_.gradient_bytes = 4 * engine_->layout().elements;
-    if (is_window() && communicator_.size() > 1)  // before loaders take the cores
+    if (is_data_parallel(job_.options))
+      data_parallel_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_);
+    else if (is_window() && communicator_.size() > 1)  // before loaders take the cores
       result_.allreduce_peak_gb_per_s =
           allreduce_peak(communicator_, stepper_->buckets(), engine_->gradients());
     communicator_.at(0, "the opening of the loader");
@@ -80,11 +74,13 @@ class Worker {
     start_window();
     train();
     communicator_.at(0, "what follows the last step");
+    test_chosen();
     end_window();
     if (is_traced())
       result_.timelines =
-          timeline_.gather(communicator_, job_.backend.place.host, stepper_->buckets().count());
-    if (job_.backend.place.processes > 1) gather();
+          timeline_.gather(communicator_, job_.backend.place.host,
+                           data_parallel_ ? kDataParallelCollectives : stepper_->buckets().count());
+    if (is_of_several_processes()) gather();
     return std::move(result_);
   }
 
@@ -92,7 +88,12 @@ class Worker {
   [[nodiscard]] bool is_window() const { return job_.options.window_steps != 0; }
   [[nodiscard]] bool is_traced() const { return !job_.options.timeline.empty(); }
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
+  [[nodiscard]] bool is_of_several_processes() const { return job_.backend.place.processes > 1; }
   [[nodiscard]] const Length& length() const { return job_.resolved.length; }
+  [[nodiscard]] std::int64_t end() const { return job_.resolved.end; }
+
+  /// nullptr: worker 0 hands out the batches.
+  [[nodiscard]] const data::Loader* loader() const { return loader_ ? &*loader_ : nullptr; }
 
   /// Which of its process's workers this is.
   [[nodiscard]] int local_rank() const {
@@ -100,7 +101,8 @@ class Worker {
   }
 
   [[nodiscard]] double bucket_mb() {
-    if (!job_.options.bucket_auto || communicator_.size() == 1) return job_.options.bucket_mb;
+    if (!job_.options.bucket_auto || communicator_.size() == 1 || is_data_parallel(job_.options))
+      return job_.options.bucket_mb;
     const auto choice = choose_bucket(communicator_, engine_->gradients());
     if (is_root()) result_.notes.push_back(choice.why);
     return choice.megabytes;
@@ -129,6 +131,7 @@ class Worker {
     };
     engine_ = job_.backend.compile(job_.graph, options);
     checkpoint_writer_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
+    best_weights_.emplace(communicator_, *engine_);
   }
 
   /// Statistics of a synchronised batch norm: nothing else can be done meanwhile, so all of it is exposed.
@@ -140,6 +143,8 @@ class Worker {
     communicator_.all_reduce(values, comm::Reduce::sum);
     statistics_log_.end_blocked();
     statistics_log_.timings().push_back({.posted = posted, .done = base::Clock::now()});
+    result_.norm_bytes += static_cast<std::int64_t>(values.size_bytes());
+    ++result_.norm_collectives;
   }
 
   /// First weights, or those of a checkpoint: read by rank 0, the same bytes for all.
@@ -151,15 +156,21 @@ class Worker {
       return;
     }
     lookahead_.begin(engine_->weights());  // takes its memory
+    ValidationState validation;
     if (is_root()) {
       const auto& path = job_.resume->path;
       read_checkpoint(path, *engine_, lookahead_.slow(), job_.options);
       counters_ = job_.resume->counters;
-      checkpoint_writer_->resumed_from(path);
+      validation = job_.resume->validation;
+      if (validation.best_update > 0)
+        best_weights_->read(best_checkpoint_path(path.parent_path(), validation.best_update));
+      checkpoint_writer_->resumed_from(*job_.resume);
       result_.notes.push_back("resumed from " + path.filename().string() + " at update " +
                               std::to_string(counters_.update));
     }
     communicator_.broadcast(std::as_writable_bytes(std::span(&counters_, 1)), 0);
+    communicator_.broadcast(std::as_writable_bytes(std::span(&validation, 1)), 0);
+    watch_.resume(validation);
     communicator_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
     for (int slot = 0; slot < engine::state_slots(job_.options.rule); ++slot)
       communicator_.broadcast(std::as_writable_bytes(engine_->optimizer_state(slot)), 0);
@@ -168,13 +179,15 @@ class Worker {
   }
 
   void open_loader() {
+    first_epoch_ = counters_.epoch + 1;
     auto options = loader_options(job_.options, job_.resolved, communicator_.rank());
     options.start_epoch = counters_.epoch;
     options.start_step = counters_.step;
     options.pool = &job_.pool;
     const auto& train = *job_.source.train;
     augment_.emplace(train.format(), augment_options(job_));
-    loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
+    if (is_root() || !data_parallel_)
+      loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
     evaluator_.emplace(job_, *augment_, *engine_, communicator_);
   }
 
@@ -182,28 +195,45 @@ class Worker {
     gradients_log_.clear();
     statistics_log_.clear();
     result_.rank.step_s.clear();
-    result_.buckets.assign(communicator_.size() > 1 ? stepper_->buckets().count() : 0, {});
+    result_.norm_bytes = result_.norm_collectives = 0;
+    const bool has_buckets = communicator_.size() > 1 && !data_parallel_;
+    result_.buckets.assign(has_buckets ? stepper_->buckets().count() : 0, {});
     for (std::size_t i = 0; i < result_.buckets.size(); ++i)
       result_.buckets[i].bytes = stepper_->buckets().bytes(i);
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
-    window_.begin(*loader_);
+    window_.begin(loader());
     ledger_.start();
   }
 
   void end_window() {
+    window_.end_traffic();
     fold();
     result_.rank.phases = ledger_.totals();
-    window_.end(*loader_, result_);
+    window_.end(loader(), result_);
   }
 
   /// Everybody's figures at rank 0; and whether the weights are still the same everywhere.
   void gather() {
     result_.rank.host = job_.backend.place.host;
+    result_.rank.process = job_.backend.place.process;
+    if (job_.peak_is_ours) result_.rank.peak_bytes = measure::peak_resident_bytes();
+    if (!has_compared_) compare_weights();
     auto ranks = gather_ranks(communicator_, result_.rank);
+    evaluator_.reset();  // nothing is read ahead any more
+    const bool counts = local_rank() == 0 && job_.backend.place.process != 0;
+    double reads = counts ? static_cast<double>(job_.test_reads.reads()) : 0;
+    communicator_.all_reduce(std::span(&reads, 1), comm::Reduce::sum);
+    if (!is_root()) return;
+    result_.test_reads_elsewhere = static_cast<std::int64_t>(reads);
+    result_.all_ranks = std::move(ranks);
+  }
+
+  /// Of processes, which may run on unlike processors.
+  void compare_weights() {
+    has_compared_ = true;
     engine_->fetch();
     const auto differs = rank_that_differs(communicator_, engine_->weights());
     if (!is_root()) return;
-    result_.all_ranks = std::move(ranks);
     result_.notes.push_back(differs
                                 ? fmt::format("rank {}'s weights are not bit for bit those of rank 0: do all "
                                               "hosts have the same processors?",
@@ -217,14 +247,15 @@ class Worker {
   }
 
   void train() {
-    for (std::int64_t update = counters_.update; update < length().updates; ++update) {
+    for (std::int64_t update = counters_.update; update < end(); ++update) {
+      if (watch_.is_over()) return;  // a resumed run may have nothing left to do
       if (is_window() && update == job_.options.warmup_steps && update > 0) {
         communicator_.barrier();
         start_window();
       }
       const bool stopped = step(update);
-      const bool last = stopped || update + 1 == length().updates;
-      result_.interrupted = stopped && update + 1 < length().updates;
+      const bool last = stopped || update + 1 == end();
+      result_.interrupted = stopped && update + 1 < end();
       if (!is_window() && (counters_.step == 0 || last)) end_epoch(last);
       if (stopped || enough_) return;
     }
@@ -235,11 +266,15 @@ class Worker {
     const auto begin = base::Clock::now();
     ledger_.enter(Phase::data_wait);
     communicator_.at(update + 1, "waiting for data");
-    const data::Batch& batch = loader_->next();
+    const data::Batch* own = loader_ ? &loader_->next() : nullptr;
     ledger_.enter(Phase::other);
+    const data::Batch& batch = data_parallel_ ? data_parallel_->scatter(own, counters_) : *own;
     if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
-    const double lr = learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
-    const StepResult outcome = stepper_->run(batch, update, lr, is_long_enough(update));
+    const double lr = watch_.rate_factor() *
+                      learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
+    const bool enough = is_long_enough(update);
+    const StepResult outcome = data_parallel_ ? data_parallel_->run(batch, update, lr, enough)
+                                              : stepper_->run(batch, update, lr, enough);
     look_ahead(update + 1);
     if (outcome.not_finite)
       fail_not_finite(update + 1, lr,
@@ -254,7 +289,7 @@ class Worker {
     result_.rank.step_s.push_back(seconds);
     epoch_.add({.update = update + 1, .local = outcome.local, .lr = lr, .seconds = seconds});
     if (is_root() && job_.progress.step)
-      job_.progress.step(update + 1, length().updates, epoch_.mean_loss(),
+      job_.progress.step(update + 1, end(), epoch_.mean_loss(),
                          static_cast<double>(job_.resolved.global_batch) / seconds);
     enough_ = outcome.enough;
     return outcome.stop;
@@ -295,9 +330,20 @@ class Worker {
     double broken = finite ? 0 : 1;
     communicator_.all_reduce(std::span(&broken, 1), comm::Reduce::max);
     if (broken > 0) fail_not_finite(epoch.updates, epoch.lr, "the weights are no longer finite");
-    if (epoch.test_loss && !std::isfinite(*epoch.test_loss))
-      fail_not_finite(epoch.updates, epoch.lr,
-                      fmt::format("the test loss is no longer finite ({})", without_sign(*epoch.test_loss)));
+    for (const auto& [part, loss] :
+         {std::pair{"test", epoch.test_loss}, std::pair{"validation", epoch.validation_loss}})
+      if (loss && !std::isfinite(*loss))
+        fail_not_finite(epoch.updates, epoch.lr,
+                        fmt::format("the {} loss is no longer finite ({})", part, without_sign(*loss)));
+  }
+
+  /// How often this run reads the test set where it is evaluated with every epoch, if nothing stops it.
+  [[nodiscard]] std::int64_t planned_evaluations() const {
+    const std::int64_t steps = job_.resolved.steps_per_epoch, last = (end() + steps - 1) / steps;
+    std::int64_t count = 0;
+    for (std::int64_t epoch = first_epoch_; epoch <= last; ++epoch)
+      count += epoch == last || epoch % job_.options.evaluate_every == 0 ? 1 : 0;
+    return count;
   }
 
   void end_epoch(bool last) {
@@ -310,18 +356,50 @@ class Worker {
     if (every > 0 && (last || number % every == 0) && !result_.interrupted) {
       const InPhase evaluation(ledger_, Phase::evaluation);
       communicator_.at(counters_.update, "the evaluation");
-      evaluator_->evaluate(epoch);
+      evaluator_->evaluate(epoch, planned_evaluations());
     }
     require_finite(epoch);
     result_.epochs.push_back(epoch);
-    checkpoint_writer_->keep(result_.epochs, counters_,
-                             last || number % std::max(1, job_.options.checkpoint_every) == 0);
+    const bool is_best = watch_.see(epoch);
+    last = last || watch_.is_over();
+    const bool with_checkpoint = last || number % std::max(1, job_.options.checkpoint_every) == 0;
+    checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(),
+                             {.checkpoint = with_checkpoint, .best = is_best});
+    if (is_best) {
+      if (is_root()) engine_->fetch();
+      best_weights_->keep();
+    }
     if (is_root() && job_.progress.epoch) job_.progress.epoch(epoch);
     if (is_root() && job_.progress.say && job_.resume && job_.resume->counters.step > 0 &&
         result_.epochs.size() == 1)
       job_.progress.say(fmt::format(
           "epoch {}: training loss, accuracy and seconds are of {} of its {} steps, those since the resume",
           epoch.epoch, epoch.steps.value(), job_.resolved.steps_per_epoch));
+  }
+
+  /// The test set that was held back until now, read once: with the weights of the best epoch on validation,
+  /// or without one with the last. A run that was stopped, or pauses, has not come to it.
+  void test_chosen() {
+    result_.validation = watch_.state();
+    result_.stopped_early = watch_.is_over() && counters_.update < length().updates;
+    if (is_window()) return;
+    const bool has_ended = !result_.interrupted && (result_.stopped_early || end() == length().updates);
+    if (!has_ended || test_policy(job_.options, job_.source.validation != nullptr) != TestSet::last) return;
+    const InPhase evaluation(ledger_, Phase::evaluation);
+    communicator_.at(counters_.update, "the evaluation on the test set");
+    const auto& chosen = watch_.state();
+    WorkerResult::Tested tested{.epoch = counters_.step == 0 ? counters_.epoch : counters_.epoch + 1,
+                                .updates = counters_.update};
+    if (chosen.best_update > 0 && chosen.best_update != counters_.update) {
+      if (is_of_several_processes()) compare_weights();  // those that all ranks ended with
+      best_weights_->put_back();
+      tested.epoch = chosen.best_epoch;
+      tested.updates = chosen.best_update;
+    }
+    const auto figures = evaluator_->test();
+    tested.loss = figures.loss;
+    tested.accuracy = figures.accuracy;
+    result_.tested = tested;
   }
 
   const Job& job_;
@@ -338,10 +416,15 @@ class Worker {
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;
   std::optional<Stepper> stepper_;
+  std::optional<DataParallelStepper> data_parallel_;  ///< instead of it
   std::optional<CheckpointWriter> checkpoint_writer_;
+  std::optional<BestWeights> best_weights_;
+  ValidationWatch watch_;
   Counters counters_;
+  std::int64_t first_epoch_ = 1;  ///< of this run, from 1
   EpochFigures epoch_;
-  bool enough_ = false;  ///< the ranks agreed to end the window
+  bool enough_ = false;        ///< the ranks agreed to end the window
+  bool has_compared_ = false;  ///< the weights of all ranks
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "comm/communicator.h"
 #include "measure/record.h"
 #include "measure/timeline.h"
+#include "train/validation_watch.h"
 
 namespace paceline::train {
 
@@ -26,7 +27,18 @@ struct WorkerResult {
   std::vector<measure::RankTimeline> timelines;   ///< --timeline: of all ranks; rank 0
   std::optional<double> allreduce_peak_gb_per_s;  ///< allreduce_peak.h
   std::optional<double> others_cores;             ///< that other programs kept busy during the window; rank 0
+  std::vector<measure::OtherProgramRecord> others;    ///< the busiest of them; rank 0
+  std::int64_t norm_bytes = 0, norm_collectives = 0;  ///< of synchronised batch norm, in the window
   bool interrupted = false;
+  ValidationState validation;  ///< at the end
+  bool stopped_early = false;
+  /// --test-set last: what the chosen epoch's weights gave; none where this run did not come to it.
+  struct Tested {
+    std::int64_t epoch = 0, updates = 0;
+    double loss = 0, accuracy = 0;
+  };
+  std::optional<Tested> tested;
+  std::int64_t test_reads_elsewhere = 0;  ///< images that other processes read of the test set
   std::vector<std::string> notes;
 };
 

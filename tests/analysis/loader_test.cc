@@ -51,6 +51,19 @@ TEST(LoaderUse, SaysHowManyThreadsAWorkerWouldDo) {
   EXPECT_EQ(loader_use(breakdown(cells[0])).threads_wanted, 3);
 }
 
+// --loader-threads 0: however fast it prepares, every step waits for it.
+TEST(LoaderUse, OfAWorkerThatPreparesItsOwnBatchesIsTheLimit) {
+  auto record = with_loader(make_record(waiting(0.2)), 5000, 0);
+  for (auto& rank : record.ranks) rank.loader_queue = 0;
+  const auto cells = make_cells({&record, 1});
+  const auto ledger = breakdown(cells[0]);
+  EXPECT_TRUE(ledger.prepares_in_steps);
+  EXPECT_TRUE(is_data_bound(ledger));
+  EXPECT_FALSE(waits_for_scheduling(ledger));
+  EXPECT_EQ(loader_use(ledger).threads_per_worker, 0);
+  EXPECT_EQ(loader_use(ledger).threads_wanted, 1);
+}
+
 TEST(LoaderUse, JoinsQueueAndWaitsOverRanks) {
   auto record = make_record(waiting(0.1, 2));
   record.ranks[0].loader_ready = 2;

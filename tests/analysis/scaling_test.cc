@@ -163,6 +163,138 @@ TEST(Scaling, GoesOnOverAnUpdateWithARemark) {
               testing::Contains("the baseline was measured by version 1, this by 2"));
 }
 
+/// The same workers in as many processes of one host, or of a host each.
+Record in_processes(const golden::Run& run, bool on_hosts) {
+  auto record = make_record(run);
+  record.communication.communicator = "mpi";
+  record.communication.processes = run.workers;
+  record.communication.algorithm = on_hosts ? "exchange (messages)" : "direct (memory of the host)";
+  for (auto& rank : record.ranks) rank.host = on_hosts ? fmt::format("node{}", rank.rank) : "bench";
+  return record;
+}
+
+// Threads, processes of a host and processes of two hosts were one row of "3 repeats", and their mean an
+// answer.
+TEST(Scaling, HasAGroupForEachWayOfJoiningTheWorkers) {
+  std::vector<Record> records{make_record(timed("weak", 1, 64, 1.0))};
+  for (const int workers : {2, 4}) {
+    const double step = workers == 2 ? 1.25 : 2.0;
+    records.push_back(make_record(timed("weak", workers, 64, step)));
+    records.push_back(in_processes(timed("weak", workers, 64, 1.1 * step), false));
+    records.push_back(in_processes(timed("weak", workers, 64, 2 * step), true));
+  }
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 7U);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0].setup, "threads of one process");
+  EXPECT_EQ(groups[1].setup, "processes over shared memory");
+  EXPECT_EQ(groups[2].setup, "processes on nodes");
+  for (const ScalingGroup& group : groups) {
+    ASSERT_EQ(group.rows.size(), 3U);
+    EXPECT_EQ(group.baseline, &cells[0]) << "a worker alone is the baseline of all";
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(group.rows[i].cell->workers, 1 << i);
+  }
+  EXPECT_NEAR(groups[0].rows[1].efficiency.median, 0.8, 1e-9);
+  EXPECT_NEAR(groups[1].rows[1].efficiency.median, 0.8 / 1.1, 1e-9);
+  EXPECT_NEAR(groups[2].rows[1].efficiency.median, 0.4, 1e-9);
+}
+
+TEST(Scaling, HasAGroupForEachNumberOfNodesThatWorkersAreSpreadOver) {
+  std::vector<Record> records{make_record(timed("weak", 1, 64, 1.0))};
+  for (const int workers : {2, 4})
+    for (const bool is_spread : {false, true}) {
+      records.push_back(in_processes(timed("weak", workers, 64, is_spread ? 2.0 : 1.25), false));
+      if (!is_spread) continue;
+      records.back().communication.algorithm = "exchange (messages)";
+      for (auto& rank : records.back().ranks) rank.host = 2 * rank.rank < workers ? "a" : "b";
+    }
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].setup, "processes over shared memory");
+  EXPECT_EQ(groups[1].setup, "processes on 2 nodes");
+  EXPECT_EQ(groups[1].rows.size(), 3U);
+}
+
+TEST(Scaling, ComparesTrainingsWhoseWorkersAreJoinedOtherwiseThoughTheyAreAsMany) {
+  std::vector<Record> records{make_record(timed("weak", 2, 64, 1.0)),
+                              in_processes(timed("weak", 2, 64, 1.1), false),
+                              in_processes(timed("weak", 2, 64, 2.0), true)};
+  for (Record& record : records) {
+    record.kind = "train";
+    record.scaling = "";
+  }
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 3U);
+  EXPECT_EQ(scaling(cells, Mode::weak).size(), 3U);
+  records.resize(1);
+  records.push_back(records.front());
+  records.back().settings["loader-threads"] = "4";
+  EXPECT_TRUE(scaling(make_cells(records), Mode::weak).empty()) << "two trainings, nothing scaled";
+}
+
+TEST(Scaling, SplitsABatchByASettingThatTimesDependOnWithItsBaseline) {
+  std::vector<Record> records;
+  for (const int workers : {1, 2})
+    for (const char* threads : {"1", "4"}) {
+      records.push_back(make_record(timed("weak", workers, 64, workers == 1 ? 1.0 : 1.25)));
+      records.back().settings["loader-threads"] = threads;
+    }
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].setup, "loader-threads 1");
+  EXPECT_EQ(groups[1].setup, "loader-threads 4");
+  for (const ScalingGroup& group : groups) {
+    ASSERT_EQ(group.rows.size(), 2U);
+    EXPECT_TRUE(group.rows[1].has_ratios);
+  }
+}
+
+TEST(Scaling, LosesNoCellWithoutABaselineOfItsOwn) {
+  std::vector<Record> records{make_record(timed("weak", 1, 64, 1.0)), make_record(timed("weak", 2, 64, 1.25)),
+                              make_record(timed("weak", 2, 64, 1.25)),
+                              make_skipped(timed("weak", 4, 64, 1.0), "too large")};
+  records[2].settings["loader-threads"] = "4";
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].rows.size(), 3U) << "with what was skipped";
+  ASSERT_EQ(groups[1].rows.size(), 1U) << "no worker alone may be its baseline";
+  EXPECT_TRUE(groups[1].rows[0].is_baseline);
+}
+
+TEST(Scaling, TakesTheFewestWorkersOfASetUpForItsBaselineWhereNoneAloneMayBe) {
+  std::vector<Record> records{make_record(timed("weak", 1, 64, 1.0)), make_record(timed("weak", 2, 64, 1.25)),
+                              make_record(timed("weak", 2, 64, 1.25)),
+                              make_record(timed("weak", 4, 64, 1.5))};
+  for (const std::size_t i : {2U, 3U}) records[i].settings["loader-threads"] = "4";
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 2U);
+  ASSERT_EQ(groups[1].rows.size(), 2U);
+  EXPECT_EQ(groups[1].baseline->workers, 2);
+  EXPECT_TRUE(groups[1].rows[1].has_ratios);
+}
+
+TEST(Scaling, KeepsModelsApart) {
+  std::vector<Record> records;
+  for (const char* model : {"resnet18-cifar", "resnet8-cifar"})
+    for (const int workers : {1, 2}) {
+      records.push_back(make_record(timed("weak", workers, 64, 1.0)));
+      records.back().model.name = model;
+    }
+  records.push_back(make_record(timed("weak", 1, 128, 1.0)));
+  const auto cells = make_cells(records);
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0].subject, "resnet18-cifar");
+  EXPECT_EQ(groups[1].subject, "resnet18-cifar");
+  EXPECT_EQ(groups[2].subject, "resnet8-cifar");
+  for (const ScalingGroup& group : groups) EXPECT_EQ(group.setup, "");
+}
+
 TEST(Scaling, TakesTrainingsByTheBatchThatWasGiven) {
   auto one = make_record(timed("weak", 1, 128, 1.0));
   auto two = make_record(timed("weak", 2, 128, 1.0));

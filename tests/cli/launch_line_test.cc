@@ -77,6 +77,21 @@ TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
                     Not(HasSubstr("cpus-per-task"))));
 }
 
+TEST(BatchScript, OfCellsKeepsWhatIsMeasuredAndResumesNothing) {
+  for (const std::string command : {"sweep", "scale", "converge", "study"}) {
+    const auto script = batch_script({.nodes = 2}, "/opt/paceline", {command, "--repeats", "3"}, "o");
+    EXPECT_THAT(script,
+                AllOf(HasSubstr("/opt/paceline " + command + " --repeats 3 --out \"$out\"\n"),
+                      Not(HasSubstr("resume")), Not(HasSubstr("lost.json")), HasSubstr("scontrol requeue")));
+  }
+}
+
+TEST(BatchScript, OfCollectivesBeginsAgain) {
+  const auto script = batch_script({}, "/opt/paceline", {"comm"}, "o");
+  EXPECT_THAT(script, AllOf(HasSubstr("/opt/paceline comm --out \"$out\"\n"), HasSubstr("lost.json"),
+                            Not(HasSubstr("resume"))));
+}
+
 TEST(LaunchCommand, PrintsTheLineAndRefusesAWrongCommandBeforeAnythingIsStarted) {
   const auto printed = run_program({"launch", "-n", "3", "--print", "--", "train", "--steps", "5"});
   EXPECT_EQ(printed.code, 0);
@@ -126,6 +141,10 @@ TEST(SbatchCommand, WritesAScriptThatAShellReads) {
   EXPECT_EQ(written.code, 0);
   EXPECT_THAT(written.out, HasSubstr("sbatch --parsable"));
   EXPECT_EQ(std::system(("bash -n '" + script + "'").c_str()), 0);
+  for (const char* command : {"sweep", "scale", "converge", "study", "comm"}) {
+    EXPECT_EQ(run_program({"sbatch", "--script", script, "--", command}).code, 0) << command;
+    EXPECT_EQ(std::system(("bash -n '" + script + "'").c_str()), 0) << command;
+  }
 }
 
 }  // namespace

@@ -18,7 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{60};
-constexpr std::chrono::seconds kLongest{120};
 
 /// In the child, between fork and exec.
 void enter(const RunConditions& circumstances) {
@@ -43,7 +42,8 @@ void enter(const RunConditions& circumstances) {
 
 }  // namespace
 
-Program::Program(const std::vector<std::string>& words, const RunConditions& circumstances) {
+Program::Program(const std::vector<std::string>& words, const RunConditions& circumstances)
+    : longest_minutes_(circumstances.longest_minutes) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   std::vector<char*> arguments{const_cast<char*>(PACELINE_PROGRAM)};
@@ -106,11 +106,11 @@ void Program::reap() {
 }
 
 Outcome Program::finish() {
-  const auto until = Clock::now() + kLongest;
+  const auto until = Clock::now() + std::chrono::minutes(longest_minutes_);
   while (pipes_[0] >= 0 || pipes_[1] >= 0) {
     read_some(100);
     if (Clock::now() > until) {
-      ADD_FAILURE() << "the program did not end within two minutes";
+      ADD_FAILURE() << "the program did not end within " << longest_minutes_ << " minutes";
       ::kill(process_, SIGKILL);
       break;
     }

@@ -21,6 +21,7 @@ struct RunConditions {
   std::optional<std::size_t> largest_file;  ///< ulimit -f: writes beyond fail with EFBIG, as on a full disk
   std::string out_path;                     ///< standard output goes there: "/dev/full"
   std::string cache;                        ///< its PACELINE_CACHE; "": that of the test
+  int longest_minutes = 2;                  ///< it is ended by force after so many
   int refused_thread = 0;                   ///< of its threads this one (from 1) and all after it; 0: none
 };
 
@@ -36,7 +37,7 @@ class Program {
   /// Waits until standard output or error holds `text`; false when the program ended or a minute passed
   /// before.
   bool wait_for(const std::string& text);
-  /// Waits for the end; ends it by force after two minutes.
+  /// Waits for the end; ends it by force when it takes too long.
   Outcome finish();
 
  private:
@@ -44,6 +45,7 @@ class Program {
   void reap();
 
   pid_t process_ = -1;
+  int longest_minutes_ = 2;
   int pipes_[2] = {-1, -1};
   std::optional<int> status_;
   Outcome outcome_;

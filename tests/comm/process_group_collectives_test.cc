@@ -297,39 +297,55 @@ TEST(ProcessGroup, WhatIsLeftToTheWaiterIsDoneInItsPlace) {
   for (const auto& error : outcome.errors) EXPECT_EQ(error, "");
 }
 
-/// What a study does between its cells: the first processes work, the others hear when it goes on.
+/// What a study does between its cells: some processes work, the others hear when it goes on.
 TEST(ProcessGroup, AreRegroupedAndHearOrdersMeanwhile) {
+  const std::vector<std::vector<int>> cells{{0, 1}, {0}, {0, 1, 2, 3}, {0, 2}, {0, 1, 3}};
   for (const bool shared : {false, true}) {
-    const auto network = std::make_shared<FakeNetwork>(3);
+    const auto network = std::make_shared<FakeNetwork>(4);
     std::atomic<int> sums{0};
     const auto run = [&](int process) {
       FakeWire wire(network, process);
       ProcessGroup joined(wire, {.shared_memory = shared}, {});
-      for (const int wanted : {2, 1, 3, 2}) {
-        int members = process == 0 ? wanted : 0;
-        joined.order(std::as_writable_bytes(std::span(&members, 1)));
-        EXPECT_EQ(members, wanted);
+      for (int cell = 0; cell < static_cast<int>(cells.size()); ++cell) {
+        int heard = process == 0 ? cell : -1;
+        joined.order(std::as_writable_bytes(std::span(&heard, 1)));
+        EXPECT_EQ(heard, cell);
+        const auto& members = cells[static_cast<std::size_t>(cell)];
         joined.regroup(members);
-        if (process >= members) continue;
-        EXPECT_EQ(joined.processes(), members);
+        const auto place = std::ranges::find(members, process) - members.begin();
+        const int count = static_cast<int>(members.size());
+        if (place == count) continue;
+        EXPECT_EQ(joined.process(), place);
+        EXPECT_EQ(joined.processes(), count);
+        if (count > 1) {
+          EXPECT_EQ(joined.algorithm().find("messages") == std::string::npos, shared);
+        }
         auto communicators = make_local(1, {.across = &joined});
+        EXPECT_EQ(communicators[0]->rank(), place);
         std::vector<float> values(50'000, 1.0f);
         communicators[0]->all_reduce(values)->wait();
         communicators[0]->barrier();
-        EXPECT_EQ(values, std::vector<float>(50'000, static_cast<float>(members)));
+        EXPECT_EQ(values, std::vector<float>(50'000, static_cast<float>(count)));
         base::Buffer memory = communicators[0]->memory(values.size() * sizeof(float));
         const auto common = memory.as<float>();
         std::ranges::fill(common, 1.0f);
         communicators[0]->all_reduce(common)->wait();
         communicators[0]->barrier();
         EXPECT_TRUE(std::ranges::equal(common, values));
+        int last = static_cast<int>(place) == count - 1 ? 10 * cell : -1;
+        communicators[0]->broadcast(std::as_writable_bytes(std::span(&last, 1)), count - 1);
+        EXPECT_EQ(last, 10 * cell) << "from the last member, whatever its number in the run";
+        std::vector<int> all(members.size());
+        communicators[0]->all_gather(std::as_bytes(std::span(&process, 1)),
+                                     std::as_writable_bytes(std::span(all)));
+        EXPECT_EQ(all, members);
         ++sums;
       }
     };
     std::vector<std::thread> threads;
-    for (int process = 0; process < 3; ++process) threads.emplace_back(run, process);
+    for (int process = 0; process < 4; ++process) threads.emplace_back(run, process);
     for (auto& thread : threads) thread.join();
-    EXPECT_EQ(sums, 2 + 1 + 3 + 2);
+    EXPECT_EQ(sums, 2 + 1 + 4 + 2 + 3);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "data/read_count.h"
 #include "fakes.h"
 
 namespace paceline::data {
@@ -41,6 +42,41 @@ TEST(EvaluationBatches, YieldsItsPartOnceInOrderAndThenAgain) {
           EXPECT_EQ(next, end);
         }
       }
+}
+
+TEST(EvaluationBatches, ReadsNothingBeyondThePassesThatWereAskedFor) {
+  Source source;
+  source.test = std::make_unique<NumberedDataset>(50);
+  const auto& counted = count_test_reads(source);
+  const Augment augment = full_augment(counted.format());
+  for (const int passes : {1, 3})
+    for (const int batch : {1, 7, 50, 1000})
+      for (const int threads : {1, 3}) {
+        const auto before = counted.reads();
+        EvaluationBatches batches(
+            *source.test, augment,
+            {.begin = 10, .end = 40, .batch = batch, .threads = threads, .passes = passes});
+        for (int pass = 0; pass < passes; ++pass) {
+          std::int64_t next = 10;
+          while (const EvaluationBatch* got = batches.next())
+            for (const auto label : got->labels) EXPECT_EQ(label, next++);
+          EXPECT_EQ(next, 40);
+        }
+        batches.wait_until_prepared();
+        EXPECT_EQ(counted.reads() - before, 30 * passes) << batch << " a batch, " << threads << " threads";
+      }
+}
+
+TEST(CountedDataset, CountsImagesAndNotLabels) {
+  auto set = std::make_unique<NumberedDataset>(5);
+  const CountedDataset counted(std::move(set));
+  EXPECT_EQ(counted.size(), 5);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(counted.format().bytes()));
+  EXPECT_EQ(counted.read(3, pixels), 3);
+  EXPECT_EQ(counted.read(3, pixels), 3);
+  EXPECT_EQ(counted.label(4), 4);
+  EXPECT_EQ(counted.sample_name(4), "");
+  EXPECT_EQ(counted.reads(), 2);
 }
 
 TEST(EvaluationBatches, DoesNotAugment) {

@@ -56,6 +56,23 @@ TEST(Open, SaysWhatIsWrongWithASpec) {
   }
 }
 
+TEST(Open, TakesAnotherNormalisation) {
+  const Source usual = open("synthetic,train=10,test=10");
+  const Source all = open("synthetic,train=10,test=10,mean=0.5,std=0.25");
+  EXPECT_EQ(all.mean, (std::vector<float>{0.5f, 0.5f, 0.5f}));
+  EXPECT_EQ(all.stddev, (std::vector<float>{0.25f, 0.25f, 0.25f}));
+  const Source each = open("synthetic,train=10,test=10,std=0.2023:0.1994:0.2010");
+  EXPECT_EQ(each.mean, usual.mean);
+  EXPECT_EQ(each.stddev, (std::vector<float>{0.2023f, 0.1994f, 0.2010f}));
+  for (const char* wrong :
+       {"mean=1:2", "mean=", "mean=1:2:3:", "mean=a:b:c", "std=0", "std=-1", "std=1:0:1"}) {
+    const auto error = error_of([&] { (void)open(std::string("synthetic,train=10,test=10,") + wrong); });
+    EXPECT_EQ(error.kind, base::ErrorKind::usage) << wrong;
+    EXPECT_THAT(error.text, HasSubstr("for each of 3 channels, joined by ':'")) << wrong;
+  }
+  EXPECT_THAT(error_of([] { (void)open("synthetic,mean=0.4,0.5,0.6"); }).text, HasSubstr("joined by ':'"));
+}
+
 TEST(Open, TakesAFormatsNameFromItsUsage) {
   const FormatInfo files{.usage = "made:DIR[,up=N]", .summary = ""},
       none{.usage = "drawn[,up=N]", .summary = ""};

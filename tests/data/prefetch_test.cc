@@ -49,6 +49,66 @@ TEST(Prefetch, YieldsBatchesInOrderAndWholeForAnyThreadsAndDepth) {
       }
 }
 
+// num_workers = 0: the reader's own thread, one batch, nothing ahead.
+TEST(Prefetch, WithoutThreadsTheReaderPreparesWhatItAsksFor) {
+  for (const std::int64_t batch : {1, 16, 50}) {
+    auto options = numbered(batch, 0, 0);
+    std::vector<std::int64_t> prepared;
+    const auto reader = std::this_thread::get_id();
+    const auto prepare = options.prepare;
+    options.prepare = [&, prepare](auto number, auto i, auto scratch, auto dst) {
+      EXPECT_EQ(std::this_thread::get_id(), reader);
+      prepared.push_back(number);
+      return prepare(number, i, scratch, dst);
+    };
+    Prefetch prefetch(options);
+    EXPECT_TRUE(prepared.empty());
+    for (std::int64_t n = 0; n < 30; ++n) {
+      const auto view = prefetch.next();
+      ASSERT_EQ(view.number, n);
+      ASSERT_EQ(static_cast<std::int64_t>(view.labels.size()), n % batch + 1);
+      for (std::size_t i = 0; i < view.labels.size(); ++i)
+        ASSERT_EQ(view.images[4 * i], static_cast<float>(1000 * n + static_cast<std::int64_t>(i)));
+      EXPECT_EQ(prepared.back(), n);
+    }
+    const auto statistics = prefetch.statistics();
+    EXPECT_EQ(statistics.batches, 30);
+    EXPECT_EQ(statistics.waits, 30);
+    EXPECT_EQ(statistics.ready, 0);
+    EXPECT_EQ(statistics.wait_s, statistics.prepare_s);
+  }
+}
+
+TEST(Prefetch, WithoutThreadsAnErrorComesFromNext) {
+  auto options = numbered(20, 0, 0);
+  options.prepare = [](auto number, auto i, auto, auto) -> std::int32_t {
+    if (number == 1 && i >= 0) throw std::runtime_error("sample " + std::to_string(i));
+    return 0;
+  };
+  Prefetch prefetch(options);
+  (void)prefetch.next();
+  for (int again = 0; again < 2; ++again) {
+    try {
+      (void)prefetch.next();
+      ADD_FAILURE() << "no error";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "sample 0");
+    }
+  }
+}
+
+// An evaluation without threads of its own beside a loader that has none either.
+TEST(Prefetch, InAPoolWithoutThreadsEachReaderPreparesItsOwn) {
+  LoaderPool pool;
+  auto options = numbered(20, 0, 2);
+  options.pool = &pool;
+  Prefetch one(options), two(options);
+  for (std::int64_t n = 0; n < 5; ++n) {
+    EXPECT_EQ(one.next().number, n);
+    EXPECT_EQ(two.next().number, n);
+  }
+}
+
 TEST(Prefetch, PreparesAsFarAheadAsToldAndNoFurther) {
   std::atomic<int> prepared = 0;
   auto options = numbered(10, 3, 4);

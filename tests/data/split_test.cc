@@ -60,6 +60,37 @@ TEST(StratifiedCut, IsTheSameForEver) {
   EXPECT_THAT(cut.part, testing::ElementsAre(1, 7, 9, 10, 16, 17));
 }
 
+/// Sources of 10 classes of 30 training images each (synthetic blocks of ten have every class once).
+TEST(CutTraining, KeepsEveryClassesShareAndGrows) {
+  std::set<std::string> smaller;
+  for (const std::int64_t count : {1, 7, 10, 95, 100, 299}) {
+    Source source = open("synthetic,train=300,test=10");
+    cut_training(source, count);
+    ASSERT_EQ(source.train->size(), count);
+    std::vector<int> of_class(10);
+    std::set<std::string> images;
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(source.train->format().bytes()));
+    for (std::int64_t i = 0; i < count; ++i) {
+      ++of_class[static_cast<std::size_t>(source.train->read(i, pixels))];
+      images.emplace(pixels.begin(), pixels.end());
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(images.size()), count) << "an image comes twice";
+    const auto [least, most] = std::minmax_element(of_class.begin(), of_class.end());
+    EXPECT_LE(*most - *least, 1) << count;
+    EXPECT_TRUE(std::includes(images.begin(), images.end(), smaller.begin(), smaller.end())) << count;
+    EXPECT_THAT(source.notes, testing::Contains(HasSubstr("train=" + std::to_string(count))));
+    smaller = std::move(images);
+  }
+}
+
+TEST(CutTraining, OfAllImagesIsTheSetItself) {
+  Source source = open("synthetic,train=20,test=10");
+  const Dataset* const whole = source.train.get();
+  cut_training(source, 20);
+  EXPECT_EQ(source.train.get(), whole);
+  EXPECT_TRUE(source.notes.empty());
+}
+
 TEST(Open, CutsAValidationSetOfAnyDataSet) {
   const Source whole = open("synthetic,train=1000,test=10");
   const Source cut = open("synthetic,train=1000,test=10", {.validation_split = 0.2});

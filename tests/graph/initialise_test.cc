@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/residual.h"
 #include "graph/zoo.h"
 
 namespace paceline::graph {
@@ -121,6 +122,34 @@ TEST(Initialise, LeavesThePaddingZero) {
   std::vector<float> weights = model.weights;
   for (const Slot& slot : model.layout.slots) std::fill_n(weights.begin() + slot.offset, slot.elements, 0.0f);
   EXPECT_EQ(weights, std::vector<float>(weights.size(), 0.0f));
+}
+
+TEST(ZeroLastGammas, LetsEveryBlockBeginAsTheIdentity) {
+  for (const char* name : {"resnet18", "resnet18-cifar", "resnet8-cifar"}) {
+    Graph graph = make_model(name, {3, 32, 32}, 10, 0);
+    int blocks = 0;
+    for (const Node& node : graph.nodes) blocks += node.as<Add>() != nullptr ? 1 : 0;
+    EXPECT_EQ(zero_last_gammas(graph), blocks) << name;
+    for (const Node& node : graph.nodes) {
+      const auto* norm = node.as<BatchNorm>();
+      if (norm == nullptr) continue;
+      // torchvision's zero_init_residual: bn2 of each basic block, and no shortcut's.
+      const bool ends_branch = node.name.ends_with(".bn2");
+      EXPECT_EQ(norm->init, ends_branch ? Init::zero : Init::usual) << node.name;
+    }
+    const Layout layout = flat_layout(graph);
+    std::vector<float> weights(static_cast<std::size_t>(layout.elements));
+    initialise(graph, layout, 0, weights);
+    for (const Slot& slot : layout.slots) {
+      const Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+      if (parameter.role != Role::norm_weight) continue;
+      const float expected = parameter.name.ends_with(".bn2.weight") ? 0 : 1;
+      for (std::int64_t i = 0; i < slot.elements; ++i)
+        ASSERT_EQ(weights[static_cast<std::size_t>(slot.offset + i)], expected) << parameter.name;
+    }
+  }
+  Graph plain = make_model("mnist-cnn", {1, 28, 28}, 10, 0);
+  EXPECT_EQ(zero_last_gammas(plain), 0);
 }
 
 }  // namespace

@@ -16,6 +16,20 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+/// What records of before did not have.
+void fill_later_fields(Record& r) {
+  r.environment.gpus = {"GPU 0: NVIDIA H100"};
+  r.model.bytes_a_sample = 101;
+  r.model.bytes_a_step = 102;
+  r.window.others = std::vector<OtherProgramRecord>{{.name = "ninja", .cores = 0.8}};
+  r.peak = PeakRecord{.threads = 2, .precision = "bf16", .flops_per_s = 4e11, .bytes_per_s = 2e10};
+  r.communication.parameter_bytes = 44695848;
+  r.communication.statistics_bytes = 38400;
+  r.communication.padding_bytes = 64;
+  r.communication.norm_bytes = 76;
+  r.communication.norm_collectives = 77;
+}
+
 /// A record with every field different from its default and from its neighbours.
 Record filled() {
   Record r;
@@ -107,6 +121,7 @@ Record filled() {
                .test_accuracy = 0.55}};
   r.steps = {{.update = 1, .loss = 2.3, .lr = 0.01}, {.update = 2, .loss = 2.2, .lr = 0.02}};
   r.notes = {"one", "two"};
+  fill_later_fields(r);
   return r;
 }
 
@@ -116,6 +131,16 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   // Against a field that both directions forget: the default must not look the same.
   const Record back = record_from_json(text, "x");
   EXPECT_EQ(back.environment.libraries, filled().environment.libraries);
+  EXPECT_EQ(back.environment.gpus, filled().environment.gpus);
+  EXPECT_EQ(back.model.bytes_a_sample, 101);
+  EXPECT_EQ(back.model.bytes_a_step, 102);
+  EXPECT_EQ(back.window.others->at(0).name, "ninja");
+  EXPECT_EQ(back.window.others->at(0).cores, 0.8);
+  EXPECT_EQ(back.peak->precision, "bf16");
+  EXPECT_EQ(back.peak->bytes_per_s, 2e10);
+  EXPECT_EQ(back.communication.statistics_bytes, 38400);
+  EXPECT_EQ(back.communication.norm_bytes, 76);
+  EXPECT_EQ(back.communication.norm_collectives, 77);
   EXPECT_EQ(back.memory.plan_lines, filled().memory.plan_lines);
   EXPECT_EQ(back.ranks[1].phases, filled().ranks[1].phases);
   EXPECT_EQ(back.ranks[1].cores, filled().ranks[1].cores);
@@ -151,6 +176,33 @@ TEST(Record, HasADevicesFieldsOnlyWhereThereIsOne) {
   EXPECT_EQ(back.memory.device->workers, 2);
   EXPECT_EQ(back.memory.device->plan_lines, record.memory.device->plan_lines);
   EXPECT_TRUE(back.memory.exceeds_what_there_is());
+}
+
+/// Records of one process do not have what tells processes and nodes apart.
+TEST(Record, HasNodesAndProcessesOfRanksOnlyWhereThereAreSeveral) {
+  Record record = filled();
+  for (const char* key :
+       {"nodes", "processes_of_nodes", "placement", "parallel", "\"process\"", "peak_bytes\": 9"})
+    EXPECT_EQ(to_json(record).find(key), std::string::npos) << key;
+  record.communication.nodes = 2;
+  record.communication.processes_of_nodes = {3, 1};
+  record.communication.placement = "packed";
+  record.communication.parallel = "data-parallel";
+  record.communication.bytes_received = 11;
+  record.ranks.front().process = 3;
+  record.ranks.front().peak_bytes = 9;
+  record.ranks.front().bytes_sent = 1;
+  record.ranks.front().bytes_received = 2;
+  const Record back = record_from_json(to_json(record), "x");
+  EXPECT_EQ(back.communication.nodes, 2);
+  EXPECT_EQ(back.communication.processes_of_nodes, std::vector({3, 1}));
+  EXPECT_EQ(back.communication.placement, "packed");
+  EXPECT_EQ(back.communication.parallel, "data-parallel");
+  EXPECT_EQ(back.communication.bytes_received, 11);
+  EXPECT_EQ(back.ranks.front().process, 3);
+  EXPECT_EQ(back.ranks.front().peak_bytes, 9);
+  EXPECT_EQ(back.ranks.front().bytes_sent, 1);
+  EXPECT_EQ(back.ranks.front().bytes_received, 2);
 }
 
 TEST(Record, ReadsItsOwnDefaults) {
@@ -257,6 +309,35 @@ TEST(Record, KeepsPlainListsOnOneLine) {
   const std::string text = to_json(filled());
   EXPECT_THAT(text, HasSubstr("\"step_s\": [0.1,0.2,0.3]"));
   EXPECT_THAT(text, HasSubstr("\n      \"rank\": 1"));
+}
+
+TEST(Record, WhatValidationAndTestSetSayComesBackAndIsAbsentInOlderRecords) {
+  Record record;
+  EXPECT_EQ(to_json(record).find("test_set"), std::string::npos);
+  EXPECT_FALSE(record_from_json(to_json(record), "r").test_set.has_value());
+  record.chosen = {
+      .epoch = 3, .updates = 30, .validation_loss = 0.1, .validation_accuracy = 0.9, .reductions = 2};
+  record.test_set = {.policy = "last", .reads = 40, .epoch = 3, .loss = 0.3, .accuracy = 0.8};
+  record.evaluation.emplace().classes = {"a", "b"};
+  record.evaluation->confusion = {{1, 2}, {3, 4}};
+  record.evaluation->mistakes = {
+      {.index = 7, .path = "x.png", .label = 1, .predicted = 0, .probability = 0.75}};
+  const auto back = record_from_json(to_json(record), "r");
+  EXPECT_EQ(back.chosen.value().reductions, 2);
+  EXPECT_EQ(back.test_set.value().accuracy, 0.8);
+  EXPECT_EQ(back.evaluation.value().confusion, record.evaluation->confusion);
+  EXPECT_EQ(back.evaluation->mistakes.at(0).path, "x.png");
+  EXPECT_EQ(to_json(back), to_json(record));
+}
+
+TEST(Record, ATrainingEndsWithTheTestAccuracyOfTheChosenEpochWhereItWasHeldBack) {
+  Record record;
+  EXPECT_FALSE(final_test_accuracy(record).has_value());
+  record.epochs.resize(2);
+  record.epochs.back().test_accuracy = 0.7;
+  EXPECT_EQ(final_test_accuracy(record), 0.7);
+  record.test_set = {.policy = "last", .reads = 0, .epoch = 1, .accuracy = 0.9};
+  EXPECT_EQ(final_test_accuracy(record), 0.9);
 }
 
 }  // namespace

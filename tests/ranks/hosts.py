@@ -63,13 +63,14 @@ class TwoHosts:
         sudo("tc", "-n", self.names[0], "qdisc", "replace", "dev", self.limited, "root", "tbf", "rate", f"{mbit}mbit",
              "burst", "128kb", "limit", "32mb")
 
-    def run(self, words, port, seconds=200):
-        """`words` on both hosts. Ends the test when one of them fails."""
+    def run(self, words, port, seconds=200, each=1):
+        """`words` on both hosts, in `each` processes there. Ends the test when one of them fails."""
         jobs = []
-        for rank, name in enumerate(self.names):
+        for rank in range(2 * each):
+            name = self.names[rank // each]
             script = 'hostname "$0" && exec "$@"'
-            environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": f"{NET}.1",
-                           "MASTER_PORT": str(port)}
+            environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(2 * each), "LOCAL_RANK": str(rank % each),
+                           "MASTER_ADDR": f"{NET}.1", "MASTER_PORT": str(port)}
             jobs.append(subprocess.Popen(["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", script, name,
                                           *map(str, words)], env=environment, stdout=subprocess.PIPE,
                                          stderr=subprocess.PIPE, text=True))

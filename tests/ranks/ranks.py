@@ -143,7 +143,12 @@ def train(args, folder):
         check([rank["rank"] for rank in record["ranks"]] == list(range(workers)), f"{name}: ranks of the record")
         if processes > 1:
             communication = record["communication"]
-            check(communication["processes"] == processes, f"{name}: processes of the record")
+            check(communication["processes"] == processes and communication["nodes"] == 1 and
+                  communication["processes_of_nodes"] == [processes] and "placement" not in communication,
+                  f"{name}: processes of the record: {communication}")
+            check([rank["process"] for rank in record["ranks"]] == [rank * processes // workers for rank in range(workers)] and
+                  all(rank["peak_bytes"] > 1e6 and rank["bytes_sent"] > 0 for rank in record["ranks"]),
+                  f"{name}: process, memory and bytes of each rank: {record['ranks']}")
             check("direct (memory of the host)" in communication["algorithm"] and communication["gradient_bytes"] > 8192,
                   f"{name}: gradients are summed where they lie, as between threads: {communication}")
             check(any("same weights, bit for bit" in note for note in record["notes"]),
@@ -254,6 +259,12 @@ def studies(args, folder):
     if cores >= 2:
         check(record["status"] == "complete" and record["workers"] == 2, f"{record['workers']} workers: {record['reason']}")
         check(record["communication"]["processes"] == 2, f"{record['communication']['processes']} processes")
+
+    # Fewer workers than processes, where that is said to be meant.
+    code, out, err = run(mpirun(args.processes) + [args.program, "train", *common, "--steps", "4", "--global-batch", "12", "--workers",
+                                                   "1", "--placement", "spread", "--out", folder / "fewer"])
+    record = json.loads((folder / "fewer/record.json").read_text()) if code == 0 else {}
+    check(code == 0 and record["workers"] == 1 and len(record["ranks"]) == 1, f"train in one of the processes: exit {code}\n{out}{err}")
 
     # A process without work uses next to no processor time.
     words = mpirun(args.processes) + [args.program, "sweep", *common, "--repeats", "1", "--batches", "64", "--window-steps",

@@ -129,8 +129,8 @@ TEST(Build, ATableSaysInWhatItsRowsDiffer) {
     ASSERT_NE(table, nullptr);
     ASSERT_EQ(table->columns.back().label, "differs in") << id;
     EXPECT_EQ(table->rows[0].back().text, "loader-threads 1, version 0.1.0 (abc1234)");
-    EXPECT_EQ(table->rows[1].back().text, "loader-threads 4, version 0.1.0 (abc1234)");
-    EXPECT_EQ(table->rows[2].back().text, "loader-threads 1, version 0.2.0");
+    EXPECT_EQ(table->rows[1].back().text, "loader-threads 1, version 0.2.0");
+    EXPECT_EQ(table->rows[2].back().text, "loader-threads 4, version 0.1.0 (abc1234)");
   }
   const auto alike = study();
   const Document usual = build(alike);

@@ -89,10 +89,18 @@ TEST(Scaling, ALineOfEpochsIsOfOneSetOfSettings) {
   const Document document = build(records);
   const auto* plot = find<Plot>(document, "weak-epoch");
   ASSERT_NE(plot, nullptr);
+  ASSERT_EQ(plot->series.size(), 2u);
+  EXPECT_EQ(plot->series[0].name, "1 worker (1 core), loader-threads 1");
+  EXPECT_EQ(plot->series[0].points.size(), 2u) << "32 and 64";
+  EXPECT_EQ(plot->series[1].points.size(), 3u);
+  records.erase(records.begin() + 1);  // 32 and 64 with one loader thread, 128 with four
+  records.erase(records.begin() + 2);
+  const Document mixed = build(records);
+  plot = find<Plot>(mixed, "weak-epoch");
   ASSERT_EQ(plot->series.size(), 1u);
+  EXPECT_EQ(plot->series[0].points.size(), 2u);
   EXPECT_THAT(plot->caption,
-              HasSubstr("Left out, since it cannot be compared with the first: 1 row of the table."));
-  EXPECT_EQ(plot->series[0].points.size(), 2u) << "32 and 64 with one loader thread";
+              HasSubstr("Left out, since it cannot be compared with the first of its line: 1 row"));
 }
 
 TEST(Ledger, SaysHowMuchTheDeviceWasInUse) {

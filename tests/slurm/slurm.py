@@ -3,7 +3,7 @@
 
     slurm.py --program build/release/paceline
 
-A job script made by `paceline sbatch` trains across both nodes, loses a process and is requeued, is requeued by Slurm in the
+A study runs as a job. A job script made by `paceline sbatch` trains across both nodes, loses a process and is requeued, is requeued by Slurm in the
 middle, and finishes from its checkpoint with the bytes of a training that nobody disturbed. Ends with 77 and why where Slurm is not installed.
 """
 
@@ -218,6 +218,25 @@ def requeued(args, cluster):
     print(f"two nodes, a process killed, requeued twice, {resumed}: the bytes of 2 workers in one undisturbed process")
 
 
+def scaled(args, cluster):
+    """A study as a job: every command that measures is started, and the queue is asked."""
+    out = cluster.folder / "scaled"
+    text = cluster.ask(args.program, "sbatch", "--nodes", 2, "--workers-per-node", 1, "--name", "scaled", "--time", "00:10:00",
+                       "--script", cluster.folder / "scale.sbatch", "--submit", "--", "scale", "--model", "mnist-cnn", "--data",
+                       "synthetic,train=192,test=48", "--precision", "fp32", "--threads", 1, "--no-pin", "--workers", "1,2",
+                       "--batches", 8, "--repeats", 1, "--window-steps", 4, "--warmup-steps", 1, "--out", out)
+    job = re.search(r"job (\d+)", text).group(1)
+    check(re.search(r"queue: [A-Z]+", text) and f"records: {out / 'records'}" in text, f"what sbatch said: {text}")
+    log = cluster.folder / f"scaled-{job}.log"
+    cluster.wait_for(lambda: state_of(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"), "the end of the study", 200)
+    said = log.read_text()
+    check(state_of(cluster, job) == "COMPLETED", f"{state_of(cluster, job)}:\n{said}")
+    record = json.loads((out / "records/scale-weak-w2-b8-r0.json").read_text())
+    check(record["status"] == "complete" and record["communication"]["processes"] == 2 and
+          "srun" in record["communication"]["launcher"], f"{record['status']}: {record['communication']}\n{said}")
+    print(f"a study of two cells as a job on two nodes; sbatch said: {re.search(r'queue: .*', text).group(0)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True)
@@ -236,6 +255,7 @@ def main():
         cluster = Cluster(Path(folder))
         try:
             cluster.up()
+            scaled(args, cluster)
             requeued(args, cluster)
         finally:
             cluster.down()

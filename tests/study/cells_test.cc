@@ -142,6 +142,15 @@ TEST(ConvergeCells, WarmUpIsAPartOfTheTraining) {
   EXPECT_DOUBLE_EQ(warmup(0, -1).epochs, 5);
 }
 
+TEST(ConvergeCells, RefuseAVariantThatNobodyKnows) {
+  try {
+    (void)converge_cells({}, {.variants = {"+ linear, magic"}});
+    ADD_FAILURE() << "no error";
+  } catch (const base::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'magic'"), std::string::npos) << error.what();
+  }
+}
+
 TEST(ApplyQuick, LeavesWhatWasGiven) {
   train::Options base;
   base.window_seconds = 9;

@@ -31,5 +31,34 @@ TEST(Gather, TellsEveryRankWhetherATextIsTheSameEverywhere) {
   EXPECT_EQ(answers({"conv1: tiles", "conv1: tiles", ""}), std::vector<int>({0, 0, 0}));
 }
 
+TEST(Gather, BringsProcessMemoryAndBytesOfEveryRank) {
+  auto communicators = comm::make_local(2);
+  std::vector<std::vector<measure::RankRecord>> all(2);
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      measure::RankRecord mine{.host = "b", .wall_s = 2, .step_s = {1, 1}};
+      if (rank == 1) {
+        mine.process = 1;
+        mine.peak_bytes = std::int64_t{5'000'000'000};
+        mine.bytes_sent = 7;
+        mine.bytes_received = 0;
+      }
+      all[rank] = gather_ranks(*communicators[rank], mine);
+    });
+  threads.clear();
+  for (const auto& ranks : all) {
+    ASSERT_EQ(ranks.size(), 2u);
+    EXPECT_EQ(ranks[0].process, std::nullopt);
+    EXPECT_EQ(ranks[0].peak_bytes, std::nullopt);
+    EXPECT_EQ(ranks[0].bytes_sent, std::nullopt);
+    EXPECT_EQ(ranks[1].host, "b");
+    EXPECT_EQ(ranks[1].process, 1);
+    EXPECT_EQ(ranks[1].peak_bytes, 5'000'000'000);
+    EXPECT_EQ(ranks[1].bytes_sent, 7);
+    EXPECT_EQ(ranks[1].bytes_received, 0);
+  }
+}
+
 }  // namespace
 }  // namespace paceline::train

@@ -29,6 +29,17 @@ TEST(RecordedSettings, LackWhatNothingReads) {
   EXPECT_EQ(settings(options).at("lookahead-keep"), "0.5");
 }
 
+// Records of before these options are those of their defaults.
+TEST(RecordedSettings, HoldHowWorkersAreJoinedOnlyWhereItIsNotTheUsualWay) {
+  Options options;
+  EXPECT_FALSE(settings(options).contains("placement"));
+  EXPECT_FALSE(settings(options).contains("parallel"));
+  options.placement = Placement::spread;
+  options.data_parallel = true;
+  EXPECT_EQ(settings(options).at("placement"), "spread");
+  EXPECT_EQ(settings(options).at("parallel"), "data-parallel");
+}
+
 TEST(RecordedSettings, DifferWhereOneSideLacksOne) {
   const auto changes =
       differences({{"lr", "0.1"}, {"seed", "0"}}, {{"lr", "0.2"}, {"seed", "0"}, {"flip", "none"}});

@@ -31,6 +31,29 @@ TEST(Resolve, DerivesOneBatchFromTheOtherAndSaysWhichWasGiven) {
   EXPECT_EQ(global.batch_given_as, "global");
 }
 
+TEST(Resolve, RefusesSeveralProcessesWhereOneDrivesAllWorkers) {
+  Options options{.workers = 4};
+  options.data_parallel = true;
+  EXPECT_EQ(refusal(options), "accepted");
+  try {
+    (void)resolve(options, {.train_samples = 1000, .cores = 4, .processes = 2});
+    FAIL() << "two processes";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--parallel data-parallel with 2 processes"));
+    EXPECT_THAT(error.what(), HasSubstr("--workers 4"));
+  }
+}
+
+TEST(Resolve, RefusesMomentumCorrectionBesideARateThatNoScheduleKnows) {
+  Options options;
+  options.validation_split = 0.2;
+  options.rule.kind = engine::UpdateKind::lars;
+  options.momentum_correction = true;
+  EXPECT_EQ(refusal(options), "accepted");
+  options.schedule.kind = ScheduleKind::plateau;
+  EXPECT_THAT(refusal(options), HasSubstr("cannot follow --schedule plateau"));
+}
+
 TEST(Resolve, CountsStepsAndTheDroppedTail) {
   const auto run = resolve({.global_batch = 300, .epochs = 2}, kMachine);
   EXPECT_EQ(run.steps_per_epoch, 3);

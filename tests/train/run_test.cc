@@ -126,8 +126,8 @@ class Around : public engine::Engine {
     engine_->update(rule, lr, update);
   }
   engine::LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                            int views) override {
-    return engine_->evaluate(images, labels, count, views);
+                            int views, std::span<double> logits) override {
+    return engine_->evaluate(images, labels, count, views, logits);
   }
   void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
 

@@ -7,6 +7,14 @@ namespace {
 
 constexpr Length kTenEpochs{.updates = 1000, .updates_per_epoch = 100};
 
+TEST(Schedule, WarmsUpFromARateThatIsTheFirstUpdatesOwn) {
+  const ScheduleOptions options{.warmup_epochs = 2, .warmup_start = 0.1};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0.5, 0, kTenEpochs), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0.5, 100, kTenEpochs), 0.3);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0.5, 200, kTenEpochs), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0.5, 900, kTenEpochs), 0.5);
+}
+
 TEST(LearningRate, IsConstantWhenAskedTo) {
   for (const int update : {0, 1, 500, 999}) EXPECT_EQ(learning_rate({}, 0.3, update, kTenEpochs), 0.3);
 }

@@ -4,34 +4,119 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/topology.h"
 
 namespace paceline::cli {
+namespace {
 
-int processes_for(int workers, int processes) {
-  if (workers <= processes) return workers;
-  return workers % processes == 0 ? processes : 0;
-}
+using train::Placement;
 
-std::vector<study::PlannedCell> assign_processes(std::vector<study::PlannedCell> cells, int processes) {
-  for (auto& cell : cells)
-    if (cell.skip.empty() && processes_for(cell.options.workers, processes) == 0)
-      cell.skip = fmt::format("{} workers do not divide by {} processes", cell.options.workers, processes);
-  return cells;
-}
-
-int cores_each(int workers, std::span<const ProcessInfo> members) {
-  const int processes = processes_for(workers, static_cast<int>(members.size()));
-  if (processes == 0) return 0;
-  const auto used = members.first(static_cast<std::size_t>(processes));
-  int least = std::numeric_limits<int>::max();
-  for (const auto& info : used) {
-    const auto sharing = std::count_if(used.begin(), used.end(), [&](const ProcessInfo& other) {
-      return other.host == info.host && other.cores == info.cores;
-    });
-    least = std::min(least, info.usable / (workers / processes * static_cast<int>(sharing)));
+/// [node]: its processes. Nodes in the order of their first processes, so that process 0 is of the first.
+std::vector<std::vector<int>> by_node(std::span<const ProcessInfo> members) {
+  std::vector<std::string> hosts;
+  std::vector<std::vector<int>> nodes;
+  for (std::size_t process = 0; process < members.size(); ++process) {
+    const std::string& host = members[process].host;
+    const auto node = static_cast<std::size_t>(std::ranges::find(hosts, host) - hosts.begin());
+    if (node == hosts.size()) {
+      hosts.push_back(host);
+      nodes.emplace_back();
+    }
+    nodes[node].push_back(static_cast<int>(process));
   }
+  return nodes;
+}
+
+std::vector<int> packed(std::size_t count, const std::vector<std::vector<int>>& nodes) {
+  std::vector<int> chosen;
+  for (const auto& node : nodes)
+    for (const int process : node)
+      if (chosen.size() < count) chosen.push_back(process);
+  return chosen;
+}
+
+/// A process of each node in turn: no node has two more than another that has any left.
+std::vector<int> spread(std::size_t count, const std::vector<std::vector<int>>& nodes) {
+  std::vector<int> chosen;
+  for (std::size_t round = 0; chosen.size() < count; ++round)
+    for (const auto& node : nodes)
+      if (chosen.size() < count && round < node.size()) chosen.push_back(node[round]);
+  return chosen;
+}
+
+/// `workers` in these processes: cores that the worker with the fewest has.
+int cores_each(int workers, std::span<const int> processes, std::span<const ProcessInfo> members) {
+  if (processes.empty()) return 0;
+  const auto info_of = [&](int process) -> const ProcessInfo& {
+    return members[static_cast<std::size_t>(process)];
+  };
+  const int workers_each = workers / static_cast<int>(processes.size());
+  int least = std::numeric_limits<int>::max();
+  for (const int process : processes) {
+    const ProcessInfo& info = info_of(process);
+    const auto sharing = std::ranges::count_if(processes, [&](int other) {
+      return info_of(other).host == info.host && info_of(other).cores == info.cores;
+    });
+    least = std::min(least, info.usable / (workers_each * static_cast<int>(sharing)));
+  }
+  return least;
+}
+
+}  // namespace
+
+std::vector<int> processes_for(int workers, Placement placement, std::span<const ProcessInfo> members) {
+  const int all = static_cast<int>(members.size());
+  if (workers > all && workers % all != 0) return {};
+  const auto count = static_cast<std::size_t>(std::min(workers, all));
+  const auto nodes = by_node(members);
+  auto chosen = placement == Placement::packed ? packed(count, nodes) : spread(count, nodes);
+  std::ranges::sort(chosen);  // ranks are in the order of processes, and sums in that of ranks
+  return chosen;
+}
+
+std::string placement_text(const train::Options& options, std::span<const ProcessInfo> members) {
+  if (processes_for(options.workers, Placement::packed, members) ==
+      processes_for(options.workers, Placement::spread, members))
+    return "";
+  return options.placement == Placement::packed ? "packed" : "spread";
+}
+
+std::vector<study::PlannedCell> assign_processes(const std::vector<study::PlannedCell>& cells,
+                                                 std::span<const Placement> placements,
+                                                 std::span<const ProcessInfo> members) {
+  std::vector<study::PlannedCell> assigned;
+  for (const auto& cell : cells) {
+    std::vector<std::vector<int>> seen;
+    for (const Placement placement : placements) {
+      auto placed = cell;
+      placed.options.placement = placement;
+      const auto processes = processes_for(cell.options.workers, placement, members);
+      if (std::ranges::find(seen, processes) != seen.end()) continue;
+      seen.push_back(processes);
+      if (processes.empty() && placed.skip.empty())
+        placed.skip =
+            fmt::format("{} workers do not divide by {} processes", cell.options.workers, members.size());
+      if (placement == Placement::spread) {
+        // The same cell, and the same record, whatever else was asked for beside it.
+        if (placement_text(placed.options, members).empty())
+          placed.options.placement = Placement::packed;
+        else {
+          placed.id += "-spread";
+          if (!placed.training.empty()) placed.training += "-spread";
+        }
+      }
+      assigned.push_back(std::move(placed));
+    }
+  }
+  return assigned;
+}
+
+int cores_each(int workers, std::span<const Placement> placements, std::span<const ProcessInfo> members) {
+  int least = std::numeric_limits<int>::max();
+  for (const Placement placement : placements)
+    least = std::min(least, cores_each(workers, processes_for(workers, placement, members), members));
   return least;
 }
 
@@ -42,14 +127,19 @@ int workers_for_convergence(const std::vector<int>& compared, const study::Cores
   return most;
 }
 
+std::vector<ProcessInfo> members_of(const Session* session) {
+  if (session != nullptr) return session->members();
+  return {{.host = {}, .cores = base::current_affinity(), .usable = base::usable_cores()}};
+}
+
 Settings for_processes(const Settings& given) {
-  std::vector<ProcessInfo> members{
-      {.host = {}, .cores = base::current_affinity(), .usable = base::usable_cores()}};
-  if (given.session != nullptr) members = given.session->members();
+  const auto members = members_of(given.session);
   Settings settings = given;
   settings.study.scale.cores_each =
-      settings.study.converge.cores_each = [members](int workers) { return cores_each(workers, members); };
-  if (given.command == kConverge && !given.is_given("workers"))
+      settings.study.converge.cores_each = [members, placements = given.study.placements](int workers) {
+        return cores_each(workers, placements, members);
+      };
+  if ((given.command == kConverge || given.command == kSearch) && !given.is_given("workers"))
     settings.train.workers = static_cast<int>(members.size());
   return settings;
 }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "analysis/cell.h"
 #include "base/error.h"
+#include "base/topology.h"
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/followers.h"
@@ -16,6 +18,10 @@
 #include "cli/reports.h"
 #include "cli/screen.h"
 #include "cli/session.h"
+#include "engine/cpu/peak.h"
+#include "engine/make.h"
+#include "measure/environment.h"
+#include "measure/ranking.h"
 #include "measure/statistics.h"
 #include "report/build.h"
 #include "report/document.h"
@@ -26,9 +32,12 @@ namespace {
 /// One line of a cell that is done: its step time, or its accuracy, or why it has neither.
 std::string result_line(const measure::Record& record) {
   if (record.status != "complete") return fmt::format("  {}: {}", record.status, record.reason);
-  if (!record.epochs.empty() && record.epochs.back().test_accuracy)
-    return fmt::format("  test accuracy {:.2f} % after {} updates", 100 * *record.epochs.back().test_accuracy,
+  if (const auto accuracy = measure::final_test_accuracy(record))
+    return fmt::format("  test accuracy {:.2f} % after {} updates", 100 * *accuracy,
                        record.epochs.back().updates);
+  if (const auto best = measure::best_validated(record))
+    return fmt::format("  validation accuracy {:.2f} %, loss {:.4f} after epoch {} of {}",
+                       100 * best->accuracy, best->loss, best->epoch, record.epochs.back().epoch);
   if (record.ranks.empty() || record.window.wall_s <= 0) return "  done";
   const auto step = measure::estimate(record.ranks.front().step_s);
   const std::string emulated = analysis::emulated(record);
@@ -55,6 +64,8 @@ void introduce(const Settings& settings, std::size_t cells, const std::filesyste
   const auto name = command_name(settings.command);
   if (!settings.recipe.empty()) screen.explain(settings.recipe);
   for (const auto& note : settings.notes) screen.explain(note);
+  if (settings.is_given("placement") && (settings.session == nullptr || settings.session->place().hosts == 1))
+    screen.explain("--placement: all processes are on one node, so packed and spread are the same");
   screen.explain(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there",
                              name, cells, cells == 1 ? "" : "s", directory.string(), name));
 }
@@ -96,6 +107,27 @@ void show_report(const Settings& settings, const std::vector<measure::Record>& r
   for (const auto& line : write_reports(document, where)) screen.say(line);
 }
 
+/// What the cores reach at most, for the sections that say how much of it the steps reached; nothing for
+/// other devices, and where it cannot be measured.
+std::optional<measure::PeakRecord> measured_peak(const Settings& settings) {
+  constexpr std::int64_t kLeastMemory = std::int64_t{1} << 30;
+  const auto& train = settings.train;
+  if (train.device != "cpu" || measure::available_memory_bytes() < kLeastMemory) return std::nullopt;
+  const bool is_bf16 =
+      train.precision == "bf16" || (train.precision == "auto" && engine::has_bf16_units(train.device));
+  const int threads = base::usable_cores();
+  try {
+    const auto peak =
+        engine::cpu::measure_peak(threads, is_bf16 ? engine::Precision::bf16 : engine::Precision::f32);
+    return measure::PeakRecord{.threads = threads,
+                               .precision = is_bf16 ? "bf16" : "fp32",
+                               .flops_per_s = peak.flops_per_s,
+                               .bytes_per_s = peak.bytes_per_s};
+  } catch (const base::Error&) {
+    return std::nullopt;  // the tables do without
+  }
+}
+
 /// How far a study came that was stopped with `not_begun` cells to go.
 std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdiff_t not_begun) {
   const auto begun = std::count_if(records.begin(), records.end(),
@@ -115,9 +147,9 @@ train::Backend backend_alone(const Settings& settings, const comm::Emulation& em
 }
 
 int run_cells(const Settings& settings, const train::Backend& backend,
-              const std::vector<study::PlannedCell>& listed) {
+              const std::vector<study::PlannedCell>& listed, const RunList& run) {
   Session* const session = settings.session;
-  const auto cells = assign_processes(listed, session == nullptr ? 1 : session->place().processes);
+  const auto cells = assign_processes(listed, settings.study.placements, members_of(session));
   if (session != nullptr && !session->is_first()) return follow(settings, cells);
   const auto directory = settings.train.out.empty()
                              ? std::filesystem::path("paceline-out") / command_name(settings.command)
@@ -132,17 +164,22 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   std::size_t current = 0;
   study::Runner runner;
   runner.backend = backend;
+  if (settings.command & (kSweep | kScale | kStudy)) runner.backend.peak = measured_peak(settings);
   if (session != nullptr) runner.together = lead(settings, cells);
   runner.stop = interrupt.token();
   runner.directory = directory;
   runner.command = settings.typed;
   runner.progress.step = screen.progress().step;
   runner.cell = [&](int index, int count, const std::string& id, study::Begin how) {
-    screen.say(fmt::format("[{}/{}] {}{}", index + 1, count, id,
+    // How many trainings a search drops is not known before.
+    const auto& stage = cells[static_cast<std::size_t>(index)].stage;
+    const auto place = stage.empty() ? fmt::format("[{}/{}]", index + 1, count) : fmt::format("[{}]", stage);
+    screen.say(fmt::format("{} {}{}", place, id,
                            how == study::Begin::kept      ? "  (kept from before)"
                            : how == study::Begin::resumed ? "  (goes on from its last checkpoint)"
-                                                          : left.text(static_cast<std::size_t>(index))));
-    screen.label(fmt::format("[{}/{}]", index + 1, count));
+                           : stage.empty()                ? left.text(static_cast<std::size_t>(index))
+                                                          : ""));
+    screen.label(place);
     current = static_cast<std::size_t>(index);
     left.begin(how);
   };
@@ -154,7 +191,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     with_recipe.notes.push_back(settings.recipe);
     measure::write_record(directory / "records" / (record.id + ".json"), with_recipe);
   };
-  auto records = study::run_cells(cells, runner);
+  auto records = run(cells, runner);
   if (session != nullptr) dismiss(*session);
   screen.clear_bar();
 

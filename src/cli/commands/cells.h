@@ -2,6 +2,7 @@
 
 /// What sweep, scale, converge and study share: run a list of cells, show it, leave records and a report.
 
+#include <functional>
 #include <vector>
 
 #include "cli/settings.h"
@@ -14,9 +15,13 @@ namespace paceline::cli {
 /// The backend of cells that run in this process alone.
 [[nodiscard]] train::Backend backend_alone(const Settings& settings, const comm::Emulation& emulation = {});
 
+/// How a list of cells is run: study::run_cells, or a search that chooses among them.
+using RunList =
+    std::function<std::vector<measure::Record>(const std::vector<study::PlannedCell>&, const study::Runner&)>;
+
 /// Runs `cells` and leaves records/, report.html, report.md, report.json and csv/ in the output directory
 /// (settings.train.out, or paceline-out/<command>). Returns the exit code.
 int run_cells(const Settings& settings, const train::Backend& backend,
-              const std::vector<study::PlannedCell>& cells);
+              const std::vector<study::PlannedCell>& cells, const RunList& run = study::run_cells);
 
 }  // namespace paceline::cli

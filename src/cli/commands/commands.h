@@ -11,6 +11,8 @@ int train_command(const Settings& settings);
 int sweep_command(const Settings& settings);
 int scale_command(const Settings& settings);
 int converge_command(const Settings& settings);
+int search_command(const Settings& settings);
+int evaluate_command(const Settings& settings);
 int study_command(const Settings& settings);
 int report_command(const Settings& settings);
 int doctor_command(const Settings& settings);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 
@@ -19,14 +20,22 @@ constexpr std::int32_t kNoMore = -1;
 /// What the first process tells before each cell.
 struct CellMessage {
   std::int32_t index = kNoMore;
-  std::int32_t members = 1;
   std::int32_t threads = 0;  ///< as the first process shares out the cores of its host
   std::int32_t resumed = 0;  ///< 1: from a checkpoint, which the first process reads for all
 };
 
-void send(Session& session, CellMessage& order) {
+/// The processes of the session that run a cell of these options.
+std::vector<int> processes_of(const train::Options& options, const Session& session) {
+  return processes_for(options.workers, options.placement, session.members());
+}
+
+/// Returns the processes that run the cell; none after the last cell.
+std::vector<int> send(Session& session, const std::vector<study::PlannedCell>& cells, CellMessage& order) {
   session.processes().order(std::as_writable_bytes(std::span(&order, 1)));
-  if (order.index != kNoMore) session.processes().regroup(order.members);
+  if (order.index == kNoMore) return {};
+  auto processes = processes_of(cells[static_cast<std::size_t>(order.index)].options, session);
+  session.processes().regroup(processes);
+  return processes;
 }
 
 /// Every process makes the list of cells itself; what it depends on (the memory of a host) may differ.
@@ -47,9 +56,12 @@ void require_same_cells(const Session& session, const std::vector<study::Planned
 
 train::Backend backend_for(const Settings& settings, const train::Options& options) {
   Session* const session = settings.session;
-  const int members = session == nullptr ? 1 : processes_for(options.workers, session->place().processes);
-  auto backend = make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32,
-                              std::max(1, members));
+  std::vector<int> processes;
+  if (session != nullptr) processes = processes_of(options, *session);
+  if (session != nullptr && processes.empty()) processes = {0};  // a cell that is only described
+  auto backend =
+      make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32, processes);
+  if (session != nullptr) backend.place.placement = placement_text(options, session->members());
   backend.history = settings.history;
   return backend;
 }
@@ -60,18 +72,16 @@ study::Runner::Together lead(const Settings& settings, const std::vector<study::
   return {.backend = [&settings](const train::Options& options) { return backend_for(settings, options); },
           .begin =
               [&session, &cells](int index, bool resumed) {
-                const auto& options = cells[static_cast<std::size_t>(index)].options;
                 CellMessage order{.index = index,
-                                  .members = processes_for(options.workers, session.place().processes),
-                                  .threads = options.threads,
+                                  .threads = cells[static_cast<std::size_t>(index)].options.threads,
                                   .resumed = resumed ? 1 : 0};
-                send(session, order);
+                (void)send(session, cells, order);
               }};
 }
 
 void dismiss(Session& session) {
   CellMessage order;
-  send(session, order);
+  (void)send(session, {}, order);
 }
 
 int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
@@ -80,9 +90,9 @@ int follow(const Settings& settings, const std::vector<study::PlannedCell>& cell
   const Interrupt interrupt([&session] { return session.silent(); });
   while (true) {
     CellMessage order;
-    send(session, order);
+    const auto processes = send(session, cells, order);
     if (order.index == kNoMore) return interrupt.exit_code();
-    if (session.place().process >= order.members) continue;
+    if (!std::ranges::binary_search(processes, session.place().process)) continue;
     auto options = study::as_run(cells[static_cast<std::size_t>(order.index)], settings.typed);
     options.threads = order.threads;
     if (order.resumed != 0) options.resume = "the first process's";

@@ -3,31 +3,60 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/commands/commands.h"
+#include "cli/queue.h"
 
 namespace paceline::cli {
 namespace {
 
-/// Standard output of `line`, which must end well.
-std::string output_of(const std::string& line) {
+struct Output {
+  std::string text;  ///< standard output, without line ends behind it
+  int code = 0;
+};
+
+Output run_line(const std::string& line) {
   std::FILE* pipe = ::popen(line.c_str(), "r");
   if (pipe == nullptr)
     base::fail(base::ErrorKind::device, "sbatch: no process could be started for '{}'", line);
-  std::string text;
+  Output output;
   std::array<char, 256> piece{};
-  while (std::fgets(piece.data(), piece.size(), pipe) != nullptr) text += piece.data();
+  while (std::fgets(piece.data(), piece.size(), pipe) != nullptr) output.text += piece.data();
   const int status = ::pclose(pipe);
-  if (status != 0)
+  output.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
+  return output;
+}
+
+/// The answer to `line`, which must end well.
+std::string output_of(const std::string& line) {
+  auto output = run_line(line);
+  if (output.code != 0)
     base::fail(base::ErrorKind::comm,
                "sbatch: '{}' ended with {} (see above); is this a host from which jobs are submitted?", line,
-               WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+               output.code);
+  return std::move(output.text);
+}
+
+/// Why the job waits and until when, as far as Slurm knows a moment after the submission. "" where it does
+/// not say: the job is submitted all the same.
+std::string ask_the_queue(const std::string& job) {
+  const auto line = shell_line(queue_line(job)) + " 2>/dev/null";
+  constexpr int kLooks = 3;
+  for (int look = 1;; ++look) {
+    const auto answer = run_line(line);
+    if (answer.code != 0) return "";
+    if (look == kLooks || is_considered(answer.text)) return queue_sentence(answer.text);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
 }
 
 }  // namespace
@@ -51,9 +80,15 @@ int sbatch_command(const Settings& settings) {
   }
   const auto answer = output_of(submit);  // JOB or JOB;CLUSTER
   const auto job = answer.substr(0, answer.find(';'));
-  std::printf("job %s   follow it: squeue --jobs %s; tail -f %s-%s.log   end it: scancel %s\nrecord: %s\n",
-              job.c_str(), job.c_str(), options.name.c_str(), job.c_str(), job.c_str(),
-              (out / "record.json").c_str());
+  std::printf("job %s   follow it: squeue --jobs %s; tail -f %s-%s.log   end it: scancel %s\n", job.c_str(),
+              job.c_str(), options.name.c_str(), job.c_str(), job.c_str());
+  if (const auto queue = ask_the_queue(job); !queue.empty())
+    std::printf("%s   ask again: squeue --jobs %s --start\n", queue.c_str(), job.c_str());
+  const auto& command = settings.child.front();
+  if (command == "train" || command == "comm")
+    std::printf("record: %s\n", (out / "record.json").c_str());
+  else
+    std::printf("records: %s   report: %s\n", (out / "records").c_str(), (out / "report.html").c_str());
   return 0;
 }
 

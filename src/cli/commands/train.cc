@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/backend.h"
+#include "cli/commands/assign_processes.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
 #include "cli/new_directory.h"
@@ -39,16 +40,38 @@ std::function<bool()> silence(const Session* session) {
   return [session] { return session->silent(); };
 }
 
-train::Backend backend_of(const train::Options& options, Session* session) {
-  return make_backend(options.device, session, emulation_of(options),
-                      options.gradients_as_bf16 ? comm::WireFormat::bf16 : comm::WireFormat::fp32);
+/// The processes that have the workers; empty: all. With --placement fewer workers than processes are a
+/// choice of these; without it they are most likely a mistake, which resolve() refuses.
+std::vector<int> choose_processes(const Settings& settings, const train::Options& options) {
+  Session* const session = settings.session;
+  if (!settings.is_given("placement")) return {};
+  if (settings.study.placements.size() > 1)
+    base::fail(base::ErrorKind::usage, "--placement both: a training runs once; give packed or spread");
+  if (session == nullptr || options.workers >= session->place().processes) return {};
+  auto processes = processes_for(options.workers, options.placement, session->members());
+  session->processes().regroup(processes);
+  return processes;
 }
 
-/// A process that is not the first: works, and leaves words and files to the first.
-int follow(const train::Options& options, Session& session) {
+train::Backend backend_of(const train::Options& options, Session* session,
+                          const std::vector<int>& processes) {
+  auto backend =
+      make_backend(options.device, session, emulation_of(options),
+                   options.gradients_as_bf16 ? comm::WireFormat::bf16 : comm::WireFormat::fp32, processes);
+  if (!processes.empty()) backend.place.placement = placement_text(options, session->members());
+  return backend;
+}
+
+/// A process that is not the first: works, and leaves words and files to the first. One without a worker only
+/// waits for the end.
+int follow(const train::Options& options, Session& session, const std::vector<int>& processes) {
   const Interrupt interrupt(silence(&session));
+  if (!processes.empty() && !std::ranges::binary_search(processes, session.place().process)) {
+    session.part();  // under the handler: a signal to all processes must not end this one before the others
+    return interrupt.exit_code();
+  }
   const auto record =
-      train::run(options, backend_of(options, &session), interrupt.token(), train::Progress{});
+      train::run(options, backend_of(options, &session, processes), interrupt.token(), train::Progress{});
   return record.status == "interrupted" ? interrupt.exit_code() : 0;
 }
 
@@ -63,7 +86,8 @@ int train_command(const Settings& settings) {
   if (emulation.straggler && emulation.straggler->rank >= options.workers)
     base::fail(base::ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
                options.emulate_straggler, options.workers, options.workers - 1);
-  if (session != nullptr && !session->is_first()) return follow(options, *session);
+  const auto processes = choose_processes(settings, options);
+  if (session != nullptr && !session->is_first()) return follow(options, *session, processes);
   if (options.gradients_as_bf16 && session == nullptr)
     base::fail(base::ErrorKind::usage,
                "--gradients-as bf16 is what travels between processes, and this is one alone: its workers "
@@ -76,7 +100,7 @@ int train_command(const Settings& settings) {
 
   const Interrupt interrupt(silence(session));
   measure::Record record =
-      train::run(options, backend_of(options, session), interrupt.token(), screen.progress());
+      train::run(options, backend_of(options, session, processes), interrupt.token(), screen.progress());
   screen.clear_bar();
   const auto path = options.out / "record.json";
   if (!settings.recipe.empty()) {

@@ -46,6 +46,12 @@ std::string to_string(const Description& what) {
       return fmt::format("broadcast of {} bytes from rank {}", what.count, what.root);
     case OperationKind::all_gather:
       return fmt::format("all-gather of {} bytes a rank", what.count);
+    case OperationKind::scatter:
+      return fmt::format("scatter of {} bytes a rank from rank {}", what.count, what.root);
+    case OperationKind::gather:
+      return fmt::format("gather of {} bytes a rank at rank {}", what.count, what.root);
+    case OperationKind::reduce:
+      return fmt::format("sum of {} floats at rank {}", what.count, what.root);
     case OperationKind::barrier:
       return "barrier";
   }

@@ -55,7 +55,18 @@ namespace paceline::comm::local {
 
 class StallDetector;
 
-enum class OperationKind { all_reduce, reduce_scatter, memory, small_reduce, broadcast, all_gather, barrier };
+enum class OperationKind {
+  all_reduce,
+  reduce_scatter,
+  memory,
+  small_reduce,
+  broadcast,
+  all_gather,
+  scatter,
+  gather,
+  reduce,
+  barrier
+};
 
 /// What all ranks must agree on.
 struct Description {

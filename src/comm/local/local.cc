@@ -164,6 +164,46 @@ class Local final : public Communicator {
     count_exchange(moved, moved);
   }
 
+  void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) override {
+    require_root(root);
+    base::expects(rank() != root || all.size() == mine.size() * static_cast<std::size_t>(size()),
+                  "the root's all.size() == size() * mine.size()");
+    const Description what{.kind = OperationKind::scatter, .count = mine.size(), .root = root};
+    group_->exchange(rank_, what, {all.data(), mine.data()}, [&](const std::vector<RankBuffers>& places) {
+      const auto* const whole = static_cast<const std::byte*>(places[static_cast<std::size_t>(root)].source);
+      for (std::size_t r = 0; r < places.size(); ++r)
+        copy(places[r].target, whole + r * mine.size(), mine.size());
+    });
+    count_star(mine.size(), root, true);
+  }
+
+  void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root) override {
+    require_root(root);
+    base::expects(rank() != root || all.size() == mine.size() * static_cast<std::size_t>(size()),
+                  "the root's all.size() == size() * mine.size()");
+    const Description what{.kind = OperationKind::gather, .count = mine.size(), .root = root};
+    group_->exchange(rank_, what, {mine.data(), all.data()}, [&](const std::vector<RankBuffers>& places) {
+      auto* const whole = static_cast<std::byte*>(places[static_cast<std::size_t>(root)].target);
+      for (std::size_t r = 0; r < places.size(); ++r)
+        copy(whole + r * mine.size(), places[r].source, mine.size());
+    });
+    count_star(mine.size(), root, false);
+  }
+
+  void reduce(std::span<float> values, int root) override {
+    require_root(root);
+    const Description what{.kind = OperationKind::reduce, .count = values.size(), .root = root};
+    group_->exchange(rank_, what, {values.data(), values.data()},
+                     [&](const std::vector<RankBuffers>& places) {
+                       std::vector<const float*> parts;
+                       for (const auto& place : places)
+                         parts.push_back(static_cast<const float*>(place.source));
+                       auto* const sum = static_cast<float*>(places[static_cast<std::size_t>(root)].target);
+                       base::tree_sum<float>(parts, sum, values.size());
+                     });
+    count_star(values.size_bytes(), root, false);
+  }
+
   void barrier() override {
     group_->exchange(rank_, {.kind = OperationKind::barrier}, {}, [&](const std::vector<RankBuffers>&) {
       if (across() != nullptr) across()->barrier();
@@ -188,6 +228,19 @@ class Local final : public Communicator {
       progress_ = std::thread([group = group_.get(), rank = rank_] { group->serve(rank); });
     return std::make_unique<Reduction>(group_, rank_, what,
                                        RankBuffers{.source = src.data(), .target = dst.data()});
+  }
+  void require_root(int root) const {
+    base::expects(root >= 0 && root < size(), "0 <= root < size");
+    base::expects(across() == nullptr, "the ranks are those of one process");
+  }
+  /// `bytes` between the root and each other rank, away from it or to it.
+  void count_star(std::size_t bytes, int root, bool from_root) {
+    const auto each = static_cast<std::int64_t>(bytes);
+    const std::int64_t here = rank() == root ? each * (size() - 1) : each;
+    if ((rank() == root) == from_root)
+      count_exchange(here, 0);
+    else
+      count_exchange(0, here);
   }
   static void copy(void* target, const void* source, std::size_t bytes) {
     if (bytes > 0 && target != source) std::memcpy(target, source, bytes);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "data/file_bytes.h"
+#include "data/formats/cifar_python.h"
 
 namespace paceline::data {
 namespace {
@@ -21,11 +23,56 @@ constexpr std::int64_t kPlane = 32 * 32;
 constexpr std::int64_t kRecord = 1 + 3 * kPlane;
 constexpr int kClasses = 10;
 
-/// Records of one or more files, in the order of the files.
+/// The images of one file, where they lie in it.
+struct CifarFile {
+  FileBytes bytes;
+  std::vector<std::uint8_t> own_labels = {};  ///< python version: its list, as bytes
+  const std::uint8_t* labels = nullptr;       ///< of image i at labels[i * stride]
+  std::int64_t label_stride = 1;
+  const std::uint8_t* pixels = nullptr;  ///< of image i at pixels[i * stride]
+  std::int64_t pixel_stride = 3 * kPlane;
+  std::int64_t images = 0;
+};
+
+CifarFile read_binary(const fs::path& path) {
+  CifarFile file{.bytes = FileBytes::map(path)};
+  const auto bytes = static_cast<std::int64_t>(file.bytes.bytes().size());
+  if (bytes == 0 || bytes % kRecord != 0)
+    base::fail(ErrorKind::data,
+               "{}: a CIFAR-10 file is a whole number of records of {} bytes, but this one has {} bytes ({} "
+               "records and {} bytes); it is truncated or of another format: fetch it again",
+               path.string(), kRecord, bytes, bytes / kRecord, bytes % kRecord);
+  file.images = bytes / kRecord;
+  file.labels = file.bytes.bytes().data();
+  file.pixels = file.labels + 1;
+  file.label_stride = file.pixel_stride = kRecord;
+  for (std::int64_t r = 0; r < file.images; ++r) {
+    const int label = file.labels[r * kRecord];
+    if (label >= kClasses)
+      base::fail(
+          ErrorKind::data,
+          "{}: record {} (from 0) has the label {}, but CIFAR-10 has labels 0 to {}; the file is damaged "
+          "or of another format (CIFAR-100 has two label bytes): fetch it again",
+          path.string(), r, label, kClasses - 1);
+  }
+  return file;
+}
+
+CifarFile read_python(const fs::path& path) {
+  CifarFile file{.bytes = FileBytes::map(path)};
+  auto batch = read_cifar_python(path.string(), file.bytes.bytes());
+  file.own_labels = std::move(batch.labels);
+  file.labels = file.own_labels.data();
+  file.pixels = batch.pixels.data();
+  file.images = static_cast<std::int64_t>(file.own_labels.size());
+  return file;
+}
+
+/// The images of one or more files, in the order of the files.
 class CifarDataset final : public Dataset {
  public:
-  explicit CifarDataset(const std::vector<fs::path>& paths) {
-    for (const auto& path : paths) add(path);
+  explicit CifarDataset(std::vector<CifarFile> files) : files_(std::move(files)) {
+    for (const CifarFile& file : files_) ends_.push_back(size() + file.images);
   }
 
   [[nodiscard]] std::int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
@@ -34,80 +81,82 @@ class CifarDataset final : public Dataset {
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
     base::expects(index >= 0 && index < size(), "0 <= index < size");
     base::expects(static_cast<std::int64_t>(pixels.size()) == kFormat.bytes(), "pixels hold one image");
-    const auto file =
+    const auto at =
         static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
-    const std::int64_t begin = file == 0 ? 0 : ends_[file - 1];
-    const std::uint8_t* record = files_[file].bytes().data() + (index - begin) * kRecord;
-    const std::uint8_t* red = record + 1;
+    const CifarFile& file = files_[at];
+    const std::int64_t image = index - (at == 0 ? 0 : ends_[at - 1]);
+    const std::uint8_t* red = file.pixels + image * file.pixel_stride;
     std::uint8_t* dst = pixels.data();
     for (std::int64_t i = 0; i < kPlane; ++i) {  // planes to interleaved
       dst[3 * i] = red[i];
       dst[3 * i + 1] = red[i + kPlane];
       dst[3 * i + 2] = red[i + 2 * kPlane];
     }
-    return record[0];
+    return file.labels[image * file.label_stride];
   }
 
   [[nodiscard]] std::int64_t resident_bytes() const { return size() * kRecord; }
 
  private:
-  void add(const fs::path& path) {
-    FileBytes file = FileBytes::map(path);
-    const auto bytes = static_cast<std::int64_t>(file.bytes().size());
-    if (bytes == 0 || bytes % kRecord != 0)
-      base::fail(
-          ErrorKind::data,
-          "{}: a CIFAR-10 file is a whole number of records of {} bytes, but this one has {} bytes ({} "
-          "records and {} bytes); it is truncated or of another format: fetch it again",
-          path.string(), kRecord, bytes, bytes / kRecord, bytes % kRecord);
-    const std::int64_t records = bytes / kRecord;
-    for (std::int64_t r = 0; r < records; ++r) {
-      const int label = file.bytes()[static_cast<std::size_t>(r * kRecord)];
-      if (label >= kClasses)
-        base::fail(
-            ErrorKind::data,
-            "{}: record {} (from 0) has the label {}, but CIFAR-10 has labels 0 to {}; the file is damaged "
-            "or of another format (CIFAR-100 has two label bytes): fetch it again",
-            path.string(), r, label, kClasses - 1);
-    }
-    files_.push_back(std::move(file));
-    ends_.push_back(size() + records);
-  }
-
-  std::vector<FileBytes> files_;
-  std::vector<std::int64_t> ends_;  ///< of each file: index past its last record
+  std::vector<CifarFile> files_;
+  std::vector<std::int64_t> ends_;  ///< of each file: index past its last image
 };
 
-/// DIR itself or its child with the name that the archive unpacks to, whichever has the first training file.
-fs::path find_directory(const Spec& spec) {
+/// One of the two versions that CIFAR-10 is published in.
+struct CifarVersion {
+  const char* folder;  ///< that its archive unpacks to
+  const char* ending;  ///< of its files' names
+  const char* words;   ///< behind the file names in descriptions
+  CifarFile (*read)(const fs::path& path);
+};
+constexpr CifarVersion kBinary{"cifar-10-batches-bin", ".bin", "", read_binary};
+constexpr CifarVersion kPython{"cifar-10-batches-py", "", ", python version", read_python};
+
+struct CifarFolder {
+  fs::path path;
+  const CifarVersion* version;
+};
+
+/// DIR itself or its child with the name that an archive unpacks to, whichever has the first training file;
+/// of both versions the binary one.
+CifarFolder find_folder(const Spec& spec) {
   const fs::path given = spec.directory;
-  const fs::path child = given / "cifar-10-batches-bin";
-  for (const auto& candidate : {given, child})
-    if (fs::exists(candidate / "data_batch_1.bin")) return candidate;
-  base::fail(ErrorKind::data,
-             "data '{}': there is no data_batch_1.bin in {} or in {}; give the folder that CIFAR-10's binary "
-             "version was unpacked to",
-             spec.text, given.string(), child.string());
+  for (const CifarVersion* version : {&kBinary, &kPython})
+    for (const auto& candidate : {given, given / version->folder})
+      if (fs::is_regular_file(candidate / (std::string("data_batch_1") + version->ending)))
+        return {candidate, version};
+  const bool is_packed = fs::exists(given / "cifar-10-python.tar.gz");
+  base::fail(
+      ErrorKind::data,
+      "data '{}': there is no data_batch_1.bin in {} or in {}, nor the python version's data_batch_1 in "
+      "them or in {}; {}give the folder that CIFAR-10 was unpacked to, or get it by 'paceline data get "
+      "cifar10'",
+      spec.text, given.string(), (given / kBinary.folder).string(), (given / kPython.folder).string(),
+      is_packed ? "cifar-10-python.tar.gz lies there packed: unpack it (tar -xzf); " : "");
 }
 
 }  // namespace
 
 Source open_cifar10(const Spec& spec) {
-  const fs::path directory = find_directory(spec);
+  const auto [directory, version] = find_folder(spec);
   const auto option = spec.options.find("test");
-  const std::string test_file = option == spec.options.end() ? "test_batch.bin" : option->second;
+  const std::string test_file =
+      option == spec.options.end() ? std::string("test_batch") + version->ending : option->second;
 
-  std::vector<fs::path> train_paths;
-  for (int i = 1; i <= 5; ++i) train_paths.push_back(directory / fmt::format("data_batch_{}.bin", i));
-  auto train = std::make_unique<CifarDataset>(train_paths);
-  auto test = std::make_unique<CifarDataset>(std::vector<fs::path>{directory / test_file});
+  std::vector<CifarFile> files;
+  for (int i = 1; i <= 5; ++i)
+    files.push_back(version->read(directory / fmt::format("data_batch_{}{}", i, version->ending)));
+  auto train = std::make_unique<CifarDataset>(std::move(files));
+  std::vector<CifarFile> test_files;
+  test_files.push_back(version->read(directory / test_file));
+  auto test = std::make_unique<CifarDataset>(std::move(test_files));
 
   Source source;
   source.spec = spec.text;
   source.name = "cifar10";
   source.description =
-      fmt::format("CIFAR-10: {} training images (data_batch_1..5.bin), {} test images ({}), 32x32x3",
-                  train->size(), test->size(), test_file);
+      fmt::format("CIFAR-10: {} training images (data_batch_1..5{}), {} test images ({}), 32x32x3{}",
+                  train->size(), version->ending, test->size(), test_file, version->words);
   source.resident_bytes = train->resident_bytes() + test->resident_bytes();
   source.train = std::move(train);
   source.test = std::move(test);

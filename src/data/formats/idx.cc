@@ -153,7 +153,8 @@ std::unique_ptr<IdxDataset> open_pair(const Spec& spec, const fs::path& director
     if (!path)
       base::fail(
           ErrorKind::data,
-          "data '{}': there is no {} in {}, plain or with .gz; give the folder with MNIST's four IDX files",
+          "data '{}': there is no {} in {}, plain or with .gz; give the folder with MNIST's four IDX files, or get "
+          "them by 'paceline data get mnist' (or fashion-mnist)",
           spec.text, name, directory.string());
     paths.push_back(*path);
   }

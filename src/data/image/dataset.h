@@ -40,6 +40,7 @@ class ImageDataset final : public Dataset {
   [[nodiscard]] std::int32_t label(std::int64_t index) const override;
 
   [[nodiscard]] std::string name(std::int64_t index) const;
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override { return name(index); }
   /// The encoded image, as ImageStore::bytes.
   [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
                                                       std::vector<std::uint8_t>& buffer) const;

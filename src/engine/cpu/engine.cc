@@ -94,8 +94,11 @@ class CpuEngine final : public Engine {
     return run_forward();
   }
 
-  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                    int views) override {
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
+                    std::span<double> logits) override {
+    base::expects(logits.empty() || static_cast<std::int64_t>(logits.size()) >=
+                                        std::int64_t{1} * count * program_.graph().classes(),
+                  "there is room for the logits of every sample");
     base::expects(count >= 0 && views >= 1 && count * views <= exec_.options.batch &&
                       static_cast<int>(labels.size()) >= count &&
                       static_cast<std::int64_t>(images.size()) >= count * views * sample_elements(),
@@ -106,8 +109,11 @@ class CpuEngine final : public Engine {
     exec_.input = {.images = images, .labels = labels};
     exec_.samples = count * views;
     exec_.views = views;
+    exec_.logits = logits;
     has_forward_ = false;
-    return run_forward();
+    const LossSums sums = run_forward();
+    exec_.logits = {};  // the caller's
+    return sums;
   }
 
   void backward(const GradientReady& on_ready) override {

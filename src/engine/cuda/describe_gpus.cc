@@ -31,6 +31,21 @@ std::string describe_gpu(const GpuFacts& gpu) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// "bus 00000000:01:00.0, performance state P0, fan 30 %, ECC on, MIG off, compute mode default"; empty where
+/// nothing is told.
+std::string describe_state(const GpuFacts& gpu) {
+  const auto on = [](bool is_on) { return is_on ? "on" : "off"; };
+  std::vector<std::string> parts;
+  if (!gpu.bus_id.empty()) parts.push_back("bus " + gpu.bus_id);
+  if (gpu.performance_state) parts.push_back(fmt::format("performance state P{}", *gpu.performance_state));
+  if (gpu.fan_percent) parts.push_back(fmt::format("fan {} %", *gpu.fan_percent));
+  if (gpu.ecc) parts.push_back(fmt::format("ECC {}", on(*gpu.ecc)));
+  if (gpu.mig) parts.push_back(fmt::format("MIG {}", on(*gpu.mig)));
+  if (!gpu.compute_mode.empty()) parts.push_back("compute mode " + gpu.compute_mode);
+  if (gpu.drives_display.value_or(false)) parts.emplace_back("drives a display");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string describe_links(const GpuLinks& links) {
   std::vector<std::string> parts;
   const auto count = [](int links) { return links == 1 ? "one NVLink" : fmt::format("{} NVLinks", links); };
@@ -88,6 +103,7 @@ std::vector<TextRow> describe_gpus(const GpuList& list, const std::vector<std::s
       }
     if (!seen && !cuda_bus_ids.empty()) text = "hidden from --device cuda, " + text;
     rows.push_back({fmt::format("GPU {}", gpu.index), text});
+    if (const auto state = describe_state(gpu); !state.empty()) rows.push_back({"", state});
     if (const auto links = describe_links(gpu.links); !links.empty()) rows.push_back({"", links});
     for (const auto& process : gpu.processes) rows.push_back({"", describe_process(process)});
     for (const auto& why : gpu.unknown) rows.push_back({"", "not told: " + why});
@@ -104,6 +120,23 @@ std::optional<TextRow> describe_visibility(const base::EnvironmentLookup& enviro
       value.empty()
           ? "is set and empty: it hides every GPU from --device cuda"
           : fmt::format("{} (set in the environment: --device cuda uses these, cuda:0 first)", value)};
+}
+
+std::vector<std::string> gpu_facts() {
+  std::vector<std::string> facts;
+  try {
+    const auto list = list_gpus(load_nvml(base::process_environment()));
+    for (const auto& gpu : list.gpus) {
+      const auto state = describe_state(gpu);
+      facts.push_back(fmt::format("GPU {}: {}{}{}, driver {}", gpu.index, describe_gpu(gpu),
+                                  state.empty() ? "" : ", ", state,
+                                  list.driver.empty() ? "unknown" : list.driver));
+      for (const auto& process : gpu.processes) facts.push_back(describe_process(process));
+    }
+  } catch (const base::Error& error) {
+    facts.emplace_back(error.what());
+  }
+  return facts;
 }
 
 std::vector<TextRow> describe_gpus() {

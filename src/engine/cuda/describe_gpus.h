@@ -20,6 +20,10 @@ struct TextRow {
 /// CUDA_VISIBLE_DEVICES leaves of them and whether `--device cuda` works. Throws nothing of the world's.
 [[nodiscard]] std::vector<TextRow> describe_gpus();
 
+/// The same for records, a sentence a GPU and one for each process on it, or one that says why nothing is
+/// known. Takes some milliseconds a GPU.
+[[nodiscard]] std::vector<std::string> gpu_facts();
+
 /// The rows of `list`. `cuda_bus_ids`: the PCI bus id of each device that CUDA sees, cuda:0 first; empty: it
 /// cannot be asked.
 [[nodiscard]] std::vector<TextRow> describe_gpus(const GpuList& list,

@@ -81,8 +81,11 @@ class CudaEngine final : public Engine {
     return run_forward(input);
   }
 
-  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                    int views) override {
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
+                    std::span<double> logits) override {
+    base::expects(logits.empty() || static_cast<std::int64_t>(logits.size()) >=
+                                        std::int64_t{1} * count * program_.graph().classes(),
+                  "there is room for the logits of every sample");
     base::expects(count >= 0 && views >= 1 && count * views <= program_.options().batch &&
                       static_cast<int>(labels.size()) >= count &&
                       static_cast<std::int64_t>(images.size()) >= count * views * sample_elements(),
@@ -92,8 +95,11 @@ class CudaEngine final : public Engine {
     exec_.samples = count * views;
     exec_.views = views;
     has_forward_ = false;
-    return run_forward({.images = images.first(static_cast<std::size_t>(count * views * sample_elements())),
-                        .labels = labels.first(static_cast<std::size_t>(count))});
+    const auto sums =
+        run_forward({.images = images.first(static_cast<std::size_t>(count * views * sample_elements())),
+                     .labels = labels.first(static_cast<std::size_t>(count))});
+    if (!logits.empty()) read_logits(count, views, logits);
+    return sums;
   }
 
   void backward(const GradientReady& on_ready) override {
@@ -223,6 +229,30 @@ class CudaEngine final : public Engine {
         .loss = pinned_loss_->loss, .correct = pinned_loss_->correct, .samples = exec_.samples / exec_.views};
   }
 
+  /// Of the last pass, as the loss read them: means over the views of each of `count` samples, in their
+  /// order.
+  void read_logits(int count, int views, std::span<double> logits) {
+    const Value& value = program_.logits();
+    const int classes = program_.graph().classes(), padded = value.channels();
+    with_storage(program_.options().precision, [&]<typename T>(T) {
+      if (pinned_logits_ == nullptr)  // no training asks for them
+        pinned_logits_ = runtime_->allocate_pinned(static_cast<std::size_t>(program_.options().batch) *
+                                                   static_cast<std::size_t>(padded) * sizeof(T));
+      const auto* stored = reinterpret_cast<const T*>(pinned_logits_);
+      runtime_->copy_to_host(compute_, pinned_logits_, exec_.memory.at<T>(value.buffer),
+                             static_cast<std::size_t>(std::int64_t{1} * count * views * padded) * sizeof(T));
+      settle();
+      for (int n = 0; n < count; ++n)
+        for (int k = 0; k < classes; ++k) {
+          double sum = 0;
+          for (int view = 0; view < views; ++view)
+            sum += static_cast<double>(load(stored[(std::int64_t{1} * n * views + view) * padded + k]));
+          logits[static_cast<std::size_t>(std::int64_t{1} * n * classes + k)] =
+              views == 1 ? sum : sum / views;
+        }
+    });
+  }
+
   const EngineSettings settings_;
   const std::unique_ptr<Runtime> runtime_;
   const Stream compute_, copies_;
@@ -235,6 +265,7 @@ class CudaEngine final : public Engine {
   std::vector<std::span<float>> host_copies_;  ///< weights, then state by slot; pinned
   const FlatArrays arrays_;
   LossResult* pinned_loss_ = nullptr;
+  std::byte* pinned_logits_ = nullptr;  ///< null until somebody asks for them
   ExecContext exec_;
   const Optimizer optimizer_;
   std::vector<bool> slot_done_;

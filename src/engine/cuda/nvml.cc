@@ -71,6 +71,26 @@ std::vector<GpuProcess> processes_on(const NvmlApi& api, NvmlDevice device, Aske
   return processes;
 }
 
+/// How the GPU is set up and what it is at, beyond memory, load and power.
+void ask_state(const NvmlApi& api, NvmlDevice device, Asker& ask, GpuFacts& gpu) {
+  constexpr std::array kModes{"default", "exclusive thread", "prohibited", "exclusive process"};
+  unsigned percent = 0, current = 0, pending = 0;
+  int state = 0, mode = 0, on = 0, next = 0;
+  if (ask("nvmlDeviceGetFanSpeed", api.nvmlDeviceGetFanSpeed, device, &percent))
+    gpu.fan_percent = static_cast<int>(percent);
+  if (ask("nvmlDeviceGetPerformanceState", api.nvmlDeviceGetPerformanceState, device, &state) && state >= 0 &&
+      state <= kNvmlMostStates)
+    gpu.performance_state = state;
+  if (ask("nvmlDeviceGetEccMode", api.nvmlDeviceGetEccMode, device, &on, &next)) gpu.ecc = on != 0;
+  if (ask("nvmlDeviceGetMigMode", api.nvmlDeviceGetMigMode, device, &current, &pending))
+    gpu.mig = current != 0;
+  if (ask("nvmlDeviceGetDisplayActive", api.nvmlDeviceGetDisplayActive, device, &on))
+    gpu.drives_display = on != 0;
+  if (ask("nvmlDeviceGetComputeMode", api.nvmlDeviceGetComputeMode, device, &mode) && mode >= 0 &&
+      mode < static_cast<int>(kModes.size()))
+    gpu.compute_mode = kModes[static_cast<std::size_t>(mode)];
+}
+
 GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
   GpuFacts gpu{.index = index};
   Asker ask(api, gpu.unknown);
@@ -94,6 +114,7 @@ GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
     gpu.watts_limit = value / 1e3;
   if (ask("nvmlDeviceGetTemperature", api.nvmlDeviceGetTemperature, device, kNvmlTemperatureGpu, &value))
     gpu.celsius = static_cast<int>(value);
+  ask_state(api, device, ask, gpu);
   gpu.processes = processes_on(api, device, ask);
   return gpu;
 }

@@ -35,6 +35,11 @@ struct GpuFacts {
   std::optional<int> busy_percent;        ///< of the last second: some kernel ran, which is all that it says
   std::optional<double> watts, watts_limit;
   std::optional<int> celsius;
+  std::optional<int> fan_percent;        ///< of its highest speed; GPUs of servers have no fan of their own
+  std::optional<int> performance_state;  ///< 0 (fastest) to 15
+  std::optional<bool> ecc, mig;          ///< error-correcting memory, cut into instances: on or off, now
+  std::optional<bool> drives_display;
+  std::string compute_mode;  ///< "default" (shared by processes), "exclusive process", "prohibited"
   GpuLinks links;
   std::vector<GpuProcess> processes;
   std::vector<std::string> unknown;  ///< "nvmlDeviceGetPowerUsage: Unknown Error"

@@ -30,6 +30,8 @@ class Program {
   [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
   [[nodiscard]] std::int64_t pinned_bytes() const { return pinned_bytes_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
+  /// What the loss reads; intact until the next forward.
+  [[nodiscard]] const Value& logits() const { return values_[static_cast<std::size_t>(graph_.logits())]; }
 
  private:
   [[nodiscard]] int backward_at(int op) const;

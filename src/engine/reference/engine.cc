@@ -113,9 +113,9 @@ class ReferenceEngine final : public Engine {
     weights_changed();
   }
 
-  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                    int views) override {
-    return program_.evaluate(images, labels, count, views, program_weights());
+  LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
+                    std::span<double> logits) override {
+    return program_.evaluate(images, labels, count, views, program_weights(), logits);
   }
 
   void observe(OpObserver observer) override { program_.observe(std::move(observer)); }

@@ -135,6 +135,8 @@ struct Program<T>::Forward {
       means = mean_logits(samples, program.pass_.views, logits);
       logits = means.data();
     }
+    std::copy_n(logits, program.pass_.logits.empty() ? 0 : samples.batch * samples.src.channels,
+                program.pass_.logits.begin());
     program.sums_ = softmax_cross_entropy_forward(samples, op, logits, program.pass_.labels, program.dst(i),
                                                   &program.exact_loss_);
   }
@@ -257,7 +259,10 @@ LossSums Program<T>::forward(const StepInput& input, std::span<const T> weights)
 
 template <typename T>
 LossSums Program<T>::evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                              int views, std::span<const T> weights) {
+                              int views, std::span<const T> weights, std::span<double> logits) {
+  expects(logits.empty() ||
+              static_cast<std::int64_t>(logits.size()) >= std::int64_t{1} * count * graph_.classes(),
+          "there is room for the logits of every sample");
   expects(count >= 0 && views >= 1 && count * views <= batch_ && static_cast<int>(labels.size()) >= count,
           "evaluate gets at most a batch, and its labels");
   if (count == 0) return {};
@@ -267,6 +272,7 @@ LossSums Program<T>::evaluate(std::span<const float> images, std::span<const std
            .weights = weights,
            .gradients = {},
            .labels = {labels.begin(), labels.begin() + count},
+           .logits = logits,
            .gradient_scale = 1,
            .step = 0,
            .first_position = 0};

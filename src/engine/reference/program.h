@@ -30,7 +30,7 @@ class Program {
   /// Overwrites `gradients` [layout.elements], padding included, for the last forward.
   void backward(std::span<const T> weights, std::span<T> gradients, const GradientReady& on_ready);
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
-                    std::span<const T> weights);
+                    std::span<const T> weights, std::span<double> logits = {});
   void observe(OpObserver observer) { observer_ = std::move(observer); }
 
   /// The last forward's or evaluate's loss, summed over samples without rounding.
@@ -52,6 +52,7 @@ class Program {
     std::span<const T> weights;
     std::span<T> gradients;
     std::vector<std::int32_t> labels;
+    std::span<double> logits = {};  ///< [labels][classes]: for who asked for them; empty: nobody
     double gradient_scale = 1;
     std::uint64_t step = 0;
     std::int64_t first_position = 0;

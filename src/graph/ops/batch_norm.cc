@@ -12,6 +12,12 @@ Shape shape(const OpSite& site) {
         "batch_norm '{}': epsilon must be above 0 and momentum in (0, 1], but they are {} and {}; PyTorch's "
         "defaults are 1e-5 and 0.1",
         site.name, norm.epsilon, norm.momentum);
+  if (norm.init != Init::usual && norm.init != Init::zero)
+    base::fail(
+        base::ErrorKind::usage,
+        "batch_norm '{}': its weight starts as usual (1) or at zero; dirac and whiten are for convolutions: "
+        "correct 'init'",
+        site.name);
   check_rates(site, norm.rates);
   return site.src[0];
 }

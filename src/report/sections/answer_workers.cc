@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "analysis/breakdown.h"
 #include "analysis/consistency.h"
+#include "analysis/ways.h"
 #include "report/sections/answers.h"
+#include "report/sections/courses.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 
@@ -88,10 +91,9 @@ void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
   if (const auto few = fewest_repeats(choice_among(choice)); !few.empty()) all.push_back(few);
 }
 
-/// "batch 128", "batch 128, version 0.2.0".
+/// "batch 128", "batch 128, version 0.2.0"; model and set-up are said in front of all batches.
 std::string name_of(const ScalingGroup& group) {
-  return fmt::format("batch {}{}{}", group.batch, group.circumstances.empty() ? "" : ", ",
-                     group.circumstances);
+  return fmt::format("batch {}{}", group.batch, behind(group.circumstances));
 }
 
 /// N workers of weak scaling do more work in a step, not the same one faster.
@@ -128,6 +130,11 @@ std::vector<std::string> why_not_compared(const ScalingGroup& group) {
   return why;
 }
 
+/// " of resnet8-cifar, threads of one process".
+std::string said_of_whom(const ScalingGroup& group) {
+  return (group.subject.empty() ? "" : " of " + group.subject) + behind(group.setup);
+}
+
 /// A group that has no two rows to choose from: what it has, and what is missing.
 std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choice, Mode mode) {
   std::string has =
@@ -139,16 +146,16 @@ std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choi
                       fmt::join(workers, ", "));
   }
   auto parts = why_not_compared(group);
-  parts.insert(parts.begin(), fmt::format("{} scaling at {} {} has {}", name(mode),
+  parts.insert(parts.begin(), fmt::format("{} scaling{} at {} {} has {}", name(mode), said_of_whom(group),
                                           mode == Mode::weak ? "local" : "global", name_of(group), has));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 /// Which of the rows that were compared are of emulated hardware.
-std::string said_of_emulated_rows(const std::vector<ScalingGroup>& groups) {
+std::string said_of_emulated_rows(const std::vector<const ScalingGroup*>& groups) {
   std::map<std::string, std::vector<int>> workers_of;
-  for (const ScalingGroup& group : groups)
-    for (const ScalingRow& row : group.rows) {
+  for (const ScalingGroup* group : groups)
+    for (const ScalingRow& row : group->rows) {
       if (!row.has_ratios || row.cell->emulated.empty()) continue;
       auto& there = workers_of[row.cell->emulated];
       if (std::find(there.begin(), there.end(), row.cell->workers) == there.end())
@@ -159,6 +166,119 @@ std::string said_of_emulated_rows(const std::vector<ScalingGroup>& groups) {
     said += fmt::format(" EMULATED {} at {} worker{}: no speedup of such hardware.", what,
                         fmt::join(there, ", "), there.size() == 1 && there.front() == 1 ? "" : "s");
   return said;
+}
+
+/// A set-up of which one number of workers was measured has nothing to choose from; what it gave stands
+/// beside the other set-ups all the same.
+std::string describe_alone(const ScalingGroup& group) {
+  const ScalingRow& row = group.rows.front();
+  const std::string few = few_repeats(*row.cell);
+  return fmt::format("{}: {} images/s on {}, the only number of workers measured so{}", name_of(group),
+                     with_interval(row.cell->images_per_s, Format::rate), workers_on_cores(*row.cell),
+                     in_brackets(few));
+}
+
+/// Groups of one mode with one answer: of a model and set-up, all batches.
+std::vector<std::vector<const ScalingGroup*>> answered_together(const std::vector<ScalingGroup>& groups) {
+  std::vector<std::vector<const ScalingGroup*>> parts;
+  for (const ScalingGroup& group : groups) {
+    const auto same = std::find_if(parts.begin(), parts.end(), [&](const auto& part) {
+      return part.front()->subject == group.subject && part.front()->setup == group.setup;
+    });
+    (same != parts.end() ? *same : parts.emplace_back()).push_back(&group);
+  }
+  return parts;
+}
+
+/// The row of a group with so many workers that answers are made of: measured, and joined somehow.
+const ScalingRow* row_of(const ScalingGroup& group, int workers) {
+  for (const ScalingRow& row : group.rows)
+    if (row.cell->workers == workers && row.cell->is_measured() &&
+        !analysis::joined_as(row.cell->record()).empty())
+      return &row;
+  return nullptr;
+}
+
+/// "2 workers at local batch 128: threads of one process 4,560 images/s; 2 processes on 2 nodes 0.50 [0.49,
+/// 0.51] times that": the groups of one batch that differ in how workers are joined, by workers.
+std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups, Mode mode) {
+  std::vector<std::string> said;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ScalingGroup& first = groups[i];
+    const auto is_same_batch = [&](const ScalingGroup& other) {
+      return other.batch == first.batch && other.subject == first.subject;
+    };
+    if (std::any_of(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(i), is_same_batch)) continue;
+    std::map<int, std::vector<const analysis::Cell*>> by_workers;
+    for (const ScalingGroup& group : groups)
+      for (const ScalingRow& row : group.rows)
+        if (is_same_batch(group) && row_of(group, row.cell->workers) == &row)
+          by_workers[row.cell->workers].push_back(row.cell);
+    for (const auto& [workers, cells] : by_workers) {
+      std::vector<std::string> ways;
+      std::set<std::string> seen;
+      std::map<std::string, std::string> refused;
+      const auto names = analysis::names_of_ways(cells);
+      for (std::size_t k = 0; k < cells.size(); ++k) {
+        const analysis::Cell* cell = cells[k];
+        auto way = names[k];
+        const auto verdict = analysis::compare_ways(cells.front()->record(), cell->record());
+        if (!verdict.comparable()) {
+          refused.try_emplace(way, verdict.refusals.front());
+          continue;
+        }
+        if (!seen.insert(way).second) continue;
+        way +=
+            ways.empty()
+                ? fmt::format(" {} images/s", with_interval(cell->images_per_s, Format::rate))
+                : fmt::format(" {} times that{}",
+                              with_interval(analysis::ratio(cell->images_per_s, cells.front()->images_per_s),
+                                            Format::fixed2),
+                              in_brackets(fmt::format("{}", fmt::join(verdict.remarks, "; "))));
+        ways.push_back(std::move(way));
+      }
+      for (const auto& [way, why] : refused)
+        if (!seen.contains(way)) ways.push_back(fmt::format("{} not compared ({})", way, why));
+      if (ways.size() > 1)
+        said.push_back(fmt::format("{} at {} batch {}{}: {}{}", count(workers, "worker"),
+                                   mode == Mode::weak ? "local" : "global", first.batch,
+                                   first.subject.empty() ? "" : " of " + first.subject, fmt::join(ways, "; "),
+                                   in_brackets(fewest_repeats(cells))));
+    }
+  }
+  return said;
+}
+
+/// One finding for each model and set-up. Groups without two rows to choose from are said in `nothing`.
+void answer_mode(std::vector<Block>& blocks, const Conclusions& conclusions, Mode mode,
+                 std::vector<std::string>& nothing) {
+  const auto& all = conclusions.scaling(mode);
+  for (const auto& part : answered_together(all)) {
+    std::vector<std::string> answers, alone;
+    std::string baseline;
+    for (const ScalingGroup* group : part) {
+      const FewestWorkers choice = analysis::fewest_workers(*group);
+      if (choice.row == nullptr || choice.candidates.size() + choice.left_out.size() < 2) {
+        if (!group->setup.empty() && group->baseline != nullptr && group->rows.size() == 1)
+          alone.push_back(describe_alone(*group));
+        else if (conclusions.stopped("scale").unmeasured == 0)
+          nothing.push_back(said_of_nothing(*group, choice, mode));
+        continue;
+      }
+      answers.push_back(describe(*group, choice, mode));
+      baseline = fmt::format(" Baseline: {}, on {}.", group->baseline_name,
+                             count(analysis::cores_used(group->baseline->record()), "core"));
+    }
+    if (answers.empty() && alone.empty()) continue;
+    const char* const rule = answers.empty() ? "" : ", the fewest within 5 % of the best throughput";
+    answers.insert(answers.end(), alone.begin(), alone.end());
+    blocks.push_back(finding(fmt::format(
+        "How many workers? {} scaling{}, by {} batch{}: {}.{}{}{}", mode == Mode::weak ? "Weak" : "Strong",
+        said_of_whom(*part.front()), mode == Mode::weak ? "local" : "global", rule, fmt::join(answers, "; "),
+        baseline, said_of_emulated_rows(part), so_far(conclusions, "scale", "cells of scaling"))));
+  }
+  if (const auto joining = said_of_joining(all, mode); !joining.empty())
+    blocks.push_back(finding(fmt::format("How to join the workers? {}.", fmt::join(joining, ". "))));
 }
 
 }  // namespace
@@ -178,33 +298,14 @@ std::string so_far(const Conclusions& conclusions, std::string_view kind, std::s
 
 void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions) {
   std::vector<std::string> nothing;
-  bool any = false;
-  for (const Mode mode : {Mode::weak, Mode::strong}) {
-    std::vector<std::string> answers;
-    std::string baseline;
-    for (const ScalingGroup& group : conclusions.scaling(mode)) {
-      const FewestWorkers choice = analysis::fewest_workers(group);
-      if (choice.row == nullptr || choice.candidates.size() + choice.left_out.size() < 2) {
-        if (conclusions.stopped("scale").unmeasured == 0)
-          nothing.push_back(said_of_nothing(group, choice, mode));
-        continue;
-      }
-      answers.push_back(describe(group, choice, mode));
-      baseline = fmt::format("{}, on {}", group.baseline_name,
-                             count(analysis::cores_used(group.baseline->record()), "core"));
-    }
-    if (answers.empty()) continue;
-    any = true;
-    blocks.push_back(finding(
-        fmt::format("How many workers? {} scaling, by {} batch, the fewest within 5 % of the best "
-                    "throughput: {}. Baseline: {}.{}{}",
-                    mode == Mode::weak ? "Weak" : "Strong", mode == Mode::weak ? "local" : "global",
-                    fmt::join(answers, "; "), baseline, said_of_emulated_rows(conclusions.scaling(mode)),
-                    so_far(conclusions, "scale", "cells of scaling"))));
-  }
+  const std::size_t before = blocks.size();
+  for (const Mode mode : {Mode::weak, Mode::strong}) answer_mode(blocks, conclusions, mode, nothing);
   if (!nothing.empty())
     blocks.push_back(plain(fmt::format("How many workers? Not answered: {}.", fmt::join(nothing, ". "))));
-  else if (!any)
+  else if (const auto said =
+               blocks.size() > before ? std::nullopt : answer_by_trainings(conclusions.convergence))
+    blocks.push_back(finding("How many workers? " + *said));
+  else if (blocks.size() == before)
     blocks.push_back(plain("How many workers? " + not_measured(conclusions, "scale")));
 }
 

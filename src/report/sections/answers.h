@@ -18,6 +18,16 @@ namespace paceline::report {
 [[nodiscard]] std::string so_far(const Conclusions& conclusions, std::string_view kind,
                                  std::string_view noun);
 
+/// Whose figures these are where several models, set-ups or versions measured the same sizes: "version
+/// 0.2.0", "resnet8-cifar, 2 processes on 2 nodes". Empty where there is one. `group`: that the cell is in,
+/// or null.
+[[nodiscard]] std::string which_of_several(const Conclusions& conclusions,
+                                           const analysis::ScalingGroup* group, const std::string& subject,
+                                           const analysis::Cell& cell);
+
+/// "Which batch size?": every sweep for itself, and of several of one model the best of all.
+void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions);
+
 /// "How many workers?": weak and strong scaling apart, what is not decided, and which rows say nothing and
 /// why.
 void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -86,28 +88,39 @@ std::optional<Table> table(const std::vector<analysis::ScalingGroup>& groups, an
     }
   }
   if (table.rows.empty()) return std::nullopt;
-  add_settings_column(table, cells);
+  add_setup_columns(table, 2, cells);
   table.footnotes = footnotes.take();
   return table;
 }
 
-/// Of trainings outside scaling groups.
+bool is_in(const std::vector<analysis::ScalingGroup>& groups, const analysis::Cell& cell) {
+  return std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+    return std::any_of(group.rows.begin(), group.rows.end(),
+                       [&](const auto& row) { return row.cell == &cell; });
+  });
+}
+
+/// Of trainings and sweeps outside scaling groups.
 std::optional<Table> single_table(const Conclusions& conclusions) {
   Table table{.id = "bandwidth",
               .title = "The all-reduce",
               .definition = kDefinition,
               .columns = columns("local batch")};
   Footnotes footnotes;
+  std::vector<const analysis::Cell*> cells;
   for (const auto& cell : conclusions.cells) {
-    if (cell.kind != "train") continue;
+    if (cell.kind != "train" && cell.kind != "sweep") continue;
+    if (is_in(conclusions.weak, cell) || is_in(conclusions.strong, cell)) continue;
     const auto one = analysis::bandwidth(cell);
     if (!one) continue;
+    cells.push_back(&cell);
     table.rows.push_back(table_row(cell.local_batch, *one));
     table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks_of(cell));
     footnotes.explain(cell);
     explain(footnotes, *one);
   }
   if (table.rows.empty()) return std::nullopt;
+  add_setup_columns(table, 2, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -118,8 +131,7 @@ std::optional<Section> bandwidth_section(const Conclusions& conclusions) {
   Section section{.id = "bandwidth", .title = "What does the all-reduce give?"};
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
     if (auto one = table(conclusions.scaling(mode), mode)) section.blocks.push_back(std::move(*one));
-  if (section.blocks.empty())
-    if (auto one = single_table(conclusions)) section.blocks.push_back(std::move(*one));
+  if (auto one = single_table(conclusions)) section.blocks.push_back(std::move(*one));
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }

@@ -137,7 +137,7 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
         late.first < late.second ? duration(late.first) + " to " : "", duration(late.second)));
   std::vector<const analysis::Cell*> cells;
   for (const BreakdownLine& line : lines) cells.push_back(line.cell);
-  add_settings_column(table, cells);
+  add_setup_columns(table, 2, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -189,6 +189,7 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
   Table table{
       .id = id, .title = title, .definition = kResidualDefinition, .columns = residual_columns(batch_label)};
   Footnotes footnotes;
+  std::vector<const analysis::Cell*> shown;
   for (const ScalingGroup& group : groups) {
     if (group.baseline == nullptr) continue;
     const Breakdown baseline = analysis::breakdown(*group.baseline);
@@ -209,6 +210,7 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
       cells[1] = with_mark(std::move(cells[1]), marks_of(row));
       if (split.data_bound) cells[4] = with_mark(std::move(cells[4]), "data-bound");
       table.rows.push_back(std::move(cells));
+      shown.push_back(row.cell);
       footnotes.explain(row);
       if (const auto few = fewest_repeats({group.baseline, row.cell}); !few.empty())
         footnotes.add(
@@ -223,6 +225,7 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
     }
   }
   if (table.rows.empty()) return std::nullopt;
+  add_setup_columns(table, 2, shown);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -233,7 +236,9 @@ std::vector<BreakdownLine> lines_of(const std::vector<ScalingGroup>& groups, ana
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows) {
-      if (!row.cell->is_measured()) continue;
+      // A worker alone is the baseline of several groups.
+      if (!row.cell->is_measured() || std::find(cells.begin(), cells.end(), row.cell) != cells.end())
+        continue;
       lines.push_back({.batch = group.batch,
                        .label = fmt::format("{} {}, N {}", mode == analysis::Mode::weak ? 'b' : 'B',
                                             group.batch, row.cell->workers),

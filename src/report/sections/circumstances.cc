@@ -126,7 +126,7 @@ Section circumstances_section(const Conclusions& conclusions) {
   for (const Remark& note : notes_of(conclusions.records))
     section.blocks.push_back(plain(fmt::format("{}: {}.", said_of(note), note.finding.text)));
   section.blocks.push_back(settings_table(conclusions.records));
-  section.blocks.push_back(cells_table(conclusions));
+  if (!conclusions.cells.empty()) section.blocks.push_back(cells_table(conclusions));
   return section;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "report/sections/converge_plots.h"
+#include "report/sections/courses.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -157,6 +158,9 @@ Table table(const Convergence& result) {
   }
   for (const std::string& remark : joined_remarks(result.variants)) footnotes.add(remark);
   for (const auto& missing : result.missing) footnotes.add(missing + ".");
+  std::vector<const analysis::Cell*> cells;
+  for (const Variant& variant : result.variants) cells.push_back(variant.cell);
+  insert_setup_columns(table, 3, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -168,7 +172,18 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   const Convergence& result = *conclusions.convergence;
   Section section{.id = "convergence", .title = "What does the accuracy pay?"};
   section.blocks.push_back(table(result));
+  if (result.variants.empty()) return section;
+  if (const auto whole = analysis::whole_trainings(result)) {
+    section.blocks.push_back(whole_trainings_table(result, *whole));
+    if (auto said = said_of_whole_trainings(result, *whole))
+      section.blocks.push_back(finding(std::move(*said)));
+  }
+  section.blocks.push_back(course_table(result));
+  for (const Variant& variant : result.variants)
+    if (auto said = said_of_overfitting(variant.name, analysis::course(variant.records)))
+      section.blocks.push_back(std::move(*said));
   for (auto& plot : converge_plots(result)) section.blocks.push_back(std::move(plot));
+  for (auto& plot : course_plots(result)) section.blocks.push_back(std::move(plot));
   return section;
 }
 

@@ -14,7 +14,8 @@ constexpr const char* kDefinition =
     "in their own time, all workers together. A core: images prepared in a second of processor time. Ready: "
     "batches that stood prepared when a step asked for one, mean over steps and ranks, of at most so many. "
     "Steps that waited: found none ready. The loader is called the limit where steps wait more than 5 % of "
-    "their time for data and the ceiling is below 1.5 times what was used.";
+    "their time for data and the ceiling is below 1.5 times what was used, or where it has no threads "
+    "(--loader-threads 0: the worker prepares each batch before its step).";
 
 std::vector<Column> columns() {
   return {{.key = "cell", .label = "cell"},
@@ -48,7 +49,7 @@ struct DataBound {
 };
 
 DataBound find_data_bound(const Conclusions& conclusions) {
-  const analysis::ScalingRow* const row = headline(conclusions);
+  const analysis::ScalingRow* const row = headline(conclusions, conclusions.subjects.front().name).row;
   const auto rank = [&](const analysis::Breakdown& one) {
     return row != nullptr && row->cell == one.cell ? 1 : one.mean.data_wait / one.mean.total();
   };
@@ -67,6 +68,9 @@ DataBound find_data_bound(const Conclusions& conclusions) {
 /// What makes such a loader faster, by what holds it up.
 std::string advice(const analysis::LoaderUse& loader, const measure::Record& record) {
   constexpr double kMostlyWaiting = 0.25;  // computing for less than this part of the time
+  if (loader.threads_per_worker == 0)
+    return "Each worker prepares its batches itself, before it computes (--loader-threads 0): --loader-threads 1 "
+           "prepares them meanwhile.";
   const bool has_files = record.data.name == "folder";
   const std::string threads =
       loader.threads_wanted > 0

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/cell_labels.h"
+#include "base/error.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -139,8 +141,82 @@ std::vector<std::string> said_of_single_repeats(const std::vector<const analysis
   return said;
 }
 
-void add_settings_column(Table& table, const std::vector<const analysis::Cell*>& cells) {
-  const auto differences = analysis::differences(cells);
+std::string behind(const std::string& text) { return text.empty() ? "" : ", " + text; }
+
+std::string said_of_group(const analysis::ScalingGroup& group) {
+  std::vector<std::string> said{group.subject, group.setup, group.circumstances};
+  std::erase(said, "");
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
+namespace {
+
+struct SetupColumn {
+  const char* entry;  ///< of the set-up
+  const char* key;
+  bool is_number = false;
+};
+
+constexpr SetupColumn kSetupColumns[] = {{"model", "model"},           {"data set", "data_set"},
+                                         {"nodes", "nodes", true},     {"processes", "processes", true},
+                                         {"threads", "threads", true}, {"communicator", "communicator"},
+                                         {"algorithm", "algorithm"},   {"workers by node", "workers_by_node"},
+                                         {"device", "device"},         {"device name", "device_name"},
+                                         {"precision", "precision"}};
+
+/// The entries that get a column.
+std::set<std::string> entries_to_show(const std::vector<const analysis::Cell*>& cells) {
+  std::set<std::string> wanted = analysis::different_entries(cells);
+  std::set<int> threads;
+  for (const analysis::Cell* cell : cells) {
+    if (!cell->is_measured()) continue;
+    threads.insert(cell->threads_per_worker);
+    if (analysis::processes(cell->record()) > 1)
+      for (const char* entry : {"nodes", "processes", "threads"}) wanted.insert(entry);
+  }
+  if (threads.size() > 1) wanted.insert("threads");
+  return wanted;
+}
+
+TableCell setup_cell(const analysis::Cell& cell, const SetupColumn& column) {
+  const std::string text(analysis::text_of(cell.setup, column.entry));
+  if (!cell.is_measured()) return missing(cell.reason.empty() ? cell.status : cell.reason);
+  if (column.is_number) return value(std::stod(text));
+  const bool is_of_joining = column.entry == std::string_view("communicator") ||
+                             column.entry == std::string_view("algorithm") ||
+                             column.entry == std::string_view("workers by node");
+  if (text.empty() || text == "none")
+    return missing(is_of_joining && analysis::is_alone(cell.record()) ? "one worker has nobody to talk to"
+                                                                      : "there is none");
+  return words(text);
+}
+
+}  // namespace
+
+std::set<std::string> insert_setup_columns(Table& table, std::size_t at,
+                                           const std::vector<const analysis::Cell*>& cells) {
+  base::expects(table.rows.size() == cells.size() && at <= table.columns.size(), "a cell for each row");
+  const auto wanted = entries_to_show(cells);
+  std::set<std::string> shown;
+  const auto offset = static_cast<std::ptrdiff_t>(at);
+  std::ptrdiff_t added = 0;
+  for (const SetupColumn& column : kSetupColumns) {
+    if (!wanted.contains(column.entry)) continue;
+    shown.insert(column.entry);
+    table.columns.insert(table.columns.begin() + offset + added,
+                         {.key = column.key,
+                          .label = column.entry,
+                          .format = column.is_number ? Format::integer : Format::text});
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      table.rows[i].insert(table.rows[i].begin() + offset + added, setup_cell(*cells[i], column));
+    ++added;
+  }
+  return shown;
+}
+
+void add_setup_columns(Table& table, std::size_t at, const std::vector<const analysis::Cell*>& cells) {
+  const auto shown = insert_setup_columns(table, at, cells);
+  const auto differences = analysis::differences(cells, shown);
   if (std::all_of(differences.begin(), differences.end(), [](const auto& text) { return text.empty(); }))
     return;
   table.columns.push_back({.key = "settings", .label = "differs in"});

@@ -3,6 +3,7 @@
 /// What all sections build their tables of: cells from figures, marks, and the footnotes that explain the
 /// marks.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,22 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 /// "2 workers (2 cores)": the cores that the cell could use, since one worker may have one thread or many.
 [[nodiscard]] std::string workers_on_cores(const analysis::Cell& cell);
 
-/// Rows of a table are compared by eye whatever its ratios refuse. Where the cells of its rows differ in more
-/// than their sizes, a last column says in what; where they do not, there is none.
-void add_settings_column(Table& table, const std::vector<const analysis::Cell*>& cells);
+/// What tells a group from the others of its batch: "resnet8-cifar, threads of one process, version 0.2.0";
+/// empty where nothing does.
+[[nodiscard]] std::string said_of_group(const analysis::ScalingGroup& group);
+/// ", " and the text; empty for an empty text.
+[[nodiscard]] std::string behind(const std::string& text);
+
+/// Inserts at index `at` a column for model, data set, nodes, processes, threads, communicator, algorithm,
+/// device and precision where the cells of the rows differ in them; nodes, processes and threads also where
+/// any row has several processes. Returns the entries of the set-up that have one. `cells`: one a row. To be
+/// called when the rows are complete: columns from `at` on move.
+std::set<std::string> insert_setup_columns(Table& table, std::size_t at,
+                                           const std::vector<const analysis::Cell*>& cells);
+
+/// Rows of a table are compared by eye whatever its ratios refuse: the same, and where the cells differ in
+/// more than those columns and their sizes say, a last column that says in what, "differs in".
+void add_setup_columns(Table& table, std::size_t at, const std::vector<const analysis::Cell*>& cells);
 
 /// Each footnote once, in the order added. Duplicates are dropped.
 class Footnotes {

@@ -23,8 +23,11 @@ constexpr const char* kDefinition =
     "ranks: compute (smaller batches, but no threads that meet after every op), exposed transfer, waiting "
     "for a rank, waiting for data, copy and other. The parts add up to the difference of the mean steps.";
 
+/// "2 workers x 1 thread", of several processes with how they are joined.
 std::string form(const analysis::Cell& cell) {
-  return fmt::format("{} x {}", count(cell.workers, "worker"), count(cell.threads_per_worker, "thread"));
+  const std::string joined = analysis::processes(cell.record()) > 1 ? analysis::joined_as(cell.record()) : "";
+  return fmt::format("{} x {}{}", count(cell.workers, "worker"), count(cell.threads_per_worker, "thread"),
+                     in_brackets(joined));
 }
 
 /// What costs the more workers the most time, in words; they are not faster.
@@ -41,10 +44,12 @@ std::string why_not_faster(const SameCores& pair) {
   return said.empty() ? "" : fmt::format("{}", fmt::join(said, ", "));
 }
 
-Paragraph verdict(const SameCores& pair) {
-  const std::string who = fmt::format("{} against {} on {}, global batch {}: {} times the images/s",
-                                      form(*pair.workers), form(*pair.threads), count(pair.cores, "core"),
-                                      pair.workers->global_batch, with_interval(pair.speed, Format::fixed2));
+/// `of_model`: " of resnet8-cifar" where there are several.
+Paragraph verdict(const SameCores& pair, const std::string& of_model) {
+  const std::string who =
+      fmt::format("{} against {} on {}, global batch {}{}: {} times the images/s", form(*pair.workers),
+                  form(*pair.threads), count(pair.cores, "core"), pair.workers->global_batch, of_model,
+                  with_interval(pair.speed, Format::fixed2));
   const bool known = analysis::has_interval(pair.speed);
   const std::string few = fewest_repeats({pair.threads, pair.workers});
   const std::string emulated = said_of_emulation(*pair.workers);
@@ -87,6 +92,10 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
                           time("other", "copy, other")}};
   Section section{.id = "same-cores", .title = "How many workers? The same cores as threads or as workers"};
   Footnotes footnotes;
+  const bool several = std::any_of(pairs.begin(), pairs.end(), [&](const SameCores& pair) {
+    return pair.workers->record().model.name != pairs.front().workers->record().model.name;
+  });
+  if (several) table.columns.insert(table.columns.begin(), {.key = "model", .label = "model"});
   for (const SameCores& pair : pairs) {
     table.rows.push_back(
         {value(static_cast<double>(pair.workers->global_batch)), value(pair.cores),
@@ -94,6 +103,8 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
          with_mark(words(form(*pair.workers)), marks_of(*pair.workers)), figure(pair.workers->images_per_s),
          figure(pair.speed), value(pair.compute_s), value(pair.exposed_transfer_s), value(pair.waiting_s),
          value(pair.data_wait_s), value(pair.rest_s)});
+    auto& row = table.rows.back();
+    if (several) row.insert(row.begin(), words(pair.workers->record().model.name));
     footnotes.explain_marks(*pair.threads);
     footnotes.explain_marks(*pair.workers);
     for (const std::string& remark : pair.remarks)
@@ -102,7 +113,8 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
   }
   table.footnotes = footnotes.take();
   section.blocks.push_back(std::move(table));
-  for (const SameCores& pair : pairs) section.blocks.push_back(verdict(pair));
+  for (const SameCores& pair : pairs)
+    section.blocks.push_back(verdict(pair, several ? " of " + pair.workers->record().model.name : ""));
   return section;
 }
 

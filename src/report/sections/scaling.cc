@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -93,12 +94,20 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
               .definition = mode == Mode::weak ? kWeakDefinition : kStrongDefinition,
               .columns = columns(mode)};
   Footnotes footnotes;
+  std::set<const analysis::Cell*> baselines, shown;  // a worker alone is the baseline of several groups
   for (const ScalingGroup& group : groups)
-    if (!group.baseline_name.empty())
-      footnotes.add(fmt::format("Baseline{}{}: {}.", group.circumstances.empty() ? "" : " of ",
-                                group.circumstances, group.baseline_name));
+    if (group.baseline != nullptr && baselines.insert(group.baseline).second) {
+      const std::string which = analysis::is_alone(group.baseline->record()) && group.circumstances.empty()
+                                    ? group.subject
+                                    : said_of_group(group);
+      footnotes.add(
+          fmt::format("Baseline{}{}: {}.", which.empty() ? "" : " of ", which, group.baseline_name));
+    }
+  std::vector<const analysis::Cell*> cells;
   for (const ScalingGroup& group : groups) {
     for (const ScalingRow& row : group.rows) {
+      if (!shown.insert(row.cell).second) continue;
+      cells.push_back(row.cell);
       table.rows.push_back(table_row(group, row, mode));
       const auto& cell = *row.cell;
       if (cell.is_measured() && !cell.epoch_measured)
@@ -111,11 +120,8 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
                         cell.label, percent(ledger.mean.data_wait / ledger.mean.total())));
     }
   }
-  std::vector<const analysis::Cell*> cells;
-  for (const ScalingGroup& group : groups)
-    for (const ScalingRow& row : group.rows) cells.push_back(row.cell);
   for (const std::string& note : said_of_single_repeats(cells)) footnotes.add(note);
-  add_settings_column(table, cells);
+  add_setup_columns(table, 2, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -145,25 +151,35 @@ std::vector<GroupRow> rows_with_ratios(std::span<const ScalingGroup> groups) {
   return rows;
 }
 
-/// Rows as the lines of a plot, by a number that they share (their batch, their workers). Where a batch was
-/// measured twice with as many workers, by two versions say, one line of both would go straight up: then
-/// each has a line, and the text behind the number says whose it is.
-template <typename Number>
-std::map<std::pair<std::int64_t, std::string>, std::vector<GroupRow>> lines_of(
-    const std::vector<GroupRow>& rows, Number number) {
+/// Where a batch was measured twice with as many workers, by two versions say, one line of both would go
+/// straight up: then each has a line, and the text says whose it is.
+std::vector<std::string> texts_of(const std::vector<GroupRow>& rows) {
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (const GroupRow& one : rows) {
     cells.push_back(one.row->cell);
     places.emplace_back(one.group->batch, one.row->cell->workers);
   }
-  const auto texts = analysis::cell_labels(cells, places);
-  std::map<std::pair<std::int64_t, std::string>, std::vector<GroupRow>> lines;
-  for (std::size_t i = 0; i < rows.size(); ++i) lines[{number(rows[i]), texts[i]}].push_back(rows[i]);
+  return analysis::cell_labels(cells, places);
+}
+
+/// The rows of a group as the lines of a plot, with what each is called by.
+std::map<std::string, std::vector<GroupRow>> lines_of(const ScalingGroup& group) {
+  const auto rows = rows_with_ratios({&group, 1});
+  const auto texts = texts_of(rows);
+  std::map<std::string, std::vector<GroupRow>> lines;
+  for (std::size_t i = 0; i < rows.size(); ++i) lines[texts[i]].push_back(rows[i]);
   return lines;
 }
 
-std::string behind(const std::string& text) { return text.empty() ? "" : ", " + text; }
+Point point_of(double x, const analysis::Estimate& y, std::string mark) {
+  Point point{.x = x, .y = y.median, .mark = std::move(mark)};
+  if (analysis::has_interval(y)) {
+    point.low = y.low;
+    point.high = y.high;
+  }
+  return point;
+}
 
 Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   const bool weak = mode == Mode::weak;
@@ -174,29 +190,40 @@ Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
             .x = {.label = "workers"},
             .y = {.label = weak ? "scaled speedup" : "speedup"}};
   double most = 1, fewest = 0;
-  const auto lines = lines_of(rows_with_ratios(groups), [](const GroupRow& one) { return one.group->batch; });
-  for (const auto& [key, rows] : lines) {
-    Series series{.name =
-                      fmt::format("{} batch {}{}", weak ? "local" : "global", key.first, behind(key.second))};
-    for (const auto& [group, row] : rows) {
-      const double workers = row->cell->workers;
-      most = std::max(most, workers);
-      if (fewest == 0 || workers < fewest) fewest = workers;
-      Point point{.x = workers, .y = row->speedup.median, .mark = point_mark(*row->cell)};
-      if (point.mark.empty() && row->verdict.shares_cores) point.mark = "shared cores";
-      if (analysis::has_interval(row->speedup)) {
-        point.low = row->speedup.low;
-        point.high = row->speedup.high;
+  for (const ScalingGroup& group : groups)
+    for (const auto& [text, rows] : lines_of(group)) {
+      Series series{.name = fmt::format("{} batch {}{}{}", weak ? "local" : "global", group.batch,
+                                        behind(said_of_group(group)), behind(text))};
+      for (const auto& [of_group, row] : rows) {
+        const double workers = row->cell->workers;
+        most = std::max(most, workers);
+        if (fewest == 0 || workers < fewest) fewest = workers;
+        std::string mark = point_mark(*row->cell);
+        if (mark.empty() && row->verdict.shares_cores) mark = "shared cores";
+        series.points.push_back(point_of(workers, row->speedup, std::move(mark)));
       }
-      series.points.push_back(std::move(point));
+      plot.series.push_back(std::move(series));
     }
-    plot.series.push_back(std::move(series));
-  }
   if (fewest > 0)
     plot.series.insert(
         plot.series.begin(),
         Series{.name = "ideal", .points = {{fewest, 1}, {most, most / fewest}}, .dashed = true});
   return plot;
+}
+
+/// The rows of one model as lines by workers, each cell once.
+std::map<std::pair<int, std::string>, std::vector<GroupRow>> lines_by_workers(
+    const std::vector<ScalingGroup>& groups, const std::string& subject) {
+  auto rows = rows_with_ratios(groups);
+  std::set<const analysis::Cell*> seen;
+  std::erase_if(rows, [&](const GroupRow& one) {
+    return one.group->subject != subject || !seen.insert(one.row->cell).second;
+  });
+  const auto texts = texts_of(rows);
+  std::map<std::pair<int, std::string>, std::vector<GroupRow>> lines;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    lines[{rows[i].row->cell->workers, texts[i]}].push_back(rows[i]);
+  return lines;
 }
 
 /// Seconds for all training images against the batch, a line for each number of workers.
@@ -209,31 +236,28 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
                   .unit = "images",
                   .log = true},
             .y = {.label = "epoch", .unit = "s"}};
-  auto rows = rows_with_ratios(groups);
-  const auto left_out =
-      std::erase_if(rows, [&, first = rows.empty() ? nullptr : rows.front().row](const GroupRow& one) {
+  std::set<std::string> subjects;
+  for (const ScalingGroup& group : groups) subjects.insert(group.subject);
+  long left_out = 0;
+  for (const std::string& subject : subjects)
+    for (const auto& [key, line] : lines_by_workers(groups, subject)) {
+      const auto& first = line.front().row->cell->record();
+      Series series{.name = workers_on_cores(*line.front().row->cell) + behind(subject) + behind(key.second)};
+      for (const auto& [group, row] : line) {
         // One line is of one set of settings.
-        return !analysis::compare(first->cell->record(), one.row->cell->record(), analysis::Topic::tables)
-                    .comparable();
-      });
-  if (left_out > 0)
-    plot.caption += fmt::format(" Left out, since it cannot be compared with the first: {} of the table.",
-                                count(static_cast<long>(left_out), "row"));
-  for (const auto& [key, line] : lines_of(
-           rows, [](const GroupRow& one) { return static_cast<std::int64_t>(one.row->cell->workers); })) {
-    Series series{.name = workers_on_cores(*line.front().row->cell) + behind(key.second)};
-    for (const auto& [group, row] : line) {
-      Point point{.x = static_cast<double>(group->batch),
-                  .y = row->cell->epoch_s.median,
-                  .mark = point_mark(*row->cell)};
-      if (analysis::has_interval(row->cell->epoch_s)) {
-        point.low = row->cell->epoch_s.low;
-        point.high = row->cell->epoch_s.high;
+        if (!analysis::compare(first, row->cell->record(), analysis::Topic::tables).comparable()) {
+          ++left_out;
+          continue;
+        }
+        series.points.push_back(
+            point_of(static_cast<double>(group->batch), row->cell->epoch_s, point_mark(*row->cell)));
       }
-      series.points.push_back(std::move(point));
+      plot.series.push_back(std::move(series));
     }
-    plot.series.push_back(std::move(series));
-  }
+  if (left_out > 0)
+    plot.caption +=
+        fmt::format(" Left out, since it cannot be compared with the first of its line: {} of the table.",
+                    count(left_out, "row"));
   return plot;
 }
 
@@ -248,8 +272,7 @@ std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
 /// Whether more workers ever made it slower: said, never left to the reader. Where one of both has few
 /// repeats, their intervals are of steps and say little of the next run.
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
-  const auto lines = lines_of(rows_with_ratios({&group, 1}), [](const GroupRow&) { return 0; });
-  for (const auto& [key, rows] : lines) {
+  for (const auto& [text, rows] : lines_of(group)) {
     const analysis::Cell* before = nullptr;
     for (const GroupRow& one : rows) {
       const analysis::Cell& cell = *one.row->cell;
@@ -258,9 +281,9 @@ void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode m
         blocks.push_back(warning(fmt::format(
             "{} are slower than {} at {} batch {}{}: {} against {} images/s{}.{}",
             count(cell.workers, "worker"), before->workers, mode == Mode::weak ? "local" : "global",
-            group.batch, behind(key.second.empty() ? group.circumstances : key.second),
-            number(cell.images_per_s.median), number(before->images_per_s.median),
-            in_brackets(doubts(cell, *before)), said_of_emulation(cell))));
+            group.batch, behind(said_of_group(group)) + behind(text), number(cell.images_per_s.median),
+            number(before->images_per_s.median), in_brackets(doubts(cell, *before)),
+            said_of_emulation(cell))));
       before = &cell;
     }
   }
@@ -277,7 +300,9 @@ std::optional<Section> scaling_section(const Conclusions& conclusions, Mode mode
   section.blocks.push_back(table(groups, mode));
   for (const ScalingGroup& group : groups) remark_slower(section.blocks, group, mode);
   Plot speedup = plot(groups, mode);
-  if (speedup.series.size() > 1) section.blocks.push_back(std::move(speedup));
+  const auto begin = speedup.series.begin() + (speedup.series.empty() ? 0 : 1);  // behind the ideal
+  if (std::any_of(begin, speedup.series.end(), [](const Series& series) { return series.points.size() > 1; }))
+    section.blocks.push_back(std::move(speedup));
   Plot epoch = epoch_plot(groups, mode);
   if (std::any_of(epoch.series.begin(), epoch.series.end(),
                   [](const Series& series) { return series.points.size() > 1; }))

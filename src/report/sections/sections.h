@@ -14,10 +14,19 @@ namespace paceline::report {
 [[nodiscard]] Section summary_section(const Conclusions& conclusions);
 /// Which batch size: throughput curve, knee, where memory or data ends.
 [[nodiscard]] std::optional<Section> sweep_section(const Conclusions& conclusions);
+/// Why a batch is faster than another: the ledger of a sweep's steps, what they reach of the measured peaks,
+/// an epoch without data loading.
+[[nodiscard]] std::optional<Section> cause_section(const Conclusions& conclusions);
+/// What the workers exchange in a step: gradients, statistics, padding, votes; what each --bn adds.
+[[nodiscard]] std::optional<Section> travels_section(const Conclusions& conclusions);
 /// How many workers (table 1 of the mode).
 [[nodiscard]] std::optional<Section> scaling_section(const Conclusions& conclusions, analysis::Mode mode);
 /// The same cores as threads of one worker or as workers, where both were measured.
 [[nodiscard]] std::optional<Section> same_cores_section(const Conclusions& conclusions);
+/// Threads, processes or data-parallel, where the same training was measured in several of these ways.
+[[nodiscard]] std::optional<Section> ways_section(const Conclusions& conclusions);
+/// Which worker is slow, and what each waits for, sends and holds.
+[[nodiscard]] std::optional<Section> by_worker_section(const Conclusions& conclusions);
 /// Where the time goes (table 2): the ledger a step, and the residual with what explains it.
 [[nodiscard]] std::optional<Section> breakdown_section(const Conclusions& conclusions);
 /// What the all-reduce gives (table 3).
@@ -30,6 +39,12 @@ namespace paceline::report {
 [[nodiscard]] bool is_of_collectives(const measure::Record& record);
 /// What the accuracy pays.
 [[nodiscard]] std::optional<Section> converge_section(const Conclusions& conclusions);
+/// Which configuration a search found best.
+[[nodiscard]] std::optional<Section> search_section(const Conclusions& conclusions);
+[[nodiscard]] bool is_of_search(const measure::Record& record);
+/// What evaluated checkpoints get wrong: by class, confusions, mistakes.
+[[nodiscard]] std::optional<Section> evaluation_section(const Conclusions& conclusions);
+[[nodiscard]] bool is_of_evaluation(const measure::Record& record);
 /// Epochs of trainings: loss and accuracy.
 [[nodiscard]] std::optional<Section> training_section(const Conclusions& conclusions);
 /// What was run, under which settings, and what the records get wrong by themselves.

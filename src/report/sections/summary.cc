@@ -11,6 +11,7 @@
 #include "analysis/breakdown.h"
 #include "analysis/cell.h"
 #include "analysis/cell_labels.h"
+#include "analysis/ways.h"
 #include "report/sections/answers.h"
 #include "report/sections/loader.h"
 #include "report/sections/parts.h"
@@ -23,97 +24,6 @@
 
 namespace paceline::report {
 namespace {
-
-using analysis::ScalingGroup;
-using analysis::ScalingRow;
-
-/// What the batch could grow to, and which limit it met there.
-std::string largest(const analysis::Sweep& sweep) {
-  if (!sweep.largest_that_fits) return "";
-  const std::string size = integer(static_cast<double>(*sweep.largest_that_fits));
-  switch (sweep.largest_met) {
-    case analysis::Limit::data:
-      return fmt::format(" The largest is {}: there the data set ends, not memory.", size);
-    case analysis::Limit::memory:
-      return fmt::format(" The largest that fits into memory is {}.", size);
-    default:
-      return fmt::format(" The largest that was measured is {}.", size);
-  }
-}
-
-long count_measured(const analysis::Sweep& sweep) {
-  return std::count_if(sweep.points.begin(), sweep.points.end(),
-                       [](const analysis::SweepPoint& point) { return point.cell->is_measured(); });
-}
-
-const ScalingGroup* group_of(const Conclusions& conclusions, const ScalingRow& row) {
-  for (const auto* groups : {&conclusions.weak, &conclusions.strong})
-    for (const ScalingGroup& group : *groups)
-      for (const ScalingRow& one : group.rows)
-        if (&one == &row) return &group;
-  return nullptr;
-}
-
-/// Whose figures these are where several versions measured the same sizes: "version 0.2.0". Empty where
-/// there is one.
-std::string which_of_several(const Conclusions& conclusions, const ScalingRow* row,
-                             const analysis::Cell& cell) {
-  if (row != nullptr && row->cell == &cell)
-    if (const auto& own = group_of(conclusions, *row)->circumstances; !own.empty()) return own;
-  std::vector<const analysis::Cell*> alike{&cell};
-  for (const analysis::Cell& other : conclusions.cells)
-    if (&other != &cell && other.is_measured() && other.workers == cell.workers &&
-        other.local_batch == cell.local_batch)
-      alike.push_back(&other);
-  return analysis::different_circumstances(alike).front();
-}
-
-/// A knee among batches of several versions may be a difference of these.
-std::string said_of_mixture(const analysis::Sweep& sweep) {
-  std::vector<const analysis::Cell*> compared;
-  for (const analysis::SweepPoint& point : sweep.points)
-    if (point.on_curve) compared.push_back(point.cell);
-  const auto texts = analysis::different_circumstances(compared);
-  const std::set<std::string> kinds(texts.begin(), texts.end());
-  return kinds.size() < 2 ? "" : fmt::format("batches measured with {}", fmt::join(kinds, " and with "));
-}
-
-void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
-  if (!conclusions.sweep || !conclusions.sweep->knee) {
-    blocks.push_back(plain("Which batch size? " + not_measured(conclusions, "sweep")));
-    return;
-  }
-  const auto& sweep = *conclusions.sweep;
-  const auto& knee = *sweep.points[*sweep.knee].cell;
-  const auto& best = *sweep.points[*sweep.best].cell;
-  std::vector<std::string> doubts{said_of_repeats(sweep), said_of_mixture(sweep)};
-  std::erase(doubts, "");
-  const std::string repeats = in_brackets(fmt::format("{}", fmt::join(doubts, "; ")));
-  const std::string which = which_of_several(conclusions, nullptr, knee);
-  const std::string where = workers_on_cores(knee) + (which.empty() ? "" : ", " + which);
-  if (sweep.on_curve == 1) {
-    blocks.push_back(finding(fmt::format(
-        "Which batch size? Not answered: only batch {} was {}, on {}: {} images/s{}.{}{}", knee.local_batch,
-        count_measured(sweep) == 1 ? "measured" : "compared", where,
-        with_interval(knee.images_per_s, Format::rate), repeats, largest(sweep), said_of_emulation(knee))));
-    return;
-  }
-  std::string text = fmt::format("Which batch size? {} on {}: {} images/s{}", knee.local_batch, where,
-                                 with_interval(knee.images_per_s, Format::rate), repeats);
-  const bool all_compared = std::all_of(
-      sweep.points.begin(), sweep.points.end(),
-      [](const analysis::SweepPoint& point) { return point.on_curve || !point.cell->is_measured(); });
-  if (sweep.knee == sweep.best)
-    text +=
-        all_compared ? ", the best of all that were measured." : ", the best of those that can be compared.";
-  else
-    text += fmt::format(", the smallest within 5 % of the best ({} images/s at {}).",
-                        number(best.images_per_s.median), best.local_batch);
-  if (const std::string open = knee_not_decided(sweep); !open.empty())
-    text += fmt::format(" Not decided: {}.", open);
-  text += largest(sweep) + said_of_emulation(knee) + so_far(conclusions, "sweep", "batches");
-  blocks.push_back(finding(text));
-}
 
 std::string share(const char* what, double part, double total) {
   return fmt::format("{} {}", what, percent(part / total));
@@ -152,20 +62,52 @@ std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakd
                      duration(split.residual_s), fmt::join(said, ", "), in_doubt);
 }
 
-void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
-  const ScalingRow* row = headline(conclusions);
+/// Other measured cells of as many workers at the same batch, one for each other way of joining them, that
+/// may be set against it.
+std::vector<const analysis::Cell*> joined_otherwise(const analysis::CellGroup& subject,
+                                                    const analysis::Cell& cell) {
+  std::vector<const analysis::Cell*> others;
+  std::set<std::string> ways{analysis::joined_as(cell.record())};
+  if (ways.contains("")) return others;
+  for (const bool same_kind : {true, false})
+    for (const analysis::Cell* other : subject.cells)
+      if (other->is_measured() && (other->kind == cell.kind) == same_kind && other->workers == cell.workers &&
+          other->local_batch == cell.local_batch && other->global_batch == cell.global_batch &&
+          analysis::compare_ways(cell.record(), other->record()).comparable() &&
+          ways.insert(analysis::joined_as(other->record())).second)
+        others.push_back(other);
+  return others;
+}
+
+/// " The same workers joined otherwise: 2 processes on 2 nodes 56.3 ms, exposed transfer 48.0 %, ...".
+std::string said_of_time_joined_otherwise(const std::vector<const analysis::Cell*>& others) {
+  std::vector<std::string> said;
+  for (const analysis::Cell* other : others) {
+    const auto mean = analysis::breakdown(*other).mean;
+    said.push_back(fmt::format("{} {}, {}, {}", analysis::joined_as(other->record()), duration(mean.total()),
+                               share("exposed transfer", mean.exposed_transfer, mean.total()),
+                               share("waiting for a later rank", mean.exposed_wait, mean.total())));
+  }
+  return said.empty() ? "" : fmt::format(" The same workers joined otherwise: {}.", fmt::join(said, "; "));
+}
+
+void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions,
+                 const analysis::CellGroup& subject) {
+  const auto [group, row] = headline(conclusions, subject.name);
   const analysis::Cell* cell = row != nullptr ? row->cell : nullptr;
   if (cell == nullptr)
-    for (const auto& other : conclusions.cells)
-      if (cell == nullptr && other.is_measured()) cell = &other;
+    for (const analysis::Cell* other : subject.cells)
+      if (cell == nullptr && other->is_measured()) cell = other;
   if (cell == nullptr) {
-    blocks.push_back(plain("Where does the time go? Not measured: no record holds a measured step."));
+    blocks.push_back(
+        plain(fmt::format("Where does the time go? Not measured: no record{} holds a measured step.",
+                          subject.name.empty() ? "" : " of " + subject.name)));
     return;
   }
   const auto ledger = analysis::breakdown(*cell);
   const auto& mean = ledger.mean;
   const double total = mean.total();
-  const std::string which = which_of_several(conclusions, row, *cell);
+  const std::string which = which_of_several(conclusions, group, subject.name, *cell);
   std::string text =
       fmt::format("Where does the time go? A step of local batch {} on {}{} takes {}: {}", cell->local_batch,
                   workers_on_cores(*cell), which.empty() ? "" : fmt::format(", {},", which), duration(total),
@@ -181,8 +123,8 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
         "later rank; {} of both is hidden behind the backward pass.",
         duration(ledger.transfer), duration(ledger.late_peer),
         percent(ledger.overlapped / ledger.communication_total));
-  if (row != nullptr) text += describe_loss(*group_of(conclusions, *row)->baseline, ledger);
-  text += said_of_emulation(*cell);
+  if (row != nullptr) text += describe_loss(*group->baseline, ledger);
+  text += said_of_time_joined_otherwise(joined_otherwise(subject, *cell)) + said_of_emulation(*cell);
   blocks.push_back(finding(text));
   if (analysis::waits_for_scheduling(ledger))
     blocks.push_back(plain(fmt::format(
@@ -192,20 +134,32 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions) {
         number(static_cast<double>(cell->global_batch) / total))));
 }
 
-void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) {
-  const ScalingRow* row = headline(conclusions);
+std::string said_of_network_joined_otherwise(const std::vector<const analysis::Cell*>& others) {
+  std::vector<std::string> said;
+  for (const analysis::Cell* other : others)
+    if (const auto one = analysis::bandwidth(*other))
+      said.push_back(fmt::format("{} in {}, busbw {} GB/s", analysis::joined_as(other->record()),
+                                 duration(one->transfer_s.median), with_interval(one->busbw, Format::rate)));
+  return said.empty() ? "" : fmt::format(" The same workers joined otherwise: {}.", fmt::join(said, "; "));
+}
+
+std::string no_network(const Conclusions& conclusions) {
+  return fmt::format("What does the all-reduce give? {}",
+                     conclusions.stopped("scale").unmeasured > 0
+                         ? not_measured(conclusions, "scale")
+                         : "Not measured: no record has more than one worker.");
+}
+
+/// Nothing of a model that was run on one worker alone.
+void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions,
+                    const analysis::CellGroup& subject) {
+  const auto [group, row] = headline(conclusions, subject.name);
   std::optional<analysis::Bandwidth> one;
   if (row != nullptr) one = analysis::bandwidth(*row->cell);
-  for (const auto& cell : conclusions.cells)
-    if (!one) one = analysis::bandwidth(cell);
-  if (!one) {
-    blocks.push_back(plain(fmt::format("What does the all-reduce give? {}",
-                                       conclusions.stopped("scale").unmeasured > 0
-                                           ? not_measured(conclusions, "scale")
-                                           : "Not measured: no record has more than one worker.")));
-    return;
-  }
-  const std::string which = which_of_several(conclusions, row, *one->cell);
+  for (const analysis::Cell* cell : subject.cells)
+    if (!one) one = analysis::bandwidth(*cell);
+  if (!one) return;
+  const std::string which = which_of_several(conclusions, group, subject.name, *one->cell);
   std::string text = fmt::format(
       "What does the all-reduce give? {} of gradients a step among {} in {} (median step): algbw {} GB/s, "
       "busbw {} GB/s",
@@ -215,8 +169,10 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions) 
     text += fmt::format(", {} of the {} GB/s of reducing the same buckets with nothing else running",
                         with_interval(*one->utilisation, Format::percent1),
                         with_interval(*one->ceiling, Format::rate));
-  blocks.push_back(finding(fmt::format("{} (local batch {}{}).{}", text, one->cell->local_batch,
-                                       which.empty() ? "" : ", " + which, said_of_emulation(*one->cell))));
+  blocks.push_back(
+      finding(fmt::format("{} (local batch {}{}).{}{}", text, one->cell->local_batch, behind(which),
+                          said_of_network_joined_otherwise(joined_otherwise(subject, *one->cell)),
+                          said_of_emulation(*one->cell))));
 }
 
 /// "; of 'sqrt' 1 of 2 seeds failed": a remedy that diverges is none, whatever the other seeds came to.
@@ -351,9 +307,11 @@ Section summary_section(const Conclusions& conclusions) {
   Section section{.id = "summary", .title = "Summary"};
   answer_batch(section.blocks, conclusions);
   answer_workers(section.blocks, conclusions);
-  answer_time(section.blocks, conclusions);
+  for (const auto& subject : conclusions.subjects) answer_time(section.blocks, conclusions, subject);
   if (auto warned = loader_warning(conclusions)) section.blocks.push_back(std::move(*warned));
-  answer_network(section.blocks, conclusions);
+  const std::size_t before = section.blocks.size();
+  for (const auto& subject : conclusions.subjects) answer_network(section.blocks, conclusions, subject);
+  if (section.blocks.size() == before) section.blocks.push_back(plain(no_network(conclusions)));
   answer_accuracy(section.blocks, conclusions);
   if (auto legend = said_of_intervals(conclusions)) section.blocks.push_back(std::move(*legend));
   return section;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "analysis/cell.h"
@@ -69,18 +71,25 @@ std::vector<TableCell> table_row(const Sweep& sweep, std::size_t i) {
   return row;
 }
 
-Table table(const Sweep& sweep) {
+/// "2 workers", "2 workers, resnet8-cifar, threads of one process".
+std::string name_of(const Sweep& sweep) {
+  return count(sweep.workers, "worker") + behind(sweep.subject) + behind(sweep.setup);
+}
+
+Table table(const Sweep& sweep, const std::string& id) {
   Table table{
-      .id = "sweep",
-      .title = fmt::format("Throughput against batch, {}", count(sweep.workers, "worker")),
+      .id = id,
+      .title = fmt::format("Throughput against batch, {}", name_of(sweep)),
       .definition =
-          "Throughput = batch / median step. The knee is the smallest batch within 5 % of the best "
+          "Throughput = global batch / median step. The knee is the smallest batch within 5 % of the best "
           "throughput; it is not decided where an interval of the ratio of throughputs holds 95 %. GFLOP/s = "
           "throughput x multiplications and additions of one trained sample (convolutions and dense layers, "
           "forward and backward). Epoch: all training images, D / B steps, also those of the tail that a "
           "real epoch drops. Cores: that the workers' threads could use. Plan: bytes computed before the "
           "run; peak: resident memory measured.",
-      .columns = {{.key = "local_batch", .label = "batch", .format = Format::integer},
+      .columns = {{.key = "local_batch",
+                   .label = sweep.workers == 1 ? "batch" : "local batch",
+                   .format = Format::integer},
                   {.key = "cores", .label = "cores", .format = Format::integer},
                   {.key = "remark", .label = "remark"},
                   {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
@@ -111,7 +120,7 @@ Table table(const Sweep& sweep) {
     for (const auto& remark : point.verdict.remarks)
       footnotes.add(fmt::format("batch {}: {}.", point.cell->local_batch, remark));
   }
-  add_settings_column(table, cells);
+  add_setup_columns(table, 1, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -125,7 +134,8 @@ Point point_of(double x, const analysis::Estimate& y, std::string mark) {
   return point;
 }
 
-void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
+/// Lines of throughput and of the time of an epoch; of a batch with two rates two lines each.
+void append_lines(const Sweep& sweep, std::vector<Series>& rates, std::vector<Series>& epochs) {
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (const SweepPoint& point : sweep.points) {
@@ -133,17 +143,16 @@ void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
     cells.push_back(point.cell);
     places.emplace_back(point.cell->local_batch, 0);
   }
-  const auto apart = analysis::cell_labels(cells, places);  // a batch with two rates: two lines
-  std::vector<Series> rates, epochs;
+  const auto apart = analysis::cell_labels(cells, places);
+  const auto begin = static_cast<std::ptrdiff_t>(rates.size());
   std::size_t at = 0;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     if (!sweep.points[i].on_curve) continue;
     const auto& cell = *sweep.points[i].cell;
-    const std::string& text = apart[at++];
-    const std::string name = workers_on_cores(cell) + (text.empty() ? "" : ", " + text);
+    const std::string name = workers_on_cores(cell) + behind(sweep.setup) + behind(apart[at++]);
     const auto line = [&](std::vector<Series>& all) -> Series& {
       const auto found =
-          std::find_if(all.begin(), all.end(), [&](const Series& one) { return one.name == name; });
+          std::find_if(all.begin() + begin, all.end(), [&](const Series& one) { return one.name == name; });
       return found != all.end() ? *found : all.emplace_back(Series{.name = name});
     };
     std::string mark = point_mark(cell);
@@ -152,21 +161,45 @@ void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
     line(rates).points.push_back(point_of(batch, cell.images_per_s, mark));
     line(epochs).points.push_back(point_of(batch, cell.epoch_s, mark));
   }
-  if (cells.size() < 2) return;
-  const Axis batch{.label = "batch", .unit = "images", .log = true};
-  blocks.push_back(
-      Plot{.id = "sweep-throughput",
-           .title = "Throughput against batch",
-           .caption = sweep.undecided.empty()
-                          ? fmt::format("The knee is at {}{}.", sweep.points[*sweep.knee].cell->local_batch,
-                                        in_brackets(said_of_repeats(sweep)))
-                          : fmt::format("The knee is not decided: {}{}.", knee_not_decided(sweep),
-                                        in_brackets(said_of_repeats(sweep))),
-           .x = batch,
-           .y = {.label = "throughput", .unit = "images/s"},
-           .series = std::move(rates)});
-  blocks.push_back(Plot{.id = "sweep-epoch",
-                        .title = "Time of an epoch against batch",
+}
+
+/// "The knee is at 64 (one repeat)."; `where`: " on 2 workers".
+std::string said_of_the_knee(const Sweep& sweep, const std::string& where) {
+  if (sweep.undecided.empty())
+    return fmt::format("The knee{} is at {}{}.", where, sweep.points[*sweep.knee].cell->local_batch,
+                       in_brackets(said_of_repeats(sweep)));
+  return fmt::format("The knee{} is not decided: {}{}.", where, knee_not_decided(sweep),
+                     in_brackets(said_of_repeats(sweep)));
+}
+
+/// One model's sweeps on common axes: images/s of two models say nothing of each other.
+void append_plots(std::vector<Block>& blocks, std::span<const Sweep> sweeps, const std::string& subject,
+                  const std::string& behind_id) {
+  std::vector<Series> rates, epochs;
+  std::vector<std::string> knees;
+  const auto number = std::count_if(sweeps.begin(), sweeps.end(),
+                                    [&](const Sweep& sweep) { return sweep.subject == subject; });
+  for (const Sweep& sweep : sweeps) {
+    if (sweep.subject != subject) continue;
+    append_lines(sweep, rates, epochs);
+    if (sweep.on_curve > 1)
+      knees.push_back(said_of_the_knee(
+          sweep,
+          number == 1 ? "" : fmt::format(" on {}{}", count(sweep.workers, "worker"), behind(sweep.setup))));
+  }
+  if (knees.empty()) return;
+  const bool is_local = std::any_of(sweeps.begin(), sweeps.end(), [&](const Sweep& sweep) {
+    return sweep.subject == subject && sweep.workers > 1;
+  });
+  const Axis batch{.label = is_local ? "local batch" : "batch", .unit = "images", .log = true};
+  blocks.push_back(Plot{.id = "sweep-throughput" + behind_id,
+                        .title = "Throughput against batch" + behind(subject),
+                        .caption = fmt::format("{}", fmt::join(knees, " ")),
+                        .x = batch,
+                        .y = {.label = "throughput", .unit = "images/s"},
+                        .series = std::move(rates)});
+  blocks.push_back(Plot{.id = "sweep-epoch" + behind_id,
+                        .title = "Time of an epoch against batch" + behind(subject),
                         .caption = "The same figures as seconds for all training images (D / B steps).",
                         .x = batch,
                         .y = {.label = "epoch", .unit = "s"},
@@ -176,11 +209,14 @@ void append_plots(std::vector<Block>& blocks, const Sweep& sweep) {
 }  // namespace
 
 std::optional<Section> sweep_section(const Conclusions& conclusions) {
-  if (!conclusions.sweep) return std::nullopt;
-  const Sweep& sweep = *conclusions.sweep;
+  const auto& sweeps = conclusions.sweeps;
+  if (sweeps.empty()) return std::nullopt;
   Section section{.id = "sweep", .title = "Which batch size?"};
-  section.blocks.push_back(table(sweep));
-  append_plots(section.blocks, sweep);
+  const auto behind_id = [](std::size_t i) { return i == 0 ? std::string() : fmt::format("-{}", i + 1); };
+  for (std::size_t i = 0; i < sweeps.size(); ++i)
+    section.blocks.push_back(table(sweeps[i], "sweep" + behind_id(i)));
+  for (std::size_t i = 0; i < conclusions.subjects.size(); ++i)
+    append_plots(section.blocks, sweeps, conclusions.subjects[i].name, behind_id(i));
   return section;
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "analysis/record_times.h"
+#include "analysis/setup.h"
 #include "measure/setting.h"
+#include "report/sections/courses.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -20,8 +22,9 @@ TableCell optional_value(const std::optional<double>& number) {
 std::string caption_of(const Record& record) {
   const std::string emulated = analysis::emulated(record);
   const auto* seed = measure::find_text(record.settings, "seed");
-  return fmt::format("{}, global batch {}, {}, {}{}{}", record.model.name, record.global_batch,
-                     count(record.workers, "worker"), record.precision,
+  const std::string joined = analysis::processes(record) > 1 ? analysis::joined_as(record) : "";
+  return fmt::format("{}, global batch {}, {}{}, {}{}{}", record.model.name, record.global_batch,
+                     count(record.workers, "worker"), in_brackets(joined), record.precision,
                      seed == nullptr ? "" : ", seed " + *seed,
                      emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
 }
@@ -42,15 +45,19 @@ Table table(const Record& record, const std::string& id) {
                           {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1}}};
   const bool validated = std::any_of(record.epochs.begin(), record.epochs.end(),
                                      [](const auto& epoch) { return epoch.validation_accuracy.has_value(); });
-  if (validated)
+  if (validated) {
+    table.columns.push_back({.key = "validation_loss", .label = "validation loss", .format = Format::fixed3});
     table.columns.push_back(
         {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1});
+  }
   for (const auto& epoch : record.epochs) {
     table.rows.push_back({value(static_cast<double>(epoch.epoch)), value(static_cast<double>(epoch.updates)),
                           value(epoch.seconds), words(fmt::format("{:.4g}", epoch.lr)),
                           value(epoch.train_loss), value(epoch.train_accuracy),
                           optional_value(epoch.test_loss), optional_value(epoch.test_accuracy)});
-    if (validated) table.rows.back().push_back(optional_value(epoch.validation_accuracy));
+    if (!validated) continue;
+    table.rows.back().push_back(optional_value(epoch.validation_loss));
+    table.rows.back().push_back(optional_value(epoch.validation_accuracy));
   }
   for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
     table.footnotes.push_back(fmt::format("Resumed: {}.", measure::sentence(change)));
@@ -75,15 +82,17 @@ Plot loss_plot(const Record& record, const std::string& id) {
                                    caption_of(record)),
             .x = {.label = "updates"},
             .y = {.label = "loss"}};
-  Series steps{.name = "step"}, train{.name = "train"}, test{.name = "test"};
+  Series steps{.name = "step"}, train{.name = "train"}, test{.name = "test"},
+      validation{.name = "validation"};
   for (const auto& step : record.steps)
     steps.points.push_back({.x = static_cast<double>(step.update), .y = step.loss});
   for (const auto& epoch : record.epochs) {
     const auto x = static_cast<double>(epoch.updates);
     train.points.push_back({.x = x, .y = epoch.train_loss});
     if (epoch.test_loss) test.points.push_back({.x = x, .y = *epoch.test_loss});
+    if (epoch.validation_loss) validation.points.push_back({.x = x, .y = *epoch.validation_loss});
   }
-  for (Series* series : {&steps, &train, &test})
+  for (Series* series : {&steps, &train, &test, &validation})
     if (!series->points.empty()) plot.series.push_back(std::move(*series));
   return plot;
 }
@@ -118,7 +127,13 @@ std::optional<Section> training_section(const Conclusions& conclusions) {
     const std::string id =
         section.blocks.empty() ? "training" : fmt::format("training-{}", section.blocks.size());
     if (auto chosen = chosen_epoch(record)) section.blocks.push_back(std::move(*chosen));
-    if (!record.epochs.empty()) section.blocks.push_back(table(record, id));
+    if (!record.epochs.empty()) {
+      section.blocks.push_back(table(record, id));
+      const Record* const one[] = {&record};
+      const auto course = analysis::course(one);
+      if (auto said = said_of_overfitting("The training", course)) section.blocks.push_back(std::move(*said));
+      if (auto said = said_of_steadiness(course)) section.blocks.push_back(plain(std::move(*said)));
+    }
     section.blocks.push_back(loss_plot(record, id));
     if (!record.epochs.empty()) section.blocks.push_back(accuracy_plot(record, id));
   }

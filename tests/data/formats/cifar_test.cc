@@ -65,6 +65,17 @@ TEST(Cifar, TakesTheFolderThatTheArchiveMakesAndAnotherTestFile) {
   EXPECT_THAT(source.description, HasSubstr("other.bin"));
 }
 
+TEST(Cifar, TrainsOnAPartOfItsImages) {
+  const TemporaryDirectory folder;
+  write_small_cifar(folder.path());
+  const std::string spec = "cifar10:" + folder.path().string();
+  const Source part = open(spec + ",train=6");
+  EXPECT_EQ(part.train->size(), 6);
+  EXPECT_EQ(part.test->size(), 3);
+  EXPECT_THAT(part.description, HasSubstr("trained on 6 of them"));
+  EXPECT_THAT(error_of([&] { (void)open(spec + ",train=16"); }).text, HasSubstr("from 1 to 15, not '16'"));
+}
+
 TEST(Cifar, SaysWhatIsWrongWithAFile) {
   const TemporaryDirectory folder;
   const auto path = [&](const char* name) { return folder.path() / name; };

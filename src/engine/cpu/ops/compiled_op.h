@@ -50,6 +50,7 @@ struct ExecContext {
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
   int views = 1;    ///< so many of them are forms of one sample of the labels
   LossSums sums = {};
+  std::span<double> logits = {};    ///< [samples / views][classes]: for who asked for them; empty: nobody
   bool own_gradient_order = false;  ///< gradients stay in the order in which kernels leave them
 
   [[nodiscard]] const TypedKernels& typed(Storage storage) const {

@@ -35,6 +35,8 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
             classes_, n, label);
       if (exec.training && d_logits_) labels_[static_cast<std::size_t>(n)] = label;
       read_mean(exec, n);
+      if (!exec.logits.empty())
+        std::copy(row_.begin(), row_.end(), exec.logits.begin() + std::ptrdiff_t{n} * classes_);
       exec.sums += loss_of(label);
     }
   }

@@ -39,6 +39,12 @@ NvmlApi load_nvml(const base::EnvironmentLookup& environment) {
   PACELINE_FIND(nvmlDeviceGetPowerUsage);
   PACELINE_FIND(nvmlDeviceGetEnforcedPowerLimit);
   PACELINE_FIND(nvmlDeviceGetTemperature);
+  PACELINE_FIND(nvmlDeviceGetFanSpeed);
+  PACELINE_FIND(nvmlDeviceGetPerformanceState);
+  PACELINE_FIND(nvmlDeviceGetEccMode);
+  PACELINE_FIND(nvmlDeviceGetComputeMode);
+  PACELINE_FIND(nvmlDeviceGetMigMode);
+  PACELINE_FIND(nvmlDeviceGetDisplayActive);
   PACELINE_FIND(nvmlDeviceGetNvLinkState);
   PACELINE_FIND(nvmlDeviceGetNvLinkRemoteDeviceType);
   PACELINE_FIND(nvmlDeviceGetNvLinkRemotePciInfo_v2);

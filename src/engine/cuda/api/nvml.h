@@ -35,6 +35,8 @@ constexpr int kNvmlTopologySwitches = 20;
 constexpr int kNvmlTopologyHostBridge = 30;
 constexpr int kNvmlTopologyNode = 40;  ///< one memory node of the host
 
+constexpr int kNvmlMostStates = 15;  ///< performance states 0 (fastest) to 15; 32 is unknown
+
 struct NvmlMemory {
   unsigned long long total, free, used;  ///< bytes
 };
@@ -71,6 +73,12 @@ struct NvmlApi {
   NvmlStatus (*nvmlDeviceGetPowerUsage)(NvmlDevice, unsigned* milliwatts) = nullptr;
   NvmlStatus (*nvmlDeviceGetEnforcedPowerLimit)(NvmlDevice, unsigned* milliwatts) = nullptr;
   NvmlStatus (*nvmlDeviceGetTemperature)(NvmlDevice, int sensor, unsigned* celsius) = nullptr;
+  NvmlStatus (*nvmlDeviceGetFanSpeed)(NvmlDevice, unsigned* percent) = nullptr;
+  NvmlStatus (*nvmlDeviceGetPerformanceState)(NvmlDevice, int* state) = nullptr;
+  NvmlStatus (*nvmlDeviceGetEccMode)(NvmlDevice, int* current, int* pending) = nullptr;
+  NvmlStatus (*nvmlDeviceGetComputeMode)(NvmlDevice, int* mode) = nullptr;
+  NvmlStatus (*nvmlDeviceGetMigMode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
+  NvmlStatus (*nvmlDeviceGetDisplayActive)(NvmlDevice, int* active) = nullptr;
   NvmlStatus (*nvmlDeviceGetNvLinkState)(NvmlDevice, unsigned link, int* active) = nullptr;
   NvmlStatus (*nvmlDeviceGetNvLinkRemoteDeviceType)(NvmlDevice, unsigned link, int* type) = nullptr;
   NvmlStatus (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(NvmlDevice, unsigned link, NvmlPci*) = nullptr;

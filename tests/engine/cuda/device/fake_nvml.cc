@@ -148,6 +148,26 @@ NvmlApi FakeNvml::api() const {
   api.nvmlDeviceGetTemperature = [](NvmlDevice, int, unsigned* celsius) {
     return give("nvmlDeviceGetTemperature", celsius, 35U);
   };
+  api.nvmlDeviceGetFanSpeed = [](NvmlDevice, unsigned* percent) {
+    return give("nvmlDeviceGetFanSpeed", percent, 30U);
+  };
+  api.nvmlDeviceGetPerformanceState = [](NvmlDevice, int* state) {
+    return give("nvmlDeviceGetPerformanceState", state, 2);
+  };
+  api.nvmlDeviceGetEccMode = [](NvmlDevice, int* current, int* pending) {
+    *pending = 0;
+    return give("nvmlDeviceGetEccMode", current, 1);
+  };
+  api.nvmlDeviceGetComputeMode = [](NvmlDevice, int* mode) {
+    return give("nvmlDeviceGetComputeMode", mode, 3);
+  };
+  api.nvmlDeviceGetMigMode = [](NvmlDevice, unsigned* current, unsigned* pending) {
+    *pending = 1;
+    return give("nvmlDeviceGetMigMode", current, 0U);
+  };
+  api.nvmlDeviceGetDisplayActive = [](NvmlDevice, int* active) {
+    return give("nvmlDeviceGetDisplayActive", active, 0);
+  };
   api.nvmlDeviceGetNvLinkState = link_state;
   api.nvmlDeviceGetNvLinkRemoteDeviceType = link_type;
   api.nvmlDeviceGetNvLinkRemotePciInfo_v2 = link_pci;

@@ -47,6 +47,12 @@ TEST(ListGpus, NamesMemoryLinksAndProcesses) {
   EXPECT_EQ(gpu.memory_bytes, 85'899'345'920);
   EXPECT_EQ(gpu.used_memory_bytes, 1'200'000'000);
   EXPECT_EQ(gpu.compute_capability, 90);
+  EXPECT_EQ(gpu.fan_percent, 30);
+  EXPECT_EQ(gpu.performance_state, 2);
+  EXPECT_EQ(gpu.ecc, true);
+  EXPECT_EQ(gpu.mig, false);  // the mode now, not the one after the next start
+  EXPECT_EQ(gpu.drives_display, false);
+  EXPECT_EQ(gpu.compute_mode, "exclusive process");
   EXPECT_THAT(gpu.links.nvlinks, ElementsAre(std::pair(1, 2)));
   EXPECT_THAT(gpu.links.pcie, ElementsAre(std::pair(2, std::string("through the PCIe host bridge"))));
   ASSERT_EQ(gpu.processes.size(), 2U);
@@ -85,6 +91,7 @@ TEST(ListGpus, AnOldDriverWithoutMostFunctionsStillLists) {
   ASSERT_EQ(list.gpus.size(), 3U);
   EXPECT_EQ(list.gpus[2].name, "NVIDIA L4");
   EXPECT_EQ(list.gpus[2].watts, std::nullopt);
+  EXPECT_EQ(list.gpus[2].ecc, std::nullopt);
   EXPECT_THAT(list.gpus[2].unknown, testing::IsEmpty());
 }
 
@@ -131,14 +138,16 @@ TEST(DescribeGpus, RowsAGpuWithItsNumberInCuda) {
   FakeNvml nvml(three_gpus());
   nvml.process_names[41] = "/usr/bin/python3";
   const std::string facts = "compute capability 9.0, 1.2 of 85.9 GB used, 3 % busy, 71 of 700 W, 35 °C";
+  const std::string state =
+      ", performance state P2, fan 30 %, ECC on, MIG off, compute mode exclusive process";
   EXPECT_THAT(
       lines(describe_gpus(list_gpus(nvml.api()), {"0000:c1:00.0", "0000:01:00.0"})),
       ElementsAre("driver| 580.65.06, for CUDA up to 13.0", "GPU 0| cuda:1, NVIDIA H100 80GB HBM3, " + facts,
-                  "| 2 NVLinks to GPU 1; to GPU 2 through the PCIe host bridge",
+                  "| bus " + kFirst + state, "| 2 NVLinks to GPU 1; to GPU 2 through the PCIe host bridge",
                   "| process 41 python3, 1.1 GB", "| process 42",
-                  "GPU 1| cuda:0, NVIDIA H100 80GB HBM3, " + facts,
+                  "GPU 1| cuda:0, NVIDIA H100 80GB HBM3, " + facts, "| bus " + kSecond + state,
                   "| 2 NVLinks to GPU 0; to GPU 2 through the PCIe host bridge",
-                  "GPU 2| hidden from --device cuda, NVIDIA L4, " + facts,
+                  "GPU 2| hidden from --device cuda, NVIDIA L4, " + facts, "| bus " + kThird + state,
                   "| to GPU 0 through the PCIe host bridge; to GPU 1 through the PCIe host bridge"));
 }
 

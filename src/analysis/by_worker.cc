@@ -1,0 +1,90 @@
+#include "analysis/by_worker.h"
+
+#include <algorithm>
+#include <map>
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Phase;
+using measure::RankRecord;
+using measure::Record;
+
+/// Records with every rank and a window: the ledger of each worker is known.
+std::vector<const Record*> whole_records(const Cell& cell) {
+  std::vector<const Record*> whole;
+  for (const Record* record : cell.records)
+    if (record->window.steps > 0 && static_cast<int>(record->ranks.size()) == cell.workers)
+      whole.push_back(record);
+  return whole;
+}
+
+void add_time(WorkerShare& worker, const RankRecord& rank, double steps) {
+  const auto of = [&](Phase phase) { return rank.phases[static_cast<std::size_t>(phase)] / steps; };
+  worker.compute_s += of(Phase::forward) + of(Phase::backward) + of(Phase::update);
+  worker.data_wait_s += of(Phase::data_wait);
+  worker.rest_s += of(Phase::copy) + of(Phase::other);
+  worker.transfer_s += of(Phase::exposed_transfer);
+  worker.waiting_s += of(Phase::exposed_wait);
+}
+
+/// `sum` of repeats, of which one that does not know it makes all unknown.
+void add_known(std::optional<double>& sum, const std::optional<std::int64_t>& more, double steps) {
+  if (!more || !sum)
+    sum.reset();
+  else
+    *sum += static_cast<double>(*more) / steps;
+}
+
+/// Of the rank's process. One alone has it as its record's; several in a record of before ranks named theirs
+/// do not know it: the record's is that of the first.
+std::optional<std::int64_t> peak_of(const Record& record, const RankRecord& rank) {
+  if (rank.process) return rank.peak_bytes;
+  return record.communication.processes.value_or(1) > 1 ? std::nullopt : record.memory.peak_bytes;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> ByWorker::all_peak_bytes() const {
+  std::map<int, std::int64_t> of_process;
+  for (const auto& worker : workers) {
+    if (!worker.peak_bytes) return std::nullopt;
+    of_process[worker.process] = *worker.peak_bytes;
+  }
+  std::int64_t sum = 0;
+  for (const auto& [process, bytes] : of_process) sum += bytes;
+  return sum;
+}
+
+std::optional<ByWorker> by_worker(const Cell& cell) {
+  const auto records = whole_records(cell);
+  if (!cell.is_measured() || cell.workers < 2 || records.empty()) return std::nullopt;
+  double steps = 0;
+  for (const Record* record : records) steps += static_cast<double>(record->window.steps);
+  ByWorker result{.cell = &cell, .workers = {}};
+  double sum = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(cell.workers); ++i) {
+    const RankRecord& first = records.front()->ranks[i];
+    WorkerShare worker{.rank = first.rank,
+                       .process = first.process.value_or(0),
+                       .host = first.host.value_or(""),
+                       .bytes_sent = 0,
+                       .bytes_received = 0};
+    for (const Record* record : records) {
+      const RankRecord& rank = record->ranks[i];
+      add_time(worker, rank, steps);
+      add_known(worker.bytes_sent, rank.bytes_sent, steps);
+      add_known(worker.bytes_received, rank.bytes_received, steps);
+      if (const auto peak = peak_of(*record, rank))
+        worker.peak_bytes = std::max(worker.peak_bytes.value_or(0), *peak);
+    }
+    sum += worker.own_s();
+    result.workers.push_back(std::move(worker));
+    if (result.workers.back().own_s() > result.workers[result.slowest].own_s()) result.slowest = i;
+  }
+  const double mean = sum / static_cast<double>(cell.workers);
+  if (mean > 0) result.imbalance = result.workers[result.slowest].own_s() / mean - 1;
+  return result;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,51 @@
+#pragma once
+
+/// The workers of a cell one by one: what each did in a step, what it waited for, what it sent, and the
+/// memory of its process.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/cell.h"
+
+namespace paceline::analysis {
+
+/// Seconds of one step, means over the steps of all repeats; they add up to the step.
+struct WorkerShare {
+  int rank = 0;
+  int process = 0;       ///< that it ran in, from 0
+  std::string host;      ///< empty: one process
+  double compute_s = 0;  ///< forward, backward, update
+  double data_wait_s = 0;
+  double rest_s = 0;      ///< copy and other
+  double transfer_s = 0;  ///< exposed: bytes move and the step has nothing else to do
+  double waiting_s = 0;   ///< for a later rank
+  std::optional<double> bytes_sent, bytes_received;  ///< a step; empty in records of before these keys
+  std::optional<std::int64_t> peak_bytes;            ///< most memory of its process, over the repeats
+
+  /// What is not the others': its own time of a step.
+  [[nodiscard]] double own_s() const { return compute_s + data_wait_s + rest_s; }
+  [[nodiscard]] double step_s() const { return own_s() + transfer_s + waiting_s; }
+  /// The part of a step in which it computes.
+  [[nodiscard]] double utilisation() const { return step_s() > 0 ? compute_s / step_s() : 0; }
+};
+
+struct ByWorker {
+  const Cell* cell = nullptr;
+  std::vector<WorkerShare> workers;  ///< in the order of ranks
+  std::size_t slowest = 0;           ///< index of the one with the most own time
+  double imbalance = 0;              ///< its own time over the mean of all, less 1
+  /// Memory of all processes together, each counted once; empty where one is not known.
+  [[nodiscard]] std::optional<std::int64_t> all_peak_bytes() const;
+};
+
+/// Nothing for a cell that is not measured or has one worker.
+[[nodiscard]] std::optional<ByWorker> by_worker(const Cell& cell);
+
+/// Below this imbalance the slowest worker is the slowest by chance: the clocks of equal cores differ by as
+/// much.
+inline constexpr double kBalanced = 0.03;
+
+}  // namespace paceline::analysis

@@ -1,0 +1,255 @@
+#include "data/formats/pickle.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline::data {
+namespace {
+
+const char* word(Pickle::Kind kind) {
+  constexpr std::array kWords{"None",    "a truth value", "a whole number", "a string", "a list",
+                              "a tuple", "a dictionary",  "a name",         "an object"};
+  return kWords[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace
+
+Pickle::Pickle(std::string file, std::span<const std::uint8_t> bytes)
+    : file_(std::move(file)), bytes_(bytes) {
+  if (bytes.size() < 2 || bytes[0] != 0x80 || bytes[1] != 2)
+    fail(0, "a pickle of protocol 2 begins with the bytes 128 and 2, and this file does not");
+  next_ = 2;
+  while (root_ < 0) {
+    const std::size_t offset = next_;
+    step(take(1).front(), offset);
+  }
+  if (next_ != bytes.size()) fail(next_, "the pickle is at its end, but the file goes on");
+}
+
+void Pickle::fail(std::size_t offset, std::string_view rule) const {
+  base::fail(
+      base::ErrorKind::data,
+      "{}: at byte {}: {}; only the form in which CIFAR-10's python version is published is read: fetch "
+      "the file again, or take the binary version (paceline data get cifar10)",
+      file_, offset, rule);
+}
+
+void Pickle::step(std::uint8_t operation, std::size_t offset) {
+  if (read_value(operation, offset) || remember_or_recall(operation, offset) || collect(operation, offset))
+    return;
+  fail(offset, fmt::format("the operation {:#04x} is none of those that are read", operation));
+}
+
+/// Operations that push a value which stands in the file.
+bool Pickle::read_value(std::uint8_t operation, std::size_t offset) {
+  const auto number = [&](std::int64_t value) {
+    push({.kind = Kind::integer, .offset = offset, .number = value});
+  };
+  switch (operation) {
+    case 'N':
+      push({.kind = Kind::none, .offset = offset});
+      return true;
+    case 0x88:
+    case 0x89:
+      push({.kind = Kind::truth, .offset = offset, .number = operation == 0x88 ? 1 : 0});
+      return true;
+    case 'K':
+      number(take_number(1));
+      return true;
+    case 'M':
+      number(take_number(2));
+      return true;
+    case 'J':
+      number(static_cast<std::int32_t>(take_number(4)));
+      return true;
+    case 'U':  // a byte string of Python 2, its length in one byte
+      push({.kind = Kind::text, .offset = offset, .text = take_text(take_number(1))});
+      return true;
+    case 'T':  // the same, its length in four
+    case 'X':  // UTF-8
+      push({.kind = Kind::text, .offset = offset, .text = take_text(take_number(4))});
+      return true;
+    case 'c': {  // module and name, a line each
+      const std::string_view module = take_line();
+      const std::string_view name = take_line();
+      push({.kind = Kind::name, .offset = offset, .text = {module.data(), module.size() + 1 + name.size()}});
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+/// Operations on the numbered memory of values, and marks.
+bool Pickle::remember_or_recall(std::uint8_t operation, std::size_t offset) {
+  switch (operation) {
+    case 'q':
+    case 'r': {
+      const auto key = take_number(operation == 'q' ? 1 : 4);
+      if (stack_.empty()) fail(offset, "a value is to be remembered, and there is none");
+      memo_[key] = stack_.back();
+      return true;
+    }
+    case 'h':
+    case 'j': {
+      const auto key = take_number(operation == 'h' ? 1 : 4);
+      const auto found = memo_.find(key);
+      if (found == memo_.end()) fail(offset, fmt::format("value {} was never remembered", key));
+      stack_.push_back(found->second);
+      return true;
+    }
+    case '(':
+      marks_.push_back(stack_.size());
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Operations that make or fill what holds other values, and the end.
+bool Pickle::collect(std::uint8_t operation, std::size_t offset) {
+  const auto tuple_of = [&](std::size_t count) {
+    std::vector<int> members(count);
+    for (std::size_t i = count; i-- > 0;) members[i] = pop(offset);
+    push({.kind = Kind::tuple, .offset = offset, .members = std::move(members)});
+  };
+  const auto extend = [&](Kind kind, const std::vector<int>& more) {
+    auto& members = top_of(kind, offset).members;
+    members.insert(members.end(), more.begin(), more.end());
+  };
+  switch (operation) {
+    case '}':
+    case ']':
+    case ')':
+      push({.kind = operation == '}'   ? Kind::dictionary
+                    : operation == ']' ? Kind::list
+                                       : Kind::tuple,
+            .offset = offset});
+      return true;
+    case 0x85:
+    case 0x86:
+    case 0x87:
+      tuple_of(operation - 0x84u);
+      return true;
+    case 't':
+      push({.kind = Kind::tuple, .offset = offset, .members = pop_to_mark(offset)});
+      return true;
+    case 'a':
+      extend(Kind::list, {pop(offset)});
+      return true;
+    case 'e':
+      extend(Kind::list, pop_to_mark(offset));
+      return true;
+    case 's': {
+      const int value = pop(offset), key = pop(offset);
+      extend(Kind::dictionary, {key, value});
+      return true;
+    }
+    case 'u': {
+      const auto pairs = pop_to_mark(offset);
+      if (pairs.size() % 2 != 0) fail(offset, "a dictionary is given a key without a value");
+      extend(Kind::dictionary, pairs);
+      return true;
+    }
+    case 'R': {
+      const int arguments = pop(offset), name = pop(offset);
+      (void)expect(at(name), Kind::name, "a call begins with a name");
+      push({.kind = Kind::call, .offset = offset, .members = {name, arguments}});
+      return true;
+    }
+    case 'b': {
+      const int state = pop(offset);
+      top_of(Kind::call, offset).state = state;
+      return true;
+    }
+    case '.':
+      root_ = pop(offset);
+      if (!stack_.empty() || !marks_.empty()) fail(offset, "the pickle ends with values left over");
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::span<const std::uint8_t> Pickle::take(std::size_t count) {
+  if (count > bytes_.size() - next_)
+    fail(next_, fmt::format("{} bytes more are announced, but the file ends after {}: it is truncated", count,
+                            bytes_.size() - next_));
+  const auto taken = bytes_.subspan(next_, count);
+  next_ += count;
+  return taken;
+}
+
+/// Little-endian.
+std::uint32_t Pickle::take_number(std::size_t bytes) {
+  std::uint32_t value = 0;
+  const auto taken = take(bytes);
+  for (std::size_t i = bytes; i-- > 0;) value = value << 8 | taken[i];
+  return value;
+}
+
+std::string_view Pickle::take_text(std::size_t bytes) {
+  const auto taken = take(bytes);
+  return {reinterpret_cast<const char*>(taken.data()), taken.size()};
+}
+
+std::string_view Pickle::take_line() {
+  const auto rest = bytes_.subspan(next_);
+  const void* end = rest.empty() ? nullptr : std::memchr(rest.data(), '\n', rest.size());
+  if (end == nullptr) fail(next_, "a name is a line, but the file ends within it: it is truncated");
+  const auto line = take_text(static_cast<std::size_t>(static_cast<const std::uint8_t*>(end) - rest.data()));
+  (void)take(1);
+  return line;
+}
+
+int Pickle::make(Value value) {
+  if (values_.size() == kMostValues)
+    fail(value.offset, fmt::format("it holds more than {} values", kMostValues));
+  values_.push_back(std::move(value));
+  return static_cast<int>(values_.size()) - 1;
+}
+
+int Pickle::pop(std::size_t offset) {
+  if (stack_.size() == (marks_.empty() ? 0 : marks_.back()))
+    fail(offset, "a value is needed, and there is none");
+  const int value = stack_.back();
+  stack_.pop_back();
+  return value;
+}
+
+std::vector<int> Pickle::pop_to_mark(std::size_t offset) {
+  if (marks_.empty()) fail(offset, "values up to a mark are needed, and there is no mark");
+  const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+  std::vector<int> values(begin, stack_.end());
+  stack_.erase(begin, stack_.end());
+  marks_.pop_back();
+  return values;
+}
+
+Pickle::Value& Pickle::top_of(Kind kind, std::size_t offset) {
+  if (stack_.empty()) fail(offset, fmt::format("{} is to be filled, and there is none", word(kind)));
+  auto& value = values_[static_cast<std::size_t>(stack_.back())];
+  (void)expect(value, kind, "another kind of value is to be filled");
+  return value;
+}
+
+const Pickle::Value& Pickle::member(const Value& dictionary, std::string_view key) const {
+  (void)expect(dictionary, Kind::dictionary, fmt::format("a dictionary with '{}' is needed", key));
+  for (std::size_t i = 0; i < dictionary.members.size(); i += 2) {
+    const Value& name = at(dictionary.members[i]);
+    if (name.kind == Kind::text && name.text == key) return at(dictionary.members[i + 1]);
+  }
+  fail(dictionary.offset, fmt::format("the dictionary has no '{}'", key));
+}
+
+const Pickle::Value& Pickle::expect(const Value& value, Kind kind, std::string_view what) const {
+  if (value.kind != kind) fail(value.offset, fmt::format("{}, and this is {}", what, word(value.kind)));
+  return value;
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,75 @@
+#pragma once
+
+/// The few operations of Python's pickle protocol 2 that data files are made of: dictionaries, lists, tuples,
+/// strings, whole numbers, and NumPy arrays as the calls that rebuild them.
+///
+/// Nothing is ever called: a call stays a value with its name and arguments, and the reader of a file checks
+/// that these are the ones it knows. Any other operation is an error.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace paceline::data {
+
+class Pickle {
+ public:
+  enum class Kind { none, truth, integer, text, list, tuple, dictionary, name, call };
+
+  struct Value {
+    Kind kind = Kind::none;
+    std::size_t offset = 0;         ///< in the file, of the operation that made it
+    std::int64_t number = 0;        ///< integer; truth: 0 or 1
+    std::string_view text = {};     ///< text, in the pickled bytes; name: "numpy dtype" as "numpy\ndtype"
+    std::vector<int> members = {};  ///< list, tuple; dictionary: key, value, key, ...; call: name, arguments
+    int state = -1;                 ///< call: what the object was told after it was made; -1: nothing
+  };
+
+  /// Reads all of `bytes`, which stay the caller's and must outlive this object. `file` is for messages.
+  ///
+  /// Cost     about 80 bytes a value; more than kMostValues values are refused
+  /// Errors   Error(data): file, offset, rule
+  Pickle(std::string file, std::span<const std::uint8_t> bytes);
+
+  [[nodiscard]] const Value& root() const { return at(root_); }
+  [[nodiscard]] const Value& at(int index) const { return values_[static_cast<std::size_t>(index)]; }
+
+  // What follows fails where the value is another: "FILE: at byte OFFSET stands ..., but WHAT".
+  /// The value of `key` in a dictionary.
+  [[nodiscard]] const Value& member(const Value& dictionary, std::string_view key) const;
+  [[nodiscard]] const Value& expect(const Value& value, Kind kind, std::string_view what) const;
+  [[noreturn]] void fail(std::size_t offset, std::string_view rule) const;
+
+  static constexpr std::size_t kMostValues = 1'000'000;
+
+ private:
+  void step(std::uint8_t operation, std::size_t offset);
+  bool read_value(std::uint8_t operation, std::size_t offset);
+  bool remember_or_recall(std::uint8_t operation, std::size_t offset);
+  bool collect(std::uint8_t operation, std::size_t offset);
+
+  std::span<const std::uint8_t> take(std::size_t count);
+  std::uint32_t take_number(std::size_t bytes);
+  std::string_view take_text(std::size_t bytes);
+  std::string_view take_line();
+  int make(Value value);
+  void push(Value value) { stack_.push_back(make(std::move(value))); }
+  int pop(std::size_t offset);
+  std::vector<int> pop_to_mark(std::size_t offset);
+  Value& top_of(Kind kind, std::size_t offset);
+
+  std::string file_;
+  std::span<const std::uint8_t> bytes_;
+  std::size_t next_ = 0;
+  std::vector<Value> values_;
+  std::vector<int> stack_;
+  std::vector<std::size_t> marks_;  ///< stack sizes
+  std::unordered_map<std::uint32_t, int> memo_;
+  int root_ = -1;
+};
+
+}  // namespace paceline::data

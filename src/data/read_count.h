@@ -1,0 +1,51 @@
+#pragma once
+
+/// How often the images of a data set were read: a test set that is to be looked at once is counted where it
+/// is read, not by who says that he looked.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "data/dataset.h"
+
+namespace paceline::data {
+
+/// Another data set, and how many of its images were read through this one. Labels alone are not counted.
+///
+/// Threads  as the other; reads() from any
+class CountedDataset final : public Dataset {
+ public:
+  explicit CountedDataset(std::unique_ptr<Dataset> set) : set_(std::move(set)) {}
+  [[nodiscard]] std::int64_t size() const override { return set_->size(); }
+  [[nodiscard]] ImageFormat format() const override { return set_->format(); }
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+    reads_.fetch_add(1, std::memory_order_relaxed);
+    return set_->read(index, pixels);
+  }
+  std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
+                         std::span<std::uint8_t> pixels) const override {
+    reads_.fetch_add(1, std::memory_order_relaxed);
+    return set_->read_part(index, choose, pixels);
+  }
+  [[nodiscard]] std::int32_t label(std::int64_t index) const override { return set_->label(index); }
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override {
+    return set_->sample_name(index);
+  }
+
+  [[nodiscard]] std::int64_t reads() const { return reads_.load(std::memory_order_relaxed); }
+
+ private:
+  std::unique_ptr<Dataset> set_;
+  mutable std::atomic<std::int64_t> reads_{0};
+};
+
+/// Puts a CountedDataset in front of source.test, and returns it; it lives as long as source.test does.
+[[nodiscard]] inline const CountedDataset& count_test_reads(Source& source) {
+  auto counted = std::make_unique<CountedDataset>(std::move(source.test));
+  const auto& result = *counted;
+  source.test = std::move(counted);
+  return result;
+}
+
+}  // namespace paceline::data

@@ -1,0 +1,135 @@
+#include "analysis/by_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::ByWorker;
+using analysis::WorkerShare;
+
+constexpr const char* kDefinition =
+    "Milliseconds of one training step of each worker, means over all steps of all repeats. Own work: all that is "
+    "not the others' (compute, copy, waiting for its own data); in use: compute as a part of the step, the "
+    "utilisation of its cores or device; wait for a rank: it had nothing to do until a later worker came; "
+    "exposed transfer: until bytes had moved. Own work + exposed transfer + wait = step. Sent and received: of one "
+    "step, counted. Memory: the most that the worker's process held at once, which all of its workers share.";
+
+TableCell bytes_of(const std::optional<double>& bytes) {
+  return bytes ? value(*bytes) : missing("the record is of before this was counted");
+}
+
+TableCell memory_of(const WorkerShare& worker) {
+  return worker.peak_bytes ? value(static_cast<double>(*worker.peak_bytes))
+                           : missing("memory was not measured, or the record is of before this was kept");
+}
+
+/// "rank 1", "rank 3 (process 1 on host b)"
+std::string name_of(const ByWorker& cell, const WorkerShare& worker) {
+  const bool is_alone = std::ranges::all_of(
+      cell.workers, [&](const WorkerShare& other) { return other.process == worker.process; });
+  if (is_alone) return fmt::format("rank {}", worker.rank);
+  return fmt::format("rank {} (process {}{})", worker.rank, worker.process,
+                     worker.host.empty() ? "" : " on host " + worker.host);
+}
+
+/// "scale weak b 32, N 2", "converge large batch, b 1024, N 2"
+std::string label_of(const analysis::Cell& cell) {
+  const std::string& part = cell.variant.empty() ? cell.scaling : cell.variant;
+  return fmt::format("{}{}{} {}", cell.kind, part.empty() ? "" : " " + part, cell.variant.empty() ? "" : ",",
+                     cell.label);
+}
+
+Paragraph verdict(const ByWorker& cell) {
+  const WorkerShare& slowest = cell.workers[cell.slowest];
+  double waited = 0;
+  for (const auto& worker : cell.workers)
+    if (&worker != &slowest) waited += worker.waiting_s;
+  waited /= static_cast<double>(cell.workers.size() - 1);
+  return finding(fmt::format(
+      "{}: the slowest is {}, {} of own work a step, {} more than the mean; the others wait {} of a step of {} "
+      "for a later rank{}.{}",
+      label_of(*cell.cell), name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
+      duration(waited), duration(slowest.step_s()), in_brackets(few_repeats(*cell.cell)),
+      said_of_emulation(*cell.cell)));
+}
+
+/// Of cells whose workers are alike: one sentence for all.
+Paragraph alike(const std::vector<const ByWorker*>& cells) {
+  const ByWorker& most =
+      **std::ranges::max_element(cells, {}, [](const auto* cell) { return cell->imbalance; });
+  return plain(
+      fmt::format("In {} the workers are as fast as each other; the most above the mean, by {}, is {} of {}.",
+                  count(static_cast<long>(cells.size()), "cell"), percent(most.imbalance),
+                  name_of(most, most.workers[most.slowest]), label_of(*most.cell)));
+}
+
+std::vector<TableCell> row_of(const ByWorker& cell, const WorkerShare& worker) {
+  return {with_mark(words(label_of(*cell.cell)), marks_of(*cell.cell)),
+          value(worker.rank),
+          words(worker.host.empty() ? cell.cell->record().environment.host : worker.host),
+          value(worker.process),
+          value(worker.step_s()),
+          value(worker.own_s()),
+          value(worker.utilisation()),
+          value(worker.waiting_s),
+          value(worker.transfer_s),
+          bytes_of(worker.bytes_sent),
+          bytes_of(worker.bytes_received),
+          memory_of(worker)};
+}
+
+}  // namespace
+
+std::optional<Section> by_worker_section(const Conclusions& conclusions) {
+  std::vector<ByWorker> cells;
+  for (const auto& cell : conclusions.cells)
+    if (auto workers = analysis::by_worker(cell)) cells.push_back(std::move(*workers));
+  if (cells.empty()) return std::nullopt;
+  const auto time = [](std::string key, std::string label) {
+    return Column{
+        .key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::milliseconds};
+  };
+  const auto amount = [](std::string key, std::string label) {
+    return Column{.key = std::move(key), .label = std::move(label), .format = Format::bytes};
+  };
+  Table table{.id = "by-worker",
+              .title = "Each worker by itself",
+              .definition = kDefinition,
+              .columns = {{.key = "cell", .label = "cell"},
+                          {.key = "rank", .label = "rank", .format = Format::integer},
+                          {.key = "node", .label = "node"},
+                          {.key = "process", .label = "process", .format = Format::integer},
+                          time("step", "step"),
+                          time("own_work", "own work"),
+                          {.key = "in_use", .label = "in use", .format = Format::percent1},
+                          time("wait_for_rank", "wait for a rank"),
+                          time("exposed_transfer", "exposed transfer"),
+                          amount("sent", "sent a step"),
+                          amount("received", "received a step"),
+                          amount("memory", "memory of its process")}};
+  Footnotes footnotes;
+  for (const auto& cell : cells) {
+    for (const auto& worker : cell.workers) table.rows.push_back(row_of(cell, worker));
+    footnotes.explain_marks(*cell.cell);
+  }
+  table.footnotes = footnotes.take();
+  Section section{.id = "by-worker", .title = "Which worker? Each one by itself"};
+  section.blocks.push_back(std::move(table));
+  std::vector<const ByWorker*> balanced;
+  for (const auto& cell : cells)
+    if (cell.imbalance < analysis::kBalanced)
+      balanced.push_back(&cell);
+    else
+      section.blocks.push_back(verdict(cell));
+  if (!balanced.empty()) section.blocks.push_back(alike(balanced));
+  return section;
+}
+
+}  // namespace paceline::report

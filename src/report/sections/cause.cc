@@ -1,0 +1,233 @@
+#include "analysis/cause.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::BatchSeries;
+using analysis::Cause;
+using analysis::CausePart;
+using analysis::Reach;
+
+constexpr const char* kDefinition =
+    "Steps an epoch: training images over the global batch. Without data loading: the epoch less the part of its "
+    "steps that waits for the loader. Intensity: floating-point operations a byte, where each op reads its inputs "
+    "and writes its output once, and a step its weights, gradients and optimizer state (fused ops move less). "
+    "Reached: of forward and backward, and of all computing for the memory. Peak: a matrix product in the caches "
+    "and a copy of 128 MB, measured before the run with all cores; of fewer threads the part of them. Bound: by "
+    "memory where even the peak bandwidth could not feed the peak arithmetic at this intensity.";
+
+std::string name_of(const analysis::Cell& cell) {
+  return cell.scaling.empty() ? cell.kind : fmt::format("{} {}", cell.kind, cell.scaling);
+}
+
+TableCell optional_cell(const std::optional<double>& number, double unit, const char* reason) {
+  return number ? value(*number / unit) : missing(reason);
+}
+
+std::vector<TableCell> reach_row(const Reach& reach) {
+  constexpr const char* kNoFlops = "FLOPs not counted";
+  constexpr const char* kNoBytes = "bytes not counted";
+  const auto& cell = *reach.cell;
+  const char* const no_peak = analysis::processes(cell.record()) > 1
+                                  ? "the peak that was measured is of the cores of process 0"
+                                  : "no peak was measured";
+  const auto bound = reach.is_memory_bound();
+  std::vector<TableCell> row{words(name_of(cell)),
+                             value(static_cast<double>(cell.local_batch)),
+                             value(cell.workers),
+                             value(reach.steps_an_epoch),
+                             with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."),
+                             with_mark(figure(reach.epoch_without_data_s), cell.epoch_measured ? "" : "est."),
+                             optional_cell(reach.intensity, 1, kNoBytes),
+                             optional_cell(reach.flops_per_s, 1e9, kNoFlops),
+                             optional_cell(reach.share_of_peak(), 1, no_peak),
+                             optional_cell(reach.bytes_per_s, 1e9, kNoBytes),
+                             optional_cell(reach.share_of_bandwidth(), 1, no_peak),
+                             bound ? words(*bound ? "memory" : "arithmetic") : missing(no_peak)};
+  mark_row(row, 3, marks_of(cell));
+  return row;
+}
+
+Table reach_table(const std::vector<BatchSeries>& all) {
+  Table table{
+      .id = "cause",
+      .title = "What the steps reach of what the cores can do",
+      .definition = kDefinition,
+      .columns = {
+          {.key = "cell", .label = "cell"},
+          {.key = "local_batch", .label = "batch", .format = Format::integer},
+          {.key = "workers", .label = "workers", .format = Format::integer},
+          {.key = "steps", .label = "steps an epoch", .format = Format::integer},
+          {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds},
+          {.key = "without_data", .label = "without data loading", .unit = "s", .format = Format::seconds},
+          {.key = "intensity", .label = "intensity", .unit = "FLOP/B", .format = Format::fixed1},
+          {.key = "gflop_per_s", .label = "reached", .unit = "GFLOP/s", .format = Format::rate},
+          {.key = "of_peak", .label = "of the peak", .format = Format::percent1},
+          {.key = "gb_per_s", .label = "memory", .unit = "GB/s", .format = Format::rate},
+          {.key = "of_bandwidth", .label = "of the peak", .format = Format::percent1},
+          {.key = "bound", .label = "bound by"}}};
+  Footnotes footnotes;
+  for (const BatchSeries& series : all)
+    for (const Reach& reach : series.batches) {
+      table.rows.push_back(reach_row(reach));
+      footnotes.explain_marks(*reach.cell);
+      if (!reach.cell->epoch_measured) footnotes.add("est.: D / B x median step, not a measured epoch.");
+      if (const auto& peak = reach.cell->record().peak)
+        footnotes.add(fmt::format("Peak of {}, {}: {} GFLOP/s and {} GB/s.", count(peak->threads, "thread"),
+                                  peak->precision, number(peak->flops_per_s / 1e9),
+                                  number(peak->bytes_per_s / 1e9)));
+    }
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+Table ledger_table(const std::vector<BatchSeries>& all) {
+  const auto time = [](const char* key, const char* label) {
+    return Column{.key = key, .label = label, .unit = "s", .format = Format::milliseconds};
+  };
+  Table table{.id = "sweep-ledger",
+              .title = "Ledger of the sweep's steps",
+              .definition =
+                  "Every second of a step on one line, means over steps, ranks and repeats: they add up "
+                  "to the mean step. An image: the step over the local batch.",
+              .columns = {{.key = "local_batch", .label = "batch", .format = Format::integer},
+                          {.key = "workers", .label = "workers", .format = Format::integer},
+                          time("step", "step"),
+                          time("forward", "forward"),
+                          time("backward", "backward"),
+                          time("update", "update"),
+                          time("exposed", "communication"),
+                          time("data_wait", "data wait"),
+                          time("copy", "copy"),
+                          time("other", "other"),
+                          time("image", "an image")}};
+  Footnotes footnotes;
+  for (const BatchSeries& series : all)
+    for (const Reach& reach : series.batches) {
+      if (reach.cell->kind != "sweep") continue;
+      const auto& parts = reach.ledger.mean;
+      table.rows.push_back({value(static_cast<double>(reach.cell->local_batch)), value(reach.cell->workers),
+                            value(parts.total()), value(parts.forward), value(parts.backward),
+                            value(parts.update), value(parts.exposed()), value(parts.data_wait),
+                            value(parts.copy), value(parts.other),
+                            value(parts.total() / static_cast<double>(reach.cell->local_batch))});
+      mark_row(table.rows.back(), 2, marks_of(*reach.cell));
+      footnotes.explain_marks(*reach.cell);
+    }
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+/// "; they reach 48 % instead of 37 % of the peak": where it is known.
+std::string of_the_peak(const Cause& cause) {
+  const auto before = cause.from->share_of_peak(), after = cause.to->share_of_peak();
+  if (!before || !after) return "";
+  return fmt::format(", which reach {} of the measured peak instead of {}", percent(*after),
+                     percent(*before));
+}
+
+/// What a part of the change is, with why it depends on the batch.
+std::string said_of_part(const Cause& cause, const Cause::Part& part) {
+  const double times =
+      static_cast<double>(cause.to->cell->local_batch) / static_cast<double>(cause.from->cell->local_batch);
+  const double share = part.saved_s() / (cause.before_s - cause.after_s);
+  std::string text = percent(share) + " of it ";
+  switch (part.part) {
+    case CausePart::forward_and_backward:
+      return text + "in forward and backward" + of_the_peak(cause);
+    case CausePart::update:
+      return text +
+             fmt::format("in the update, which is made once a step, for {:.3g} times the images", times);
+    case CausePart::communication:
+      return text +
+             fmt::format("in communication, whose bytes a step stay the same for {:.3g} times the images",
+                         times);
+    case CausePart::data_wait:
+      return text + "in waiting for data";
+    case CausePart::other:
+      return text + "in what each step costs beside its work";
+  }
+  return text;
+}
+
+/// The parts that make most of the change: at most two, the first always.
+std::string main_parts(const Cause& cause) {
+  constexpr double kWorthNaming = 0.15;
+  std::vector<std::string> parts{said_of_part(cause, cause.parts[0])};
+  if (cause.parts[1].saved_s() / (cause.before_s - cause.after_s) >= kWorthNaming)
+    parts.push_back(said_of_part(cause, cause.parts[1]));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// What holds the steps of the fastest batch: its largest part.
+std::string what_is_left(const Reach& reach) {
+  const auto& parts = reach.ledger.mean;
+  const double computing = (parts.forward + parts.backward) / parts.total();
+  std::string text =
+      fmt::format("forward and backward, which grow with the images, are {} of its step", percent(computing));
+  if (const auto share = reach.share_of_peak())
+    text += fmt::format(", at {} of the measured peak", percent(*share));
+  if (const auto bound = reach.is_memory_bound(); bound && *bound)
+    text += ", and at this intensity the memory bounds them";
+  return text;
+}
+
+std::string batches(const Cause& cause) {
+  return fmt::format("batch {} to {}", cause.from->cell->local_batch, cause.to->cell->local_batch);
+}
+
+std::string setup_of(const analysis::Cell& cell) {
+  return fmt::format("{}, {}", name_of(cell), workers_on_cores(cell));
+}
+
+/// "an image takes 18.2 ms instead of 30.0 ms (one repeat)". The times are a step over the local batch: of
+/// several workers each has images of its own meanwhile.
+std::string times(const Cause& cause) {
+  return fmt::format("{} takes {} instead of {}{}",
+                     cause.from->cell->workers > 1 ? "an image of a worker" : "an image",
+                     duration(cause.after_s), duration(cause.before_s),
+                     in_brackets(fewest_repeats({cause.from->cell, cause.to->cell})));
+}
+
+/// Why a larger batch is faster, and why no longer: a sentence each.
+void explain(std::vector<Block>& blocks, const BatchSeries& series) {
+  const auto& first = *series.batches.front().cell;
+  if (const auto faster = series.why_faster())
+    blocks.push_back(
+        faster->is_noise()
+            ? plain(fmt::format("Why is a larger batch faster? {}: from {} {}: no clear difference.",
+                                setup_of(first), batches(*faster), times(*faster)))
+            : finding(fmt::format("Why is a larger batch faster? {}: from {} {}: {}.{}", setup_of(first),
+                                  batches(*faster), times(*faster), main_parts(*faster),
+                                  said_of_emulation(first))));
+  if (const auto ended = series.why_no_longer()) {
+    const bool is_slower = !ended->is_noise() && ended->after_s > ended->before_s;
+    blocks.push_back(plain(
+        fmt::format("Why no longer? {}: from {} {}{}; {}.", setup_of(first), batches(*ended), times(*ended),
+                    is_slower ? fmt::format(", {}", main_parts(*ended)) : ", no clear difference",
+                    what_is_left(*ended->from))));
+  }
+}
+
+}  // namespace
+
+std::optional<Section> cause_section(const Conclusions& conclusions) {
+  const auto all = analysis::batch_series(conclusions.cells);
+  if (all.empty()) return std::nullopt;
+  Section section{.id = "cause", .title = "Why is a batch faster than another?"};
+  for (const BatchSeries& series : all) explain(section.blocks, series);
+  section.blocks.push_back(reach_table(all));
+  if (auto ledger = ledger_table(all); !ledger.rows.empty()) section.blocks.push_back(std::move(ledger));
+  return section;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,223 @@
+#include "study/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "measure/ranking.h"
+#include "study/kept.h"
+#include "train/checkpoint.h"
+#include "train/evaluate_checkpoint.h"
+
+namespace paceline::study {
+namespace {
+
+namespace fs = std::filesystem;
+using measure::Record;
+
+/// A name as a part of a file's: "lr 0.1, bn sync" is "lr-0.1-bn-sync".
+std::string slug(const std::string& name) {
+  std::string text;
+  for (const char letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.' || letter == '_')
+      text += letter;
+    else if (!text.empty() && text.back() != '-')
+      text += '-';
+  }
+  return text;
+}
+
+std::int64_t whole_epochs(const Search& search) {
+  const double epochs = search.configurations.front().options.epochs;
+  if (search.configurations.front().options.steps > 0 || epochs < 1 || epochs != std::floor(epochs))
+    base::fail(
+        base::ErrorKind::usage,
+        "search: --epochs must be a whole number of at least 1, is {:g}: configurations are compared after "
+        "whole epochs",
+        epochs);
+  return static_cast<std::int64_t>(epochs);
+}
+
+train::Options as_searched(const Configuration& configuration, int seed, std::int64_t pause) {
+  train::Options options = configuration.options;
+  options.window_steps = 0;
+  options.test_set = train::TestSet::never;  // the chosen one's alone to read
+  options.evaluate_every = 1;
+  options.seed += static_cast<std::uint64_t>(seed);
+  options.pause_after_epochs = pause;
+  return options;
+}
+
+/// The runner of a rung: what is called with a place in the rung's cells gets that in all cells.
+Runner runner_of_rung(const Runner& runner, const std::vector<int>& places, int all) {
+  Runner one = runner;
+  if (runner.cell)
+    one.cell = [&runner, places, all](int index, int, const std::string& id, Begin how) {
+      runner.cell(places[static_cast<std::size_t>(index)], all, id, how);
+    };
+  if (runner.together)
+    one.together->begin = [&runner, places](int index, bool resumed) {
+      runner.together->begin(places[static_cast<std::size_t>(index)], resumed);
+    };
+  return one;
+}
+
+bool was_stopped(const std::vector<Record>& records) {
+  return std::any_of(records.begin(), records.end(),
+                     [](const Record& record) { return record.status == "interrupted"; });
+}
+
+std::vector<measure::Candidate> ranked_candidates(const std::vector<Record>& records) {
+  std::vector<const Record*> pointers;
+  for (const Record& record : records) pointers.push_back(&record);
+  auto ranked = measure::candidates(pointers);
+  measure::rank(ranked);
+  return ranked;
+}
+
+/// The best `count` of those that have a figure, by name.
+std::set<std::string> survivors(const std::vector<Record>& records, std::size_t count) {
+  std::set<std::string> names;
+  for (const auto& candidate : ranked_candidates(records))
+    if (names.size() < count && candidate.failure.empty()) names.insert(candidate.name);
+  return names;
+}
+
+/// Trainings of dropped configurations take room and are gone on with no more.
+void remove_trainings(const Runner& runner, const std::vector<PlannedCell>& cells,
+                      const std::set<std::string>& kept) {
+  for (const auto& cell : cells)
+    if (!kept.contains(cell.variant))
+      if (const auto folder = training_directory(runner, cell); !folder.empty()) fs::remove_all(folder);
+}
+
+const PlannedCell& cell_of(const std::vector<PlannedCell>& cells, const Record& record) {
+  return *std::find_if(cells.begin(), cells.end(),
+                       [&](const PlannedCell& cell) { return cell.id == record.id; });
+}
+
+/// The record of an earlier evaluation; none where there is none.
+std::optional<Record> evaluated_before(const fs::path& path) {
+  if (!fs::exists(path)) return std::nullopt;
+  auto record = measure::read_record(path);
+  return record.evaluation ? std::optional(std::move(record)) : std::nullopt;
+}
+
+/// The chosen one on the test set, read here and nowhere else; what an earlier call of the same search read
+/// of it is kept, and counted.
+std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells,
+                                      const std::vector<Record>& records, const Runner& runner) {
+  const auto ranked = ranked_candidates(records);
+  if (runner.directory.empty() || ranked.empty() || !ranked.front().failure.empty()) return std::nullopt;
+  const Record& chosen = measure::best_record(ranked.front());
+  const auto figure = measure::best_validated(chosen);
+  const PlannedCell& cell = cell_of(cells, chosen);
+  train::EvaluationRequest request;
+  request.checkpoint = train::best_checkpoint_path(training_directory(runner, cell), figure->updates);
+  const auto path = runner.directory / "records" / (std::string(kChosen) + ".json");
+  const auto before = evaluated_before(path);
+  if (before && before->evaluation->checkpoint == request.checkpoint.string()) return before;
+  if (!fs::exists(request.checkpoint))
+    base::fail(
+        base::ErrorKind::data,
+        "search: the best is now {}, and its weights {} are gone: an earlier search in {} chose another "
+        "and kept only that one's; search again with another --out",
+        chosen.variant, request.checkpoint.string(), runner.directory.string());
+  train::Options options = cell.options;
+  options.workers = 1;
+  options.local_batch = chosen.local_batch;
+  options.global_batch = 0;
+  options.precision = chosen.precision;
+  options.command = runner.command;
+  auto record = train::evaluate_checkpoint(options, request, runner.backend, runner.stop, {});
+  if (!record.evaluation) return std::nullopt;
+  record.id = kChosen;
+  record.variant = chosen.variant;
+  if (before) record.evaluation->reads += before->evaluation->reads;
+  measure::write_record(path, record);
+  return record;
+}
+
+}  // namespace
+
+std::vector<Rung> rungs(std::size_t configurations, std::int64_t epochs, bool halving) {
+  std::vector<Rung> all{{epochs, configurations}};
+  if (!halving) return all;
+  std::vector<std::size_t> counts{configurations};
+  while (counts.back() > 1) counts.push_back((counts.back() + 1) / 2);
+  all.clear();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double part =
+        std::ldexp(static_cast<double>(epochs), static_cast<int>(i + 1) - static_cast<int>(counts.size()));
+    const auto length = std::max<std::int64_t>(1, std::llround(part));
+    // Fewer epochs than halvings: those of one length are one rung, of as many as begin it.
+    if (all.empty() || length > all.back().epochs) all.push_back({length, counts[i]});
+  }
+  return all;
+}
+
+std::vector<PlannedCell> search_cells(const Search& search) {
+  const auto epochs = whole_epochs(search);
+  std::vector<PlannedCell> cells;
+  const auto all = rungs(search.configurations.size(), epochs, search.how.halving);
+  std::set<std::string> folders;
+  for (std::size_t rung = 0; rung < all.size(); ++rung)
+    for (int seed = 0; seed < search.how.seeds; ++seed)
+      for (const auto& configuration : search.configurations) {
+        const auto folder = fmt::format("search-{}-r{}", slug(configuration.name), seed);
+        const bool pauses = all[rung].epochs < epochs;
+        PlannedCell cell{.id = fmt::format("{}-e{}", folder, all[rung].epochs),
+                         .kind = "search",
+                         .variant = configuration.name,
+                         .repeat = seed,
+                         .options = as_searched(configuration, seed, pauses ? all[rung].epochs : 0)};
+        cell.training = folder;
+        cell.keeps_training = true;
+        if (all.size() > 1)
+          cell.stage = fmt::format("rung {} of {}: epoch {}", rung + 1, all.size(), all[rung].epochs);
+        if (rung == 0 && !folders.insert(folder).second)
+          base::fail(base::ErrorKind::usage,
+                     "search: two configurations are called '{}'; give each value once", configuration.name);
+        cells.push_back(std::move(cell));
+      }
+  return cells;
+}
+
+std::vector<Record> run_search(const Search& search, const std::vector<PlannedCell>& cells,
+                               const Runner& runner) {
+  const auto all = rungs(search.configurations.size(), whole_epochs(search), search.how.halving);
+  const std::size_t each = cells.size() / all.size();
+  std::set<std::string> alive;
+  for (const auto& configuration : search.configurations) alive.insert(configuration.name);
+  std::vector<Record> records;
+  for (std::size_t rung = 0; rung < all.size(); ++rung) {
+    std::vector<PlannedCell> now;
+    std::vector<int> places;
+    for (std::size_t i = rung * each; i < (rung + 1) * each; ++i)
+      if (alive.contains(cells[i].variant)) {
+        now.push_back(cells[i]);
+        places.push_back(static_cast<int>(i));
+      }
+    auto ran = run_cells(now, runner_of_rung(runner, places, static_cast<int>(cells.size())));
+    const bool stopped = was_stopped(ran);
+    const bool is_last = rung + 1 == all.size();
+    if (!stopped && !is_last) {
+      alive = survivors(ran, all[rung + 1].configurations);
+      remove_trainings(runner, now, alive);
+    }
+    records.insert(records.end(), std::make_move_iterator(ran.begin()), std::make_move_iterator(ran.end()));
+    if (stopped) return records;
+  }
+  if (auto chosen = evaluate_chosen(cells, records, runner)) {
+    remove_trainings(runner, cells, {chosen->variant});
+    records.push_back(std::move(*chosen));
+  }
+  return records;
+}
+
+}  // namespace paceline::study

@@ -1,0 +1,85 @@
+#pragma once
+
+/// One step as torch.nn.DataParallel does it (--parallel data-parallel): worker 0 has the data, the weights
+/// and the optimizer; the others only compute. What then passes worker 0, and in which order, is measured, so
+/// that it can be held against one gradient sum among equals (step.h).
+///
+///   scatter    worker 0 hands each worker its part of the global batch
+///   forward    everybody, on its part
+///   outputs    everybody's outputs to worker 0, and their gradients back
+///   backward   everybody
+///   reduce     everybody's gradient to worker 0, which adds them up
+///   update     worker 0 alone
+///   weights    worker 0's to everybody
+///
+/// Two things are not as there, and change neither bytes nor order: each worker works out the loss of its own
+/// outputs, so that a message of their size stands for them; and weights leave after the update, not before
+/// the next forward, so that all workers can evaluate. Gradients are added in the order of the summation
+/// tree: the bits are those of an all-reduce. With them travel the batch statistics, which DataParallel would
+/// take from worker 0 alone.
+///
+/// Bytes and their formula: docs/collectives.md.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/loader.h"
+#include "engine/engine.h"
+#include "measure/ledger.h"
+#include "train/checkpoint.h"
+#include "train/exposed_comm.h"
+#include "train/job.h"
+#include "train/step.h"
+
+namespace paceline::train {
+
+/// Whether the workers of `options` are joined in this way: one alone has nobody to send to.
+[[nodiscard]] inline bool is_data_parallel(const Options& options) {
+  return options.data_parallel && options.workers > 1;
+}
+
+/// Collectives of a step, the same on every worker: the log has as many timings a step.
+inline constexpr std::size_t kDataParallelCollectives = 5;
+
+/// Bytes of arrays that the workers of `resolved` hold for it beside their engines and worker 0's loader: the
+/// plan's line.
+[[nodiscard]] std::int64_t data_parallel_bytes(const Resolved& resolved, std::int64_t pixels, int classes);
+
+/// Threads  one, the worker's own
+class DataParallelStepper {
+ public:
+  DataParallelStepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
+                      measure::Ledger& ledger, CollectiveLog& log);
+
+  /// This worker's part of the step after `done`; valid until the next call. `whole` is worker 0's global
+  /// batch; the others give none. Errors   Error(comm) when a peer is lost
+  [[nodiscard]] const data::Batch& scatter(const data::Batch* whole, const Counters& done);
+
+  /// As Stepper::run().
+  StepResult run(const data::Batch& batch, std::int64_t update, double lr, bool enough);
+
+ private:
+  [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
+  /// A blocking collective: all of it is exposed.
+  void exchange(const char* phase, std::int64_t update, const std::function<void()>& collective);
+  /// The outputs' way to worker 0 and back, and with them whether the step is the last or has failed.
+  StepResult agree(const engine::LossSums& local, std::int64_t update, bool enough);
+  void reduce_gradients(std::int64_t update);
+  void send_weights(std::int64_t update);
+
+  const Job& job_;
+  engine::Engine& engine_;
+  comm::Communicator& communicator_;
+  measure::Ledger& ledger_;
+  CollectiveLog& log_;
+  std::vector<float> images_;         ///< this worker's part; worker 0's lies in its loader
+  std::vector<std::int32_t> labels_;  ///< likewise
+  data::Batch batch_;
+  std::vector<float> outputs_;      ///< [local batch * classes] and the votes of this worker
+  std::vector<float> all_outputs_;  ///< worker 0: of all workers
+  std::vector<float> gradients_;    ///< on the host, where the engine's lie on a device
+};
+
+}  // namespace paceline::train

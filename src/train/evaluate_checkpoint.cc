@@ -1,0 +1,254 @@
+#include "train/evaluate_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+#include "base/topology.h"
+#include "data/augment.h"
+#include "data/evaluation.h"
+#include "data/read_count.h"
+#include "graph/zoo.h"
+#include "measure/environment.h"
+#include "train/checkpoint.h"
+#include "train/evaluate.h"
+#include "train/job.h"
+#include "train/memory.h"
+#include "train/run_ranks.h"
+#include "train/run_record.h"
+
+namespace paceline::train {
+namespace {
+
+using measure::EvaluationRecord;
+using measure::MistakeRecord;
+using measure::Record;
+
+/// What came of one sample.
+struct Outcome {
+  std::int32_t label = 0, predicted = 0;
+  bool in_five = false;
+  double probability = 0;  ///< of the predicted class
+};
+
+/// `logits` [classes]. Of equal logits the first is the larger, as in the engines' count of correct ones.
+Outcome outcome_of(std::span<const double> logits, std::int32_t label) {
+  constexpr std::ptrdiff_t kFive = 5;
+  const auto largest = std::max_element(logits.begin(), logits.end());
+  const double of_label = logits[static_cast<std::size_t>(label)];
+  std::ptrdiff_t above = 0;
+  double total = 0;
+  for (std::size_t k = 0; k < logits.size(); ++k) {
+    const bool is_before = k < static_cast<std::size_t>(label) && logits[k] == of_label;
+    above += logits[k] > of_label || is_before ? 1 : 0;
+    total += std::exp(logits[k] - *largest);
+  }
+  return {.label = label,
+          .predicted = static_cast<std::int32_t>(largest - logits.begin()),
+          .in_five = above < kFive,
+          .probability = 1 / total};
+}
+
+/// What all workers share; each writes the outcomes of its own samples.
+struct Shared {
+  const Options& options;
+  const Resolved& resolved;
+  const graph::Graph& graph;
+  const data::Dataset& set;
+  const data::Augment& augment;
+  const Backend& backend;
+  const std::filesystem::path& checkpoint;
+  std::stop_token stop;
+  data::LoaderPool& pool;
+  std::vector<Outcome>& outcomes;  ///< [samples]
+};
+
+/// Rank `rank`'s part. Returns its sums; fewer samples where it was asked to stop.
+engine::LossSums evaluate_part(const Shared& shared, int rank) {
+  auto compiled = compile_options(shared.options, shared.resolved, shared.backend.place, rank);
+  // Statistics are the running ones: nothing is reduced, but the engine is made as the training's.
+  if (compiled.batch_norm == engine::BatchNormMode::synchronised)
+    compiled.reduce_statistics = [](std::span<double>) {};
+  const auto engine = shared.backend.compile(shared.graph, compiled);
+  read_weights(shared.checkpoint, engine->graph(), engine->layout(), engine->weights());
+  engine->weights_changed();
+
+  const int views = shared.options.test_views, classes = shared.graph.classes();
+  auto loading = evaluation_options(shared.set.size(), shared.resolved.engine_batch, views, rank,
+                                    shared.resolved.workers);
+  loading.threads = shared.options.loader_threads;
+  loading.pool = &shared.pool;
+  loading.passes = 1;
+  data::EvaluationBatches batches(shared.set, shared.augment, loading);
+  std::vector<double> logits(static_cast<std::size_t>(loading.batch * classes));
+  engine::LossSums sums;
+  while (const auto* batch = shared.stop.stop_requested() ? nullptr : batches.next()) {
+    sums += engine->evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views, logits);
+    for (std::int64_t i = 0; i < batch->count(); ++i)
+      shared.outcomes[static_cast<std::size_t>(batch->first + i)] = outcome_of(
+          std::span(logits).subspan(static_cast<std::size_t>(i * classes), static_cast<std::size_t>(classes)),
+          batch->labels[static_cast<std::size_t>(i)]);
+  }
+  return sums;
+}
+
+/// The `most` wrong ones of which the model was surest; of as sure ones the first.
+std::vector<MistakeRecord> worst_mistakes(const std::vector<Outcome>& outcomes, const data::Dataset& set,
+                                          int most) {
+  std::vector<std::size_t> wrong;
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    if (outcomes[i].predicted != outcomes[i].label) wrong.push_back(i);
+  const auto listed = std::min(wrong.size(), static_cast<std::size_t>(most));
+  std::partial_sort(wrong.begin(), wrong.begin() + static_cast<std::ptrdiff_t>(listed), wrong.end(),
+                    [&](std::size_t a, std::size_t b) {
+                      if (outcomes[a].probability != outcomes[b].probability)
+                        return outcomes[a].probability > outcomes[b].probability;
+                      return a < b;
+                    });
+  std::vector<MistakeRecord> mistakes;
+  for (std::size_t i = 0; i < listed; ++i) {
+    const auto& outcome = outcomes[wrong[i]];
+    const auto index = static_cast<std::int64_t>(wrong[i]);
+    auto path = set.sample_name(index);
+    mistakes.push_back({.index = index,
+                        .path = path.empty() ? std::nullopt : std::optional(std::move(path)),
+                        .label = outcome.label,
+                        .predicted = outcome.predicted,
+                        .probability = outcome.probability});
+  }
+  return mistakes;
+}
+
+EvaluationRecord summarise(const std::vector<Outcome>& outcomes, const engine::LossSums& sums,
+                           const data::Source& source) {
+  EvaluationRecord result;
+  const auto classes = static_cast<std::size_t>(source.classes());
+  result.samples = sums.samples;
+  result.loss = sums.loss / static_cast<double>(sums.samples);
+  result.correct = sums.correct;
+  result.classes = source.class_names;
+  result.confusion.assign(classes, std::vector<std::int64_t>(classes, 0));
+  for (const auto& outcome : outcomes) {
+    ++result.confusion[static_cast<std::size_t>(outcome.label)][static_cast<std::size_t>(outcome.predicted)];
+    result.correct_in_5 += outcome.in_five ? 1 : 0;
+  }
+  return result;
+}
+
+/// The part that is evaluated, taken out of `source`, with a count of what is read of it.
+std::unique_ptr<data::CountedDataset> take_part(data::Source& source, const EvaluationRequest& request) {
+  const bool is_validation = request.part == "validation";
+  if (is_validation && source.validation == nullptr)
+    base::fail(base::ErrorKind::usage,
+               "--part validation: '{}' has no validation part; give the --validation-split of the training",
+               source.spec);
+  return std::make_unique<data::CountedDataset>(std::move(is_validation ? source.validation : source.test));
+}
+
+/// Settings on which a figure of an evaluation depends; a training's are not this record's.
+void keep_own_settings(Record& record) {
+  constexpr std::array kKept{"model",
+                             "data",
+                             "device",
+                             "precision",
+                             "test-time-augmentation",
+                             "threads",
+                             "shard",
+                             "validation-split",
+                             "bn",
+                             "label-smoothing",
+                             "workers",
+                             "local-batch",
+                             "bad-images",
+                             "measured-kernels"};
+  std::erase_if(record.settings, [&](const auto& setting) {
+    return std::find(kKept.begin(), kKept.end(), setting.first) == kKept.end();
+  });
+}
+
+}  // namespace
+
+Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& request, const Backend& backend,
+                           std::stop_token stop, const Progress& progress) {
+  const auto info = read_checkpoint_info(request.checkpoint);
+  Options options = asked;
+  options.epochs = 0;
+  options.steps = 1;
+  options.global_batch = 0;
+  options.rule = {.momentum = 0, .weight_decay = 0};  // no optimizer state
+  options.pin = false;
+  auto source = data::open(options.data, {.validation_split = options.validation_split,
+                                          .skip_bad_images = options.skip_bad_images,
+                                          .threads = base::usable_cores(),
+                                          .broken_images = &backend.history->broken_images});
+  const auto format = source.train->format();
+  const auto graph = graph::make_model(options.model, {format.channels, format.height, format.width},
+                                       source.classes(), options.label_smoothing);
+  const RunConditions conditions{
+      // Nothing is trained, so no batch is too large for the training set.
+      .train_samples = std::max(source.train->size(), options.local_batch * options.workers),
+      .cores = base::usable_cores(),
+      .has_bf16_units = backend.has_bf16_units,
+      .processes = 1,
+      .sharers = 1};
+  auto resolved = resolve(options, conditions);
+  resolved.dropped_per_epoch = 0;
+  const auto limits = memory_limits(backend, resolved.local_workers);
+  const auto plan = plan_run(options, resolved, graph, source, backend, limits);
+  require_memory(options, resolved, graph, source, backend, conditions, plan, limits);
+  if (backend.prepare) (void)backend.prepare(graph, planning_options(options, resolved, backend.place));
+
+  Record record = begin_record(options, resolved, graph, source, plan, limits, backend);
+  record.kind = record.id = "evaluate";
+  record.test_set.reset();
+  record.learning_rate = {};
+  keep_own_settings(record);
+  const auto set = take_part(source, request);
+  if (progress.say) {
+    progress.say(
+        fmt::format("{}: {} parameters; {}", options.model, record.model.parameters, source.description));
+    progress.say(fmt::format("{}: update {}, on the {} {} images, {}, {}", info.path.string(), info.updates,
+                             set->size(), request.part, describe_workers(resolved, backend.place),
+                             record.precision));
+  }
+
+  const data::Augment augment(format, {.mean = source.mean, .stddev = source.stddev});
+  data::LoaderPool pool;
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(set->size()));
+  const Shared shared{.options = options,
+                      .resolved = resolved,
+                      .graph = graph,
+                      .set = *set,
+                      .augment = augment,
+                      .backend = backend,
+                      .checkpoint = info.path,
+                      .stop = stop,
+                      .pool = pool,
+                      .outcomes = outcomes};
+  auto communicators =
+      backend.communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
+  std::vector<engine::LossSums> parts(communicators.size());
+  run_ranks(communicators,
+            [&](std::size_t rank) { parts[rank] = evaluate_part(shared, static_cast<int>(rank)); });
+  engine::LossSums sums;  // each loss is a multiple of 2^-24: exact in any order
+  for (const auto& part : parts) sums += part;
+  if (sums.samples < set->size()) {
+    record.status = "interrupted";
+    record.reason = fmt::format("stopped as asked after {} of {} images", sums.samples, set->size());
+    return record;
+  }
+  record.evaluation = summarise(outcomes, sums, source);
+  record.evaluation->checkpoint = info.path.string();
+  record.evaluation->updates = info.updates;
+  record.evaluation->part = request.part;
+  record.evaluation->mistakes = worst_mistakes(outcomes, *set, request.mistakes);
+  record.evaluation->reads = set->reads();
+  return record;
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,158 @@
+/// `paceline search` and `paceline evaluate` as a user types them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/file.h"
+#include "cli/parsed.h"
+#include "cli/program.h"
+#include "measure/record.h"
+#include "train/checkpoint.h"
+
+namespace paceline::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(SearchArguments, EveryCombinationOfTheListsIsAConfiguration) {
+  const auto all =
+      settings(kSearch, {"--lr", "0.1,0.03", "--local-batch", "64, 128", "--optimizer", "sgd,lars", "--data",
+                         "synthetic,train=96", "--halving", "--seeds", "3"});
+  ASSERT_EQ(all.configurations.size(), 8u);
+  std::set<std::string> names;
+  for (const auto& one : all.configurations) {
+    names.insert(one.name);
+    EXPECT_EQ(one.options.data, "synthetic,train=96");
+  }
+  EXPECT_EQ(names.size(), 8u);
+  const auto& last = all.configurations.back().options;
+  EXPECT_EQ(last.lr, 0.03);
+  EXPECT_EQ(last.local_batch, 128);
+  EXPECT_EQ(last.rule.kind, engine::UpdateKind::lars);
+  EXPECT_EQ(all.configurations.front().name, "local-batch 64, optimizer sgd, lr 0.1");
+  EXPECT_TRUE(all.study.search.halving);
+  EXPECT_EQ(all.study.search.seeds, 3);
+  EXPECT_EQ(all.train.epochs, 4);  // said in a note
+}
+
+TEST(SearchArguments, WithoutListsThereIsOneConfiguration) {
+  const auto one = settings(kSearch, {"--lr", "0.1"});
+  ASSERT_EQ(one.configurations.size(), 1u);
+  EXPECT_EQ(one.configurations[0].name, "as given");
+}
+
+TEST(SearchArguments, RefusesWhatIsNoValueAndListsOfWhatIsNotSearched) {
+  EXPECT_THAT(complaint(kSearch, {"--lr", "0.1,high"}),
+              HasSubstr("--lr must be a number above 0, got 'high'"));
+  EXPECT_THAT(complaint(kSearch, {"--lr", "0.1,,0.2"}), HasSubstr("--lr must be a list"));
+  EXPECT_THAT(complaint(kSearch, {"--seed", "1,2"}), HasSubstr("--seed must be a whole number"));
+  EXPECT_THAT(complaint(kSearch, {"--choose-on", "test"}),
+              HasSubstr("--choose-on must be one of validation"));
+  EXPECT_THAT(complaint(kSearch, {"--test-set", "last"}), HasSubstr("is not an option of search"));
+  EXPECT_THAT(complaint(kTrain, {"--lr", "0.1,0.2"}), HasSubstr("--lr must be a number above 0"));
+}
+
+constexpr const char* kModel = R"(
+[[layer]]
+op = "conv2d"
+name = "conv1"
+channels = 8
+kernel = 3
+stride = 2
+padding = 1
+[[layer]]
+op = "batch_norm"
+name = "bn1"
+[[layer]]
+op = "relu"
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+)";
+
+TEST(Search, LeavesOneEvaluationAndAReport) {
+  const Folder folder;
+  (void)folder.write("m.toml", kModel);
+  const std::vector<std::string> words{"search",
+                                       "--model",
+                                       "m.toml",
+                                       "--data",
+                                       "synthetic,train=320,test=60",
+                                       "--lr",
+                                       "0.0001,0.05,0.001",
+                                       "--epochs",
+                                       "2",
+                                       "--halving",
+                                       "--local-batch",
+                                       "32",
+                                       "--threads",
+                                       "1",
+                                       "--out",
+                                       "s"};
+  const auto first = run_program(words, {.directory = folder.path()});
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, AllOf(HasSubstr("is the best on validation"), HasSubstr("which was read once"),
+                               HasSubstr("rung 1 of 2: epoch 1"),
+                               HasSubstr("a tenth of every training class"), Not(HasSubstr("Not measured"))));
+  const auto chosen = measure::read_record(folder.path() / "s/records/search-chosen.json");
+  EXPECT_EQ(chosen.evaluation.value().reads, 60);
+  const auto again = run_program(words, {.directory = folder.path()});
+  EXPECT_THAT(again.out, AllOf(HasSubstr("(kept from before)"), HasSubstr("which was read once")));
+  const auto report = run_program({"report", "s"}, {.directory = folder.path()});
+  EXPECT_THAT(report.out,
+              AllOf(HasSubstr("is the best on validation"), Not(HasSubstr("Every measurement counts once"))));
+}
+
+TEST(Evaluate, TakesFromTheRecordWhatIsNotGivenAndAgreesToTheLastDigit) {
+  const Folder folder;
+  (void)folder.write("m.toml", kModel);
+  const auto trained =
+      run_program({"train", "--model", "m.toml", "--data", "synthetic,train=96,test=50", "--local-batch",
+                   "16", "--epochs", "2", "--label-smoothing", "0.1", "--json", "--out", "t"},
+                  {.directory = folder.path()});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto record = measure::record_from_json(trained.out, "train");
+  for (const std::string workers : {"1", "2"}) {
+    const auto evaluated = run_program({"evaluate", "t", "--data", "synthetic,train=96,test=50", "--workers",
+                                        workers, "--json", "--out", "e" + workers},
+                                       {.directory = folder.path()});
+    ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+    const auto evaluation = measure::record_from_json(evaluated.out, "evaluate").evaluation.value();
+    EXPECT_EQ(evaluation.loss, record.epochs.back().test_loss) << workers;
+    EXPECT_EQ(static_cast<double>(evaluation.correct) / 50, record.epochs.back().test_accuracy);
+    EXPECT_EQ(evaluation.reads, 50);
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / ("e" + workers) / "evaluation.json"));
+  }
+  const auto shown = run_program({"evaluate", "t", "--out", "e"}, {.directory = folder.path()});
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("Accuracy by class"), HasSubstr("Confusion matrix"),
+                               HasSubstr("The most confident mistakes"), HasSubstr("top-5")));
+}
+
+TEST(Evaluate, SaysWhatNeitherRecordNorCheckpointSays) {
+  const Folder folder;
+  (void)folder.write("m.toml", kModel);
+  const auto trained = run_program({"train", "--model", "m.toml", "--data", "synthetic,train=96,test=50",
+                                    "--local-batch", "16", "--out", "t"},
+                                   {.directory = folder.path()});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  std::filesystem::remove(folder.path() / "t/record.json");
+  const RunConditions here{.directory = folder.path()};
+  EXPECT_THAT(run_program({"evaluate", "t", "--data", "synthetic,train=96,test=50"}, here).err,
+              HasSubstr("says with which model it was trained; give it, as in --model"));
+  EXPECT_THAT(run_program({"evaluate", "t", "--model", "m.toml"}, here).err,
+              HasSubstr("says with which data it was trained"));
+  const auto given = run_program({"evaluate", "t", "--model", "m.toml", "--data",
+                                  "synthetic,train=96,test=50", "--local-batch", "16", "--out", "e"},
+                                 here);
+  EXPECT_EQ(given.code, 0) << given.err;
+  EXPECT_THAT(run_program({"evaluate"}, here).err, HasSubstr("evaluate takes one checkpoint"));
+  EXPECT_THAT(run_program({"evaluate", "nowhere"}, here).err, HasSubstr("is neither a checkpoint nor"));
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,69 @@
+// The sections that tell workers apart, and ways to join them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+#include "report/study_records.h"
+
+namespace paceline::report {
+namespace {
+
+using golden::make_record;
+using measure::Phase;
+using measure::Record;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Record two_workers(double slower) {
+  auto record = make_record({.workers = 2, .exposed_wait = 0.2});
+  const double seconds = slower * static_cast<double>(record.window.steps);
+  record.ranks[1].phases[static_cast<std::size_t>(Phase::forward)] += seconds;
+  record.ranks[1].phases[static_cast<std::size_t>(Phase::exposed_wait)] -= seconds;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& one = record.ranks[static_cast<std::size_t>(rank)];
+    one.bytes_sent = one.bytes_received = 8'000'000;
+  }
+  return record;
+}
+
+TEST(ByWorkerSection, NamesTheSlowestWithWhatTheOthersWait) {
+  auto record = two_workers(0.15);
+  record.communication.processes = 2;
+  record.ranks[1].process = 1;
+  record.ranks[1].host = "b";
+  record.ranks[1].peak_bytes = 3'000'000'000;
+  const auto text = text_of({record});
+  EXPECT_THAT(text, AllOf(HasSubstr("Which worker? Each one by itself"),
+                          HasSubstr("scale weak b 128, N 2: the slowest is rank 1 (process 1 on host b)"),
+                          HasSubstr("the others wait 200.5 ms of a step"), HasSubstr("(one repeat)"),
+                          HasSubstr("3.00 GB")));
+}
+
+TEST(ByWorkerSection, DoesNotBlameAWorkerForNoise) {
+  const auto text = text_of({two_workers(0.01)});
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("In 1 cell the workers are as fast as each other; the most above the mean, by 0.4 %, "
+                      "is rank 1 of scale weak b 128, N 2."),
+            Not(HasSubstr("the slowest is"))));
+}
+
+TEST(ByWorkerSection, IsAbsentWithOneWorker) {
+  EXPECT_THAT(text_of({make_record({})}), Not(HasSubstr("Which worker?")));
+}
+
+TEST(WaysSection, SetsThreadsAgainstDataParallel) {
+  auto parallel = make_record({.workers = 2, .exposed_transfer = 0.5});
+  parallel.settings["parallel"] = parallel.communication.parallel.emplace("data-parallel");
+  const auto text = text_of({make_record({.workers = 2}), parallel});
+  EXPECT_THAT(text, AllOf(HasSubstr("Threads, processes, or one worker for all?"),
+                          HasSubstr("threads of one process, data-parallel"),
+                          HasSubstr("b 128, N 2: threads of one process is the fastest"),
+                          HasSubstr("data-parallel 1.41 [1.38, 1.44] times as long.")));
+  EXPECT_THAT(text_of({make_record({.workers = 2})}), Not(HasSubstr("one worker for all")));
+}
+
+}  // namespace
+}  // namespace paceline::report

@@ -1,0 +1,114 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/build.h"
+
+namespace paceline::report {
+namespace {
+
+using measure::Record;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Record evaluated(int classes) {
+  Record record;
+  record.kind = "evaluate";
+  record.data.test_samples = 10 * classes;
+  auto& evaluation = record.evaluation.emplace();
+  evaluation.checkpoint = "best.safetensors";
+  evaluation.samples = evaluation.reads = 10 * classes;
+  evaluation.confusion.assign(static_cast<std::size_t>(classes),
+                              std::vector<std::int64_t>(static_cast<std::size_t>(classes), 0));
+  for (int i = 0; i < classes; ++i) {
+    evaluation.classes.push_back("class" + std::to_string(i));
+    const auto at = static_cast<std::size_t>(i);
+    evaluation.confusion[at][at] = 8;
+    evaluation.confusion[at][(at + 1) % static_cast<std::size_t>(classes)] += 2;
+  }
+  evaluation.correct = evaluation.correct_in_5 = 8 * classes;
+  evaluation.mistakes = {{.index = 3, .path = "cats/17.png", .label = 0, .predicted = 1, .probability = 0.99},
+                         {.index = 4, .path = {}, .label = 1, .predicted = 0, .probability = 0.5}};
+  return record;
+}
+
+std::string text_of(const std::vector<Record>& records) {
+  return to_terminal(build(records, {.title = "", .command = ""}), 200);
+}
+
+TEST(EvaluationSection, ShowsClassesConfusionsAndMistakes) {
+  EXPECT_THAT(text_of({evaluated(3)}),
+              AllOf(HasSubstr("80.0 % [62.7, 90.5]"), HasSubstr("Confusion matrix"), HasSubstr("cats/17.png"),
+                    HasSubstr("number 4"), HasSubstr("99.0 %"), Not(HasSubstr("Not measured"))));
+}
+
+TEST(EvaluationSection, OfManyClassesShowsTheMostFrequentConfusionsInsteadOfAMatrix) {
+  EXPECT_THAT(text_of({evaluated(30)}),
+              AllOf(HasSubstr("The most frequent confusions"), Not(HasSubstr("Confusion matrix"))));
+}
+
+TEST(EvaluationSection, LeavesOutWhatContradictsItself) {
+  auto record = evaluated(3);
+  record.evaluation->confusion[0][0] = 80;
+  EXPECT_THAT(text_of({record}),
+              AllOf(HasSubstr("left out, it contradicts itself"), Not(HasSubstr("Accuracy by class"))));
+}
+
+Record training(const std::string& name, const std::vector<double>& accuracies) {
+  Record record;
+  record.kind = "search";
+  record.id = name + std::to_string(accuracies.size());
+  record.variant = name;
+  record.settings["seed"] = "0";
+  record.data.validation_samples = 1000;
+  for (const double accuracy : accuracies) {
+    const auto number = static_cast<std::int64_t>(record.epochs.size()) + 1;
+    measure::EpochRecord epoch{.epoch = number, .updates = 10 * number, .seconds = 1};
+    epoch.validation_accuracy = accuracy;
+    epoch.validation_loss = 1 - accuracy;
+    record.epochs.push_back(epoch);
+  }
+  return record;
+}
+
+TEST(SearchSection, NamesTheBestWhatTiesWithItAndHowOftenTheTestSetWasRead) {
+  std::vector<Record> records{training("lr 0.1", {0.80}), training("lr 0.2", {0.79}), training("lr 3", {0.5}),
+                              training("lr 0.1", {0.80, 0.95})};
+  EXPECT_THAT(text_of(records),
+              AllOf(HasSubstr("lr 0.1 is the best on validation: 95.0 % of 1,000 images"),
+                    HasSubstr("the difference to lr 0.2 is noise, they tie"),
+                    HasSubstr("the test set was not read yet"), HasSubstr("ties, dropped"),
+                    HasSubstr("4 epochs were trained in all"), HasSubstr("would have been 6")));
+  auto tested = evaluated(3);
+  tested.variant = "lr 0.1";
+  records.push_back(tested);
+  EXPECT_THAT(text_of(records), HasSubstr("which was read once"));
+  records.back().evaluation->reads *= 2;
+  EXPECT_THAT(text_of(records), HasSubstr("which was read 2 times"));
+}
+
+TEST(SearchSection, HasATableForEachModel) {
+  std::vector<Record> records{training("lr 0.1", {0.8}), training("lr 0.1", {0.9})};
+  records[0].model.name = "mnist-cnn";
+  records[1].model.name = "resnet8-cifar";
+  EXPECT_THAT(text_of(records), AllOf(HasSubstr("mnist-cnn: lr 0.1 is the best on validation: 80.0 %"),
+                                      HasSubstr("resnet8-cifar: lr 0.1 is the best on validation: 90.0 %")));
+}
+
+TEST(SearchSection, NamesTheErrorOfTheValidationPart) {
+  const std::vector<Record> records{training("lr 0.1", {0.95}), training("lr 3", {0.5})};
+  EXPECT_THAT(text_of(records), AllOf(HasSubstr("validation part's"), Not(HasSubstr("test set's error"))));
+}
+
+TEST(SearchSection, SaysWhatFailedAndThatItWasStopped) {
+  std::vector<Record> records{training("a", {0.8}), training("b", {}), training("c", {})};
+  records[1].status = "failed";
+  records[1].reason = "the loss is no longer finite";
+  records[2].status = "interrupted";
+  EXPECT_THAT(text_of(records),
+              AllOf(HasSubstr("b failed: the loss is no longer finite"),
+                    HasSubstr("PARTIAL: 1 training stopped"), HasSubstr("nothing ties with it")));
+}
+
+}  // namespace
+}  // namespace paceline::report

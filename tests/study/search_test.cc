@@ -1,0 +1,200 @@
+#include "study/search.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "comm/make.h"
+#include "engine/make.h"
+#include "measure/ranking.h"
+
+namespace paceline::study {
+namespace {
+
+namespace fs = std::filesystem;
+using measure::Record;
+using testing::HasSubstr;
+
+TEST(Rungs, AGridHasOne) {
+  const auto all = rungs(5, 6, false);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].epochs, 6);
+  EXPECT_EQ(all[0].configurations, 5u);
+}
+
+TEST(Rungs, HalvingDoublesTheEpochsAndDropsTheWorseHalf) {
+  const auto text = [](const std::vector<Rung>& all) {
+    std::string result;
+    for (const auto& rung : all)
+      result += std::to_string(rung.configurations) + "x" + std::to_string(rung.epochs) + " ";
+    return result;
+  };
+  EXPECT_EQ(text(rungs(4, 4, true)), "4x1 2x2 1x4 ");
+  EXPECT_EQ(text(rungs(8, 16, true)), "8x2 4x4 2x8 1x16 ");
+  EXPECT_EQ(text(rungs(5, 8, true)), "5x1 3x2 2x4 1x8 ");
+  EXPECT_EQ(text(rungs(8, 2, true)), "8x1 1x2 ");
+  EXPECT_EQ(text(rungs(1, 3, true)), "1x3 ");
+  EXPECT_EQ(text(rungs(4, 1, true)), "4x1 ");
+}
+
+class SearchDirectory : public testing::Test {
+ protected:
+  SearchDirectory() {
+    std::string pattern = (fs::temp_directory_path() / "paceline-search-XXXXXX").string();
+    directory_ = ::mkdtemp(pattern.data());
+    base::write_file(directory_ / "small.toml", std::string_view(R"(
+[[layer]]
+op = "conv2d"
+name = "conv1"
+channels = 8
+kernel = 3
+stride = 2
+padding = 1
+[[layer]]
+op = "relu"
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+)"));
+    runner_.backend = {
+        .compile = [](const graph::Graph& graph,
+                      const engine::CompileOptions& how) { return engine::compile("cpu", graph, how); },
+        .plan = [](const graph::Graph& graph,
+                   const engine::CompileOptions& how) { return engine::plan("cpu", graph, how); },
+        .communicators =
+            [](int ranks, std::chrono::seconds deadline) {
+              return comm::make_local(ranks, {.deadline = deadline});
+            },
+        .has_bf16_units = false};
+    runner_.cell = [this](int, int, const std::string& id, Begin how) {
+      if (how == Begin::kept) ++kept_;
+      if (how == Begin::resumed) ++resumed_;
+      begun_.push_back(id);
+    };
+  }
+  ~SearchDirectory() override { fs::remove_all(directory_); }
+
+  /// Learning rates of which 0.003 learns best: two are far too low, with the last the loss is soon not
+  /// finite.
+  [[nodiscard]] Search search(bool halving, int seeds = 1) const {
+    Search result{.how = {.seeds = seeds, .halving = halving}};
+    for (const double lr : {1e-6, 0.003, 1e-5, 30.0}) {
+      train::Options options;
+      options.model = (directory_ / "small.toml").string();
+      options.data = "synthetic,train=1600,test=60";
+      options.precision = "fp32";
+      options.local_batch = 32;
+      options.epochs = 4;
+      options.threads = 1;
+      options.pin = false;
+      options.validation_split = 0.2;
+      options.lr = lr;
+      result.configurations.push_back({fmt::format("lr {}", lr), options});
+    }
+    return result;
+  }
+
+  std::vector<Record> run(const Search& search, const std::string& out) {
+    kept_ = resumed_ = 0;
+    begun_.clear();
+    runner_.directory = directory_ / out;
+    return run_search(search, search_cells(search), runner_);
+  }
+
+  fs::path directory_;
+  Runner runner_;
+  int kept_ = 0, resumed_ = 0;
+  std::vector<std::string> begun_;
+};
+
+TEST_F(SearchDirectory, HalvingChoosesWhatTheGridFindsWithTheSameBitsAndReadsTheTestSetOnce) {
+  const auto grid = run(search(false), "grid");
+  ASSERT_EQ(grid.size(), 5u);  // four trainings and the chosen one's evaluation
+  const auto& tested = grid.back();
+  EXPECT_EQ(tested.id, kChosen);
+  EXPECT_EQ(tested.evaluation.value().reads, 60);
+  for (std::size_t i = 0; i < 4; ++i)  // one diverges, and has no such figure
+    EXPECT_EQ(grid[i].test_set ? grid[i].test_set->reads : 0, 0);
+
+  const auto halved = run(search(true), "halved");
+  ASSERT_EQ(halved.size(), 4u + 2 + 1 + 1);
+  EXPECT_EQ(halved.back().variant, tested.variant);
+  EXPECT_EQ(halved.back().evaluation.value().reads, 60);
+  EXPECT_EQ(halved.back().evaluation->loss, tested.evaluation->loss);
+  EXPECT_EQ(halved.back().evaluation->updates, tested.evaluation->updates);
+  std::int64_t reads = 0, epochs = 0;
+  for (const auto& record : halved)
+    if (record.test_set) reads += record.test_set->reads;
+  EXPECT_EQ(reads, 0);
+  EXPECT_EQ(resumed_, 3);  // survivors go on from their checkpoints
+  for (const auto& record : halved)
+    if (!record.epochs.empty() && record.epochs.back().epoch > epochs) epochs = record.epochs.back().epoch;
+  EXPECT_EQ(epochs, 4);
+
+  // Again, all of it is there, and nothing is read a second time.
+  const auto again = run(search(true), "halved");
+  EXPECT_EQ(kept_, 6);  // what failed is tried again
+  EXPECT_EQ(again.back().evaluation.value().reads, 60);
+  EXPECT_EQ(again.back().created, halved.back().created);
+}
+
+TEST_F(SearchDirectory, StoppedAndGoneOnWithItChoosesAlike) {
+  const auto whole = run(search(true), "whole");
+  for (const int at : {2, 5, 6}) {  // in the first rung, the second, the last
+    const auto out = "parts" + std::to_string(at);
+    std::stop_source stop;
+    runner_.stop = stop.get_token();
+    runner_.progress.step = [&](std::int64_t, std::int64_t, double, double) {
+      if (static_cast<int>(begun_.size()) == at + 1) stop.request_stop();
+    };
+    const auto part = run(search(true), out);
+    EXPECT_FALSE(fs::exists(directory_ / out / "records" / (std::string(kChosen) + ".json")));
+    EXPECT_NE(part.back().status, "complete");
+    runner_.stop = {};
+    runner_.progress = {};
+    const auto rest = run(search(true), out);
+    ASSERT_EQ(rest.size(), whole.size());
+    for (std::size_t i = 0; i < rest.size(); ++i) EXPECT_EQ(rest[i].id, whole[i].id) << at;
+    EXPECT_EQ(rest.back().evaluation.value().loss, whole.back().evaluation.value().loss);
+    EXPECT_EQ(rest.back().evaluation->reads, 60);
+  }
+}
+
+TEST_F(SearchDirectory, SeedsAreTrainingsOfTheirOwn) {
+  const auto cells = search_cells(search(true, 2));
+  ASSERT_EQ(cells.size(), 3u * 2 * 4);
+  EXPECT_EQ(cells[0].options.seed + 1, cells[4].options.seed);
+  EXPECT_EQ(cells[0].variant, cells[4].variant);
+  EXPECT_NE(cells[0].training, cells[4].training);
+  EXPECT_EQ(cells[0].training, cells[8].training);  // of the next rung
+  EXPECT_NE(cells[0].id, cells[8].id);
+  EXPECT_EQ(cells[0].options.pause_after_epochs, 1);
+  EXPECT_EQ(cells[16].options.pause_after_epochs, 0);
+  for (const auto& cell : cells) EXPECT_EQ(cell.options.test_set, train::TestSet::never);
+}
+
+TEST_F(SearchDirectory, RefusesWhatIsNotWholeEpochsAndTwoOfOneName) {
+  const auto refusal = [](const Search& asked) -> std::string {
+    try {
+      (void)search_cells(asked);
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  auto asked = search(false);
+  for (auto& one : asked.configurations) one.options.epochs = 1.5;
+  EXPECT_THAT(refusal(asked), HasSubstr("must be a whole number of at least 1, is 1.5"));
+  asked = search(false);
+  asked.configurations[1].name = asked.configurations[0].name;
+  EXPECT_THAT(refusal(asked), HasSubstr("give each value once"));
+}
+
+}  // namespace
+}  // namespace paceline::study

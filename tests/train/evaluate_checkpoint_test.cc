@@ -1,0 +1,133 @@
+#include "train/evaluate_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "fixture.h"
+#include "train/checkpoint.h"
+
+namespace paceline::train {
+namespace {
+
+using measure::Record;
+using testing::HasSubstr;
+
+class EvaluateCheckpoint : public TrainingTest {
+ protected:
+  static Record evaluate(const Options& options, const EvaluationRequest& request) {
+    return evaluate_checkpoint(options, request, backend_of(options.device), {}, {});
+  }
+  static std::string refusal(const Options& options, const EvaluationRequest& request) {
+    try {
+      (void)evaluate(options, request);
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  /// The checkpoint of `options` gives, for 1 and 2 workers, what its training said at its end, bit for bit.
+  void expect_the_trainings_own_figures(Options options, const std::string& out) {
+    options.out = directory_ / out;
+    const Record trained = train(options);
+    options.local_batch = trained.local_batch;
+    options.global_batch = 0;
+    for (const int workers : {1, 2}) {
+      options.workers = workers;
+      const Record record = evaluate(options, {.checkpoint = options.out});
+      const auto& evaluation = record.evaluation.value();
+      EXPECT_EQ(evaluation.loss, trained.epochs.back().test_loss) << out << ", workers " << workers;
+      EXPECT_EQ(static_cast<double>(evaluation.correct) / 40, trained.epochs.back().test_accuracy);
+      EXPECT_EQ(evaluation.samples, 40);
+      EXPECT_EQ(evaluation.reads, 40);
+      std::int64_t sum = 0, diagonal = 0;
+      for (std::size_t i = 0; i < evaluation.confusion.size(); ++i) {
+        sum +=
+            std::accumulate(evaluation.confusion[i].begin(), evaluation.confusion[i].end(), std::int64_t{0});
+        diagonal += evaluation.confusion[i].at(i);
+      }
+      EXPECT_EQ(sum, 40);
+      EXPECT_EQ(diagonal, evaluation.correct);
+      EXPECT_GE(evaluation.correct_in_5, evaluation.correct);
+    }
+  }
+};
+
+TEST_F(EvaluateCheckpoint, AgreesWithTheTrainingToTheLastDigit) {
+  const Options options = small();
+  expect_the_trainings_own_figures(options, "plain");
+  Options other = options;
+  other.device = "reference";
+  expect_the_trainings_own_figures(other, "reference");
+  other.device = "cuda-on-host";
+  expect_the_trainings_own_figures(other, "cuda");
+  other = options;
+  other.precision = "bf16";
+  other.label_smoothing = 0.1;
+  other.test_views = 2;
+  expect_the_trainings_own_figures(other, "bf16");
+  other = options;
+  other.workers = 2;
+  other.batch_norm = engine::BatchNormMode::synchronised;
+  other.shard = 4;
+  expect_the_trainings_own_figures(other, "sync");
+}
+
+TEST_F(EvaluateCheckpoint, TakesTheBestEpochOfADirectoryAndEitherPart) {
+  Options options = small("validated");
+  options.validation_split = 0.25;
+  options.steps = 0;
+  options.epochs = 9;
+  options.lr = 1;
+  const Record trained = train(options);
+  const auto& chosen = trained.chosen.value();
+  ASSERT_LT(chosen.epoch, 9) << "another learning rate makes this test look at more";
+  options.local_batch = std::exchange(options.global_batch, 0);
+  const auto test = evaluate(options, {.checkpoint = options.out}).evaluation.value();
+  EXPECT_EQ(test.updates, chosen.updates);
+  EXPECT_EQ(test.loss, trained.test_set.value().loss);
+  const auto part = evaluate(options, {.checkpoint = options.out, .part = "validation"}).evaluation.value();
+  EXPECT_EQ(part.samples, 26);
+  EXPECT_EQ(part.loss, chosen.validation_loss);
+  const auto newest = checkpoints_in(options.out).front();
+  EXPECT_EQ(evaluate(options, {.checkpoint = newest}).evaluation.value().updates,
+            trained.epochs.back().updates);
+  options.validation_split = 0;
+  EXPECT_THAT(refusal(options, {.checkpoint = options.out, .part = "validation"}),
+              HasSubstr("has no validation part"));
+}
+
+TEST_F(EvaluateCheckpoint, ListsTheMostConfidentMistakesFirst) {
+  Options options = small("o");
+  options.steps = 2;
+  (void)train(options);
+  options.local_batch = std::exchange(options.global_batch, 0);
+  const auto all = evaluate(options, {.checkpoint = options.out, .mistakes = 1000}).evaluation.value();
+  EXPECT_EQ(static_cast<std::int64_t>(all.mistakes.size()), all.samples - all.correct);
+  for (std::size_t i = 0; i < all.mistakes.size(); ++i) {
+    const auto& mistake = all.mistakes[i];
+    EXPECT_NE(mistake.label, mistake.predicted);
+    EXPECT_GT(mistake.probability, 0.1);  // of 10 classes the likeliest
+    EXPECT_LE(mistake.probability, 1);
+    EXPECT_LE(mistake.probability, all.mistakes[i > 0 ? i - 1 : 0].probability);
+  }
+  const auto few = evaluate(options, {.checkpoint = options.out, .mistakes = 3}).evaluation.value();
+  ASSERT_EQ(few.mistakes.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(few.mistakes[i].index, all.mistakes[i].index);
+}
+
+TEST_F(EvaluateCheckpoint, NamesTheTensorOfAnotherModel) {
+  Options options = small("o");
+  options.steps = 2;
+  (void)train(options);
+  options.model = "resnet8-cifar";
+  options.local_batch = std::exchange(options.global_batch, 0);
+  EXPECT_THAT(refusal(options, {.checkpoint = options.out}), HasSubstr("conv1.weight"));
+  EXPECT_THAT(refusal(options, {.checkpoint = directory_ / "nowhere"}),
+              HasSubstr("is neither a checkpoint nor a directory"));
+}
+
+}  // namespace
+}  // namespace paceline::train

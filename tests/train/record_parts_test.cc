@@ -1,0 +1,85 @@
+/// What a training's record says beside its times: what travelled, and who else was there.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "train/fixture.h"
+
+namespace paceline::train {
+namespace {
+
+class RecordParts : public TrainingTest {};
+
+TEST_F(RecordParts, TheFlatGradientIsItsParts) {
+  const auto record = train(small());
+  const auto& travels = record.communication;
+  ASSERT_TRUE(travels.parameter_bytes && travels.statistics_bytes && travels.padding_bytes);
+  EXPECT_EQ(*travels.parameter_bytes, 4 * record.model.parameters);
+  EXPECT_GT(*travels.statistics_bytes, 0);
+  EXPECT_EQ(*travels.parameter_bytes + *travels.statistics_bytes + *travels.padding_bytes,
+            travels.gradient_bytes);
+  EXPECT_GT(record.model.bytes_a_sample.value_or(0), 0);
+  EXPECT_GT(record.model.bytes_a_step.value_or(0), 0);
+}
+
+TEST_F(RecordParts, TheCollectivesOfAStepAreBucketsVotesAndSynchronisedNorms) {
+  for (const bool is_synchronised : {false, true}) {
+    auto options = small();
+    options.workers = 2;
+    options.steps = 0;
+    options.epochs = 0;
+    options.window_steps = 6;
+    if (is_synchronised) options.batch_norm = engine::BatchNormMode::synchronised;
+    const auto record = train(options);
+    const auto& travels = record.communication;
+    EXPECT_EQ(travels.norm_collectives.value_or(0) > 0, is_synchronised);
+    EXPECT_EQ(travels.norm_bytes.value_or(0) > 0, is_synchronised);
+    std::int64_t bytes = 0;
+    for (const auto& bucket : record.buckets) bytes += bucket.bytes;
+    EXPECT_EQ(bytes, travels.gradient_bytes);
+    const auto a_step =
+        static_cast<std::int64_t>(record.buckets.size()) + 1 + travels.norm_collectives.value_or(0);
+    EXPECT_GE(travels.collectives, a_step * record.window.steps);
+    EXPECT_LE(travels.collectives, a_step * record.window.steps + 2) << "a few at the window's ends";
+  }
+}
+
+TEST_F(RecordParts, WithoutLoaderThreadsTheSameBitsAreTrained) {
+  auto options = small();
+  const auto usual = checkpoint_of(options, "one");
+  options.loader_threads = 0;
+  EXPECT_EQ(checkpoint_of(options, "none"), usual);
+  options.workers = 2;
+  options.evaluate_every = 1;
+  const auto record = train(options);
+  EXPECT_EQ(record.status, "complete");
+  for (const auto& rank : record.ranks) {
+    EXPECT_EQ(rank.loader_threads, 0);
+    EXPECT_EQ(rank.loader_queue, 0);
+    EXPECT_EQ(rank.loader_waits, static_cast<std::int64_t>(rank.step_s.size()));
+    EXPECT_GT(rank.phases[static_cast<std::size_t>(measure::Phase::data_wait)], 0);
+  }
+  EXPECT_EQ(record.settings.at("loader-threads"), "0");
+}
+
+TEST_F(RecordParts, ZeroGammaNeedsAResidualBlock) {
+  auto options = small();
+  options.model = "resnet8-cifar";
+  options.zero_gamma = true;
+  options.steps = 1;
+  const auto record = train(options);
+  EXPECT_EQ(record.settings.at("zero-gamma"), "true");
+  options.zero_gamma = false;
+  EXPECT_FALSE(train(options).settings.contains("zero-gamma"));  // records of before stay comparable
+  options.zero_gamma = true;
+  options.model = "mnist-cnn";
+  try {
+    (void)train(options);
+    ADD_FAILURE() << "no error";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("has no residual block"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::train
