@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <stop_token>
+#include <atomic>
 #include <thread>
 
 namespace paceline::measure {
@@ -50,14 +50,17 @@ TEST(OtherPrograms, SeesAProcessAndNotItself) {
 
 // A process may end between the list of processes and the read of its figures.
 TEST(OtherPrograms, LeavesOutWhatEndsMeanwhile) {
-  std::jthread churn([](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
+  std::atomic<bool> is_over = false;
+  std::thread churn([&] {
+    while (!is_over) {
       const pid_t child = ::fork();
       if (child == 0) ::_exit(0);
       if (child > 0) ::waitpid(child, nullptr, 0);
     }
   });
   for (int i = 0; i < 300; ++i) EXPECT_FALSE(program_times("").programs.empty());
+  is_over = true;
+  churn.join();
 }
 
 }  // namespace
