@@ -47,7 +47,6 @@ struct Cause {
     [[nodiscard]] double saved_s() const { return before_s - after_s; }
   };
   std::vector<Part> parts;  ///< that with most of the change first; they add up to it
-  [[nodiscard]] double saved() const { return 1 - after_s / before_s; }  ///< part of the time
   /// The steps' intervals overlap once they are counted by the image: no difference was shown.
   [[nodiscard]] bool is_noise() const;
 };

@@ -46,13 +46,15 @@ const std::string& value_of(const Record& record, const std::string& key) {
 }
 
 void compare_settings(const Record& a, const Record& b, Topic topic, Verdict& verdict) {
+  const bool of_time = topic != Topic::convergence && topic != Topic::time_to_accuracy;
+  const bool one_is_alone = is_alone(a) || is_alone(b);
   std::set<std::string> names;
   for (const Record* record : {&a, &b})
     for (const auto& [name, value] : record->settings) names.insert(name);
   for (const std::string& name : names) {
     const std::string& before = value_of(a, name);
     const std::string& after = value_of(b, name);
-    if (before == after) continue;
+    if (before == after || (of_time && one_is_alone && is_setting_of_joining(name))) continue;
     const Effect result = effect(name, topic);
     if (result == Effect::none) continue;
     auto& list = result == Effect::refuse ? verdict.refusals : verdict.remarks;

@@ -170,11 +170,6 @@ constexpr Row kRows[] = {
     {"cores", machine, "environment.cores", [](const Record& r) { return whole(r.environment.cores); }},
     {"instructions", machine, "environment.instructions",
      [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.instructions, ", ")); }},
-    {"memory", machine, "environment.memory_bytes",  // machines of one kind differ by some pages
-     [](const Record& r) {
-       const auto bytes = r.environment.memory_bytes;
-       return bytes > 0 ? fmt::format("{:.2g} GB", static_cast<double>(bytes) / 1e9) : "";
-     }},
     {"build", machine, "environment.build", [](const Record& r) { return r.environment.build; }},
     {"precision", machine, "precision", [](const Record& r) { return r.precision; }},
 
@@ -239,6 +234,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"changes[].now", "what the next change says it was then, or the setting itself"},
     {"created", kRepeat},
     {"command", "as typed: what it chose stands in the settings"},
+    {"environment.memory_bytes", "decides what fits, not how long a step takes; compare() remarks it"},
     {"environment.load_before", kMoment},
     {"environment.gpus", "sentences on the moment; the device has an entry"},
     {"model.bytes_a_sample", kFollows},
@@ -294,10 +290,12 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"notes", "sentences of the run"},
 };
 
-/// The precision that was used has an entry of its own.
-bool is_in_setup(std::string_view setting) {
+/// The precision that was used has an entry of its own, and so has data-parallel. How others would be joined
+/// is nothing to a worker alone.
+bool is_in_setup(const Record& record, std::string_view setting) {
   const auto role = measure::role_of(setting);
-  return role != measure::SettingRole::window && role != measure::SettingRole::precision;
+  if (role == measure::SettingRole::window || role == measure::SettingRole::precision) return false;
+  return setting != "parallel" && !(is_alone(record) && is_setting_of_joining(setting));
 }
 
 void add(Setup& entries, std::string_view name, std::string text, SetupKind kind) {
@@ -314,7 +312,7 @@ Setup setup(const Record& record) {
   };
   add_rows([](SetupKind kind) { return kind < setting; });
   for (const auto& [key, value] : record.settings)
-    if (is_in_setup(key)) add(entries, key, value.empty() ? "empty" : value, setting);
+    if (is_in_setup(record, key)) add(entries, key, value.empty() ? "empty" : value, setting);
   add_rows([](SetupKind kind) { return kind == rest; });
   const auto around = circumstances(record);
   for (const auto& [name, field] : kCircumstances)
@@ -392,6 +390,10 @@ int nodes(const Record& record) { return std::max(1, static_cast<int>(hosts_in_o
 bool is_alone(const Record& record) {
   const auto& communicator = record.communication.communicator;
   return record.workers == 1 && (communicator.empty() || communicator == "none");
+}
+
+bool is_setting_of_joining(std::string_view key) {
+  return key == "parallel" || key == "placement" || key == "shared-memory";
 }
 
 std::string joined_as(const Record& record) {

@@ -86,6 +86,10 @@ using Circumstances = std::map<std::string, std::string>;
 /// Whether the record is of one worker that has nobody to talk to: it is the baseline of all ways of joining.
 [[nodiscard]] bool is_alone(const measure::Record& record);
 
+/// Whether a setting says how workers are joined ("parallel", "placement", "shared-memory"): it means nothing
+/// to a worker alone.
+[[nodiscard]] bool is_setting_of_joining(std::string_view key);
+
 /// How the workers are joined, in words: "threads of one process", "2 processes over shared memory",
 /// "4 processes on 2 nodes". Empty for a worker alone, and for a record of nothing that was run.
 [[nodiscard]] std::string joined_as(const measure::Record& record);

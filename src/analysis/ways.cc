@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <map>
 
@@ -16,11 +15,8 @@ namespace {
 
 using measure::Record;
 
-/// Settings that say how workers are joined.
-constexpr std::array<std::string_view, 3> kOfTheWay{"parallel", "placement", "shared-memory"};
-
 bool is_of_the_way(const SetupEntry& entry) {
-  if (entry.kind == SetupKind::setting) return std::ranges::find(kOfTheWay, entry.name) != kOfTheWay.end();
+  if (entry.kind == SetupKind::setting) return is_setting_of_joining(entry.name);
   return entry.kind == SetupKind::joined;
 }
 
@@ -105,7 +101,7 @@ void find_fastest(WaysOfOne& one) {
 Verdict compare_ways(const Record& baseline, const Record& other) {
   Record first = baseline, second = other;
   for (Record* record : {&first, &second})
-    for (const auto name : kOfTheWay) record->settings.erase(std::string(name));
+    std::erase_if(record->settings, [](const auto& setting) { return is_setting_of_joining(setting.first); });
   second.communication.communicator = first.communication.communicator;
   second.communication.algorithm = first.communication.algorithm;
   second.communication.library = first.communication.library;

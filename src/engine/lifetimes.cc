@@ -112,6 +112,13 @@ bool backward_reads_dst(const graph::Graph& graph, const FusedGroup& group, Loss
   return op_of(graph, group).as<graph::BatchNorm>() == nullptr || group.sum;
 }
 
+std::vector<BufferId> buffers_of(std::span<const int> terms, std::span<const BufferId> buffers) {
+  std::vector<BufferId> found;
+  for (const int term : terms)
+    found.push_back(term < 0 ? BufferId{} : buffers[static_cast<std::size_t>(term)]);
+  return found;
+}
+
 Lifetimes lifetimes(const graph::Graph& graph, std::span<const FusedGroup> groups, bool training,
                     LossKeeps loss) {
   Builder builder(graph, groups, loss);

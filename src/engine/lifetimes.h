@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/fusion.h"
+#include "engine/memory_requests.h"
 
 namespace paceline::engine {
 
@@ -52,6 +53,9 @@ struct Lifetimes {
   /// backward order first. Empty where no gradient is needed.
   std::vector<std::vector<int>> gradient;
 };
+
+/// Indices of terms as the buffers that were asked for them; -1 becomes no buffer.
+[[nodiscard]] std::vector<BufferId> buffers_of(std::span<const int> terms, std::span<const BufferId> buffers);
 
 [[nodiscard]] Lifetimes lifetimes(const graph::Graph& graph, std::span<const FusedGroup> groups,
                                   bool training, LossKeeps loss);

@@ -51,6 +51,7 @@ void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& 
   record.batch_given_as = cell.options.global_batch > 0 ? "global" : "local";
   record.model.name = cell.options.model;
   record.data.spec = cell.options.data;
+  if (train::is_data_parallel(cell.options)) record.communication.parallel = "data-parallel";
 }
 
 /// What can be said of a cell that is not run: its settings, its plan, and why.

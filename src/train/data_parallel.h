@@ -35,11 +35,6 @@
 
 namespace paceline::train {
 
-/// Whether the workers of `options` are joined in this way: one alone has nobody to send to.
-[[nodiscard]] inline bool is_data_parallel(const Options& options) {
-  return options.data_parallel && options.workers > 1;
-}
-
 /// Collectives of a step, the same on every worker: the log has as many timings a step.
 inline constexpr std::size_t kDataParallelCollectives = 5;
 

@@ -136,4 +136,9 @@ struct Options {
   std::optional<LostBefore> lost;  ///< this run is started again after one that was lost
 };
 
+/// Whether all goes by way of worker 0: one alone has nobody to send to.
+[[nodiscard]] inline bool is_data_parallel(const Options& options) {
+  return options.data_parallel && options.workers > 1;
+}
+
 }  // namespace paceline::train

@@ -20,6 +20,9 @@
 namespace paceline::train {
 namespace {
 
+constexpr const char* kOfAnotherModel =
+    "it was written for another model or other images; give --model and --data as they were then";
+
 using base::DType;
 using base::ErrorKind;
 using base::fail;
@@ -264,13 +267,12 @@ void SafetensorsFile::copy_f32(std::string_view name, std::span<const std::int64
     std::vector<std::string> names;
     for (const auto& known : tensors_) names.push_back(known.name);
     const auto near = base::nearest_name(name, names);
-    fail(ErrorKind::data, "{}: there is no tensor '{}' among its {}{}; it was written for another model",
-         path_.string(), name, tensors_.size(), near ? fmt::format(" (the nearest is '{}')", *near) : "");
+    fail(ErrorKind::data, "{}: there is no tensor '{}' among its {}{}; {}", path_.string(), name,
+         tensors_.size(), near ? fmt::format(" (the nearest is '{}')", *near) : "", kOfAnotherModel);
   }
   if (tensor->dtype != DType::f32 || !std::ranges::equal(tensor->shape, shape))
-    fail(ErrorKind::data,
-         "{}: tensor '{}' is {} {}, but F32 {} is expected; it was written for another model", path_.string(),
-         name, name_of(tensor->dtype), text_of(tensor->shape), text_of(shape));
+    fail(ErrorKind::data, "{}: tensor '{}' is {} {}, but F32 {} is expected; {}", path_.string(), name,
+         name_of(tensor->dtype), text_of(tensor->shape), text_of(shape), kOfAnotherModel);
   base::expects(dst.size_bytes() == tensor->bytes.size(), "dst has room for the shape");
   if (!dst.empty()) std::memcpy(dst.data(), tensor->bytes.data(), dst.size_bytes());
 }

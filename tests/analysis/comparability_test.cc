@@ -41,6 +41,16 @@ TEST(Comparability, RemarksWhatDoesNotChangeTheTime) {
   EXPECT_THAT(verdict.remarks, Contains("--lr is 0.1 in the baseline and 0.2 here"));
 }
 
+// A study of one process for all: its one worker has nobody to be joined with, whatever the command said.
+TEST(Comparability, OfAWorkerAloneHowOthersAreJoinedIsNoDifference) {
+  const auto alone = make_record({});
+  auto joined = make_record({.workers = 2});
+  joined.settings["parallel"] = "data-parallel";
+  joined.settings["placement"] = "spread";
+  EXPECT_TRUE(compare(alone, joined, Topic::scaling).comparable());
+  EXPECT_FALSE(compare(make_record({.workers = 2}), joined, Topic::scaling).comparable());
+}
+
 TEST(Comparability, DoesWithEveryDifferenceWhatTheTableOfSettingsSays) {
   using measure::Effect;
   using measure::Setting;
@@ -53,7 +63,8 @@ TEST(Comparability, DoesWithEveryDifferenceWhatTheTableOfSettingsSays) {
   };
   for (std::size_t row = 0; row < Setting::count(); ++row) {
     const auto setting = Setting::at(row);
-    EXPECT_EQ(effect(make_record({}), setting, Topic::scaling), setting.on_time()) << setting.key();
+    EXPECT_EQ(effect(make_record({.workers = 2}), setting, Topic::scaling), setting.on_time())
+        << setting.key();
     EXPECT_EQ(effect(make_training({}), setting, Topic::convergence), setting.on_accuracy()) << setting.key();
   }
 }

@@ -88,6 +88,23 @@ TEST(Scaling, NamesItsBaseline) {
   EXPECT_NEAR(groups[1].rows[1].speedup.median, 1.6, 1e-12);
 }
 
+// The baseline of both is measured once, and "data-parallel" means nothing to it.
+TEST(Scaling, OfWorkersByWayOfTheFirstHasTheWorkerAloneAsItsBaseline) {
+  auto alone = make_record(timed("weak", 1, 64, 1.0)), joined = make_record(timed("weak", 2, 64, 1.25));
+  for (Record* record : {&alone, &joined}) record->settings["parallel"] = "data-parallel";
+  joined.communication.parallel = "data-parallel";
+  const std::vector<Record> records{make_record(timed("weak", 1, 64, 1.0)),
+                                    make_record(timed("weak", 2, 64, 1.1)), alone, joined};
+  const auto cells = make_cells(records);
+  EXPECT_EQ(cells.size(), 3U) << "the workers alone are repeats";
+  const auto groups = scaling(cells, Mode::weak);
+  ASSERT_EQ(groups.size(), 2U);
+  for (const ScalingGroup& group : groups) {
+    ASSERT_EQ(group.rows.size(), 2U);
+    EXPECT_TRUE(group.rows[1].has_ratios);
+  }
+}
+
 TEST(Scaling, HasNoRatioForACellThatWasNotMeasured) {
   const std::vector<Record> records{make_skipped(timed("weak", 1, 128, 1.0), "stopped"),
                                     make_record(timed("weak", 2, 128, 1.0)),

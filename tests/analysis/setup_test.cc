@@ -66,14 +66,14 @@ TEST(Setup, ChangesWithEveryFieldThatItHasAndWithNoOther) {
   }
 }
 
-TEST(Setup, HasEverySettingButTheWindowsAndTheWordOfThePrecision) {
-  const Record record = make_record({});
+TEST(Setup, HasEverySettingButTheWindowsAndWhatHasAnEntryOfItsOwn) {
+  const Record record = make_record({.workers = 2});
   for (std::size_t row = 0; row < measure::Setting::count(); ++row) {
     const auto setting = measure::Setting::at(row);
     Record other = record;
     other.settings[std::string(setting.key())] = "another";
-    const bool is_free =
-        setting.role() == measure::SettingRole::window || setting.role() == measure::SettingRole::precision;
+    const bool is_free = setting.role() == measure::SettingRole::window ||
+                         setting.role() == measure::SettingRole::precision || setting == "parallel";
     EXPECT_EQ(setup(other) == setup(record), is_free) << setting.key();
   }
   Record unknown = record, empty = record;

@@ -83,6 +83,20 @@ class TwoHosts:
             sys.exit(f"FAILED: exit {[job.returncode for job in jobs]}: {said}")
 
 
+def arguments(description):
+    """What a test of two hosts is called with, and its program. Ends the test where that has no gloo."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--rate", type=float, default=100, help="Mbit/s of what the first host sends")
+    parser.add_argument("--out", type=Path, help="figures as JSON")
+    args = parser.parse_args()
+    program = args.program.resolve()
+    if not (program.parent / "paceline_gloo.so").exists():
+        print("skipped: the program was built without paceline_gloo.so (Debian: libgloo-dev)")
+        sys.exit(77)
+    return args, program
+
+
 def of_step(record):
     """Seconds of one step: exposed communication and overlapped, the limited rank's; and the gradient's bytes."""
     rank = record["ranks"][0]
@@ -93,15 +107,7 @@ def of_step(record):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=Path, required=True)
-    parser.add_argument("--rate", type=float, default=100, help="Mbit/s of what the first host sends")
-    parser.add_argument("--out", type=Path, help="figures as JSON")
-    args = parser.parse_args()
-    program = args.program.resolve()
-    if not (program.parent / "paceline_gloo.so").exists():
-        print("skipped: the program was built without paceline_gloo.so (Debian: libgloo-dev)")
-        sys.exit(77)
+    args, program = arguments(__doc__)
     try:
         with TwoHosts() as hosts, tempfile.TemporaryDirectory(prefix="paceline-hosts-") as folder:
             os.environ["PACELINE_CACHE"] = folder

@@ -10,7 +10,6 @@ first host sends 2 k (P - k) / P X, which takes that over the rate. So much long
 the spread workers be than one of the packed: within 15 %. Ends with 77 and why where the hosts cannot be made.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -18,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hosts import NotAllowed, TwoHosts
+from hosts import NotAllowed, TwoHosts, arguments
 
 EACH = 4
 REPEATS = 3
@@ -77,15 +76,7 @@ def compare(out, workers, bytes_per_s):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=Path, required=True)
-    parser.add_argument("--rate", type=float, default=100, help="Mbit/s of what the first host sends")
-    parser.add_argument("--out", type=Path, help="figures as JSON")
-    args = parser.parse_args()
-    program = args.program.resolve()
-    if not (program.parent / "paceline_gloo.so").exists():
-        print("skipped: the program was built without paceline_gloo.so (Debian: libgloo-dev)")
-        sys.exit(77)
+    args, program = arguments(__doc__)
     try:
         with TwoHosts() as hosts, tempfile.TemporaryDirectory(prefix="paceline-placement-") as folder:
             os.environ["PACELINE_CACHE"] = folder

@@ -71,13 +71,8 @@ void Program::lay_out(const std::vector<FusedGroup>& groups) {
   for (const Lifetimes::Term& term : lives.terms)
     terms.push_back(memory_.live(gradient(term.node), term.life.first, term.life.last));
   for (std::size_t node = 0; node < values_.size(); ++node)
-    for (const int term : lives.gradient[node])
-      values_[node].gradient.push_back(terms[static_cast<std::size_t>(term)]);
-  for (const auto& written : lives.d_src) {
-    auto& d_src = d_srcs_.emplace_back();
-    for (const int term : written)
-      d_src.push_back(term < 0 ? BufferId{} : terms[static_cast<std::size_t>(term)]);
-  }
+    values_[node].gradient = buffers_of(lives.gradient[node], terms);
+  for (const auto& written : lives.d_src) d_srcs_.push_back(buffers_of(written, terms));
   op_of_ = std::move(lives.group_of);
 }
 

@@ -76,8 +76,10 @@ Table reach_table(const std::vector<BatchSeries>& all) {
           {.key = "of_bandwidth", .label = "of the peak", .format = Format::percent1},
           {.key = "bound", .label = "bound by"}}};
   Footnotes footnotes;
+  std::vector<const analysis::Cell*> cells;
   for (const BatchSeries& series : all)
     for (const Reach& reach : series.batches) {
+      cells.push_back(reach.cell);
       table.rows.push_back(reach_row(reach));
       footnotes.explain_marks(*reach.cell);
       if (!reach.cell->epoch_measured) footnotes.add("est.: D / B x median step, not a measured epoch.");
@@ -86,6 +88,7 @@ Table reach_table(const std::vector<BatchSeries>& all) {
                                   peak->precision, number(peak->flops_per_s / 1e9),
                                   number(peak->bytes_per_s / 1e9)));
     }
+  add_setup_columns(table, 3, cells);
   table.footnotes = footnotes.take();
   return table;
 }
@@ -111,9 +114,11 @@ Table ledger_table(const std::vector<BatchSeries>& all) {
                           time("other", "other"),
                           time("image", "an image")}};
   Footnotes footnotes;
+  std::vector<const analysis::Cell*> cells;
   for (const BatchSeries& series : all)
     for (const Reach& reach : series.batches) {
       if (reach.cell->kind != "sweep") continue;
+      cells.push_back(reach.cell);
       const auto& parts = reach.ledger.mean;
       table.rows.push_back({value(static_cast<double>(reach.cell->local_batch)), value(reach.cell->workers),
                             value(parts.total()), value(parts.forward), value(parts.backward),
@@ -123,6 +128,7 @@ Table ledger_table(const std::vector<BatchSeries>& all) {
       mark_row(table.rows.back(), 2, marks_of(*reach.cell));
       footnotes.explain_marks(*reach.cell);
     }
+  add_setup_columns(table, 2, cells);
   table.footnotes = footnotes.take();
   return table;
 }

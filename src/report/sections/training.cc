@@ -98,13 +98,15 @@ Plot loss_plot(const Record& record, const std::string& id) {
 }
 
 Plot accuracy_plot(const Record& record, const std::string& id) {
-  Plot plot{.id = id + "-accuracy",
-            .title = "Accuracy over epochs",
-            .caption = fmt::format("Train: as the images were seen, augmented, during the epoch. Test: after "
-                                   "it. One training, no interval over seeds: {}.",
-                                   caption_of(record)),
-            .x = {.label = "epoch"},
-            .y = {.label = "accuracy", .unit = "%"}};
+  Plot plot{
+      .id = id + "-accuracy",
+      .title = "Accuracy over epochs",
+      .caption = fmt::format(
+          "Train: as the images were seen during the epoch (with --augment, changed at random). Test: after "
+          "it. One training, no interval over seeds: {}.",
+          caption_of(record)),
+      .x = {.label = "epoch"},
+      .y = {.label = "accuracy", .unit = "%"}};
   Series train{.name = "train"}, test{.name = "test"}, validation{.name = "validation"};
   for (const auto& epoch : record.epochs) {
     const double x = analysis::epochs_done(record, epoch);
