@@ -36,6 +36,7 @@ enum Command : unsigned {
   kSbatch = 1u << 10,
   kSearch = 1u << 11,
   kEvaluate = 1u << 12,
+  kExplain = 1u << 16,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
