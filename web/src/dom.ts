@@ -29,7 +29,7 @@ export function svg<K extends keyof SVGElementTagNameMap>(
 
 /// A figure and its unit stay on one line.
 const keepUnits = (text: string) =>
-  text.replace(/(\d) (%|m?s|[kMGT]B(?:\/s)?|images\/s)(?=[\s,.;:)\]]|$)/g, '$1\u00a0$2');
+  text.replace(/(\d) (%|[mµ]?s|[kMGT]B(?:\/s)?|images\/s)(?=[\s,.;:)\]]|$)/g, '$1\u00a0$2');
 
 /// The text of a report: `code` between backticks, line breaks kept by the style sheet.
 export function prose(words: string): DocumentFragment {
