@@ -3,13 +3,16 @@
 //   /?sample=long        and the others by their names below
 
 import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { fill } from './one-file.mjs';
 import { comparedReport } from '../samples/compared.mjs';
 import { interruptedReport } from '../samples/interrupted.mjs';
 import { longReport } from '../samples/long.mjs';
 import { studyReport } from '../samples/study.mjs';
 
-const golden = (name) => readFileSync(new URL(`../../tests/golden/${name}`, import.meta.url), 'utf8');
+const folder = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'tests', 'golden');
+const golden = (name) => readFileSync(join(folder, name), 'utf8');
 
 const samples = {
   study: () => JSON.stringify(studyReport()),

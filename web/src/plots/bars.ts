@@ -7,7 +7,7 @@ import { axisLabel, fixed, formatFigure, formatTime } from '../data/format';
 import type { Plot as PlotBlock } from '../data/report';
 import type { Colours } from './colours';
 import type { Drawing, Spot } from './drawing';
-import { taggedAs, textWidth, wrap } from './style';
+import { taggedAs, textWidth, unlabel, wrap } from './style';
 import { roundValues } from './ticks';
 
 interface Segment { category: number; from: number; to: number; series: number }
@@ -96,7 +96,7 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
           ...layers, totals,
         ],
   });
-  for (const group of image.querySelectorAll('g[aria-label]')) group.removeAttribute('aria-label');
+  unlabel(image as unknown as Element);
   const x = image.scale('x')!;
   const y = image.scale('y')!;
   const spots = bars.map((bar, lane): Spot => {

@@ -1,5 +1,5 @@
 // One colour for one name, over the whole report: a reader learns "local batch 128 is orange" or "forward is
-// blue" once. Colours are CSS variables, so that light, dark and print need no redraw.
+// blue" once. Names that never meet in one drawing may share one. Colours are CSS variables, so that light, dark and print need no redraw.
 
 import type { Report, Series } from '../data/report';
 import { BEST } from './marks';
@@ -41,15 +41,19 @@ export class Colours {
   /// The colour of the line that holds the best point: the page's answer wears it too.
   readonly best: string;
 
-  /// Names are numbered in the order in which the report shows them; dashed lines (ideals, bounds) stay grey.
+  /// A name takes the first colour that is free where the report first shows it; dashed lines (ideals, bounds) stay grey.
   constructor(report: Report) {
     let best: string | null = null;
     const add = (series: readonly Series[], isPhases: boolean) => {
       for (const { name, dashed, points } of series) {
         if (dashed || (isPhases && phases[name.toLowerCase()])) continue;
-        if (!this.slots.has(name)) this.slots.set(name, this.slots.size);
+        if (!this.slots.has(name)) this.slots.set(name, free(series.map((other) => this.slots.get(other.name))));
         if (points.some(({ mark }) => mark === BEST)) best ??= name;
       }
+    };
+    const free = (taken: readonly (number | undefined)[]) => {
+      const slots = Array.from({ length: PALETTE }, (_, slot) => slot);
+      return slots.find((slot) => !taken.includes(slot)) ?? this.slots.size % PALETTE;
     };
     for (const { blocks } of report.sections) {
       for (const block of blocks) {

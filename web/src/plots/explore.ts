@@ -96,7 +96,7 @@ export class Explorer {
     if (!spot) return;
     event.preventDefault();
     this.show(spot);
-    this.image?.querySelector('.cursor')?.scrollIntoView({ block: 'nearest' });
+    this.image?.querySelector('.cursor')?.scrollIntoView({ block: 'nearest', behavior: 'instant' });
     this.follow();
     this.around.tip.say(spot);
   }

@@ -12,7 +12,7 @@ import { Labels, type Dot } from './labels';
 import { BEST, shapesOf, signOf, type Shape } from './marks';
 import { dodgesOf, hasInterval, placed, type Placed } from './placed';
 import { spread } from './spread';
-import { dashesOf, taggedAs, textWidth, IDEAL, LINE } from './style';
+import { dashesOf, taggedAs, textWidth, unlabel, IDEAL, LINE } from './style';
 import { isPowerOfTwo, ticksFor, type Ticks } from './ticks';
 import { sayInterval, sayX, sayY } from './words';
 
@@ -42,7 +42,7 @@ export function drawLines(view: View, given: Given): Drawing {
 
   const names = own.map(({ series }) => series.name);
   const widest = Math.max(0, ...names.map((name) => textWidth(name, true)));
-  const labelled = width >= 520 && own.length > 1 && own.length <= 8 && widest < width * 0.3;
+  const labelled = width >= 520 && own.length > 1 && own.length <= 8 && widest < width * 0.34;
   const ys = [...all.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]), ...bands.flatMap(({ low, high }) => [low, high ?? low])];
   const xs = all.map(({ x }) => x);
   // Ratios over powers of two (speedup against workers) are read in powers of two as well.
@@ -67,7 +67,7 @@ export function drawLines(view: View, given: Given): Drawing {
   const keys: Key[] = [...drawMarks(image, view.marks, at, frame, labels)];
   keys.push(...nameBest(image, view, drawn, paths, labels), ...nameSpecial(image, drawn, paths, shapes, labels));
   if (labelled) image.append(nameLines(drawn, paths, frame));
-  for (const group of image.querySelectorAll('g[aria-label]')) group.removeAttribute('aria-label');
+  unlabel(image);
 
   const isShort = (list: Placed[]) => list.length <= FEW;
   const ranged = drawn.filter(({ series, points }) => !series.dashed && points.some(hasInterval));

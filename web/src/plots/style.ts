@@ -58,3 +58,12 @@ export const taggedAs = (series: number): RenderFunction =>
     element?.setAttribute('data-series', String(series));
     return element;
   };
+
+/// The library names its groups to screen readers, which may not read them there (the drawing is hidden from them: they
+/// get the table and the spoken spots).
+export function unlabel(image: Element): void {
+  for (const group of image.querySelectorAll('g[aria-label]')) {
+    group.setAttribute('data-mark', group.getAttribute('aria-label')!);
+    group.removeAttribute('aria-label');
+  }
+}

@@ -10,8 +10,8 @@ import type { Context } from './figure';
 import { textWidth } from './style';
 import { roundValues } from './ticks';
 
-const LANE = 30;
-const THIN = 20;
+// Height of a lane: of few there is room for more.
+const laneHeight = (lanes: number) => (lanes <= 4 ? { full: 40, thin: 26 } : { full: 28, thin: 18 });
 const FOOT = 44;
 const DEEPEST = 1e-4;  // of all of it: as far as one can zoom
 
@@ -55,12 +55,13 @@ const isThin = (lanes: readonly string[], lane: number) => lane > 0 && lanes.sli
 
 function frameOf(timeline: Timeline, width: number) {
   let y = 4;
+  const { full, thin: low } = laneHeight(timeline.lanes.length);
   const lanes = timeline.lanes.map((name, i) => {
     const thin = isThin(timeline.lanes, i);
     const top = y;
-    y += thin ? THIN : LANE;
+    y += thin ? low : full;
     if (!isThin(timeline.lanes, i + 1 < timeline.lanes.length ? i + 1 : i)) y += 8;
-    return { top, height: (thin ? THIN : LANE) - 4, text: thin ? name.replace(/^[^,]*, */, '') : name, thin };
+    return { top, height: (thin ? low : full) - 4, text: thin ? name.replace(/^[^,]*, */, '') : name, thin };
   });
   return { lanes, left: Math.min(width * 0.3, Math.max(...lanes.map(({ text }) => textWidth(text, true))) + 12), bottom: y };
 }

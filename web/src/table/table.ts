@@ -35,10 +35,23 @@ export function constantColumns({ columns, rows }: Table): number[] {
   });
 }
 
+const COLUMN = 110;  // pixels that one takes, about
+
+/// As many groups, in their order, as the window has room for; the first in any case.
+function firstGroups({ columns }: Table, groups: readonly string[]): Set<string> {
+  const shown = new Set(groups.slice(0, 1));
+  const size = (wanted: ReadonlySet<string>) => columns.filter(({ group }) => group === '' || wanted.has(group)).length;
+  for (const group of groups.slice(1)) {
+    if (size(new Set([...shown, group])) * COLUMN > window.innerWidth) break;
+    shown.add(group);
+  }
+  return shown;
+}
+
 function controlsOf(table: Table, grid: Grid): HTMLElement {
   const groups = [...new Set(table.columns.map(({ group }) => group).filter((group) => group !== ''))];
   const constant = groups.length > 0 ? constantColumns(table) : [];
-  const shown = new Set(groups.slice(0, 1));
+  const shown = firstGroups(table, groups);
   const count = h('span', { 'class': 'count', 'role': 'status' });
   const filter = h('input', { 'type': 'search', 'placeholder': 'Filter rows', 'aria-label': `Filter rows: ${table.title}`, 'autocomplete': 'off', 'spellcheck': 'false' });
   const texts = table.rows.map((cells) => cells.map((cell, i) => formatCell(cell, table.columns[i]!)).join(' ').toLowerCase());

@@ -37,7 +37,7 @@ export function addressOf(name) {
 
 /// Opens a sample; `problems` gathers what the console says and what the page asked for.
 export async function open(browser, name, { width = 1280, height = 900, theme = 'light', touch = false, hash = '' } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, hasTouch: touch, acceptDownloads: true });
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: 'reduce', hasTouch: touch, acceptDownloads: true });
   const page = await context.newPage();
   const problems = [];
   page.on('console', (message) => problems.push(`console: ${message.text()}`));
