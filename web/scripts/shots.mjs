@@ -1,10 +1,11 @@
 // Screenshots of the built page, to be looked at:
-//   npm run shots -- [FOLDER]      (default: dist/shots)
+//   npm run shots -- [FOLDER] [PART OF A NAME,..]      (default: build/page-shots at the root)
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { launch, open, reasonToSkip } from '../test/browser/browser.mjs';
 
-const folder = process.argv[2] ?? 'dist/shots';
+const folder = process.argv[2] ?? fileURLToPath(new URL('../../build/page-shots', import.meta.url));
 const reason = reasonToSkip();
 if (reason) {
   console.log(`no screenshots: ${reason}`);
@@ -20,7 +21,7 @@ const shoot = async (name, sample, options, act = async () => {}, fullPage = fal
   console.log(`${folder}/${name}.png`);
 };
 const only = process.argv[3];
-const wanted = (name) => !only || name.includes(only);
+const wanted = (name) => !only || only.split(',').some((part) => name.includes(part));
 
 for (const theme of ['light', 'dark']) {
   for (const [width, height] of [[390, 844], [1280, 900], [1920, 1080]]) {
@@ -54,6 +55,8 @@ for (const name of ['interrupted', 'compared', 'schema-1', 'long']) {
   if (wanted(`${name}-390`)) await shoot(`${name}-390`, name, { width: 390, height: 844, touch: true }, async () => {}, true);
 }
 if (wanted('greyscale')) await shoot('greyscale', 'study', {}, (page) => page.addStyleTag({ content: 'html { filter: grayscale(1); }' }), true);
+// The sheet of A4 within its margins, as it would be printed; lines where it is cut are left to the reader's eye.
+if (wanted('paper')) await shoot('paper', 'study', { width: 703, height: 1032 }, async (page) => { await page.emulateMedia({ media: 'print' }); await page.evaluate(() => dispatchEvent(new Event('beforeprint'))); }, true);
 if (wanted('print')) {
   const { page, context } = await open(browser, 'study');
   await page.pdf({ path: join(folder, 'print.pdf'), preferCSSPageSize: true });

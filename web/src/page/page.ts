@@ -72,9 +72,12 @@ const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timelin
 function renderSection({ id, title, blocks }: Section, report: Report, context: Context): HTMLElement {
   const drawn = blocks.filter(({ type }) => drawings.has(type)).length;
   const isWide = drawn !== 1 || blocks.some(({ type }) => type === 'table');
-  return h('section', { 'id': id, 'class': isWide ? 'part wide' : 'part', 'aria-labelledby': `${id}-title` },
+  const section = h('section', { 'id': id, 'class': isWide ? 'part wide' : 'part', 'aria-labelledby': `${id}-title` },
     h('h2', { id: `${id}-title` }, title),
     ...renderBlocks(blocks, report, context));
+  // A title that says the section's again is not read twice.
+  for (const again of section.querySelectorAll('h3')) if (again.textContent === title) again.classList.add('unseen');
+  return section;
 }
 
 /// Neighbouring drawings stand side by side where the window is wide.

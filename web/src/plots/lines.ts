@@ -52,7 +52,7 @@ export function drawLines(view: View, given: Given): Drawing {
     left: Math.max(28, ...y.values.map((value) => textWidth(formatTick(value, view.y.unit)))) + 12,
     right: width - (labelled ? widest + 26 : 18), top: TOP, bottom: height - BOTTOM,
   };
-  const gap = Math.max(40, ...xs.map((value) => textWidth(formatTick(value, view.x.unit)) + 10));
+  const gap = Math.max(40, ...[Math.min(...xs), Math.max(...xs)].filter(Number.isFinite).map((value) => textWidth(formatTick(value, view.x.unit)) + 10));
   const x = ticksFor(xs, view.x, frame.right - frame.left, { gap, measured: true });
   const dodges = dodgesOf(own.map(({ series, points }) => ({ points, isSingle: series.dashed || points.length > FEW })),
     (value) => placeOn(x, value, frame.left, frame.right));
@@ -239,7 +239,8 @@ function spotsOf(view: View, drawn: readonly Drawn[], paths: readonly Dot[][]): 
     const { x, y } = paths[i]![j]!;
     return {
       key: `${k}:${j}`, x, y, lane: i, title: series.name, record: p.record,
-      rows: rowsOf(p, view, best),
+      // Only when it is shown: thousands of points would make five texts each.
+      get rows() { return rowsOf(p, view, best); },
     };
   }));
 }

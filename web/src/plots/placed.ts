@@ -9,6 +9,7 @@ export const placed = ({ points }: Series): Placed[] =>
 export const hasInterval = ({ low, high }: Point) => low !== null && high !== null && high > low;
 
 const APART = 9;  // pixels between the whiskers of two series at one x
+const MOST = 24;  // between the first and the last
 
 /// So many pixels each series is moved to the side, all of it: 0 where no two series have whiskers at one x.
 /// `isSingle`: not to be moved (an ideal, a band).
@@ -20,7 +21,7 @@ export function dodgesOf(series: readonly { points: Placed[]; isSingle: boolean 
   if (most < 2) return series.map(() => 0);
   const xs = [...uses.keys()].map(place).sort((a, b) => a - b);
   const room = Math.min(...xs.slice(1).map((x, i) => x - xs[i]!), Infinity);
-  const step = Math.min(APART, (room * 0.7) / moved.length);
+  const step = Math.min(APART, MOST / (moved.length - 1), (room * 0.7) / moved.length);
   return series.map((one) => {
     const rank = moved.indexOf(one);
     return rank < 0 ? 0 : (rank - (moved.length - 1) / 2) * step;

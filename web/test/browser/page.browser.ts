@@ -157,7 +157,7 @@ describe.skipIf(reason !== null)('A tip', () => {
         const places = await page.evaluate((figure) => [...document.querySelectorAll(`#${figure} .canvas .sign, #${figure} .span, #${figure} .change`)].map((element) => {
           const { left, top, width: w, height: h } = element.getBoundingClientRect();
           return { x: left + w / 2, y: top + h / 2 };
-        }).filter(({ x, y }) => x > 0 && y > 0 && x < innerWidth && y < innerHeight), id);
+        }).filter(({ x, y }) => x > 0 && y > 50 && x < innerWidth && y < innerHeight), id);
         expect(places.length, id).toBeGreaterThan(3);
         for (const { x, y } of places) {
           if (touch) await page.touchscreen.tap(x, y);
@@ -323,12 +323,25 @@ describe.skipIf(reason !== null)('For everybody', () => {
   });
 });
 
+/// A4 within its margins, in pixels.
+const SHEET = { width: 703, height: 1032 };
+
 describe.skipIf(reason !== null)('On paper', () => {
   it('the study takes at most 5 pages, with answer and hero on the first', async () => {
     await onPage('study', {}, async (page) => {
       const pages = pagesOf(await page.pdf({ preferCSSPageSize: true }));
       expect(pages).toBeLessThanOrEqual(5);
-      expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('light');
+    });
+  });
+  it('a sheet is filled in its width, and has answer and hero on its first page', async () => {
+    await onPage('study', { width: SHEET.width, height: SHEET.height, theme: 'dark' }, async (page) => {
+      await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+      await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(SHEET.width);
+      for (const { bottom } of await boxes(page, '.best, .tile, #hero')) expect(bottom).toBeLessThanOrEqual(SHEET.height);
+      for (const found of await clashes(page)) expect.fail(found);
+      expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe('rgb(255, 255, 255)');
+      expect(await page.evaluate(() => getComputedStyle(document.querySelector('.best')!).backgroundColor)).toBe('rgb(255, 255, 255)');
     });
   });
 });
