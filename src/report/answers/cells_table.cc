@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -52,7 +53,8 @@ std::vector<Column> columns() {
           {.key = "repeats", .label = "repeats", .format = Format::integer, .group = "measured"},
           {.key = "steps", .label = "steps", .format = Format::integer, .group = "measured"},
           {.key = "others", .label = "others at work", .group = "measured"},
-          {.key = "status", .label = "status", .group = "measured"}};
+          {.key = "status", .label = "status", .group = "measured"},
+          {.key = "records", .label = "records", .group = "records"}};
 }
 
 TableCell bytes_or_missing(std::optional<std::int64_t> bytes) {
@@ -84,6 +86,9 @@ std::vector<TableCell> row_of(const Cell& cell) {
   row.push_back(value(static_cast<double>(cell.steps_measured)));
   row.push_back(cell.is_measured() ? words(word_of(cell.others)) : missing(kWhy));
   row.push_back(words(cell.status));
+  std::vector<std::string> ids;
+  for (const auto* one : cell.records) ids.push_back(one->id);
+  row.push_back(words(fmt::format("{}", fmt::join(ids, " "))));
   return row;
 }
 
