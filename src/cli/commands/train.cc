@@ -12,6 +12,7 @@
 #include "cli/new_directory.h"
 #include "cli/reports.h"
 #include "cli/restart.h"
+#include "cli/run_log.h"
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "measure/record.h"
@@ -99,8 +100,13 @@ int train_command(const Settings& settings) {
   for (const auto& note : settings.notes) screen.explain(note);
 
   const Interrupt interrupt(silence(session));
-  measure::Record record =
-      train::run(options, backend_of(options, session, processes), interrupt.token(), screen.progress());
+  const auto backend = backend_of(options, session, processes);
+  RunLog log(options.out, backend.stalls);
+  auto progress = screen.progress();
+  progress.event = [&log](const measure::Event& event) { log.write(event); };
+  measure::Record record = std::move(
+      log.guard([&] { return std::vector{train::run(options, backend, interrupt.token(), progress)}; })
+          .front());
   screen.clear_bar();
   const auto path = options.out / "record.json";
   if (!settings.recipe.empty()) {
