@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
+#include "cli/log.h"
 #include "cli/new_directory.h"
 #include "cli/reports.h"
 #include "cli/restart.h"
@@ -16,6 +18,7 @@
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "measure/record.h"
+#include "measure/tensorboard.h"
 #include "report/sections/loader.h"
 #include "train/run.h"
 
@@ -103,7 +106,12 @@ int train_command(const Settings& settings) {
   const auto backend = backend_of(options, session, processes);
   RunLog log(options.out, backend.stalls);
   auto progress = screen.progress();
-  progress.event = [&log](const measure::Event& event) { log.write(event); };
+  std::optional<measure::TensorBoardFile> board;
+  if (settings.tensorboard) board.emplace(options.out / "tensorboard", log_line);
+  progress.event = [&](const measure::Event& event) {
+    log.write(event);
+    if (board) board->take(event);
+  };
   measure::Record record = std::move(
       log.guard([&] { return std::vector{train::run(options, backend, interrupt.token(), progress)}; })
           .front());
