@@ -2,6 +2,8 @@
 // the run's events). A strip says how far the run is, the tab's title too, and the document is fetched again when
 // there is something new in it.
 
+import './live.css';
+
 /// One event of a run, as docs/formats.md has them; "status" is the server's own, of when this page connected.
 interface RunEvent {
   event: string;
@@ -19,14 +21,19 @@ export interface Progress {
   cell: string;
   imagesPerSecond?: number;
   loss?: number;
-  best: string;
+  bestSpeed?: number; // of a study's cells, with a core for each thread
+  bestAccuracy?: number;
 }
 
-export const atTheBegin = (): Progress => ({ state: 'running', done: 0, all: 0, unit: 'updates', epoch: 0, cell: '', best: '' });
+export const atTheBegin = (): Progress => ({ state: 'running', done: 0, all: 0, unit: 'updates', epoch: 0, cell: '' });
 
 const number = (value: unknown): number | undefined => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const whole = (value: number): string => Math.round(value).toLocaleString('en');
+
+/// The larger of both; what is not known does not count.
+const larger = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? a ?? b : Math.max(a, b);
 
 /// Where the run stands after `event`. A pure function.
 export function after(before: Progress, event: RunEvent): Progress {
@@ -45,12 +52,13 @@ export function after(before: Progress, event: RunEvent): Progress {
       now.epoch = number(event.epoch) ?? 0;
       now.cell = text(event.cell);
       now.loss = number(event.loss);
-      const accuracy = number(event.best_accuracy);
-      const fastest = number(event.best_images_per_s);
-      if (fastest !== undefined) now.best = `best ${whole(fastest)} images/s`;
-      if (accuracy !== undefined) now.best = `best ${(100 * accuracy).toFixed(2)} %`;
+      if (isStatus) now.bestSpeed = cells > 0 ? number(event.best_images_per_s) : undefined;
+      if (isStatus) now.bestAccuracy = number(event.best_accuracy);
       return now;
     }
+    case 'evaluation':
+      now.bestAccuracy = larger(now.bestAccuracy, number(event.validation_accuracy) ?? number(event.test_accuracy));
+      return now;
     case 'step':
     case 'epoch':
     case 'resume':
@@ -70,6 +78,8 @@ export function after(before: Progress, event: RunEvent): Progress {
       now.done = number(event.done) ?? now.done;
       now.all = number(event.cells) ?? now.all;
       now.cell = '';
+      if (event.oversubscribed !== true) now.bestSpeed = larger(now.bestSpeed, speed);
+      now.bestAccuracy = larger(now.bestAccuracy, number(event.accuracy));
       return now;
     case 'end':
       now.state = text(event.status) || 'failed';
@@ -85,13 +95,14 @@ export const changesReport = (event: RunEvent): boolean => ['cell_done', 'epoch'
 
 /// "31 of 82 cells · 8,200 images/s · scale-weak-w2-b32-r0"
 export function describe(progress: Progress): string {
-  const { state, done, all, unit, epoch, loss, imagesPerSecond, cell, best } = progress;
+  const { state, done, all, unit, epoch, loss, imagesPerSecond, cell, bestSpeed, bestAccuracy } = progress;
   const parts = [all > 0 ? `${whole(done)} of ${whole(all)} ${unit}` : ''];
   if (state !== 'running') parts.unshift(state);
   if (epoch > 0 && unit === 'updates') parts.push(`epoch ${epoch}`);
   if (state === 'running' && imagesPerSecond !== undefined) parts.push(`${whole(imagesPerSecond)} images/s`);
   if (state === 'running' && loss !== undefined) parts.push(`loss ${loss.toFixed(4)}`);
-  parts.push(cell, best);
+  parts.push(cell, bestSpeed === undefined ? '' : `best ${whole(bestSpeed)} images/s`);
+  if (bestAccuracy !== undefined) parts.push(`best ${(100 * bestAccuracy).toFixed(2)} %`);
   return parts.filter((part) => part !== '').join(' · ');
 }
 

@@ -17,8 +17,13 @@ group('progress', () => {
     now = after(now, event('cell_begun', { cell: 'weak 2 x 32' }));
     now = after(now, event('step', { update: 5, updates: 9, images_per_s: 8000 }));
     expect(describe(now)).toBe('30 of 82 cells · 8,000 images/s · weak 2 x 32 · best 8,557 images/s');
-    now = after(now, event('cell_done', { done: 31, cells: 82 }));
+    now = after(now, event('cell_done', { done: 31, cells: 82, images_per_s: 9000, oversubscribed: true }));
     expect(now.done).toBe(31);
+    expect(now.bestSpeed).toBe(8557);
+    now = after(now, event('cell_done', { done: 32, cells: 82, images_per_s: 8600 }));
+    expect(now.bestSpeed).toBe(8600);
+    now = after(now, event('cell_done', { done: 33, cells: 82, accuracy: 0.8425 }));
+    expect(describe(now)).toContain('best 8,600 images/s · best 84.25 %');
     expect(now.cell).toBe('');
   });
 

@@ -1,12 +1,18 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
 #include "cli/reports.h"
 #include "cli/screen.h"
+#include "measure/event_log.h"
+#include "measure/events.h"
 #include "report/build.h"
 #include "serve/access.h"
 #include "serve/http_server.h"
@@ -18,12 +24,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// In the order in which a study's cells were done, as it reported them itself: records of the same second
+/// else stand in the order of their names.
+void order_by_events(std::vector<measure::Record>& records, const fs::path& run) {
+  std::map<std::string, std::size_t> places;
+  std::size_t done = 0;
+  measure::EventTail tail(run / measure::kEventsFile);
+  for (auto lines = tail.read(); !lines.empty(); lines = tail.read())
+    for (const auto& line : lines)
+      if (const auto event = measure::event_from_json(line.text); event && event->name() == "cell_done")
+        places.insert_or_assign(event->text("cell").value_or(""), ++done);
+  const auto place = [&](const measure::Record& record) {
+    const auto found = places.find(record.id);
+    return found == places.end() ? done + 1 : found->second;
+  };
+  std::ranges::stable_sort(records, {}, place);
+}
+
 /// As the command that measured them made it: a study's page is that of its report.html.
 report::Document document_of(const fs::path& run) {
   std::error_code unreadable;
   const bool is_study = fs::is_directory(run / "records", unreadable);
   // Not the trainings of a study that goes on: their records come when they are complete.
-  const auto [records, remarks] = read_records({is_study ? run / "records" : run});
+  auto [records, remarks] = read_records({is_study ? run / "records" : run});
+  order_by_events(records, run);
   return report::build(records, {.title = "", .command = records.front().command, .remarks = remarks});
 }
 
