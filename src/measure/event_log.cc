@@ -90,7 +90,10 @@ std::vector<EventTail::Line> EventTail::read(std::int64_t most_bytes) {
   struct stat now {};
   if (::lstat(file_.c_str(), &now) != 0 || !S_ISREG(now.st_mode)) return {};
   const auto inode = static_cast<std::uint64_t>(now.st_ino);
-  if ((inode_ != 0 && inode != inode_) || now.st_size < offset_) offset_ = 0;
+  if ((inode_ != 0 && inode != inode_) || now.st_size < offset_) {
+    offset_ = 0;
+    ++begun_anew_;
+  }
   inode_ = inode;
   if (now.st_size == offset_) return {};
   const Opened opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

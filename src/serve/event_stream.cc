@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "measure/events.h"
@@ -14,40 +12,87 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = 256 * 1024;
 
-void wait(const std::stop_token& stop, std::chrono::milliseconds time) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  wake.wait_for(lock, stop, time, [] { return false; });
+std::string server_sent(const std::vector<measure::EventTail::Line>& lines) {
+  std::string text;
+  for (const auto& line : lines)
+    if (const auto event = measure::event_from_json(line.text))
+      text += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", line.end, event->name(), line.text);
+  return text;
 }
 
 }  // namespace
 
-EventStream::EventStream(std::filesystem::path file, std::int64_t from, std::stop_token stop,
-                         std::chrono::milliseconds look)
-    : file_(std::move(file)), tail_(file_, from), stop_(std::move(stop)), look_(look) {}
+EventFeed::EventFeed(std::filesystem::path file, std::chrono::milliseconds look)
+    : path_(std::move(file)), tail_(path_) {
+  this->look();
+  thread_ = std::jthread([this, look](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, stop, look, [&] { return stop.stop_requested(); })) this->look();
+  });
+}
+
+void EventFeed::look() {
+  const auto before = tail_.begun_anew();
+  auto begin = tail_.offset();
+  auto lines = tail_.read(kPieceBytes);
+  const bool is_anew = tail_.begun_anew() != before;
+  if (is_anew) begin = 0;
+  if (lines.empty() && !is_anew) return;
+  std::string text;
+  while (!lines.empty()) {
+    if (static_cast<std::int64_t>(text.size()) > kPieceBytes) {  // who is far behind reads for himself
+      begin = lines.front().end - static_cast<std::int64_t>(lines.front().text.size()) - 1;
+      text.clear();
+    }
+    text += server_sent(lines);
+    lines = tail_.read(kPieceBytes);
+  }
+  const std::lock_guard lock(mutex_);
+  news_ = {.begin = begin,
+           .end = tail_.offset(),
+           .file = news_.file + (is_anew ? 1 : 0),
+           .text = std::make_shared<const std::string>(std::move(text))};
+  changed_.notify_all();
+}
+
+EventFeed::News EventFeed::wait(std::int64_t at, std::uint64_t file, std::chrono::milliseconds longest,
+                                const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, stop, longest, [&] { return news_.end != at || news_.file != file; });
+  return news_;
+}
+
+EventStream::EventStream(std::shared_ptr<EventFeed> feed, std::int64_t from, std::stop_token stop,
+                         std::chrono::milliseconds silence)
+    : feed_(std::move(feed)),
+      stop_(std::move(stop)),
+      silence_(silence),
+      at_(measure::EventTail(feed_->path(), from).offset()),
+      file_(feed_->wait(-1, 0, std::chrono::milliseconds(0), stop_).file) {}
 
 std::optional<std::string> EventStream::next() {
   if (stop_.stop_requested()) return std::nullopt;
-  constexpr std::chrono::milliseconds kSilence{10'000};
   std::string text;
   if (!std::exchange(has_begun_, true)) text = "retry: 2000\n\n";
-  const auto before = tail_.offset();
-  for (const auto& line : tail_.read(kPieceBytes)) {
-    // The file was begun anew: what the client has is of another run.
-    if (line.end <= before && text.find("event: reset") == std::string::npos)
-      text += "event: reset\ndata: {}\n\n";
-    if (const auto event = measure::event_from_json(line.text))
-      text += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", line.end, event->name(), line.text);
+  const auto news = feed_->wait(at_, file_, text.empty() ? silence_ : std::chrono::milliseconds(0), stop_);
+  if (news.file != file_) {  // what the client has is of another run
+    file_ = news.file;
+    at_ = 0;
+    text += "event: reset\ndata: {\"event\":\"reset\",\"at\":0}\n\n";
   }
-  if (!text.empty()) {
-    silent_looks_ = 0;
-    return text;
+  if (news.text && news.begin == at_) {
+    at_ = news.end;
+    return text + *news.text;
   }
-  wait(stop_, look_);
-  if (++silent_looks_ * look_ < kSilence) return "";
-  silent_looks_ = 0;
-  return ": still here\n\n";
+  if (at_ != news.end) {
+    measure::EventTail tail(feed_->path(), at_);
+    text += server_sent(tail.read(kPieceBytes));
+    at_ = tail.offset();
+  }
+  if (stop_.stop_requested() && text.empty()) return std::nullopt;
+  return text.empty() ? ": still here\n\n" : text;
 }
 
 std::int64_t event_id(const std::string& text) {

@@ -113,13 +113,12 @@ Run RunBook::read(const fs::path& folder) {
 
 void RunBook::read_events(const fs::path& folder, Run& run) {
   const auto file = folder / measure::kEventsFile;
-  auto [at, is_new] = followed_.try_emplace(folder.string(), Followed{measure::EventTail(file), {}, 0});
+  auto [at, is_new] = followed_.try_emplace(folder.string(), Followed{measure::EventTail(file), {}});
   Followed& followed = at->second;
   while (true) {
-    const auto before = followed.tail.offset();
+    const auto before = followed.tail.begun_anew();
     const auto lines = followed.tail.read();
-    // A file that begins anew is another run's.
-    if (!lines.empty() && lines.front().end <= before) followed.status = {};
+    if (followed.tail.begun_anew() != before) followed.status = {};
     for (const auto& line : lines)
       if (const auto event = measure::event_from_json(line.text)) followed.status.take(*event);
     if (lines.empty()) break;

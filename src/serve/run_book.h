@@ -46,7 +46,6 @@ class RunBook {
   struct Followed {
     measure::EventTail tail;
     measure::RunStatus status;
-    std::int64_t read = 0;
   };
   void walk(const std::filesystem::path& folder, int depth, std::vector<Run>& runs);
   Run read(const std::filesystem::path& folder);

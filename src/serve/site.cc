@@ -12,7 +12,6 @@
 #include "measure/events.h"
 #include "report/page.h"
 #include "serve/access.h"
-#include "serve/event_stream.h"
 #include "serve/list_page.h"
 #include "serve/metrics.h"
 
@@ -123,13 +122,21 @@ HttpResponse Site::events(const HttpRequest& request) {
   const auto id = !request.last_event_id.empty() ? event_id(request.last_event_id)
                   : from != request.query.end()  ? event_id(from->second)
                                                  : 0;
-  auto stream = std::make_shared<EventStream>(run->path / measure::kEventsFile, id, options_.stop);
+  auto stream = std::make_shared<EventStream>(feed_of(*run), id, options_.stop);
   const auto first = std::make_shared<std::string>(
       fmt::format("event: status\ndata: {}\n\n", measure::to_json(status_event(*run))));
   return {.type = "text/event-stream", .stream = [stream, seat, first]() -> std::optional<std::string> {
             auto text = stream->next();
             return text ? std::optional(std::exchange(*first, "") + *text) : text;
           }};
+}
+
+std::shared_ptr<EventFeed> Site::feed_of(const Run& run) {
+  const std::lock_guard lock(feed_mutex_);
+  auto& feed = feeds_[run.id];
+  auto followed = feed.lock();
+  if (!followed) feed = followed = std::make_shared<EventFeed>(run.path / measure::kEventsFile);
+  return followed;
 }
 
 std::vector<Run> Site::runs(double oldest_s) {

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "report/document.h"
+#include "serve/event_stream.h"
 #include "serve/http_server.h"
 #include "serve/run_book.h"
 
@@ -60,6 +61,7 @@ class Site {
   std::vector<Run> runs(double oldest_s);
   std::optional<Run> find(const std::string& id);
   std::shared_ptr<const Report> report_of(const Run& run);
+  std::shared_ptr<EventFeed> feed_of(const Run& run);
 
   const SiteOptions options_;
   std::mutex list_mutex_;  ///< of book_, listed_, listed_at_
@@ -68,6 +70,8 @@ class Site {
   base::TimePoint listed_at_{};
   std::mutex report_mutex_;  ///< of reports_; one report is made at a time
   std::map<std::string, std::shared_ptr<const Report>> reports_;
+  std::mutex feed_mutex_;                                  ///< of feeds_
+  std::map<std::string, std::weak_ptr<EventFeed>> feeds_;  ///< by id, while somebody follows the run
   std::shared_ptr<std::atomic<int>> streams_ = std::make_shared<std::atomic<int>>(0);
 };
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "base/error.h"
@@ -166,9 +167,9 @@ TEST_F(SiteTest, AClientThatComesAgainMissesNothing) {
     Site site(options());
     auto asked = request("/events", {{"run", "a"}});
     if (last > 0) asked.last_event_id = std::to_string(last);
+    append("a", fmt::format("{{\"event\":\"step{}\",\"at\":1}}\n{{\"event\":\"cut", visit));
     const auto response = site.answer(asked);
     ASSERT_TRUE(response.stream);
-    append("a", fmt::format("{{\"event\":\"step{}\",\"at\":1}}\n{{\"event\":\"cut", visit));
     for (const auto& [id, name] : events_in(response.stream().value())) {
       EXPECT_GT(id, last);
       last = id;
@@ -190,25 +191,49 @@ TEST_F(SiteTest, AClientIsToldFirstWhereTheRunStands) {
 }
 
 TEST_F(SiteTest, AStreamEndsWhenTheServerDoesAndSaysWhenAFileBeginsAnew) {
+  using std::chrono::milliseconds;
   const auto folder = begun("a");
-  EventStream stream(folder / measure::kEventsFile, 0, stop_.get_token(), std::chrono::milliseconds(1));
+  const auto feed = std::make_shared<EventFeed>(folder / measure::kEventsFile, milliseconds(1));
+  EventStream stream(feed, 0, stop_.get_token(), milliseconds(50));
   EXPECT_EQ(events_in(stream.next().value()).size(), 2u);
-  EXPECT_EQ(stream.next(), "");
+  EXPECT_EQ(stream.next(), ": still here\n\n");
   fs::remove(folder / measure::kEventsFile);
   append("a", "{\"event\":\"start\",\"at\":1}\n");
-  EXPECT_THAT(stream.next().value(), HasSubstr("event: reset"));
+  std::string text;
+  for (int i = 0; i < 100 && text.find("event: start") == std::string::npos; ++i)
+    text += stream.next().value();
+  EXPECT_THAT(text, HasSubstr("event: reset"));
+  EXPECT_LT(text.find("event: reset"), text.find("event: start"));
   stop_.request_stop();
   EXPECT_FALSE(stream.next());
 }
 
-TEST_F(SiteTest, ASilentStreamSendsACommentNowAndThen) {
-  EventStream stream(directory_ / "nothing", 0, stop_.get_token(), std::chrono::milliseconds(5000));
+TEST_F(SiteTest, OneWhoIsFarBehindGetsAllTheSame) {
+  using std::chrono::milliseconds;
+  begun("a");
+  std::string many;
+  for (int i = 0; i < 20'000; ++i) many += fmt::format("{{\"event\":\"step\",\"at\":1,\"update\":{}}}\n", i);
+  const auto folder = append("a", many);
+  const auto feed = std::make_shared<EventFeed>(folder / measure::kEventsFile, milliseconds(1));
+  EventStream stream(feed, 0, stop_.get_token(), milliseconds(20));
+  std::string text;
+  while (!text.ends_with(": still here\n\n")) text += stream.next().value();
+  append("a", "{\"event\":\"end\",\"at\":2}\n");
+  for (int i = 0; i < 100 && text.find("event: end") == std::string::npos; ++i) text += stream.next().value();
+  const auto events = events_in(text);
+  ASSERT_EQ(events.size(), 20'003u);
+  EXPECT_TRUE(std::is_sorted(events.begin(), events.end(),
+                             [](const auto& a, const auto& b) { return a.first < b.first; }));
+}
+
+TEST_F(SiteTest, AStreamThatWaitsIsWokenByTheServersEnd) {
+  const auto feed = std::make_shared<EventFeed>(directory_ / "nothing");
+  EventStream stream(feed, 0, stop_.get_token(), std::chrono::hours(1));
   EXPECT_EQ(stream.next(), "retry: 2000\n\n");
-  std::jthread hurry([this] {
+  std::jthread end([this] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     stop_.request_stop();
   });
-  EXPECT_EQ(stream.next(), "");  // woken before its look
   EXPECT_FALSE(stream.next());
 }
 
