@@ -47,7 +47,7 @@ cmake_path(NORMAL_PATH web_source)
 set(web_output ${CMAKE_BINARY_DIR}/web)
 set(web_stamp ${CMAKE_BINARY_DIR}/web-installed)
 set(PACELINE_WEB_PAGE ${web_output}/index.html)
-file(GLOB_RECURSE web_files CONFIGURE_DEPENDS ${web_source}/src/* ${web_source}/build/*)
+file(GLOB_RECURSE web_files CONFIGURE_DEPENDS ${web_source}/src/* ${web_source}/build/* ${web_source}/samples/*)
 
 add_custom_command(
   OUTPUT ${web_stamp}
@@ -60,7 +60,7 @@ add_custom_command(
   COMMAND ${NPM} run --silent build -- --outDir ${web_output} --logLevel warn
   WORKING_DIRECTORY ${web_source}
   DEPENDS ${web_stamp} ${web_files} ${web_source}/index.html ${web_source}/package.json ${web_source}/vite.config.mjs
-          ${web_source}/tsconfig.json ${web_source}/samples/large.mjs
+          ${web_source}/tsconfig.json
   COMMENT "Report page"
   VERBATIM)
 add_custom_target(web_page DEPENDS ${PACELINE_WEB_PAGE})

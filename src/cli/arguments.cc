@@ -71,9 +71,10 @@ void take_runs_words(const std::vector<std::string>& words, Settings& settings) 
 void take_words(const std::vector<std::string>& words, Settings& settings) {
   switch (settings.command) {
     case kReport:
+    case kExplain:
       if (words.empty())
-        base::fail(ErrorKind::usage,
-                   "report takes the records to read: files, or directories that hold them");
+        base::fail(ErrorKind::usage, "{} takes the records to read: files, or directories that hold them",
+                   command_name(settings.command));
       settings.report.records.assign(words.begin(), words.end());
       return;
     case kRunList:

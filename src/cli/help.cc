@@ -30,6 +30,8 @@ std::string usage_line(Command command) {
     return "paceline serve [DIR] [options]         DIR: where runs are (default: paceline-out), or one run";
   if (command == kReport)
     return "paceline report RECORD.. [options]     RECORD: a file, or a directory that holds some";
+  if (command == kExplain)
+    return "paceline explain RECORD..               RECORD: a file, or a directory that holds some";
   if (command == kData)
     return "paceline data info|verify SPEC         SPEC: " + data::known_specs() +
            "\n"

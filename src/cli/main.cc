@@ -61,6 +61,8 @@ constexpr std::array kCommands{
     CommandRow{"runs", cli::kRunList, "what there is below a directory: list, show, rm", cli::runs_command},
     CommandRow{"serve", cli::kServe, "reports in a browser that follow runs as they go on, and metrics",
                cli::serve_command},
+    CommandRow{"explain", cli::kExplain, "how the answers follow: formulas with the records' numbers in them",
+               cli::explain_command},
     CommandRow{
         "data", cli::kData,
         "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "

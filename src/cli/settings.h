@@ -38,6 +38,7 @@ enum Command : unsigned {
   kEvaluate = 1u << 12,
   kRunList = 1u << 13,
   kServe = 1u << 14,
+  kExplain = 1u << 16,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records

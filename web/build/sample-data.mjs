@@ -1,25 +1,39 @@
 // Dev mode: fills the data tag of the served page with a sample, as the program fills the built one.
-//   /                the golden report of tests/golden
-//   /?sample=large   a study of 27 cells, made by samples/large.mjs
+//   /                    a quick study (samples/study.mjs)
+//   /?sample=long        and the others by their names below
 
 import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { fill } from './one-file.mjs';
-import { largeReport } from '../samples/large.mjs';
+import { comparedReport } from '../samples/compared.mjs';
+import { interruptedReport } from '../samples/interrupted.mjs';
+import { longReport } from '../samples/long.mjs';
+import { studyReport } from '../samples/study.mjs';
 
-const golden = new URL('../../tests/golden/sample-report.json', import.meta.url);
+const folder = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'tests', 'golden');
+const golden = (name) => readFileSync(join(folder, name), 'utf8');
+
+const samples = {
+  study: () => JSON.stringify(studyReport()),
+  long: () => JSON.stringify(longReport()),
+  interrupted: () => JSON.stringify(interruptedReport()),
+  compared: () => JSON.stringify(comparedReport()),
+  golden: () => golden('sample-report.json'),
+  'schema-1': () => golden('sample-report-1.json'),
+};
+export const sampleNames = Object.keys(samples);
 
 export function sample(name) {
-  return name === 'large' ? JSON.stringify(largeReport()) : readFileSync(golden, 'utf8');
+  const make = samples[name ?? 'study'];
+  if (!make) throw new Error(`there is no sample "${name}"; there are ${sampleNames.join(', ')}`);
+  return make();
 }
 
 export function sampleData() {
   return {
     name: 'paceline-sample-data',
     apply: 'serve',
-    configureServer: (server) => void server.watcher.add(golden.pathname),
-    handleHotUpdate: ({ file, server }) => {
-      if (file === golden.pathname) server.ws.send({ type: 'full-reload' });
-    },
     transformIndexHtml: {
       order: 'pre',
       handler: (html, { originalUrl }) =>

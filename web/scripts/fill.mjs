@@ -1,10 +1,10 @@
 // A built page with a report in it, to look at without the program:
-//   npm run fill -- [golden|large|FILE.json] [OUT.html]
+//   npm run fill -- [NAME|FILE.json] [OUT.html]     (names: build/sample-data.mjs)
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fill } from '../build/one-file.mjs';
 import { sample } from '../build/sample-data.mjs';
 
-const [source = 'golden', out = `dist/sample-${source.replace(/^.*\/|\.json$/g, '')}.html`] = process.argv.slice(2);
+const [source = 'study', out = `dist/sample-${source.replace(/^.*\/|\.json$/g, '')}.html`] = process.argv.slice(2);
 const json = source.endsWith('.json') ? readFileSync(source, 'utf8') : sample(source);
 const page = readFileSync(new URL('../dist/index.html', import.meta.url), 'utf8');
 writeFileSync(out, fill(page, json));

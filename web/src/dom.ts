@@ -9,7 +9,8 @@ const SVG = 'http://www.w3.org/2000/svg';
 function fill<E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    element.setAttribute(name, value === true ? '' : String(value));
+    // An empty aria attribute says nothing; another one is there or not.
+    element.setAttribute(name, value === true && !name.startsWith('aria-') ? '' : String(value));
   }
   for (const child of children) if (child) element.append(child);
   return element;
@@ -29,7 +30,7 @@ export function svg<K extends keyof SVGElementTagNameMap>(
 
 /// A figure and its unit stay on one line.
 const keepUnits = (text: string) =>
-  text.replace(/(\d) (%|m?s|[kMGT]B(?:\/s)?|images\/s)(?=[\s,.;:)\]]|$)/g, '$1\u00a0$2');
+  text.replace(/(\d) (%|[mµ]?s|[kMGT]B(?:\/s)?|images\/s)(?=[\s,.;:)\]]|$)/g, '$1\u00a0$2');
 
 /// The text of a report: `code` between backticks, line breaks kept by the style sheet.
 export function prose(words: string): DocumentFragment {

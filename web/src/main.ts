@@ -1,12 +1,17 @@
 // Reads the report that the program put into this page, and shows it.
 
-import './theme.css';
-import './table.css';
-import './plot.css';
-import { followReading } from './contents';
-import { renderFailure, renderPage } from './page';
-import { unfoldForPrint } from './print';
-import { parseReport, SchemaError, type Report } from './schema';
+import './styles/theme.css';
+import './styles/page.css';
+import './styles/plot.css';
+import './styles/table.css';
+import './styles/print.css';
+import { parseReport, SchemaError } from './data/schema';
+import type { Report } from './data/report';
+import { followReading } from './page/contents';
+import { openAddress } from './page/fold';
+import { followRun } from './live-page';
+import { renderFailure, renderPage } from './page/page';
+import { prepareForPrint } from './page/print';
 
 const json = document.getElementById('paceline-data')?.textContent ?? '';
 
@@ -22,8 +27,11 @@ if (report !== undefined) {
   const page = renderPage(report, json);
   document.body.append(page);
   followReading(page);
-  unfoldForPrint(page);
-  // The section that the address names exists only now.
-  const named = [...page.querySelectorAll('[id]')].find(({ id }) => [`#${id}`, `#${encodeURIComponent(id)}`].includes(location.hash));
-  named?.scrollIntoView();
+  prepareForPrint(page);
+  followRun(page);
+  // What the address names exists only now, or lies in a fold.
+  openAddress(page, location.hash);
+  addEventListener('hashchange', () => openAddress(page, location.hash));
+  // Behind the second frame: what observes sizes has drawn (scripts/bench.mjs reads it).
+  requestAnimationFrame(() => requestAnimationFrame(() => performance.mark('paceline-drawn')));
 }

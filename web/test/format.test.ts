@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { fixed, formatCell, formatInterval, formatTick, formatValue, general, headUnit } from '../src/format';
-import type { Cell, Column, Format } from '../src/schema';
-import { goldenMarkdown, goldenReport } from './read';
+import { fixed, formatBounds, formatCell, formatDuration, formatFigure, formatInterval, formatTick, formatTime, formatValue, general, headUnit } from '../src/data/format';
+import type { Cell, Column, Format } from '../src/data/report';
+import { golden, programReport } from './read';
 
 const cell = (value: number | null, low: number | null = null, high: number | null = null): Cell =>
   ({ text: '', value, low, high, mark: '', note: '' });
-const column = (format: Format, unit = ''): Column => ({ key: 'k', label: 'l', unit, format });
+const column = (format: Format, unit = ''): Column => ({ key: 'k', label: 'l', unit, format, group: '' });
 
 describe('a figure', () => {
   it.each<[number, Format, string]>([
@@ -15,7 +15,8 @@ describe('a figure', () => {
     [1.74, 'fixed2', '1.74'],
     [0.0009, 'fixed3', '0.001'],
     [0.871, 'percent1', '87.1 %'],
-    [1234.5, 'seconds', '1,235'],
+    [1234.5, 'seconds', '1,234'],
+    [1235.5, 'seconds', '1,236'],
     [123.45, 'seconds', '123.5'],
     [12.345, 'seconds', '12.3'],
     [1.2345, 'seconds', '1.23'],
@@ -68,11 +69,32 @@ it('Units of heads are those of the digits below', () => {
   expect(headUnit(column('rate', 'images/s'))).toBe('images/s');
 });
 
+it.each(JSON.parse(golden('numbers.json')) as { value: number; format: Format; text: string }[])(
+  'Page and program agree: $value as $format is $text', ({ value, format, text }) => {
+    // The page raises exponents; the digits are the same.
+    const [, mantissa, exponent] = /^(.*)e(.*)$/.exec(text) ?? [];
+    const shown = formatValue(value, format);
+    if (exponent === undefined) expect(shown).toBe(text);
+    else expect(shown.replace(/[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]/g, (sign) => '-0123456789'['⁻⁰¹²³⁴⁵⁶⁷⁸⁹'.indexOf(sign)]!)).toBe(`${mantissa} × 10${Number(exponent)}`);
+  });
+
+describe('In plots', () => {
+  it('figures have the tables\' digits, with their unit', () => {
+    expect([formatFigure(8556.6, 'images/s'), formatFigure(1.875, ''), formatFigure(44695848, 'B'), formatFigure(84.25, '%')]).toEqual(['8,557 images/s', '1.88', '44.7 MB', '84.2 %']);
+    expect(formatBounds(1.836, 1.915, '', 1.875)).toBe('1.84 to 1.92');
+    expect(headUnit(column('fixed1', 'us'))).toBe('µs');
+  });
+  it('times have the unit that reads best', () => {
+    expect([0.00006, 0.0081, 1.5].map((seconds) => formatTime(seconds))).toEqual(['60.0 µs', '8.10 ms', '1.50 s']);
+    expect([40, 62, 300, 7800].map(formatDuration)).toEqual(['40 s', '62 s', '5 min', '2 h 10 min']);
+  });
+});
+
 it('Every figure and interval of the golden report has the digits that C++ gives it', () => {
-  const lines = goldenMarkdown.split('\n').filter((line) => line.startsWith('|') && !/^\|( -+:? \|)+$/.test(line));
+  const lines = golden('sample-report.md').split('\n').filter((line) => line.startsWith('|') && !/^\|( -+:? \|)+$/.test(line));
   const written = lines.map((line) => line.slice(1, -1).split('|').map((text) => text.trim()));
   let compared = 0;
-  for (const table of goldenReport().sections.flatMap(({ blocks }) => blocks)) {
+  for (const table of programReport().sections.flatMap(({ blocks }) => blocks)) {
     if (table.type !== 'table') continue;
     for (const row of table.rows) {
       const expected = row.map((one, i) => {

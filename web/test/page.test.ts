@@ -1,32 +1,30 @@
 import { describe, expect, it } from 'vitest';
 import { DATA_TAG, fill, joinPage } from '../build/one-file.mjs';
-import { renderFailure, renderPage } from '../src/page';
-import { bigReport, goldenJson, goldenReport } from './read';
+import { renderFold } from '../src/page/fold';
+import { renderFailure, renderPage } from '../src/page/page';
+import { blocksOf, oldJson, oldReport, reportOf, study } from './read';
 
-describe('The page', () => {
-  const page = () => renderPage(goldenReport(), goldenJson);
-  it('begins with title, subtitle, warnings and circumstances', () => {
-    const head = page().querySelector('header')!;
-    expect(head.querySelector('h1')!.textContent).toBe('resnet18-cifar on synthetic');
-    expect(head.querySelectorAll('.warnings li')).toHaveLength(2);
-    expect([...head.querySelectorAll('dt')].map((name) => name.textContent)).toEqual(['CPU', 'instructions', 'build', 'command']);
-  });
-  it('links every section', () => {
+describe('The page of a report of the schema before', () => {
+  const page = () => renderPage(oldReport(), oldJson);
+  it('begins with title, subtitle and warnings, and ends with the circumstances', () => {
     const element = page();
-    for (const link of element.querySelectorAll('.contents a')) {
-      expect(element.querySelector(link.getAttribute('href')!)).not.toBeNull();
-    }
-    expect(element.querySelectorAll('.contents a')).toHaveLength(goldenReport().sections.length);
+    expect(element.querySelector('h1')!.textContent).toBe('resnet18-cifar on synthetic');
+    expect(element.querySelector('.meta')!.textContent).toContain('11,173,962 parameters');
+    expect(element.querySelectorAll('.trust li')).toHaveLength(2);
+    const fold = element.querySelector<HTMLDetailsElement>('#circumstances')!;
+    fold.open = true;
+    fold.dispatchEvent(new Event('toggle'));
+    expect([...fold.querySelectorAll('dt')].map((name) => name.textContent)).toEqual(['CPU', 'instructions', 'build', 'command']);
   });
   it('shows every block', () => {
-    const blocks = bigReport().sections.flatMap((section) => section.blocks);
-    const element = renderPage(bigReport(), '');
-    for (const [type, query] of [['table', 'figure.table'], ['plot', 'figure.plot'], ['paragraph', 'main p.prose']] as const) {
+    const blocks = blocksOf(oldReport());
+    const element = page();
+    for (const [type, query] of [['table', 'figure.table'], ['plot', 'figure.drawn'], ['paragraph', 'main p.prose']] as const) {
       expect(element.querySelectorAll(query)).toHaveLength(blocks.filter((block) => block.type === type).length);
     }
   });
   it('gives no two elements one address', () => {
-    const report = goldenReport();
+    const report = oldReport();
     report.sections.push(...report.sections.map((section) => ({ ...section, id: `${section.id}-again` })));
     report.sections[0]!.id = 'ledger';
     const ids = [...renderPage(report, '').querySelectorAll('[id]')].map(({ id }) => id);
@@ -37,7 +35,7 @@ describe('The page', () => {
     expect([...page().querySelectorAll('.tone')].map((tone) => tone.textContent)).toEqual(['Finding', 'Finding', 'Warning']);
   });
   it('takes words of a report for words, never for markup', () => {
-    const report = goldenReport();
+    const report = oldReport();
     report.title = '<img src=x onerror=alert(1)>';
     const element = renderPage(report, '');
     expect(element.querySelector('img')).toBeNull();
@@ -51,6 +49,58 @@ describe('The page', () => {
   it('without a report is a sentence', () => {
     expect(renderFailure('why').querySelector('[role=alert]')!.textContent).toBe('why');
   });
+});
+
+describe('The page of a study', () => {
+  it('has the answer first, then what is open, then what is folded', () => {
+    const element = renderPage(study(), '');
+    const ids = [...element.querySelectorAll('main > section, .evidence > section, .folds > details')].map(({ id }) => id);
+    expect(ids).toEqual(['answer', 'batch-size', 'how-many', 'step', 'collectives', 'convergence', 'all-cells', 'parts', 'loader-section', 'method', 'circumstances']);
+    expect([...element.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))).toEqual(ids.slice(0, 7).map((id) => `#${id}`));
+  });
+  it('says in a headline what to do, with the command as it stands', () => {
+    const best = renderPage(study(), '').querySelector('.best')!;
+    expect(best.querySelector('h2')!.textContent).toBe('Train with 2 workers, 32 images each: 8,557\u00a0images/s');
+    expect([...best.querySelectorAll('b')].map((part) => part.textContent)).toEqual(['2 workers', '32 images']);
+    expect(best.querySelector('code')!.textContent).toMatch(/^paceline train .* --lr 0.05$/);
+  });
+  it('has a tile a question: a sign and words for how sure it is, and a link to what shows it', () => {
+    const tiles = [...renderPage(study(), '').querySelectorAll<HTMLElement>('.tile')];
+    expect(tiles.map((tile) => tile.querySelector('.question')!.textContent)).toEqual(['Which batch?', 'How many workers?', 'What limits?', 'What does the network give?', 'What does accuracy pay?']);
+    expect(tiles.map((tile) => tile.querySelector('.chip')!.textContent)).toEqual(['≈three tie', '✓decided', '✓decided', '✓not the limit', '!one seed']);
+    expect(tiles.map((tile) => tile.getAttribute('href'))).toEqual(['#hero', '#workers', '#why', '#network', '#accuracy']);
+    expect(tiles.map((tile) => tile.querySelectorAll('svg.mini .chosen').length)).toEqual([3, 1, 1, 1, 3]);
+  });
+  it('says what to do next, in its order, with its time, and what is not answered', () => {
+    const next = renderPage(study(), '').querySelector('.next')!;
+    expect([...next.querySelectorAll('ol b')].map((title) => title.textContent)).toEqual(['Settle 16, 32 or 64', 'Three seeds for the accuracy', 'Leave the network alone']);
+    expect([...next.querySelectorAll('.duration')].map((text) => text.textContent)).toEqual(['62 s', '5 min']);
+    expect(next.querySelectorAll('code')).toHaveLength(2);
+    expect(next.querySelectorAll('.unanswered li')).toHaveLength(3);
+  });
+  it('says on top how far to trust it', () => {
+    const trust = renderPage(study(), '').querySelector('.trust')!;
+    expect(trust.querySelector('.chip')!.textContent).toBe('!quick study');
+    expect(trust.querySelector('summary')!.textContent).toContain('typical interval ±5\u00a0%, widest ±25\u00a0%3 warnings');
+  });
+  it('of an interrupted study shows what there is', () => {
+    const element = renderPage(reportOf('interrupted'), '');
+    expect([...element.querySelectorAll('.tile .chip')].map((chip) => chip.textContent)).toEqual(['?not decided', ...Array(4).fill('–not measured')]);
+    expect(element.querySelector('#accuracy .empty')!.textContent).toBe('No figures to draw.');
+  });
+  it('has headings that go down one level at a time', () => {
+    const levels = [...renderPage(study(), '').querySelectorAll('h1, h2, h3')].map(({ tagName }) => Number(tagName[1]));
+    levels.slice(1).forEach((level, i) => expect(level - levels[i]!).toBeLessThanOrEqual(1));
+  });
+});
+
+it('A fold makes its inside when it is opened, once', () => {
+  let made = 0;
+  const fold = renderFold('f', 'F', () => [document.createElement(made++ === 0 ? 'p' : 'b')]);
+  expect(made).toBe(0);
+  fold.open = true;
+  for (let i = 0; i < 2; ++i) fold.dispatchEvent(new Event('toggle'));
+  expect([made, fold.querySelectorAll('p').length]).toEqual([1, 1]);
 });
 
 describe('The one file', () => {
@@ -80,8 +130,8 @@ describe('The one file', () => {
 
 describe('Words of a report', () => {
   const shown = (text: string, tone: 'plain' | 'finding' = 'finding') => {
-    const report = goldenReport();
-    report.sections = [{ id: 's', title: 'S', blocks: [{ type: 'paragraph', tone, text }] }];
+    const report = oldReport();
+    report.sections = [{ id: 's', title: 'S', folded: false, blocks: [{ type: 'paragraph', tone, text }] }];
     return renderPage(report, '').querySelector('main p')!;
   };
   it('lead with the question that they answer', () => {

@@ -1,17 +1,24 @@
 import { describe, expect, it } from 'vitest';
-import { Colours } from '../src/colours';
-import { renderPlot } from '../src/plot';
-import { drawBars } from '../src/plot-bar';
-import { drawLines } from '../src/plot-line';
-import { plotAsTable } from '../src/plot-table';
-import type { Plot } from '../src/schema';
-import { spread } from '../src/spread';
-import { ticksFor } from '../src/ticks';
-import { bigReport, goldenReport, plotOf } from './read';
+import { plotAsTable } from '../src/plots/as-table';
+import { drawBars } from '../src/plots/bars';
+import { Colours } from '../src/plots/colours';
+import { renderFigure, renderPlot } from '../src/plots/figure';
+import { drawLines } from '../src/plots/lines';
+import { spread } from '../src/plots/spread';
+import { ticksFor } from '../src/plots/ticks';
+import type { Figure, Plot, Point, Report, Series, View } from '../src/data/report';
+import { blockOf, contextOf, oldReport, plotOf, reportOf, study } from './read';
 
-const colours = () => new Colours(goldenReport());
-const speedup = (): Plot => plotOf(goldenReport(), 'weak-speedup');
-const ledger = (): Plot => plotOf(goldenReport(), 'ledger');
+const old = oldReport();
+const speedup = (): Plot => plotOf(oldReport(), 'weak-speedup');
+const ledger = (): Plot => plotOf(oldReport(), 'ledger');
+const viewOf = ({ x, y, series }: Plot): View => ({ name: '', x, y, series, marks: [] });
+const draw = (view: View, report: Report = old, width = 640, shown = view.series.map(({ hidden }) => !hidden)) =>
+  drawLines(view, { width, height: 360, looks: new Colours(report).lines(view.series), shown });
+const drawPlot = (plot: Plot, width = 640) => draw(viewOf(plot), old, width);
+const point = (x: number | null, y: number | null, more: Partial<Point> = {}): Point => ({ x, y, low: null, high: null, mark: '', record: '', n: 0, ...more });
+const lineOf = (name: string, points: Point[], more: Partial<Series> = {}): Series => ({ name, points, dashed: false, hidden: false, ...more });
+const hero = () => blockOf(study(), 'figure', 'hero');
 const wish = { gap: 40, measured: true };
 const axis = (log: boolean) => ({ label: 'x', unit: '', log });
 
@@ -68,157 +75,227 @@ it('Labels are spread inside their range in their order', () => {
 });
 
 describe('Colours', () => {
-  it('belong to names over the whole report', () => {
-    const report = bigReport();
+  it('belong to names over the whole report, and differ within a drawing', () => {
+    const report = study();
     const all = new Colours(report);
     const seen = new Map<string, string>();
-    for (const id of ['weak-speedup', 'weak-efficiency', 'weak-step']) {
-      const { series } = plotOf(report, id);
-      all.lines(series).forEach(({ colour }, i) => {
-        const { name } = series[i]!;
-        expect(seen.get(name) ?? colour).toBe(colour);
-        seen.set(name, colour);
-      });
+    for (const block of report.sections.flatMap(({ blocks }) => blocks)) {
+      if (block.type !== 'figure') continue;
+      for (const { series } of block.views) {
+        const looks = all.lines(series);
+        expect(new Set(looks.map(({ colour }) => colour)).size).toBe(new Set(series.map(({ name, dashed }) => (dashed ? 'ideal' : name))).size);
+        series.forEach(({ name, dashed }, i) => {
+          if (dashed) return;
+          expect(seen.get(name) ?? looks[i]!.colour).toBe(looks[i]!.colour);
+          seen.set(name, looks[i]!.colour);
+        });
+      }
     }
-    expect(new Set(seen.values()).size).toBe(seen.size);
+    expect(seen.size).toBeGreaterThan(12);
   });
-  it('of the phases are fixed', () => {
-    expect(colours().phase('backward')).toBe('var(--backward)');
-    expect(colours().phase('data wait')).toBe('var(--data-wait)');
+  it('of the phases are fixed, of changes as their names say or by their direction', () => {
+    const colours = new Colours(old);
+    expect(colours.phase('backward')).toBe('var(--backward)');
+    expect(['waiting for the other worker', 'waiting for data', 'something new'].map((name) => colours.change(name, 1))).toEqual(['var(--peer-wait)', 'var(--data-wait)', 'var(--slower)']);
+    expect(colours.change('something new', -1)).toBe('var(--faster)');
   });
-  it('differ within a plot while the palette lasts', () => {
-    const report = bigReport();
-    const lines = new Colours(report).lines(plotOf(report, 'accuracy').series);
-    expect(new Set(lines.map(({ colour }) => colour)).size).toBe(7);
+  it('of the answer is that of the line with the best point', () => {
+    expect(new Colours(study()).best).toBe('var(--series-1)');
+    expect(new Colours(old).best).toBe('var(--accent)');
   });
 });
 
 describe('A line plot', () => {
-  it('draws each series, the ideal dashed, and marked points in their shape', () => {
-    const { image, legend } = drawLines(speedup(), 640, colours());
+  it('draws each series, the ideal dashed, and special points hollow', () => {
+    const { image, keys } = drawPlot(speedup());
     expect(image.querySelectorAll('[stroke-dasharray="5 4"]')).toHaveLength(1);
-    expect(image.querySelectorAll('.mark-shape')).toHaveLength(1);
-    expect(legend).toContainEqual({ sign: 'diamond', text: 'oversubscribed' });
+    expect(image.querySelectorAll('.sign.special')).toHaveLength(1);
+    expect(keys).toContainEqual({ sign: 'hollow', text: 'oversubscribed' });
     expect(image.querySelector('.ends')!.textContent).toBe('ideallocal batch 32local batch 128');
   });
-  it('moves names apart where several lines end together before the edge', () => {
-    const several = speedup();
-    const line = (name: string, y: number) => ({ name, dashed: false, points: [1, 2].map((x) => ({ x, y: y * x, low: null, high: null, mark: '' })) });
-    several.series = [several.series[0]!, line('large batch', 0.5), line('+ linear scaling', 0.51), line('+ warm-up', 0.52)];
-    const names = [...drawLines(several, 640, colours()).image.querySelectorAll('.ends text')].slice(1);
+  it.each(['study', 'interrupted'])('has a sign and a spot for every point it shows, whiskers for every interval (%s)', (name) => {
+    const report = reportOf(name);
+    for (const block of report.sections.flatMap(({ blocks }) => blocks)) {
+      for (const view of block.type === 'figure' ? block.views : []) {
+        const shown = view.series.filter(({ hidden }) => !hidden);
+        const points = shown.flatMap((series) => series.points.filter(({ y }) => y !== null).map((one) => ({ ...one, series })));
+        if (points.length === 0) continue;
+        const { image, spots } = draw(view, report);
+        expect(spots).toHaveLength(points.length);
+        const few = points.filter(({ series }) => !series.dashed && series.points.length <= 14);
+        expect(image.querySelectorAll('.sign').length).toBeGreaterThanOrEqual(few.length);
+        const ranged = few.filter(({ low, high }) => low !== null && high !== null && high > low);
+        expect(image.querySelectorAll('[data-mark=rule] line').length).toBe(ranged.length);
+        expect(image.outerHTML).not.toContain('NaN');
+      }
+    }
+  });
+  it('names at least 4 values of y where the axis is linear', () => {
+    for (const height of [240, 300, 430]) {
+      for (const most of [0.9, 1.9, 4, 8624, 26]) {
+        const view = { ...viewOf(speedup()), x: axis(false), y: axis(false), series: [lineOf('a', [point(1, most / 2), point(2, most)])] };
+        const { image } = drawLines(view, { width: 500, height, looks: new Colours(old).lines(view.series), shown: [true] });
+        expect(image.querySelectorAll('[data-mark="y-axis tick label"] text').length).toBeGreaterThanOrEqual(4);
+      }
+    }
+  });
+  it('rings the best point and says its figure', () => {
+    const { image } = draw(hero().views[0]!, study(), 820);
+    expect(image.querySelectorAll('.ring')).toHaveLength(1);
+    expect([...image.querySelectorAll('text')].map(({ textContent }) => textContent)).toContain('best: 8,557');
+  });
+  it('draws bands, levels and the region that says nothing', () => {
+    const rate = draw(hero().views[0]!, study(), 820).image;
+    expect([rate.querySelectorAll('.tie').length, rate.querySelectorAll('.hatch').length]).toEqual([1, 0]);
+    const ratio = draw(hero().views[1]!, study(), 820).image;
+    expect(ratio.querySelectorAll('.hatch')).toHaveLength(1);
+    expect(ratio.textContent).toContain('no core for each');
+    expect(draw(blockOf(study(), 'figure', 'network').views[0]!, study()).image.querySelectorAll('.level')).toHaveLength(1);
+  });
+  it('moves whiskers at one x apart, a whole series by one distance', () => {
+    const { spots } = draw(blockOf(study(), 'figure', 'workers').views[0]!, study());
+    const at = (lane: number) => spots.filter((spot) => spot.lane === lane).map(({ x }) => x);
+    const gap = at(1).map((x, i) => x - at(0)[i]!);
+    expect(gap[0]).toBeGreaterThan(5);
+    for (const one of gap) expect(one).toBeCloseTo(gap[0]!, 6);
+  });
+  it('says of a spot what it is: value, interval, samples, distance to the best, what is special, record', () => {
+    const { spots } = draw(hero().views[0]!, study(), 820);
+    expect(spots.find(({ record }) => record === 'scale-w2-g1024')!.rows).toEqual([
+      ['global batch', '1,024 images'], ['images/s', '5,935'], ['interval', '4,247 to 7,160'], ['n', '15'], ['against the best', '-31 %'], ['careful', 'disturbed'], ['record', 'scale-w2-g1024']]);
+  });
+  it('moves names apart where several lines end together', () => {
+    const rising = (name: string, y: number) => lineOf(name, [1, 2].map((x) => point(x, y * x)));
+    const view = { ...viewOf(speedup()), series: [speedup().series[0]!, rising('large batch', 0.5), rising('+ linear scaling', 0.51), rising('+ warm-up', 0.52)] };
+    const names = [...draw(view).image.querySelectorAll('.ends text')];
     const heights = names.map((name) => Number(name.getAttribute('y'))).sort((a, b) => a - b);
-    for (let i = 1; i < heights.length; ++i) expect(heights[i]! - heights[i - 1]!).toBeGreaterThanOrEqual(12);
+    for (let i = 1; i < heights.length; ++i) expect(heights[i]! - heights[i - 1]!).toBeGreaterThanOrEqual(15.9);
     expect(new Set(names.map((name) => name.getAttribute('x'))).size).toBe(1);
   });
-  it('names its series in the legend where there is no room at the line ends', () => {
-    const { image, legend } = drawLines(speedup(), 320, colours());
-    expect(image.querySelector('.ends')).toBeNull();
-    expect(legend.map(({ text }) => text)).toEqual(['ideal', 'local batch 32', 'local batch 128', 'oversubscribed', 'interval']);
+  it('has no names at line ends where there is no room: the legend has them', () => {
+    expect(drawPlot(speedup(), 320).image.querySelector('.ends')).toBeNull();
   });
-  const plain = (name: string, ys: (number | null)[]) =>
-    ({ name, dashed: false, points: ys.map((y, i) => ({ x: i + 1, y, low: null, high: null, mark: '' })) });
-  const lineOf = (image: Element, k: number) => image.querySelector(`[aria-label=line][data-series="${k}"] path`)!.getAttribute('d')!;
+  const plain = (name: string, ys: (number | null)[]) => lineOf(name, ys.map((y, i) => point(i + 1, y)));
+  const pathOf = (image: Element, k: number) => image.querySelector(`[data-mark=line][data-series="${k}"] path`)!.getAttribute('d')!;
   it('breaks where a figure is missing, and shows one that stands alone', () => {
-    const drawn = (ys: (number | null)[]) => drawLines({ ...speedup(), series: [plain('a', ys)] }, 640, colours()).image;
-    expect(lineOf(drawn([1, 2, null, 4, 5]), 0).match(/M/g)).toHaveLength(2);
+    const drawn = (ys: (number | null)[]) => draw({ ...viewOf(speedup()), series: [plain('a', ys)] }).image;
+    expect(pathOf(drawn([1, 2, null, 4, 5]), 0).match(/M/g)).toHaveLength(2);
     expect(drawn([...Array(10).fill(1), null, 7, null, ...Array(10).fill(2)]).querySelectorAll('.signs .sign')).toHaveLength(1);
-  });
-  it('has in the legend a name that another line would strike through', () => {
-    const crossed = { ...speedup(), series: [plain('rising', [1, 2, 3, 4]), plain('short', [1.02])] };
-    const { image, legend } = drawLines(crossed, 640, colours());
-    expect([...image.querySelectorAll('.ends text')].map(({ textContent }) => textContent)).toEqual(['rising']);
-    expect(legend.map(({ text }) => text)).toEqual(['short']);
   });
   // Line 10 of 17 had the colour and the dots of line 2, and without colours all lines were the same.
   it('gives every line a look of its own, also without colours', () => {
     const look = (image: Element, k: number) => [
-      image.querySelector(`[aria-label=line][data-series="${k}"]`)!.getAttribute('stroke-dasharray') ?? 'solid',
-      image.querySelector(`.signs[data-series="${k}"] .sign`)!.getAttribute('d')].join(' ');
+      image.querySelector(`[data-mark=line][data-series="${k}"]`)!.getAttribute('stroke-dasharray') ?? 'solid',
+      image.querySelector(`.signs [data-series="${k}"] path`)!.getAttribute('d')].join(' ');
     for (const points of [2, 60]) {  // with a sign on each, and on some
-      const many = { ...speedup(), series: Array.from({ length: 30 }, (_, k) => plain(`series ${k}`, Array.from({ length: points }, (_, i) => k + i))) };
-      const { image, legend } = drawLines(many, 640, colours());
-      expect(new Set(many.series.map((_, k) => look(image, k))).size).toBe(30);
-      expect(image.querySelectorAll('[aria-label=line][stroke-dasharray="5 4"]')).toHaveLength(0);
-      expect(new Set(legend.filter(({ sign }) => sign === 'line').map(({ look }) => `${look!.slot} ${look!.round}`)).size).toBe(30);
+      const series = Array.from({ length: 30 }, (_, k) => plain(`series ${k}`, Array.from({ length: points }, (_, i) => k + i)));
+      const { image } = draw({ ...viewOf(speedup()), series });
+      expect(new Set(series.map((_, k) => look(image, k))).size).toBe(30);
+      expect(image.querySelectorAll('[data-mark=line][stroke-dasharray="5 4"]')).toHaveLength(0);
     }
-  });
-  it('has the same sign in the legend as in the drawing', () => {
-    const element = renderPlot({ ...speedup(), series: Array.from({ length: 10 }, (_, k) => plain(`series ${k}`, [k, k + 1])) }, colours());
-    for (let k = 0; k < 10; ++k)
-      expect(element.querySelector(`.legend [data-series="${k}"] .sign`)!.getAttribute('d'))
-        .toBe(element.querySelector(`.signs[data-series="${k}"] .sign`)!.getAttribute('d'));
   });
   it('survives missing figures, single points and zeros on log axes', () => {
     const odd = speedup();
     odd.y.log = true;
-    odd.series[1]!.points = [{ x: 1, y: null, low: null, high: null, mark: '' }];
-    odd.series[2]!.points = [{ x: 2, y: 0, low: 0, high: 1, mark: 'zero' }];
-    expect(drawLines(odd, 640, colours()).image.outerHTML).not.toContain('NaN');
+    odd.series[1]!.points = [point(1, null)];
+    odd.series[2]!.points = [point(2, 0, { low: 0, high: 1, mark: 'zero' })];
+    expect(drawPlot(odd).image.outerHTML).not.toContain('NaN');
   });
 });
 
 describe('Stacked bars', () => {
-  const segments = (image: Element) => image.querySelectorAll('[aria-label=bar] rect').length;
+  const bars = (plot: Plot, width = 700) => drawBars(plot, width, new Colours(old));
   it('draw a segment for each phase of each category, with totals', () => {
-    const { image, legend } = drawBars(ledger(), 700, colours());
+    const { image, keys, spots } = bars(ledger());
     const expected = ledger().series.flatMap(({ points }) => points.filter(({ y }) => (y ?? 0) !== 0)).length;
-    expect(segments(image)).toBe(expected);
-    expect(legend.map(({ text }) => text)).toEqual(ledger().series.map(({ name }) => name));
-    expect(image.querySelector('.totals text')!.textContent).toBe('369 ms');
+    expect(image.querySelectorAll('[data-mark=bar] rect')).toHaveLength(expected);
+    expect(keys.map(({ text }) => text)).toEqual(ledger().series.map(({ name }) => name));
+    expect([...image.querySelectorAll('.totals text')].map(({ textContent }) => textContent!.replace(' *', ''))).toEqual(['369.0 ms', '444.0 ms', '1.35 s', '1.55 s']);
+    expect(spots[0]!.rows[spots[0]!.rows.length - 1]).toEqual(['all', '369.0 ms']);
   });
-  it('are shares: every bar is as long as the others, its time stands at its end and in the tooltip', () => {
-    const { image } = drawBars(ledger(), 700, colours());
-    const lengths = ledger().categories.map((_, i) => [...image.querySelectorAll('[aria-label=bar]')]
+  it('are shares: every bar is as long as the others', () => {
+    const { image } = bars(ledger());
+    const lengths = ledger().categories.map((_, i) => [...image.querySelectorAll('[data-mark=bar]')]
       .flatMap((layer) => [...layer.querySelectorAll('rect')])
-      .filter((rect) => rect.getAttribute('x') === image.querySelectorAll('[aria-label=bar]')[0]!.querySelectorAll('rect')[i]!.getAttribute('x'))
+      .filter((rect) => rect.getAttribute('x') === image.querySelectorAll('[data-mark=bar]')[0]!.querySelectorAll('rect')[i]!.getAttribute('x'))
       .reduce((all, rect) => all + Number(rect.getAttribute('height')), 0));
     for (const length of lengths) expect(length).toBeCloseTo(lengths[0]!, 3);
-    expect([...image.querySelectorAll('.totals text')].map(({ textContent }) => textContent)).toEqual(['369 ms', '444 ms', '1,350 ms', '1,550 ms']);
     expect(image.textContent).toContain('share of the time of a step');
   });
-  it('lie down when their names do not fit side by side', () => {
-    const height = (width: number) => Number(drawBars(plotOf(bigReport(), 'weak-ledger'), width, colours()).image.getAttribute('height'));
-    expect(height(700)).toBe(15 * 22 + 62);
-    expect(height(4000)).toBe(380);
+  it('lie down when their names do not fit side by side, which then stand whole, in lines', () => {
+    const name = (i: number) => `batch 256, data cifar10:CACHE/cifar-10-batches-bin, test=test_batch_exact1k.bin, version ${i}`;
+    const long = { ...ledger(), categories: ledger().categories.map((_, i) => name(i)) };
+    const { image } = bars(long, 360);
+    const words = (text: string) => text.replace(/\s/g, '');
+    expect(words(image.querySelector('[data-mark="y-axis tick label"]')!.textContent!)).toBe(words(long.categories.map((_, i) => name(i)).join('')));
+    expect(image.textContent).not.toContain('…');
   });
 });
 
-it('Bars that lie have their whole names, in lines', () => {
-  const name = (i: number) => `batch 256, data cifar10:CACHE/cifar-10-batches-bin, test=test_batch_exact1k.bin, version ${i}`;
-  const long = { ...ledger(), categories: ledger().categories.map((_, i) => name(i)) };
-  const { image } = drawBars(long, 360, colours());
-  const words = (text: string) => text.replace(/\s/g, '');
-  expect(words(image.querySelector('[aria-label="y-axis tick label"]')!.textContent!)).toBe(words(long.categories.map((_, i) => name(i)).join('')));
-  expect(image.textContent).not.toContain('…');
+describe('A figure on the page', () => {
+  const render = (figure: Figure = hero(), report = study()) => renderFigure(figure, contextOf(report));
+  const buttons = (element: HTMLElement, query: string) => [...element.querySelectorAll<HTMLElement>(`${query} button`)];
+  it('has its finding as title and is named to a screen reader by it', () => {
+    const element = render();
+    expect(element.querySelector('h3')!.textContent).toBe('Two workers with small batches are fastest');
+    expect(element.querySelector('.canvas')!.getAttribute('aria-label')).toContain('Two workers with small batches');
+    expect([...element.querySelectorAll('svg')].map((image) => image.getAttribute('aria-hidden')).filter((hidden) => hidden !== 'true')).toEqual([]);
+  });
+  it('changes its view', () => {
+    const element = render();
+    buttons(element, '.views')[1]!.click();
+    expect(element.querySelector('.canvas')!.textContent).toContain('speedup');
+    expect(buttons(element, '.views').map((button) => button.getAttribute('aria-pressed'))).toEqual(['false', 'true']);
+  });
+  it('draws a hidden series when it is asked for, and no axis runs empty without it', () => {
+    const element = render();
+    const signs = () => element.querySelectorAll('.signs > *').length;
+    const text = () => element.querySelector('.canvas')!.textContent!;
+    expect([signs(), text().includes('2,048')]).toEqual([16, false]);
+    buttons(element, '.legend')[3]!.click();
+    expect([signs(), text().includes('2,048')]).toEqual([20, true]);
+    for (const i of [0, 1, 2, 3, 4]) buttons(element, '.legend')[i]!.click();
+    expect(element.querySelectorAll('.legend button[aria-pressed=true]')).toHaveLength(1);
+  });
+  it('has the same sign in the legend as in the drawing', () => {
+    const element = renderPlot({ ...speedup(), series: Array.from({ length: 10 }, (_, k) => lineOf(`series ${k}`, [point(1, k), point(2, k + 1)])) }, contextOf(old));
+    for (let k = 0; k < 10; ++k) {
+      expect(element.querySelector(`.legend [data-series="${k}"] .sign path`)!.getAttribute('d'))
+        .toBe(element.querySelector(`.signs [data-series="${k}"] path`)!.getAttribute('d'));
+    }
+  });
+  it('has its figures as a table, made when it is opened', () => {
+    const element = render();
+    const fold = element.querySelector<HTMLDetailsElement>('details.figures')!;
+    expect(fold.querySelector('table')).toBeNull();
+    fold.open = true;
+    fold.dispatchEvent(new Event('toggle'));
+    expect(fold.querySelectorAll('tbody tr').length).toBeGreaterThan(8);
+    expect([...fold.querySelectorAll('.files button')].map((button) => button.textContent)).toEqual(['CSV', 'SVG', 'PNG']);
+  });
+  it('that cannot be drawn says why and keeps its figures', () => {
+    const bad = { ...speedup(), x: { ...speedup().x } };
+    Object.defineProperty(bad.x, 'label', { get() { throw new Error('a fault'); } });
+    const element = renderPlot(bad, contextOf(old));
+    expect(element.querySelector('.empty')!.textContent).toContain('a fault');
+    expect(element.querySelector('details.figures')).not.toBeNull();
+  });
+  it('without a figure says so and draws nothing', () => {
+    expect(renderPlot({ ...speedup(), series: [] }, contextOf(old)).querySelector('.empty')!.textContent).toBe('No figures to draw.');
+  });
 });
 
-describe('A plot on the page', () => {
-  it('says title, caption and what it is to a screen reader', () => {
-    const element = renderPlot(speedup(), colours());
-    expect(element.querySelector('h3')!.textContent).toBe('Scaled speedup against workers');
-    expect(element.querySelector('[role=img]')!.getAttribute('aria-label')).toContain('Two workers keep');
-  });
-  it('has its figures as a table', () => {
+describe('The table of a plot', () => {
+  it('has a row for an x or a category, a column for a series', () => {
     const table = plotAsTable(speedup());
     expect(table.columns.map(({ label }) => label)).toEqual(['workers', 'ideal', 'local batch 32', 'local batch 128']);
     expect(table.rows.map((row) => row.map(({ value }) => value))).toEqual([[1, 1, 1, 1], [2, 2, 1.66, 1.74], [4, 4, 1.62, null]]);
     expect(plotAsTable(ledger()).rows.map((row) => row[0]!.text)).toEqual(ledger().categories);
   });
-  it('has two rows of figures where a series has two at one place', () => {
+  it('has two rows where a series has two figures at one place', () => {
     const twice = speedup();
     twice.series[1]!.points.push({ ...twice.series[1]!.points[1]!, y: 1.9 });
     expect(plotAsTable(twice).rows.map((row) => row.slice(0, 3).map(({ value }) => value)))
       .toEqual([[1, 1, 1], [2, 2, 1.66], [2, null, 1.9], [4, 4, 1.62]]);
-  });
-  it('that cannot be drawn says why and keeps its figures', () => {
-    const bad = { ...speedup(), kind: 'line' as const, x: { ...speedup().x } };
-    Object.defineProperty(bad.x, 'label', { get() { throw new Error('a fault'); } });
-    const element = renderPlot(bad, colours());
-    expect(element.querySelector('.empty')!.textContent).toContain('a fault');
-    expect(element.querySelector('details.figures')).not.toBeNull();
-  });
-  it('without a figure says so and draws nothing', () => {
-    const empty = { ...speedup(), series: [] };
-    expect(renderPlot(empty, colours()).querySelector('.empty')!.textContent).toBe('No figures to draw.');
   });
 });

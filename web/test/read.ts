@@ -1,24 +1,31 @@
-// The golden report, as the program writes it and as C++ renders it: tests/golden at the root.
+// Reports to test with: the golden one of the program in today's schema and in the one before (tests/golden at the
+// root), and the samples.
 
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { largeReport } from '../samples/large.mjs';
-import { parseReport, type Plot, type Report, type Table } from '../src/schema';
+import { sample } from '../build/sample-data.mjs';
+import { Colours } from '../src/plots/colours';
+import type { Context } from '../src/plots/figure';
+import { Links } from '../src/plots/links';
+import { Tip } from '../src/plots/tip';
+import { parseReport } from '../src/data/schema';
+import type { Block, Plot, Report, Table } from '../src/data/report';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-const golden = (name: string) => readFileSync(join(root, 'tests', 'golden', name), 'utf8');
+export const golden = (name: string) => readFileSync(join(root, 'tests', 'golden', name), 'utf8');
 
-export const goldenJson = golden('sample-report.json');
-export const goldenMarkdown = golden('sample-report.md');
-export const goldenCsv = golden('sample-scale-weak-time.csv');
-export const goldenReport = (): Report => parseReport(goldenJson);
-export const bigReport = (): Report => parseReport(JSON.stringify(largeReport()));
+export const oldJson = golden('sample-report-1.json');
+export const oldReport = (): Report => parseReport(oldJson);
+export const programReport = (): Report => parseReport(golden('sample-report.json'));
+export const reportOf = (name: string): Report => parseReport(sample(name));
+export const study = (): Report => reportOf('study');
 
-const blocks = (report: Report) => report.sections.flatMap((section) => section.blocks);
-export function tableOf(report: Report, id: string): Table {
-  return blocks(report).find((block): block is Table => block.type === 'table' && block.id === id)!;
+export const blocksOf = (report: Report): Block[] => report.sections.flatMap((section) => section.blocks);
+export function blockOf<T extends Block['type']>(report: Report, type: T, id: string): Extract<Block, { type: T }> {
+  return blocksOf(report).find((block): block is Extract<Block, { type: T }> => block.type === type && 'id' in block && block.id === id)!;
 }
-export function plotOf(report: Report, id: string): Plot {
-  return blocks(report).find((block): block is Plot => block.type === 'plot' && block.id === id)!;
-}
+export const tableOf = (report: Report, id: string): Table => blockOf(report, 'table', id);
+export const plotOf = (report: Report, id: string): Plot => blockOf(report, 'plot', id);
+
+export const contextOf = (report: Report): Context => ({ colours: new Colours(report), tip: new Tip(), links: new Links() });

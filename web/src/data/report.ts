@@ -1,0 +1,117 @@
+// A report as the page uses it: the structs of src/report/document.h, rows and points put together again.
+
+export const formats = [
+  'text', 'integer', 'fixed1', 'fixed2', 'fixed3', 'percent1', 'seconds', 'milliseconds', 'bytes', 'rate', 'scientific',
+] as const;
+export const tones = ['plain', 'finding', 'warning'] as const;
+export const plotKinds = ['line', 'stacked_bar'] as const;
+export const certainties = ['decided', 'tie', 'not_decided', 'careful', 'not_measured'] as const;
+export const words = ['improved', 'regressed', 'no_change', 'within_noise', 'not_compared'] as const;
+
+export type Format = (typeof formats)[number];
+export type Tone = (typeof tones)[number];
+export type Certainty = (typeof certainties)[number];
+export type Word = (typeof words)[number];
+
+/// Columns of one `group` are shown and hidden together; those of the group '' always stand.
+export interface Column { key: string; label: string; unit: string; format: Format; group: string }
+export interface Cell {
+  text: string;
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  mark: string;
+  note: string;
+}
+export interface Table {
+  type: 'table';
+  id: string;
+  title: string;
+  definition: string;
+  columns: Column[];
+  rows: Cell[][];
+  footnotes: string[];
+}
+/// x or y null: a figure that is missing; a line has a gap there. n = 0: the samples are not said.
+export interface Point {
+  x: number | null;
+  y: number | null;
+  low: number | null;
+  high: number | null;
+  mark: string;
+  record: string;
+  n: number;
+}
+export interface Series { name: string; points: Point[]; dashed: boolean; hidden: boolean }
+export interface Axis { label: string; unit: string; log: boolean }
+export interface Plot {
+  type: 'plot';
+  id: string;
+  kind: (typeof plotKinds)[number];
+  title: string;
+  caption: string;
+  x: Axis;
+  y: Axis;
+  series: Series[];
+  categories: string[];
+}
+export interface Paragraph { type: 'paragraph'; tone: Tone; text: string }
+export interface Answer {
+  type: 'answer';
+  id: string;
+  question: string;
+  certainty: Certainty;
+  chip: string;
+  figure: string;
+  unit: string;
+  sentence: string;
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  n: number;
+  evidence: string;
+  records: string[];
+  command: string;
+}
+export interface Step { title: string; why: string; command: string; seconds: number | null }
+export interface Next { type: 'next'; steps: Step[]; not_answered: string[] }
+/// axis 'y': a level, or a band up to `high`; axis 'x': hatched from `low` on.
+export interface Mark { axis: 'x' | 'y'; low: number; high: number | null; label: string }
+export interface View { name: string; x: Axis; y: Axis; series: Series[]; marks: Mark[] }
+export interface Figure { type: 'figure'; id: string; finding: string; note: string; views: View[] }
+export interface Change { name: string; seconds: number; hint: string }
+export interface Waterfall {
+  type: 'waterfall';
+  id: string;
+  finding: string;
+  note: string;
+  from: { name: string; seconds: number };
+  to: { name: string; seconds: number };
+  changes: Change[];
+}
+export interface Span { lane: number; phase: number; begin: number; end: number }
+export interface Timeline { type: 'timeline'; id: string; finding: string; note: string; lanes: string[]; phases: string[]; spans: Span[] }
+export interface Pair {
+  name: string;
+  word: Word;
+  ratio: number | null;
+  low: number | null;
+  high: number | null;
+  before: string;
+  after: string;
+  why: string;
+}
+export interface Comparison { type: 'comparison'; id: string; finding: string; note: string; name_of_ratio: string; rows: Pair[] }
+
+export type Block = Paragraph | Table | Plot | Answer | Next | Figure | Waterfall | Timeline | Comparison;
+export interface Section { id: string; title: string; folded: boolean; blocks: Block[] }
+export interface Fact { name: string; value: string }
+export interface Report {
+  title: string;
+  subtitle: string;
+  circumstances: string[];
+  trust: string;
+  warnings: string[];
+  facts: Fact[];
+  sections: Section[];
+}

@@ -1,0 +1,171 @@
+// Reads a report out of JSON: the TypeScript side of to_json (src/report/document.h). What comes in is checked once,
+// here; everything after it relies on the types. Fields that this page does not know are ignored, so that the
+// program may add some.
+
+import { AGAIN, At, SchemaError } from './at';
+import {
+  certainties, formats, plotKinds, tones, words,
+  type Answer, type Axis, type Block, type Cell, type Comparison, type Figure, type Next, type Paragraph, type Plot, type Point,
+  type Report, type Section, type Series, type Table, type Timeline, type View, type Waterfall,
+} from './report';
+import { readBlocks as readBlocks1 } from './schema-1';
+
+export { SchemaError } from './at';
+
+export const SCHEMAS = ['paceline-report-2', 'paceline-report-1'] as const;
+
+const number = (at: At) => at.number();
+const text = (at: At) => at.text();
+
+const axis = (at: At): Axis => ({
+  label: at.get('label').text(), unit: at.get('unit').text(), log: at.get('log').flag(),
+});
+
+const paragraph = (at: At): Paragraph => ({
+  type: 'paragraph', tone: at.get('tone').oneOf(tones), text: at.get('text').text(),
+});
+
+/// A list a field becomes a list of points.
+function series(at: At): Series {
+  const x = at.get('x').list(number);
+  const of = <T>(name: string, nothing: T, read: (item: At) => T) => at.get(name).listOr(x.length, nothing, read);
+  const y = of('y', null, number);
+  const low = of<number | null>('low', null, number);
+  const high = of<number | null>('high', null, number);
+  const mark = of('mark', '', text);
+  const record = of('record', '', text);
+  const n = of('n', 0, (item) => item.count());
+  return {
+    name: at.get('name').text(), dashed: at.get('dashed').flag(), hidden: at.get('hidden').flag(),
+    points: x.map((value, i): Point =>
+      ({ x: value, y: y[i]!, low: low[i]!, high: high[i]!, mark: mark[i]!, record: record[i]!, n: n[i]! })),
+  };
+}
+
+function table(at: At): Table {
+  const length = at.get('rows').count();
+  const columns = at.get('columns').list((one) => {
+    const of = <T>(name: string, nothing: T, read: (item: At) => T) => one.get(name).listOr(length, nothing, read);
+    return {
+      column: {
+        key: one.get('key').text(), label: one.get('label').text(), unit: one.get('unit').text(),
+        format: one.get('format').oneOf(formats), group: one.get('group').text(),
+      },
+      text: of('text', '', text), mark: of('mark', '', text), note: of('note', '', text),
+      value: of<number | null>('value', null, number), low: of<number | null>('low', null, number), high: of<number | null>('high', null, number),
+    };
+  });
+  return {
+    type: 'table', id: at.get('id').text(), title: at.get('title').text(), definition: at.get('definition').text(),
+    footnotes: at.get('footnotes').texts(), columns: columns.map(({ column }) => column),
+    rows: Array.from({ length }, (_, i) => columns.map((one): Cell => ({
+      text: one.text[i]!, value: one.value[i]!, low: one.low[i]!, high: one.high[i]!, mark: one.mark[i]!, note: one.note[i]!,
+    }))),
+  };
+}
+
+const plot = (at: At): Plot => ({
+  type: 'plot', id: at.get('id').text(), kind: at.get('kind').oneOf(plotKinds), title: at.get('title').text(),
+  caption: at.get('caption').text(), x: axis(at.get('x')), y: axis(at.get('y')),
+  series: at.get('series').list(series), categories: at.get('categories').texts(),
+});
+
+const answer = (at: At): Answer => ({
+  type: 'answer', id: at.get('id').text(), question: at.get('question').text(), certainty: at.get('certainty').oneOf(certainties),
+  chip: at.get('chip').text(), figure: at.get('figure').text(), unit: at.get('unit').text(), sentence: at.get('sentence').text(),
+  value: at.get('value').number(), low: at.get('low').number(), high: at.get('high').number(), n: at.get('n').count(),
+  evidence: at.get('evidence').text(), records: at.get('records').texts(), command: at.get('command').text(),
+});
+
+const next = (at: At): Next => ({
+  type: 'next', not_answered: at.get('not_answered').texts(),
+  steps: at.get('steps').list((step) => ({
+    title: step.get('title').text(), why: step.get('why').text(), command: step.get('command').text(), seconds: step.get('seconds').number(),
+  })),
+});
+
+/// What every drawing says beside itself.
+const said = (at: At) => ({ id: at.get('id').text(), finding: at.get('finding').text(), note: at.get('note').text() });
+
+const view = (at: At): View => ({
+  name: at.get('name').text(), x: axis(at.get('x')), y: axis(at.get('y')), series: at.get('series').list(series),
+  marks: at.get('marks').list((mark) => ({
+    axis: mark.get('axis').oneOf(['x', 'y'] as const), low: mark.get('low').figure(), high: mark.get('high').number(), label: mark.get('label').text(),
+  })),
+});
+
+const figure = (at: At): Figure => ({ type: 'figure', ...said(at), views: at.get('views').list(view) });
+
+const time = (at: At) => ({ name: at.get('name').text(), seconds: at.get('seconds').figure() });
+
+const waterfall = (at: At): Waterfall => ({
+  type: 'waterfall', ...said(at), from: time(at.get('from')), to: time(at.get('to')),
+  changes: at.get('changes').list((change) => ({ ...time(change), hint: change.get('hint').text() })),
+});
+
+function timeline(at: At): Timeline {
+  const lanes = at.get('lanes').texts();
+  const phases = at.get('phases').texts();
+  const spans = at.get('spans');
+  const lane = spans.get('lane').list((item) => (item.count() < lanes.length ? item.count() : item.fail(`less than ${lanes.length}, the lanes`)));
+  const phase = spans.get('phase').listOr(lane.length, 0, (item) => (item.count() < phases.length ? item.count() : item.fail(`less than ${phases.length}, the phases`)));
+  const begin = spans.get('begin').listOr(lane.length, 0, (item) => item.figure());
+  const end = spans.get('end').listOr(lane.length, 0, (item) => item.figure());
+  return {
+    type: 'timeline', ...said(at), lanes, phases,
+    spans: lane.map((one, i) => ({ lane: one, phase: phase[i]!, begin: begin[i]!, end: end[i]! })),
+  };
+}
+
+const comparison = (at: At): Comparison => ({
+  type: 'comparison', ...said(at), name_of_ratio: at.get('name_of_ratio').text(),
+  rows: at.get('rows').list((row) => ({
+    name: row.get('name').text(), word: row.get('word').oneOf(words), ratio: row.get('ratio').number(),
+    low: row.get('low').number(), high: row.get('high').number(),
+    before: row.get('before').text(), after: row.get('after').text(), why: row.get('why').text(),
+  })),
+});
+
+const blocks = { paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison };
+
+function block(at: At): Block {
+  return blocks[at.get('type').oneOf(Object.keys(blocks) as (keyof typeof blocks)[])](at);
+}
+
+const section2 = (at: At): Section => ({
+  id: at.get('id').text(), title: at.get('title').text(), folded: at.get('folded').flag(), blocks: at.get('blocks').list(block),
+});
+const section1 = (at: At): Section => ({
+  id: at.get('id').text(), title: at.get('title').text(), folded: false, blocks: readBlocks1(at.get('blocks')),
+});
+
+/// Reads a report out of JSON text. Errors: SchemaError, a sentence with the place, the rule and the next step.
+export function parseReport(json: string): Report {
+  if (json.trim() === '') {
+    throw new SchemaError('This page holds no report: it is the empty page that the program fills. ' + AGAIN);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    throw new SchemaError(`The data of this page is not JSON (${(error as Error).message}). ${AGAIN}`);
+  }
+  const at = new At(value, '');
+  const named = at.get('schema').text();
+  const schema = SCHEMAS.find((one) => one === named);
+  if (schema === undefined) {
+    throw new SchemaError(
+      `This page shows reports of the schemas "${SCHEMAS.join('" and "')}", but its data says "${named}": ` +
+      `page and program are of different versions. ${AGAIN}`);
+  }
+  const isOld = schema === 'paceline-report-1';
+  return {
+    title: at.get('title').text(),
+    subtitle: at.get('subtitle').text(),
+    circumstances: isOld ? [] : at.get('circumstances').texts(),
+    trust: isOld ? '' : at.get('trust').text(),
+    warnings: at.get('warnings').texts(),
+    facts: at.get('facts').list((fact) => ({ name: fact.get('name').text(), value: fact.get('value').text() })),
+    sections: at.get('sections').list(isOld ? section1 : section2),
+  };
+}

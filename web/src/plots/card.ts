@@ -1,0 +1,93 @@
+// The card of a drawing: what one sees in it as its title, legend, the drawing itself (drawn for its width), and
+// behind a fold its figures as a table and as files.
+
+import { h, prose } from '../dom';
+import { toCsv } from '../data/csv';
+import type { Table } from '../data/report';
+import { saveText } from '../page/save';
+import { renderGrid } from '../table/grid';
+import type { Drawing, Key, Named } from './drawing';
+import { Explorer, type Around } from './explore';
+import { savePng, saveSvg } from './export';
+import { dimOthers, renderLegend } from './legend';
+import { whenSized, type Redraw } from './sized';
+
+/// What a card needs of a kind of drawing.
+export interface Drawable {
+  draw(width: number): Drawing;
+  table(): Table;                ///< its figures
+  csv?(): string;                ///< as a file, where that is more than the table
+  series?(): (Named & { k: number })[];
+  shown?(): readonly boolean[];
+  toggle?(k: number): void;
+}
+
+export interface Said { id: string; finding: string; note: string }
+
+export interface Card {
+  figure: HTMLElement;
+  canvas: HTMLElement;
+  explorer: Explorer;
+  redraw: Redraw;
+}
+
+export function renderCard({ id, finding, note }: Said, kind: string, drawable: Drawable, around: Around, controls: HTMLElement | null = null): Card {
+  const legend = h('ul', { class: 'legend' });
+  const canvas = h('div', {
+    'class': 'canvas', 'tabindex': 0, 'role': 'application', 'aria-roledescription': 'chart', 'aria-label': `${finding}. Arrow keys walk through it.`,
+  });
+  const figure = h('figure', { class: `card drawn ${kind}`, id },
+    h('figcaption', { class: 'head' }, h('div', {}, h('h3', {}, prose(finding)), note !== '' && h('p', { class: 'note' }, prose(note))), controls),
+    legend, canvas, fold(id, finding, drawable, () => canvas.querySelector('svg')));
+  const explorer = new Explorer(canvas, around);
+  const redraw = whenSized(canvas, (width) => {
+    let drawing: Drawing;
+    try {
+      drawing = drawable.draw(width);
+    } catch (error) {
+      canvas.replaceChildren(h('p', { class: 'empty' }, `This plot could not be drawn (${(error as Error).message}); its figures are below.`));
+      return;
+    }
+    drawing.image.setAttribute('aria-hidden', 'true');
+    drawing.image.removeAttribute('role');
+    canvas.replaceChildren(drawing.image);
+    explorer.take(drawing);
+    showLegend(drawing.keys);
+  });
+  function showLegend(keys: readonly Key[]) {
+    renderLegend(legend, {
+      series: drawable.series?.() ?? [], shown: drawable.shown?.() ?? [], keys,
+      onToggle: (k) => {
+        drawable.toggle?.(k);
+        redraw();
+      },
+    });
+  }
+  dimOthers(figure);
+  return { figure, canvas, explorer, redraw };
+}
+
+/// Made when it is first opened: a large study has many such tables.
+function fold(id: string, title: string, drawable: Drawable, image: () => SVGSVGElement | null): HTMLElement {
+  const summary = h('summary', {}, 'Figures, CSV, SVG, PNG');
+  const details = h('details', { class: 'figures' }, summary);
+  const button = (name: string, act: () => void) => {
+    const element = h('button', { type: 'button', class: 'tool' }, name);
+    element.addEventListener('click', act);
+    return element;
+  };
+  const withImage = (act: (image: SVGSVGElement) => void) => () => {
+    const drawn = image();
+    if (drawn) act(drawn);
+  };
+  details.addEventListener('toggle', () => {
+    if (!details.open) return;
+    details.replaceChildren(summary,
+      h('div', { class: 'files' },
+        button('CSV', () => saveText(`${id}.csv`, 'text/csv', drawable.csv?.() ?? toCsv(drawable.table()))),
+        button('SVG', withImage((drawn) => saveSvg(drawn, `${id}.svg`, title))),
+        button('PNG', withImage((drawn) => void savePng(drawn, `${id}.png`, title)))),
+      renderGrid(drawable.table()).element);
+  });
+  return details;
+}

@@ -1,0 +1,66 @@
+// A figure with its views, and the plots of sections, which are figures of one view.
+
+import { h } from '../dom';
+import { csvOfSeries } from '../data/csv';
+import type { Figure, Plot, View } from '../data/report';
+import { rove } from '../roving';
+import { plotAsTable } from './as-table';
+import { drawBars } from './bars';
+import { renderCard } from './card';
+import type { Colours } from './colours';
+import type { Around } from './explore';
+import { drawLines } from './lines';
+
+export interface Context extends Around { colours: Colours }
+
+const isEmpty = ({ series }: { series: Plot['series'] }) => series.every(({ points }) => points.every(({ y }) => y === null));
+
+/// The height that a width deserves. A hero is wider than high, to leave room for what stands above it.
+const heightOf = (width: number, isHero: boolean) =>
+  Math.round(isHero && width >= 520 ? Math.min(440, Math.max(290, width * 0.36)) : Math.min(360, Math.max(260, width * 0.6)));
+
+export function renderFigure(figure: Figure, context: Context, isHero = false): HTMLElement {
+  const views = figure.views.filter((view) => !isEmpty(view));
+  if (views.length === 0) return h('figure', { class: 'card', id: figure.id }, h('figcaption', {}, h('h3', {}, figure.finding)), h('p', { class: 'empty' }, 'No figures to draw.'));
+  let view: View = views[0]!;
+  const shown = new Map(views.map((one) => [one, one.series.map(({ hidden }) => !hidden)]));
+  const looks = new Map(views.map((one) => [one, context.colours.lines(one.series)]));
+  const chooser = views.length > 1 ? h('div', { 'class': 'views', 'role': 'group', 'aria-label': 'View' }) : null;
+  const card = renderCard(figure, isHero ? 'hero' : 'lines', {
+    draw: (width) => drawLines(view, { width, height: heightOf(width, isHero), looks: looks.get(view)!, shown: shown.get(view)! }),
+    table: () => plotAsTable({ id: figure.id, title: figure.finding, x: view.x, y: view.y, series: view.series, categories: null }),
+    csv: () => csvOfSeries(view),
+    series: () => view.series.map(({ name, dashed }, k) => ({ name, dashed, k, look: looks.get(view)![k]! })),
+    shown: () => shown.get(view)!,
+    toggle: (k) => {
+      const list = shown.get(view)!;
+      list[k] = !list[k];
+      if (!list.some(Boolean)) list[k] = true;  // the last one stays
+    },
+  }, context, chooser);
+  for (const one of chooser ? views : []) {
+    const button = h('button', { 'type': 'button', 'aria-pressed': one === view ? 'true' : 'false' }, one.name);
+    button.addEventListener('click', () => {
+      view = one;
+      for (const other of chooser!.children) other.setAttribute('aria-pressed', other === button ? 'true' : 'false');
+      card.explorer.leave();
+      const figures = card.figure.querySelector<HTMLDetailsElement>('details.figures');
+      if (figures?.open) figures.dispatchEvent(new Event('toggle'));
+      card.redraw();
+    });
+    chooser!.append(button);
+  }
+  if (chooser) rove(chooser);
+  return card.figure;
+}
+
+export function renderPlot(plot: Plot, context: Context): HTMLElement {
+  if (plot.kind === 'line' || isEmpty(plot)) {
+    return renderFigure({ type: 'figure', id: plot.id, finding: plot.title, note: plot.caption, views: [{ name: '', x: plot.x, y: plot.y, series: plot.series, marks: [] }] }, context);
+  }
+  return renderCard({ id: plot.id, finding: plot.title, note: plot.caption }, 'bars', {
+    draw: (width) => drawBars(plot, width, context.colours),
+    table: () => plotAsTable(plot),
+    csv: () => csvOfSeries(plot, plot.categories),
+  }, context).figure;
+}
