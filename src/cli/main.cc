@@ -58,6 +58,9 @@ constexpr std::array kCommands{
                cli::study_command},
     CommandRow{"report", cli::kReport, "records to tables and a page, again and elsewhere",
                cli::report_command},
+    CommandRow{"runs", cli::kRunList, "what there is below a directory: list, show, rm", cli::runs_command},
+    CommandRow{"serve", cli::kServe, "reports in a browser that follow runs as they go on, and metrics",
+               cli::serve_command},
     CommandRow{"explain", cli::kExplain, "how the answers follow: formulas with the records' numbers in them",
                cli::explain_command},
     CommandRow{

@@ -16,7 +16,8 @@ constexpr std::array kCommands{
     std::pair{kConverge, "converge"}, std::pair{kStudy, "study"},     std::pair{kReport, "report"},
     std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},       std::pair{kComm, "comm"},
     std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"},   std::pair{kSearch, "search"},
-    std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"},
+    std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"}, std::pair{kRunList, "runs"},
+    std::pair{kServe, "serve"},
 };
 
 /// "scale and study": the commands of a row, for people.

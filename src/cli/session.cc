@@ -169,7 +169,10 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
         *wire_,
         comm::ProcessGroupOptions{
             .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
-        [](const std::string& text) { log_line(text); });
+        [stalls = stalls_](const std::string& text) {
+          log_line(text);
+          stalls->hear(text);
+        });
     exit_watchdog_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
   } catch (...) {      // a thread that the system refuses, most likely
     wire_->give_up();  // or its end would wait for the others, and they for this process

@@ -16,6 +16,7 @@
 #include "comm/launch.h"
 #include "comm/process_group.h"
 #include "train/backend.h"
+#include "train/stall_listener.h"
 
 namespace paceline::cli {
 
@@ -69,6 +70,8 @@ class Session {
   /// For Interrupt: a signal needs no word when it is not the first process's, or when the launcher sent it
   /// because another process was lost.
   [[nodiscard]] bool silent() const;
+  /// Hears what is said of processes that keep the others waiting.
+  [[nodiscard]] const std::shared_ptr<train::StallListener>& stalls() const { return stalls_; }
 
  private:
   void require_one_version(const std::string& version);
@@ -77,6 +80,7 @@ class Session {
   void end_if_overdue(const std::stop_token& stop) const;
 
   const std::chrono::seconds deadline_;
+  const std::shared_ptr<train::StallListener> stalls_ = std::make_shared<train::StallListener>();
   const comm::StartupProbe here_;  ///< to the end: others may look later than this process has met them
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::ProcessGroup> processes_;

@@ -175,6 +175,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"log-steps", unrecorded},
     {"json", unrecorded},
     {"timeline", unrecorded},
+    {"tensorboard", unrecorded},
     {"html", unrecorded},
     {"markdown", unrecorded},
     {"csv", unrecorded},
@@ -185,6 +186,10 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"from", unrecorded},
     {"kernels", unrecorded},
     {"measure", unrecorded},
+    {"yes", unrecorded},
+    {"host", unrecorded},
+    {"port", unrecorded},
+    {"token", unrecorded},
 });
 
 /// The index of the row of `key`; kRows.size() if there is none.

@@ -7,12 +7,15 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "analysis/interval.h"
 #include "report/answers/answers.h"
 #include "report/conclusions.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
+#include "report/shareable.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -340,9 +343,19 @@ void describe_collectives(Document& document, std::span<const Record> records, c
   document.subtitle = count(static_cast<long>(records.size()), "record");
 }
 
+/// What the report is made of, without what says where things lie on somebody's machine.
+std::pair<std::vector<Record>, BuildOptions> for_sharing(std::span<const Record> records,
+                                                         BuildOptions options) {
+  const auto home = home_here();
+  options.command = without_homes(options.command, home);
+  for (auto& remark : options.remarks) remark = without_paths(remark, home);
+  return {shareable(records, home), std::move(options)};
+}
+
 }  // namespace
 
-Document build(std::span<const Record> records, const BuildOptions& options) {
+Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
+  const auto [records, options] = for_sharing(as_measured, asked);
   Document document;
   document.title = options.title.empty() ? "Paceline report" : options.title;
   if (records.empty()) {

@@ -20,6 +20,7 @@
 #include "train/job.h"
 #include "train/last_words.h"
 #include "train/memory.h"
+#include "train/run_events.h"
 #include "train/run_record.h"
 #include "train/run_workers.h"
 #include "train/test_policy.h"
@@ -204,8 +205,12 @@ std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const Proce
 /// What the user is told before the first step.
 void introduce(const Prepared& run, const Options& options, const ProcessPlacement& place,
                const Progress& progress) {
-  if (!progress.say) return;
   const Record& record = run.record;
+  if (progress.event) {
+    progress.event(start_event(record, run.resolved));
+    if (run.resume) progress.event(resume_event(*run.resume));
+  }
+  if (!progress.say) return;
   progress.say(
       fmt::format("{}: {} parameters; {}", options.model, record.model.parameters, run.source.description));
   progress.say(fmt::format("{}, local batch {}, global batch {}, {}", describe_workers(run.resolved, place),
@@ -237,6 +242,10 @@ void leave_failed(const Options& options, const std::filesystem::path& asked_out
   } catch (const base::Error&) {
     // A full disk, most likely the one that ended the run: its first error is the one to tell.
   }
+}
+
+void tell_end(const Record& record, const Options& options, const Progress& progress) {
+  if (progress.event) progress.event(end_event(record, base::seconds_since(options.started)));
 }
 
 /// The training as one, with the runs before this one; and what validation and test set say of it.
@@ -365,12 +374,14 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     count_reads(record, 0);
     update_count.forget();
     leave_failed(options, asked.out, record, loss && loss->of_first && !place.is_first());
+    tell_end(record, options, progress);
     throw;
   }
   conclude(record, earlier, progress);
   keep_record(options, record);
   update_count.forget();
   // Behind the record: a timeline that cannot be written costs nothing that was measured.
+  tell_end(record, options, progress);
   if (!trace.empty()) base::write_file(options.timeline, std::string_view(trace));
   return std::move(record);
 }

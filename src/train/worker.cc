@@ -24,6 +24,7 @@
 #include "train/first_weights.h"
 #include "train/gather.h"
 #include "train/lookahead.h"
+#include "train/run_events.h"
 #include "train/step.h"
 #include "train/test_policy.h"
 #include "train/timeline.h"
@@ -54,7 +55,8 @@ class Worker {
         window_(job, communicator),
         lookahead_(job.options.lookahead),
         watch_(job.options.schedule, job.options.early_stopping),
-        epoch_(job.resolved.global_batch, keeps_steps(job)) {}
+        epoch_(job.resolved.global_batch, keeps_steps(job)),
+        events_(job, communicator.rank() == 0) {}
 
   WorkerResult run() {
     bind();
@@ -288,9 +290,7 @@ class Worker {
     const double seconds = base::seconds_since(begin);
     result_.rank.step_s.push_back(seconds);
     epoch_.add({.update = update + 1, .local = outcome.local, .lr = lr, .seconds = seconds});
-    if (is_root() && job_.progress.step)
-      job_.progress.step(update + 1, end(), epoch_.mean_loss(),
-                         static_cast<double>(job_.resolved.global_batch) / seconds);
+    events_.step({update + 1, batch.epoch + 1, epoch_.mean_loss(), lr, seconds});
     enough_ = outcome.enough;
     return outcome.stop;
   }
@@ -369,12 +369,7 @@ class Worker {
       if (is_root()) engine_->fetch();
       best_weights_->keep();
     }
-    if (is_root() && job_.progress.epoch) job_.progress.epoch(epoch);
-    if (is_root() && job_.progress.say && job_.resume && job_.resume->counters.step > 0 &&
-        result_.epochs.size() == 1)
-      job_.progress.say(fmt::format(
-          "epoch {}: training loss, accuracy and seconds are of {} of its {} steps, those since the resume",
-          epoch.epoch, epoch.steps.value(), job_.resolved.steps_per_epoch));
+    events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
   /// The test set that was held back until now, read once: with the weights of the best epoch on validation,
@@ -400,6 +395,7 @@ class Worker {
     tested.loss = figures.loss;
     tested.accuracy = figures.accuracy;
     result_.tested = tested;
+    events_.tested(tested.epoch, tested.updates, tested.loss, tested.accuracy);
   }
 
   const Job& job_;
@@ -423,6 +419,7 @@ class Worker {
   Counters counters_;
   std::int64_t first_epoch_ = 1;  ///< of this run, from 1
   EpochFigures epoch_;
+  RunEvents events_;
   bool enough_ = false;        ///< the ranks agreed to end the window
   bool has_compared_ = false;  ///< the weights of all ranks
 };

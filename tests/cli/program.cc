@@ -21,6 +21,9 @@ constexpr std::chrono::seconds kPatience{60};
 
 /// In the child, between fork and exec.
 void enter(const RunConditions& circumstances) {
+  // Nobody is there to be asked, also where the tests were started in a terminal.
+  const int nobody = ::open("/dev/null", O_RDONLY);
+  if (nobody < 0 || ::dup2(nobody, STDIN_FILENO) < 0) ::_exit(99);
   if (!circumstances.directory.empty() && ::chdir(circumstances.directory.c_str()) != 0) ::_exit(99);
   if (circumstances.largest_file) {
     ::signal(SIGXFSZ, SIG_DFL);  // as a shell starts it; not as a parent may have that ignores it

@@ -12,10 +12,12 @@
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/followers.h"
+#include "cli/commands/study_events.h"
 #include "cli/commands/time_left.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/reports.h"
+#include "cli/run_log.h"
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "engine/cpu/peak.h"
@@ -161,6 +163,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
 
   const Interrupt interrupt(session == nullptr ? std::function<bool()>()
                                                : [session] { return session->silent(); });
+  RunLog log(directory, session == nullptr ? backend.stalls : session->stalls());
+  StudyEvents events(log, settings, cells);
   TimeLeft left(cells);
   std::size_t current = 0;
   study::Runner runner;
@@ -171,6 +175,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.directory = directory;
   runner.command = settings.typed;
   runner.progress.step = screen.progress().step;
+  runner.progress.event = events.progress();
   runner.cell = [&](int index, int count, const std::string& id, study::Begin how) {
     // How many trainings a search drops is not known before.
     const auto& stage = cells[static_cast<std::size_t>(index)].stage;
@@ -183,16 +188,19 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     screen.label(place);
     current = static_cast<std::size_t>(index);
     left.begin(how);
+    events.begin(current, how);
   };
   runner.done = [&](const measure::Record& record) {
     left.end(cells[current], record);
     screen.say(result_line(record));
+    events.done(record);
     if (settings.recipe.empty() || says_recipe(record, settings.recipe)) return;
     auto with_recipe = record;
     with_recipe.notes.push_back(settings.recipe);
     measure::write_record(directory / "records" / (record.id + ".json"), with_recipe);
   };
-  auto records = run(cells, runner);
+  auto records = log.guard([&] { return run(cells, runner); });
+  events.end(records);
   if (session != nullptr) dismiss(*session);
   screen.clear_bar();
 

@@ -21,5 +21,7 @@ int data_command(const Settings& settings);
 int comm_command(const Settings& settings);
 int launch_command(const Settings& settings);
 int sbatch_command(const Settings& settings);
+int runs_command(const Settings& settings);
+int serve_command(const Settings& settings);
 
 }  // namespace paceline::cli
