@@ -10,13 +10,16 @@
 namespace paceline::train {
 namespace {
 
-/// The error that began it: a rank that failed drags the others into comm errors.
+/// The error that began it: a rank that failed drags the others into comm errors. What the ranks agreed on is
+/// the cause only where nothing else went wrong.
 std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
-  std::exception_ptr consequence;
+  std::exception_ptr consequence, agreed;
   for (const auto& error : errors) {
     if (!error) continue;
     try {
       std::rethrow_exception(error);
+    } catch (const base::AgreedError&) {
+      if (!agreed) agreed = error;
     } catch (const base::Error& typed) {
       if (typed.kind() != base::ErrorKind::comm) return error;
       if (!consequence) consequence = error;
@@ -24,7 +27,7 @@ std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
       return error;
     }
   }
-  return consequence;
+  return consequence ? consequence : agreed;
 }
 
 std::string sentence_of(const std::exception_ptr& error) {
@@ -50,7 +53,7 @@ base::ErrorKind kind_of(const std::exception_ptr& error) {
 }  // namespace
 
 void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communicators,
-               const std::function<void(std::size_t)>& work, const base::StartThread& start) {
+               const std::function<void(std::size_t)>& work, const RanksOptions& options) {
   std::vector<std::exception_ptr> errors(communicators.size());
   const auto give_up = [&](std::size_t rank, const std::exception_ptr& error) {
     errors[rank] = error;
@@ -61,9 +64,12 @@ void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communica
     threads.reserve(communicators.size());
     for (std::size_t rank = 0; rank < communicators.size(); ++rank) {
       try {
-        threads.push_back(start([&, rank] {
+        threads.push_back(options.start([&, rank] {
           try {
             work(rank);
+          } catch (const base::AgreedError&) {
+            errors[rank] = std::current_exception();
+            if (options.tells_agreed_errors) give_up(rank, errors[rank]);
           } catch (const std::system_error& error) {
             const bool refused = base::is_refused_thread(error);  // one that the work itself wanted
             give_up(rank, refused ? std::make_exception_ptr(base::refused_thread("a thread", error))

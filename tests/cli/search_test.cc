@@ -15,7 +15,10 @@ namespace paceline::cli {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 TEST(SearchArguments, EveryCombinationOfTheListsIsAConfiguration) {
@@ -54,6 +57,36 @@ TEST(SearchArguments, RefusesWhatIsNoValueAndListsOfWhatIsNotSearched) {
               HasSubstr("--choose-on must be one of validation"));
   EXPECT_THAT(complaint(kSearch, {"--test-set", "last"}), HasSubstr("is not an option of search"));
   EXPECT_THAT(complaint(kTrain, {"--lr", "0.1,0.2"}), HasSubstr("--lr must be a number above 0"));
+}
+
+TEST(SearchArguments, OptionsThatNoConfigurationReadsAreSaid) {
+  const auto notes = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--local-batch", "8", "--epochs", "2"});
+    return settings(kSearch, words).notes;
+  };
+  EXPECT_THAT(notes({"--lr", "0.1,0.2", "--step-factor", "0.5"}),
+              ElementsAre("--step-factor changes nothing without --schedule step"));
+  EXPECT_THAT(notes({"--schedule", "step,cosine", "--step-factor", "0.5"}), IsEmpty());
+  EXPECT_THAT(notes({"--lr-batch", "64"}),
+              ElementsAre(HasSubstr("--lr-batch changes nothing without --scale-lr")));
+  EXPECT_THAT(notes({"--lr-batch", "64", "--scale-lr", "none,linear"}), IsEmpty());
+  EXPECT_THAT(notes({"--lr", "0.1,0.2", "--flip", "none", "--no-augment"}),
+              ElementsAre("--flip changes nothing with --no-augment"));
+  EXPECT_THAT(notes({"--warmup", "3"}), ElementsAre(HasSubstr("--warmup 3 is longer than the 2 epochs")));
+}
+
+// Four trainings were run of which two were the same.
+TEST(SearchArguments, OfConfigurationsThatDifferInNothingThatIsReadOneIsTrained) {
+  const auto all =
+      settings(kSearch, {"--optimizer", "sgd,adam", "--momentum", "0.9,0.5", "--local-batch", "8"});
+  std::vector<std::string> names;
+  for (const auto& one : all.configurations) names.push_back(one.name);
+  EXPECT_THAT(names, ElementsAre("optimizer sgd, momentum 0.9", "optimizer sgd, momentum 0.5",
+                                 "optimizer adam, momentum 0.9"));
+  EXPECT_THAT(all.notes,
+              Contains(HasSubstr("'optimizer adam, momentum 0.5' is the same training as 'optimizer adam, "
+                                 "momentum 0.9'")));
+  EXPECT_EQ(settings(kSearch, {"--lookahead-keep", "0.3,0.5", "--lr", "0.1,0.2"}).configurations.size(), 2u);
 }
 
 constexpr const char* kModel = R"(

@@ -62,6 +62,7 @@ train::Backend backend_for(const Settings& settings, const train::Options& optio
   auto backend =
       make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32, processes);
   if (session != nullptr) backend.place.placement = placement_text(options, session->members());
+  backend.survives_agreed_errors = session != nullptr;
   backend.history = settings.history;
   return backend;
 }
@@ -96,7 +97,11 @@ int follow(const Settings& settings, const std::vector<study::PlannedCell>& cell
     auto options = study::as_run(cells[static_cast<std::size_t>(order.index)], settings.typed);
     options.threads = order.threads;
     if (order.resumed != 0) options.resume = "the first process's";
-    (void)train::run(options, backend_for(settings, options), interrupt.token(), train::Progress{});
+    try {
+      (void)train::run(options, backend_for(settings, options), interrupt.token(), train::Progress{});
+    } catch (const base::AgreedError&) {
+      // The first process has it too: it notes it in the cell's record and goes on with the next.
+    }
   }
 }
 
