@@ -32,14 +32,6 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-/// An error that every rank of a run throws at the same step, because the ranks agreed on it there: a loss
-/// that is no longer finite on one of them. Nobody waits for anybody, so the processes can do their next work
-/// together.
-class AgreedError : public Error {
- public:
-  using Error::Error;
-};
-
 /// Throws Error(kind) with a fmt-formatted sentence.
 template <typename... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {

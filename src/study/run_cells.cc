@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/agreed_error.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "study/kept.h"

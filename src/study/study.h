@@ -60,8 +60,9 @@ struct SearchOptions {
   bool halving = false;
 };
 
-/// How a cell begins: it is run, its training goes on from a checkpoint, or its record is read back.
-enum class Begin { anew, resumed, kept };
+/// How a cell begins: it is run, its training goes on from a checkpoint, its record is read back, or it is
+/// run although its record is there, since its weights are needed and gone.
+enum class Begin { anew, resumed, kept, again };
 
 /// How cells are run and where their records go.
 struct Runner {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
+#include "base/agreed_error.h"
 
 namespace paceline::train {
 namespace {

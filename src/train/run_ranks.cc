@@ -7,6 +7,8 @@
 #include <system_error>
 #include <thread>
 
+#include "base/agreed_error.h"
+
 namespace paceline::train {
 namespace {
 

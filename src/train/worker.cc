@@ -386,6 +386,8 @@ class Worker {
       tested.epoch = chosen.best_epoch;
       tested.updates = chosen.best_update;
     }
+    if (is_root()) job_.test_reads_begun = job_.source.test->size();
+    checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(), {});  // its record says so
     const auto figures = evaluator_->test();
     tested.loss = figures.loss;
     tested.accuracy = figures.accuracy;

@@ -141,6 +141,17 @@ TEST(Search, LeavesOneEvaluationAndAReport) {
               AllOf(HasSubstr("is the best on validation"), Not(HasSubstr("Every measurement counts once"))));
 }
 
+TEST(Search, SaysWhereThereIsNothingToHalve) {
+  const Folder folder;
+  (void)folder.write("m.toml", kModel);
+  const auto done =
+      run_program({"search", "--model", "m.toml", "--data", "synthetic,train=96,test=20", "--lr", "0.05,0.01",
+                   "--epochs", "1", "--halving", "--local-batch", "16", "--threads", "1", "--out", "s"},
+                  {.directory = folder.path()});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("--halving changes nothing: there is nothing to drop"));
+}
+
 TEST(Evaluate, TakesFromTheRecordWhatIsNotGivenAndAgreesToTheLastDigit) {
   const Folder folder;
   (void)folder.write("m.toml", kModel);

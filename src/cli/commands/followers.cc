@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 
+#include "base/agreed_error.h"
 #include "base/error.h"
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
