@@ -138,6 +138,15 @@ std::optional<Record> read_before(const fs::path& path) {
   return fs::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
 }
 
+fs::path evaluation_path(const Runner& runner) {
+  return runner.directory / "records" / (std::string(kChosen) + ".json");
+}
+
+/// Whether it is what the chosen weights give, so that nothing is left to read.
+bool is_of(const std::optional<Record>& before, const fs::path& weights) {
+  return before && before->evaluation && before->evaluation->checkpoint == weights.string();
+}
+
 /// Images of the test set that it read. One that was killed in the middle counts whole.
 std::int64_t reads_of(const std::optional<Record>& before) {
   if (!before) return 0;
@@ -170,10 +179,9 @@ std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, con
   const PlannedCell& cell = cell_of(cells, chosen);
   train::EvaluationRequest request;
   request.checkpoint = weights_of(cells, chosen, runner);
-  const auto path = runner.directory / "records" / (std::string(kChosen) + ".json");
+  const auto path = evaluation_path(runner);
   const auto before = read_before(path);
-  if (before && before->evaluation && before->evaluation->checkpoint == request.checkpoint.string())
-    return before;
+  if (is_of(before, request.checkpoint)) return before;
   if (runner.stop.stop_requested()) return std::nullopt;
   train::Options options = cell.options;
   options.workers = 1;
@@ -263,7 +271,9 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
   }
   Record* const chosen = runner.directory.empty() ? nullptr : chosen_of(records);
   if (chosen == nullptr) return records;
-  if (!fs::exists(weights_of(cells, *chosen, runner))) train_again(cells, *chosen, runner);
+  const auto weights = weights_of(cells, *chosen, runner);
+  if (!fs::exists(weights) && !is_of(read_before(evaluation_path(runner)), weights))
+    train_again(cells, *chosen, runner);
   if (chosen->status != "complete") return records;  // stopped
   if (auto evaluated = evaluate_chosen(cells, *chosen, runner)) {
     remove_trainings(runner, cells, {evaluated->variant});

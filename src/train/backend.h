@@ -71,9 +71,6 @@ struct Backend {
   std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};
   bool has_bf16_units = false;
-  /// The processes have more cells to run: an error that all ranks agreed on (base::AgreedError) ends this
-  /// run and not theirs.
-  bool survives_agreed_errors = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
   std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();
 };

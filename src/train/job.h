@@ -39,14 +39,14 @@ struct Job {
   UpdateCount& update_count;                ///< set by rank 0: updates_done, where it outlives this process
   std::atomic<double>& first_step_s;        ///< by rank 0: Record::first_step_s; 0: not yet
   const data::CountedDataset& test_reads;   ///< counts what is read of source.test
-  /// By rank 0, before the held-back test set is read: its images. They count as read from then on, so that a
-  /// kill in the middle hides no reading.
-  std::atomic<std::int64_t>& test_reads_begun;
-  data::LoaderPool& pool;  ///< the threads that prepare batches, of all workers here
+  data::LoaderPool& pool;                   ///< the threads that prepare batches, of all workers here
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
   /// behind.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
   bool peak_is_ours = false;  ///< the process's peak of memory is that of this run
+  /// By rank 0, before the held-back test set is read: its images. They count as read from then on, so that a
+  /// kill in the middle hides no reading.
+  std::atomic<std::int64_t>& test_reads_begun;
 };
 
 /// The options that the engine of worker `local_rank` of this process is compiled with (without the

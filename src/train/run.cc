@@ -335,9 +335,9 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .update_count = update_count,
           .first_step_s = first_step_s,
           .test_reads = test_reads,
-          .test_reads_begun = test_reads_begun,
           .pool = pool,
-          .keep = {}};
+          .keep = {},
+          .test_reads_begun = test_reads_begun};
   if (options.pin) job.cores = choose_cores(prepared.resolved, place, record.notes);
   introduce(prepared, options, place, progress);
 

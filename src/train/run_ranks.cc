@@ -55,7 +55,7 @@ base::ErrorKind kind_of(const std::exception_ptr& error) {
 }  // namespace
 
 void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communicators,
-               const std::function<void(std::size_t)>& work, const RanksOptions& options) {
+               const std::function<void(std::size_t)>& work, const base::StartThread& start) {
   std::vector<std::exception_ptr> errors(communicators.size());
   const auto give_up = [&](std::size_t rank, const std::exception_ptr& error) {
     errors[rank] = error;
@@ -66,12 +66,11 @@ void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communica
     threads.reserve(communicators.size());
     for (std::size_t rank = 0; rank < communicators.size(); ++rank) {
       try {
-        threads.push_back(options.start([&, rank] {
+        threads.push_back(start([&, rank] {
           try {
             work(rank);
           } catch (const base::AgreedError&) {
-            errors[rank] = std::current_exception();
-            if (options.tells_agreed_errors) give_up(rank, errors[rank]);
+            errors[rank] = std::current_exception();  // nobody waits: the others throw it too
           } catch (const std::system_error& error) {
             const bool refused = base::is_refused_thread(error);  // one that the work itself wanted
             give_up(rank, refused ? std::make_exception_ptr(base::refused_thread("a thread", error))

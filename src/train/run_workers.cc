@@ -8,8 +8,7 @@ namespace paceline::train {
 std::vector<WorkerResult> run_workers(const Job& job,
                                       std::vector<std::unique_ptr<comm::Communicator>>& communicators) {
   std::vector<WorkerResult> results(communicators.size());
-  run_ranks(communicators, [&](std::size_t rank) { results[rank] = work(job, *communicators[rank]); },
-            {.tells_agreed_errors = !job.backend.survives_agreed_errors});
+  run_ranks(communicators, [&](std::size_t rank) { results[rank] = work(job, *communicators[rank]); });
   return results;
 }
 

@@ -63,7 +63,6 @@ train::Backend backend_for(const Settings& settings, const train::Options& optio
   auto backend =
       make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32, processes);
   if (session != nullptr) backend.place.placement = placement_text(options, session->members());
-  backend.survives_agreed_errors = session != nullptr;
   backend.history = settings.history;
   return backend;
 }
