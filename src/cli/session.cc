@@ -303,7 +303,7 @@ bool Session::fail(base::ErrorKind kind, const std::string& text) {
 }
 
 void Session::let_the_first_speak() const {
-  constexpr auto kPatience = std::chrono::seconds(5), kLook = std::chrono::milliseconds(20);
+  constexpr std::chrono::milliseconds kPatience(5000), kLook(20);
   const auto until = base::Clock::now() + kPatience;
   while (!is_first() && !processes_->failure() && base::Clock::now() < until)
     std::this_thread::sleep_for(kLook);

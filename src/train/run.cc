@@ -263,9 +263,9 @@ void conclude(Record& record, const Earlier& earlier, const Progress& progress) 
   record.epochs = joined(earlier.epochs, std::move(record.epochs));
   fill_in_tested(record);
   const auto best = best_epoch(record);
-  if (best.empty()) return;
-  record.notes.push_back(best);
-  if (progress.say) progress.say(best);
+  if (!best.empty()) record.notes.push_back(best);
+  for (const auto& note : record.notes)
+    if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
 }
 
 }  // namespace
@@ -309,11 +309,10 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   Record& record = prepared.record;
 
   const data::CountedDataset& test_reads = data::count_test_reads(prepared.source);
-  std::atomic<std::int64_t> test_reads_begun{0};
+  std::atomic<std::int64_t> begun{0};  // Job::test_reads_begun
   const auto count_reads = [&](Record& in, std::int64_t elsewhere) {
     if (in.test_set)
-      in.test_set->reads =
-          earlier.test_reads + std::max(test_reads.reads() + elsewhere, test_reads_begun.load());
+      in.test_set->reads = earlier.test_reads + std::max(test_reads.reads() + elsewhere, begun.load());
   };
   std::atomic<std::int64_t> updates_done{0};
   std::atomic<double> first_step_s{0};
@@ -337,7 +336,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .test_reads = test_reads,
           .pool = pool,
           .keep = {},
-          .test_reads_begun = test_reads_begun};
+          .test_reads_begun = begun};
   if (options.pin) job.cores = choose_cores(prepared.resolved, place, record.notes);
   introduce(prepared, options, place, progress);
 

@@ -177,7 +177,11 @@ TEST_F(Validation, EarlyStoppingIsTheSameForAllWorkersAndForAResumedRun) {
   options.lr = 1;
   options.epochs = 20;
   options.early_stopping = 2;
-  const Record whole = train(options);
+  std::vector<std::string> said;
+  Progress progress;
+  progress.say = [&](const std::string& text) { said.push_back(text); };
+  const Record whole = train(options, {}, progress);
+  EXPECT_THAT(said, Contains(HasSubstr("stopped early: no better validation figure since epoch")));
   const auto& chosen = whole.chosen.value();
   EXPECT_TRUE(chosen.stopped_early);
   EXPECT_EQ(whole.status, "complete");
