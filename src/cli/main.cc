@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/agreed_error.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -195,6 +196,9 @@ int main(int count, char** words) {
   };
   try {
     return run(count, words, started, session);
+  } catch (const base::AgreedError& error) {
+    if (session) session->let_the_first_speak();
+    return end(error.kind(), error.what());
   } catch (const base::Error& error) {
     return end(error.kind(), error.what());
   } catch (const std::bad_alloc&) {

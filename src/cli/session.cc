@@ -305,6 +305,13 @@ bool Session::fail(base::ErrorKind kind, const std::string& text) {
   return own && (is_first() || !heard);
 }
 
+void Session::let_the_first_speak() const {
+  constexpr std::chrono::milliseconds kPatience(5000), kLook(20);
+  const auto until = base::Clock::now() + kPatience;
+  while (!is_first() && !processes_->failure() && base::Clock::now() < until)
+    std::this_thread::sleep_for(kLook);
+}
+
 base::ErrorKind Session::kind_of_failure(base::ErrorKind otherwise) const {
   const auto failure = processes_->failure();
   return failure ? failure->kind : otherwise;

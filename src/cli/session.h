@@ -65,6 +65,9 @@ class Session {
   /// This process ends with an error. Tells the others unless they told us, and leaves time to note it.
   /// Returns whether it is for this process to say it: the first one speaks for all while it is there.
   [[nodiscard]] bool fail(base::ErrorKind kind, const std::string& text);
+  /// Of an error that all processes have (base::AgreedError), before fail(): gives the first one time to
+  /// write its record and to say it.
+  void let_the_first_speak() const;
   /// What the run failed with, the same in every process.
   [[nodiscard]] base::ErrorKind kind_of_failure(base::ErrorKind otherwise) const;
   /// For Interrupt: a signal needs no word when it is not the first process's, or when the launcher sent it

@@ -101,44 +101,100 @@ const PlannedCell& cell_of(const std::vector<PlannedCell>& cells, const Record& 
                        [&](const PlannedCell& cell) { return cell.id == record.id; });
 }
 
-/// The record of an earlier evaluation; none where there is none.
-std::optional<Record> evaluated_before(const fs::path& path) {
-  if (!fs::exists(path)) return std::nullopt;
-  auto record = measure::read_record(path);
-  return record.evaluation ? std::optional(std::move(record)) : std::nullopt;
+/// The best candidate's best training, in `records`.
+Record* chosen_of(std::vector<Record>& records) {
+  const auto ranked = ranked_candidates(records);
+  if (ranked.empty() || !ranked.front().failure.empty()) return nullptr;
+  const Record* const best = &measure::best_record(ranked.front());
+  return &records[static_cast<std::size_t>(best - records.data())];
+}
+
+/// The weights of its best epoch on validation.
+fs::path weights_of(const std::vector<PlannedCell>& cells, const Record& chosen, const Runner& runner) {
+  return train::best_checkpoint_path(training_directory(runner, cell_of(cells, chosen)),
+                                     measure::best_validated(chosen)->updates);
+}
+
+/// A search keeps the weights of its winner only. Where a later one in the same directory, of other
+/// configurations or seeds, chooses another, that one is trained again: same settings, same bits.
+void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Runner& runner) {
+  const PlannedCell& cell = cell_of(cells, chosen);
+  const int place = static_cast<int>(&cell - cells.data()), all = static_cast<int>(cells.size());
+  fs::remove(record_path(runner, cell));
+  fs::remove_all(training_directory(runner, cell));
+  Runner one = runner_of_rung(runner, {place}, all);
+  if (runner.cell)
+    one.cell = [&](int, int, const std::string& id, Begin) { runner.cell(place, all, id, Begin::again); };
+  chosen = std::move(run_cells({cell}, one).front());
+  if (chosen.status != "complete") return;
+  chosen.notes.push_back(
+      "trained again: an earlier search in this directory chose another configuration and kept only the weights of "
+      "that one");
+  measure::write_record(record_path(runner, cell), chosen);
+}
+
+/// What an earlier call of the search, in the same directory, left of its reading of the test set.
+std::optional<Record> read_before(const fs::path& path) {
+  return fs::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
+}
+
+fs::path evaluation_path(const Runner& runner) {
+  return runner.directory / "records" / (std::string(kChosen) + ".json");
+}
+
+/// Whether it is what the chosen weights give, so that nothing is left to read.
+bool is_of(const std::optional<Record>& before, const fs::path& weights) {
+  return before && before->evaluation && before->evaluation->checkpoint == weights.string();
+}
+
+/// Images of the test set that it read. One that was killed in the middle counts whole.
+std::int64_t reads_of(const std::optional<Record>& before) {
+  if (!before) return 0;
+  if (before->evaluation) return before->evaluation->reads;
+  return before->test_set ? before->test_set->reads : 0;
+}
+
+/// What is left if the evaluation does not come to its end: that the test set was looked at.
+Record begun_evaluation(const Record& chosen, std::int64_t reads) {
+  Record record;
+  record.kind = "evaluate";
+  record.id = kChosen;
+  record.variant = chosen.variant;
+  record.status = "interrupted";
+  record.reason = "the reading of the test set did not come to its end";
+  record.created = measure::utc_now();
+  record.command = chosen.command;
+  record.settings = chosen.settings;
+  record.environment = chosen.environment;
+  record.model = chosen.model;
+  record.data = chosen.data;
+  record.test_set = measure::TestSetRecord{.policy = "last", .reads = reads};
+  return record;
 }
 
 /// The chosen one on the test set, read here and nowhere else; what an earlier call of the same search read
 /// of it is kept, and counted.
-std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells,
-                                      const std::vector<Record>& records, const Runner& runner) {
-  const auto ranked = ranked_candidates(records);
-  if (runner.directory.empty() || ranked.empty() || !ranked.front().failure.empty()) return std::nullopt;
-  const Record& chosen = measure::best_record(ranked.front());
-  const auto figure = measure::best_validated(chosen);
+std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, const Record& chosen,
+                                      const Runner& runner) {
   const PlannedCell& cell = cell_of(cells, chosen);
   train::EvaluationRequest request;
-  request.checkpoint = train::best_checkpoint_path(training_directory(runner, cell), figure->updates);
-  const auto path = runner.directory / "records" / (std::string(kChosen) + ".json");
-  const auto before = evaluated_before(path);
-  if (before && before->evaluation->checkpoint == request.checkpoint.string()) return before;
-  if (!fs::exists(request.checkpoint))
-    base::fail(
-        base::ErrorKind::data,
-        "search: the best is now {}, and its weights {} are gone: an earlier search in {} chose another "
-        "and kept only that one's; search again with another --out",
-        chosen.variant, request.checkpoint.string(), runner.directory.string());
+  request.checkpoint = weights_of(cells, chosen, runner);
+  const auto path = evaluation_path(runner);
+  const auto before = read_before(path);
+  if (is_of(before, request.checkpoint)) return before;
+  if (runner.stop.stop_requested()) return std::nullopt;
   train::Options options = cell.options;
   options.workers = 1;
   options.local_batch = chosen.local_batch;
   options.global_batch = 0;
   options.precision = chosen.precision;
   options.command = runner.command;
+  measure::write_record(path, begun_evaluation(chosen, reads_of(before) + chosen.data.test_samples));
   auto record = train::evaluate_checkpoint(options, request, runner.backend, runner.stop, {});
   if (!record.evaluation) return std::nullopt;
   record.id = kChosen;
   record.variant = chosen.variant;
-  if (before) record.evaluation->reads += before->evaluation->reads;
+  record.evaluation->reads += reads_of(before);
   measure::write_record(path, record);
   return record;
 }
@@ -213,9 +269,15 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
     records.insert(records.end(), std::make_move_iterator(ran.begin()), std::make_move_iterator(ran.end()));
     if (stopped) return records;
   }
-  if (auto chosen = evaluate_chosen(cells, records, runner)) {
-    remove_trainings(runner, cells, {chosen->variant});
-    records.push_back(std::move(*chosen));
+  Record* const chosen = runner.directory.empty() ? nullptr : chosen_of(records);
+  if (chosen == nullptr) return records;
+  const auto weights = weights_of(cells, *chosen, runner);
+  if (!fs::exists(weights) && !is_of(read_before(evaluation_path(runner)), weights))
+    train_again(cells, *chosen, runner);
+  if (chosen->status != "complete") return records;  // stopped
+  if (auto evaluated = evaluate_chosen(cells, *chosen, runner)) {
+    remove_trainings(runner, cells, {evaluated->variant});
+    records.push_back(std::move(*evaluated));
   }
   return records;
 }

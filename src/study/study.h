@@ -60,8 +60,9 @@ struct SearchOptions {
   bool halving = false;
 };
 
-/// How a cell begins: it is run, its training goes on from a checkpoint, or its record is read back.
-enum class Begin { anew, resumed, kept };
+/// How a cell begins: it is run, its training goes on from a checkpoint, its record is read back, or it is
+/// run although its record is there, since its weights are needed and gone.
+enum class Begin { anew, resumed, kept, again };
 
 /// How cells are run and where their records go.
 struct Runner {
@@ -136,7 +137,8 @@ inline constexpr const char* kNotBegun = "not begun when the study was stopped";
 /// Runs the cells in order; returns a record for each, skipped and failed ones included. Neither ends the
 /// study: a cell that its options or its plan rule out has status "skipped", one that goes wrong while it
 /// runs "failed", each with the sentence. With several processes that is so for what the options and the plan
-/// tell; what goes wrong once a cell has begun ends it for all. Stops early when asked to: of every cell that
+/// tell, and for what all ranks find alike (base::AgreedError: a loss that is no longer finite); what goes
+/// wrong on one of them once a cell has begun ends it for all. Stops early when asked to: of every cell that
 /// is then not begun, and not kept from before, it leaves a record that says so (kNotBegun), which a study
 /// that goes on replaces; else a report would take the part for the whole. Errors Error(usage) before
 /// anything runs when the directory holds complete records of the same cells under other settings: they

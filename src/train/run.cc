@@ -147,6 +147,24 @@ struct Prepared {
   Record record = {};  ///< as it begins
 };
 
+/// Checkpoints of older versions hold no best epoch: what was validated before them cannot be chosen any
+/// more. Empty where that is not so.
+std::string forgotten_validation(const Prepared& run, const Options& options) {
+  if (!run.resume || !validates(options, run.source.validation != nullptr)) return "";
+  if (run.resume->validation.best_update > 0) return "";
+  const auto validated = std::ranges::count_if(run.earlier.epochs, [&](const EpochRecord& epoch) {
+    return epoch.validation_accuracy && epoch.updates <= run.resume->counters.update;
+  });
+  if (validated == 0) return "";
+  return fmt::format(
+      "{} was written by a version that kept no best epoch: the {} before it cannot be chosen, and what goes by the "
+      "validation part (the best epoch, --early-stopping, --schedule plateau) begins at epoch {}; to choose among "
+      "all of them, begin anew",
+      run.resume->path.filename().string(),
+      validated == 1 ? "one validated epoch" : fmt::format("{} validated epochs", validated),
+      run.resume->counters.epoch + 1);
+}
+
 /// Finds every mistake that needs no worker: in options, data, checkpoint, and a plan that does not fit.
 Prepared prepare(const Options& options, const Backend& backend) {
   Prepared run;
@@ -189,6 +207,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
         "is chosen; to leave only the test set alone, give --test-set never instead",
         run.source.validation->size()));
   if (run.resume) notes.insert(notes.end(), run.resume->notes.begin(), run.resume->notes.end());
+  if (const auto note = forgotten_validation(run, options); !note.empty()) notes.push_back(note);
   return run;
 }
 
@@ -253,9 +272,9 @@ void conclude(Record& record, const Earlier& earlier, const Progress& progress) 
   record.epochs = joined(earlier.epochs, std::move(record.epochs));
   fill_in_tested(record);
   const auto best = best_epoch(record);
-  if (best.empty()) return;
-  record.notes.push_back(best);
-  if (progress.say) progress.say(best);
+  if (!best.empty()) record.notes.push_back(best);
+  for (const auto& note : record.notes)
+    if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
 }
 
 }  // namespace
@@ -299,8 +318,10 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   Record& record = prepared.record;
 
   const data::CountedDataset& test_reads = data::count_test_reads(prepared.source);
+  std::atomic<std::int64_t> begun{0};  // Job::test_reads_begun
   const auto count_reads = [&](Record& in, std::int64_t elsewhere) {
-    if (in.test_set) in.test_set->reads = earlier.test_reads + test_reads.reads() + elsewhere;
+    if (in.test_set)
+      in.test_set->reads = earlier.test_reads + std::max(test_reads.reads() + elsewhere, begun.load());
   };
   std::atomic<std::int64_t> updates_done{0};
   std::atomic<double> first_step_s{0};
@@ -323,7 +344,8 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .first_step_s = first_step_s,
           .test_reads = test_reads,
           .pool = pool,
-          .keep = {}};
+          .keep = {},
+          .test_reads_begun = begun};
   if (options.pin) job.cores = choose_cores(prepared.resolved, place, record.notes);
   introduce(prepared, options, place, progress);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -24,6 +23,7 @@
 #include "train/first_weights.h"
 #include "train/gather.h"
 #include "train/lookahead.h"
+#include "train/not_finite.h"
 #include "train/run_events.h"
 #include "train/step.h"
 #include "train/test_policy.h"
@@ -35,11 +35,6 @@ namespace {
 
 using measure::InPhase;
 using measure::Phase;
-
-/// The sign of what is not a number says nothing, and "-nan" reads like something.
-double without_sign(double value) {
-  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
-}
 
 /// Whether the record has the loss of every step: where it was asked for, and of short trainings.
 bool keeps_steps(const Job& job) {
@@ -279,9 +274,7 @@ class Worker {
                                               : stepper_->run(batch, update, lr, enough);
     look_ahead(update + 1);
     if (outcome.not_finite)
-      fail_not_finite(update + 1, lr,
-                      fmt::format("the loss is no longer finite ({} on rank {})",
-                                  without_sign(outcome.local.loss), communicator_.rank()));
+      diverged(update + 1, lr, loss_not_finite(outcome.local.loss, communicator_.rank()));
 
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
@@ -310,14 +303,13 @@ class Worker {
            result_.rank.step_s.size() + 1 >= kFewestSteps && window_.seconds() > job_.options.window_seconds;
   }
 
-  [[noreturn]] void fail_not_finite(std::int64_t step, double lr, const std::string& what) const {
-    base::fail(base::ErrorKind::data,
-               "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, "
-               "--warmup or another --precision",
-               step, length().updates, what, lr,
-               checkpoint_writer_->last_checkpoint().empty()
-                   ? "there is no earlier checkpoint to go back to"
-                   : "the last good checkpoint is " + checkpoint_writer_->last_checkpoint());
+  /// All ranks call it at the same step.
+  [[noreturn]] void diverged(std::int64_t step, double lr, const std::string& what) const {
+    fail_not_finite({.step = step,
+                     .updates = length().updates,
+                     .lr = lr,
+                     .last_checkpoint = checkpoint_writer_->last_checkpoint()},
+                    what);
   }
 
   /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
@@ -329,12 +321,10 @@ class Worker {
     const bool finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
     double broken = finite ? 0 : 1;
     communicator_.all_reduce(std::span(&broken, 1), comm::Reduce::max);
-    if (broken > 0) fail_not_finite(epoch.updates, epoch.lr, "the weights are no longer finite");
+    if (broken > 0) diverged(epoch.updates, epoch.lr, "the weights are no longer finite");
     for (const auto& [part, loss] :
          {std::pair{"test", epoch.test_loss}, std::pair{"validation", epoch.validation_loss}})
-      if (loss && !std::isfinite(*loss))
-        fail_not_finite(epoch.updates, epoch.lr,
-                        fmt::format("the {} loss is no longer finite ({})", part, without_sign(*loss)));
+      if (loss && !std::isfinite(*loss)) diverged(epoch.updates, epoch.lr, part_not_finite(part, *loss));
   }
 
   /// How often this run reads the test set where it is evaluated with every epoch, if nothing stops it.
@@ -391,6 +381,8 @@ class Worker {
       tested.epoch = chosen.best_epoch;
       tested.updates = chosen.best_update;
     }
+    if (is_root()) job_.test_reads_begun = job_.source.test->size();
+    checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(), {});  // its record says so
     const auto figures = evaluator_->test();
     tested.loss = figures.loss;
     tested.accuracy = figures.accuracy;

@@ -17,7 +17,6 @@ namespace paceline::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{60};
 
 /// In the child, between fork and exec.
 void enter(const RunConditions& circumstances) {
@@ -93,8 +92,8 @@ void Program::read_some(int milliseconds) {
   }
 }
 
-bool Program::wait_for(const std::string& text) {
-  const auto until = Clock::now() + kPatience;
+bool Program::wait_for(const std::string& text, int minutes) {
+  const auto until = Clock::now() + std::chrono::minutes(minutes);
   const auto seen = [&] {
     return outcome_.out.find(text) != std::string::npos || outcome_.err.find(text) != std::string::npos;
   };

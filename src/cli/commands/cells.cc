@@ -180,11 +180,15 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     // How many trainings a search drops is not known before.
     const auto& stage = cells[static_cast<std::size_t>(index)].stage;
     const auto place = stage.empty() ? fmt::format("[{}/{}]", index + 1, count) : fmt::format("[{}]", stage);
-    screen.say(fmt::format("{} {}{}", place, id,
-                           how == study::Begin::kept      ? "  (kept from before)"
-                           : how == study::Begin::resumed ? "  (goes on from its last checkpoint)"
-                           : stage.empty()                ? left.text(static_cast<std::size_t>(index))
-                                                          : ""));
+    screen.say(
+        fmt::format("{} {}{}", place, id,
+                    how == study::Begin::kept      ? "  (kept from before)"
+                    : how == study::Begin::resumed ? "  (goes on from its last checkpoint)"
+                    : how == study::Begin::again
+                        ? "  (trained again: it is the best now, and an earlier search here kept only the "
+                          "weights of another)"
+                    : stage.empty() ? left.text(static_cast<std::size_t>(index))
+                                    : ""));
     screen.label(place);
     current = static_cast<std::size_t>(index);
     left.begin(how);
