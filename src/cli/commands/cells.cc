@@ -156,7 +156,9 @@ int run_cells(const Settings& settings, const train::Backend& backend,
                              : settings.train.out;
   const OutputDirectory made(directory);
   Screen screen(settings.json);
-  introduce(settings, cells.size(), directory, screen);
+  const auto planned = static_cast<std::size_t>(std::count_if(
+      cells.begin(), cells.end(), [](const study::PlannedCell& cell) { return !cell.is_spare; }));
+  introduce(settings, planned, directory, screen);
 
   const Interrupt interrupt(session == nullptr ? std::function<bool()>()
                                                : [session] { return session->silent(); });
@@ -170,10 +172,13 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.directory = directory;
   runner.command = settings.typed;
   runner.progress.step = screen.progress().step;
-  runner.cell = [&](int index, int count, const std::string& id, study::Begin how) {
-    // How many trainings a search drops is not known before.
+  runner.say = [&](const std::string& line) { screen.explain(line); };
+  runner.cell = [&](int index, int, const std::string& id, study::Begin how) {
+    // How many trainings a search drops, and how many cells are repeated, is not known before.
     const auto& stage = cells[static_cast<std::size_t>(index)].stage;
-    const auto place = stage.empty() ? fmt::format("[{}/{}]", index + 1, count) : fmt::format("[{}]", stage);
+    const auto place = cells[static_cast<std::size_t>(index)].is_spare ? "[once more]"
+                       : stage.empty() ? fmt::format("[{}/{}]", index + 1, planned)
+                                       : fmt::format("[{}]", stage);
     screen.say(fmt::format("{} {}{}", place, id,
                            how == study::Begin::kept      ? "  (kept from before)"
                            : how == study::Begin::resumed ? "  (goes on from its last checkpoint)"

@@ -34,7 +34,7 @@ void TimeLeft::note(const study::PlannedCell& cell, const measure::Record& recor
 }
 
 double TimeLeft::seconds_of(const study::PlannedCell& cell) const {
-  if (!cell.skip.empty()) return 0;
+  if (!cell.skip.empty() || cell.is_spare) return 0;
   const auto& options = cell.options;
   const double sample = seconds_ / samples_, step = sample * global_batch(cell);
   if (options.window_steps == 0)
