@@ -58,6 +58,15 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    "report takes the records to read: files, or directories that hold them");
       settings.report.records.assign(words.begin(), words.end());
       return;
+    case kCompare:
+      if (words.size() != 2)
+        base::fail(
+            ErrorKind::usage,
+            "compare takes two records or directories that hold some, before and after: paceline compare "
+            "A B; got {}",
+            words.size());
+      settings.report.records.assign(words.begin(), words.end());
+      return;
     case kData:
       return take_data_words(words, settings);
     case kEvaluate:

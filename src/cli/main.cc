@@ -58,6 +58,8 @@ constexpr std::array kCommands{
                cli::study_command},
     CommandRow{"report", cli::kReport, "records to tables and a page, again and elsewhere",
                cli::report_command},
+    CommandRow{"compare", cli::kCompare, "two studies or runs, cell by cell: what became faster or slower",
+               cli::compare_command},
     CommandRow{
         "data", cli::kData,
         "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/change.h"
 #include "cli/doctor.h"
 #include "cli/launch_line.h"
 #include "measure/setting.h"
@@ -36,6 +37,7 @@ enum Command : unsigned {
   kSbatch = 1u << 10,
   kSearch = 1u << 11,
   kEvaluate = 1u << 12,
+  kCompare = 1u << 15,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
@@ -63,6 +65,11 @@ struct Settings {
     std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
     std::filesystem::path html, markdown, csv, json;
   } report;
+
+  struct Compare {
+    double noise = analysis::kNoise;  ///< a smaller difference is nobody's concern
+    bool fails_on_regressed = false;
+  } compare;
 
   DoctorOptions doctor;
 

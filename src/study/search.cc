@@ -160,6 +160,8 @@ std::vector<PlannedCell> search_cells(const Search& search) {
                          .options = as_searched(configuration, seed, pauses ? all[rung].epochs : 0)};
         cell.training = folder;
         cell.keeps_training = true;
+        cell.chance =
+            static_cast<double>(all[rung].configurations) / static_cast<double>(search.configurations.size());
         if (all.size() > 1)
           cell.stage = fmt::format("rung {} of {}: epoch {}", rung + 1, all.size(), all[rung].epochs);
         if (rung == 0 && !folders.insert(folder).second)
@@ -181,6 +183,10 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
     std::vector<std::size_t> places;
     for (std::size_t i = rung * each; i < (rung + 1) * each; ++i)
       if (alive.contains(cells[i].variant)) places.push_back(i);
+    if (runner.chosen)
+      runner.chosen(places,
+                    fmt::format("{}{} trainings", all.size() > 1 ? cells[rung * each].stage + ", " : "",
+                                places.size()));
     auto ran = run_subset(cells, places, runner);
     const bool stopped = was_stopped(ran);
     const bool is_last = rung + 1 == all.size();

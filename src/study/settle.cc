@@ -160,6 +160,8 @@ std::vector<PlannedCell> spare_cells(const std::vector<PlannedCell>& cells) {
     PlannedCell& spare = spares[found->second];
     spare.repeat = std::max(spare.repeat, cell.repeat + 1);
   }
+  for (PlannedCell& spare : spares)
+    spare.chance = std::min(1.0, static_cast<double>(kFastest) / static_cast<double>(spares.size()));
   return spares;
 }
 
@@ -210,12 +212,12 @@ std::vector<Record> run_settled(const std::vector<PlannedCell>& cells, const Run
   while (!was_stopped(records)) {
     const Repeats repeats = choose_repeats(cells, records);
     if (repeats.chosen.empty()) break;
-    if (runner.say) runner.say(sentence_on(repeats));
     places.clear();
     for (const Repeat& repeat : repeats.chosen) {
       places.push_back(repeat.place);
       noted[repeat.place].note = "repeated: " + repeat.why;
     }
+    if (runner.chosen) runner.chosen(places, sentence_on(repeats));
     run(places);
   }
   return records;

@@ -193,7 +193,10 @@ class SettledStudy : public testing::Test {
             },
         .has_bf16_units = false};
     runner_.directory = directory_;
-    runner_.say = [this](const std::string& line) { said_ += line + "\n"; };
+    runner_.chosen = [this](const std::vector<std::size_t>& places, const std::string& why) {
+      EXPECT_THAT(places, ElementsAre(1U));
+      said_ += why + "\n";
+    };
     runner_.cell = [this](int, int, const std::string&, Begin how) { kept_ += how == Begin::kept ? 1 : 0; };
     cells_ = scale_cells(base_, {.workers = {1}, .batches = {4}, .mode = "weak", .repeats = 1});
     auto spares = spare_cells(cells_);

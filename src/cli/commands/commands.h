@@ -15,6 +15,7 @@ int search_command(const Settings& settings);
 int evaluate_command(const Settings& settings);
 int study_command(const Settings& settings);
 int report_command(const Settings& settings);
+int compare_command(const Settings& settings);
 int doctor_command(const Settings& settings);
 int data_command(const Settings& settings);
 int comm_command(const Settings& settings);
