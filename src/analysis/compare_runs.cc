@@ -133,7 +133,7 @@ std::vector<std::string> refusals_of(const Cell& a, const Cell& b) {
 }
 
 /// A difference that is clear, and of which one seed does not say how far seeds lie apart.
-Change change_of(const Difference& difference) {
+Change change_of_accuracy(const Difference& difference) {
   if (!difference.is_clear()) return Change::no_change;
   if (difference.one_seed || difference.of_survivors) return Change::within_noise;
   return difference.value > 0 ? Change::improved : Change::regressed;
@@ -146,7 +146,7 @@ std::optional<AccuracyChange> accuracy_of(const Cell& a, const Cell& b) {
   result.refusals = compare(*result.a.record, *result.b.record, Topic::convergence).refusals;
   if (!result.refusals.empty()) return result;
   result.difference = difference(result.a, result.b);
-  result.change = change_of(*result.difference);
+  result.change = change_of_accuracy(*result.difference);
   return result;
 }
 

@@ -15,6 +15,7 @@
 namespace paceline::cli {
 namespace {
 
+constexpr double kSecondsBetweenBars = 0.1;
 constexpr double kSecondsBetweenLines = 10;
 constexpr double kSecondsWithoutEstimate = 60;  ///< where nobody knows how long it takes
 constexpr double kShareBetweenLines = 0.1;
@@ -108,7 +109,14 @@ void CellProgress::begin(std::size_t cell, study::Begin how) {
   show();
 }
 
+/// Steps of a window are timed: nothing is worked out that is not shown.
+bool CellProgress::is_due() const {
+  const double since = base::seconds_since(last_shown_);
+  return since >= (screen_.is_live() ? kSecondsBetweenBars : kSecondsBetweenLines);
+}
+
 void CellProgress::step(double images_per_s) {
+  if (!is_due()) return;
   const study::PlannedCell& cell = cells_[cell_];
   if (images_per_s > 0)
     rate_ = cell.training.empty()
@@ -201,14 +209,17 @@ Bar CellProgress::bar() const {
 
 void CellProgress::show() {
   if (parts_.empty() || parts_.back().name.empty()) return;
-  if (screen_.is_live()) return screen_.draw(bar());
-  if (base::seconds_since(last_line_) < kSecondsBetweenLines) return;
+  if (!is_due()) return;
+  if (screen_.is_live()) {
+    last_shown_ = base::Clock::now();
+    return screen_.draw(bar());
+  }
   const auto left = left_.seconds();
-  if (!left && base::seconds_since(last_line_) < kSecondsWithoutEstimate) return;
+  if (!left && base::seconds_since(last_shown_) < kSecondsWithoutEstimate) return;
   const double elapsed = base::seconds_since(began_);
   const double share = left ? elapsed / (elapsed + *left) : 0;
   if (left && share < last_share_ + kShareBetweenLines) return;
-  last_line_ = base::Clock::now();
+  last_shown_ = base::Clock::now();
   last_share_ = share;
   screen_.say(bar_line(bar()));
 }

@@ -40,6 +40,7 @@ class CellProgress {
     std::string best_text;  ///< "8,557 images/s at 2 x 32"
   };
 
+  [[nodiscard]] bool is_due() const;
   [[nodiscard]] Bar bar() const;
   void show();
   void count(const measure::Record& record);
@@ -55,8 +56,8 @@ class CellProgress {
   study::Begin how_ = study::Begin::anew;
   base::TimePoint cell_began_{};
   std::string rate_;
-  base::TimePoint last_line_ = base::Clock::now();
-  double last_share_ = 0;  ///< of the whole, when the last line was written
+  base::TimePoint last_shown_ = base::Clock::now();  ///< a bar or a line
+  double last_share_ = 0;                            ///< of the whole, when the last line was written
 };
 
 /// The part that a cell belongs to: its kind, or "repeats".

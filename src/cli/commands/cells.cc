@@ -141,7 +141,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
 
   const Interrupt interrupt(session == nullptr ? std::function<bool()>()
                                                : [session] { return session->silent(); });
-  CellProgress progress(cells, base::usable_cores(), screen);
+  const int hosts = session == nullptr ? 1 : session->place().hosts;
+  CellProgress progress(cells, hosts * base::usable_cores(), screen);
   study::Runner runner;
   runner.backend = backend;
   if (settings.command & (kSweep | kScale | kStudy)) runner.backend.peak = measured_peak(settings);

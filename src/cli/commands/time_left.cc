@@ -44,7 +44,10 @@ double step_of(const measure::Record& record) {
 }  // namespace
 
 TimeLeft::TimeLeft(const std::vector<PlannedCell>& cells, int cores) : cells_(cells), cores_(cores) {
-  for (const PlannedCell& cell : cells) chance_.push_back(cell.skip.empty() ? cell.chance : 0);
+  for (const PlannedCell& cell : cells) {
+    chance_.push_back(cell.skip.empty() ? cell.chance : 0);
+    keys_.push_back(key_of(cell));
+  }
 }
 
 void TimeLeft::begin(std::size_t cell, study::Begin how) {
@@ -100,7 +103,7 @@ void TimeLeft::note(std::size_t place, const measure::Record& record, double sec
   }
   if (!is_whole || how_ == study::Begin::kept || record.status != "complete") return;
   spent_ += seconds;
-  seconds_[key_of(cell)].add(seconds);
+  seconds_[keys_[place]].add(seconds);
   const double cores = cores_of(way_of(cell));
   if (!is_timed(cell)) {
     const double samples = work_of_training(cell, trained_[cell.training] - before);
@@ -171,7 +174,7 @@ double TimeLeft::training_work(std::size_t place) const {
 std::optional<double> TimeLeft::cost(std::size_t place) const {
   const PlannedCell& cell = cells_[place];
   if (!cell.skip.empty()) return 0;
-  if (const auto own = seconds_.find(key_of(cell)); own != seconds_.end()) return own->second.value();
+  if (const auto own = seconds_.find(keys_[place]); own != seconds_.end()) return own->second.value();
   if (by_batch_.empty()) return std::nullopt;
   if (is_timed(cell)) return timed_seconds(cell);
   return training_work(place) * of_image(cell) / cores_of(way_of(cell));

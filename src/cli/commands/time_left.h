@@ -46,7 +46,6 @@ class TimeLeft {
 
  private:
   using Way = std::pair<int, int>;  ///< workers, threads of each
-  using Key = std::string;
   struct Mean {
     double sum = 0;
     int n = 0;
@@ -65,16 +64,17 @@ class TimeLeft {
 
   const std::vector<study::PlannedCell>& cells_;
   const int cores_;
-  std::vector<double> chance_;  ///< of each cell that is not done; 0 of those that are
+  std::vector<std::string> keys_;  ///< of each cell: repeats share it
+  std::vector<double> chance_;     ///< of each cell that is not done; 0 of those that are
   std::size_t current_ = 0;
   study::Begin how_ = study::Begin::anew;
   base::TimePoint began_{};
 
-  std::map<Key, Mean> seconds_;      ///< of a set-up's cells
-  std::map<double, Mean> by_batch_;  ///< core-seconds of an image, by local batch
-  std::map<Way, Mean> by_way_;       ///< against by_batch_
-  Mean trainings_;                   ///< likewise, of a training's image
-  std::vector<double> beside_;       ///< seconds of cells beside their steps
+  std::map<std::string, Mean> seconds_;  ///< of a set-up's cells
+  std::map<double, Mean> by_batch_;      ///< core-seconds of an image, by local batch
+  std::map<Way, Mean> by_way_;           ///< against by_batch_
+  Mean trainings_;                       ///< likewise, of a training's image
+  std::vector<double> beside_;           ///< seconds of cells beside their steps
   double epoch_samples_ = 0, test_samples_ = 0;
   std::map<std::string, double> trained_;  ///< samples that lie behind a training
   double spent_ = 0;                       ///< seconds on cells that were run
