@@ -75,9 +75,10 @@ void refuse_if(Verdict& verdict, bool differs, std::string sentence) {
   if (differs) verdict.refusals.push_back(std::move(sentence));
 }
 
-void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& verdict) {
+void compare_subject(const Record& a, const Record& b, Topic topic, bool is_of_both, Verdict& verdict) {
   // In a sweep the workers are the same, and whether the batch was called local or global is all the same.
-  const bool mixes_scaling = topic == Topic::tables || topic == Topic::sweep || topic == Topic::two_runs;
+  const bool mixes_scaling =
+      topic == Topic::tables || topic == Topic::sweep || topic == Topic::two_runs || is_of_both;
   refuse_if(verdict, !mixes_scaling && !a.scaling.empty() && !b.scaling.empty() && a.scaling != b.scaling,
             fmt::format("{} scaling is never compared with {} scaling", a.scaling, b.scaling));
   refuse_if(verdict, a.model.name != b.model.name,
@@ -225,11 +226,9 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
                                           b.learning_rate.peak, b.learning_rate.peak / a.learning_rate.peak));
 }
 
-}  // namespace
-
-Verdict compare(const Record& baseline, const Record& other, Topic topic) {
+Verdict verdict_on(const Record& baseline, const Record& other, Topic topic, bool is_of_both) {
   Verdict verdict;
-  compare_subject(baseline, other, topic, verdict);
+  compare_subject(baseline, other, topic, is_of_both, verdict);
   if (topic == Topic::convergence) {
     compare_convergence(baseline, other, verdict);
   } else if (topic == Topic::two_runs) {
@@ -246,6 +245,18 @@ Verdict compare(const Record& baseline, const Record& other, Topic topic) {
   }
   compare_settings(baseline, other, topic, verdict);
   return verdict;
+}
+
+}  // namespace
+
+Verdict compare(const Record& baseline, const Record& other, Topic topic) {
+  return verdict_on(baseline, other, topic,
+                    baseline.scaling == kBothScalings || other.scaling == kBothScalings);
+}
+
+Verdict compare(const Cell& baseline, const Cell& other, Topic topic) {
+  return verdict_on(baseline.record(), other.record(), topic,
+                    baseline.scaling == kBothScalings || other.scaling == kBothScalings);
 }
 
 }  // namespace paceline::analysis

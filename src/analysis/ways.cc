@@ -105,6 +105,7 @@ Verdict compare_ways(const Record& baseline, const Record& other) {
   second.communication.communicator = first.communication.communicator;
   second.communication.algorithm = first.communication.algorithm;
   second.communication.library = first.communication.library;
+  second.scaling = first.scaling;
   return compare(first, second, Topic::scaling);
 }
 

@@ -233,15 +233,10 @@ std::vector<std::string> write_reports(const report::Document& document, const S
   }
   if (!where.csv.empty()) {
     int tables = 0, plots = 0;
-    for (const auto& section : document.sections)
-      for (const auto& block : section.blocks)
-        if (const auto* table = std::get_if<report::Table>(&block)) {
-          base::write_file(where.csv / (table->id + ".csv"), report::to_csv(*table));
-          ++tables;
-        } else if (const auto* plot = std::get_if<report::Plot>(&block)) {
-          base::write_file(where.csv / (plot->id + ".csv"), report::to_csv(*plot));
-          ++plots;
-        }
+    for (const auto& file : report::csv_files(document)) {
+      base::write_file(where.csv / (file.name + ".csv"), file.text);
+      ++(file.is_table ? tables : plots);
+    }
     lines.push_back(fmt::format("csv:      {} ({} tables, {} plots)", where.csv.string(), tables, plots));
   }
   if (!where.html.empty()) {

@@ -20,6 +20,7 @@
 #include "engine/cpu/peak.h"
 #include "engine/make.h"
 #include "measure/environment.h"
+#include "report/answer_screen.h"
 #include "report/build.h"
 #include "report/document.h"
 
@@ -63,7 +64,7 @@ void require_a_figure(const std::vector<measure::Record>& records) {
 
 /// A study's report is many screens long: the terminal gets the answers, the files have the tables.
 report::Document beginning(report::Document document) {
-  if (document.sections.size() > 1) document.sections.resize(1);
+  std::erase_if(document.sections, [](const auto& section) { return !report::is_answer(section); });
   document.facts.clear();
   return document;
 }

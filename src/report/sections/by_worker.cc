@@ -39,13 +39,6 @@ std::string name_of(const ByWorker& cell, const WorkerShare& worker) {
                      worker.host.empty() ? "" : " on host " + worker.host);
 }
 
-/// "scale weak b 32, N 2", "converge large batch, b 1024, N 2"
-std::string label_of(const analysis::Cell& cell) {
-  const std::string& part = cell.variant.empty() ? cell.scaling : cell.variant;
-  return fmt::format("{}{}{} {}", cell.kind, part.empty() ? "" : " " + part, cell.variant.empty() ? "" : ",",
-                     cell.label);
-}
-
 Paragraph verdict(const ByWorker& cell) {
   const WorkerShare& slowest = cell.workers[cell.slowest];
   double waited = 0;
@@ -55,7 +48,7 @@ Paragraph verdict(const ByWorker& cell) {
   return finding(fmt::format(
       "{}: the slowest is {}, {} of own work a step, {} more than the mean; the others wait {} of a step of {} "
       "for a later rank{}.{}",
-      label_of(*cell.cell), name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
+      cell.cell->name(), name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
       duration(waited), duration(slowest.step_s()), in_brackets(few_repeats(*cell.cell)),
       said_of_emulation(*cell.cell)));
 }
@@ -67,11 +60,11 @@ Paragraph alike(const std::vector<const ByWorker*>& cells) {
   return plain(
       fmt::format("In {} the workers are as fast as each other; the most above the mean, by {}, is {} of {}.",
                   count(static_cast<long>(cells.size()), "cell"), percent(most.imbalance),
-                  name_of(most, most.workers[most.slowest]), label_of(*most.cell)));
+                  name_of(most, most.workers[most.slowest]), most.cell->name()));
 }
 
 std::vector<TableCell> row_of(const ByWorker& cell, const WorkerShare& worker) {
-  return {with_mark(words(label_of(*cell.cell)), marks_of(*cell.cell)),
+  return {with_mark(words(cell.cell->name()), marks_of(*cell.cell)),
           value(worker.rank),
           words(worker.host.empty() ? cell.cell->record().environment.host : worker.host),
           value(worker.process),
