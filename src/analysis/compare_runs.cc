@@ -25,12 +25,6 @@ Place place_of(const Cell& cell) {
   return {cell.kind, cell.variant, cell.workers, cell.local_batch, cell.global_batch};
 }
 
-std::string name_of(const Cell& cell) {
-  std::string name = cell.kind;
-  if (!cell.variant.empty()) name += " " + cell.variant + ",";
-  return name + " " + cell.label;
-}
-
 /// By name and kind of entry: a setting may be called as a field is.
 using Entries = std::map<std::pair<SetupKind, std::string>, std::string>;
 Entries entries_of(const Setup& setup) {
@@ -151,7 +145,7 @@ std::optional<AccuracyChange> accuracy_of(const Cell& a, const Cell& b) {
 }
 
 Pair compared(const Cell& a, const Cell& b, double noise) {
-  Pair pair{.a = &a, .b = &b, .name = name_of(a)};
+  Pair pair{.a = &a, .b = &b, .name = a.name()};
   if (place_of(a) != place_of(b)) pair.name += " against " + b.label;
   const auto steps_a = repeats_of(a), steps_b = repeats_of(b);
   pair.ratio = scaled(ratio_of_runs(steps_a, steps_b),
@@ -174,7 +168,7 @@ std::string why_unpaired(const Cell& cell, const std::vector<Cell>& other, const
 void add_unpaired(RunComparison& result, bool is_of_a) {
   for (const Cell* cell : measured(is_of_a ? result.a : result.b))
     if (result.pair_of(cell) == nullptr)
-      result.unpaired.push_back({cell, is_of_a, name_of(*cell),
+      result.unpaired.push_back({cell, is_of_a, cell->name(),
                                  why_unpaired(*cell, is_of_a ? result.b : result.a, is_of_a ? "B" : "A")});
 }
 

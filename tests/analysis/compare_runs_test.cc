@@ -39,7 +39,7 @@ TEST(CompareRuns, PairsCellsAndSortsThemByTheirRatio) {
     if (record.workers == 2) record = make_record({.workers = 2, .repeat = record.repeat, .backward = 1.2});
   const auto comparison = compare_runs(a, b);
   ASSERT_EQ(comparison.pairs.size(), 2U);
-  EXPECT_EQ(comparison.pairs[0].name, "scale b 128, N 2");
+  EXPECT_EQ(comparison.pairs[0].name, "scale weak b 128, N 2");
   EXPECT_EQ(comparison.pairs[0].change, Change::regressed);
   EXPECT_NEAR(comparison.pairs[0].ratio.median, 1.22 / 1.62, 0.01);
   EXPECT_EQ(comparison.pairs[1].change, Change::improved);
@@ -113,11 +113,12 @@ TEST(CompareRuns, ListCellsOfOneSideWithTheReason) {
   a.push_back(golden::make_skipped({.workers = 2, .local_batch = 256}, "does not fit"));
   const auto comparison = compare_runs(a, b);
   EXPECT_EQ(comparison.pairs.size(), 2U);
-  EXPECT_THAT(comparison.unpaired,
-              ElementsAre(AllOf(Field(&Unpaired::name, "scale b 128, N 4"), Field(&Unpaired::is_of_a, true),
-                                Field(&Unpaired::why, "not in B")),
-                          AllOf(Field(&Unpaired::name, "scale b 256, N 2"), Field(&Unpaired::is_of_a, false),
-                                Field(&Unpaired::why, "in A skipped: does not fit"))));
+  EXPECT_THAT(
+      comparison.unpaired,
+      ElementsAre(AllOf(Field(&Unpaired::name, "scale weak b 128, N 4"), Field(&Unpaired::is_of_a, true),
+                        Field(&Unpaired::why, "not in B")),
+                  AllOf(Field(&Unpaired::name, "scale weak b 256, N 2"), Field(&Unpaired::is_of_a, false),
+                        Field(&Unpaired::why, "in A skipped: does not fit"))));
 }
 
 // Two set-ups of one size: each goes to the one that is most like it, whatever their order.
