@@ -22,6 +22,7 @@ enum class Topic {
   tables,            ///< times of two tables of one report: sweep, weak, strong; sizes and threads differ
   convergence,       ///< accuracies at equal epochs; batches and the rule of training differ
   time_to_accuracy,  ///< accuracies after equal seconds; these, epochs and threads differ
+  two_runs,          ///< times of what was measured twice: everything differs but what is trained on what
 };
 
 struct Verdict {

@@ -85,6 +85,15 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    fmt::join(words, " "));
       if (!words.empty()) settings.serve.directory = words.front();
       return;
+    case kCompare:
+      if (words.size() != 2)
+        base::fail(
+            ErrorKind::usage,
+            "compare takes two records or directories that hold some, before and after: paceline compare "
+            "A B; got {}",
+            words.size());
+      settings.report.records.assign(words.begin(), words.end());
+      return;
     case kData:
       return take_data_words(words, settings);
     case kEvaluate:

@@ -32,6 +32,8 @@ std::string usage_line(Command command) {
     return "paceline report RECORD.. [options]     RECORD: a file, or a directory that holds some";
   if (command == kExplain)
     return "paceline explain RECORD..               RECORD: a file, or a directory that holds some";
+  if (command == kCompare)
+    return "paceline compare A B [options]         A, B: a record, or a directory that holds some; B over A";
   if (command == kData)
     return "paceline data info|verify SPEC         SPEC: " + data::known_specs() +
            "\n"

@@ -64,6 +64,8 @@ constexpr std::array kCommands{
                cli::serve_command},
     CommandRow{"explain", cli::kExplain, "how the answers follow: formulas with the records' numbers in them",
                cli::explain_command},
+    CommandRow{"compare", cli::kCompare, "two studies or runs, cell by cell: what became faster or slower",
+               cli::compare_command},
     CommandRow{
         "data", cli::kData,
         "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "

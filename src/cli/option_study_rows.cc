@@ -17,6 +17,7 @@ const std::vector<std::string> kModes{"weak", "strong", "both"};
 const std::vector<std::string> kCompared{"remedies", "workers"};
 const std::vector<std::string> kChoosers{"validation"};
 const std::vector<std::string> kParts{"test", "validation"};
+const std::vector<std::string> kFailures{"regressed"};
 
 constexpr const char* kCells = "What is varied and timed";
 constexpr const char* kOutput = "What is left behind";
@@ -141,19 +142,29 @@ constexpr Option kRows[] = {
      "and by epoch",
      kTrain, [](S& s, Text t) { s.tensorboard = truth(t); },
      [](const S& s) { return yes_no(s.tensorboard); }},
-    {"html", "FILE", kOutput, "one self-contained page; its directory must be there", kReport,
+    {"html", "FILE", kOutput, "one self-contained page; its directory must be there", kReport | kCompare,
      [](S& s, Text t) { s.report.html = t; }, [](const S& s) { return s.report.html.string(); }, kNoRival,
      false},
-    {"markdown", "FILE", kOutput, "the tables as Markdown; its directory must be there", kReport,
+    {"markdown", "FILE", kOutput, "the tables as Markdown; its directory must be there", kReport | kCompare,
      [](S& s, Text t) { s.report.markdown = t; }, [](const S& s) { return s.report.markdown.string(); },
      kNoRival, false},
     {"csv", "DIR", kOutput,
-     "a CSV file a table and a plot, into this directory, which is made where it is not there", kReport,
-     [](S& s, Text t) { s.report.csv = t; }, [](const S& s) { return s.report.csv.string(); }, kNoRival,
-     false},
+     "a CSV file a table and a plot, into this directory, which is made where it is not there",
+     kReport | kCompare, [](S& s, Text t) { s.report.csv = t; },
+     [](const S& s) { return s.report.csv.string(); }, kNoRival, false},
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must be there",
-     kReport, [](S& s, Text t) { s.report.json = t; }, [](const S& s) { return s.report.json.string(); },
-     kNoRival, false},
+     kReport | kCompare, [](S& s, Text t) { s.report.json = t; },
+     [](const S& s) { return s.report.json.string(); }, kNoRival, false},
+    {"noise", "PERCENT", kOutput,
+     "a difference that lies within so many percent is called noise, however surely it was measured",
+     kCompare, [](S& s, Text t) { s.compare.noise = decimal(t, {.least = 0, .most = 100}) / 100; },
+     [](const S& s) { return as_text(100 * s.compare.noise); }, kNoRival, false},
+    {"fail-on", "regressed", kOutput,
+     "end with exit code 1 where a time or an accuracy regressed, for a CI; with 2 where nothing could be "
+     "compared",
+     kCompare, [](S& s, Text t) { s.compare.fails_on_regressed = one_of(t, kFailures) == 0; },
+     [](const S& s) { return std::string(s.compare.fails_on_regressed ? "regressed" : ""); }, kNoRival,
+     false},
     {"part", "PART", kOutput, "what is evaluated: test or validation", kEvaluate,
      [](S& s, Text t) { s.evaluate.part = kParts[one_of(t, kParts)]; },
      [](const S& s) { return s.evaluate.part; }, kNoRival, false},

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/change.h"
 #include "cli/doctor.h"
 #include "cli/launch_line.h"
 #include "measure/setting.h"
@@ -39,6 +40,7 @@ enum Command : unsigned {
   kRunList = 1u << 13,
   kServe = 1u << 14,
   kExplain = 1u << 16,
+  kCompare = 1u << 15,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
@@ -67,6 +69,11 @@ struct Settings {
     std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
     std::filesystem::path html, markdown, csv, json;
   } report;
+
+  struct Compare {
+    double noise = analysis::kNoise;  ///< a smaller difference is nobody's concern
+    bool fails_on_regressed = false;
+  } compare;
 
   DoctorOptions doctor;
 

@@ -179,6 +179,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"html", unrecorded},
     {"markdown", unrecorded},
     {"csv", unrecorded},
+    {"noise", unrecorded},
+    {"fail-on", unrecorded},
     {"part", unrecorded},
     {"mistakes", unrecorded},
     {"decoded", unrecorded},

@@ -25,6 +25,7 @@ void label(Record& record, const PlannedCell& cell) {
   record.scaling = cell.scaling;
   record.variant = cell.variant;
   record.repeat = cell.repeat;
+  if (!cell.note.empty()) record.notes.push_back(cell.note);
 }
 
 void describe_without_plan(Record& record, const Runner& runner, const PlannedCell& cell) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "measure/ranking.h"
 #include "study/kept.h"
+#include "study/subset.h"
 #include "train/checkpoint.h"
 #include "train/evaluate_checkpoint.h"
 
@@ -51,25 +52,6 @@ train::Options as_searched(const Configuration& configuration, int seed, std::in
   options.seed += static_cast<std::uint64_t>(seed);
   options.pause_after_epochs = pause;
   return options;
-}
-
-/// The runner of a rung: what is called with a place in the rung's cells gets that in all cells.
-Runner runner_of_rung(const Runner& runner, const std::vector<int>& places, int all) {
-  Runner one = runner;
-  if (runner.cell)
-    one.cell = [&runner, places, all](int index, int, const std::string& id, Begin how) {
-      runner.cell(places[static_cast<std::size_t>(index)], all, id, how);
-    };
-  if (runner.together)
-    one.together->begin = [&runner, places](int index, bool resumed) {
-      runner.together->begin(places[static_cast<std::size_t>(index)], resumed);
-    };
-  return one;
-}
-
-bool was_stopped(const std::vector<Record>& records) {
-  return std::any_of(records.begin(), records.end(),
-                     [](const Record& record) { return record.status == "interrupted"; });
 }
 
 std::vector<measure::Candidate> ranked_candidates(const std::vector<Record>& records) {
@@ -234,6 +216,8 @@ std::vector<PlannedCell> search_cells(const Search& search) {
                          .options = as_searched(configuration, seed, pauses ? all[rung].epochs : 0)};
         cell.training = folder;
         cell.keeps_training = true;
+        cell.chance =
+            static_cast<double>(all[rung].configurations) / static_cast<double>(search.configurations.size());
         if (all.size() > 1)
           cell.stage = fmt::format("rung {} of {}: epoch {}", rung + 1, all.size(), all[rung].epochs);
         if (rung == 0 && !folders.insert(folder).second)
@@ -252,19 +236,19 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
   for (const auto& configuration : search.configurations) alive.insert(configuration.name);
   std::vector<Record> records;
   for (std::size_t rung = 0; rung < all.size(); ++rung) {
-    std::vector<PlannedCell> now;
-    std::vector<int> places;
+    std::vector<std::size_t> places;
     for (std::size_t i = rung * each; i < (rung + 1) * each; ++i)
-      if (alive.contains(cells[i].variant)) {
-        now.push_back(cells[i]);
-        places.push_back(static_cast<int>(i));
-      }
-    auto ran = run_cells(now, runner_of_rung(runner, places, static_cast<int>(cells.size())));
+      if (alive.contains(cells[i].variant)) places.push_back(i);
+    if (runner.chosen)
+      runner.chosen(places,
+                    fmt::format("{}{} trainings", all.size() > 1 ? cells[rung * each].stage + ", " : "",
+                                places.size()));
+    auto ran = run_subset(cells, places, runner);
     const bool stopped = was_stopped(ran);
     const bool is_last = rung + 1 == all.size();
     if (!stopped && !is_last) {
       alive = survivors(ran, all[rung + 1].configurations);
-      remove_trainings(runner, now, alive);
+      remove_trainings(runner, subset(cells, places), alive);
     }
     records.insert(records.end(), std::make_move_iterator(ran.begin()), std::make_move_iterator(ran.end()));
     if (stopped) return records;

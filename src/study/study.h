@@ -83,6 +83,9 @@ struct Runner {
   std::string command;                                                               ///< for the records
   std::function<void(int index, int cells, const std::string& id, Begin how)> cell;  ///< before each cell
   std::function<void(const measure::Record&)> done;                                  ///< after each cell
+  /// Before some of many planned cells are run: their places in the list, and why they are, in words. What of
+  /// their kind is not among them is not run.
+  std::function<void(const std::vector<std::size_t>& places, const std::string& why)> chosen = {};
 };
 
 /// One configuration to measure.
@@ -99,6 +102,9 @@ struct PlannedCell {
   bool keeps_training =
       false;               ///< that folder stays when the cell is complete: another cell goes on from there
   std::string stage = {};  ///< of a search, for people: "rung 2 of 3: epoch 4"
+  bool is_spare = false;   ///< run only where it is found to be needed; see settle.h
+  double chance = 1;  ///< of a cell that is run only where it is chosen: part of such that are expected to be
+  std::string note = {};  ///< not empty: added to the notes of its record
 };
 
 /// What of a list of cells several processes must agree on. Not the size of the largest batch that fits: what

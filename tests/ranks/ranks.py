@@ -238,9 +238,9 @@ def studies(args, folder):
         check(record["status"] == "complete", f"{count} workers: {record['reason']}")
         check(len(record["ranks"]) == count, f"{count} workers: {len(record['ranks'])} ranks")
         check((record["communication"].get("processes") or 1) == min(count, args.processes), f"{count} workers: processes")
-    check(out.count("[1/4]") == 1 and (folder / "scale/report.html").exists(), f"one process speaks for all:\n{out}")
+    check(out.count("scale     ✓ 4 cells") == 1 and (folder / "scale/report.html").exists(), f"one process speaks for all:\n{out}")
     code, again, err = run(mpirun(args.processes) + line)
-    check(code == 0 and again.count("kept from before") == 3, f"scale again: exit {code}\n{again}{err}")
+    check(code == 0 and again.count("(3 kept from before, 1 not run)") == 1, f"scale again: exit {code}\n{again}{err}")
 
     code, out, err = run(mpirun(args.processes) + [args.program, "sweep", *timed, "--out", folder / "sweep"])
     check(code == 0 and (folder / "sweep/records/sweep-b12-r0.json").exists(), f"sweep: exit {code}\n{out}{err}")

@@ -16,6 +16,7 @@ int evaluate_command(const Settings& settings);
 int study_command(const Settings& settings);
 int report_command(const Settings& settings);
 int explain_command(const Settings& settings);
+int compare_command(const Settings& settings);
 int doctor_command(const Settings& settings);
 int data_command(const Settings& settings);
 int comm_command(const Settings& settings);
