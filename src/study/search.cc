@@ -101,13 +101,15 @@ fs::path weights_of(const std::vector<PlannedCell>& cells, const Record& chosen,
 /// configurations or seeds, chooses another, that one is trained again: same settings, same bits.
 void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Runner& runner) {
   const PlannedCell& cell = cell_of(cells, chosen);
-  const int place = static_cast<int>(&cell - cells.data()), all = static_cast<int>(cells.size());
+  const auto place = static_cast<std::size_t>(&cell - cells.data());
   fs::remove(record_path(runner, cell));
   fs::remove_all(training_directory(runner, cell));
-  Runner one = runner_of_rung(runner, {place}, all);
+  Runner one = runner;
   if (runner.cell)
-    one.cell = [&](int, int, const std::string& id, Begin) { runner.cell(place, all, id, Begin::again); };
-  chosen = std::move(run_cells({cell}, one).front());
+    one.cell = [&](int index, int all, const std::string& id, Begin) {
+      runner.cell(index, all, id, Begin::again);
+    };
+  chosen = std::move(run_subset(cells, {place}, one).front());
   if (chosen.status != "complete") return;
   chosen.notes.push_back(
       "trained again: an earlier search in this directory chose another configuration and kept only the weights of "

@@ -23,6 +23,8 @@ const char* word(study::Begin how) {
       return "resumed";
     case study::Begin::kept:
       return "kept";
+    case study::Begin::again:
+      return "again";
   }
   return "";
 }
@@ -44,7 +46,7 @@ std::optional<double> accuracy(const measure::Record& record) {
 
 StudyEvents::StudyEvents(RunLog& log, const Settings& settings, const std::vector<study::PlannedCell>& cells)
     : log_(log), cells_(cells), began_(base::Clock::now()) {
-  for (const auto& cell : cells) ++parts_[cell.kind].cells;
+  for (const auto& cell : cells) parts_[cell.kind].cells += cell.is_spare ? 0 : 1;
   log_.write(Event("start")
                  .set("schema", measure::kEventsSchema)
                  .set("kind", command_name(settings.command))
@@ -55,7 +57,13 @@ StudyEvents::StudyEvents(RunLog& log, const Settings& settings, const std::vecto
                  .set("model", settings.train.model)
                  .set("data", settings.train.data)
                  .set("device", settings.train.device)
-                 .set("cells", static_cast<std::int64_t>(cells.size())));
+                 .set("cells", number_of_cells()));
+}
+
+std::int64_t StudyEvents::number_of_cells() const {
+  std::size_t planned = 0;
+  for (const auto& [kind, part] : parts_) planned += part.cells;
+  return static_cast<std::int64_t>(std::max(planned, seen_.size()));
 }
 
 void StudyEvents::begin(std::size_t index, study::Begin how) {
@@ -66,7 +74,7 @@ void StudyEvents::begin(std::size_t index, study::Begin how) {
   event.set("cell", cell.id)
       .set("kind", cell.kind)
       .set("index", static_cast<std::int64_t>(index + 1))
-      .set("cells", static_cast<std::int64_t>(cells_.size()))
+      .set("cells", number_of_cells())
       .set("how", word(how))
       .set("workers", cell.options.workers)
       .set("repeat", cell.repeat);
@@ -87,7 +95,7 @@ void StudyEvents::done(const measure::Record& record) {
       .set("kind", record.kind)
       .set("status", record.status)
       .set("done", static_cast<std::int64_t>(seen_.size()))
-      .set("cells", static_cast<std::int64_t>(cells_.size()))
+      .set("cells", number_of_cells())
       .set("workers", record.workers)
       .set("threads", record.threads_per_worker)
       .set("local_batch", record.local_batch)
@@ -104,12 +112,13 @@ void StudyEvents::done(const measure::Record& record) {
   log_.write(event);
 
   Part& part = parts_[record.kind];
-  part.done += is_first ? 1 : 0;
-  part.complete += is_first && is_complete ? 1 : 0;
+  const bool is_counted = is_first && !cells_[current_].is_spare;
+  part.done += is_counted ? 1 : 0;
+  part.complete += is_counted && is_complete ? 1 : 0;
   part.seconds += seconds;
   const double figure = !is_complete || record.oversubscribed ? 0 : speed ? *speed : reached.value_or(0);
   if (figure > part.best) part.best = figure, part.best_cell = record.id;
-  if (!is_first || part.done != part.cells) return;
+  if (!is_counted || part.done != part.cells) return;
   Event end("part_done");
   end.set("part", record.kind)
       .set("cells", static_cast<std::int64_t>(part.cells))
@@ -127,7 +136,7 @@ void StudyEvents::end(const std::vector<measure::Record>& records) {
                  .set("status", stopped ? "interrupted" : "complete")
                  .set("seconds", base::seconds_since(began_))
                  .set("done", static_cast<std::int64_t>(seen_.size()))
-                 .set("cells", static_cast<std::int64_t>(cells_.size())));
+                 .set("cells", number_of_cells()));
 }
 
 std::function<void(const Event&)> StudyEvents::progress() {

@@ -33,6 +33,9 @@ class StudyEvents {
   [[nodiscard]] std::function<void(const measure::Event&)> progress();
 
  private:
+  /// Those that were planned, and the spares that were run beside them.
+  [[nodiscard]] std::int64_t number_of_cells() const;
+
   struct Part {
     std::size_t cells = 0, done = 0, complete = 0;
     double seconds = 0, best = 0;
