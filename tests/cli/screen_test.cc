@@ -45,7 +45,8 @@ TEST(BarText, SaysWhatHowFarAndHowLong) {
 }
 
 TEST(BarText, DrawsHalfAColumn) {
-  EXPECT_EQ(bar_text({.done = 1, .all = 40, .unit = "steps"}, 110), " ╸───────────────────  1/40 steps   0:00");
+  EXPECT_EQ(bar_text({.done = 1, .all = 40, .unit = "steps"}, 110),
+            " ╸───────────────────  1/40 steps   0:00");
   EXPECT_EQ(bar_text({.done = 40, .all = 40}, 110), " ━━━━━━━━━━━━━━━━━━━━  40/40   0:00");
 }
 
