@@ -251,7 +251,7 @@ Document build_comparison(const RunComparison& comparison, const CompareOptions&
                    .note = said_of_words(comparison, options.noise),
                    .name_of_ratio = "images/s, B over A"};
   for (const Pair& pair : comparison.pairs) block.rows.push_back(row_of(pair));
-  section.blocks.push_back(finding(block.finding + "."));
+  if (block.rows.empty()) section.blocks.push_back(finding(block.finding + "."));
   section.blocks.push_back(plain(said_of_numbers(comparison)));
   if (const auto best = said_of_best(comparison); !best.empty()) section.blocks.push_back(plain(best));
   if (!block.rows.empty()) section.blocks.push_back(std::move(block));

@@ -56,10 +56,10 @@ TEST(RatioOfRuns, BorrowsTheSpreadForASideOfOneRun) {
   EXPECT_GT(ratio.high, 1.2);
 }
 
-/// Part of 3,000 comparisons of two times `repeats` runs of `steps` steps, of which both sides are alike,
+/// Part of 1,500 comparisons of two times `repeats` runs of `steps` steps, of which both sides are alike,
 /// that were called improved or regressed. Steps spread by 4 %, runs by `of_runs` times as much.
 double false_alarms(int repeats, double of_runs) {
-  constexpr int kTrials = 3000, kSteps = 8;
+  constexpr int kTrials = 1500, kSteps = 8;
   constexpr double kSpread = 0.04;
   std::mt19937_64 random(static_cast<std::uint64_t>(repeats * 1000 + of_runs * 10));
   std::normal_distribution<double> normal;

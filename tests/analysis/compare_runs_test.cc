@@ -93,7 +93,7 @@ TEST(CompareRuns, RefuseFiguresOfDifferentThingsInWords) {
               HasSubstr("the baseline's model is resnet18-cifar, here it is resnet8-cifar"));
   EXPECT_THAT(refusal_of([](Record& r) { r.data.synthetic = true; }), HasSubstr("data"));
   EXPECT_THAT(refusal_of([](Record& r) { r.settings["augment"] = "false"; }), HasSubstr("--augment"));
-  EXPECT_THAT(refusal_of([](Record& r) { r.environment.build = "Debug"; }), HasSubstr("build is Debug"));
+  EXPECT_THAT(refusal_of([](Record& r) { r.environment.build = "Debug"; }), HasSubstr("this one's is Debug"));
   EXPECT_THAT(refusal_of([](Record& r) { r.window.others_cores = 0.75; }),
               "other programs kept 0.75 of 2 cores busy in B");
 }

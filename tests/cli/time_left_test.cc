@@ -134,7 +134,9 @@ TEST(TimeLeft, OfARecordedStudyIsWithinAFactorOfOneAndAHalfFromAQuarterOn) {
     spent += study[i].seconds;
     const double truth = all - spent;
     const auto shown = left.shown();
-    if (spent < 0.05 * all) EXPECT_FALSE(shown) << i;
+    if (spent < 0.05 * all) {
+      EXPECT_FALSE(shown) << i;
+    }
     if (spent < 0.25 * all || truth < 0.02 * all) continue;
     ASSERT_TRUE(shown) << i;
     EXPECT_LT(*shown, 1.5 * truth) << i << " cells, " << spent << " s of " << all;

@@ -76,7 +76,7 @@ std::string short_name(const study::PlannedCell& cell) {
   else if (cell.scaling == "strong")
     name = fmt::format("strong {} on {}", global_batch(cell), cell.options.workers);
   else
-    name = fmt::format("{} {}", cell.scaling == "weak" ? "weak" : "both", place_of(cell));
+    name = cell.scaling == "weak" ? "weak " + place_of(cell) : place_of(cell);
   if (cell.options.placement == train::Placement::spread) name += ", spread";
   return cell.is_spare ? name : fmt::format("{}, repeat {}", name, cell.repeat + 1);
 }

@@ -12,7 +12,10 @@ int study_command(const Settings& given) {
   if (axes.quick) study::apply_quick(settings.train, axes, settings.given);
   settings.train.workers = workers_for_convergence(axes.scale.workers, axes.scale.cores_each);
   const auto backend = backend_alone(settings);
-  return run_cells(settings, backend, study::study_cells(settings.train, axes, backend), study::run_settled);
+  auto cells = study::study_cells(settings.train, axes, backend);
+  const auto spares = study::spare_cells(cells);
+  cells.insert(cells.end(), spares.begin(), spares.end());
+  return run_cells(settings, backend, cells, study::run_settled);
 }
 
 }  // namespace paceline::cli
