@@ -25,7 +25,7 @@ export class Explorer {
     canvas.addEventListener('blur', () => this.leave());
     canvas.addEventListener('keydown', (event) => this.key(event));
     document.addEventListener('pointerdown', (event) => { if (!canvas.contains(event.target as Node)) this.leave(); });
-    document.addEventListener('scroll', () => this.follow(), { passive: true, capture: true });
+    document.addEventListener('scroll', () => { if (around.tip.owner === this) this.follow(); }, { passive: true, capture: true });
     around.links.add((record) => this.light(record));
   }
 
@@ -53,6 +53,8 @@ export class Explorer {
     if (!at) return;
     this.at = null;
     this.image?.querySelector('.cursor')?.remove();
+    if (this.around.tip.owner !== this) return;
+    this.around.tip.owner = null;
     this.around.tip.hide();
     this.around.links.light('');
   }
@@ -63,7 +65,7 @@ export class Explorer {
     const { left, top, scale } = this.frame();
     const at = { x: left + this.at.x * scale, y: top + this.at.y * scale };
     if (at.y < -NEAR || at.y > window.innerHeight + NEAR) this.around.tip.hide();
-    else this.around.tip.show(this.at, at);
+    else this.around.tip.show(this.at, at, this);
   }
 
   private frame(): { left: number; top: number; scale: number } {
