@@ -68,11 +68,12 @@ function renderAnswer({ id, blocks }: Section, report: Report, context: Context)
 
 const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timeline', 'comparison']);
 
-/// A section is as wide as what it holds: with one drawing it stands beside others, with more or with a table it takes the row.
+/// A section is as wide as what it holds: with one drawing, or two in a very wide window, it stands beside others; with
+/// more or with a table it takes the row.
 function renderSection({ id, title, blocks }: Section, report: Report, context: Context): HTMLElement {
   const drawn = blocks.filter(({ type }) => drawings.has(type)).length;
-  const isWide = drawn !== 1 || blocks.some(({ type }) => type === 'table');
-  const section = h('section', { 'id': id, 'class': isWide ? 'part wide' : 'part', 'aria-labelledby': `${id}-title` },
+  const hasMore = blocks.some(({ type }) => type === 'table') || drawn > 2 || drawn === 0;
+  const section = h('section', { 'id': id, 'class': hasMore ? 'part wide' : drawn === 2 ? 'part wide two' : 'part', 'aria-labelledby': `${id}-title` },
     h('h2', { id: `${id}-title` }, title),
     ...renderBlocks(blocks, report, context));
   // A title that says the section's again is not read twice.
