@@ -1,7 +1,10 @@
 #include "analysis/by_worker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+
+#include "measure/statistics.h"
 
 namespace paceline::analysis {
 namespace {
@@ -26,6 +29,26 @@ void add_time(WorkerShare& worker, const RankRecord& rank, double steps) {
   worker.rest_s += of(Phase::copy) + of(Phase::other);
   worker.transfer_s += of(Phase::exposed_transfer);
   worker.waiting_s += of(Phase::exposed_wait);
+}
+
+/// Seconds of a step that are the rank's own in one repeat.
+double own_seconds(const Record& record, std::size_t worker) {
+  WorkerShare share;
+  add_time(share, record.ranks[worker], static_cast<double>(record.window.steps));
+  return share.own_s();
+}
+
+/// Of each repeat the slowest's own time less the next one's; their mean and its interval.
+Estimate lead_of(const std::vector<const Record*>& records, std::size_t slowest, std::size_t next) {
+  std::vector<double> leads;
+  for (const Record* record : records)
+    leads.push_back(own_seconds(*record, slowest) - own_seconds(*record, next));
+  const double mean = measure::mean(leads);
+  const auto n = static_cast<double>(leads.size());
+  const double half = leads.size() < 2 ? 0
+                                       : measure::as_rare_as_two_errors(n - 1) *
+                                             measure::standard_deviation(leads) / std::sqrt(n);
+  return {.median = mean, .low = mean - half, .high = mean + half, .n = static_cast<int>(leads.size())};
 }
 
 /// `sum` of repeats, of which one that does not know it makes all unknown.
@@ -82,6 +105,11 @@ std::optional<ByWorker> by_worker(const Cell& cell) {
     result.workers.push_back(std::move(worker));
     if (result.workers.back().own_s() > result.workers[result.slowest].own_s()) result.slowest = i;
   }
+  result.next = result.slowest == 0 ? 1 : 0;
+  for (std::size_t i = 0; i < result.workers.size(); ++i)
+    if (i != result.slowest && result.workers[i].own_s() > result.workers[result.next].own_s())
+      result.next = i;
+  result.lead_s = lead_of(records, result.slowest, result.next);
   const double mean = sum / static_cast<double>(cell.workers);
   if (mean > 0) result.imbalance = result.workers[result.slowest].own_s() / mean - 1;
   return result;

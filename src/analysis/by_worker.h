@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/cell.h"
+#include "analysis/interval.h"
 
 namespace paceline::analysis {
 
@@ -36,7 +37,13 @@ struct ByWorker {
   const Cell* cell = nullptr;
   std::vector<WorkerShare> workers;  ///< in the order of ranks
   std::size_t slowest = 0;           ///< index of the one with the most own time
-  double imbalance = 0;              ///< its own time over the mean of all, less 1
+  std::size_t next = 1;              ///< of the others the one with the most
+  /// Seconds of a step that the slowest works more than the next: the mean over repeats, and between which it
+  /// lies by their spread (Student, 95 %). n = 1: one repeat, no interval.
+  Estimate lead_s;
+  /// The lead is more than the repeats differ by: the slowest is no accident of one of them.
+  [[nodiscard]] bool is_told_apart() const { return lead_s.n > 1 && lead_s.low > 0; }
+  double imbalance = 0;  ///< its own time over the mean of all, less 1
   /// Memory of all processes together, each counted once; empty where one is not known.
   [[nodiscard]] std::optional<std::int64_t> all_peak_bytes() const;
 };

@@ -36,7 +36,7 @@ void find_peaks(Reach& result) {
 
 /// Whether the two cells differ in their batch and in nothing else that could be why.
 bool is_of_series(const Cell& one, const Cell& other) {
-  return one.kind == other.kind && one.scaling == other.scaling && one.workers == other.workers &&
+  return one.kind == other.kind && one.workers == other.workers &&
          one.threads_per_worker == other.threads_per_worker && one.emulated == other.emulated &&
          circumstances(one.record()) == circumstances(other.record()) &&
          !differ_in(one.setup, other.setup, SetupKind::joined) &&

@@ -32,6 +32,13 @@ std::string emulated(const Record& record) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+std::string Cell::part() const {
+  const std::string& what = variant.empty() ? scaling : variant;
+  return what.empty() || what == kBothScalings ? kind : fmt::format("{} {}", kind, what);
+}
+
+std::string Cell::name() const { return fmt::format("{}{} {}", part(), variant.empty() ? "" : ",", label); }
+
 double Cell::full_steps() const {
   if (train_samples <= 0 || global_batch <= 0) return static_cast<double>(steps_per_epoch);
   return static_cast<double>(train_samples) / static_cast<double>(global_batch);

@@ -12,8 +12,16 @@
 
 namespace paceline::analysis {
 
+/// Whether other programs used the cores while a cell was measured.
+enum class Others : std::uint8_t {
+  unknown,  ///< most of the time was measured in windows too short to tell
+  none,
+  busy,  ///< in every repeat; where some were not disturbed, those that were are set aside (`lost`)
+};
+
 struct Cell {
-  std::string kind, scaling, variant;  ///< as in the record
+  /// As in the record. `scaling` is "both" of one that is a row of weak and of strong scaling.
+  std::string kind, scaling, variant;
   std::string label;  ///< "b 128, N 2": local batch and workers, for tables and plots; "B 32, N 3" where the
                       ///< workers do not divide the global batch; and the settings that alone tell it from
                       ///< another: "b 128, N 2, lr 0.2"
@@ -36,6 +44,7 @@ struct Cell {
   /// Of those, the ones that were tried and failed, no rank having been lost.
   std::vector<const measure::Record*> failed_repeats;
 
+  Others others = Others::unknown;
   std::int64_t steps_per_epoch = 0;
   std::int64_t train_samples = 0;
   std::int64_t steps_measured = 0;  ///< of all repeats
@@ -54,7 +63,16 @@ struct Cell {
   /// one: only times of the same images can be compared.
   [[nodiscard]] double full_steps() const;
   [[nodiscard]] const measure::Record& record() const { return *records.front(); }
+  /// What it is part of: "sweep", "scale weak", "scale" (both), "converge large batch".
+  [[nodiscard]] std::string part() const;
+  /// Part and label: "scale weak b 32, N 2".
+  [[nodiscard]] std::string name() const;
+  /// Its time was measured for its own sake, and not while a training ran to its end.
+  [[nodiscard]] bool is_timed() const { return kind == "sweep" || kind == "scale"; }
 };
+
+/// Of `scaling`: the sizes are those of a row of weak and of a row of strong scaling.
+inline constexpr const char* kBothScalings = "both";
 
 /// What a run had to name EMULATED: by its device "GPU (no GPU: ...)"; in its communicator's name and in what
 /// its data is described as: "link of 1000 us, 1 GB/s; straggler: ...". Of a record that was not run, what

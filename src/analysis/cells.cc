@@ -48,12 +48,15 @@ std::string asked(const Record& record) {
   return key;
 }
 
-/// All of the set-up: records are repeats where it is the same.
+/// All of the set-up: records are repeats where it is the same. Weak or strong is a question that is asked of
+/// a cell of scaling, and nothing that it did otherwise.
 std::string measured_key(const Setup& setup) {
+  const bool is_scaled = text_of(setup, "kind") == "scale";
   std::string key;
   for (const SetupEntry& entry : setup)
-    key += fmt::format("{}{}{}{}{}{}", static_cast<int>(entry.kind), kBetween, entry.name, kBetween,
-                       entry.text, kBetween);
+    if (!is_scaled || entry.name != "scaling" || entry.kind != SetupKind::part)
+      key += fmt::format("{}{}{}{}{}{}", static_cast<int>(entry.kind), kBetween, entry.name, kBetween,
+                         entry.text, kBetween);
   return key;
 }
 
@@ -152,6 +155,31 @@ void add_lost(Cell& cell, const Record& record) {
   if (is_measured_cell && record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
 }
 
+/// Repeats that other programs disturbed are set aside where others were not. A whole training stays: its
+/// accuracies are as good as any.
+void set_disturbed_aside(Cell& cell) {
+  const auto is_quiet = [](const Record* record) { return !is_disturbed(*record); };
+  const auto kept = std::stable_partition(cell.records.begin(), cell.records.end(), is_quiet);
+  if (!cell.is_timed() || kept == cell.records.begin()) return;
+  for (auto record = kept; record != cell.records.end(); ++record) {
+    cell.lost.push_back(*record);
+    cell.lost_repeats.push_back(fmt::format("other programs kept {:.2f} of {} cores busy in repeat {}",
+                                            *(*record)->window.others_cores, (*record)->environment.cores,
+                                            (*record)->repeat));
+  }
+  cell.records.erase(kept, cell.records.end());
+}
+
+/// By the time that was measured, all repeats.
+Others others_of(const Cell& cell) {
+  double known_s = 0, unknown_s = 0;
+  for (const Record* record : cell.records) {
+    if (is_disturbed(*record)) return Others::busy;
+    (record->window.others_cores ? known_s : unknown_s) += record->window.wall_s;
+  }
+  return known_s > unknown_s ? Others::none : Others::unknown;
+}
+
 /// They have analyses of their own: collectives.h, evaluation.h, search.h.
 bool has_no_cell(const Record& record) {
   return record.kind == "comm" || record.kind == "evaluate" || record.kind == "search";
@@ -170,11 +198,16 @@ std::vector<Cell> cells_of_measured(std::span<const Record> records,
       cells.push_back(begin_cell(record));
     }
     Cell& cell = cells[found->second];
+    if (record.scaling != cell.scaling) cell.scaling = kBothScalings;
     if (record.status == "complete") {
       cell.status = record.status;
       cell.reason.clear();
     }
     cell.records.push_back(&record);
+  }
+  for (Cell& cell : cells) {
+    set_disturbed_aside(cell);
+    cell.others = others_of(cell);
   }
   return cells;
 }

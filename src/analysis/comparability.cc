@@ -19,6 +19,13 @@ using measure::Record;
 using measure::Setting;
 using measure::SettingRole;
 
+/// What is done otherwise is what two runs are compared for; other work for an image makes another figure.
+/// Model and data are told apart by what was found under their names, which may be paths.
+Effect effect_between_runs(Setting setting) {
+  const bool is_known_otherwise = setting == "model" || setting == "data" || setting == "device";
+  return setting.role() == SettingRole::fixed && !is_known_otherwise ? setting.on_time() : Effect::none;
+}
+
 /// Refuses a key without a row, such as one of a later version: it may change the figure.
 Effect effect(std::string_view key, Topic topic) {
   const auto setting = Setting::find(key);
@@ -35,6 +42,8 @@ Effect effect(std::string_view key, Topic topic) {
       return setting->on_accuracy();
     case Topic::time_to_accuracy:
       return setting->role() == SettingRole::length ? Effect::none : setting->on_accuracy();
+    case Topic::two_runs:
+      return effect_between_runs(*setting);
   }
   return Effect::refuse;
 }
@@ -66,9 +75,10 @@ void refuse_if(Verdict& verdict, bool differs, std::string sentence) {
   if (differs) verdict.refusals.push_back(std::move(sentence));
 }
 
-void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& verdict) {
+void compare_subject(const Record& a, const Record& b, Topic topic, bool is_of_both, Verdict& verdict) {
   // In a sweep the workers are the same, and whether the batch was called local or global is all the same.
-  const bool mixes_scaling = topic == Topic::tables || topic == Topic::sweep;
+  const bool mixes_scaling =
+      topic == Topic::tables || topic == Topic::sweep || topic == Topic::two_runs || is_of_both;
   refuse_if(verdict, !mixes_scaling && !a.scaling.empty() && !b.scaling.empty() && a.scaling != b.scaling,
             fmt::format("{} scaling is never compared with {} scaling", a.scaling, b.scaling));
   refuse_if(verdict, a.model.name != b.model.name,
@@ -93,7 +103,7 @@ void compare_subject(const Record& a, const Record& b, Topic topic, Verdict& ver
   refuse_if(verdict, a.data.train_samples != b.data.train_samples,
             fmt::format("the baseline's epoch has {} samples, here it has {}", a.data.train_samples,
                         b.data.train_samples));
-  refuse_if(verdict, a.precision != b.precision,
+  refuse_if(verdict, topic != Topic::two_runs && a.precision != b.precision,
             fmt::format("the baseline was computed in {}, this in {}", a.precision, b.precision));
 }
 
@@ -162,6 +172,11 @@ void remark_joining(const Record& a, const Record& b, Verdict& verdict) {
                                           or_unknown(y.communicator), or_unknown(y.algorithm)));
 }
 
+bool is_optimised(const Record& record) {
+  const auto& build = record.environment.build;
+  return build == "Release" || build == "RelWithDebInfo";
+}
+
 std::string kept_rate(double rate, double growth) {
   return fmt::format(
       "the learning rate was kept at {:g} while the global batch grew {:g} times (linear scaling: {:g})",
@@ -211,13 +226,15 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
                                           b.learning_rate.peak, b.learning_rate.peak / a.learning_rate.peak));
 }
 
-}  // namespace
-
-Verdict compare(const Record& baseline, const Record& other, Topic topic) {
+Verdict verdict_on(const Record& baseline, const Record& other, Topic topic, bool is_of_both) {
   Verdict verdict;
-  compare_subject(baseline, other, topic, verdict);
+  compare_subject(baseline, other, topic, is_of_both, verdict);
   if (topic == Topic::convergence) {
     compare_convergence(baseline, other, verdict);
+  } else if (topic == Topic::two_runs) {
+    refuse_if(verdict, is_optimised(baseline) != is_optimised(other),
+              fmt::format("the baseline's build is {}, this one's is {}", baseline.environment.build,
+                          other.environment.build));
   } else if (topic == Topic::time_to_accuracy) {
     compare_tests(baseline, other, verdict);
     compare_machine(baseline, other, verdict);
@@ -228,6 +245,18 @@ Verdict compare(const Record& baseline, const Record& other, Topic topic) {
   }
   compare_settings(baseline, other, topic, verdict);
   return verdict;
+}
+
+}  // namespace
+
+Verdict compare(const Record& baseline, const Record& other, Topic topic) {
+  return verdict_on(baseline, other, topic,
+                    baseline.scaling == kBothScalings || other.scaling == kBothScalings);
+}
+
+Verdict compare(const Cell& baseline, const Cell& other, Topic topic) {
+  return verdict_on(baseline.record(), other.record(), topic,
+                    baseline.scaling == kBothScalings || other.scaling == kBothScalings);
 }
 
 }  // namespace paceline::analysis

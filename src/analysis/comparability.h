@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/cell.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {
@@ -21,6 +22,7 @@ enum class Topic {
   tables,            ///< times of two tables of one report: sweep, weak, strong; sizes and threads differ
   convergence,       ///< accuracies at equal epochs; batches and the rule of training differ
   time_to_accuracy,  ///< accuracies after equal seconds; these, epochs and threads differ
+  two_runs,          ///< times of what was measured twice: everything differs but what is trained on what
 };
 
 struct Verdict {
@@ -34,5 +36,7 @@ struct Verdict {
 /// `baseline` against `other`. Weak and strong cells (but as tables and in a sweep), and one with a debug
 /// build and another without, are refused whatever the topic.
 [[nodiscard]] Verdict compare(const measure::Record& baseline, const measure::Record& other, Topic topic);
+/// The same of two cells' records; one that is of both scalings (Cell::scaling) is compared in each.
+[[nodiscard]] Verdict compare(const Cell& baseline, const Cell& other, Topic topic);
 
 }  // namespace paceline::analysis

@@ -11,8 +11,6 @@ namespace {
 
 using measure::Record;
 
-constexpr double kBusy = 0.1;  ///< of the cores, kept busy by others: above it times are somebody else's
-
 void check_batches(const Record& record, std::vector<Finding>& findings) {
   if (record.local_batch * record.workers != record.global_batch)
     findings.push_back({true, fmt::format("{} workers of local batch {} do not make a global batch of {}",
@@ -268,10 +266,6 @@ std::vector<Finding> check(const Record& record) {
   check_queue(record, findings);
   check_memory(record, findings);
   return findings;
-}
-
-bool is_disturbed(const Record& record) {
-  return record.window.others_cores.value_or(0) > kBusy * record.environment.cores;
 }
 
 namespace {

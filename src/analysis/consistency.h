@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/disturbance.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {
@@ -19,8 +20,7 @@ struct Finding {
 
 [[nodiscard]] std::vector<Finding> check(const measure::Record& record);
 
-/// Other programs kept more than a tenth of the record's cores busy: its times are somebody else's too.
-[[nodiscard]] bool is_disturbed(const measure::Record& record);
+using measure::is_disturbed;
 /// Whether other programs used the processors while something was measured, in how many windows and how much
 /// at worst. Nothing where they did not, or where no window knows.
 [[nodiscard]] std::optional<Finding> busy(std::span<const measure::Record> records);

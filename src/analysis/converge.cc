@@ -146,41 +146,6 @@ std::vector<std::string> names_of(const std::vector<const Cell*>& all) {
   return names;
 }
 
-std::optional<Variant> make_variant(const Cell& cell) {
-  Variant variant;
-  choose_records(variant, cell);
-  if (variant.records.empty() || variant.records.back()->data.test_samples <= 0) return std::nullopt;
-  std::vector<double> accuracies, losses;
-  for (const Record* record : variant.records) {
-    accuracies.push_back(*last_accuracy(*record));
-    if (record->epochs.back().test_loss) losses.push_back(*record->epochs.back().test_loss);
-  }
-  const Record* const last = variant.records.back();
-  variant.cell = &cell;
-  variant.record = last;
-  variant.epochs = epochs_done(*last, last->epochs.back());
-  variant.updates = last->epochs.back().updates;
-  variant.seeds = static_cast<int>(accuracies.size());
-  variant.failures = failures(variant, cell);
-  variant.failed = static_cast<int>(variant.failures.size());
-  for (const auto& epoch : last->epochs) variant.training_s += epoch.seconds;
-  const auto whole = epoch_seconds(*last);
-  variant.epoch_measured = !whole.empty();
-  variant.epoch_s =
-      variant.epoch_measured ? measure::estimate(whole).median : variant.training_s / variant.epochs;
-  variant.accuracy = measure::mean(accuracies);
-  variant.standard_error =
-      measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
-  const double spread = measure::standard_deviation(accuracies);
-  variant.seed_variance = spread * spread / variant.seeds;
-  const auto [low, high] = std::minmax_element(accuracies.begin(), accuracies.end());
-  variant.lowest = *low;
-  variant.highest = *high;
-  if (!losses.empty()) variant.test_loss = measure::mean(losses);
-  variant.peak_lr = last->learning_rate.peak;
-  return variant;
-}
-
 /// Whether the setting changes only the batch, how the work is done or how it is measured, not the rule of
 /// training.
 bool is_of_batch_or_execution(std::string_view key) {
@@ -294,6 +259,41 @@ Difference difference(const Variant& baseline, const Variant& other) {
   return result;
 }
 
+std::optional<Variant> variant_of(const Cell& cell) {
+  Variant variant;
+  choose_records(variant, cell);
+  if (variant.records.empty() || variant.records.back()->data.test_samples <= 0) return std::nullopt;
+  std::vector<double> accuracies, losses;
+  for (const Record* record : variant.records) {
+    accuracies.push_back(*last_accuracy(*record));
+    if (record->epochs.back().test_loss) losses.push_back(*record->epochs.back().test_loss);
+  }
+  const Record* const last = variant.records.back();
+  variant.cell = &cell;
+  variant.record = last;
+  variant.epochs = epochs_done(*last, last->epochs.back());
+  variant.updates = last->epochs.back().updates;
+  variant.seeds = static_cast<int>(accuracies.size());
+  variant.failures = failures(variant, cell);
+  variant.failed = static_cast<int>(variant.failures.size());
+  for (const auto& epoch : last->epochs) variant.training_s += epoch.seconds;
+  const auto whole = epoch_seconds(*last);
+  variant.epoch_measured = !whole.empty();
+  variant.epoch_s =
+      variant.epoch_measured ? measure::estimate(whole).median : variant.training_s / variant.epochs;
+  variant.accuracy = measure::mean(accuracies);
+  variant.standard_error =
+      measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
+  const double spread = measure::standard_deviation(accuracies);
+  variant.seed_variance = spread * spread / variant.seeds;
+  const auto [low, high] = std::minmax_element(accuracies.begin(), accuracies.end());
+  variant.lowest = *low;
+  variant.highest = *high;
+  if (!losses.empty()) variant.test_loss = measure::mean(losses);
+  variant.peak_lr = last->learning_rate.peak;
+  return variant;
+}
+
 std::string changed_settings(const Record& baseline, const Record& variant) {
   const auto is_free = [](std::string_view key) {  // lr-batch only qualifies scale-lr, which is named
     return is_of_batch_or_execution(key) || key == Setting("lr-batch").key();
@@ -322,7 +322,7 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Cell* const cell = all[i];
     const std::string& name = names[i];
-    if (auto variant = make_variant(*cell)) {
+    if (auto variant = variant_of(*cell)) {
       variant->name = name;
       result.variants.push_back(std::move(*variant));
     } else {

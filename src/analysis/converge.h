@@ -70,6 +70,10 @@ struct Variant {
 
 [[nodiscard]] Difference difference(const Variant& baseline, const Variant& other);
 
+/// The accuracy of a cell's trainings, without a name and held against nothing. None where no test accuracy
+/// was measured.
+[[nodiscard]] std::optional<Variant> variant_of(const Cell& cell);
+
 struct Convergence {
   std::vector<Variant> variants;               ///< in the records' order; those with a test accuracy
   std::optional<std::size_t> baseline, large;  ///< the first larger batch with the baseline's own rule

@@ -14,7 +14,7 @@ namespace paceline::analysis {
 namespace {
 
 bool belongs(const Cell& cell, Mode mode) {
-  if (cell.kind == "scale") return cell.scaling == name(mode);
+  if (cell.kind == "scale") return cell.scaling == name(mode) || cell.scaling == kBothScalings;
   if (cell.kind != "train") return false;
   return cell.record().batch_given_as == (mode == Mode::weak ? "local" : "global");
 }
@@ -64,7 +64,7 @@ ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, cons
     row.cell = cell;
     row.is_baseline = cell == group.baseline;
     if (cell->is_measured() && group.baseline != nullptr) {
-      if (!row.is_baseline) row.verdict = compare(group.baseline->record(), cell->record(), Topic::scaling);
+      if (!row.is_baseline) row.verdict = compare(*group.baseline, *cell, Topic::scaling);
       row.has_ratios = row.verdict.comparable();
       if (row.has_ratios) fill_ratios(row, *group.baseline, mode);
       if (row.is_baseline) row.efficiency = row.speedup = row.epoch = exactly(1);

@@ -116,7 +116,6 @@ constexpr Row kRows[] = {
     {"workers", size, "workers", [](const Record& r) { return whole(r.workers); }},
     {"local batch", size, "local_batch", [](const Record& r) { return whole(r.local_batch); }},
     {"global batch", size, "global_batch", [](const Record& r) { return whole(r.global_batch); }},
-    {"batch given as", size, "batch_given_as", [](const Record& r) { return r.batch_given_as; }},
     {"steps an epoch", size, "data.steps_per_epoch",
      [](const Record& r) { return whole(r.data.steps_per_epoch); }},
     {"samples left out of an epoch", size, "data.dropped_per_epoch",
@@ -233,6 +232,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"restarts[].lost_samples", kResult},
     {"changes[].now", "what the next change says it was then, or the setting itself"},
     {"created", kRepeat},
+    {"batch_given_as", "the sizes say it, however they were given"},
     {"command", "as typed: what it chose stands in the settings"},
     {"environment.memory_bytes", "decides what fits, not how long a step takes; compare() remarks it"},
     {"environment.load_before", kMoment},
@@ -290,11 +290,12 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"notes", "sentences of the run"},
 };
 
-/// The precision that was used has an entry of its own, and so has data-parallel. How others would be joined
-/// is nothing to a worker alone.
+/// The precision that was used has an entry of its own, and so have sizes and data-parallel. How others would
+/// be joined is nothing to a worker alone.
 bool is_in_setup(const Record& record, std::string_view setting) {
   const auto role = measure::role_of(setting);
   if (role == measure::SettingRole::window || role == measure::SettingRole::precision) return false;
+  if (setting == "workers" || setting == "local-batch" || setting == "global-batch") return false;
   return setting != "parallel" && !(is_alone(record) && is_setting_of_joining(setting));
 }
 

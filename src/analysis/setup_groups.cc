@@ -111,7 +111,7 @@ bool has_own_baseline(const Cells& part, Place place) {
 /// stand there as what all are refused against.
 bool serves(const Cell& baseline, const Cells& part) {
   return std::any_of(part.begin(), part.end(), [&](const Cell* cell) {
-    return cell->is_measured() && compare(baseline.record(), cell->record(), Topic::scaling).comparable();
+    return cell->is_measured() && compare(baseline, *cell, Topic::scaling).comparable();
   });
 }
 

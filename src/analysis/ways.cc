@@ -52,8 +52,9 @@ void tell_apart(std::vector<std::string>& names, const std::vector<Setup>& setup
   }
 }
 
-Way make_way(const std::string& name, const std::vector<const Record*>& records) {
-  Way way{.name = name, .records = records};
+Way make_way(const std::string& name, const Cell& cell) {
+  const auto& records = cell.records;
+  Way way{.name = name, .cell = &cell, .records = records};
   std::vector<std::vector<double>> steps;
   double count = 0, sent = 0, received = 0, sent_by_all = 0;
   bool knows_received = true, knows_all = true, knows_peak = true;
@@ -105,6 +106,7 @@ Verdict compare_ways(const Record& baseline, const Record& other) {
   second.communication.communicator = first.communication.communicator;
   second.communication.algorithm = first.communication.algorithm;
   second.communication.library = first.communication.library;
+  second.scaling = first.scaling;
   return compare(first, second, Topic::scaling);
 }
 
@@ -143,8 +145,7 @@ std::vector<WaysOfOne> ways(std::span<const Cell> cells) {
     compared.push_back(trainings[i]);
     const auto names = names_of_ways(members[i]);
     auto& one = result.emplace_back();
-    for (std::size_t k = 0; k < names.size(); ++k)
-      one.ways.push_back(make_way(names[k], members[i][k]->records));
+    for (std::size_t k = 0; k < names.size(); ++k) one.ways.push_back(make_way(names[k], *members[i][k]));
     find_fastest(one);
   }
   tell_apart(labels, compared);

@@ -25,8 +25,9 @@ namespace paceline::analysis {
 [[nodiscard]] std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells);
 
 struct Way {
-  std::string name;                             ///< of names_of_ways()
-  std::vector<const measure::Record*> records;  ///< its repeats: those of one cell
+  std::string name;  ///< of names_of_ways()
+  const Cell* cell = nullptr;
+  std::vector<const measure::Record*> records;  ///< its repeats: those of `cell`
   Estimate step_s, images_per_s;
   std::optional<double> sent, received;    ///< bytes a step by worker 0, counted
   std::optional<double> sent_by_all;       ///< bytes a step by all workers
@@ -45,6 +46,7 @@ struct WaysOfOne {
 
 /// Of measured cells with several workers whose set-ups differ in nothing else than how workers are joined
 /// and on which cores they run. A way is one cell: what the repeats of a cell share, those of a way do.
+/// Lifetime  looks into `cells`
 [[nodiscard]] std::vector<WaysOfOne> ways(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

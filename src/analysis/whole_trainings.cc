@@ -41,6 +41,17 @@ std::optional<double> seconds_to(const Record& record, double accuracy, Part par
   return std::nullopt;
 }
 
+/// The most epochs that went by before somebody looked again.
+std::int64_t looked_every(const Record& record, Part part) {
+  std::int64_t most = 0, last = 0;
+  for (const auto& epoch : record.epochs) {
+    if (!(epoch.*part)) continue;
+    most = std::max(most, epoch.epoch - last);
+    last = epoch.epoch;
+  }
+  return most;
+}
+
 Estimate estimate_of(const std::vector<double>& samples) {
   return samples.empty() ? Estimate{} : measure::estimate(samples);
 }
@@ -55,6 +66,7 @@ WholeTraining times_of(const Convergence& convergence, std::size_t at, std::opti
     if (auto seconds = epoch_seconds(*record); !seconds.empty()) epochs.push_back(std::move(seconds));
     if (const auto ends = seconds_to_epochs(*record); !ends.empty()) totals.push_back(ends.back());
     if (!accuracy) continue;
+    training.looked_every = std::max(training.looked_every, looked_every(*record, part));
     if (const auto seconds = seconds_to(*record, *accuracy, part)) reached.push_back(*seconds);
   }
   if (!epochs.empty()) training.epoch_s = pooled(epochs);

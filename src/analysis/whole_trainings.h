@@ -5,6 +5,7 @@
 /// A speedup of an epoch is one of throughput; that of a training to the same accuracy is what the user gets,
 /// since more workers mostly mean a larger batch, fewer updates, and another accuracy after as many epochs.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct WholeTraining {
   /// Training time until the accuracy was first at the common one, over the seeds that reached it; n = 0
   /// where one of them did not.
   Estimate to_accuracy_s;
+  /// The most epochs between two looks at that accuracy, of all seeds; 0: it was never looked at. One that is
+  /// looked at more seldom than another can only be seen to reach it later.
+  std::int64_t looked_every = 0;
   // Baseline's time over this one's; nothing for the baseline, and where the two may not be compared. That of
   // the totals only at equal epochs.
   std::optional<Estimate> epoch_speedup, total_speedup, to_accuracy_speedup;

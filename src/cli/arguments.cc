@@ -49,13 +49,49 @@ void take_data_words(const std::vector<std::string>& words, Settings& settings) 
   settings.data.spec = words[1];
 }
 
+void take_runs_words(const std::vector<std::string>& words, Settings& settings) {
+  auto& runs = settings.runs;
+  const std::vector<std::string> actions{"list", "show", "rm"};
+  if (words.empty() || std::ranges::find(actions, words.front()) == actions.end())
+    base::fail(ErrorKind::usage, "runs takes {}{}: paceline runs list [DIR], show RUN.., or rm RUN..",
+               fmt::join(actions, ", "),
+               words.empty()
+                   ? ""
+                   : fmt::format(", not '{}'{}", words.front(), base::suggestion(words.front(), actions)));
+  runs.action = words.front();
+  runs.paths.assign(words.begin() + 1, words.end());
+  if (runs.action != "list" && runs.paths.empty())
+    base::fail(ErrorKind::usage, "runs {}: name the run's directory; 'paceline runs list' shows them",
+               runs.action);
+  if (runs.action == "list" && runs.paths.size() > 1)
+    base::fail(ErrorKind::usage, "runs list takes one directory, got {}", runs.paths.size());
+}
+
 /// Words that are neither options nor their values: a recipe, records, a data set.
 void take_words(const std::vector<std::string>& words, Settings& settings) {
   switch (settings.command) {
     case kReport:
+    case kExplain:
       if (words.empty())
-        base::fail(ErrorKind::usage,
-                   "report takes the records to read: files, or directories that hold them");
+        base::fail(ErrorKind::usage, "{} takes the records to read: files, or directories that hold them",
+                   command_name(settings.command));
+      settings.report.records.assign(words.begin(), words.end());
+      return;
+    case kRunList:
+      return take_runs_words(words, settings);
+    case kServe:
+      if (words.size() > 1)
+        base::fail(ErrorKind::usage, "serve takes one directory, got {}: {}", words.size(),
+                   fmt::join(words, " "));
+      if (!words.empty()) settings.serve.directory = words.front();
+      return;
+    case kCompare:
+      if (words.size() != 2)
+        base::fail(
+            ErrorKind::usage,
+            "compare takes two records or directories that hold some, before and after: paceline compare "
+            "A B; got {}",
+            words.size());
       settings.report.records.assign(words.begin(), words.end());
       return;
     case kData:

@@ -36,6 +36,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
                             comm::WireFormat wire_format, std::span<const int> members) {
   train::ProcessPlacement place;
   if (session != nullptr) place = members.empty() ? session->place() : session->place_among(members);
+  const auto stalls = session != nullptr ? session->stalls() : std::make_shared<train::StallListener>();
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
@@ -57,7 +58,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [device, session, emulation, wire_format, place](int ranks, std::chrono::seconds deadline) {
+          [device, session, emulation, wire_format, place, stalls](int ranks, std::chrono::seconds deadline) {
             comm::LocalOptions options{.deadline = deadline};
             if (session != nullptr) {
               session->processes().set_ranks_each(ranks);
@@ -65,7 +66,10 @@ train::Backend make_backend(const std::string& device, Session* session, const c
               session->processes().set_wire_format(wire_format);
               options.across = &session->processes();
             } else {
-              options.stall_options.say = log_line;
+              options.stall_options.say = [stalls](const std::string& text) {
+                log_line(text);
+                stalls->hear(text);
+              };
               options.stall_options.failed = [exit_watchdog = std::make_shared<ExitWatchdog>()](
                                                  const std::string& text, base::ErrorKind kind) {
                 exit_watchdog->begin(text, kind);
@@ -92,6 +96,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
       .libraries = libraries(),
+      .stalls = stalls,
   };
 }
 

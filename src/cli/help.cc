@@ -22,8 +22,18 @@ std::string usage_line(Command command) {
   if (command == kEvaluate)
     return "paceline evaluate CHECKPOINT [options]   CHECKPOINT: a .safetensors file, or a training's directory "
            "(its best epoch, else its last)\nWhat is not given is taken from the record beside the checkpoint.";
+  if (command == kRunList)
+    return "paceline runs list [DIR]               runs below DIR (default: paceline-out)\n"
+           "paceline runs show RUN..               one run: what, how far, its best figures\n"
+           "paceline runs rm RUN..                 removes what a run left; RUN: its directory";
+  if (command == kServe)
+    return "paceline serve [DIR] [options]         DIR: where runs are (default: paceline-out), or one run";
   if (command == kReport)
     return "paceline report RECORD.. [options]     RECORD: a file, or a directory that holds some";
+  if (command == kExplain)
+    return "paceline explain RECORD..               RECORD: a file, or a directory that holds some";
+  if (command == kCompare)
+    return "paceline compare A B [options]         A, B: a record, or a directory that holds some; B over A";
   if (command == kData)
     return "paceline data info|verify SPEC         SPEC: " + data::known_specs() +
            "\n"

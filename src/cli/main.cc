@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/agreed_error.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -58,6 +59,13 @@ constexpr std::array kCommands{
                cli::study_command},
     CommandRow{"report", cli::kReport, "records to tables and a page, again and elsewhere",
                cli::report_command},
+    CommandRow{"runs", cli::kRunList, "what there is below a directory: list, show, rm", cli::runs_command},
+    CommandRow{"serve", cli::kServe, "reports in a browser that follow runs as they go on, and metrics",
+               cli::serve_command},
+    CommandRow{"explain", cli::kExplain, "how the answers follow: formulas with the records' numbers in them",
+               cli::explain_command},
+    CommandRow{"compare", cli::kCompare, "two studies or runs, cell by cell: what became faster or slower",
+               cli::compare_command},
     CommandRow{
         "data", cli::kData,
         "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "
@@ -190,6 +198,9 @@ int main(int count, char** words) {
   };
   try {
     return run(count, words, started, session);
+  } catch (const base::AgreedError& error) {
+    if (session) session->let_the_first_speak();
+    return end(error.kind(), error.what());
   } catch (const base::Error& error) {
     return end(error.kind(), error.what());
   } catch (const std::bad_alloc&) {

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "cli/arguments.h"
+#include "cli/unread_options.h"
 #include "cli/values.h"
 #include "train/recorded_settings.h"
 
@@ -77,30 +79,11 @@ void take_defaults(Settings& settings) {
 /// Options that were given and change nothing, where every run is of these options (remedies bring their
 /// own).
 void note_unread(Settings& settings) {
-  if ((settings.command & (kTrain | kSweep | kScale)) == 0) return;
+  if ((settings.command & (kTrain | kSweep | kScale | kSearch)) == 0) return;
+  for (const auto& unread : unread_options(settings)) settings.notes.push_back(sentence(unread));
   const auto& train = settings.train;
-  const auto read = train::settings(train);  // where a number that nothing reads is absent
-  for (std::size_t row = 0; row < Setting::count(); ++row) {
-    const auto setting = Setting::at(row);
-    if (!settings.is_given(setting) || measure::find_text(read, setting) != nullptr) continue;
-    const auto* option = find_option(setting.key(), settings.command);
-    if (option != nullptr && !option->needs.empty())
-      settings.notes.push_back(fmt::format("--{} changes nothing without {}", setting.key(), option->needs));
-  }
-  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
-                                Setting("rotate"), Setting("shear"), Setting("shift")})
-    if (settings.is_given(setting) && !train.augment)
-      settings.notes.push_back(fmt::format("--{} changes nothing with --no-augment", setting.key()));
-  using engine::UpdateKind;
-  const auto kind = train.rule.kind;
-  if (settings.is_given("momentum") && kind != UpdateKind::sgd && kind != UpdateKind::lars &&
-      kind != UpdateKind::rmsprop)
-    settings.notes.push_back("--momentum changes nothing without --optimizer sgd, lars or rmsprop");
-  if (train.momentum_correction && kind != UpdateKind::lars)
-    settings.notes.push_back("--momentum-correction changes nothing without --optimizer lars");
-  if (train.schedule.warmup_start > 0 && train.schedule.warmup_epochs == 0)
-    settings.notes.push_back("--warmup-start changes nothing without --warmup");
-  if (settings.command == kTrain && train.epochs > 0 && train.schedule.warmup_epochs > train.epochs)
+  if ((settings.command & (kTrain | kSearch)) != 0 && train.epochs > 0 &&
+      train.schedule.warmup_epochs > train.epochs)
     settings.notes.push_back(
         fmt::format("--warmup {:g} is longer than the {:g} epochs of this training: the learning rate never "
                     "reaches its peak",
@@ -198,18 +181,56 @@ std::string name_of(const std::vector<Assignment>& combination, const std::vecto
   return name.empty() ? "as given" : name;
 }
 
-/// Settings of the first combination, and the options of all.
+/// All that a training of these settings depends on: equal texts, equal trainings.
+std::map<std::string, std::string> what_is_read(const Settings& settings) {
+  auto read = train::settings(settings.train);
+  for (const auto& unread : unread_options(settings)) read.erase(std::string(unread.setting.key()));
+  if (settings.train.scale_lr == train::LrScaling::none) read.erase(std::string(Setting("lr-batch").key()));
+  return read;
+}
+
+/// What all of them say: an option that one of the configurations reads is not given in vain.
+std::vector<std::string> common_notes(const std::vector<Settings>& all) {
+  auto notes = all.front().notes;
+  std::erase_if(notes, [&](const std::string& note) {
+    return std::any_of(all.begin(), all.end(), [&](const Settings& one) {
+      return std::find(one.notes.begin(), one.notes.end(), note) == one.notes.end();
+    });
+  });
+  return notes;
+}
+
+/// Settings of the first combination, and the options of all. Of combinations that differ only in what none
+/// of them reads (the momenta of adam) the first is trained, and a note says so.
 Settings merge_search(Command command, const std::vector<Assignment>& joined) {
-  Settings first;
+  std::vector<Settings> all;
+  std::vector<std::string> doubles;
   std::vector<study::Configuration> configurations;
+  std::vector<std::map<std::string, std::string>> read;
   for (const auto& combination : combinations(joined)) {
     Settings settings = defaults(command);
     take_values(settings, combination);
     take_defaults(settings);
     check_together(settings);
-    configurations.push_back({name_of(combination, joined), settings.train});
-    if (configurations.size() == 1) first = std::move(settings);
+    note_unread(settings);
+    const auto name = name_of(combination, joined);
+    const auto texts = what_is_read(settings);
+    const auto same = std::find(read.begin(), read.end(), texts);
+    const auto& twin =
+        same == read.end() ? name : configurations[static_cast<std::size_t>(same - read.begin())].name;
+    if (twin != name) {
+      doubles.push_back(fmt::format(
+          "'{}' is the same training as '{}', which differs in nothing that is read: it is left out", name,
+          twin));
+    } else {
+      configurations.push_back({name, settings.train});
+      read.push_back(texts);
+    }
+    all.push_back(std::move(settings));
   }
+  Settings first = all.front();
+  first.notes = common_notes(all);
+  first.notes.insert(first.notes.end(), doubles.begin(), doubles.end());
   first.configurations = std::move(configurations);
   return first;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "cli/variants.h"
 #include "study/remedies.h"
 
@@ -16,9 +17,11 @@ const std::vector<std::string> kModes{"weak", "strong", "both"};
 const std::vector<std::string> kCompared{"remedies", "workers"};
 const std::vector<std::string> kChoosers{"validation"};
 const std::vector<std::string> kParts{"test", "validation"};
+const std::vector<std::string> kFailures{"regressed"};
 
 constexpr const char* kCells = "What is varied and timed";
 constexpr const char* kOutput = "What is left behind";
+constexpr const char* kServed = "What is served";
 
 void choose_batches(Settings& settings, std::string_view text) {
   for (auto* axes : {&settings.study.sweep, &settings.study.scale}) {
@@ -125,27 +128,43 @@ constexpr Option kRows[] = {
      [](S& s, Text t) { s.train.log_steps = truth(t); },
      [](const S& s) { return yes_no(s.train.log_steps); }},
     {"json", "", kOutput,
-     "the record (a list, where there are several) alone on standard output, all else on standard error",
-     kRuns | kComm | kEvaluate, [](S& s, Text t) { s.json = truth(t); },
+     "the record (a list, where there are several; runs: the runs) alone on standard output, all else on standard "
+     "error",
+     kRuns | kComm | kEvaluate | kRunList, [](S& s, Text t) { s.json = truth(t); },
      [](const S& s) { return yes_no(s.json); }},
     {"timeline", "FILE", kOutput,
      "every rank's spans on one time axis, in the Chrome trace format (open it with ui.perfetto.dev); its "
      "directory must be there",
      kTrain, [](S& s, Text t) { s.train.timeline = t; },
      [](const S& s) { return s.train.timeline.string(); }},
-    {"html", "FILE", kOutput, "one self-contained page; its directory must be there", kReport,
+    {"tensorboard", "", kOutput,
+     "event files for TensorBoard in tensorboard/ of --out: loss, accuracy, learning rate and images/s, by update "
+     "and by epoch",
+     kTrain, [](S& s, Text t) { s.tensorboard = truth(t); },
+     [](const S& s) { return yes_no(s.tensorboard); }},
+    {"html", "FILE", kOutput, "one self-contained page; its directory must be there", kReport | kCompare,
      [](S& s, Text t) { s.report.html = t; }, [](const S& s) { return s.report.html.string(); }, kNoRival,
      false},
-    {"markdown", "FILE", kOutput, "the tables as Markdown; its directory must be there", kReport,
+    {"markdown", "FILE", kOutput, "the tables as Markdown; its directory must be there", kReport | kCompare,
      [](S& s, Text t) { s.report.markdown = t; }, [](const S& s) { return s.report.markdown.string(); },
      kNoRival, false},
     {"csv", "DIR", kOutput,
-     "a CSV file a table and a plot, into this directory, which is made where it is not there", kReport,
-     [](S& s, Text t) { s.report.csv = t; }, [](const S& s) { return s.report.csv.string(); }, kNoRival,
-     false},
+     "a CSV file a table and a plot, into this directory, which is made where it is not there",
+     kReport | kCompare, [](S& s, Text t) { s.report.csv = t; },
+     [](const S& s) { return s.report.csv.string(); }, kNoRival, false},
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must be there",
-     kReport, [](S& s, Text t) { s.report.json = t; }, [](const S& s) { return s.report.json.string(); },
-     kNoRival, false},
+     kReport | kCompare, [](S& s, Text t) { s.report.json = t; },
+     [](const S& s) { return s.report.json.string(); }, kNoRival, false},
+    {"noise", "PERCENT", kOutput,
+     "a difference that lies within so many percent is called noise, however surely it was measured",
+     kCompare, [](S& s, Text t) { s.compare.noise = decimal(t, {.least = 0, .most = 100}) / 100; },
+     [](const S& s) { return as_text(100 * s.compare.noise); }, kNoRival, false},
+    {"fail-on", "regressed", kOutput,
+     "end with exit code 1 where a time or an accuracy regressed, for a CI; with 2 where nothing could be "
+     "compared",
+     kCompare, [](S& s, Text t) { s.compare.fails_on_regressed = one_of(t, kFailures) == 0; },
+     [](const S& s) { return std::string(s.compare.fails_on_regressed ? "regressed" : ""); }, kNoRival,
+     false},
     {"part", "PART", kOutput, "what is evaluated: test or validation", kEvaluate,
      [](S& s, Text t) { s.evaluate.part = kParts[one_of(t, kParts)]; },
      [](const S& s) { return s.evaluate.part; }, kNoRival, false},
@@ -169,6 +188,26 @@ constexpr Option kRows[] = {
      "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
      kDoctor, [](S& s, Text t) { s.doctor.measure = truth(t); },
      [](const S& s) { return yes_no(s.doctor.measure); }, kNoRival, false},
+    {"yes", "", kOutput, "rm: remove without asking", kRunList, [](S& s, Text t) { s.runs.yes = truth(t); },
+     [](const S& s) { return yes_no(s.runs.yes); }, kNoRival, false},
+    {"host", "ADDRESS", kServed,
+     "address to listen on; any but the loopback's needs a token, since who reaches it reads all runs",
+     kServe, [](S& s, Text t) { s.serve.host = t; }, [](const S& s) { return s.serve.host; }, kNoRival,
+     false},
+    {"port", "N", kServed, "port to listen on; 0: any that is free", kServe,
+     [](S& s, Text t) { s.serve.port = small(t, 0, 65535); }, [](const S& s) { return whole(s.serve.port); },
+     kNoRival, false},
+    {"token", "TEXT", kServed,
+     "what who asks must send, as ?token=TEXT or 'Authorization: Bearer TEXT' (default: none on the loopback "
+     "address, elsewhere one is made and printed)",
+     kServe,
+     [](S& s, Text t) {
+       constexpr std::size_t kFewest = 8;
+       if (t.size() < kFewest)
+         base::fail(base::ErrorKind::usage, "must have at least {} characters, got {}", kFewest, t.size());
+       s.serve.token = t;
+     },
+     [](const S& s) { return s.serve.token; }, kNoRival, false},
 };
 static_assert(reads_all(kRows, kStudyPart, Setting::count()),
               "a setting of this part of measure/setting.h has no row here");

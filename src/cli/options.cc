@@ -12,11 +12,12 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::array kCommands{
-    std::pair{kTrain, "train"},       std::pair{kSweep, "sweep"},   std::pair{kScale, "scale"},
-    std::pair{kConverge, "converge"}, std::pair{kStudy, "study"},   std::pair{kReport, "report"},
-    std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},     std::pair{kComm, "comm"},
-    std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"}, std::pair{kSearch, "search"},
-    std::pair{kEvaluate, "evaluate"},
+    std::pair{kTrain, "train"},       std::pair{kSweep, "sweep"},     std::pair{kScale, "scale"},
+    std::pair{kConverge, "converge"}, std::pair{kStudy, "study"},     std::pair{kReport, "report"},
+    std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},       std::pair{kComm, "comm"},
+    std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"},   std::pair{kSearch, "search"},
+    std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"}, std::pair{kRunList, "runs"},
+    std::pair{kServe, "serve"},       std::pair{kCompare, "compare"},
 };
 
 /// "scale and study": the commands of a row, for people.

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <map>
 #include <set>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "analysis/consistency.h"
@@ -203,12 +205,24 @@ OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
     base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
                path.string(), failed.message());
   lock_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (lock_ >= 0 && !lock_it()) {
     ::close(lock_);
     base::fail(base::ErrorKind::usage,
                "--out {}: another run is writing to it; wait for its end, or give another --out",
                path.string());
   }
+}
+
+/// `runs` and `serve` take the lock for a moment when they look whether a run goes on: no reason to refuse
+/// one.
+bool OutputDirectory::lock_it() const {
+  constexpr int kLooks = 6;
+  constexpr auto kBetween = std::chrono::milliseconds(20);
+  for (int look = 0; look < kLooks; ++look) {
+    if (look > 0) std::this_thread::sleep_for(kBetween);
+    if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+  }
+  return false;
 }
 
 OutputDirectory::~OutputDirectory() {
@@ -233,15 +247,10 @@ std::vector<std::string> write_reports(const report::Document& document, const S
   }
   if (!where.csv.empty()) {
     int tables = 0, plots = 0;
-    for (const auto& section : document.sections)
-      for (const auto& block : section.blocks)
-        if (const auto* table = std::get_if<report::Table>(&block)) {
-          base::write_file(where.csv / (table->id + ".csv"), report::to_csv(*table));
-          ++tables;
-        } else if (const auto* plot = std::get_if<report::Plot>(&block)) {
-          base::write_file(where.csv / (plot->id + ".csv"), report::to_csv(*plot));
-          ++plots;
-        }
+    for (const auto& file : report::csv_files(document)) {
+      base::write_file(where.csv / (file.name + ".csv"), file.text);
+      ++(file.is_table ? tables : plots);
+    }
     lines.push_back(fmt::format("csv:      {} ({} tables, {} plots)", where.csv.string(), tables, plots));
   }
   if (!where.html.empty()) {

@@ -26,6 +26,9 @@ class OutputDirectory {
   OutputDirectory& operator=(const OutputDirectory&) = delete;
 
  private:
+  /// False: another run has it. A file system without locks has none to refuse.
+  [[nodiscard]] bool lock_it() const;
+
   std::filesystem::path path_;
   bool made_ = false;
   int lock_ = -1;  ///< the directory, opened; the system ends the lock with the process

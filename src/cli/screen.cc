@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include "report/text.h"
 
@@ -14,8 +16,62 @@ namespace paceline::cli {
 namespace {
 
 constexpr int kWidthOfFiles = 110;
-constexpr int kBar = 24;
+constexpr std::int64_t kBar = 20;
 constexpr double kSecondsBetweenDrawings = 0.1;
+
+/// "0:41 < 0:19": behind and ahead.
+std::string times(const Bar& bar) {
+  return clock_text(bar.elapsed_s) + (bar.left_s ? " < " + clock_text(*bar.left_s) : "");
+}
+
+std::string counted(const Bar& bar) {
+  std::string text = fmt::format("{}/{}", report::integer(static_cast<double>(bar.done)),
+                                 report::integer(static_cast<double>(bar.all)));
+  if (!bar.unit.empty()) text += " " + bar.unit;
+  return text;
+}
+
+/// Heavy as far as it is done, with half a column's precision.
+std::string drawn(const Bar& bar) {
+  const auto halves = bar.all > 0 ? 2 * kBar * std::clamp<std::int64_t>(bar.done, 0, bar.all) / bar.all : 0;
+  std::string text;
+  for (std::int64_t column = 0; column < kBar; ++column)
+    text += 2 * column + 1 < halves ? "━" : 2 * column < halves ? "╸" : "─";
+  return text;
+}
+
+/// The first `width` columns.
+std::string cut(const std::string& text, std::size_t width) {
+  std::string result;
+  std::size_t columns = 0;
+  for (const char byte : text) {
+    const bool begins = (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+    if (begins && ++columns > width) break;
+    result += byte;
+  }
+  return result;
+}
+
+/// Of one training: what is left takes as long a step as what was done of this run, evaluations included.
+struct TrainingProgress {
+  std::optional<std::int64_t> first_step{};
+  base::TimePoint began = base::Clock::now();
+
+  Bar bar(std::int64_t step, std::int64_t steps, double loss, double images_per_s) {
+    if (!first_step) {
+      first_step = step;  // of a training that goes on not the first of all
+      began = base::Clock::now();
+    }
+    Bar bar{.done = step,
+            .all = steps,
+            .unit = "steps",
+            .rate = fmt::format("loss {:.4f}  {} images/s", loss, report::integer(std::round(images_per_s))),
+            .elapsed_s = base::seconds_since(began)};
+    if (const auto done = step - *first_step; done > 0 && bar.elapsed_s > 1)
+      bar.left_s = bar.elapsed_s * static_cast<double>(steps - step) / static_cast<double>(done);
+    return bar;
+  }
+};
 
 }  // namespace
 
@@ -44,18 +100,14 @@ void Screen::say(const std::string& line) {
 
 void Screen::explain(const std::string& sentence) { say(breaks_ ? broken(sentence, width_) : sentence); }
 
-void Screen::label(const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  label_ = text;
-}
-
-void Screen::bar(std::int64_t step, std::int64_t steps, double loss, double images_per_s) {
+void Screen::draw(const Bar& bar) {
   if (!live_) return;
   const std::lock_guard lock(mutex_);
-  if (drawn_ && step < steps && base::seconds_since(last_) < kSecondsBetweenDrawings) return;
+  if (drawn_ && bar.done < bar.all && base::seconds_since(last_) < kSecondsBetweenDrawings) return;
   last_ = base::Clock::now();
   drawn_ = true;
-  std::fprintf(stderr, "\r\033[K%s", bar_text(label_, step, steps, loss, images_per_s, width_ - 1).c_str());
+  const int width = terminal_width(STDERR_FILENO, width_);  // people resize windows
+  std::fprintf(stderr, "\r\033[K%s", bar_text(bar, width - 1).c_str());
   std::fflush(stderr);
 }
 
@@ -72,10 +124,11 @@ void Screen::clear_locked() {
 }
 
 train::Progress Screen::progress() {
+  const auto training = std::make_shared<TrainingProgress>();
   return {
       .say = [this](const std::string& line) { explain(line); },
-      .step = [this](std::int64_t step, std::int64_t steps, double loss,
-                     double images_per_s) { bar(step, steps, loss, images_per_s); },
+      .step = [this, training](std::int64_t step, std::int64_t steps, double loss,
+                               double images_per_s) { draw(training->bar(step, steps, loss, images_per_s)); },
       .epoch = [this](const measure::EpochRecord& epoch) { say(epoch_line(epoch)); },
   };
 }
@@ -112,14 +165,35 @@ std::string broken(std::string_view text, int width) {
   return result;
 }
 
-std::string bar_text(std::string_view label, std::int64_t step, std::int64_t steps, double loss,
-                     double images_per_s, int width) {
-  const auto done = steps > 0 ? static_cast<int>(kBar * std::min(step, steps) / steps) : 0;
-  std::string text(label);
-  if (!text.empty()) text += "  ";
-  text += fmt::format("[{}{}] step {}/{}  loss {:.4f}  {:.0f} images/s", std::string(done, '='),
-                      std::string(kBar - done, ' '), step, steps, loss, images_per_s);
-  return text.substr(0, static_cast<std::size_t>(std::max(width, 0)));
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::llround(std::max(seconds, 0.0)));
+  const auto hours = whole / 3600, minutes = whole / 60 % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)
+                   : fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string bar_text(const Bar& bar, int width) {
+  const auto columns = static_cast<std::size_t>(std::max(width, 0));
+  const std::string name = bar.name.empty() ? "" : fmt::format("{:<9} ", bar.name);
+  const std::string begin = fmt::format(" {}{}  {}", name, drawn(bar), counted(bar));
+  const std::string end = "   " + times(bar);
+  std::string text;
+  for (const auto& [has_doing, has_rate] : {std::pair{true, true}, {false, true}, {false, false}}) {
+    text = begin;
+    if (has_doing && !bar.doing.empty()) text += "  " + bar.doing;
+    if (has_rate && !bar.rate.empty()) text += "   " + bar.rate;
+    text += end;
+    if (report::display_width(text) <= columns) return text;
+  }
+  return cut(text, columns);
+}
+
+std::string bar_line(const Bar& bar) {
+  std::string text = fmt::format("  {:<9} {}", bar.name, counted(bar));
+  if (!bar.doing.empty()) text += "  " + bar.doing;
+  if (bar.left_s && bar.elapsed_s > 0)
+    text += fmt::format("   {:.0f} %", 100 * bar.elapsed_s / (bar.elapsed_s + *bar.left_s));
+  return text + "   " + times(bar);
 }
 
 }  // namespace paceline::cli

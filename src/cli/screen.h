@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,17 @@
 #include "train/progress.h"
 
 namespace paceline::cli {
+
+/// How far something is.
+struct Bar {
+  std::string name{};  ///< "scale"
+  std::int64_t done = 0, all = 0;
+  std::string unit{};              ///< behind "31/54": "steps"
+  std::string doing{};             ///< "weak 2 x 128, repeat 2"
+  std::string rate{};              ///< "34 ms/step", "loss 0.81  1,234 images/s"
+  double elapsed_s = 0;            ///< since the command began
+  std::optional<double> left_s{};  ///< none: nobody knows yet
+};
 
 /// Threads  any; lines are whole
 class Screen {
@@ -29,14 +41,14 @@ class Screen {
   /// The same for a sentence: on a terminal broken between words, elsewhere (a file, a log) one line. Tables
   /// are for say.
   void explain(const std::string& sentence);
-  /// Redraws the bar; `label` stands in front of it ("cell 3 of 18").
-  void bar(std::int64_t step, std::int64_t steps, double loss, double images_per_s);
-  void label(const std::string& text);
+  /// Redraws the bar where there is a terminal.
+  void draw(const Bar& bar);
   void clear_bar();
 
+  [[nodiscard]] bool is_live() const { return live_; }
   [[nodiscard]] int width() const { return width_; }
   [[nodiscard]] bool colour() const { return colour_; }
-  /// The callbacks that a run tells its progress through; they keep a reference to this screen.
+  /// The callbacks through which one training tells its progress; they keep a reference to this screen.
   [[nodiscard]] train::Progress progress();
 
  private:
@@ -52,7 +64,6 @@ class Screen {
   int width_;
   bool drawn_ = false;
   base::TimePoint last_{};
-  std::string label_;
 };
 
 /// Columns of the terminal behind `descriptor`; `elsewhere` where there is none, or one too narrow to care
@@ -62,8 +73,12 @@ class Screen {
 [[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch);
 /// `text` in lines of at most `width` columns, but for longer words; what was a line's begin stays one.
 [[nodiscard]] std::string broken(std::string_view text, int width);
-/// [=====>    ] and its text, cut to `width`.
-[[nodiscard]] std::string bar_text(std::string_view label, std::int64_t step, std::int64_t steps, double loss,
-                                   double images_per_s, int width);
+/// " scale     ━━━━━━━╸────────────  31/54  weak 2 x 128, repeat 2   34 ms/step   0:41 < 0:19". Where it is
+/// wider than `width` what is done now goes first, then the rate; the rest is cut.
+[[nodiscard]] std::string bar_text(const Bar& bar, int width);
+/// The same for a log: "  scale     31/54  weak 2 x 128, repeat 2   57 %   0:41 < 0:19".
+[[nodiscard]] std::string bar_line(const Bar& bar);
+/// 41 -> "0:41", 4000 -> "1:06:40".
+[[nodiscard]] std::string clock_text(double seconds);
 
 }  // namespace paceline::cli

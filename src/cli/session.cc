@@ -169,7 +169,10 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
         *wire_,
         comm::ProcessGroupOptions{
             .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
-        [](const std::string& text) { log_line(text); });
+        [stalls = stalls_](const std::string& text) {
+          log_line(text);
+          stalls->hear(text);
+        });
     exit_watchdog_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
   } catch (...) {      // a thread that the system refuses, most likely
     wire_->give_up();  // or its end would wait for the others, and they for this process
@@ -300,6 +303,13 @@ bool Session::fail(base::ErrorKind kind, const std::string& text) {
   // A first process that hangs may hear of it all the same, and has then said it.
   if (failure && failure->of_first()) return own && !heard && place_.process == failure->speaker;
   return own && (is_first() || !heard);
+}
+
+void Session::let_the_first_speak() const {
+  constexpr std::chrono::milliseconds kPatience(5000), kLook(20);
+  const auto until = base::Clock::now() + kPatience;
+  while (!is_first() && !processes_->failure() && base::Clock::now() < until)
+    std::this_thread::sleep_for(kLook);
 }
 
 base::ErrorKind Session::kind_of_failure(base::ErrorKind otherwise) const {

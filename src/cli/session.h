@@ -16,6 +16,7 @@
 #include "comm/launch.h"
 #include "comm/process_group.h"
 #include "train/backend.h"
+#include "train/stall_listener.h"
 
 namespace paceline::cli {
 
@@ -64,11 +65,16 @@ class Session {
   /// This process ends with an error. Tells the others unless they told us, and leaves time to note it.
   /// Returns whether it is for this process to say it: the first one speaks for all while it is there.
   [[nodiscard]] bool fail(base::ErrorKind kind, const std::string& text);
+  /// Of an error that all processes have (base::AgreedError), before fail(): gives the first one time to
+  /// write its record and to say it.
+  void let_the_first_speak() const;
   /// What the run failed with, the same in every process.
   [[nodiscard]] base::ErrorKind kind_of_failure(base::ErrorKind otherwise) const;
   /// For Interrupt: a signal needs no word when it is not the first process's, or when the launcher sent it
   /// because another process was lost.
   [[nodiscard]] bool silent() const;
+  /// Hears what is said of processes that keep the others waiting.
+  [[nodiscard]] const std::shared_ptr<train::StallListener>& stalls() const { return stalls_; }
 
  private:
   void require_one_version(const std::string& version);
@@ -77,6 +83,7 @@ class Session {
   void end_if_overdue(const std::stop_token& stop) const;
 
   const std::chrono::seconds deadline_;
+  const std::shared_ptr<train::StallListener> stalls_ = std::make_shared<train::StallListener>();
   const comm::StartupProbe here_;  ///< to the end: others may look later than this process has met them
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::ProcessGroup> processes_;

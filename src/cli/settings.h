@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/change.h"
 #include "cli/doctor.h"
 #include "cli/launch_line.h"
 #include "measure/setting.h"
@@ -36,6 +37,10 @@ enum Command : unsigned {
   kSbatch = 1u << 10,
   kSearch = 1u << 11,
   kEvaluate = 1u << 12,
+  kRunList = 1u << 13,
+  kServe = 1u << 14,
+  kExplain = 1u << 16,
+  kCompare = 1u << 15,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
@@ -57,12 +62,18 @@ struct Settings {
   [[nodiscard]] bool is_given(measure::Setting setting) const {
     return std::find(given.begin(), given.end(), setting) != given.end();
   }
-  bool json = false;  ///< the record alone on standard output
+  bool json = false;         ///< the record alone on standard output
+  bool tensorboard = false;  ///< train: event files too
 
   struct Report {
     std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
     std::filesystem::path html, markdown, csv, json;
   } report;
+
+  struct Compare {
+    double noise = analysis::kNoise;  ///< a smaller difference is nobody's concern
+    bool fails_on_regressed = false;
+  } compare;
 
   DoctorOptions doctor;
 
@@ -81,6 +92,19 @@ struct Settings {
     std::size_t smallest = 1024, largest = std::size_t{256} << 20;  ///< bytes, times 4 in between
     int repeats = 20;
   } comm;
+
+  struct RunList {
+    std::string action;                        ///< "list", "show" or "rm"
+    std::vector<std::filesystem::path> paths;  ///< directories; list: the one to look below
+    bool yes = false;
+  } runs;
+
+  struct Serve {
+    std::filesystem::path directory = "paceline-out";
+    std::string host = "127.0.0.1";
+    int port = 8765;
+    std::string token;
+  } serve;
 
   LaunchOptions launch;
   BatchOptions batch;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 
 #include "base/error.h"
@@ -9,13 +10,24 @@
 
 namespace paceline::data {
 
+namespace {
+
+/// Reports write commands with ~, and behind a colon no shell replaces it.
+std::string with_home(const std::string& directory) {
+  const char* const home = std::getenv("HOME");
+  const bool is_of_home = directory == "~" || directory.starts_with("~/");
+  return is_of_home && home != nullptr ? home + directory.substr(1) : directory;
+}
+
+}  // namespace
+
 Spec parse_spec(const std::string& text) {
   Spec spec{.text = text, .name = {}, .directory = {}, .options = {}};
   std::size_t begin = text.find(',');
   const std::string head = text.substr(0, begin);
   const std::size_t colon = head.find(':');
   spec.name = head.substr(0, colon);
-  if (colon != std::string::npos) spec.directory = head.substr(colon + 1);
+  if (colon != std::string::npos) spec.directory = with_home(head.substr(colon + 1));
   while (begin != std::string::npos) {
     const std::size_t end = text.find(',', begin + 1);
     const std::string item = text.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);

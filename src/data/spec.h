@@ -16,7 +16,7 @@ namespace paceline::data {
 struct Spec {
   std::string text;       ///< as written
   std::string name;       ///< before ':' and ','
-  std::string directory;  ///< after ':'; empty when there was none
+  std::string directory;  ///< after ':', a leading ~ as $HOME; empty when there was none
   std::map<std::string, std::string> options;
   OpenOptions how = {};  ///< what the caller asked for beside the text
 };

@@ -31,7 +31,8 @@ inline constexpr std::size_t kPhases = 10;
 [[nodiscard]] std::string_view name(
     Phase phase);  ///< "data wait", "exposed transfer", ...: the tables' words
 
-/// One stay in a phase, as it happened: what turned out to be waiting is still transfer here.
+/// One stay in a phase, as it happened: what turns out to be waiting is still transfer here
+/// (measure::with_waits).
 struct PhaseSpan {
   Phase phase;
   base::TimePoint begin, end;

@@ -175,9 +175,12 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"log-steps", unrecorded},
     {"json", unrecorded},
     {"timeline", unrecorded},
+    {"tensorboard", unrecorded},
     {"html", unrecorded},
     {"markdown", unrecorded},
     {"csv", unrecorded},
+    {"noise", unrecorded},
+    {"fail-on", unrecorded},
     {"part", unrecorded},
     {"mistakes", unrecorded},
     {"decoded", unrecorded},
@@ -185,6 +188,10 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"from", unrecorded},
     {"kernels", unrecorded},
     {"measure", unrecorded},
+    {"yes", unrecorded},
+    {"host", unrecorded},
+    {"port", unrecorded},
+    {"token", unrecorded},
 });
 
 /// The index of the row of `key`; kRows.size() if there is none.

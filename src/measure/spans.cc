@@ -8,15 +8,31 @@
 namespace paceline::measure {
 namespace {
 
-/// How much of `part` lies inside the `blocked` intervals.
-double inside(Interval part, std::span<const Interval> blocked) {
+/// Calls `take` with each stretch of `part` that lies inside the `blocked` intervals.
+template <typename Take>
+void for_each_inside(Interval part, std::span<const Interval> blocked, Take take) {
   // The first interval that ends after `part` begins; those before it cannot meet it.
   auto at = std::partition_point(blocked.begin(), blocked.end(),
                                  [&](const Interval& interval) { return interval.end <= part.begin; });
-  double seconds = 0;
   for (; at != blocked.end() && at->begin < part.end; ++at)
-    seconds += Interval{std::max(part.begin, at->begin), std::min(part.end, at->end)}.length();
+    take(Interval{std::max(part.begin, at->begin), std::min(part.end, at->end)});
+}
+
+double inside(Interval part, std::span<const Interval> blocked) {
+  double seconds = 0;
+  for_each_inside(part, blocked, [&](Interval stretch) { seconds += stretch.length(); });
   return seconds;
+}
+
+/// A turn: first waiting for a later rank, then bytes that move.
+struct Turn {
+  Interval waiting, moving;
+};
+
+Turn taken_apart(Interval turn, double transfer) {
+  // Ranks on different clocks can disagree by a little; no part may be longer than the whole.
+  const double begin = turn.end - std::clamp(transfer, 0.0, turn.length());
+  return {.waiting = {turn.begin, begin}, .moving = {begin, turn.end}};
 }
 
 }  // namespace
@@ -60,17 +76,26 @@ std::vector<CommunicationTime> communication_times(std::span<const CollectiveTim
   std::vector<CommunicationTime> times;
   times.reserve(all_turns.size());
   for (std::size_t i = 0; i < all_turns.size(); ++i) {
-    const Interval turn = all_turns[i];
-    // Ranks on different clocks can disagree by a little; no part may be longer than the whole.
-    const double moving = std::clamp(transfer[i], 0.0, turn.length());
-    const Interval waiting{turn.begin, turn.end - moving};
-    times.push_back({.total = turn.length(),
-                     .transfer = moving,
-                     .late_peer = turn.length() - moving,
-                     .exposed_transfer = inside({waiting.end, turn.end}, blocked),
+    const auto [waiting, moving] = taken_apart(all_turns[i], transfer[i]);
+    times.push_back({.total = all_turns[i].length(),
+                     .transfer = moving.length(),
+                     .late_peer = waiting.length(),
+                     .exposed_transfer = inside(moving, blocked),
                      .exposed_wait = inside(waiting, blocked)});
   }
   return times;
+}
+
+std::vector<Interval> exposed_waits(std::span<const CollectiveTimes> collectives,
+                                    std::span<const double> transfer, std::span<const Interval> blocked) {
+  base::expects(transfer.size() == collectives.size(), "transfer.size() == collectives.size()");
+  const auto all_turns = turns(collectives);
+  std::vector<Interval> waits;
+  for (std::size_t i = 0; i < all_turns.size(); ++i)
+    for_each_inside(taken_apart(all_turns[i], transfer[i]).waiting, blocked, [&](Interval stretch) {
+      if (stretch.length() > 0) waits.push_back(stretch);
+    });
+  return waits;
 }
 
 CommunicationTime sum(std::span<const CommunicationTime> times) {

@@ -65,6 +65,13 @@ struct CommunicationTime {
                                                                  std::span<const double> transfer,
                                                                  std::span<const Interval> blocked);
 
+/// The stretches that exposed_wait adds up: blocked, and no byte moved. In order, not overlapping.
+///
+/// Shapes   as communication_times()
+[[nodiscard]] std::vector<Interval> exposed_waits(std::span<const CollectiveTimes> collectives,
+                                                  std::span<const double> transfer,
+                                                  std::span<const Interval> blocked);
+
 /// The sum of `times`.
 [[nodiscard]] CommunicationTime sum(std::span<const CommunicationTime> times);
 

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "measure/ledger.h"
 #include "measure/statistics.h"
 
 namespace paceline::measure {
@@ -27,6 +26,30 @@ std::vector<double> handed_over(const RankTimeline& rank, std::size_t buckets) {
 }
 
 }  // namespace
+
+std::vector<TimelineSpan> with_waits(std::span<const TimelineSpan> spans, std::span<const Interval> waits) {
+  std::vector<TimelineSpan> cut;
+  for (const auto& span : spans) {
+    if (span.lane != TimelineSpan::Lane::phase ||
+        span.what != static_cast<std::int32_t>(Phase::exposed_transfer)) {
+      cut.push_back(span);
+      continue;
+    }
+    double at = span.begin_s;
+    const auto add = [&](double end, Phase phase) {
+      if (end > at) cut.push_back({at, end, TimelineSpan::Lane::phase, static_cast<std::int32_t>(phase)});
+      at = std::max(at, end);
+    };
+    auto wait = std::partition_point(waits.begin(), waits.end(),
+                                     [&](const Interval& one) { return one.end <= span.begin_s; });
+    for (; wait != waits.end() && wait->begin < span.end_s; ++wait) {
+      add(wait->begin, Phase::exposed_transfer);
+      add(std::min(wait->end, span.end_s), Phase::exposed_wait);
+    }
+    add(span.end_s, Phase::exposed_transfer);
+  }
+  return cut;
+}
 
 std::string chrome_trace(std::span<const RankTimeline> ranks, std::span<const std::int64_t> bucket_bytes) {
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "measure/ledger.h"
+#include "measure/spans.h"
+
 namespace paceline::measure {
 
 struct TimelineSpan {
@@ -26,6 +29,13 @@ struct RankTimeline {
   bool is_cut = false;       ///< there was more than is kept
   std::vector<TimelineSpan> spans;
 };
+
+/// Cuts spans of Phase::exposed_transfer where they lie inside `waits`, and makes those parts exposed_wait:
+/// as the ledger books them, which learns of the waiting only later too. All other spans stay.
+///
+/// Shapes   spans: in the order of begin; waits: in order, not overlapping, on the same clock
+[[nodiscard]] std::vector<TimelineSpan> with_waits(std::span<const TimelineSpan> spans,
+                                                   std::span<const Interval> waits);
 
 /// The whole file. A rank is a process of the trace, its lanes are threads: what the step did, and its
 /// collectives from posting to completion.

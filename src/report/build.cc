@@ -7,10 +7,15 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
+#include "analysis/interval.h"
+#include "report/answers/answers.h"
 #include "report/conclusions.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
+#include "report/shareable.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -124,6 +129,43 @@ void add_facts(Document& document, std::span<const Record> records) {
     const auto [first, last] = std::minmax_element(days.begin(), days.end());
     add_fact(document, "date", *first == *last ? *first : *first + " to " + *last);
   }
+}
+
+/// "82 runs in 60 s", "CPU, bf16": the line under the title.
+void add_circumstances(Document& document, const Conclusions& conclusions) {
+  const auto& records = conclusions.records;
+  const auto is_run = [](const Record& record) { return !record.ranks.empty(); };
+  const auto found = std::find_if(records.begin(), records.end(), is_run);
+  const Record& first = found == records.end() ? records.front() : *found;
+  auto& line = document.circumstances;
+  std::string machine = first.environment.cpu.substr(0, first.environment.cpu.find(" with "));
+  if (first.environment.cores > 0)
+    machine += fmt::format("{}{}", machine.empty() ? "" : ", ", count(first.environment.cores, "core"));
+  if (!machine.empty()) line.push_back(std::move(machine));
+  line.push_back(fmt::format("{}{}{}", first.device.empty() || first.device == "cpu" ? "CPU" : first.device,
+                             first.precision.empty() ? "" : ", ", first.precision));
+  double seconds = 0;
+  for (const Record& record : records) seconds += record.window.wall_s;
+  line.push_back(
+      fmt::format("{}, {} measured", count(static_cast<long>(records.size()), "run"), duration(seconds)));
+  if (!day_of(first).empty()) line.push_back(day_of(first));
+  if (!first.environment.version.empty())
+    line.push_back("paceline " + first.environment.version.substr(0, first.environment.version.find(' ')));
+}
+
+/// How far the intervals reach, and whether the study was a quick one.
+void add_trust(Document& document, const Conclusions& conclusions) {
+  std::vector<double> halves;
+  for (const auto& cell : conclusions.cells)
+    if (cell.is_timed() && cell.is_measured() && !cell.oversubscribed &&
+        analysis::has_interval(cell.images_per_s))
+      halves.push_back((cell.images_per_s.high - cell.images_per_s.low) / (2 * cell.images_per_s.median));
+  if (halves.empty()) return;
+  std::sort(halves.begin(), halves.end());
+  const bool is_quick = conclusions.records.front().command.find(" --quick") != std::string::npos;
+  document.trust =
+      fmt::format("{}ypical interval ±{:.2g} %, widest ±{:.2g} %", is_quick ? "quick study: t" : "t",
+                  100 * halves[halves.size() / 2], 100 * halves.back());
 }
 
 /// What a table of times is called, and its measured cells.
@@ -301,9 +343,19 @@ void describe_collectives(Document& document, std::span<const Record> records, c
   document.subtitle = count(static_cast<long>(records.size()), "record");
 }
 
+/// What the report is made of, without what says where things lie on somebody's machine.
+std::pair<std::vector<Record>, BuildOptions> for_sharing(std::span<const Record> records,
+                                                         BuildOptions options) {
+  const auto home = home_here();
+  options.command = without_homes(options.command, home);
+  for (auto& remark : options.remarks) remark = without_paths(remark, home);
+  return {shareable(records, home), std::move(options)};
+}
+
 }  // namespace
 
-Document build(std::span<const Record> records, const BuildOptions& options) {
+Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
+  const auto [records, options] = for_sharing(as_measured, asked);
   Document document;
   document.title = options.title.empty() ? "Paceline report" : options.title;
   if (records.empty()) {
@@ -343,6 +395,8 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
     add_facts(document, records);
     return document;
   }
+  document.sections = answer_sections(conclusions);
+  const std::size_t details = document.sections.size();
   document.sections.push_back(summary_section(conclusions));
   add(document, sweep_section(conclusions));
   add(document, cause_section(conclusions));
@@ -360,6 +414,9 @@ Document build(std::span<const Record> records, const BuildOptions& options) {
   add(document, evaluation_section(conclusions));
   add(document, training_section(conclusions));
   document.sections.push_back(circumstances_section(conclusions));
+  for (std::size_t i = details; i < document.sections.size(); ++i) document.sections[i].is_folded = true;
+  add_circumstances(document, conclusions);
+  add_trust(document, conclusions);
   add_fact(document, "report made by", options.command);
   add_facts(document, records);
   return document;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "report/as_table.h"
 #include "report/document.h"
 
 namespace paceline::report {
@@ -96,6 +97,32 @@ std::string to_csv(const Plot& plot) {
                          figure(point.high), field(point.mark));
     }
   return out;
+}
+
+namespace {
+
+void add(std::vector<CsvFile>& files, const Table& table) {
+  files.push_back({table.id, to_csv(table), true});
+}
+void add(std::vector<CsvFile>& files, const Plot& plot) { files.push_back({plot.id, to_csv(plot), false}); }
+void add(std::vector<CsvFile>& files, const Figure& figure) {
+  for (const Figure::View& view : figure.views) add(files, as_plot(figure, view));
+}
+void add(std::vector<CsvFile>& files, const Waterfall& waterfall) { add(files, as_table(waterfall)); }
+void add(std::vector<CsvFile>& files, const Comparison& comparison) { add(files, as_table(comparison)); }
+// What has no figures of its own: words, and spans, which `--timeline` writes as a trace.
+void add(std::vector<CsvFile>&, const Paragraph&) {}
+void add(std::vector<CsvFile>&, const Answer&) {}
+void add(std::vector<CsvFile>&, const Next&) {}
+void add(std::vector<CsvFile>&, const Timeline&) {}
+
+}  // namespace
+
+std::vector<CsvFile> csv_files(const Document& document) {
+  std::vector<CsvFile> files;
+  for (const Section& section : document.sections)
+    for (const Block& block : section.blocks) std::visit([&](const auto& one) { add(files, one); }, block);
+  return files;
 }
 
 }  // namespace paceline::report

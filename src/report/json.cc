@@ -1,47 +1,75 @@
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "report/document.h"
 #include "report/names.h"
+
+// Points and rows go into the file as a list a field: a study has thousands of numbers, and their names would
+// be most of its size.
 
 namespace paceline::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// JSON has no NaN and no infinity: what is not finite is missing.
+/// Seven digits: more than any figure here is known to, and half the size of all of them. JSON has no NaN and
+/// no infinity: what is not finite is missing.
 Json number(const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return nullptr;
-  return *value;
+  constexpr double kExact = 1e15;  // a whole number stays one: bytes, parameters
+  if (*value == std::trunc(*value) && std::abs(*value) < kExact) return static_cast<std::int64_t>(*value);
+  return std::strtod(fmt::format("{:.7g}", *value).c_str(), nullptr);
 }
 
-Json json(const TableCell& cell) {
-  return {{"text", cell.text},         {"value", number(cell.value)}, {"low", number(cell.low)},
-          {"high", number(cell.high)}, {"mark", cell.mark},           {"note", cell.note}};
+bool is_nothing(const Json& value) {
+  return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
+         (value.is_number() && value == 0);
 }
 
-Json json(const Column& column) {
-  return {{"key", column.key},
-          {"label", column.label},
-          {"unit", column.unit},
-          {"format", std::string(name(column.format))}};
+/// One field of all `things`; `into` does not get it where there is nothing in any of them.
+template <typename Thing, typename Get>
+void add_list(Json& into, const char* name, const std::vector<Thing>& things, Get get,
+              bool is_always_there = false) {
+  Json list = Json::array();
+  bool is_empty = true;
+  for (const Thing& thing : things) {
+    list.push_back(get(thing));
+    is_empty = is_empty && is_nothing(list.back());
+  }
+  if (!is_empty || is_always_there) into[name] = std::move(list);
+}
+
+Json json(const Series& series);
+Json json(const Next::Step& step);
+Json json(const Figure::Mark& mark);
+Json json(const Figure::View& view);
+Json json(const Waterfall::Change& change);
+Json json(const Comparison::Row& row);
+
+template <typename Thing>
+Json list_of(const std::vector<Thing>& things) {
+  Json list = Json::array();
+  for (const Thing& thing : things) list.push_back(json(thing));
+  return list;
 }
 
 Json json(const Axis& axis) { return {{"label", axis.label}, {"unit", axis.unit}, {"log", axis.log}}; }
 
-Json json(const Point& point) {
-  return {{"x", number(point.x)},
-          {"y", number(point.y)},
-          {"low", number(point.low)},
-          {"high", number(point.high)},
-          {"mark", point.mark}};
-}
-
 Json json(const Series& series) {
-  Json points = Json::array();
-  for (const Point& point : series.points) points.push_back(json(point));
-  return {{"name", series.name}, {"points", std::move(points)}, {"dashed", series.dashed}};
+  Json one{{"name", series.name}, {"dashed", series.dashed}, {"hidden", series.hidden}};
+  add_list(
+      one, "x", series.points, [](const Point& point) { return number(point.x); }, true);
+  add_list(
+      one, "y", series.points, [](const Point& point) { return number(point.y); }, true);
+  add_list(one, "low", series.points, [](const Point& point) { return number(point.low); });
+  add_list(one, "high", series.points, [](const Point& point) { return number(point.high); });
+  add_list(one, "mark", series.points, [](const Point& point) { return Json(point.mark); });
+  add_list(one, "record", series.points, [](const Point& point) { return Json(point.record); });
+  add_list(one, "n", series.points, [](const Point& point) { return Json(point.n); });
+  return one;
 }
 
 Json json(const Paragraph& paragraph) {
@@ -50,25 +78,34 @@ Json json(const Paragraph& paragraph) {
 
 Json json(const Table& table) {
   Json columns = Json::array();
-  for (const Column& column : table.columns) columns.push_back(json(column));
-  Json rows = Json::array();
-  for (const auto& row : table.rows) {
-    Json cells = Json::array();
-    for (const TableCell& cell : row) cells.push_back(json(cell));
-    rows.push_back(std::move(cells));
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
+    Json one{{"key", column.key},
+             {"label", column.label},
+             {"unit", column.unit},
+             {"format", std::string(name(column.format))},
+             {"group", column.group}};
+    const auto cells = [&](const char* field, auto get) {
+      add_list(one, field, table.rows, [&](const auto& row) { return get(row[i]); });
+    };
+    cells("text", [](const TableCell& cell) { return Json(cell.text); });
+    cells("value", [](const TableCell& cell) { return number(cell.value); });
+    cells("low", [](const TableCell& cell) { return number(cell.low); });
+    cells("high", [](const TableCell& cell) { return number(cell.high); });
+    cells("mark", [](const TableCell& cell) { return Json(cell.mark); });
+    cells("note", [](const TableCell& cell) { return Json(cell.note); });
+    columns.push_back(std::move(one));
   }
   return {{"type", "table"},
           {"id", table.id},
           {"title", table.title},
           {"definition", table.definition},
-          {"columns", std::move(columns)},
-          {"rows", std::move(rows)},
-          {"footnotes", table.footnotes}};
+          {"footnotes", table.footnotes},
+          {"rows", table.rows.size()},
+          {"columns", std::move(columns)}};
 }
 
 Json json(const Plot& plot) {
-  Json series = Json::array();
-  for (const Series& one : plot.series) series.push_back(json(one));
   return {{"type", "plot"},
           {"id", plot.id},
           {"kind", std::string(name(plot.kind))},
@@ -76,8 +113,104 @@ Json json(const Plot& plot) {
           {"caption", plot.caption},
           {"x", json(plot.x)},
           {"y", json(plot.y)},
-          {"series", std::move(series)},
+          {"series", list_of(plot.series)},
           {"categories", plot.categories}};
+}
+
+Json json(const Answer& answer) {
+  return {{"type", "answer"},
+          {"id", answer.id},
+          {"question", answer.question},
+          {"certainty", std::string(name(answer.certainty))},
+          {"chip", answer.chip},
+          {"figure", answer.figure},
+          {"unit", answer.unit},
+          {"sentence", answer.sentence},
+          {"value", number(answer.value)},
+          {"low", number(answer.low)},
+          {"high", number(answer.high)},
+          {"n", answer.n},
+          {"evidence", answer.evidence},
+          {"records", answer.records},
+          {"command", answer.command}};
+}
+
+Json json(const Next::Step& step) {
+  return {
+      {"title", step.title}, {"why", step.why}, {"command", step.command}, {"seconds", number(step.seconds)}};
+}
+
+Json json(const Next& next) {
+  return {{"type", "next"}, {"steps", list_of(next.steps)}, {"not_answered", next.not_answered}};
+}
+
+Json json(const Figure::Mark& mark) {
+  return {{"axis", std::string(1, mark.axis)},
+          {"low", number(mark.low)},
+          {"high", number(mark.high)},
+          {"label", mark.label}};
+}
+
+Json json(const Figure::View& view) {
+  return {{"name", view.name},
+          {"x", json(view.x)},
+          {"y", json(view.y)},
+          {"series", list_of(view.series)},
+          {"marks", list_of(view.marks)}};
+}
+
+/// What all drawings begin with.
+template <typename Drawing>
+Json begun(const char* type, const Drawing& drawing) {
+  return {{"type", type}, {"id", drawing.id}, {"finding", drawing.finding}, {"note", drawing.note}};
+}
+
+Json json(const Figure& figure) {
+  Json one = begun("figure", figure);
+  one["views"] = list_of(figure.views);
+  return one;
+}
+
+Json json(const Waterfall::Change& change) {
+  return {{"name", change.name}, {"seconds", number(change.seconds)}, {"hint", change.hint}};
+}
+
+Json json(const Waterfall& waterfall) {
+  Json one = begun("waterfall", waterfall);
+  one["from"] = {{"name", waterfall.from_name}, {"seconds", number(waterfall.from)}};
+  one["to"] = {{"name", waterfall.to_name}, {"seconds", number(waterfall.to)}};
+  one["changes"] = list_of(waterfall.changes);
+  return one;
+}
+
+Json json(const Timeline& timeline) {
+  Json one = begun("timeline", timeline);
+  one["lanes"] = timeline.lanes;
+  one["phases"] = timeline.phases;
+  auto& spans = one["spans"] = Json::object();
+  add_list(
+      spans, "lane", timeline.spans, [](const auto& span) { return Json(span.lane); }, true);
+  add_list(
+      spans, "phase", timeline.spans, [](const auto& span) { return Json(span.phase); }, true);
+  add_list(
+      spans, "begin", timeline.spans, [](const auto& span) { return number(span.begin); }, true);
+  add_list(
+      spans, "end", timeline.spans, [](const auto& span) { return number(span.end); }, true);
+  return one;
+}
+
+Json json(const Comparison::Row& row) {
+  return {{"name", row.name},           {"word", std::string(name(row.word))},
+          {"ratio", number(row.ratio)}, {"low", number(row.low)},
+          {"high", number(row.high)},   {"before", row.before},
+          {"after", row.after},         {"why", row.why}};
+}
+
+Json json(const Comparison& comparison) {
+  Json one = begun("comparison", comparison);
+  one["name_of_ratio"] = comparison.name_of_ratio;
+  one["rows"] = list_of(comparison.rows);
+  return one;
 }
 
 }  // namespace
@@ -88,15 +221,19 @@ std::string to_json(const Document& document) {
     Json blocks = Json::array();
     for (const Block& block : section.blocks)
       blocks.push_back(std::visit([](const auto& one) { return json(one); }, block));
-    sections.push_back({{"id", section.id}, {"title", section.title}, {"blocks", std::move(blocks)}});
+    sections.push_back({{"id", section.id},
+                        {"title", section.title},
+                        {"folded", section.is_folded},
+                        {"blocks", std::move(blocks)}});
   }
   Json facts = Json::array();
   for (const auto& [fact, value] : document.facts) facts.push_back({{"name", fact}, {"value", value}});
-  const Json root = {{"schema", "paceline-report-1"}, {"title", document.title},
-                     {"subtitle", document.subtitle}, {"warnings", document.warnings},
+  const Json root = {{"schema", "paceline-report-2"}, {"title", document.title},
+                     {"subtitle", document.subtitle}, {"circumstances", document.circumstances},
+                     {"trust", document.trust},       {"warnings", document.warnings},
                      {"facts", std::move(facts)},     {"sections", std::move(sections)}};
   // A record may carry a path in another encoding: a report that cannot be written helps nobody.
-  return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace paceline::report

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include "report/as_table.h"
 #include "report/document.h"
+#include "report/names.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -53,6 +55,42 @@ void append(std::string& out, const Table& table) {
 /// A plot is the page's; its points stand in the tables. What it shows is said.
 void append(std::string& out, const Plot& plot) {
   if (!plot.caption.empty()) out += "*" + plot.title + ".* " + plot.caption + "\n\n";
+}
+
+void append(std::string& out, const Figure& figure) {
+  out += fmt::format("*{}.* {}\n\n", figure.finding, figure.note);
+}
+void append(std::string& out, const Timeline& timeline) {
+  out += fmt::format("*{}.* {}\n\n", timeline.finding, timeline.note);
+}
+void append(std::string& out, const Waterfall& waterfall) { append(out, as_table(waterfall)); }
+void append(std::string& out, const Comparison& comparison) { append(out, as_table(comparison)); }
+
+void append_command(std::string& out, const std::string& command) {
+  if (!command.empty()) out += "```\n" + command + "\n```\n\n";
+}
+
+void append(std::string& out, const Answer& answer) {
+  if (answer.question.empty()) {
+    out += fmt::format("**{}** {}\n\n", answer.figure, answer.sentence);
+    return append_command(out, answer.command);
+  }
+  const std::string figure =
+      answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
+  out += fmt::format("- {} **{}** ({} {}) {}\n\n", answer.question, figure, sign_of(answer.certainty),
+                     answer.chip.empty() ? std::string(text_of(answer.certainty)) : answer.chip,
+                     answer.sentence);
+}
+
+void append(std::string& out, const Next& next) {
+  if (!next.steps.empty()) out += "### What to do next\n\n";
+  for (const auto& step : next.steps) {
+    out += fmt::format("{}{}. {}\n\n", step.title,
+                       step.seconds ? fmt::format(" ({})", duration(*step.seconds)) : "", step.why);
+    append_command(out, step.command);
+  }
+  for (const std::string& sentence : next.not_answered) out += "- Not answered here: " + sentence + "\n";
+  if (!next.not_answered.empty()) out += "\n";
 }
 
 }  // namespace

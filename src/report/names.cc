@@ -52,4 +52,81 @@ std::string_view name(Paragraph::Tone tone) {
   return "plain";
 }
 
+std::string_view name(Certainty certainty) {
+  switch (certainty) {
+    case Certainty::decided:
+      return "decided";
+    case Certainty::tie:
+      return "tie";
+    case Certainty::not_decided:
+      return "not_decided";
+    case Certainty::careful:
+      return "careful";
+    case Certainty::not_measured:
+      return "not_measured";
+  }
+  return "not_measured";
+}
+
+std::string_view sign_of(Certainty certainty) {
+  switch (certainty) {
+    case Certainty::decided:
+      return "✓";
+    case Certainty::tie:
+      return "≈";
+    case Certainty::not_decided:
+      return "?";
+    case Certainty::careful:
+      return "!";
+    case Certainty::not_measured:
+      return "–";
+  }
+  return "–";
+}
+
+std::string_view text_of(Certainty certainty) {
+  switch (certainty) {
+    case Certainty::decided:
+      return "decided";
+    case Certainty::tie:
+      return "tie";
+    case Certainty::not_decided:
+      return "not decided";
+    case Certainty::careful:
+      return "careful";
+    case Certainty::not_measured:
+      return "not measured";
+  }
+  return "not measured";
+}
+
+std::string_view name(Comparison::Word word) {
+  switch (word) {
+    case Comparison::Word::improved:
+      return "improved";
+    case Comparison::Word::regressed:
+      return "regressed";
+    case Comparison::Word::no_change:
+      return "no_change";
+    case Comparison::Word::within_noise:
+      return "within_noise";
+    case Comparison::Word::not_compared:
+      return "not_compared";
+  }
+  return "not_compared";
+}
+
+std::string_view text_of(Comparison::Word word) {
+  switch (word) {
+    case Comparison::Word::no_change:
+      return "no change";
+    case Comparison::Word::within_noise:
+      return "within noise";
+    case Comparison::Word::not_compared:
+      return "not compared";
+    default:
+      return name(word);
+  }
+}
+
 }  // namespace paceline::report

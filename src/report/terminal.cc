@@ -1,7 +1,12 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
+#include "report/answer_screen.h"
+#include "report/as_table.h"
 #include "report/document.h"
+#include "report/terminal_text.h"
 #include "report/text.h"
 
 // A table on a terminal. Cells of one row share lines: the figure on the first, its interval behind it, or
@@ -10,59 +15,6 @@
 
 namespace paceline::report {
 namespace {
-
-struct Style {
-  int width = 110;
-  bool colour = false;
-
-  [[nodiscard]] std::string paint(const char* code, const std::string& text) const {
-    return colour && !text.empty() ? std::string("\x1b[") + code + "m" + text + "\x1b[0m" : text;
-  }
-  [[nodiscard]] std::string bold(const std::string& text) const { return paint("1", text); }
-  [[nodiscard]] std::string dim(const std::string& text) const { return paint("2", text); }
-  [[nodiscard]] std::string warning(const std::string& text) const { return paint("33", text); }
-};
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char letter : text + " ") {
-    if (letter != ' ' && letter != '\n') {
-      word += letter;
-    } else if (!word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
-}
-
-std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
-  std::vector<std::string> lines;
-  for (const std::string& word : words_of(text)) {
-    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width)
-      lines.back() += " " + word;
-    else
-      lines.push_back(word);
-  }
-  return lines;
-}
-
-/// `text` broken at words; lines after the first are indented by `indent`.
-std::string block(const std::string& text, const std::string& first, std::size_t indent, int width) {
-  const std::size_t room = static_cast<std::size_t>(width) > indent + 20 ? width - indent : 20;
-  std::string out;
-  const auto lines = wrapped(text, room);
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    out += (i == 0 ? first : std::string(indent, ' ')) + lines[i] + "\n";
-  return out;
-}
-
-std::string padded(const std::string& text, std::size_t width, bool left) {
-  const std::size_t used = display_width(text);
-  const std::string blanks(width > used ? width - used : 0, ' ');
-  return left ? text + blanks : blanks + text;
-}
 
 /// A cell as the lines it takes.
 std::vector<std::string> cell_lines(const TableCell& cell, const Column& column, bool stacked) {
@@ -177,7 +129,7 @@ void append_in_parts(std::string& out, const Table& table, const Style& style) {
 
 void append(std::string& out, const Table& table, const Style& style) {
   out += style.bold(table.title) + "\n";
-  if (!table.definition.empty()) out += style.dim(block(table.definition, "", 0, style.width));
+  if (!table.definition.empty()) out += style.dim(broken(table.definition, "", 0, style.width));
   if (table.columns.empty()) return;
   const auto room = static_cast<std::size_t>(style.width);
   ColumnLayout layout = lay_out(table, false, true);
@@ -188,38 +140,77 @@ void append(std::string& out, const Table& table, const Style& style) {
     append_in_parts(out, table, style);
   else
     append_grid(out, table, layout, style);
-  for (const std::string& footnote : table.footnotes) out += block(footnote, "", 2, style.width);
+  for (const std::string& footnote : table.footnotes) out += broken(footnote, "", 2, style.width);
   out += "\n";
 }
 
 void append(std::string& out, const Paragraph& paragraph, const Style& style) {
   switch (paragraph.tone) {
     case Paragraph::Tone::plain:
-      out += block(paragraph.text, "", 0, style.width);
+      out += broken(paragraph.text, "", 0, style.width);
       break;
     case Paragraph::Tone::finding:
-      out += block(paragraph.text, "• ", 2, style.width);
+      out += broken(paragraph.text, "• ", 2, style.width);
       break;
     case Paragraph::Tone::warning:
-      out += style.warning(block(paragraph.text, "! ", 2, style.width));
+      out += style.warning(broken(paragraph.text, "! ", 2, style.width));
       break;
   }
   out += "\n";
 }
 
-/// Plots are the page's; their figures stand in the tables.
+/// Drawings are the page's; their figures stand in the tables. What is seen in them is said.
 void append(std::string&, const Plot&, const Style&) {}
+void append(std::string& out, const Figure& figure, const Style& style) {
+  out += broken(figure.finding + ".", "• ", 2, style.width) + "\n";
+}
+void append(std::string& out, const Timeline& timeline, const Style& style) {
+  out += broken(timeline.finding + ".", "• ", 2, style.width) + "\n";
+}
+
+void append(std::string& out, const Waterfall& waterfall, const Style& style) {
+  std::size_t longest = std::max(display_width(waterfall.from_name), display_width(waterfall.to_name));
+  for (const auto& change : waterfall.changes) longest = std::max(longest, display_width(change.name));
+  const auto line = [&](const std::string& name, double seconds, bool is_change, const std::string& hint) {
+    const std::string ms =
+        fmt::format("{}{} ms", is_change && seconds >= 0 ? "+" : "", number(1e3 * seconds));
+    std::string text = padded(name, longest + 2, true) + padded(ms, 12, false);
+    const bool fits = display_width(text) + 2 + display_width(hint) <= static_cast<std::size_t>(style.width);
+    if (!hint.empty() && fits) text += "  " + hint;
+    text += "\n";
+    return hint.empty() || fits ? text : text + broken(hint, "    ", 4, style.width);
+  };
+  out += broken(waterfall.finding + ".", "• ", 2, style.width);
+  out += line(waterfall.from_name, waterfall.from, false, "");
+  for (const auto& change : waterfall.changes) out += line(change.name, change.seconds, true, change.hint);
+  out += line(waterfall.to_name, waterfall.to, false, "") + "\n";
+}
+
+/// The answers stand on a screen of their own (answer_screen.h).
+void append(std::string&, const Answer&, const Style&) {}
+void append(std::string&, const Next&, const Style&) {}
+
+void append(std::string& out, const Comparison& comparison, const Style& style) {
+  append(out, as_table(comparison), style);
+}
 
 }  // namespace
 
 std::string to_terminal(const Document& document, int width, bool colour) {
   const Style style{.width = width, .colour = colour};
-  std::string out = style.bold(document.title) + "\n";
-  if (!document.subtitle.empty()) out += block(document.subtitle, "", 0, width);
-  out += "\n";
-  for (const std::string& warning : document.warnings) out += style.warning(block(warning, "! ", 2, width));
-  if (!document.warnings.empty()) out += "\n";
+  std::string out;
+  if (has_answers(document)) {
+    out = answer_screen(document, style);
+  } else {
+    out = style.bold(document.title) + "\n";
+    if (!document.subtitle.empty()) out += broken(document.subtitle, "", 0, width);
+    out += "\n";
+    for (const std::string& warning : document.warnings)
+      out += style.warning(broken(warning, "! ", 2, width));
+    if (!document.warnings.empty()) out += "\n";
+  }
   for (const Section& section : document.sections) {
+    if (is_answer(section)) continue;
     std::string line = "━━ " + section.title + " ";
     for (std::size_t used = display_width(line); used < static_cast<std::size_t>(width); ++used) line += "━";
     out += style.bold(line) + "\n\n";
@@ -229,7 +220,7 @@ std::string to_terminal(const Document& document, int width, bool colour) {
   std::size_t longest = 0;
   for (const auto& [what, value] : document.facts) longest = std::max(longest, display_width(what));
   for (const auto& [what, value] : document.facts)
-    out += block(value, padded(what, longest + 2, true), longest + 2, width);
+    out += broken(value, padded(what, longest + 2, true), longest + 2, width);
   return out;
 }
 

@@ -33,6 +33,16 @@ PlannedCell scale_cell(const train::Options& base, const std::string& scaling, i
   return cell;
 }
 
+/// Whether the workers take the same batches in a row of each mode: of one worker alone always, and 4 x 32 is
+/// a row of the local batch 32 and one of the global batch 128.
+bool is_of_both(const Axes& axes, const std::string& scaling, int workers, std::int64_t batch) {
+  if (axes.mode != "both") return false;
+  const bool is_weak = scaling == "weak";
+  if (!is_weak && batch % workers != 0) return false;
+  const std::int64_t in_the_other = is_weak ? batch * workers : batch / workers;
+  return std::find(axes.batches.begin(), axes.batches.end(), in_the_other) != axes.batches.end();
+}
+
 /// The same threads for a worker in every cell, whatever the number of workers: else one worker would have
 /// all cores, N workers the same cores in parts, and the ideal would not be N. More workers than cores have
 /// one each.
@@ -108,8 +118,12 @@ std::vector<PlannedCell> scale_cells(const train::Options& asked, const Axes& ax
     for (const std::string scaling : {"weak", "strong"}) {
       if (axes.mode != scaling && axes.mode != "both") continue;
       for (const std::int64_t batch : axes.batches)
-        for (const int workers : axes.workers)
+        for (const int workers : axes.workers) {
+          const bool serves_both = is_of_both(axes, scaling, workers, batch);
+          if (serves_both && scaling == "strong") continue;  // measured as weak scaling
           cells.push_back(scale_cell(base, scaling, workers, batch, repeat));
+          if (serves_both) cells.back().scaling = "both";
+        }
     }
   return cells;
 }

@@ -45,6 +45,21 @@ bool is_of_here(const Record& record, const measure::Environment& here, const tr
          record.data.test_samples == setup.data.test_samples;
 }
 
+/// Whether a training that goes to `end` has nothing left to do after the checkpoint, or cannot read it.
+bool is_of_no_use(const fs::path& checkpoint, std::int64_t end) {
+  try {
+    return train::read_checkpoint_info(checkpoint).updates >= end;
+  } catch (const base::Error&) {
+    return true;
+  }
+}
+
+/// Removes such checkpoints, and takes them off the list.
+void remove_useless(std::vector<fs::path>& checkpoints, std::int64_t end) {
+  std::erase_if(checkpoints,
+                [&](const fs::path& path) { return is_of_no_use(path, end) && fs::remove(path); });
+}
+
 }  // namespace
 
 fs::path record_path(const Runner& runner, const PlannedCell& cell) {
@@ -103,13 +118,11 @@ bool can_go_on(const Runner& runner, const PlannedCell& cell) {
   if (training.empty()) return false;
   const auto record = readable(training / "record.json");
   auto checkpoints = train::checkpoints_in(training);
-  // Killed between its last checkpoint and its record: the last epoch is done again.
-  const bool at_end = record && !record->epochs.empty() &&
-                      record->epochs.back().updates >=
-                          train::inspect(cell.options, backend_for(runner, cell.options)).updates;
-  if (at_end && !checkpoints.empty()) {
-    fs::remove(checkpoints.front());
-    checkpoints.erase(checkpoints.begin());
+  // Killed between its last checkpoint and its record: the last epoch is done again. And a search with other
+  // rungs may have trained it further than this cell goes.
+  if (record && !record->epochs.empty()) {
+    const auto end = train::inspect(cell.options, backend_for(runner, cell.options)).updates;
+    if (record->epochs.back().updates >= end) remove_useless(checkpoints, end);
   }
   if (record && !checkpoints.empty()) return true;
   fs::remove_all(training);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/agreed_error.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "study/kept.h"
@@ -24,6 +25,7 @@ void label(Record& record, const PlannedCell& cell) {
   record.scaling = cell.scaling;
   record.variant = cell.variant;
   record.repeat = cell.repeat;
+  if (!cell.note.empty()) record.notes.push_back(cell.note);
 }
 
 void describe_without_plan(Record& record, const Runner& runner, const PlannedCell& cell) {
@@ -104,6 +106,17 @@ void require_possible(const train::Options& options, const train::Backend& backe
     base::fail(base::ErrorKind::device, "the plan for each process is {}; use a smaller batch", setup.excess);
 }
 
+/// The record of a cell that ended with `error`.
+Record not_completed(const Runner& runner, const PlannedCell& cell, const base::Error& error) {
+  PlannedCell refused = cell;
+  refused.skip = error.what();
+  Record record = skipped(runner, refused);
+  // What the options or the plan ruled out never began: "skipped", as a sweep says it of the same batch.
+  const bool has_begun = error.kind() != base::ErrorKind::usage && !record.memory.exceeds_what_there_is();
+  if (has_begun) record.status = "failed";
+  return record;
+}
+
 /// `resumed`: its training goes on from the checkpoint that an earlier, stopped study left.
 Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool resumed) {
   train::Options options = as_run(cell, runner.command);
@@ -122,15 +135,11 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
     if (record.status == "complete" && !options.out.empty() && !cell.keeps_training)
       std::filesystem::remove_all(options.out);
     return record;
+  } catch (const base::AgreedError& error) {
+    return not_completed(runner, cell, error);  // the other processes have left the cell too
   } catch (const base::Error& error) {
     if (begun) throw;  // the others may be in the middle of it
-    PlannedCell refused = cell;
-    refused.skip = error.what();
-    Record record = skipped(runner, refused);
-    // What the options or the plan ruled out never began: "skipped", as a sweep says it of the same batch.
-    const bool has_begun = error.kind() != base::ErrorKind::usage && !record.memory.exceeds_what_there_is();
-    if (has_begun) record.status = "failed";
-    return record;
+    return not_completed(runner, cell, error);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "measure/ranking.h"
 #include "study/kept.h"
+#include "study/subset.h"
 #include "train/checkpoint.h"
 #include "train/evaluate_checkpoint.h"
 
@@ -53,25 +54,6 @@ train::Options as_searched(const Configuration& configuration, int seed, std::in
   return options;
 }
 
-/// The runner of a rung: what is called with a place in the rung's cells gets that in all cells.
-Runner runner_of_rung(const Runner& runner, const std::vector<int>& places, int all) {
-  Runner one = runner;
-  if (runner.cell)
-    one.cell = [&runner, places, all](int index, int, const std::string& id, Begin how) {
-      runner.cell(places[static_cast<std::size_t>(index)], all, id, how);
-    };
-  if (runner.together)
-    one.together->begin = [&runner, places](int index, bool resumed) {
-      runner.together->begin(places[static_cast<std::size_t>(index)], resumed);
-    };
-  return one;
-}
-
-bool was_stopped(const std::vector<Record>& records) {
-  return std::any_of(records.begin(), records.end(),
-                     [](const Record& record) { return record.status == "interrupted"; });
-}
-
 std::vector<measure::Candidate> ranked_candidates(const std::vector<Record>& records) {
   std::vector<const Record*> pointers;
   for (const Record& record : records) pointers.push_back(&record);
@@ -101,44 +83,100 @@ const PlannedCell& cell_of(const std::vector<PlannedCell>& cells, const Record& 
                        [&](const PlannedCell& cell) { return cell.id == record.id; });
 }
 
-/// The record of an earlier evaluation; none where there is none.
-std::optional<Record> evaluated_before(const fs::path& path) {
-  if (!fs::exists(path)) return std::nullopt;
-  auto record = measure::read_record(path);
-  return record.evaluation ? std::optional(std::move(record)) : std::nullopt;
+/// The best candidate's best training, in `records`.
+Record* chosen_of(std::vector<Record>& records) {
+  const auto ranked = ranked_candidates(records);
+  if (ranked.empty() || !ranked.front().failure.empty()) return nullptr;
+  const Record* const best = &measure::best_record(ranked.front());
+  return &records[static_cast<std::size_t>(best - records.data())];
+}
+
+/// The weights of its best epoch on validation.
+fs::path weights_of(const std::vector<PlannedCell>& cells, const Record& chosen, const Runner& runner) {
+  return train::best_checkpoint_path(training_directory(runner, cell_of(cells, chosen)),
+                                     measure::best_validated(chosen)->updates);
+}
+
+/// A search keeps the weights of its winner only. Where a later one in the same directory, of other
+/// configurations or seeds, chooses another, that one is trained again: same settings, same bits.
+void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Runner& runner) {
+  const PlannedCell& cell = cell_of(cells, chosen);
+  const int place = static_cast<int>(&cell - cells.data()), all = static_cast<int>(cells.size());
+  fs::remove(record_path(runner, cell));
+  fs::remove_all(training_directory(runner, cell));
+  Runner one = runner_of_rung(runner, {place}, all);
+  if (runner.cell)
+    one.cell = [&](int, int, const std::string& id, Begin) { runner.cell(place, all, id, Begin::again); };
+  chosen = std::move(run_cells({cell}, one).front());
+  if (chosen.status != "complete") return;
+  chosen.notes.push_back(
+      "trained again: an earlier search in this directory chose another configuration and kept only the weights of "
+      "that one");
+  measure::write_record(record_path(runner, cell), chosen);
+}
+
+/// What an earlier call of the search, in the same directory, left of its reading of the test set.
+std::optional<Record> read_before(const fs::path& path) {
+  return fs::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
+}
+
+fs::path evaluation_path(const Runner& runner) {
+  return runner.directory / "records" / (std::string(kChosen) + ".json");
+}
+
+/// Whether it is what the chosen weights give, so that nothing is left to read.
+bool is_of(const std::optional<Record>& before, const fs::path& weights) {
+  return before && before->evaluation && before->evaluation->checkpoint == weights.string();
+}
+
+/// Images of the test set that it read. One that was killed in the middle counts whole.
+std::int64_t reads_of(const std::optional<Record>& before) {
+  if (!before) return 0;
+  if (before->evaluation) return before->evaluation->reads;
+  return before->test_set ? before->test_set->reads : 0;
+}
+
+/// What is left if the evaluation does not come to its end: that the test set was looked at.
+Record begun_evaluation(const Record& chosen, std::int64_t reads) {
+  Record record;
+  record.kind = "evaluate";
+  record.id = kChosen;
+  record.variant = chosen.variant;
+  record.status = "interrupted";
+  record.reason = "the reading of the test set did not come to its end";
+  record.created = measure::utc_now();
+  record.command = chosen.command;
+  record.settings = chosen.settings;
+  record.environment = chosen.environment;
+  record.model = chosen.model;
+  record.data = chosen.data;
+  record.test_set = measure::TestSetRecord{.policy = "last", .reads = reads};
+  return record;
 }
 
 /// The chosen one on the test set, read here and nowhere else; what an earlier call of the same search read
 /// of it is kept, and counted.
-std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells,
-                                      const std::vector<Record>& records, const Runner& runner) {
-  const auto ranked = ranked_candidates(records);
-  if (runner.directory.empty() || ranked.empty() || !ranked.front().failure.empty()) return std::nullopt;
-  const Record& chosen = measure::best_record(ranked.front());
-  const auto figure = measure::best_validated(chosen);
+std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, const Record& chosen,
+                                      const Runner& runner) {
   const PlannedCell& cell = cell_of(cells, chosen);
   train::EvaluationRequest request;
-  request.checkpoint = train::best_checkpoint_path(training_directory(runner, cell), figure->updates);
-  const auto path = runner.directory / "records" / (std::string(kChosen) + ".json");
-  const auto before = evaluated_before(path);
-  if (before && before->evaluation->checkpoint == request.checkpoint.string()) return before;
-  if (!fs::exists(request.checkpoint))
-    base::fail(
-        base::ErrorKind::data,
-        "search: the best is now {}, and its weights {} are gone: an earlier search in {} chose another "
-        "and kept only that one's; search again with another --out",
-        chosen.variant, request.checkpoint.string(), runner.directory.string());
+  request.checkpoint = weights_of(cells, chosen, runner);
+  const auto path = evaluation_path(runner);
+  const auto before = read_before(path);
+  if (is_of(before, request.checkpoint)) return before;
+  if (runner.stop.stop_requested()) return std::nullopt;
   train::Options options = cell.options;
   options.workers = 1;
   options.local_batch = chosen.local_batch;
   options.global_batch = 0;
   options.precision = chosen.precision;
   options.command = runner.command;
+  measure::write_record(path, begun_evaluation(chosen, reads_of(before) + chosen.data.test_samples));
   auto record = train::evaluate_checkpoint(options, request, runner.backend, runner.stop, {});
   if (!record.evaluation) return std::nullopt;
   record.id = kChosen;
   record.variant = chosen.variant;
-  if (before) record.evaluation->reads += before->evaluation->reads;
+  record.evaluation->reads += reads_of(before);
   measure::write_record(path, record);
   return record;
 }
@@ -178,6 +216,8 @@ std::vector<PlannedCell> search_cells(const Search& search) {
                          .options = as_searched(configuration, seed, pauses ? all[rung].epochs : 0)};
         cell.training = folder;
         cell.keeps_training = true;
+        cell.chance =
+            static_cast<double>(all[rung].configurations) / static_cast<double>(search.configurations.size());
         if (all.size() > 1)
           cell.stage = fmt::format("rung {} of {}: epoch {}", rung + 1, all.size(), all[rung].epochs);
         if (rung == 0 && !folders.insert(folder).second)
@@ -196,26 +236,32 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
   for (const auto& configuration : search.configurations) alive.insert(configuration.name);
   std::vector<Record> records;
   for (std::size_t rung = 0; rung < all.size(); ++rung) {
-    std::vector<PlannedCell> now;
-    std::vector<int> places;
+    std::vector<std::size_t> places;
     for (std::size_t i = rung * each; i < (rung + 1) * each; ++i)
-      if (alive.contains(cells[i].variant)) {
-        now.push_back(cells[i]);
-        places.push_back(static_cast<int>(i));
-      }
-    auto ran = run_cells(now, runner_of_rung(runner, places, static_cast<int>(cells.size())));
+      if (alive.contains(cells[i].variant)) places.push_back(i);
+    if (runner.chosen)
+      runner.chosen(places,
+                    fmt::format("{}{} trainings", all.size() > 1 ? cells[rung * each].stage + ", " : "",
+                                places.size()));
+    auto ran = run_subset(cells, places, runner);
     const bool stopped = was_stopped(ran);
     const bool is_last = rung + 1 == all.size();
     if (!stopped && !is_last) {
       alive = survivors(ran, all[rung + 1].configurations);
-      remove_trainings(runner, now, alive);
+      remove_trainings(runner, subset(cells, places), alive);
     }
     records.insert(records.end(), std::make_move_iterator(ran.begin()), std::make_move_iterator(ran.end()));
     if (stopped) return records;
   }
-  if (auto chosen = evaluate_chosen(cells, records, runner)) {
-    remove_trainings(runner, cells, {chosen->variant});
-    records.push_back(std::move(*chosen));
+  Record* const chosen = runner.directory.empty() ? nullptr : chosen_of(records);
+  if (chosen == nullptr) return records;
+  const auto weights = weights_of(cells, *chosen, runner);
+  if (!fs::exists(weights) && !is_of(read_before(evaluation_path(runner)), weights))
+    train_again(cells, *chosen, runner);
+  if (chosen->status != "complete") return records;  // stopped
+  if (auto evaluated = evaluate_chosen(cells, *chosen, runner)) {
+    remove_trainings(runner, cells, {evaluated->variant});
+    records.push_back(std::move(*evaluated));
   }
   return records;
 }

@@ -9,7 +9,9 @@
 /// optimization", AISTATS 2016
 ///
 /// The search is a study: a stopped one goes on, and since every decision is a pure function of records, it
-/// decides alike. The test set is read once, by the chosen one.
+/// decides alike. The test set is read once, by the chosen one. A search of other configurations may go on in
+/// the same directory: what is there is kept, and a winner whose weights an earlier one removed is trained
+/// again.
 
 #include <cstdint>
 #include <optional>

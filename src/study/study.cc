@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "study/settle.h"
+
 namespace paceline::study {
 namespace {
 
@@ -53,6 +55,7 @@ std::vector<PlannedCell> study_cells(const train::Options& base, const StudyOpti
   }
   if (options.with_scale) append(scale_cells(base, options.scale));
   if (options.with_converge) append(converge_cells(base, options.converge));
+  append(spare_cells(cells));
   return cells;
 }
 

@@ -60,8 +60,9 @@ struct SearchOptions {
   bool halving = false;
 };
 
-/// How a cell begins: it is run, its training goes on from a checkpoint, or its record is read back.
-enum class Begin { anew, resumed, kept };
+/// How a cell begins: it is run, its training goes on from a checkpoint, its record is read back, or it is
+/// run although its record is there, since its weights are needed and gone.
+enum class Begin { anew, resumed, kept, again };
 
 /// How cells are run and where their records go.
 struct Runner {
@@ -82,6 +83,9 @@ struct Runner {
   std::string command;                                                               ///< for the records
   std::function<void(int index, int cells, const std::string& id, Begin how)> cell;  ///< before each cell
   std::function<void(const measure::Record&)> done;                                  ///< after each cell
+  /// Before some of many planned cells are run: their places in the list, and why they are, in words. What of
+  /// their kind is not among them is not run.
+  std::function<void(const std::vector<std::size_t>& places, const std::string& why)> chosen = {};
 };
 
 /// One configuration to measure.
@@ -98,6 +102,9 @@ struct PlannedCell {
   bool keeps_training =
       false;               ///< that folder stays when the cell is complete: another cell goes on from there
   std::string stage = {};  ///< of a search, for people: "rung 2 of 3: epoch 4"
+  bool is_spare = false;   ///< run only where it is found to be needed; see settle.h
+  double chance = 1;  ///< of a cell that is run only where it is chosen: part of such that are expected to be
+  std::string note = {};  ///< not empty: added to the notes of its record
 };
 
 /// What of a list of cells several processes must agree on. Not the size of the largest batch that fits: what
@@ -136,7 +143,8 @@ inline constexpr const char* kNotBegun = "not begun when the study was stopped";
 /// Runs the cells in order; returns a record for each, skipped and failed ones included. Neither ends the
 /// study: a cell that its options or its plan rule out has status "skipped", one that goes wrong while it
 /// runs "failed", each with the sentence. With several processes that is so for what the options and the plan
-/// tell; what goes wrong once a cell has begun ends it for all. Stops early when asked to: of every cell that
+/// tell, and for what all ranks find alike (base::AgreedError: a loss that is no longer finite); what goes
+/// wrong on one of them once a cell has begun ends it for all. Stops early when asked to: of every cell that
 /// is then not begun, and not kept from before, it leaves a record that says so (kNotBegun), which a study
 /// that goes on replaces; else a report would take the part for the whole. Errors Error(usage) before
 /// anything runs when the directory holds complete records of the same cells under other settings: they

@@ -14,6 +14,7 @@
 #include "graph/plan.h"
 #include "measure/record.h"
 #include "train/process_history.h"
+#include "train/stall_listener.h"
 
 namespace paceline::train {
 
@@ -73,6 +74,7 @@ struct Backend {
   bool has_bf16_units = false;
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
   std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();
+  std::shared_ptr<StallListener> stalls = {};  ///< hears what the communicators say; may be empty
 };
 
 }  // namespace paceline::train

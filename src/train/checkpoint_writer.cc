@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "train/run_events.h"
 
 namespace paceline::train {
 namespace {
@@ -66,7 +67,14 @@ void CheckpointWriter::keep(const std::vector<measure::EpochRecord>& epochs, con
     busy = is_root && kept.wait_for(between_meetings) != std::future_status::ready ? 1 : 0;
     communicator_.all_reduce(std::span(&busy, 1), comm::Reduce::max);
   }
-  if (is_root) kept.get();
+  if (!is_root) return;
+  kept.get();
+  if (!writes() || !job_.progress.event) return;
+  const auto tell = [&](const std::filesystem::path& path, bool is_best) {
+    job_.progress.event(checkpoint_event(counters.update, path.filename().string(), is_best));
+  };
+  if (what.best) tell(best_checkpoint_path(job_.options.out, counters.update), true);
+  if (what.checkpoint) tell(checkpoint_path(job_.options.out, counters.update), false);
 }
 
 void CheckpointWriter::look_at_disk(double seconds, std::int64_t update) {

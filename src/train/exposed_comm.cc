@@ -1,7 +1,6 @@
 #include "train/exposed_comm.h"
 
 #include "base/error.h"
-#include "measure/spans.h"
 
 namespace paceline::train {
 
@@ -49,12 +48,16 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
       bucket.duration_s.push_back(times[i].total);
     }
   }
-  if (kept_ != nullptr && kept_->size() + timings_.size() <= most_kept_)
-    kept_->insert(kept_->end(), timings_.begin(), timings_.end());
+  if (kept_ != nullptr && kept_->timings.size() + timings_.size() <= most_kept_) {
+    kept_->timings.insert(kept_->timings.end(), timings_.begin(), timings_.end());
+    const double begin = base::seconds(origin.time_since_epoch());
+    for (const auto& wait : measure::exposed_waits(collectives, transfer, blocked))
+      kept_->waits.push_back({begin + wait.begin, begin + wait.end});
+  }
   clear();
 }
 
-void CollectiveLog::keep_timings(std::vector<comm::Timing>* kept, std::size_t most) {
+void CollectiveLog::keep_timings(Kept* kept, std::size_t most) {
   kept_ = kept;
   most_kept_ = most;
 }

@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "measure/ledger.h"
 #include "measure/record.h"
+#include "measure/spans.h"
 
 namespace paceline::train {
 
@@ -31,8 +32,13 @@ class CollectiveLog {
   void fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank,
             std::vector<measure::BucketRecord>& buckets);
   void clear();
-  /// fold() appends its timings to `kept`, until there are `most`. `kept` outlives this.
-  void keep_timings(std::vector<comm::Timing>* kept, std::size_t most);
+  /// What fold() keeps of a timeline.
+  struct Kept {
+    std::vector<comm::Timing> timings;
+    std::vector<measure::Interval> waits;  ///< what it moved to exposed wait; seconds of base::Clock
+  };
+  /// fold() appends to `kept`, until there are `most` timings. `kept` outlives this.
+  void keep_timings(Kept* kept, std::size_t most);
 
  private:
   struct Blocked {
@@ -40,7 +46,7 @@ class CollectiveLog {
   };
   std::vector<comm::Timing> timings_;
   std::vector<Blocked> blocked_;
-  std::vector<comm::Timing>* kept_ = nullptr;
+  Kept* kept_ = nullptr;
   std::size_t most_kept_ = 0;
 };
 

@@ -44,6 +44,9 @@ struct Job {
   /// behind.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
   bool peak_is_ours = false;  ///< the process's peak of memory is that of this run
+  /// By rank 0, before the held-back test set is read: its images. They count as read from then on, so that a
+  /// kill in the middle hides no reading.
+  std::atomic<std::int64_t>& test_reads_begun;
 };
 
 /// The options that the engine of worker `local_rank` of this process is compiled with (without the

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "measure/events.h"
 #include "measure/record.h"
 
 namespace paceline::train {
@@ -16,6 +17,8 @@ struct Progress {
       say;  ///< one line worth reading: the plan, the lr rule, a warning
   std::function<void(std::int64_t step, std::int64_t steps, double loss, double images_per_s)> step;
   std::function<void(const measure::EpochRecord&)> epoch;
+  std::function<void(const measure::Event&)>
+      event;  ///< for events.jsonl (docs/formats.md); also called by run()
 };
 
 }  // namespace paceline::train

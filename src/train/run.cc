@@ -20,6 +20,7 @@
 #include "train/job.h"
 #include "train/last_words.h"
 #include "train/memory.h"
+#include "train/run_events.h"
 #include "train/run_record.h"
 #include "train/run_workers.h"
 #include "train/test_policy.h"
@@ -146,6 +147,24 @@ struct Prepared {
   Record record = {};  ///< as it begins
 };
 
+/// Checkpoints of older versions hold no best epoch: what was validated before them cannot be chosen any
+/// more. Empty where that is not so.
+std::string forgotten_validation(const Prepared& run, const Options& options) {
+  if (!run.resume || !validates(options, run.source.validation != nullptr)) return "";
+  if (run.resume->validation.best_update > 0) return "";
+  const auto validated = std::ranges::count_if(run.earlier.epochs, [&](const EpochRecord& epoch) {
+    return epoch.validation_accuracy && epoch.updates <= run.resume->counters.update;
+  });
+  if (validated == 0) return "";
+  return fmt::format(
+      "{} was written by a version that kept no best epoch: the {} before it cannot be chosen, and what goes by the "
+      "validation part (the best epoch, --early-stopping, --schedule plateau) begins at epoch {}; to choose among "
+      "all of them, begin anew",
+      run.resume->path.filename().string(),
+      validated == 1 ? "one validated epoch" : fmt::format("{} validated epochs", validated),
+      run.resume->counters.epoch + 1);
+}
+
 /// Finds every mistake that needs no worker: in options, data, checkpoint, and a plan that does not fit.
 Prepared prepare(const Options& options, const Backend& backend) {
   Prepared run;
@@ -188,6 +207,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
         "is chosen; to leave only the test set alone, give --test-set never instead",
         run.source.validation->size()));
   if (run.resume) notes.insert(notes.end(), run.resume->notes.begin(), run.resume->notes.end());
+  if (const auto note = forgotten_validation(run, options); !note.empty()) notes.push_back(note);
   return run;
 }
 
@@ -204,8 +224,12 @@ std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const Proce
 /// What the user is told before the first step.
 void introduce(const Prepared& run, const Options& options, const ProcessPlacement& place,
                const Progress& progress) {
-  if (!progress.say) return;
   const Record& record = run.record;
+  if (progress.event) {
+    progress.event(start_event(record, run.resolved));
+    if (run.resume) progress.event(resume_event(*run.resume));
+  }
+  if (!progress.say) return;
   progress.say(
       fmt::format("{}: {} parameters; {}", options.model, record.model.parameters, run.source.description));
   progress.say(fmt::format("{}, local batch {}, global batch {}, {}", describe_workers(run.resolved, place),
@@ -239,14 +263,18 @@ void leave_failed(const Options& options, const std::filesystem::path& asked_out
   }
 }
 
+void tell_end(const Record& record, const Options& options, const Progress& progress) {
+  if (progress.event) progress.event(end_event(record, base::seconds_since(options.started)));
+}
+
 /// The training as one, with the runs before this one; and what validation and test set say of it.
 void conclude(Record& record, const Earlier& earlier, const Progress& progress) {
   record.epochs = joined(earlier.epochs, std::move(record.epochs));
   fill_in_tested(record);
   const auto best = best_epoch(record);
-  if (best.empty()) return;
-  record.notes.push_back(best);
-  if (progress.say) progress.say(best);
+  if (!best.empty()) record.notes.push_back(best);
+  for (const auto& note : record.notes)
+    if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
 }
 
 }  // namespace
@@ -290,8 +318,10 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   Record& record = prepared.record;
 
   const data::CountedDataset& test_reads = data::count_test_reads(prepared.source);
+  std::atomic<std::int64_t> begun{0};  // Job::test_reads_begun
   const auto count_reads = [&](Record& in, std::int64_t elsewhere) {
-    if (in.test_set) in.test_set->reads = earlier.test_reads + test_reads.reads() + elsewhere;
+    if (in.test_set)
+      in.test_set->reads = earlier.test_reads + std::max(test_reads.reads() + elsewhere, begun.load());
   };
   std::atomic<std::int64_t> updates_done{0};
   std::atomic<double> first_step_s{0};
@@ -314,7 +344,8 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
           .first_step_s = first_step_s,
           .test_reads = test_reads,
           .pool = pool,
-          .keep = {}};
+          .keep = {},
+          .test_reads_begun = begun};
   if (options.pin) job.cores = choose_cores(prepared.resolved, place, record.notes);
   introduce(prepared, options, place, progress);
 
@@ -365,12 +396,14 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     count_reads(record, 0);
     update_count.forget();
     leave_failed(options, asked.out, record, loss && loss->of_first && !place.is_first());
+    tell_end(record, options, progress);
     throw;
   }
   conclude(record, earlier, progress);
   keep_record(options, record);
   update_count.forget();
   // Behind the record: a timeline that cannot be written costs nothing that was measured.
+  tell_end(record, options, progress);
   if (!trace.empty()) base::write_file(options.timeline, std::string_view(trace));
   return std::move(record);
 }

@@ -7,16 +7,21 @@
 #include <system_error>
 #include <thread>
 
+#include "base/agreed_error.h"
+
 namespace paceline::train {
 namespace {
 
-/// The error that began it: a rank that failed drags the others into comm errors.
+/// The error that began it: a rank that failed drags the others into comm errors. What the ranks agreed on is
+/// the cause only where nothing else went wrong.
 std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
-  std::exception_ptr consequence;
+  std::exception_ptr consequence, agreed;
   for (const auto& error : errors) {
     if (!error) continue;
     try {
       std::rethrow_exception(error);
+    } catch (const base::AgreedError&) {
+      if (!agreed) agreed = error;
     } catch (const base::Error& typed) {
       if (typed.kind() != base::ErrorKind::comm) return error;
       if (!consequence) consequence = error;
@@ -24,7 +29,7 @@ std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
       return error;
     }
   }
-  return consequence;
+  return consequence ? consequence : agreed;
 }
 
 std::string sentence_of(const std::exception_ptr& error) {
@@ -64,6 +69,8 @@ void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communica
         threads.push_back(start([&, rank] {
           try {
             work(rank);
+          } catch (const base::AgreedError&) {
+            errors[rank] = std::current_exception();  // nobody waits: the others throw it too
           } catch (const std::system_error& error) {
             const bool refused = base::is_refused_thread(error);  // one that the work itself wanted
             give_up(rank, refused ? std::make_exception_ptr(base::refused_thread("a thread", error))

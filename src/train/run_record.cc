@@ -195,8 +195,8 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   }
   if (root.stopped_early)
     record.notes.push_back(fmt::format(
-        "stopped early: no better validation figure since epoch {}, in as many epochs as --early-stopping says",
-        root.validation.best_epoch));
+        "{}: no better validation figure since epoch {}, in as many epochs as --early-stopping says",
+        kStoppedEarly, root.validation.best_epoch));
   record.epochs = std::move(root.epochs);
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);

@@ -33,6 +33,9 @@ namespace paceline::train {
                                            const graph::MemoryPlan& plan, const MemoryLimits& limits,
                                            const Backend& backend);
 
+/// What the note begins with on a training that --early-stopping ended.
+inline constexpr const char* kStoppedEarly = "stopped early";
+
 /// Joins what this process's workers brought home into the record; `results` are used up.
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator);

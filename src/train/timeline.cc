@@ -27,8 +27,8 @@ struct Head {
 void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& gradients,
                      CollectiveLog& statistics) {
   phases_.clear();
-  gradients_.clear();
-  statistics_.clear();
+  gradients_ = {};
+  statistics_ = {};
   ledger.keep_spans(&phases_, kMost);
   gradients.keep_timings(&gradients_, kMost);
   statistics.keep_timings(&statistics_, kMost);
@@ -37,24 +37,34 @@ void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, 
   communicator.broadcast(std::as_writable_bytes(std::span(&origin_s_, 1)), 0);
 }
 
+/// Of gradients and statistics, in order: a rank waits for one of them at a time.
+std::vector<measure::Interval> Timeline::waits(double shift) const {
+  std::vector<measure::Interval> all;
+  for (const auto* log : {&gradients_, &statistics_})
+    for (const auto& wait : log->waits) all.push_back({wait.begin - shift, wait.end - shift});
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return all;
+}
+
 std::vector<measure::RankTimeline> Timeline::gather(comm::Communicator& communicator, const std::string& host,
                                                     std::size_t buckets) {
   const double shift = offset_.seconds + origin_s_;
-  std::vector<TimelineSpan> mine;
+  std::vector<TimelineSpan> phases;
   for (const auto& span : phases_)
-    mine.push_back({seconds_of(span.begin) - shift, seconds_of(span.end) - shift, TimelineSpan::Lane::phase,
-                    static_cast<std::int32_t>(span.phase)});
+    phases.push_back({seconds_of(span.begin) - shift, seconds_of(span.end) - shift, TimelineSpan::Lane::phase,
+                      static_cast<std::int32_t>(span.phase)});
+  auto mine = measure::with_waits(phases, waits(shift));
   const auto add = [&](const comm::Timing& timing, std::int32_t what) {
     mine.push_back({seconds_of(timing.posted) - shift, seconds_of(timing.done) - shift,
                     TimelineSpan::Lane::collective, what});
   };
-  for (std::size_t i = 0; i < gradients_.size(); ++i)
-    add(gradients_[i], static_cast<std::int32_t>(i % buckets));
-  for (const auto& timing : statistics_) add(timing, TimelineSpan::kStatistics);
+  for (std::size_t i = 0; i < gradients_.timings.size(); ++i)
+    add(gradients_.timings[i], static_cast<std::int32_t>(i % buckets));
+  for (const auto& timing : statistics_.timings) add(timing, TimelineSpan::kStatistics);
   std::stable_sort(mine.begin(), mine.end(),
                    [](const TimelineSpan& a, const TimelineSpan& b) { return a.begin_s < b.begin_s; });
 
-  const bool is_full = phases_.size() == kMost || gradients_.size() + buckets > kMost;
+  const bool is_full = phases_.size() == kMost || gradients_.timings.size() + buckets > kMost;
   Head head{
       .clock_error_s = offset_.error_s, .is_cut = is_full, .spans = static_cast<std::int64_t>(mine.size())};
   std::strncpy(head.host.data(), host.c_str(), head.host.size() - 1);

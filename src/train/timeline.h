@@ -31,10 +31,12 @@ class Timeline {
   static constexpr std::size_t kMost = 100'000;
 
  private:
+  [[nodiscard]] std::vector<measure::Interval> waits(double shift) const;
+
   ClockOffset offset_;
   double origin_s_ = 0;  ///< rank 0's window begins then, on its clock
   std::vector<measure::PhaseSpan> phases_;
-  std::vector<comm::Timing> gradients_, statistics_;
+  CollectiveLog::Kept gradients_, statistics_;
 };
 
 }  // namespace paceline::train

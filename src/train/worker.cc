@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -24,6 +23,8 @@
 #include "train/first_weights.h"
 #include "train/gather.h"
 #include "train/lookahead.h"
+#include "train/not_finite.h"
+#include "train/run_events.h"
 #include "train/step.h"
 #include "train/test_policy.h"
 #include "train/timeline.h"
@@ -34,11 +35,6 @@ namespace {
 
 using measure::InPhase;
 using measure::Phase;
-
-/// The sign of what is not a number says nothing, and "-nan" reads like something.
-double without_sign(double value) {
-  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
-}
 
 /// Whether the record has the loss of every step: where it was asked for, and of short trainings.
 bool keeps_steps(const Job& job) {
@@ -54,7 +50,8 @@ class Worker {
         window_(job, communicator),
         lookahead_(job.options.lookahead),
         watch_(job.options.schedule, job.options.early_stopping),
-        epoch_(job.resolved.global_batch, keeps_steps(job)) {}
+        epoch_(job.resolved.global_batch, keeps_steps(job)),
+        events_(job, communicator.rank() == 0) {}
 
   WorkerResult run() {
     bind();
@@ -277,9 +274,7 @@ class Worker {
                                               : stepper_->run(batch, update, lr, enough);
     look_ahead(update + 1);
     if (outcome.not_finite)
-      fail_not_finite(update + 1, lr,
-                      fmt::format("the loss is no longer finite ({} on rank {})",
-                                  without_sign(outcome.local.loss), communicator_.rank()));
+      diverged(update + 1, lr, loss_not_finite(outcome.local.loss, communicator_.rank()));
 
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
@@ -288,9 +283,7 @@ class Worker {
     const double seconds = base::seconds_since(begin);
     result_.rank.step_s.push_back(seconds);
     epoch_.add({.update = update + 1, .local = outcome.local, .lr = lr, .seconds = seconds});
-    if (is_root() && job_.progress.step)
-      job_.progress.step(update + 1, end(), epoch_.mean_loss(),
-                         static_cast<double>(job_.resolved.global_batch) / seconds);
+    events_.step({update + 1, batch.epoch + 1, epoch_.mean_loss(), lr, seconds});
     enough_ = outcome.enough;
     return outcome.stop;
   }
@@ -310,14 +303,13 @@ class Worker {
            result_.rank.step_s.size() + 1 >= kFewestSteps && window_.seconds() > job_.options.window_seconds;
   }
 
-  [[noreturn]] void fail_not_finite(std::int64_t step, double lr, const std::string& what) const {
-    base::fail(base::ErrorKind::data,
-               "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, "
-               "--warmup or another --precision",
-               step, length().updates, what, lr,
-               checkpoint_writer_->last_checkpoint().empty()
-                   ? "there is no earlier checkpoint to go back to"
-                   : "the last good checkpoint is " + checkpoint_writer_->last_checkpoint());
+  /// All ranks call it at the same step.
+  [[noreturn]] void diverged(std::int64_t step, double lr, const std::string& what) const {
+    fail_not_finite({.step = step,
+                     .updates = length().updates,
+                     .lr = lr,
+                     .last_checkpoint = checkpoint_writer_->last_checkpoint()},
+                    what);
   }
 
   /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
@@ -329,12 +321,10 @@ class Worker {
     const bool finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
     double broken = finite ? 0 : 1;
     communicator_.all_reduce(std::span(&broken, 1), comm::Reduce::max);
-    if (broken > 0) fail_not_finite(epoch.updates, epoch.lr, "the weights are no longer finite");
+    if (broken > 0) diverged(epoch.updates, epoch.lr, "the weights are no longer finite");
     for (const auto& [part, loss] :
          {std::pair{"test", epoch.test_loss}, std::pair{"validation", epoch.validation_loss}})
-      if (loss && !std::isfinite(*loss))
-        fail_not_finite(epoch.updates, epoch.lr,
-                        fmt::format("the {} loss is no longer finite ({})", part, without_sign(*loss)));
+      if (loss && !std::isfinite(*loss)) diverged(epoch.updates, epoch.lr, part_not_finite(part, *loss));
   }
 
   /// How often this run reads the test set where it is evaluated with every epoch, if nothing stops it.
@@ -369,12 +359,7 @@ class Worker {
       if (is_root()) engine_->fetch();
       best_weights_->keep();
     }
-    if (is_root() && job_.progress.epoch) job_.progress.epoch(epoch);
-    if (is_root() && job_.progress.say && job_.resume && job_.resume->counters.step > 0 &&
-        result_.epochs.size() == 1)
-      job_.progress.say(fmt::format(
-          "epoch {}: training loss, accuracy and seconds are of {} of its {} steps, those since the resume",
-          epoch.epoch, epoch.steps.value(), job_.resolved.steps_per_epoch));
+    events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
   /// The test set that was held back until now, read once: with the weights of the best epoch on validation,
@@ -396,10 +381,13 @@ class Worker {
       tested.epoch = chosen.best_epoch;
       tested.updates = chosen.best_update;
     }
+    if (is_root()) job_.test_reads_begun = job_.source.test->size();
+    checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(), {});  // its record says so
     const auto figures = evaluator_->test();
     tested.loss = figures.loss;
     tested.accuracy = figures.accuracy;
     result_.tested = tested;
+    events_.tested(tested.epoch, tested.updates, tested.loss, tested.accuracy);
   }
 
   const Job& job_;
@@ -423,6 +411,7 @@ class Worker {
   Counters counters_;
   std::int64_t first_epoch_ = 1;  ///< of this run, from 1
   EpochFigures epoch_;
+  RunEvents events_;
   bool enough_ = false;        ///< the ranks agreed to end the window
   bool has_compared_ = false;  ///< the weights of all ranks
 };

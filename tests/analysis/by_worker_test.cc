@@ -48,7 +48,26 @@ TEST(ByWorker, SharesOutAStepAndNamesTheSlowest) {
   EXPECT_NEAR(second.own_s(), 1.1, 1e-12);
   EXPECT_NEAR(second.waiting_s, 0, 1e-12);
   EXPECT_EQ(cell->slowest, 1u);
+  EXPECT_EQ(cell->next, 0u);
+  EXPECT_NEAR(cell->lead_s.median, 0.1, 1e-12);
+  EXPECT_TRUE(cell->is_told_apart()) << "both repeats say the same";
   EXPECT_NEAR(cell->imbalance, 1.1 / 1.05 - 1, 1e-12);
+}
+
+// Leads of 10 and 30 hundredths: with one degree of freedom they do not exclude that there is none.
+TEST(ByWorker, TellsTheSlowestApartByTheSpreadOverRepeats) {
+  auto more = uneven(1);
+  phase(more.ranks[1], Phase::forward) += 4 * 0.2;
+  const std::vector<Record> records{uneven(0), more};
+  const auto cells = make_cells(records);
+  const auto cell = by_worker(cells[0]);
+  ASSERT_TRUE(cell.has_value());
+  EXPECT_NEAR(cell->lead_s.median, 0.2, 1e-12);
+  EXPECT_LT(cell->lead_s.low, 0);
+  EXPECT_FALSE(cell->is_told_apart());
+  const std::vector<Record> one{uneven(0)};
+  const auto alone = make_cells(one);
+  EXPECT_FALSE(by_worker(alone[0])->is_told_apart());
 }
 
 TEST(ByWorker, TakesMemoryFromTheProcessOfEachRank) {

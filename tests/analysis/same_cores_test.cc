@@ -70,7 +70,7 @@ TEST(SameCores, LeavesOutWhatWouldCompareSomethingElse) {
   }
 }
 
-TEST(SameCores, TakesTheRowWithMoreRepeatsOfTwoForTheSameConfiguration) {
+TEST(SameCores, JoinsTheRepeatsOfWeakAndStrongScalingOfOneConfiguration) {
   std::vector<Record> records{threads_of({.local_batch = 128}),
                               make_record({.scaling = "weak", .workers = 2, .local_batch = 64})};
   for (int repeat = 0; repeat < 2; ++repeat)
@@ -78,7 +78,8 @@ TEST(SameCores, TakesTheRowWithMoreRepeatsOfTwoForTheSameConfiguration) {
   const auto cells = make_cells(records);
   const auto pairs = same_cores(cells);
   ASSERT_EQ(pairs.size(), 1U);
-  EXPECT_EQ(pairs[0].workers->scaling, "strong");
+  EXPECT_EQ(pairs[0].workers->scaling, kBothScalings);
+  EXPECT_EQ(pairs[0].workers->records.size(), 3U);
 }
 
 TEST(SameCores, PairsWhatOneVersionMeasured) {

@@ -73,7 +73,8 @@ TEST(Setup, HasEverySettingButTheWindowsAndWhatHasAnEntryOfItsOwn) {
     Record other = record;
     other.settings[std::string(setting.key())] = "another";
     const bool is_free = setting.role() == measure::SettingRole::window ||
-                         setting.role() == measure::SettingRole::precision || setting == "parallel";
+                         setting.role() == measure::SettingRole::precision || setting == "parallel" ||
+                         setting == "workers" || setting == "local-batch" || setting == "global-batch";
     EXPECT_EQ(setup(other) == setup(record), is_free) << setting.key();
   }
   Record unknown = record, empty = record;

@@ -103,6 +103,17 @@ TEST(WholeTrainings, AnUnknownPartHasNoTotal) {
   EXPECT_TRUE(made.whole->trainings[1].epoch_speedup);
 }
 
+// Who looks after every second epoch sees an accuracy of the first one only after the second.
+TEST(WholeTrainings, KnowHowSeldomTheAccuracyWasLookedAt) {
+  auto seldom = training(2, "2 workers, kept rate", 5, {0.7, 0.7, 0.7, 0.7, 0.7});
+  for (const std::size_t unseen : {0u, 2u}) seldom.epochs[unseen].test_accuracy.reset();
+  const Made made({training(1, "1 worker", 10, {0.7, 0.7, 0.7, 0.7, 0.7}), seldom});
+  ASSERT_TRUE(made.whole);
+  EXPECT_EQ(made.whole->trainings[0].looked_every, 1);
+  EXPECT_EQ(made.whole->trainings[1].looked_every, 2);
+  EXPECT_DOUBLE_EQ(made.whole->trainings[1].to_accuracy_s.median, 10);
+}
+
 // Four epochs are four times the work of one, whatever the workers.
 TEST(WholeTrainings, HaveNoSpeedupInAllOfUnequalEpochs) {
   const Made made(

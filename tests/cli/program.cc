@@ -17,10 +17,12 @@ namespace paceline::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{60};
 
 /// In the child, between fork and exec.
 void enter(const RunConditions& circumstances) {
+  // Nobody is there to be asked, also where the tests were started in a terminal.
+  const int nobody = ::open("/dev/null", O_RDONLY);
+  if (nobody < 0 || ::dup2(nobody, STDIN_FILENO) < 0) ::_exit(99);
   if (!circumstances.directory.empty() && ::chdir(circumstances.directory.c_str()) != 0) ::_exit(99);
   if (circumstances.largest_file) {
     ::signal(SIGXFSZ, SIG_DFL);  // as a shell starts it; not as a parent may have that ignores it
@@ -90,8 +92,8 @@ void Program::read_some(int milliseconds) {
   }
 }
 
-bool Program::wait_for(const std::string& text) {
-  const auto until = Clock::now() + kPatience;
+bool Program::wait_for(const std::string& text, int minutes) {
+  const auto until = Clock::now() + std::chrono::minutes(minutes);
   const auto seen = [&] {
     return outcome_.out.find(text) != std::string::npos || outcome_.err.find(text) != std::string::npos;
   };

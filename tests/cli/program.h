@@ -34,9 +34,9 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void signal(int number) const;
-  /// Waits until standard output or error holds `text`; false when the program ended or a minute passed
-  /// before.
-  bool wait_for(const std::string& text);
+  /// Waits until standard output or error holds `text`; false when the program ended or so many minutes
+  /// passed before.
+  bool wait_for(const std::string& text, int minutes = 1);
   /// Waits for the end; ends it by force when it takes too long.
   Outcome finish();
 

@@ -15,7 +15,10 @@ namespace paceline::cli {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 TEST(SearchArguments, EveryCombinationOfTheListsIsAConfiguration) {
@@ -54,6 +57,36 @@ TEST(SearchArguments, RefusesWhatIsNoValueAndListsOfWhatIsNotSearched) {
               HasSubstr("--choose-on must be one of validation"));
   EXPECT_THAT(complaint(kSearch, {"--test-set", "last"}), HasSubstr("is not an option of search"));
   EXPECT_THAT(complaint(kTrain, {"--lr", "0.1,0.2"}), HasSubstr("--lr must be a number above 0"));
+}
+
+TEST(SearchArguments, OptionsThatNoConfigurationReadsAreSaid) {
+  const auto notes = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--local-batch", "8", "--epochs", "2"});
+    return settings(kSearch, words).notes;
+  };
+  EXPECT_THAT(notes({"--lr", "0.1,0.2", "--step-factor", "0.5"}),
+              ElementsAre("--step-factor changes nothing without --schedule step"));
+  EXPECT_THAT(notes({"--schedule", "step,cosine", "--step-factor", "0.5"}), IsEmpty());
+  EXPECT_THAT(notes({"--lr-batch", "64"}),
+              ElementsAre(HasSubstr("--lr-batch changes nothing without --scale-lr")));
+  EXPECT_THAT(notes({"--lr-batch", "64", "--scale-lr", "none,linear"}), IsEmpty());
+  EXPECT_THAT(notes({"--lr", "0.1,0.2", "--flip", "none", "--no-augment"}),
+              ElementsAre("--flip changes nothing with --no-augment"));
+  EXPECT_THAT(notes({"--warmup", "3"}), ElementsAre(HasSubstr("--warmup 3 is longer than the 2 epochs")));
+}
+
+// Four trainings were run of which two were the same.
+TEST(SearchArguments, OfConfigurationsThatDifferInNothingThatIsReadOneIsTrained) {
+  const auto all =
+      settings(kSearch, {"--optimizer", "sgd,adam", "--momentum", "0.9,0.5", "--local-batch", "8"});
+  std::vector<std::string> names;
+  for (const auto& one : all.configurations) names.push_back(one.name);
+  EXPECT_THAT(names, ElementsAre("optimizer sgd, momentum 0.9", "optimizer sgd, momentum 0.5",
+                                 "optimizer adam, momentum 0.9"));
+  EXPECT_THAT(all.notes,
+              Contains(HasSubstr("'optimizer adam, momentum 0.5' is the same training as 'optimizer adam, "
+                                 "momentum 0.9'")));
+  EXPECT_EQ(settings(kSearch, {"--lookahead-keep", "0.3,0.5", "--lr", "0.1,0.2"}).configurations.size(), 2u);
 }
 
 constexpr const char* kModel = R"(
@@ -102,10 +135,21 @@ TEST(Search, LeavesOneEvaluationAndAReport) {
   const auto chosen = measure::read_record(folder.path() / "s/records/search-chosen.json");
   EXPECT_EQ(chosen.evaluation.value().reads, 60);
   const auto again = run_program(words, {.directory = folder.path()});
-  EXPECT_THAT(again.out, AllOf(HasSubstr("(kept from before)"), HasSubstr("which was read once")));
+  EXPECT_THAT(again.out, AllOf(HasSubstr(" kept from before)"), HasSubstr("which was read once")));
   const auto report = run_program({"report", "s"}, {.directory = folder.path()});
   EXPECT_THAT(report.out,
               AllOf(HasSubstr("is the best on validation"), Not(HasSubstr("Every measurement counts once"))));
+}
+
+TEST(Search, SaysWhereThereIsNothingToHalve) {
+  const Folder folder;
+  (void)folder.write("m.toml", kModel);
+  const auto done =
+      run_program({"search", "--model", "m.toml", "--data", "synthetic,train=96,test=20", "--lr", "0.05,0.01",
+                   "--epochs", "1", "--halving", "--local-batch", "16", "--threads", "1", "--out", "s"},
+                  {.directory = folder.path()});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("--halving changes nothing: there is nothing to drop"));
 }
 
 TEST(Evaluate, TakesFromTheRecordWhatIsNotGivenAndAgreesToTheLastDigit) {

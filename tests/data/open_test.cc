@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "base/file.h"
 #include "data/dataset.h"
 #include "data/files.h"
@@ -19,6 +21,12 @@ TEST(Spec, IsTakenApart) {
   EXPECT_EQ(spec.options, (std::map<std::string, std::string>{{"test", "x=y.bin"}, {"k", ""}}));
   EXPECT_EQ(parse_spec("synthetic").name, "synthetic");
   EXPECT_EQ(parse_spec("").name, "");
+  // As reports write it; behind a colon no shell puts the directory there.
+  const std::string home = std::getenv("HOME") == nullptr ? "~" : std::getenv("HOME");
+  EXPECT_EQ(parse_spec("cifar10:~/data,train=5").directory, home + "/data");
+  EXPECT_EQ(parse_spec("cifar10:~").directory, home);
+  EXPECT_EQ(parse_spec("cifar10:~other/data").directory, "~other/data");
+  EXPECT_EQ(parse_spec("cifar10:data/~/x").directory, "data/~/x");
   EXPECT_EQ(parse_spec("synthetic,seed=c:d").directory, "");
 }
 

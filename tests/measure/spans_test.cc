@@ -43,6 +43,13 @@ TEST(Spans, EverySecondOfCommunicationIsBookedAsWorkedOutByHand) {
     EXPECT_DOUBLE_EQ(total.exposed_transfer, c.expected.exposed_transfer) << c.story;
     EXPECT_DOUBLE_EQ(total.exposed_wait, c.expected.exposed_wait) << c.story;
     EXPECT_NEAR(total.transfer + total.late_peer, total.total, 1e-12) << c.story;
+    double waited = 0, end = -1;
+    for (const auto& wait : exposed_waits(c.collectives, c.transfer, c.blocked)) {
+      EXPECT_GE(wait.begin, end) << c.story;
+      waited += wait.length();
+      end = wait.end;
+    }
+    EXPECT_DOUBLE_EQ(waited, c.expected.exposed_wait) << c.story;
     EXPECT_NEAR(total.overlapped() + total.exposed(), total.total, 1e-12) << c.story;
   }
 }

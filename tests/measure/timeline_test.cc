@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "measure/ledger.h"
@@ -69,6 +70,33 @@ TEST(Skew, IsNothingForOneRankOrNoBuckets) {
   EXPECT_FALSE(skew(std::vector<RankTimeline>(1), 2));
   EXPECT_FALSE(skew(two_ranks(0), 0));
   EXPECT_FALSE(skew(std::vector<RankTimeline>(2), 1));
+}
+
+TEST(WithWaits, CutsTransferWhereItWasWaitingAndLeavesAllElse) {
+  const auto phase = [](double begin, double end, Phase what) {
+    return TimelineSpan{begin, end, Lane::phase, static_cast<std::int32_t>(what)};
+  };
+  const std::vector<TimelineSpan> spans{phase(0, 2, Phase::backward),
+                                        phase(2, 6, Phase::exposed_transfer),
+                                        phase(6, 7, Phase::update),
+                                        phase(7, 8, Phase::exposed_transfer),
+                                        {2, 6, Lane::collective, 0}};
+  // Before, across the begin, inside, the whole of the second.
+  const std::vector<Interval> waits{{0.5, 1}, {1.5, 3}, {4, 4.5}, {6.5, 9}};
+  const auto cut = with_waits(spans, waits);
+  std::map<std::int32_t, double> seconds;
+  double end = 0;
+  for (const auto& span : cut) {
+    if (span.lane != Lane::phase) continue;
+    EXPECT_EQ(span.begin_s, end);  // no gap and no overlap
+    end = span.end_s;
+    seconds[span.what] += span.end_s - span.begin_s;
+  }
+  EXPECT_EQ(end, 8);
+  EXPECT_DOUBLE_EQ(seconds[static_cast<int>(Phase::exposed_wait)], 1 + 0.5 + 1);
+  EXPECT_DOUBLE_EQ(seconds[static_cast<int>(Phase::exposed_transfer)], 2.5);
+  EXPECT_DOUBLE_EQ(seconds[static_cast<int>(Phase::backward)], 2);
+  EXPECT_EQ(cut.back().lane, Lane::collective);
 }
 
 TEST(LedgerSpans, CoverTheTimeThatIsBooked) {

@@ -30,6 +30,7 @@ Cases:
   disk          the disk of --out stops to answer: said within 5 s, given up after ten deadlines
   doctor        paceline doctor in a launch: one table of the processes
   studies       scale, sweep and converge in several processes
+  search        a search in several processes, of which one configuration diverges
   bf16          --gradients-as bf16: half the bytes, the same bits on all ranks
   failed        an error of one process: one sentence, its exit code, nobody left
   refused       the system refuses one process a thread, whichever: one sentence, nobody left
@@ -51,6 +52,7 @@ from pathlib import Path
 from failures import ended, failed, kills, lost, refused, restarts, together
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
+from searches import search
 from spans import overlap, timeline
 from stuck import absent, disk, hung, left, meeting, outside, standstill, stopped, worker
 
@@ -236,9 +238,9 @@ def studies(args, folder):
         check(record["status"] == "complete", f"{count} workers: {record['reason']}")
         check(len(record["ranks"]) == count, f"{count} workers: {len(record['ranks'])} ranks")
         check((record["communication"].get("processes") or 1) == min(count, args.processes), f"{count} workers: processes")
-    check(out.count("[1/4]") == 1 and (folder / "scale/report.html").exists(), f"one process speaks for all:\n{out}")
+    check(out.count("scale     ✓ 4 cells") == 1 and (folder / "scale/report.html").exists(), f"one process speaks for all:\n{out}")
     code, again, err = run(mpirun(args.processes) + line)
-    check(code == 0 and again.count("kept from before") == 3, f"scale again: exit {code}\n{again}{err}")
+    check(code == 0 and again.count("(3 kept from before, 1 not run)") == 1, f"scale again: exit {code}\n{again}{err}")
 
     code, out, err = run(mpirun(args.processes) + [args.program, "sweep", *timed, "--out", folder / "sweep"])
     check(code == 0 and (folder / "sweep/records/sweep-b12-r0.json").exists(), f"sweep: exit {code}\n{out}{err}")
@@ -333,7 +335,7 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies,
+CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies, search,
                                           doctor, lost, together, stopped, left, hung, worker, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed, refused)}
 
 

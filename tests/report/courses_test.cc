@@ -46,6 +46,23 @@ TEST(WholeTrainings, AnswerHowManyWorkersWhereNothingWasScaled) {
   EXPECT_NE(to_csv(*table).find("total_speedup"), std::string::npos);
 }
 
+TEST(WholeTrainings, SayThatAnAccuracyLookedAtMoreSeldomIsSeenLater) {
+  auto seldom = by_workers(2, 6, {0.7, 0.7, 0.71, 0.71});
+  seldom.epochs[0].test_accuracy.reset();
+  const auto often = by_workers(1, 10, {0.7, 0.7, 0.71, 0.71});
+  const char* const said =
+      "its accuracy was evaluated every 2 epochs, the baseline's after every epoch: its time to the common "
+      "accuracy can only be later for that, and the speedup to it smaller.";
+  EXPECT_THAT(text_of({often, seldom}), HasSubstr(said));
+  EXPECT_THAT(text_of({often, by_workers(2, 6, {0.7, 0.7, 0.71, 0.71})}), Not(HasSubstr("was evaluated")));
+  auto baseline = often;
+  baseline.epochs[0].test_accuracy.reset();
+  EXPECT_THAT(
+      text_of({baseline, by_workers(2, 6, {0.7, 0.7, 0.71, 0.71})}),
+      HasSubstr("the baseline's time to the common accuracy can only be later for that, and the speedup to "
+                "it larger."));
+}
+
 TEST(Courses, ShowTrainingBesideHeldOutFigures) {
   auto records = std::vector<Record>{
       make_training({.accuracies = {0.5, 0.6, 0.65}}),

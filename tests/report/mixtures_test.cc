@@ -223,6 +223,13 @@ std::vector<std::string> telling_fields() {
   return fields;
 }
 
+/// Weak and strong are two questions that are asked of a cell of scaling, and do not change its figures.
+analysis::Setup asked_alike(analysis::Setup setup) {
+  if (analysis::text_of(setup, "kind") == "scale")
+    std::erase_if(setup, [](const auto& entry) { return entry.name == "scaling"; });
+  return setup;
+}
+
 /// Each record in exactly one place, and no two that differ in their set-ups in the same.
 void expect_each_once(const std::vector<Record>& records, const std::vector<analysis::Cell>& cells,
                       const std::string& what) {
@@ -231,7 +238,8 @@ void expect_each_once(const std::vector<Record>& records, const std::vector<anal
     for (const auto* list : {&cell.records, &cell.lost})
       for (const Record* record : *list) ++places[record];
     for (const Record* record : cell.records)
-      EXPECT_EQ(analysis::setup(*record), analysis::setup(*cell.records.front())) << what;
+      EXPECT_EQ(asked_alike(analysis::setup(*record)), asked_alike(analysis::setup(*cell.records.front())))
+          << what;
   }
   for (const Record& record : records) EXPECT_EQ(places[&record], 1) << what << ": " << record.id;
 }

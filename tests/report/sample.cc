@@ -124,15 +124,20 @@ Section breakdown() {
 }  // namespace
 
 Document sample_document() {
-  return {.title = "Paceline report: resnet18-cifar on synthetic",
-          .subtitle = "resnet18-cifar (11,173,962 parameters), synthetic data, 2 cores, 2025-01-31",
-          .warnings = {"Data is synthetic: accuracies say nothing about real images.",
-                       "2 of 6 cells had more worker threads than cores; they are marked *."},
-          .facts = {{"CPU", "Intel(R) Xeon(R) Processor, 2 cores"},
-                    {"instructions", "avx2, avx512f, avx512_bf16, amx_bf16"},
-                    {"build", "Release, GCC 12.2.0"},
-                    {"command", "paceline study --quick"}},
-          .sections = {summary(), weak(), breakdown()}};
+  Document document{
+      .title = "Paceline report: resnet18-cifar on synthetic",
+      .subtitle = "resnet18-cifar (11,173,962 parameters), synthetic data, 2 cores, 2025-01-31",
+      .circumstances = {"Intel Xeon, 2 cores", "CPU, bf16", "24 runs, 60 s measured", "2025-01-31"},
+      .trust = "quick study: typical interval ±5 %, widest ±25 %",
+      .warnings = {"Data is synthetic: accuracies say nothing about real images.",
+                   "2 of 6 cells had more worker threads than cores; they are marked *."},
+      .facts = {{"CPU", "Intel(R) Xeon(R) Processor, 2 cores"},
+                {"instructions", "avx2, avx512f, avx512_bf16, amx_bf16"},
+                {"build", "Release, GCC 12.2.0"},
+                {"command", "paceline study --quick"}},
+      .sections = {sample_answer(), sample_evidence(), summary(), weak(), breakdown()}};
+  for (std::size_t i = 2; i < document.sections.size(); ++i) document.sections[i].is_folded = true;
+  return document;
 }
 
 }  // namespace paceline::report

@@ -7,5 +7,8 @@
 namespace paceline::report {
 
 [[nodiscard]] Document sample_document();
+/// Its sections "answer" and "evidence".
+[[nodiscard]] Section sample_answer();
+[[nodiscard]] Section sample_evidence();
 
 }  // namespace paceline::report

@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using measure::Record;
+using testing::Contains;
 using testing::HasSubstr;
 
 TEST(Rungs, AGridHasOne) {
@@ -75,6 +76,7 @@ features = "classes"
     runner_.cell = [this](int, int, const std::string& id, Begin how) {
       if (how == Begin::kept) ++kept_;
       if (how == Begin::resumed) ++resumed_;
+      if (how == Begin::again) ++again_;
       begun_.push_back(id);
     };
   }
@@ -82,9 +84,10 @@ features = "classes"
 
   /// Learning rates of which 0.003 learns best: two are far too low, with the last the loss is soon not
   /// finite.
-  [[nodiscard]] Search search(bool halving, int seeds = 1) const {
+  [[nodiscard]] Search search(bool halving, int seeds = 1,
+                              const std::vector<double>& rates = {1e-6, 0.003, 1e-5, 30.0}) const {
     Search result{.how = {.seeds = seeds, .halving = halving}};
-    for (const double lr : {1e-6, 0.003, 1e-5, 30.0}) {
+    for (const double lr : rates) {
       train::Options options;
       options.model = (directory_ / "small.toml").string();
       options.data = "synthetic,train=1600,test=60";
@@ -101,7 +104,7 @@ features = "classes"
   }
 
   std::vector<Record> run(const Search& search, const std::string& out) {
-    kept_ = resumed_ = 0;
+    kept_ = resumed_ = again_ = 0;
     begun_.clear();
     runner_.directory = directory_ / out;
     return run_search(search, search_cells(search), runner_);
@@ -109,7 +112,7 @@ features = "classes"
 
   fs::path directory_;
   Runner runner_;
-  int kept_ = 0, resumed_ = 0;
+  int kept_ = 0, resumed_ = 0, again_ = 0;
   std::vector<std::string> begun_;
 };
 
@@ -164,6 +167,60 @@ TEST_F(SearchDirectory, StoppedAndGoneOnWithItChoosesAlike) {
     EXPECT_EQ(rest.back().evaluation.value().loss, whole.back().evaluation.value().loss);
     EXPECT_EQ(rest.back().evaluation->reads, 60);
   }
+}
+
+// It ended with an error: the weights were there of the first search's winner alone.
+TEST_F(SearchDirectory, AnotherWinnerWhoseWeightsAreGoneIsTrainedAgain) {
+  const auto first = run(search(false), "s");
+  EXPECT_EQ(first.back().variant, "lr 0.003");
+  const auto fewer = search(false, 1, {1e-6, 1e-5});
+  const auto then = run(fewer, "s");
+  ASSERT_EQ(then.size(), 3u);
+  EXPECT_EQ(kept_, 2);
+  EXPECT_EQ(again_, 1);
+  EXPECT_EQ(then.back().evaluation.value().reads, 120);  // by the first search, and by this
+  const auto is_chosen = [&](const Record& record) { return record.variant == then.back().variant; };
+  EXPECT_THAT(std::find_if(then.begin(), then.end(), is_chosen)->notes,
+              Contains(HasSubstr("trained again: an earlier")));
+  const auto alone = run(fewer, "alone");
+  EXPECT_EQ(alone.back().variant, then.back().variant);
+  EXPECT_EQ(alone.back().evaluation.value().loss, then.back().evaluation->loss);
+  (void)run(fewer, "s");
+  EXPECT_EQ(again_, 0);
+  EXPECT_EQ(kept_, 2);
+}
+
+// A rung that is shorter than what an earlier search trained: its checkpoints are of no use to it.
+TEST_F(SearchDirectory, MoreConfigurationsMakeShorterRungsOfWhatWasTrainedFurther) {
+  const auto two = run(search(true, 1, {1e-6, 0.003}), "s");
+  EXPECT_EQ(two.back().variant, "lr 0.003");
+  const auto wide = search(true);
+  const auto four = run(wide, "s"), alone = run(wide, "alone");
+  ASSERT_EQ(four.size(), alone.size());
+  for (std::size_t i = 0; i < four.size(); ++i) {
+    EXPECT_EQ(four[i].id, alone[i].id);
+    EXPECT_EQ(four[i].status, alone[i].status) << four[i].id << ": " << four[i].reason;
+  }
+  EXPECT_EQ(four.back().evaluation.value().loss, alone.back().evaluation.value().loss);
+}
+
+// Ctrl-C, or a kill, in the middle: the images were looked at, and the next search looks again.
+TEST_F(SearchDirectory, AReadingOfTheTestSetThatDidNotComeToItsEndCounts) {
+  const auto asked = search(false, 1, {1e-5, 0.003});
+  std::stop_source stop;
+  runner_.stop = stop.get_token();
+  const auto compile = runner_.backend.compile;
+  int compiled = 0;
+  runner_.backend.compile = [&](const graph::Graph& graph, const engine::CompileOptions& how) {
+    if (++compiled == 3) stop.request_stop();  // behind both trainings
+    return compile(graph, how);
+  };
+  EXPECT_EQ(run(asked, "s").size(), 2u);
+  const auto left = measure::read_record(directory_ / "s/records" / (std::string(kChosen) + ".json"));
+  EXPECT_FALSE(left.evaluation.has_value());
+  EXPECT_EQ(left.test_set.value().reads, 60);
+  runner_.stop = {};
+  EXPECT_EQ(run(asked, "s").back().evaluation.value().reads, 120);
 }
 
 TEST_F(SearchDirectory, SeedsAreTrainingsOfTheirOwn) {

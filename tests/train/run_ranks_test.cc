@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/agreed_error.h"
 #include "base/error.h"
 #include "comm/make.h"
 
@@ -65,6 +66,31 @@ TEST(RunRanks, AThreadThatTheWorkIsRefusedIsSaidAsOne) {
   } catch (const base::Error& error) {
     EXPECT_EQ(error.kind(), base::ErrorKind::device);
     EXPECT_THAT(error.what(), testing::StartsWith("a thread could not be started: "));
+  }
+}
+
+// A configuration of a search in several processes that diverged ended all of them.
+TEST(RunRanks, WhatAllAgreedOnLeavesTheCommunicatorsAsTheyWere) {
+  const auto communicators = comm::make_local(2);
+  EXPECT_THROW(run_ranks(communicators,
+                         [&](std::size_t rank) {
+                           communicators[rank]->barrier();
+                           throw base::AgreedError(base::ErrorKind::data, "not finite");
+                         }),
+               base::AgreedError);
+  run_ranks(communicators, [&](std::size_t rank) { communicators[rank]->barrier(); });
+}
+
+TEST(RunRanks, WhatOneRankAloneMeetsCountsBeforeWhatAllAgreedOn) {
+  const auto communicators = comm::make_local(2);
+  try {
+    run_ranks(communicators, [&](std::size_t rank) {
+      if (rank == 0) throw base::AgreedError(base::ErrorKind::data, "not finite");
+      base::fail(base::ErrorKind::device, "its memory is gone");
+    });
+    FAIL() << "expected an error";
+  } catch (const base::Error& error) {
+    EXPECT_STREQ(error.what(), "its memory is gone");
   }
 }
 

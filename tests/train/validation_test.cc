@@ -3,6 +3,7 @@
 
 #include "fixture.h"
 #include "train/checkpoint.h"
+#include "train/safetensors.h"
 #include "train/validation_watch.h"
 
 namespace paceline::train {
@@ -12,6 +13,7 @@ using measure::EpochRecord;
 using measure::Record;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::int64_t kTestImages = 40;  ///< of small()
 
@@ -175,7 +177,11 @@ TEST_F(Validation, EarlyStoppingIsTheSameForAllWorkersAndForAResumedRun) {
   options.lr = 1;
   options.epochs = 20;
   options.early_stopping = 2;
-  const Record whole = train(options);
+  std::vector<std::string> said;
+  Progress progress;
+  progress.say = [&](const std::string& text) { said.push_back(text); };
+  const Record whole = train(options, {}, progress);
+  EXPECT_THAT(said, Contains(HasSubstr("stopped early: no better validation figure since epoch")));
   const auto& chosen = whole.chosen.value();
   EXPECT_TRUE(chosen.stopped_early);
   EXPECT_EQ(whole.status, "complete");
@@ -233,6 +239,60 @@ TEST_F(Validation, ARunThatPausesIsGoneOnWithAsIfItHadNot) {
   EXPECT_EQ(newest(options), bytes);
   EXPECT_EQ(rest.test_set.value().loss, whole.test_set.value().loss);
   EXPECT_EQ(rest.epochs.size(), 4u);
+}
+
+// What the disk holds when the process is killed right after it has read the test set: the next one reads it
+// again, and the record said that it had been read once.
+TEST_F(Validation, AKillInTheLastPassOverTheTestSetHidesNoReading) {
+  const Options options = validated("whole");
+  auto killed = options;
+  killed.out = killed.resume = directory_ / "killed";
+  auto backend = backend_of(options.device);
+  backend.at = [&](const char* phase) {
+    if (std::string(phase) == "the writing of the record")
+      std::filesystem::copy(options.out, killed.out, std::filesystem::copy_options::recursive);
+  };
+  const Record whole = run(options, backend, {}, {});
+  EXPECT_EQ(whole.test_set.value().reads, kTestImages);
+  const Record left = measure::read_record(killed.out / "record.json");
+  EXPECT_EQ(left.status, "interrupted");
+  EXPECT_EQ(left.test_set.value().reads, kTestImages);
+  const Record again = train(killed);
+  EXPECT_EQ(again.test_set.value().reads, 2 * kTestImages);
+  EXPECT_EQ(again.test_set->loss, whole.test_set->loss);
+  EXPECT_THAT(again.notes, Contains(HasSubstr("and the test set was read 2 times")));
+}
+
+TEST_F(Validation, AResumeOfAnOlderVersionsCheckpointSaysWhichEpochsItCannotChoose) {
+  Options options = validated("older");
+  std::stop_source stop;
+  Progress progress;
+  progress.step = [&](std::int64_t done, std::int64_t, double, double) {
+    if (done == 4 * 2 + 1) stop.request_stop();
+  };
+  EXPECT_EQ(train(options, stop.get_token(), progress).status, "interrupted");
+  const auto newest = checkpoints_in(options.out).front();
+  {  // as it was written before the best epoch stood in it
+    const SafetensorsFile file(newest);
+    auto metadata = file.metadata();
+    for (const char* key : {"best_update", "best_epoch", "best_accuracy", "best_loss", "validated_epoch",
+                            "reduced_epoch", "reductions"})
+      EXPECT_EQ(metadata.erase(key), 1u) << key;
+    write_safetensors(newest, file.tensors(), metadata);
+  }
+  options.resume = options.out;
+  std::vector<std::string> said;
+  progress = {};
+  progress.say = [&](const std::string& text) { said.push_back(text); };
+  const Record rest = train(options, {}, progress);
+  const auto sentence =
+      HasSubstr("a version that kept no best epoch: the 2 validated epochs before it cannot be chosen");
+  EXPECT_THAT(rest.notes, Contains(sentence));
+  EXPECT_THAT(said, Contains(sentence));
+  EXPECT_GE(rest.chosen.value().epoch, 3);
+  options.out = directory_ / "newer";
+  options.resume.clear();
+  for (const auto& note : resumed_at(options, 4 * 2 + 1).notes) EXPECT_THAT(note, Not(sentence));
 }
 
 TEST_F(Validation, AResumeNeedsTheFileOfTheBestEpochAndTakesItAlong) {

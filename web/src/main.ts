@@ -9,6 +9,7 @@ import { parseReport, SchemaError } from './data/schema';
 import type { Report } from './data/report';
 import { followReading } from './page/contents';
 import { openAddress } from './page/fold';
+import { followRun } from './live-page';
 import { renderFailure, renderPage } from './page/page';
 import { prepareForPrint } from './page/print';
 
@@ -27,6 +28,7 @@ if (report !== undefined) {
   document.body.append(page);
   followReading(page);
   prepareForPrint(page);
+  followRun(page);
   // What the address names exists only now, or lies in a fold.
   openAddress(page, location.hash);
   addEventListener('hashchange', () => openAddress(page, location.hash));

@@ -6,46 +6,28 @@
 #include <cstdio>
 #include <optional>
 
-#include "analysis/cell.h"
 #include "base/error.h"
 #include "base/topology.h"
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
+#include "cli/commands/cell_progress.h"
 #include "cli/commands/followers.h"
-#include "cli/commands/time_left.h"
+#include "cli/commands/study_events.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/reports.h"
+#include "cli/run_log.h"
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "engine/cpu/peak.h"
 #include "engine/make.h"
 #include "measure/environment.h"
-#include "measure/ranking.h"
-#include "measure/statistics.h"
+#include "report/answer_screen.h"
 #include "report/build.h"
 #include "report/document.h"
 
 namespace paceline::cli {
 namespace {
-
-/// One line of a cell that is done: its step time, or its accuracy, or why it has neither.
-std::string result_line(const measure::Record& record) {
-  if (record.status != "complete") return fmt::format("  {}: {}", record.status, record.reason);
-  if (const auto accuracy = measure::final_test_accuracy(record))
-    return fmt::format("  test accuracy {:.2f} % after {} updates", 100 * *accuracy,
-                       record.epochs.back().updates);
-  if (const auto best = measure::best_validated(record))
-    return fmt::format("  validation accuracy {:.2f} %, loss {:.4f} after epoch {} of {}",
-                       100 * best->accuracy, best->loss, best->epoch, record.epochs.back().epoch);
-  if (record.ranks.empty() || record.window.wall_s <= 0) return "  done";
-  const auto step = measure::estimate(record.ranks.front().step_s);
-  const std::string emulated = analysis::emulated(record);
-  return fmt::format("  {:.1f} ms a step [{:.1f}, {:.1f}], {:.0f} images/s{}", 1e3 * step.median,
-                     1e3 * step.low, 1e3 * step.high,
-                     static_cast<double>(record.window.samples) / record.window.wall_s,
-                     emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
-}
 
 void print_records(const std::vector<measure::Record>& records) {
   std::printf("[");
@@ -84,7 +66,7 @@ void require_a_figure(const std::vector<measure::Record>& records) {
 
 /// A study's report is many screens long: the terminal gets the answers, the files have the tables.
 report::Document beginning(report::Document document) {
-  if (document.sections.size() > 1) document.sections.resize(1);
+  std::erase_if(document.sections, [](const auto& section) { return !report::is_answer(section); });
   document.facts.clear();
   return document;
 }
@@ -156,12 +138,16 @@ int run_cells(const Settings& settings, const train::Backend& backend,
                              : settings.train.out;
   const OutputDirectory made(directory);
   Screen screen(settings.json);
-  introduce(settings, cells.size(), directory, screen);
+  const auto planned = static_cast<std::size_t>(std::count_if(
+      cells.begin(), cells.end(), [](const study::PlannedCell& cell) { return !cell.is_spare; }));
+  introduce(settings, planned, directory, screen);
 
   const Interrupt interrupt(session == nullptr ? std::function<bool()>()
                                                : [session] { return session->silent(); });
-  TimeLeft left(cells);
-  std::size_t current = 0;
+  RunLog log(directory, session == nullptr ? backend.stalls : session->stalls());
+  StudyEvents events(log, settings, cells);
+  const int hosts = session == nullptr ? 1 : session->place().hosts;
+  CellProgress progress(cells, hosts * base::usable_cores(), screen);
   study::Runner runner;
   runner.backend = backend;
   if (settings.command & (kSweep | kScale | kStudy)) runner.backend.peak = measured_peak(settings);
@@ -169,30 +155,29 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.stop = interrupt.token();
   runner.directory = directory;
   runner.command = settings.typed;
-  runner.progress.step = screen.progress().step;
-  runner.cell = [&](int index, int count, const std::string& id, study::Begin how) {
-    // How many trainings a search drops is not known before.
-    const auto& stage = cells[static_cast<std::size_t>(index)].stage;
-    const auto place = stage.empty() ? fmt::format("[{}/{}]", index + 1, count) : fmt::format("[{}]", stage);
-    screen.say(fmt::format("{} {}{}", place, id,
-                           how == study::Begin::kept      ? "  (kept from before)"
-                           : how == study::Begin::resumed ? "  (goes on from its last checkpoint)"
-                           : stage.empty()                ? left.text(static_cast<std::size_t>(index))
-                                                          : ""));
-    screen.label(place);
-    current = static_cast<std::size_t>(index);
-    left.begin(how);
+  runner.progress.step = [&](std::int64_t, std::int64_t, double, double images_per_s) {
+    progress.step(images_per_s);
+  };
+  runner.progress.event = events.progress();
+  runner.chosen = [&](const std::vector<std::size_t>& places, const std::string& why) {
+    progress.choose(places, why);
+  };
+  runner.cell = [&](int index, int, const std::string&, study::Begin how) {
+    progress.begin(static_cast<std::size_t>(index), how);
+    events.begin(static_cast<std::size_t>(index), how);
   };
   runner.done = [&](const measure::Record& record) {
-    left.end(cells[current], record);
-    screen.say(result_line(record));
+    progress.done(record);
+    events.done(record);
     if (settings.recipe.empty() || says_recipe(record, settings.recipe)) return;
     auto with_recipe = record;
     with_recipe.notes.push_back(settings.recipe);
     measure::write_record(directory / "records" / (record.id + ".json"), with_recipe);
   };
-  auto records = run(cells, runner);
+  auto records = log.guard([&] { return run(cells, runner); });
+  events.end(records);
   if (session != nullptr) dismiss(*session);
+  progress.finish();
   screen.clear_bar();
 
   const auto not_begun = std::count_if(records.begin(), records.end(),

@@ -15,10 +15,14 @@ int search_command(const Settings& settings);
 int evaluate_command(const Settings& settings);
 int study_command(const Settings& settings);
 int report_command(const Settings& settings);
+int explain_command(const Settings& settings);
+int compare_command(const Settings& settings);
 int doctor_command(const Settings& settings);
 int data_command(const Settings& settings);
 int comm_command(const Settings& settings);
 int launch_command(const Settings& settings);
 int sbatch_command(const Settings& settings);
+int runs_command(const Settings& settings);
+int serve_command(const Settings& settings);
 
 }  // namespace paceline::cli

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 
+#include "base/agreed_error.h"
 #include "base/error.h"
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
@@ -96,7 +97,11 @@ int follow(const Settings& settings, const std::vector<study::PlannedCell>& cell
     auto options = study::as_run(cells[static_cast<std::size_t>(order.index)], settings.typed);
     options.threads = order.threads;
     if (order.resumed != 0) options.resume = "the first process's";
-    (void)train::run(options, backend_for(settings, options), interrupt.token(), train::Progress{});
+    try {
+      (void)train::run(options, backend_for(settings, options), interrupt.token(), train::Progress{});
+    } catch (const base::AgreedError&) {
+      // The first process has it too: it notes it in the cell's record and goes on with the next.
+    }
   }
 }
 

@@ -27,7 +27,12 @@ int search_command(const Settings& given) {
         "--validation-split {:g}",
         kValidationSplit));
   }
-  return run_cells(settings, backend, study::search_cells(search),
+  const auto cells = study::search_cells(search);
+  if (search.how.halving && cells.front().stage.empty())
+    settings.notes.push_back(
+        "--halving changes nothing: there is nothing to drop between the first epoch and the last; it needs two "
+        "configurations and --epochs 2 at least");
+  return run_cells(settings, backend, cells,
                    [&](const std::vector<study::PlannedCell>& cells, const study::Runner& runner) {
                      return study::run_search(search, cells, runner);
                    });

@@ -1,4 +1,4 @@
-#include "study/study.h"
+#include "study/settle.h"
 
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/cells.h"
@@ -12,7 +12,7 @@ int study_command(const Settings& given) {
   if (axes.quick) study::apply_quick(settings.train, axes, settings.given);
   settings.train.workers = workers_for_convergence(axes.scale.workers, axes.scale.cores_each);
   const auto backend = backend_alone(settings);
-  return run_cells(settings, backend, study::study_cells(settings.train, axes, backend));
+  return run_cells(settings, backend, study::study_cells(settings.train, axes, backend), study::run_settled);
 }
 
 }  // namespace paceline::cli

@@ -3,62 +3,200 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "measure/statistics.h"
 
 namespace paceline::cli {
 namespace {
 
-constexpr double kLeastSteps = 3;  ///< of a window, however short its time
+using study::PlannedCell;
 
-double global_batch(const study::PlannedCell& cell) {
+constexpr double kLeastSteps = 3;  ///< of a window, however short its time
+constexpr double kWorthShowing = 0.1;
+constexpr double kEvaluationCost = 1.0 / 3;  ///< of an image, against training: forward alone
+
+double local_batch(const PlannedCell& cell) {
   const auto& options = cell.options;
-  return static_cast<double>(options.global_batch > 0 ? options.global_batch
-                                                      : options.local_batch * options.workers);
+  if (options.local_batch > 0) return static_cast<double>(options.local_batch);
+  return static_cast<double>(options.global_batch) / options.workers;
 }
 
-/// Samples that a cell has computed: a window may have ended early.
-double samples_of(const study::PlannedCell& cell, const measure::Record& record) {
-  if (cell.options.window_steps != 0)
-    return static_cast<double>(record.window.samples) +
-           static_cast<double>(record.window.warmup_steps) * global_batch(cell);
-  return record.epochs.empty() ? 0 : static_cast<double>(record.epochs.back().updates) * global_batch(cell);
+double global_batch(const PlannedCell& cell) { return local_batch(cell) * cell.options.workers; }
+
+bool is_timed(const PlannedCell& cell) { return cell.options.window_steps != 0; }
+
+/// What repeats share.
+std::string key_of(const PlannedCell& cell) {
+  const auto& options = cell.options;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", cell.kind, cell.variant, cell.stage, options.workers,
+                     options.threads, local_batch(cell), options.window_steps, options.window_seconds,
+                     options.placement == train::Placement::spread);
+}
+
+/// Seconds of one step.
+double step_of(const measure::Record& record) {
+  if (record.ranks.empty() || record.ranks.front().step_s.empty()) return 0;
+  return measure::quantile(record.ranks.front().step_s, 0.5);
 }
 
 }  // namespace
 
-void TimeLeft::note(const study::PlannedCell& cell, const measure::Record& record, double seconds) {
-  if (record.data.train_samples > 0) epoch_samples_ = static_cast<double>(record.data.train_samples);
-  const double samples = samples_of(cell, record);
-  if (!running_ || record.status != "complete" || samples <= 0) return;
-  seconds_ += seconds;
-  samples_ += samples;
+TimeLeft::TimeLeft(const std::vector<PlannedCell>& cells, int cores) : cells_(cells), cores_(cores) {
+  for (const PlannedCell& cell : cells) {
+    chance_.push_back(cell.skip.empty() ? cell.chance : 0);
+    keys_.push_back(key_of(cell));
+  }
 }
 
-double TimeLeft::seconds_of(const study::PlannedCell& cell) const {
-  if (!cell.skip.empty()) return 0;
+void TimeLeft::begin(std::size_t cell, study::Begin how) {
+  current_ = cell;
+  how_ = how;
+  began_ = base::Clock::now();
+  chance_[cell] = cells_[cell].skip.empty() && how != study::Begin::kept ? 1 : 0;
+}
+
+void TimeLeft::choose(const std::vector<std::size_t>& places) {
+  const PlannedCell& one = cells_[places.front()];
+  for (std::size_t i = 0; i < cells_.size(); ++i)
+    if (cells_[i].is_spare == one.is_spare && cells_[i].stage == one.stage) chance_[i] = 0;
+  for (const std::size_t place : places) chance_[place] = 1;
+}
+
+TimeLeft::Way TimeLeft::way_of(const PlannedCell& cell) const {
   const auto& options = cell.options;
-  const double sample = seconds_ / samples_, step = sample * global_batch(cell);
-  if (options.window_steps == 0)
-    return options.steps > 0 ? static_cast<double>(options.steps) * step
-                             : (options.epochs > 0 ? options.epochs : 1) * epoch_samples_ * sample;
-  const double timed =
-      options.window_steps > 0 ? static_cast<double>(options.window_steps) * step : epoch_samples_ * sample;
+  return {options.workers, options.threads > 0 ? options.threads : std::max(1, cores_ / options.workers)};
+}
+
+/// Cores at work; a device is one.
+double TimeLeft::cores_of(const Way& way) const {
+  const bool is_on_cores = cells_.empty() || cells_.front().options.device == "cpu";
+  return is_on_cores ? std::min(cores_, way.first * way.second) : way.first;
+}
+
+void TimeLeft::learn(const PlannedCell& cell, double core_seconds_of_image, bool is_training) {
+  if (!is_training) by_batch_[local_batch(cell)].add(core_seconds_of_image);
+  if (by_batch_.empty()) by_batch_[local_batch(cell)].add(core_seconds_of_image);
+  const double ratio = core_seconds_of_image / of_batch(local_batch(cell));
+  if (is_training)
+    trainings_.add(ratio);
+  else
+    by_way_[way_of(cell)].add(ratio);
+}
+
+void TimeLeft::note(std::size_t place, const measure::Record& record, double seconds) {
+  const PlannedCell& cell = cells_[place];
+  chance_[place] = 0;
+  if (record.data.train_samples > 0) {
+    epoch_samples_ = static_cast<double>(record.data.train_samples);
+    test_samples_ = static_cast<double>(record.data.test_samples);
+  }
+  double before = 0;
+  bool is_whole = how_ == study::Begin::anew;
+  if (!cell.training.empty() && !record.epochs.empty()) {
+    const auto found = trained_.find(cell.training);
+    if (found != trained_.end()) before = found->second;
+    // A training goes on in the next rung of a search: what this run added is known.
+    is_whole = is_whole || (how_ == study::Begin::resumed && found != trained_.end());
+    trained_[cell.training] = static_cast<double>(record.epochs.back().updates) * global_batch(cell);
+  }
+  if (!is_whole || how_ == study::Begin::kept || record.status != "complete") return;
+  spent_ += seconds;
+  seconds_[keys_[place]].add(seconds);
+  const double cores = cores_of(way_of(cell));
+  if (!is_timed(cell)) {
+    const double samples = work_of_training(cell, trained_[cell.training] - before);
+    if (samples > 0) learn(cell, seconds * cores / samples, true);
+    return;
+  }
+  const double step = step_of(record);
+  if (step <= 0) return;
+  learn(cell, step * cores / global_batch(cell), false);
+  const auto steps = static_cast<double>(record.window.steps + record.window.warmup_steps);
+  beside_.push_back(std::max(0.0, seconds - steps * step));
+}
+
+/// On a line over the logarithm; beyond the batches that were measured as at the nearest.
+double TimeLeft::of_batch(double batch) const {
+  const auto above = by_batch_.lower_bound(batch);
+  if (above == by_batch_.begin()) return above->second.value();
+  const auto below = std::prev(above);
+  if (above == by_batch_.end()) return below->second.value();
+  const double part = std::log(batch / below->first) / std::log(above->first / below->first);
+  return below->second.value() + part * (above->second.value() - below->second.value());
+}
+
+/// Core-seconds.
+double TimeLeft::of_image(const PlannedCell& cell) const {
+  const double base = of_batch(local_batch(cell));
+  if (!is_timed(cell)) return base * (trainings_.n > 0 ? trainings_.value() : 1);
+  const auto way = by_way_.find(way_of(cell));
+  return base * (way != by_way_.end() ? way->second.value() : 1);
+}
+
+double TimeLeft::timed_seconds(const PlannedCell& cell) const {
+  const auto& options = cell.options;
+  const double step = of_image(cell) * global_batch(cell) / cores_of(way_of(cell));
+  const double steps = options.window_steps > 0 ? static_cast<double>(options.window_steps)
+                                                : std::floor(epoch_samples_ / global_batch(cell));
   const double limit =
-      options.window_seconds > 0 ? std::max(options.window_seconds, kLeastSteps * step) : timed;
-  return static_cast<double>(options.warmup_steps) * step + std::min(timed, limit);
+      options.window_seconds > 0 ? std::max(options.window_seconds, kLeastSteps * step) : steps * step;
+  const double beside = beside_.empty() ? 0 : measure::quantile(beside_, 0.5);
+  return static_cast<double>(options.warmup_steps) * step + std::min(steps * step, limit) + beside;
 }
 
-double TimeLeft::seconds(std::size_t next) const {
-  if (samples_ <= 0) return 0;
-  double seconds = 0;
-  for (std::size_t i = next; i < cells_.size(); ++i) seconds += seconds_of(cells_[i]);
-  return seconds;
+/// Images that are trained on and, as a part of such, evaluated.
+double TimeLeft::work_of_training(const PlannedCell& cell, double samples) const {
+  const int every = cell.options.evaluate_every;
+  if (every <= 0 || epoch_samples_ <= 0) return samples;
+  constexpr double kDroppedTail = 0.1;  ///< of an epoch, which a full batch no longer fits
+  const double evaluations = std::floor((samples / epoch_samples_ + kDroppedTail) / every);
+  return samples + evaluations * kEvaluationCost * test_samples_;
 }
 
-std::string TimeLeft::text(std::size_t next) const {
-  if (samples_ <= 0) return "";
-  const double left = seconds(next);
-  return left < 90 ? fmt::format(", about {:.0f} s left", left)
-                   : fmt::format(", about {:.0f} min left", left / 60);
+/// What the cell has yet to do.
+double TimeLeft::training_work(std::size_t place) const {
+  const PlannedCell& cell = cells_[place];
+  const auto& options = cell.options;
+  if (options.steps > 0)
+    return work_of_training(cell, static_cast<double>(options.steps) * global_batch(cell));
+  double epochs = options.epochs > 0 ? options.epochs : 1, before = 0;
+  if (options.pause_after_epochs > 0)
+    epochs = std::min(epochs, static_cast<double>(options.pause_after_epochs));
+  // Earlier rungs of a search have trained a part of it.
+  for (std::size_t i = 0; i < place; ++i)
+    if (!cell.training.empty() && cells_[i].training == cell.training)
+      before = std::max(before, static_cast<double>(cells_[i].options.pause_after_epochs));
+  return work_of_training(cell, std::max(0.0, epochs - before) * epoch_samples_);
+}
+
+std::optional<double> TimeLeft::cost(std::size_t place) const {
+  const PlannedCell& cell = cells_[place];
+  if (!cell.skip.empty()) return 0;
+  if (const auto own = seconds_.find(keys_[place]); own != seconds_.end()) return own->second.value();
+  if (by_batch_.empty()) return std::nullopt;
+  if (is_timed(cell)) return timed_seconds(cell);
+  return training_work(place) * of_image(cell) / cores_of(way_of(cell));
+}
+
+std::optional<double> TimeLeft::seconds() const {
+  if (by_batch_.empty()) return std::nullopt;
+  double left = 0;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    if (chance_[i] <= 0) continue;
+    double seconds = *cost(i);
+    if (i == current_ && began_ != base::TimePoint())
+      seconds = std::max(0.0, seconds - base::seconds_since(began_));
+    left += chance_[i] * seconds;
+  }
+  return left;
+}
+
+std::optional<double> TimeLeft::shown() const {
+  const auto left = seconds();
+  if (!left || spent_ < kWorthShowing * (spent_ + *left)) return std::nullopt;
+  return left;
 }
 
 }  // namespace paceline::cli

@@ -3,18 +3,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
+#include "cli/log.h"
 #include "cli/new_directory.h"
 #include "cli/reports.h"
 #include "cli/restart.h"
+#include "cli/run_log.h"
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "measure/record.h"
+#include "measure/tensorboard.h"
 #include "report/sections/loader.h"
 #include "train/run.h"
 
@@ -99,8 +103,18 @@ int train_command(const Settings& settings) {
   for (const auto& note : settings.notes) screen.explain(note);
 
   const Interrupt interrupt(silence(session));
-  measure::Record record =
-      train::run(options, backend_of(options, session, processes), interrupt.token(), screen.progress());
+  const auto backend = backend_of(options, session, processes);
+  RunLog log(options.out, backend.stalls);
+  auto progress = screen.progress();
+  std::optional<measure::TensorBoardFile> board;
+  if (settings.tensorboard) board.emplace(options.out / "tensorboard", log_line);
+  progress.event = [&](const measure::Event& event) {
+    log.write(event);
+    if (board) board->take(event);
+  };
+  measure::Record record = std::move(
+      log.guard([&] { return std::vector{train::run(options, backend, interrupt.token(), progress)}; })
+          .front());
   screen.clear_bar();
   const auto path = options.out / "record.json";
   if (!settings.recipe.empty()) {

@@ -18,7 +18,8 @@ constexpr const char* kDefinition =
     "Milliseconds of one training step of each worker, means over all steps of all repeats. Own work: all that is "
     "not the others' (compute, copy, waiting for its own data); in use: compute as a part of the step, the "
     "utilisation of its cores or device; wait for a rank: it had nothing to do until a later worker came; "
-    "exposed transfer: until bytes had moved. Own work + exposed transfer + wait = step. Sent and received: of one "
+    "exposed transfer: until bytes had moved. A worker is called the slowest only where it works more than the next "
+    "by more than the spread over repeats explains (95 %). Own work + exposed transfer + wait = step. Sent and received: of one "
     "step, counted. Memory: the most that the worker's process held at once, which all of its workers share.";
 
 TableCell bytes_of(const std::optional<double>& bytes) {
@@ -30,6 +31,8 @@ TableCell memory_of(const WorkerShare& worker) {
                            : missing("memory was not measured, or the record is of before this was kept");
 }
 
+std::string milliseconds(double seconds) { return fmt::format("{:.3g} ms", 1e3 * seconds); }
+
 /// "rank 1", "rank 3 (process 1 on host b)"
 std::string name_of(const ByWorker& cell, const WorkerShare& worker) {
   const bool is_alone = std::ranges::all_of(
@@ -39,25 +42,40 @@ std::string name_of(const ByWorker& cell, const WorkerShare& worker) {
                      worker.host.empty() ? "" : " on host " + worker.host);
 }
 
-/// "scale weak b 32, N 2", "converge large batch, b 1024, N 2"
-std::string label_of(const analysis::Cell& cell) {
-  const std::string& part = cell.variant.empty() ? cell.scaling : cell.variant;
-  return fmt::format("{}{}{} {}", cell.kind, part.empty() ? "" : " " + part, cell.variant.empty() ? "" : ",",
-                     cell.label);
+/// "8.1 ms [7.9, 8.3]": by how much the slowest works more than the next.
+std::string lead_of(const ByWorker& cell) {
+  const auto& lead = cell.lead_s;
+  if (lead.n < 2) return duration(lead.median);
+  return fmt::format("{} [{:.3g}, {:.3g}]", milliseconds(lead.median), 1e3 * lead.low, 1e3 * lead.high);
+}
+
+/// Of a cell in which one worker has the most work, but not beyond what its repeats differ by.
+Paragraph undecided(const ByWorker& cell) {
+  const WorkerShare& slowest = cell.workers[cell.slowest];
+  const std::string why =
+      cell.lead_s.n < 2 ? "one repeat does not tell whether that is chance"
+                        : fmt::format("its lead on {} is {}, which the {} repeats do not tell from none",
+                                      name_of(cell, cell.workers[cell.next]), lead_of(cell), cell.lead_s.n);
+  return plain(
+      fmt::format("{}: no worker is clearly the slowest; {} has the most own work, {} a step and {} more "
+                  "than the mean, but {}.{}",
+                  cell.cell->name(), name_of(cell, slowest), duration(slowest.own_s()),
+                  percent(cell.imbalance), why, said_of_emulation(*cell.cell)));
 }
 
 Paragraph verdict(const ByWorker& cell) {
+  if (!cell.is_told_apart()) return undecided(cell);
   const WorkerShare& slowest = cell.workers[cell.slowest];
   double waited = 0;
   for (const auto& worker : cell.workers)
     if (&worker != &slowest) waited += worker.waiting_s;
   waited /= static_cast<double>(cell.workers.size() - 1);
   return finding(fmt::format(
-      "{}: the slowest is {}, {} of own work a step, {} more than the mean; the others wait {} of a step of {} "
-      "for a later rank{}.{}",
-      label_of(*cell.cell), name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
-      duration(waited), duration(slowest.step_s()), in_brackets(few_repeats(*cell.cell)),
-      said_of_emulation(*cell.cell)));
+      "{}: the slowest is {}, {} of own work a step, {} more than the mean and {} more than {}; the others wait {} "
+      "of a step of {} for a later rank{}.{}",
+      cell.cell->name(), name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
+      lead_of(cell), name_of(cell, cell.workers[cell.next]), duration(waited), duration(slowest.step_s()),
+      in_brackets(few_repeats(*cell.cell)), said_of_emulation(*cell.cell)));
 }
 
 /// Of cells whose workers are alike: one sentence for all.
@@ -67,11 +85,11 @@ Paragraph alike(const std::vector<const ByWorker*>& cells) {
   return plain(
       fmt::format("In {} the workers are as fast as each other; the most above the mean, by {}, is {} of {}.",
                   count(static_cast<long>(cells.size()), "cell"), percent(most.imbalance),
-                  name_of(most, most.workers[most.slowest]), label_of(*most.cell)));
+                  name_of(most, most.workers[most.slowest]), most.cell->name()));
 }
 
 std::vector<TableCell> row_of(const ByWorker& cell, const WorkerShare& worker) {
-  return {with_mark(words(label_of(*cell.cell)), marks_of(*cell.cell)),
+  return {with_mark(words(cell.cell->name()), marks_of(*cell.cell)),
           value(worker.rank),
           words(worker.host.empty() ? cell.cell->record().environment.host : worker.host),
           value(worker.process),

@@ -25,10 +25,6 @@ constexpr const char* kDefinition =
     "and a copy of 128 MB, measured before the run with all cores; of fewer threads the part of them. Bound: by "
     "memory where even the peak bandwidth could not feed the peak arithmetic at this intensity.";
 
-std::string name_of(const analysis::Cell& cell) {
-  return cell.scaling.empty() ? cell.kind : fmt::format("{} {}", cell.kind, cell.scaling);
-}
-
 TableCell optional_cell(const std::optional<double>& number, double unit, const char* reason) {
   return number ? value(*number / unit) : missing(reason);
 }
@@ -41,7 +37,7 @@ std::vector<TableCell> reach_row(const Reach& reach) {
                                   ? "the peak that was measured is of the cores of process 0"
                                   : "no peak was measured";
   const auto bound = reach.is_memory_bound();
-  std::vector<TableCell> row{words(name_of(cell)),
+  std::vector<TableCell> row{words(cell.part()),
                              value(static_cast<double>(cell.local_batch)),
                              value(cell.workers),
                              value(reach.steps_an_epoch),
@@ -192,7 +188,7 @@ std::string batches(const Cause& cause) {
 }
 
 std::string setup_of(const analysis::Cell& cell) {
-  return fmt::format("{}, {}", name_of(cell), workers_on_cores(cell));
+  return fmt::format("{}, {}", cell.part(), workers_on_cores(cell));
 }
 
 /// "an image takes 18.2 ms instead of 30.0 ms (one repeat)". The times are a step over the local batch: of

@@ -89,10 +89,7 @@ Table cells_table(const Conclusions& conclusions) {
   Footnotes footnotes;
   for (const auto& cell : conclusions.cells) {
     footnotes.explain_marks(cell);
-    std::string part = cell.kind;
-    for (const std::string* word : {&cell.scaling, &cell.variant})
-      if (!word->empty()) part += " " + *word;
-    std::vector<TableCell> row{words(std::move(part)), with_mark(words(cell.label), marks_of(cell)),
+    std::vector<TableCell> row{words(cell.part()), with_mark(words(cell.label), marks_of(cell)),
                                words(cell.status)};
     if (!cell.is_measured()) {
       row.insert(row.end(), 5, missing(cell.reason.empty() ? cell.status : cell.reason));

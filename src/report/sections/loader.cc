@@ -29,13 +29,6 @@ std::vector<Column> columns() {
           {.key = "verdict", .label = "the loader is"}};
 }
 
-std::string name_of(const analysis::Cell& cell) {
-  std::string name = cell.kind;
-  for (const std::string* part : {&cell.scaling, &cell.variant, &cell.label})
-    if (!part->empty()) name += (part == &cell.label && !cell.variant.empty() ? ", " : " ") + *part;
-  return name;
-}
-
 std::string verdict(const analysis::Breakdown& ledger) {
   if (analysis::is_data_bound(ledger)) return "the limit";
   return analysis::waits_for_scheduling(ledger) ? "fast enough, scheduled late" : "fast enough";
@@ -105,7 +98,7 @@ std::optional<Paragraph> loader_warning(const Conclusions& conclusions) {
   const auto& cell = *ledger.cell;
   const auto loader = analysis::loader_use(ledger);
   const std::string where =
-      bound.of == 1 ? "" : fmt::format(" in {} of {} cells; at {}", bound.cells, bound.of, name_of(cell));
+      bound.of == 1 ? "" : fmt::format(" in {} of {} cells; at {}", bound.cells, bound.of, cell.name());
   return warning(fmt::format(
       "The loader is a limit{}: steps wait for data {} of their time; the loaders could give {} images/s, "
       "the steps would take {}. {}{}",
@@ -123,7 +116,7 @@ std::optional<Table> loader_table(const Conclusions& conclusions) {
     const auto use = analysis::loader_use(ledger);
     if (!use.ready) continue;
     auto& row = table.rows.emplace_back();
-    row = {with_mark(words(name_of(cell)), marks_of(cell)),
+    row = {with_mark(words(cell.name()), marks_of(cell)),
            value(use.used_images_per_s),
            use.ceiling_images_per_s > 0 ? value(use.ceiling_images_per_s) : missing("no time was spent"),
            use.images_per_s_a_core ? value(*use.images_per_s_a_core) : missing("no time was spent"),

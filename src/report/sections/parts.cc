@@ -72,6 +72,24 @@ std::string point_mark(const analysis::Cell& cell) {
   return "";
 }
 
+Point point_of(double x, const analysis::Estimate& y, std::string mark) {
+  Point point{.x = x, .y = y.median, .mark = std::move(mark)};
+  if (analysis::has_interval(y)) {
+    point.low = y.low;
+    point.high = y.high;
+  }
+  point.n = static_cast<int>(y.n);
+  return point;
+}
+
+Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell) {
+  std::string mark = point_mark(cell);
+  if (mark.empty() && cell.others == analysis::Others::busy) mark = "disturbed";
+  Point point = point_of(x, y, std::move(mark));
+  point.record = cell.record().id;
+  return point;
+}
+
 std::string said_of_emulation(const analysis::Cell& cell) {
   return cell.emulated.empty() ? "" : fmt::format(" EMULATED {}: no times of such hardware.", cell.emulated);
 }

@@ -41,6 +41,11 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 /// The word of a plot's point: "emulated", "oversubscribed", "shared cores", "debug build", or "".
 [[nodiscard]] std::string point_mark(const analysis::Cell& cell);
 
+/// A point of a plot with the interval of `y` where it has one.
+[[nodiscard]] Point point_of(double x, const analysis::Estimate& y, std::string mark);
+/// The same of a cell: with its mark, or "disturbed", and its records.
+[[nodiscard]] Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell);
+
 /// For the end of a sentence on the cell's times: " EMULATED link of ...: no times of such hardware."; empty
 /// where nothing was emulated.
 [[nodiscard]] std::string said_of_emulation(const analysis::Cell& cell);

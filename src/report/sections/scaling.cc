@@ -172,15 +172,6 @@ std::map<std::string, std::vector<GroupRow>> lines_of(const ScalingGroup& group)
   return lines;
 }
 
-Point point_of(double x, const analysis::Estimate& y, std::string mark) {
-  Point point{.x = x, .y = y.median, .mark = std::move(mark)};
-  if (analysis::has_interval(y)) {
-    point.low = y.low;
-    point.high = y.high;
-  }
-  return point;
-}
-
 Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   const bool weak = mode == Mode::weak;
   Plot plot{.id = fmt::format("{}-speedup", name(mode)),

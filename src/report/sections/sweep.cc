@@ -125,15 +125,6 @@ Table table(const Sweep& sweep, const std::string& id) {
   return table;
 }
 
-Point point_of(double x, const analysis::Estimate& y, std::string mark) {
-  Point point{.x = x, .y = y.median, .mark = std::move(mark)};
-  if (analysis::has_interval(y)) {
-    point.low = y.low;
-    point.high = y.high;
-  }
-  return point;
-}
-
 /// Lines of throughput and of the time of an epoch; of a batch with two rates two lines each.
 void append_lines(const Sweep& sweep, std::vector<Series>& rates, std::vector<Series>& epochs) {
   std::vector<const analysis::Cell*> cells;

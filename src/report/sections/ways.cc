@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -28,6 +30,8 @@ Paragraph verdict(const WaysOfOne& one) {
   const Way& best = one.ways[one.fastest];
   std::string others;
   bool is_decided = false;
+  std::vector<const analysis::Cell*> cells;
+  for (const Way& way : one.ways) cells.push_back(way.cell);
   for (std::size_t i = 0; i < one.ways.size(); ++i) {
     if (i == one.fastest) continue;
     const Way& way = one.ways[i];
@@ -35,8 +39,9 @@ Paragraph verdict(const WaysOfOne& one) {
                           with_interval(way.longer, Format::fixed2), way.is_slower() ? "" : " (not decided)");
     is_decided = is_decided || way.is_slower();
   }
-  const std::string text = fmt::format("{}: {} is the fastest, {} a step; {}.", one.label, best.name,
-                                       duration(best.step_s.median), others);
+  const std::string text =
+      fmt::format("{}: {} is the fastest, {} a step; {}{}.", one.label, best.name,
+                  duration(best.step_s.median), others, in_brackets(fewest_repeats(cells)));
   return is_decided ? finding(text) : plain(text);
 }
 

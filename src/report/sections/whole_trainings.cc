@@ -84,6 +84,24 @@ void explain(Footnotes& footnotes, const Variant& variant, const WholeTraining& 
   }
 }
 
+/// "after every epoch", "every 5 epochs"
+std::string at_every(std::int64_t epochs) {
+  return epochs == 1 ? "after every epoch" : fmt::format("every {} epochs", epochs);
+}
+
+/// A time to an accuracy that is looked at more seldom can only be later.
+void explain_looks(Footnotes& footnotes, const Variant& variant, const WholeTraining& one,
+                   const WholeTraining& baseline) {
+  if (one.looked_every == baseline.looked_every || one.looked_every == 0 || baseline.looked_every == 0)
+    return;
+  const bool is_later = one.looked_every > baseline.looked_every;
+  footnotes.add(fmt::format(
+      "{}: its accuracy was evaluated {}, the baseline's {}: {} time to the common accuracy can only be later for "
+      "that, and the speedup to it {}.",
+      variant.name, at_every(one.looked_every), at_every(baseline.looked_every),
+      is_later ? "its" : "the baseline's", is_later ? "smaller" : "larger"));
+}
+
 const char* part_of(const WholeTrainings& whole) { return whole.of_validation ? "validation" : "test"; }
 
 }  // namespace
@@ -123,6 +141,7 @@ Table whole_trainings_table(const Convergence& result, const WholeTrainings& who
     cells.push_back(variant.cell);
     footnotes.explain_marks(*variant.cell);
     explain(footnotes, variant, whole.trainings[i]);
+    explain_looks(footnotes, variant, whole.trainings[i], whole.trainings[whole.baseline]);
     if (variant.seeds == 1)
       footnotes.add(
           "One seed: a time to an accuracy is that of one course, and the next may take an epoch more.");

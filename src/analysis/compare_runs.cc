@@ -1,0 +1,224 @@
+#include "analysis/compare_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "analysis/cells.h"
+#include "analysis/comparability.h"
+#include "analysis/record_times.h"
+#include "measure/disturbance.h"
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+
+/// What a pair shares. Weak or strong is a question that is asked of a cell of scaling, and nothing that it
+/// does otherwise.
+using Place = std::tuple<std::string, std::string, int, std::int64_t, std::int64_t>;
+Place place_of(const Cell& cell) {
+  return {cell.kind, cell.variant, cell.workers, cell.local_batch, cell.global_batch};
+}
+
+/// By name and kind of entry: a setting may be called as a field is.
+using Entries = std::map<std::pair<SetupKind, std::string>, std::string>;
+Entries entries_of(const Setup& setup) {
+  Entries entries;
+  for (const SetupEntry& entry : setup)
+    // By which question a cell was measured is no difference: see Place.
+    if (entry.kind != SetupKind::part) entries[{entry.kind, entry.name}] = entry.text;
+  return entries;
+}
+
+struct EntryDifference {
+  SetupKind kind;
+  std::string name, a, b;
+};
+
+/// In the order of the set-ups.
+std::vector<EntryDifference> differences_of(const Cell& a, const Cell& b) {
+  const Entries before = entries_of(a.setup), after = entries_of(b.setup);
+  const auto text_in = [](const Entries& entries, const std::pair<SetupKind, std::string>& key) {
+    const auto found = entries.find(key);
+    return found == entries.end() ? std::string() : found->second;
+  };
+  std::vector<EntryDifference> found;
+  std::set<std::pair<SetupKind, std::string>> seen;
+  for (const Setup* setup : {&a.setup, &b.setup})
+    for (const SetupEntry& entry : *setup) {
+      const std::pair key(entry.kind, entry.name);
+      if (entry.kind == SetupKind::part || !seen.insert(key).second) continue;
+      const auto was = text_in(before, key), is = text_in(after, key);
+      if (was != is) found.push_back({entry.kind, entry.name, was, is});
+    }
+  return found;
+}
+
+/// How unlike two set-ups are: another subject more than anything else.
+std::size_t distance(const Cell& a, const Cell& b) {
+  std::size_t sum = 0;
+  for (const auto& entry : differences_of(a, b)) sum += entry.kind == SetupKind::subject ? 1000 : 1;
+  return sum;
+}
+
+std::vector<const Cell*> measured(const std::vector<Cell>& cells) {
+  std::vector<const Cell*> found;
+  for (const Cell& cell : cells)
+    if (cell.is_measured()) found.push_back(&cell);
+  return found;
+}
+
+bool is_single_training(const std::vector<const Cell*>& cells) {
+  return cells.size() == 1 && cells.front()->kind == "train";
+}
+
+using CellPair = std::pair<const Cell*, const Cell*>;
+
+/// Each cell at most once; the most alike first.
+std::vector<CellPair> matched(const std::vector<const Cell*>& a, const std::vector<const Cell*>& b) {
+  if (is_single_training(a) && is_single_training(b)) return {{a.front(), b.front()}};
+  std::map<Place, std::vector<const Cell*>> by_place;
+  for (const Cell* cell : b) by_place[place_of(*cell)].push_back(cell);
+  std::vector<std::tuple<std::size_t, std::size_t, const Cell*, const Cell*>> candidates;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (const Cell* other : by_place[place_of(*a[i])])
+      candidates.emplace_back(distance(*a[i], *other), i, a[i], other);
+  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& x, const auto& y) {
+    return std::tie(std::get<0>(x), std::get<1>(x)) < std::tie(std::get<0>(y), std::get<1>(y));
+  });
+  std::set<const Cell*> taken;
+  std::vector<CellPair> pairs;
+  for (const auto& [unlike, at, one, other] : candidates) {
+    if (taken.contains(one) || taken.contains(other)) continue;
+    taken.insert({one, other});
+    pairs.emplace_back(one, other);
+  }
+  return pairs;
+}
+
+std::vector<std::vector<double>> repeats_of(const Cell& cell) {
+  std::vector<std::vector<double>> repeats;
+  for (const Record* record : cell.records) repeats.push_back(step_seconds(*record));
+  return repeats;
+}
+
+/// What kept one side from measuring what the other did.
+void refuse_what_was_not_measured(const Cell& cell, const char* side, std::vector<std::string>& refusals) {
+  if (!has_interval(cell.step_s)) refusals.push_back(fmt::format("{} timed a single step", side));
+  const auto disturbed = [](const Record* record) { return measure::is_disturbed(*record); };
+  if (std::all_of(cell.records.begin(), cell.records.end(), disturbed))
+    refusals.push_back(fmt::format("{} in {}", measure::disturbance(cell.record()), side));
+}
+
+std::vector<std::string> refusals_of(const Cell& a, const Cell& b) {
+  auto refusals = compare(a.record(), b.record(), Topic::two_runs).refusals;
+  if (a.emulated != b.emulated)
+    refusals.push_back(fmt::format("A {}, B {}",
+                                   a.emulated.empty() ? "emulated nothing" : "emulated " + a.emulated,
+                                   b.emulated.empty() ? "emulated nothing" : "emulated " + b.emulated));
+  refuse_what_was_not_measured(a, "A", refusals);
+  refuse_what_was_not_measured(b, "B", refusals);
+  return refusals;
+}
+
+/// A difference that is clear, and of which one seed does not say how far seeds lie apart.
+Change change_of_accuracy(const Difference& difference) {
+  if (!difference.is_clear()) return Change::no_change;
+  if (difference.one_seed || difference.of_survivors) return Change::within_noise;
+  return difference.value > 0 ? Change::improved : Change::regressed;
+}
+
+std::optional<AccuracyChange> accuracy_of(const Cell& a, const Cell& b) {
+  auto before = variant_of(a), after = variant_of(b);
+  if (!before || !after) return std::nullopt;
+  AccuracyChange result{.a = std::move(*before), .b = std::move(*after)};
+  result.refusals = compare(*result.a.record, *result.b.record, Topic::convergence).refusals;
+  if (!result.refusals.empty()) return result;
+  result.difference = difference(result.a, result.b);
+  result.change = change_of_accuracy(*result.difference);
+  return result;
+}
+
+Pair compared(const Cell& a, const Cell& b, double noise) {
+  Pair pair{.a = &a, .b = &b, .name = a.name()};
+  if (place_of(a) != place_of(b)) pair.name += " against " + b.label;
+  const auto steps_a = repeats_of(a), steps_b = repeats_of(b);
+  pair.ratio = scaled(ratio_of_runs(steps_a, steps_b),
+                      static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch));
+  pair.is_of_one_run = steps_a.size() == 1 && steps_b.size() == 1;
+  pair.refusals = refusals_of(a, b);
+  if (pair.is_compared()) pair.change = change_of(pair.ratio, pair.is_of_one_run, noise);
+  pair.accuracy = accuracy_of(a, b);
+  return pair;
+}
+
+/// `other`: the other side's cells; one of this place, not measured, says why.
+std::string why_unpaired(const Cell& cell, const std::vector<Cell>& other, const char* side) {
+  for (const Cell& there : other)
+    if (!there.is_measured() && place_of(there) == place_of(cell))
+      return fmt::format("in {} {}: {}", side, there.status, there.reason);
+  return fmt::format("not in {}", side);
+}
+
+void add_unpaired(RunComparison& result, bool is_of_a) {
+  for (const Cell* cell : measured(is_of_a ? result.a : result.b))
+    if (result.pair_of(cell) == nullptr)
+      result.unpaired.push_back({cell, is_of_a, cell->name(),
+                                 why_unpaired(*cell, is_of_a ? result.b : result.a, is_of_a ? "B" : "A")});
+}
+
+void add_differences(RunComparison& result) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places;
+  for (const Pair& pair : result.pairs)
+    for (const auto& entry : differences_of(*pair.a, *pair.b)) {
+      const auto shown = [](const std::string& text) { return text.empty() ? "not given" : text; };
+      SetupDifference row{.name = entry.kind == SetupKind::setting ? "--" + entry.name : entry.name,
+                          .a = shown(entry.a),
+                          .b = shown(entry.b)};
+      const auto [place, is_new] = places.try_emplace({row.name, row.a, row.b}, result.differences.size());
+      if (is_new) result.differences.push_back(std::move(row));
+      ++result.differences[place->second].pairs;
+    }
+}
+
+}  // namespace
+
+const Pair* RunComparison::pair_of(const Cell* cell) const {
+  const auto found = std::find_if(pairs.begin(), pairs.end(),
+                                  [&](const Pair& pair) { return pair.a == cell || pair.b == cell; });
+  return found == pairs.end() ? nullptr : &*found;
+}
+
+std::size_t RunComparison::number_of(Change change) const {
+  return static_cast<std::size_t>(std::count_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+    return pair.is_compared() && pair.change == change;
+  }));
+}
+
+std::size_t RunComparison::accuracies_of(Change change) const {
+  return static_cast<std::size_t>(std::count_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+    return pair.accuracy && pair.accuracy->difference && pair.accuracy->change == change;
+  }));
+}
+
+RunComparison compare_runs(std::span<const Record> a, std::span<const Record> b, double noise) {
+  RunComparison result;
+  result.a = make_cells(a);
+  result.b = make_cells(b);
+  for (const auto& [one, other] : matched(measured(result.a), measured(result.b)))
+    result.pairs.push_back(compared(*one, *other, noise));
+  std::stable_sort(result.pairs.begin(), result.pairs.end(), [](const Pair& x, const Pair& y) {
+    return std::tuple(!x.is_compared(), x.ratio.median) < std::tuple(!y.is_compared(), y.ratio.median);
+  });
+  add_unpaired(result, true);
+  add_unpaired(result, false);
+  add_differences(result);
+  return result;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,141 @@
+#include "cli/commands/study_events.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/host_name.h"
+#include "cli/options.h"
+#include "measure/ranking.h"
+#include "measure/statistics.h"
+#include "measure/version.h"
+
+namespace paceline::cli {
+namespace {
+
+using measure::Event;
+
+const char* word(study::Begin how) {
+  switch (how) {
+    case study::Begin::anew:
+      return "anew";
+    case study::Begin::resumed:
+      return "resumed";
+    case study::Begin::kept:
+      return "kept";
+  }
+  return "";
+}
+
+/// Of a cell that was timed; nothing for a training.
+std::optional<double> images_per_s(const measure::Record& record) {
+  if (!record.epochs.empty() || record.window.wall_s <= 0) return std::nullopt;
+  return static_cast<double>(record.window.samples) / record.window.wall_s;
+}
+
+/// Of a training: on the test set, else on validation.
+std::optional<double> accuracy(const measure::Record& record) {
+  if (const auto test = measure::final_test_accuracy(record)) return test;
+  if (const auto best = measure::best_validated(record)) return best->accuracy;
+  return std::nullopt;
+}
+
+}  // namespace
+
+StudyEvents::StudyEvents(RunLog& log, const Settings& settings, const std::vector<study::PlannedCell>& cells)
+    : log_(log), cells_(cells), began_(base::Clock::now()) {
+  for (const auto& cell : cells) ++parts_[cell.kind].cells;
+  log_.write(Event("start")
+                 .set("schema", measure::kEventsSchema)
+                 .set("kind", command_name(settings.command))
+                 .set("command", settings.typed)
+                 .set("version", measure::version())
+                 .set("host", base::host_name())
+                 .set("process", static_cast<std::int64_t>(::getpid()))
+                 .set("model", settings.train.model)
+                 .set("data", settings.train.data)
+                 .set("device", settings.train.device)
+                 .set("cells", static_cast<std::int64_t>(cells.size())));
+}
+
+void StudyEvents::begin(std::size_t index, study::Begin how) {
+  current_ = index;
+  cell_began_ = base::Clock::now();
+  const auto& cell = cells_[index];
+  Event event("cell_begun");
+  event.set("cell", cell.id)
+      .set("kind", cell.kind)
+      .set("index", static_cast<std::int64_t>(index + 1))
+      .set("cells", static_cast<std::int64_t>(cells_.size()))
+      .set("how", word(how))
+      .set("workers", cell.options.workers)
+      .set("repeat", cell.repeat);
+  if (cell.options.local_batch > 0) event.set("local_batch", cell.options.local_batch);
+  if (cell.options.global_batch > 0) event.set("global_batch", cell.options.global_batch);
+  if (!cell.variant.empty()) event.set("variant", cell.variant);
+  log_.write(event);
+}
+
+void StudyEvents::done(const measure::Record& record) {
+  const bool is_first = !std::exchange(seen_[record.id], true);
+  const double seconds = base::seconds_since(cell_began_);
+  const auto speed = images_per_s(record);
+  const auto reached = accuracy(record);
+  const bool is_complete = record.status == "complete";
+  Event event("cell_done");
+  event.set("cell", record.id)
+      .set("kind", record.kind)
+      .set("status", record.status)
+      .set("done", static_cast<std::int64_t>(seen_.size()))
+      .set("cells", static_cast<std::int64_t>(cells_.size()))
+      .set("workers", record.workers)
+      .set("threads", record.threads_per_worker)
+      .set("local_batch", record.local_batch)
+      .set("global_batch", record.global_batch)
+      .set("repeat", record.repeat)
+      .set("seconds", seconds);
+  if (!record.reason.empty()) event.set("reason", record.reason);
+  if (record.oversubscribed) event.set("oversubscribed", true);
+  if (is_complete && speed) {
+    event.set("images_per_s", speed).set("others_cores", record.window.others_cores);
+    if (!record.ranks.empty()) event.set("step_s", measure::estimate(record.ranks.front().step_s).median);
+  }
+  if (is_complete && !speed) event.set("accuracy", reached);
+  log_.write(event);
+
+  Part& part = parts_[record.kind];
+  part.done += is_first ? 1 : 0;
+  part.complete += is_first && is_complete ? 1 : 0;
+  part.seconds += seconds;
+  const double figure = !is_complete || record.oversubscribed ? 0 : speed ? *speed : reached.value_or(0);
+  if (figure > part.best) part.best = figure, part.best_cell = record.id;
+  if (!is_first || part.done != part.cells) return;
+  Event end("part_done");
+  end.set("part", record.kind)
+      .set("cells", static_cast<std::int64_t>(part.cells))
+      .set("complete", static_cast<std::int64_t>(part.complete))
+      .set("seconds", part.seconds);
+  if (!part.best_cell.empty())
+    end.set("best_cell", part.best_cell).set(speed ? "images_per_s" : "accuracy", part.best);
+  log_.write(end);
+}
+
+void StudyEvents::end(const std::vector<measure::Record>& records) {
+  const bool stopped = std::any_of(records.begin(), records.end(),
+                                   [](const auto& record) { return record.status == "interrupted"; });
+  log_.write(Event("end")
+                 .set("status", stopped ? "interrupted" : "complete")
+                 .set("seconds", base::seconds_since(began_))
+                 .set("done", static_cast<std::int64_t>(seen_.size()))
+                 .set("cells", static_cast<std::int64_t>(cells_.size())));
+}
+
+std::function<void(const Event&)> StudyEvents::progress() {
+  return [this](const Event& event) {
+    if (event.name() == "start" || event.name() == "end") return;
+    Event with_cell = event;
+    log_.write(with_cell.set("cell", cells_[current_].id));
+  };
+}
+
+}  // namespace paceline::cli

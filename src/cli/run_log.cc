@@ -1,0 +1,42 @@
+#include "cli/run_log.h"
+
+#include <utility>
+
+#include "cli/log.h"
+
+namespace paceline::cli {
+
+RunLog::RunLog(const std::filesystem::path& directory, std::shared_ptr<train::StallListener> stalls)
+    : log_(directory, log_line), stalls_(std::move(stalls)) {
+  if (stalls_)
+    stalls_->listen([this](const std::string& text) { write(measure::Event("stall").set("text", text)); });
+}
+
+RunLog::~RunLog() {
+  if (stalls_) stalls_->listen({});
+  if (is_open_) fail("");
+}
+
+void RunLog::write(const measure::Event& event) {
+  if (event.name() == "start") is_open_ = true;
+  if (event.name() == "end") is_open_ = false;
+  log_.write(event);
+}
+
+std::vector<measure::Record> RunLog::guard(const std::function<std::vector<measure::Record>()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    if (is_open_) fail(error.what());
+    throw;
+  }
+}
+
+void RunLog::fail(const std::string& reason) {
+  measure::Event end("end");
+  end.set("status", "failed");
+  if (!reason.empty()) end.set("reason", reason);
+  write(end);
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,173 @@
+#include "measure/tensorboard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/host_name.h"
+#include "base/write_error.h"
+#include "measure/environment.h"
+
+namespace paceline::measure {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0x82F63B78;  // Castagnoli's, reflected
+
+constexpr std::array<std::uint32_t, 256> crc_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+    table[byte] = crc;
+  }
+  return table;
+}
+
+template <typename T>
+void add_little_endian(std::string& out, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    out += static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * i));
+}
+
+// Protobuf's wire format: a key (field number and kind), then a number of 7 bits a byte, 4 or 8 bytes, or a
+// length and as many bytes.
+enum class Wire : std::uint64_t { varint = 0, eight_bytes = 1, length = 2, four_bytes = 5 };
+
+void add_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+
+void add_key(std::string& out, std::uint64_t field, Wire wire) {
+  add_varint(out, field << 3 | static_cast<std::uint64_t>(wire));
+}
+
+void add_double(std::string& out, std::uint64_t field, double value) {
+  add_key(out, field, Wire::eight_bytes);
+  add_little_endian(out, std::bit_cast<std::uint64_t>(value));
+}
+
+void add_float(std::string& out, std::uint64_t field, float value) {
+  add_key(out, field, Wire::four_bytes);
+  add_little_endian(out, std::bit_cast<std::uint32_t>(value));
+}
+
+void add_bytes(std::string& out, std::uint64_t field, std::string_view bytes) {
+  add_key(out, field, Wire::length);
+  add_varint(out, bytes.size());
+  out += bytes;
+}
+
+// Field numbers of TensorBoard's messages.
+constexpr std::uint64_t kEventWallTime = 1, kEventStep = 2, kEventFileVersion = 3, kEventSummary = 5;
+constexpr std::uint64_t kSummaryValue = 1, kValueTag = 1, kValueSimple = 2;
+
+struct Scalar {
+  const char* key;  ///< of the event's field
+  const char* tag;
+};
+constexpr std::array kScalars{
+    Scalar{"loss", "train/loss"},
+    Scalar{"train_loss", "train/loss"},
+    Scalar{"train_accuracy", "train/accuracy"},
+    Scalar{"test_loss", "test/loss"},
+    Scalar{"test_accuracy", "test/accuracy"},
+    Scalar{"validation_loss", "validation/loss"},
+    Scalar{"validation_accuracy", "validation/accuracy"},
+    Scalar{"lr", "learning_rate"},
+    Scalar{"images_per_s", "images_per_s"},
+};
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  static constexpr auto kTable = crc_table();
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (const char byte : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff];
+  return ~crc;
+}
+
+std::uint32_t masked_crc32c(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
+
+std::string tfrecord(std::string_view message) {
+  std::string record;
+  add_little_endian(record, static_cast<std::uint64_t>(message.size()));
+  add_little_endian(record, masked_crc32c(record));
+  record += message;
+  add_little_endian(record, masked_crc32c(message));
+  return record;
+}
+
+std::string scalar_message(double wall_time, std::int64_t step, std::string_view tag, float value) {
+  std::string one, summary, event;
+  add_bytes(one, kValueTag, tag);
+  add_float(one, kValueSimple, value);
+  add_bytes(summary, kSummaryValue, one);
+  add_double(event, kEventWallTime, wall_time);
+  add_key(event, kEventStep, Wire::varint);
+  add_varint(event, static_cast<std::uint64_t>(step));
+  add_bytes(event, kEventSummary, summary);
+  return event;
+}
+
+std::string version_message(double wall_time) {
+  std::string event;
+  add_double(event, kEventWallTime, wall_time);
+  add_bytes(event, kEventFileVersion, "brain.Event:2");
+  return event;
+}
+
+TensorBoardFile::TensorBoardFile(std::filesystem::path directory, std::function<void(const std::string&)> say)
+    : directory_(std::move(directory)), say_(std::move(say)) {}
+
+TensorBoardFile::~TensorBoardFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void TensorBoardFile::take(const Event& event) {
+  const auto& name = event.name();
+  if (name != "step" && name != "epoch" && name != "evaluation") return;
+  const auto update = event.whole("update").value_or(0), epoch = event.whole("epoch").value_or(0);
+  std::string records;
+  for (const auto& [key, tag] : kScalars) {
+    const auto value = event.number(key);
+    if (!value) continue;
+    const auto scalar = static_cast<float>(*value);
+    records += tfrecord(scalar_message(event.at(), update, tag, scalar));
+    if (name != "step")
+      records += tfrecord(scalar_message(event.at(), epoch, fmt::format("by_epoch/{}", tag), scalar));
+  }
+  if (!records.empty()) write(records);
+}
+
+void TensorBoardFile::write(const std::string& records) {
+  if (given_up_) return;
+  std::string text = records;
+  if (file_ < 0) {
+    const double now = unix_now();
+    // The name by which TensorBoard knows such files.
+    const auto path = directory_ / fmt::format("events.out.tfevents.{:010}.{}.{}",
+                                               static_cast<std::int64_t>(now), base::host_name(), ::getpid());
+    std::error_code ignored;  // then it cannot be opened either
+    std::filesystem::create_directories(directory_, ignored);
+    file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    text = tfrecord(version_message(now)) + text;
+  }
+  ssize_t written = -1;
+  if (file_ >= 0) do
+      written = ::write(file_, text.data(), text.size());
+    while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(text.size())) return;
+  given_up_ = true;
+  if (say_)
+    say_(fmt::format("--tensorboard: {}: {}; the run goes on without it", directory_.string(),
+                     base::reason_of_write(written < 0 ? errno : ENOSPC)));
+}
+
+}  // namespace paceline::measure

@@ -1,0 +1,186 @@
+#include "report/answer_screen.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "report/names.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+/// "CPU, 2 cores · bf16", at most the width, broken between its parts.
+std::string header(const Document& document, const Style& style) {
+  std::vector<std::string> parts{document.title};
+  parts.insert(parts.end(), document.circumstances.begin(), document.circumstances.end());
+  if (!document.trust.empty()) parts.push_back(document.trust);
+  std::string out, line = " ";
+  for (const std::string& part : parts) {
+    const bool begins = line == " ";
+    if (!begins && display_width(line) + 3 + display_width(part) > static_cast<std::size_t>(style.width)) {
+      out += line + "\n";
+      line = " ";
+    }
+    line += (line == " " ? "" : " · ") + part;
+  }
+  return style.bold(out + line) + "\n\n";
+}
+
+std::string painted(const Style& style, Certainty certainty, const std::string& text) {
+  return certainty == Certainty::decided   ? style.good(text)
+         : certainty == Certainty::careful ? style.warning(text)
+                                           : text;
+}
+
+/// "limit      compute 91 %  ✓ decided  Waiting 4.7 %, data 3.2 %.", the last part wrapped in its column.
+std::string lines_of(const std::vector<const Answer*>& answers, const Style& style) {
+  struct Row {
+    std::string label, figure, chip;
+  };
+  std::vector<Row> rows;
+  std::size_t label = 0, figure = 0, chip = 0;
+  for (const Answer* answer : answers) {
+    const bool has_chip = !answer->chip.empty();
+    Row row{answer->id,
+            answer->unit.empty() ? answer->figure : fmt::format("{} {}", answer->figure, answer->unit),
+            fmt::format("{} {}", sign_of(answer->certainty),
+                        has_chip ? answer->chip : std::string(text_of(answer->certainty)))};
+    label = std::max(label, display_width(row.label));
+    figure = std::max(figure, display_width(row.figure));
+    chip = std::max(chip, display_width(row.chip));
+    rows.push_back(std::move(row));
+  }
+  const std::size_t begin = 3 + label + 2 + figure + 2 + chip + 2;
+  constexpr std::size_t kLeast = 30;
+  const bool is_beside = begin + kLeast <= static_cast<std::size_t>(style.width);
+  const std::size_t indent = is_beside ? begin : 3 + label + 2;
+  std::string out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    out += "   " + padded(row.label, label + 2, true) + style.bold(padded(row.figure, figure, true)) + "  " +
+           painted(style, answers[i]->certainty, padded(row.chip, is_beside ? chip : 0, true));
+    const auto sentence = wrapped(answers[i]->sentence, static_cast<std::size_t>(style.width) - indent);
+    for (std::size_t line = 0; line < sentence.size(); ++line)
+      out += (line == 0 && is_beside ? "  " : "\n" + std::string(indent, ' ')) + sentence[line];
+    out += "\n";
+  }
+  return out;
+}
+
+/// Ways of using the machine by global batch: the first view of the figure, as far as it fits.
+std::string grid(const Figure& hero, const Style& style) {
+  if (hero.views.empty()) return "";
+  const Figure::View& view = hero.views.front();
+  std::set<double> all;
+  std::vector<const Series*> shown;
+  std::size_t name = display_width(view.name);
+  for (const Series& series : view.series) {
+    if (series.dashed || series.hidden) continue;
+    shown.push_back(&series);
+    name = std::max(name, display_width(series.name));
+    for (const Point& point : series.points) all.insert(point.x);
+  }
+  if (shown.empty() || all.size() < 2) return "";
+  constexpr std::size_t kColumn = 9;
+  const std::size_t around = 3 + name + 2 + 2 + display_width(view.x.label);
+  const std::size_t room = static_cast<std::size_t>(style.width) - around;
+  std::vector<double> columns(all.begin(), all.end());
+  const std::size_t most = std::max<std::size_t>(1, room / kColumn);
+  if (columns.size() > most) columns.resize(most);
+  std::string out = "   " + padded(view.name, name + 2, true);
+  for (const double x : columns) out += padded(integer(x), kColumn, false);
+  out = style.dim(out + "  " + view.x.label) + "\n";
+  for (const Series* series : shown) {
+    std::string line = "   " + padded(series->name, name + 2, true);
+    for (const double x : columns) {
+      const auto point = std::find_if(series->points.begin(), series->points.end(),
+                                      [x](const Point& one) { return one.x == x; });
+      line += point == series->points.end()
+                  ? std::string(kColumn, ' ')
+                  : padded((point->mark == "disturbed" ? "~" : "") + number(point->y), kColumn, false);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out + "\n";
+}
+
+std::string warnings(const Document& document, const Style& style) {
+  constexpr std::size_t kMost = 3;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(kMost, document.warnings.size()); ++i)
+    out += broken(document.warnings[i], " ! ", 3, style.width);
+  if (document.warnings.size() > kMost)
+    out += fmt::format(" ! {} more in the report\n", document.warnings.size() - kMost);
+  return style.warning(out);
+}
+
+/// A command that is longer than the line goes on behind a backslash, so that it can be copied; `takes`
+/// behind its last line where there is room.
+std::string command_lines(const std::string& command, const std::string& takes, std::size_t indent,
+                          int width) {
+  const auto room = static_cast<std::size_t>(width) - indent - 2;
+  auto lines = wrapped(command, room);
+  if (!lines.empty() && display_width(lines.back()) + display_width(takes) <= room) lines.back() += takes;
+  std::string out;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    out += (i == 0 ? "" : std::string(indent, ' ')) + lines[i] + (i + 1 < lines.size() ? " \\\n" : "\n");
+  return out;
+}
+
+/// The commands with what they take here; why stands in the report.
+std::string next_steps(const Next& next, const Style& style) {
+  constexpr std::size_t kMost = 2, kIndent = 8;
+  std::string out;
+  std::size_t shown = 0;
+  for (const auto& step : next.steps) {
+    if (step.command.empty() || shown == kMost) continue;
+    const std::string takes = step.seconds ? fmt::format("   ({})", duration(*step.seconds)) : "";
+    out += (shown == 0 ? " next   " : std::string(kIndent, ' ')) +
+           command_lines(step.command, takes, kIndent + 2, style.width);
+    ++shown;
+  }
+  return out;
+}
+
+/// One subject: what to do, its questions, then the grid and the next steps; the first with the warnings.
+std::string answers_of(const Section& section, const Document& document, const Style& style) {
+  const bool is_first = section.id == kAnswerSection;
+  std::string out = is_first ? "" : " " + style.bold(section.title) + "\n", rest;
+  std::vector<const Answer*> questions;
+  for (const Block& block : section.blocks) {
+    if (const auto* answer = std::get_if<Answer>(&block)) {
+      if (answer->question.empty())
+        out += style.bold(broken(answer->figure, "   ", 3, style.width)) +
+               broken(answer->sentence, "   ", 3, style.width) + "\n";
+      else
+        questions.push_back(answer);
+    } else if (const auto* figure = std::get_if<Figure>(&block)) {
+      rest += grid(*figure, style);
+    } else if (const auto* next = std::get_if<Next>(&block)) {
+      rest += (is_first ? warnings(document, style) : "") + next_steps(*next, style);
+    }
+  }
+  return out + lines_of(questions, style) + "\n" + rest;
+}
+
+}  // namespace
+
+bool is_answer(const Section& section) { return section.id.starts_with(kAnswerSection); }
+
+bool has_answers(const Document& document) {
+  return std::any_of(document.sections.begin(), document.sections.end(), is_answer);
+}
+
+std::string answer_screen(const Document& document, const Style& style) {
+  std::string out = header(document, style);
+  for (const Section& section : document.sections)
+    if (is_answer(section)) out += answers_of(section, document, style);
+  return out;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,52 @@
+#pragma once
+
+/// The first screen of a report and the figures behind it. All of it is about one cell, the operating point.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/operating_point.h"
+#include "report/conclusions.h"
+#include "report/document.h"
+
+namespace paceline::report {
+
+/// One model and data, and the cell that its answers are about.
+struct Subject {
+  const Conclusions& conclusions;
+  const analysis::CellGroup& cells;
+  analysis::OperatingPoint point;
+  /// Where the operating point is a row of scaling; weak before strong. Null where it is none with ratios.
+  const analysis::ScalingGroup* group = nullptr;
+  const analysis::ScalingRow* row = nullptr;
+
+  [[nodiscard]] const analysis::Cell* best() const { return point.best(); }
+};
+[[nodiscard]] Subject subject_of(const Conclusions& conclusions, const analysis::CellGroup& cells);
+
+// Answers. Of a subject without an operating point all are "not measured".
+[[nodiscard]] Answer best_answer(const Subject& subject);
+[[nodiscard]] Answer batch_answer(const Subject& subject);
+[[nodiscard]] Answer workers_answer(const Subject& subject);
+[[nodiscard]] Answer limit_answer(const Subject& subject);
+[[nodiscard]] Answer network_answer(const Subject& subject);
+[[nodiscard]] Answer accuracy_answer(const Subject& subject);
+[[nodiscard]] Next next_steps(const Subject& subject);
+
+/// images/s against the global batch, one line a way of using the machine; and speedups. The `id` is "hero".
+[[nodiscard]] std::optional<Figure> hero_figure(const Subject& subject);
+
+// Evidence; nothing where there is nothing to draw.
+[[nodiscard]] std::optional<Figure> batch_figure(const Subject& subject);
+[[nodiscard]] std::optional<Figure> workers_figure(const Subject& subject);
+[[nodiscard]] std::optional<Waterfall> step_waterfall(const Subject& subject);
+[[nodiscard]] std::optional<Figure> network_figure(const Subject& subject);
+[[nodiscard]] std::optional<Figure> accuracy_figure(const Subject& subject);
+/// Every set-up that was planned, one row each, with column groups.
+[[nodiscard]] Table cells_table(const Conclusions& conclusions);
+
+/// The sections "answer" (of several subjects one each: "answer-2") and "evidence"; then "cells".
+[[nodiscard]] std::vector<Section> answer_sections(const Conclusions& conclusions);
+
+}  // namespace paceline::report

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+// Which batch: among the cells that differ from the best in their batches alone.
+
+namespace paceline::report {
+namespace {
+
+std::string batch_of(const analysis::Cell& cell) { return integer(static_cast<double>(cell.local_batch)); }
+
+/// "16 and 64 are as good within the noise. 128 is 12 % slower."
+std::string said_of_others(const std::vector<const analysis::Cell*>& cells, const analysis::Choice& choice) {
+  std::vector<std::string> alike;
+  const analysis::Cell* next = nullptr;  // the fastest of those that are told apart
+  for (const analysis::Cell* cell : cells) {
+    if (cell == choice.best) continue;
+    const bool overlaps =
+        std::find(choice.overlap.begin(), choice.overlap.end(), cell) != choice.overlap.end();
+    if (overlaps)
+      alike.push_back(batch_of(*cell));
+    else if (next == nullptr || cell->images_per_s.median > next->images_per_s.median)
+      next = cell;
+  }
+  constexpr std::size_t kMost = 3;
+  std::string said;
+  if (alike.size() > kMost)
+    said = fmt::format("{} other batches cannot be told apart from it.", alike.size());
+  else if (!alike.empty())
+    said =
+        choice.standing == analysis::Standing::tie
+            ? fmt::format("{} {} as good within the noise.", listed(alike), alike.size() > 1 ? "are" : "is")
+            : fmt::format("{} may be as good: their intervals overlap.", listed(alike));
+  if (next != nullptr)
+    said += fmt::format("{}{} is {} slower.", said.empty() ? "" : " ", batch_of(*next),
+                        about(1 - next->images_per_s.median / choice.best->images_per_s.median));
+  return said;
+}
+
+}  // namespace
+
+Answer batch_answer(const Subject& subject) {
+  constexpr const char* kQuestion = "Which batch?";
+  const analysis::Cell* best = subject.best();
+  if (best == nullptr)
+    return not_measured("batch", kQuestion, "No batch was measured that can be advised.", "");
+  const auto cells = analysis::other_batches(subject.point);
+  if (cells.size() < 2) {
+    const std::string batches = fmt::format("{},{},{}", std::max<std::int64_t>(1, best->local_batch / 2),
+                                            best->local_batch, 2 * best->local_batch);
+    return not_measured(
+        "batch", kQuestion, fmt::format("Only {} was measured so: nothing to choose from.", batch_of(*best)),
+        command_like(best->record(), best->workers == 1 ? "sweep" : "scale",
+                     best->workers == 1 ? "--batches " + batches
+                                        : fmt::format("--workers {} --batches {}", best->workers, batches)));
+  }
+  const auto choice = analysis::fastest(cells);
+  Answer answer{.id = "batch",
+                .question = kQuestion,
+                .figure = batch_of(*best),
+                .unit = best->workers > 1 ? "images a worker" : "images",
+                .sentence = said_of_others(cells, choice),
+                .evidence = "batch"};
+  judge(answer, choice);
+  take_figures(answer, best->images_per_s, *best);
+  return answer;
+}
+
+std::optional<Figure> batch_figure(const Subject& subject) {
+  const auto cells = analysis::other_batches(subject.point);
+  if (cells.size() < 2) return std::nullopt;
+  Figure figure{.id = "batch", .note = "Bars hold the median with 95 %. Memory is that of a process."};
+  Figure::View epoch{.name = "epoch",
+                     .x = {.label = "local batch", .log = true},
+                     .y = {.label = "time of an epoch", .unit = "s"}};
+  Figure::View memory{.name = "memory", .x = epoch.x, .y = {.label = "memory", .unit = "B"}};
+  Series times{.name = way_of(*subject.best())}, plan{.name = "plan", .dashed = true}, peak{.name = "peak"};
+  for (const analysis::Cell* cell : cells) {
+    const auto x = static_cast<double>(cell->local_batch);
+    times.points.push_back(point_of(x, cell->epoch_s, *cell));
+    const auto& bytes = cell->record().memory;
+    if (bytes.plan_bytes > 0) plan.points.push_back({.x = x, .y = static_cast<double>(bytes.plan_bytes)});
+    if (bytes.peak_bytes) peak.points.push_back({.x = x, .y = static_cast<double>(*bytes.peak_bytes)});
+  }
+  const auto fastest_epoch = std::min_element(times.points.begin(), times.points.end(),
+                                              [](const Point& a, const Point& b) { return a.y < b.y; });
+  figure.finding =
+      fmt::format("An epoch takes {} at batch {}", duration(fastest_epoch->y), integer(fastest_epoch->x));
+  epoch.series.push_back(std::move(times));
+  figure.views.push_back(std::move(epoch));
+  for (Series* series : {&peak, &plan})
+    if (!series->points.empty()) memory.series.push_back(std::move(*series));
+  if (!memory.series.empty()) figure.views.push_back(std::move(memory));
+  return figure;
+}
+
+}  // namespace paceline::report

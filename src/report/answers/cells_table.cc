@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "analysis/bandwidth.h"
+#include "analysis/breakdown.h"
+#include "analysis/interval.h"
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
+#include "report/sections/parts.h"
+
+// Every cell in one table: what was measured of it, by groups of columns.
+
+namespace paceline::report {
+namespace {
+
+using analysis::Cell;
+
+constexpr const char* kWhy = "not measured";
+
+std::string word_of(analysis::Others others) {
+  switch (others) {
+    case analysis::Others::none:
+      return "no";
+    case analysis::Others::busy:
+      return "yes";
+    case analysis::Others::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+std::vector<Column> columns() {
+  const auto part = [](const char* key, const char* label) {
+    return Column{.key = key, .label = label, .format = Format::percent1, .group = "parts of a step"};
+  };
+  return {{.key = "cell", .label = "cell"},
+          {.key = "way", .label = "way"},
+          {.key = "local_batch", .label = "local batch", .format = Format::integer},
+          {.key = "global_batch", .label = "global batch", .format = Format::integer},
+          {.key = "rate", .label = "throughput", .unit = "images/s", .format = Format::rate},
+          {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds, .group = "time"},
+          {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds, .group = "time"},
+          part("compute", "compute"),
+          part("transfer", "transfer"),
+          part("wait", "wait"),
+          part("data", "data"),
+          {.key = "busbw", .label = "busbw", .unit = "GB/s", .format = Format::rate, .group = "network"},
+          {.key = "sent", .label = "sent a step", .unit = "B", .format = Format::bytes, .group = "network"},
+          {.key = "plan", .label = "plan", .unit = "B", .format = Format::bytes, .group = "memory"},
+          {.key = "peak", .label = "peak", .unit = "B", .format = Format::bytes, .group = "memory"},
+          {.key = "repeats", .label = "repeats", .format = Format::integer, .group = "measured"},
+          {.key = "steps", .label = "steps", .format = Format::integer, .group = "measured"},
+          {.key = "others", .label = "others at work", .group = "measured"},
+          {.key = "status", .label = "status", .group = "measured"},
+          {.key = "records", .label = "records", .group = "records"}};
+}
+
+TableCell bytes_or_missing(std::optional<std::int64_t> bytes) {
+  return bytes && *bytes > 0 ? value(static_cast<double>(*bytes)) : missing(kWhy);
+}
+
+std::vector<TableCell> row_of(const Cell& cell) {
+  std::vector<TableCell> row{words(cell.name()), with_mark(words(way_of(cell)), marks_of(cell)),
+                             value(static_cast<double>(cell.local_batch)),
+                             value(static_cast<double>(cell.global_batch))};
+  const auto& record = cell.record();
+  if (cell.is_measured()) {
+    const auto parts = analysis::breakdown(cell).mean;
+    row.push_back(figure(cell.images_per_s));
+    row.push_back(figure(cell.step_s));
+    row.push_back(with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."));
+    for (const double seconds :
+         {parts.compute(), parts.exposed_transfer, parts.exposed_wait, parts.data_wait})
+      row.push_back(value(seconds / parts.total()));
+    const auto network = analysis::bandwidth(cell);
+    row.push_back(network ? figure(network->busbw) : missing("one worker sends nothing"));
+    row.push_back(network ? value(network->sent_per_step) : missing("one worker sends nothing"));
+  } else {
+    row.insert(row.end(), 9, missing(cell.reason.empty() ? cell.status : cell.reason));
+  }
+  row.push_back(bytes_or_missing(record.memory.plan_bytes));
+  row.push_back(bytes_or_missing(record.memory.peak_bytes));
+  row.push_back(value(static_cast<double>(cell.is_measured() ? cell.records.size() : 0)));
+  row.push_back(value(static_cast<double>(cell.steps_measured)));
+  row.push_back(cell.is_measured() ? words(word_of(cell.others)) : missing(kWhy));
+  row.push_back(words(cell.status));
+  std::vector<std::string> ids;
+  for (const auto* one : cell.records) ids.push_back(one->id);
+  row.push_back(words(fmt::format("{}", fmt::join(ids, " "))));
+  return row;
+}
+
+}  // namespace
+
+Table cells_table(const Conclusions& conclusions) {
+  Table table{.id = "every-cell",
+              .title = "Every cell",
+              .definition =
+                  "A row is a set-up with all its repeats. Times are medians with 95 % intervals, parts "
+                  "of a step are means. est.: all images over the images/s of some steps.",
+              .columns = columns()};
+  Footnotes footnotes;
+  std::vector<const Cell*> cells;
+  for (const Cell& cell : conclusions.cells) {
+    table.rows.push_back(row_of(cell));
+    footnotes.explain(cell);
+    cells.push_back(&cell);
+  }
+  insert_setup_columns(table, 2, cells);
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/interval.h"
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+// The figure of the first screen: images/s against the global batch, one line a way of using the machine.
+
+namespace paceline::report {
+namespace {
+
+using analysis::Cell;
+
+/// A line: cells that differ in their batches alone, as far as their name says.
+struct Way {
+  std::string name;
+  std::vector<const Cell*> cells;  ///< by global batch, one each: of two the faster
+  [[nodiscard]] double fastest() const {
+    double most = 0;
+    for (const Cell* cell : cells) most = std::max(most, cell->images_per_s.median);
+    return most;
+  }
+};
+
+/// All measured cells that are timed for their own sake, or where there are none those of trainings.
+std::vector<const Cell*> drawn(const Subject& subject) {
+  std::vector<const Cell*> cells = subject.point.eligible;
+  for (const auto& one : subject.point.left_out) cells.push_back(one.cell);
+  return cells;
+}
+
+/// The way of the best first, then the others, fastest first.
+std::vector<Way> ways_of(const Subject& subject) {
+  std::map<std::string, std::map<std::int64_t, const Cell*>> by_name;
+  for (const Cell* cell : drawn(subject)) {
+    auto& place = by_name[way_of(*cell)][cell->global_batch];
+    if (place == nullptr || cell == subject.best() ||
+        (place != subject.best() && cell->images_per_s.median > place->images_per_s.median))
+      place = cell;
+  }
+  std::vector<Way> ways;
+  for (const auto& [name, cells] : by_name) {
+    Way& way = ways.emplace_back();
+    way.name = name;
+    for (const auto& [batch, cell] : cells) way.cells.push_back(cell);
+  }
+  const std::string first = way_of(*subject.best());
+  std::stable_sort(ways.begin(), ways.end(), [&](const Way& a, const Way& b) {
+    return (a.name == first) != (b.name == first) ? a.name == first : a.fastest() > b.fastest();
+  });
+  return ways;
+}
+
+Series series_of(const Way& way, const Subject& subject, bool is_hidden) {
+  Series series{.name = way.name, .hidden = is_hidden};
+  for (const Cell* cell : way.cells) {
+    Point point = point_of(static_cast<double>(cell->global_batch), cell->images_per_s, *cell);
+    if (cell == subject.best()) point.mark = "best";
+    series.points.push_back(std::move(point));
+  }
+  return series;
+}
+
+/// N times the baseline's way at equal local batches: the gap below it is the efficiency that was lost.
+Series ideal_of(const std::vector<Way>& ways, const Subject& subject) {
+  const Cell& best = *subject.best();
+  if (subject.group == nullptr || best.workers < 2) return {};
+  const std::string baseline = way_of(*subject.group->baseline);
+  const auto way =
+      std::find_if(ways.begin(), ways.end(), [&](const Way& one) { return one.name == baseline; });
+  if (way == ways.end()) return {};
+  const double growth = static_cast<double>(best.workers) / subject.group->baseline->workers;
+  Series series{.name = fmt::format("{} times {}", number(growth), baseline), .dashed = true};
+  for (const Cell* cell : way->cells)
+    series.points.push_back(
+        {.x = growth * static_cast<double>(cell->global_batch), .y = growth * cell->images_per_s.median});
+  return series.points.size() < 2 ? Series{} : series;
+}
+
+Figure::View rates(const Subject& subject) {
+  constexpr std::size_t kLines = 5;
+  const auto ways = ways_of(subject);
+  Figure::View view{.name = "images/s",
+                    .x = {.label = "global batch", .log = true},
+                    .y = {.label = "throughput", .unit = "images/s"}};
+  std::size_t shown = 0;
+  for (const Way& way : ways) {
+    const bool over = std::all_of(way.cells.begin(), way.cells.end(),
+                                  [](const Cell* cell) { return cell->oversubscribed; });
+    const bool is_hidden = over || shown >= kLines;
+    shown += is_hidden ? 0 : 1;
+    view.series.push_back(series_of(way, subject, is_hidden));
+  }
+  if (Series ideal = ideal_of(ways, subject); !ideal.points.empty()) view.series.push_back(std::move(ideal));
+  const auto& best = subject.best()->images_per_s;
+  if (analysis::has_interval(best))
+    view.marks.push_back({.axis = 'y', .low = best.low, .high = best.high, .label = "as good as the best"});
+  return view;
+}
+
+Figure::View speedups(const Subject& subject, analysis::Mode mode) {
+  Figure::View view{.name = fmt::format("{} speedup", analysis::name(mode)),
+                    .x = {.label = "workers"},
+                    .y = {.label = mode == analysis::Mode::weak ? "scaled speedup" : "speedup"}};
+  double most = 0;
+  int cores = 0;
+  for (const auto& group : subject.conclusions.scaling(mode)) {
+    if (group.subject != subject.cells.name || group.baseline == nullptr) continue;
+    cores = group.baseline->record().environment.cores * analysis::nodes(group.baseline->record());
+    Series series{.name = fmt::format("batch {}{}", group.batch, behind(group.setup))};
+    for (const auto& row : group.rows) {
+      if (!row.has_ratios && !row.is_baseline) continue;
+      series.points.push_back(
+          point_of(row.cell->workers, row.is_baseline ? analysis::exactly(1) : row.speedup, *row.cell));
+      most = std::max(most, static_cast<double>(row.cell->workers) / group.baseline->workers);
+    }
+    if (series.points.size() > 1) view.series.push_back(std::move(series));
+  }
+  if (view.series.empty()) return view;
+  const bool has_end = is_on_cpu(*subject.best()) && cores > 0 && most > cores;
+  const double ideal = has_end ? cores : most;
+  view.series.push_back(
+      {.name = "ideal", .points = {{.x = 1, .y = 1}, {.x = ideal, .y = ideal}}, .dashed = true});
+  if (has_end)
+    view.marks.push_back(
+        {.axis = 'x', .low = static_cast<double>(cores), .label = fmt::format("more than {} cores", cores)});
+  return view;
+}
+
+/// What one sees: which way is fastest, as far as the intervals say.
+std::string finding_of(const Subject& subject) {
+  const Cell& best = *subject.best();
+  const std::string way = way_of(best);
+  std::set<std::int64_t> batches{best.local_batch};
+  bool is_one_way = true;
+  for (const Cell* cell : subject.point.choice.overlap) {
+    is_one_way = is_one_way && way_of(*cell) == way;
+    batches.insert(cell->local_batch);
+  }
+  if (!is_one_way)
+    return fmt::format("{} is fastest; {} more cannot be told apart", way,
+                       subject.point.choice.overlap.size());
+  std::vector<std::string> sizes;
+  for (const auto batch : batches) sizes.push_back(integer(static_cast<double>(batch)));
+  constexpr std::size_t kMost = 4;
+  return sizes.size() > kMost ? way + ": fastest at most batches"
+                              : fmt::format("{}: fastest with {} images{}", way, listed(sizes),
+                                            best.workers > 1 ? " each" : "");
+}
+
+}  // namespace
+
+std::optional<Figure> hero_figure(const Subject& subject) {
+  if (subject.best() == nullptr) return std::nullopt;
+  Figure figure{
+      .id = "hero",
+      .finding = finding_of(subject),
+      .note = "What touches the band cannot be told from the best. Bars hold the median with 95 %."};
+  figure.views.push_back(rates(subject));
+  for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
+    if (auto view = speedups(subject, mode); !view.series.empty()) figure.views.push_back(std::move(view));
+  return figure;
+}
+
+}  // namespace paceline::report

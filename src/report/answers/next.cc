@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "analysis/breakdown.h"
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
+#include "report/sections/parts.h"
+#include "report/sections/sections.h"
+#include "report/text.h"
+
+// What to do next: what would change a verdict, with the command and what it takes here.
+
+namespace paceline::report {
+namespace {
+
+using analysis::Cell;
+
+constexpr int kRepeats = 5;
+constexpr double kWindow_s = 1;  ///< long enough to know of other programs
+constexpr long kLeastSteps = 10;
+constexpr double kAround_s = 0.5;  ///< a cell's start and end
+constexpr std::size_t kMostBatches = 4;
+
+/// Settles what cannot be told apart: the same cells with more repeats and longer windows.
+std::optional<Next::Step> settle(const Subject& subject) {
+  const Cell& best = *subject.best();
+  const auto& choice = subject.point.choice;
+  const bool is_unsure = choice.standing != analysis::Standing::decided ||
+                         best.others == analysis::Others::unknown || best.records.size() < 2;
+  if (!is_unsure) return std::nullopt;
+  std::set<std::int64_t> batches{best.local_batch};
+  std::set<int> workers{best.workers};
+  double slowest = best.step_s.median;
+  for (const Cell* cell : choice.overlap) {
+    if (cell->threads_per_worker != best.threads_per_worker || batches.size() >= kMostBatches) continue;
+    batches.insert(cell->local_batch);
+    workers.insert(cell->workers);
+    slowest = std::max(slowest, cell->step_s.median);
+  }
+  const auto steps = std::max(kLeastSteps, static_cast<long>(kWindow_s / best.step_s.median) + 1);
+  const auto cells = static_cast<double>(batches.size() * workers.size() * kRepeats);
+  std::vector<std::string> names;
+  for (const auto batch : batches) names.push_back(integer(static_cast<double>(batch)));
+  const bool is_one = best.workers == 1 && workers.size() == 1;
+  return Next::Step{
+      .title = batches.size() > 1 ? "Settle batch " + listed(names) : "Measure the best for longer",
+      .why = choice.standing == analysis::Standing::decided
+                 ? "The best was measured too shortly to rule out other programs."
+                 : "Their intervals overlap.",
+      .command = command_like(best.record(), is_one ? "sweep" : "scale",
+                              fmt::format("{}--batches {} --repeats {} --window-steps {}",
+                                          is_one ? "" : fmt::format("--workers {} ", fmt::join(workers, ",")),
+                                          fmt::join(batches, ","), kRepeats, steps)),
+      .seconds = cells * (kAround_s + static_cast<double>(steps + 2) * slowest)};
+}
+
+/// More seeds where the accuracy rests on one.
+std::optional<Next::Step> seeds(const Subject& subject) {
+  constexpr int kSeeds = 3;
+  const Answer accuracy = accuracy_answer(subject);
+  const auto& convergence = subject.conclusions.convergence;
+  if (accuracy.certainty == Certainty::not_measured)
+    return Next::Step{.title = "Ask what a larger batch costs in accuracy",
+                      .why = "No training was run to its end.",
+                      .command = accuracy.command};
+  if (accuracy.chip != "one seed") return std::nullopt;
+  double seconds = 0;
+  for (const auto& variant : convergence->variants) seconds += variant.training_s;
+  const auto& record = *convergence->variants.front().record;
+  const auto& variants = convergence->variants;
+  const auto& baseline = variants[convergence->baseline.value_or(0)];
+  std::string options = fmt::format("--baseline-batch {}", baseline.cell->global_batch);
+  if (convergence->large)
+    options += fmt::format(" --large-batch {}", variants[*convergence->large].cell->global_batch);
+  if (record.kind != "converge") return std::nullopt;
+  return Next::Step{
+      .title = "Train with three seeds",
+      .why = "What one seed shows may be luck.",
+      .command = command_like(record, "converge",
+                              fmt::format("{} --epochs {:g} --repeats {}", options, baseline.epochs, kSeeds)),
+      .seconds = kSeeds * seconds};
+}
+
+/// Collectives alone, where workers send and nobody timed them.
+std::optional<Next::Step> network(const Subject& subject) {
+  const Cell& best = *subject.best();
+  const auto& records = subject.conclusions.records;
+  if (best.workers < 2 || std::any_of(records.begin(), records.end(), is_of_collectives)) return std::nullopt;
+  constexpr double kSeconds = 10;
+  return Next::Step{.title = "Time the all-reduce by the size of its message",
+                    .why = "It shows what a larger model would meet.",
+                    .command = fmt::format("paceline comm --workers {}", best.workers),
+                    .seconds = kSeconds};
+}
+
+std::vector<std::string> not_answered(const Subject& subject) {
+  std::vector<std::string> sentences;
+  int most = 0;
+  for (const auto& [cell, why] : subject.point.left_out)
+    if (cell->oversubscribed) most = std::max(most, cell->workers);
+  if (most > 0) sentences.push_back(fmt::format("What {} workers give with a core for each thread.", most));
+  if (analysis::nodes(subject.best()->record()) == 1)
+    sentences.emplace_back("What a network between machines would take: all workers were on one.");
+  if (subject.best()->synthetic)
+    sentences.emplace_back("What accuracy real images give: the data was drawn.");
+  return sentences;
+}
+
+}  // namespace
+
+Next next_steps(const Subject& subject) {
+  Next next;
+  if (subject.best() == nullptr) return next;
+  for (auto& step : {settle(subject), seeds(subject), network(subject)})
+    if (step) next.steps.push_back(*step);
+  next.not_answered = not_answered(subject);
+  return next;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,166 @@
+#include "report/answers/wording.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "analysis/interval.h"
+#include "measure/setting.h"
+#include "report/names.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using measure::Record;
+using measure::Setting;
+using measure::SettingRole;
+
+/// Whether an option of one command means the same to another: what is trained and how, not how much of it
+/// is measured.
+bool is_carried_over(Setting setting) {
+  switch (setting.role()) {
+    case SettingRole::fixed:
+      return setting != "model" && setting != "data" && setting != "test-set";
+    case SettingRole::precision:
+    case SettingRole::execution:
+    case SettingRole::remedy:
+    case SettingRole::rule:
+    case SettingRole::lr_scaling:
+      return setting != "evaluate-every";
+    default:
+      return false;
+  }
+}
+
+/// The options that were typed, as they were: {"--lr", "0.1"}, {"--bn=sync"}.
+std::vector<std::vector<std::string>> typed_options(const std::string& command) {
+  std::vector<std::vector<std::string>> options;
+  std::istringstream words(command);
+  for (std::string word; words >> word;) {
+    if (word.starts_with("--"))
+      options.push_back({word});
+    else if (!options.empty())
+      options.back().push_back(word);
+  }
+  return options;
+}
+
+}  // namespace
+
+std::string way_of(const analysis::Cell& cell) {
+  const auto& record = cell.record();
+  const int cores = analysis::cores_used(record);
+  const int threads = cell.workers * cell.threads_per_worker;
+  const std::string workers = count(cell.workers, "worker");
+  if (analysis::nodes(record) > 1) return workers + " as " + analysis::joined_as(record);
+  std::string joined;
+  if (analysis::processes(record) > 1) joined = ", " + analysis::joined_as(record);
+  if (record.communication.parallel && cell.workers > 1) joined = ", " + *record.communication.parallel;
+  if (!is_on_cpu(cell)) return workers + joined;
+  if (cell.oversubscribed) return fmt::format("{} on {}{}", workers, count(cores, "core"), joined);
+  if (cell.threads_per_worker > 1)
+    return fmt::format("{}, {} threads{}{}", workers, cell.threads_per_worker,
+                       cell.workers > 1 ? " each" : "", joined);
+  return fmt::format("{}, {}{}{}", workers, threads == 1 ? "1 core" : "a core",
+                     cell.workers > 1 ? " each" : "", joined);
+}
+
+std::string baseline_name(const analysis::Cell& cell) {
+  if (cell.workers > 1 || !is_on_cpu(cell)) return way_of(cell);
+  return cell.threads_per_worker == 1 ? "one core"
+                                      : fmt::format("one worker of {} cores", cell.threads_per_worker);
+}
+
+bool is_on_cpu(const analysis::Cell& cell) {
+  return cell.record().device.empty() || cell.record().device == "cpu";
+}
+
+std::string about(double ratio) {
+  constexpr double kSmall = 0.01, kLarge = 0.1;
+  if (ratio < kSmall) return "under 1 %";
+  return ratio < kLarge ? fmt::format("{:.1f} %", 100 * ratio) : fmt::format("{:.0f} %", 100 * ratio);
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  if (words.size() < 2) return words.empty() ? "" : words.front();
+  return fmt::format("{} and {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
+std::string doubt_of(const analysis::Cell& cell) {
+  if (!cell.emulated.empty()) return "emulated";
+  if (cell.debug_build) return "debug build";
+  if (cell.step_s.n == 1) return "one step";
+  if (cell.records.size() == 1 && cell.is_timed()) return "one repeat";
+  return cell.others == analysis::Others::unknown ? "others unknown" : "";
+}
+
+void judge(Answer& answer, const analysis::Choice& choice) {
+  switch (choice.standing) {
+    case analysis::Standing::decided:
+      answer.certainty = Certainty::decided;
+      break;
+    case analysis::Standing::tie:
+      answer.certainty = Certainty::tie;
+      answer.chip = fmt::format("{} tie", choice.overlap.size() + 1);
+      break;
+    case analysis::Standing::not_decided:
+      answer.certainty = Certainty::not_decided;
+      answer.chip = "not decided";
+      return;
+  }
+  if (auto doubt = doubt_of(*choice.best); !doubt.empty()) {
+    answer.certainty = Certainty::careful;
+    answer.chip = answer.chip.empty() ? std::move(doubt) : fmt::format("{}, {}", answer.chip, doubt);
+  }
+}
+
+void judge(Answer& answer, const analysis::Cell& cell) {
+  answer.chip = doubt_of(cell);
+  answer.certainty = answer.chip.empty() ? Certainty::decided : Certainty::careful;
+}
+
+void take_figures(Answer& answer, const analysis::Estimate& estimate, const analysis::Cell& cell) {
+  answer.value = estimate.median;
+  if (analysis::has_interval(estimate)) {
+    answer.low = estimate.low;
+    answer.high = estimate.high;
+  }
+  answer.n = static_cast<int>(estimate.n);
+  for (const Record* record : cell.records) answer.records.push_back(record->id);
+}
+
+Answer not_measured(std::string id, std::string question, std::string sentence, std::string command) {
+  return {.id = std::move(id),
+          .question = std::move(question),
+          .certainty = Certainty::not_measured,
+          .figure = std::string(sign_of(Certainty::not_measured)),
+          .sentence = std::move(sentence),
+          .command = std::move(command)};
+}
+
+std::string command_like(const Record& record, std::string_view verb, std::string_view options) {
+  std::string command = fmt::format("paceline {}", verb);
+  if (!record.model.name.empty()) command += " --model " + record.model.name;
+  if (!record.data.spec.empty()) command += " --data " + record.data.spec;
+  if (record.device != "cpu" && !record.device.empty()) command += " --device " + record.device;
+  bool says_rate = false;
+  for (const auto& option : typed_options(record.command)) {
+    const std::string key = option.front().substr(2, option.front().find('=') - 2);
+    const auto setting = Setting::find(key);
+    if (!setting || !is_carried_over(*setting) || *setting == "device") continue;
+    says_rate = says_rate || *setting == "lr";
+    command += fmt::format(" {}", fmt::join(option, " "));
+  }
+  // A quick study lowers the rate without being told to.
+  const auto rate = record.settings.find("lr");
+  if (!says_rate && rate != record.settings.end() && (verb == "train" || verb == "converge"))
+    command += " --lr " + rate->second;
+  if (!options.empty()) command += fmt::format(" {}", options);
+  return command;
+}
+
+}  // namespace paceline::report

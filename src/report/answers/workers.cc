@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "analysis/interval.h"
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+// How many workers: of each number the fastest cell.
+
+namespace paceline::report {
+namespace {
+
+using analysis::Mode;
+
+/// Cores that the run could use, all nodes together.
+int cores_there(const measure::Record& record) { return record.environment.cores * analysis::nodes(record); }
+
+/// "1.88 times 1 worker, 1 core [1.84, 1.92]: 94 % efficient."
+std::string said_of_speedup(const Subject& subject) {
+  if (subject.row == nullptr) return "";
+  const auto& speedup = subject.row->speedup;
+  return fmt::format("{} times {}: {} efficient.", with_interval(speedup, Format::fixed2),
+                     baseline_name(*subject.group->baseline), about(subject.row->efficiency.median));
+}
+
+/// "4 workers need 4 cores." of what was measured and left out for want of cores.
+std::string said_of_left_out(const Subject& subject) {
+  int most = 0;
+  for (const auto& [cell, why] : subject.point.left_out)
+    if (cell->oversubscribed) most = std::max(most, cell->workers * cell->threads_per_worker);
+  return most == 0 ? "" : fmt::format("{} threads need {} cores.", most, most);
+}
+
+Figure::View view_of(const Subject& subject, Mode mode) {
+  Figure::View view{.name = analysis::name(mode),
+                    .x = {.label = "workers", .log = true},
+                    .y = {.label = "efficiency", .unit = "%"}};
+  int cores = 0;
+  for (const auto& group : subject.conclusions.scaling(mode)) {
+    if (group.subject != subject.cells.name || group.baseline == nullptr || group.rows.size() < 2) continue;
+    cores = cores_there(group.baseline->record());
+    Series series{.name = fmt::format("batch {}{}", group.batch, behind(group.setup))};
+    for (const auto& row : group.rows) {
+      if (!row.has_ratios && !row.is_baseline) continue;
+      const auto efficiency = row.is_baseline ? analysis::exactly(1) : row.efficiency;
+      series.points.push_back(point_of(row.cell->workers, analysis::scaled(efficiency, 100), *row.cell));
+    }
+    if (series.points.size() > 1) view.series.push_back(std::move(series));
+  }
+  if (cores > 0 && is_on_cpu(*subject.best()))
+    view.marks.push_back(
+        {.axis = 'x', .low = static_cast<double>(cores), .label = fmt::format("more than {} cores", cores)});
+  return view;
+}
+
+}  // namespace
+
+Answer workers_answer(const Subject& subject) {
+  constexpr const char* kQuestion = "How many workers?";
+  const analysis::Cell* best = subject.best();
+  if (best == nullptr)
+    return not_measured("workers", kQuestion, "No number of workers was measured that can be advised.", "");
+  const auto cells = analysis::other_workers(subject.point);
+  const auto& record = best->record();
+  if (cells.size() < 2)
+    return not_measured(
+        "workers", kQuestion,
+        fmt::format("Only {} was measured with a core for each thread.", count(best->workers, "worker")),
+        command_like(record, "scale", fmt::format("--workers 1,2 --batches {}", best->local_batch)));
+  const auto choice = analysis::fastest(cells);
+  Answer answer{.id = "workers",
+                .question = kQuestion,
+                .figure = std::to_string(best->workers),
+                .unit = is_on_cpu(*best) ? fmt::format("of {}", count(cores_there(record), "core")) : "",
+                .sentence = said_of_speedup(subject),
+                .evidence = "workers"};
+  if (answer.sentence.empty()) {
+    const auto* other =
+        *std::find_if(cells.begin(), cells.end(), [&](const analysis::Cell* cell) { return cell != best; });
+    answer.sentence = fmt::format("With {}: {} times its images/s.", way_of(*other),
+                                  number(other->images_per_s.median / best->images_per_s.median));
+  }
+  if (auto more = said_of_left_out(subject); !more.empty()) answer.sentence += " " + more;
+  judge(answer, choice);
+  if (subject.row != nullptr && subject.row->efficiency.low > 1 &&
+      answer.certainty != Certainty::not_decided) {
+    answer.certainty = Certainty::careful;  // more than N workers can give: the baseline met a slow moment
+    answer.chip = "above the ideal";
+  }
+  take_figures(answer, best->images_per_s, *best);
+  return answer;
+}
+
+std::optional<Figure> workers_figure(const Subject& subject) {
+  if (subject.best() == nullptr) return std::nullopt;
+  Figure figure{.id = "workers",
+                .note = "Efficiency: speedup over the number of workers. Bars hold it with 95 %."};
+  for (const Mode mode : {Mode::weak, Mode::strong})
+    if (auto view = view_of(subject, mode); !view.series.empty()) figure.views.push_back(std::move(view));
+  if (figure.views.empty()) return std::nullopt;
+  figure.finding = subject.row == nullptr
+                       ? "How much of each further worker arrives"
+                       : fmt::format("{} are {} efficient", count(subject.best()->workers, "worker"),
+                                     about(subject.row->efficiency.median));
+  return figure;
+}
+
+}  // namespace paceline::report

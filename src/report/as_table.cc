@@ -1,0 +1,62 @@
+#include "report/as_table.h"
+
+#include <cctype>
+
+#include "report/names.h"
+
+namespace paceline::report {
+
+Table as_table(const Waterfall& waterfall) {
+  Table table{.id = waterfall.id,
+              .title = waterfall.finding,
+              .definition = waterfall.note,
+              .columns = {{.key = "part", .label = "part"},
+                          {.key = "time", .label = "time", .unit = "s", .format = Format::milliseconds},
+                          {.key = "hint", .label = "what could be changed"}}};
+  const auto add = [&](const std::string& name, double seconds, const std::string& hint) {
+    table.rows.push_back({{.text = name}, {.value = seconds}, {.text = hint}});
+  };
+  add(waterfall.from_name, waterfall.from, "");
+  for (const auto& change : waterfall.changes) add("+ " + change.name, change.seconds, change.hint);
+  add(waterfall.to_name, waterfall.to, "");
+  return table;
+}
+
+Table as_table(const Comparison& comparison) {
+  Table table{.id = comparison.id,
+              .title = comparison.finding,
+              .definition = comparison.note,
+              .columns = {{.key = "pair", .label = "pair"},
+                          {.key = "ratio", .label = comparison.name_of_ratio, .format = Format::fixed3},
+                          {.key = "word", .label = "is"},
+                          {.key = "before", .label = "A"},
+                          {.key = "after", .label = "B"},
+                          {.key = "why", .label = "why not compared"}}};
+  for (const auto& row : comparison.rows)
+    table.rows.push_back(
+        {{.text = row.name},
+         {.text = row.ratio ? "" : "-", .value = row.ratio, .low = row.low, .high = row.high},
+         {.text = std::string(text_of(row.word))},
+         {.text = row.before},
+         {.text = row.after},
+         {.text = row.why}});
+  return table;
+}
+
+Plot as_plot(const Figure& figure, const Figure::View& view) {
+  std::string id = figure.id;
+  if (figure.views.size() > 1) id += "-";
+  if (figure.views.size() > 1)
+    for (const char letter : view.name)
+      id += std::isalnum(static_cast<unsigned char>(letter)) != 0
+                ? static_cast<char>(std::tolower(static_cast<unsigned char>(letter)))
+                : '-';
+  return {.id = id,
+          .title = figure.finding,
+          .caption = figure.note,
+          .x = view.x,
+          .y = view.y,
+          .series = view.series};
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,14 @@
+#pragma once
+
+/// Drawings as tables, for renderers that do not draw, and for CSV.
+
+#include "report/document.h"
+
+namespace paceline::report {
+
+[[nodiscard]] Table as_table(const Waterfall& waterfall);
+[[nodiscard]] Table as_table(const Comparison& comparison);
+/// The points of one view; its id is the figure's with the view's name.
+[[nodiscard]] Plot as_plot(const Figure& figure, const Figure::View& view);
+
+}  // namespace paceline::report

@@ -1,0 +1,268 @@
+#include "report/compare.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/operating_point.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::Cell;
+using analysis::Change;
+using analysis::Pair;
+using analysis::RunComparison;
+
+Comparison::Word word_of(Change change) {
+  switch (change) {
+    case Change::improved:
+      return Comparison::Word::improved;
+    case Change::regressed:
+      return Comparison::Word::regressed;
+    case Change::no_change:
+      return Comparison::Word::no_change;
+    case Change::within_noise:
+      return Comparison::Word::within_noise;
+  }
+  return Comparison::Word::not_compared;
+}
+
+const char* text_of(Change change) {
+  switch (change) {
+    case Change::improved:
+      return "improved";
+    case Change::regressed:
+      return "regressed";
+    case Change::no_change:
+      return "no change";
+    case Change::within_noise:
+      return "within noise";
+  }
+  return "";
+}
+
+/// Of what may be advised; null where there is nothing.
+const Cell* best_of(const std::vector<Cell>& cells) {
+  std::vector<const Cell*> pointers;
+  for (const Cell& cell : cells) pointers.push_back(&cell);
+  return analysis::operating_point(pointers).best();
+}
+
+/// 0.083 -> "8", 0.0042 -> "0.4": percent without its sign.
+std::string points(double ratio) {
+  const double percent = 100 * ratio;
+  return std::abs(percent) < 9.95 ? fmt::format("{:.1f}", percent) : fmt::format("{:.0f}", percent);
+}
+
+/// "12 % faster [8, 16]": against 1, the smaller end of the interval first.
+std::string faster(const analysis::Estimate& ratio) {
+  const bool is_faster = ratio.median >= 1;
+  const auto part = [&](double value) { return points(is_faster ? value - 1 : 1 - value); };
+  std::string text = fmt::format("{} % {}", part(ratio.median), is_faster ? "faster" : "slower");
+  if (analysis::has_interval(ratio))
+    text += fmt::format(" [{}, {}]", part(is_faster ? ratio.low : ratio.high),
+                        part(is_faster ? ratio.high : ratio.low));
+  return text;
+}
+
+std::string rate(const Cell& cell) { return number(cell.images_per_s.median) + " images/s"; }
+
+Comparison::Row row_of(const Pair& pair) {
+  Comparison::Row row{.name = pair.name,
+                      .word = pair.is_compared() ? word_of(pair.change) : Comparison::Word::not_compared,
+                      .ratio = pair.ratio.median,
+                      .before = rate(*pair.a),
+                      .after = rate(*pair.b),
+                      .why = fmt::format("{}", fmt::join(pair.refusals, "; "))};
+  if (analysis::has_interval(pair.ratio)) {
+    row.low = pair.ratio.low;
+    row.high = pair.ratio.high;
+  }
+  return row;
+}
+
+/// What the words mean: Criterion's.
+std::string said_of_words(const RunComparison& comparison, double noise) {
+  std::string text = fmt::format(
+      "Ratio: images a second of B over those of A, with the 95 % interval. Improved and regressed: all of it "
+      "lies more than {} % from 1; no change: it holds 1; within noise: the difference is there, and may be "
+      "smaller than that.",
+      points(noise));
+  const bool any_of_one_run = std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
+                                          [](const Pair& pair) { return pair.is_of_one_run; });
+  if (any_of_one_run)
+    text += fmt::format(
+        " Where each side has one run, its interval does not hold what runs differ by: {} % are asked for "
+        "there; --repeats 3 measures it.",
+        points(std::max(noise, analysis::kNoiseOfOneRun)));
+  return text;
+}
+
+/// "18 cells on both sides: 12 improved, 1 regressed, 5 without change. 2 on one side only."
+std::string said_of_numbers(const RunComparison& comparison) {
+  std::vector<std::string> parts;
+  for (const Change change : {Change::improved, Change::regressed, Change::no_change, Change::within_noise})
+    if (const auto number = comparison.number_of(change); number > 0)
+      parts.push_back(fmt::format("{} {}", number, text_of(change)));
+  const auto refused = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
+                                     [](const Pair& pair) { return !pair.is_compared(); });
+  if (refused > 0) parts.push_back(fmt::format("{} not compared", refused));
+  std::string text =
+      fmt::format("{} on both sides", count(static_cast<long>(comparison.pairs.size()), "cell"));
+  if (!parts.empty()) text += fmt::format(": {}", fmt::join(parts, ", "));
+  if (!comparison.unpaired.empty()) text += fmt::format("; {} on one side only", comparison.unpaired.size());
+  return text + ".";
+}
+
+/// Where the best cell of B is another than that of A.
+std::string said_of_best(const RunComparison& comparison) {
+  const Cell* const a = best_of(comparison.a);
+  const Cell* const b = best_of(comparison.b);
+  if (a == nullptr || b == nullptr) return "";
+  const Pair* const pair = comparison.pair_of(a);
+  if (pair != nullptr && pair->b == b) return "";
+  const std::string there = fmt::format("B's best cell is another: {}, {}", b->name(), rate(*b));
+  const Pair* const own = comparison.pair_of(b);
+  // Another model's throughput is in no ratio to this one's.
+  const bool is_comparable =
+      (pair != nullptr && pair->is_compared()) || (own != nullptr && own->is_compared());
+  if (!is_comparable) return there + ".";
+  return fmt::format("{}, {:.2f}× that of A's best, {}.", there,
+                     b->images_per_s.median / a->images_per_s.median, a->name());
+}
+
+Table differences_table(const RunComparison& comparison) {
+  Table table{.id = "compare-settings",
+              .title = "What differs",
+              .definition = "Entries of the set-up that differ between the cells of a pair.",
+              .columns = {{"name", "setting", "", Format::text},
+                          {"a", "A", "", Format::text},
+                          {"b", "B", "", Format::text},
+                          {"pairs", "pairs", "", Format::integer}}};
+  for (const auto& row : comparison.differences)
+    table.rows.push_back(
+        {words(row.name), words(row.a), words(row.b), value(static_cast<double>(row.pairs))});
+  return table;
+}
+
+Table unpaired_table(const RunComparison& comparison) {
+  Table table{.id = "compare-unpaired",
+              .title = "On one side only",
+              .definition = "Cells that one side measured and the other did not.",
+              .columns = {{"name", "cell", "", Format::text},
+                          {"side", "measured in", "", Format::text},
+                          {"images_per_s", "throughput", "images/s", Format::rate},
+                          {"why", "the other side", "", Format::text}}};
+  for (const auto& one : comparison.unpaired)
+    table.rows.push_back(
+        {words(one.name), words(one.is_of_a ? "A" : "B"), figure(one.cell->images_per_s), words(one.why)});
+  return table;
+}
+
+/// "84.2 % ± 0.4": mean over seeds and standard error.
+std::string accuracy_text(const analysis::Variant& variant) {
+  return fmt::format("{} ± {:.1f}", percent(variant.accuracy), 100 * variant.standard_error);
+}
+
+std::optional<Table> accuracy_table(const RunComparison& comparison) {
+  Table table{.id = "compare-accuracy",
+              .title = "Accuracy",
+              .definition =
+                  "Test accuracy after the last epoch: mean over seeds ± standard error. Improved and "
+                  "regressed: a difference that is clear (above two standard errors, more of few seeds); "
+                  "within noise: it is, but of one seed, and seeds differ.",
+              .columns = {{"name", "training", "", Format::text},
+                          {"a", "A", "", Format::text},
+                          {"b", "B", "", Format::text},
+                          {"difference", "B - A", "points", Format::text},
+                          {"seeds", "seeds, A and B", "", Format::text},
+                          {"word", "verdict", "", Format::text}}};
+  for (const Pair& pair : comparison.pairs) {
+    if (!pair.accuracy) continue;
+    const auto& accuracy = *pair.accuracy;
+    std::string gained = "-", word;
+    if (accuracy.difference) {
+      gained = fmt::format("{:+.1f} ± {:.1f}", 100 * accuracy.difference->value,
+                           100 * accuracy.difference->standard_error);
+      word = text_of(accuracy.change);
+    } else {
+      word = fmt::format("not compared: {}", fmt::join(accuracy.refusals, "; "));
+    }
+    table.rows.push_back({words(pair.name), words(accuracy_text(accuracy.a)),
+                          words(accuracy_text(accuracy.b)), words(gained),
+                          words(fmt::format("{}, {}", accuracy.a.seeds, accuracy.b.seeds)), words(word)});
+  }
+  if (table.rows.empty()) return std::nullopt;
+  return table;
+}
+
+/// A refusal that all pairs share stands on top: then nothing is compared.
+void add_warnings(Document& document, const RunComparison& comparison, const CompareOptions& options) {
+  document.warnings = options.remarks;
+  if (comparison.pairs.empty()) {
+    document.warnings.push_back(
+        "Nothing is compared: no cell was measured on both sides with the same workers and batches.");
+    return;
+  }
+  const bool any = std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
+                               [](const Pair& pair) { return pair.is_compared(); });
+  if (!any)
+    document.warnings.push_back(
+        fmt::format("No time is compared: {}.", fmt::join(comparison.pairs.front().refusals, "; ")));
+}
+
+}  // namespace
+
+std::string headline(const RunComparison& comparison, double noise) {
+  const Cell* const best = best_of(comparison.a);
+  const Pair* const pair = best == nullptr ? nullptr : comparison.pair_of(best);
+  if (best == nullptr) return "Nothing was measured in A";
+  if (pair == nullptr) return fmt::format("The best cell of A, {}, was not measured in B", best->name());
+  if (!pair->is_compared())
+    return fmt::format("Not compared at the best cell of A, {}: {}", pair->name, pair->refusals.front());
+  const std::string where = fmt::format("at the best cell of A, {}", pair->name);
+  switch (pair->change) {
+    case Change::improved:
+    case Change::regressed:
+      return fmt::format("B is {} {}", faster(pair->ratio), where);
+    case Change::within_noise:
+      return fmt::format("B is {} {}: within the noise of {} %", faster(pair->ratio), where,
+                         points(pair->is_of_one_run ? std::max(noise, analysis::kNoiseOfOneRun) : noise));
+    case Change::no_change:
+      return fmt::format("No change {}: {:.2f} [{:.2f}, {:.2f}] times A", where, pair->ratio.median,
+                         pair->ratio.low, pair->ratio.high);
+  }
+  return "";
+}
+
+Document build_comparison(const RunComparison& comparison, const CompareOptions& options) {
+  Document document;
+  document.title = "Paceline: A against B";
+  document.subtitle = fmt::format("A: {}, B: {}", options.a, options.b);
+  add_warnings(document, comparison, options);
+  Section section{.id = "compare", .title = "What changed?"};
+  Comparison block{.id = "compare-times",
+                   .finding = headline(comparison, options.noise),
+                   .note = said_of_words(comparison, options.noise),
+                   .name_of_ratio = "images/s, B over A"};
+  for (const Pair& pair : comparison.pairs) block.rows.push_back(row_of(pair));
+  section.blocks.push_back(finding(block.finding + "."));
+  section.blocks.push_back(plain(said_of_numbers(comparison)));
+  if (const auto best = said_of_best(comparison); !best.empty()) section.blocks.push_back(plain(best));
+  if (!block.rows.empty()) section.blocks.push_back(std::move(block));
+  if (auto table = accuracy_table(comparison)) section.blocks.push_back(std::move(*table));
+  if (comparison.differences.empty() && !comparison.pairs.empty())
+    section.blocks.push_back(plain("Nothing of the set-ups differs: these are repeats of one another."));
+  if (!comparison.differences.empty()) section.blocks.push_back(differences_table(comparison));
+  if (!comparison.unpaired.empty()) section.blocks.push_back(unpaired_table(comparison));
+  document.sections.push_back(std::move(section));
+  if (!options.command.empty()) document.facts.emplace_back("report made by", options.command);
+  return document;
+}
+
+}  // namespace paceline::report

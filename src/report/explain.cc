@@ -1,0 +1,208 @@
+#include "report/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/bandwidth.h"
+#include "analysis/breakdown.h"
+#include "analysis/interval.h"
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
+#include "report/names.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::Cell;
+
+std::string ms(const analysis::Estimate& seconds) {
+  return with_interval(analysis::scaled(seconds, 1e3), Format::rate) + " ms";
+}
+
+std::string name_of(const Cell& cell) {
+  return fmt::format("{}, {} images{}", way_of(cell), integer(static_cast<double>(cell.local_batch)),
+                     cell.workers > 1 ? " each" : "");
+}
+
+/// "8,557 [8,409, 8,624] images/s = 64 / 7.48 ms (median of 15 steps in 3 repeats)".
+std::string rate_of(const Cell& cell) {
+  return fmt::format("{} images/s = {} / {} ms (median of {} in {})",
+                     with_interval(cell.images_per_s, Format::rate), cell.global_batch,
+                     number(1e3 * cell.step_s.median), count(cell.steps_measured, "step"),
+                     count(static_cast<long>(cell.records.size()), "repeat"));
+}
+
+/// "decided: ...": the word of an answer, and its rule.
+std::string verdict_of(const Answer& answer) {
+  return fmt::format(
+      "{} {}{}", sign_of(answer.certainty), text_of(answer.certainty),
+      answer.chip.empty() || answer.chip == text_of(answer.certainty) ? "" : ": " + answer.chip);
+}
+
+Section section_of(const std::string& id, const Answer& answer, const char* rule) {
+  Section section{.id = id, .title = answer.question.empty() ? "The operating point" : answer.question};
+  std::string figure = answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
+  if (figure.ends_with('.')) figure.pop_back();
+  section.blocks.emplace_back(
+      finding(fmt::format("{} ({}). {}", figure, verdict_of(answer), answer.sentence)));
+  section.blocks.emplace_back(plain(rule));
+  return section;
+}
+
+void add(Section& section, std::string text) { section.blocks.emplace_back(plain(std::move(text))); }
+
+/// Who overlaps with whom, in numbers.
+void add_standing(Section& section, const analysis::Choice& choice) {
+  if (choice.best == nullptr) return;
+  constexpr std::size_t kMost = 4;
+  const auto& best = choice.best->images_per_s;
+  if (choice.overlap.empty())
+    return add(section, fmt::format("No other interval reaches {} images/s, the lower end of the best's.",
+                                    number(best.low)));
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < std::min(kMost, choice.overlap.size()); ++i)
+    others.push_back(fmt::format("{} (up to {})", name_of(*choice.overlap[i]),
+                                 number(choice.overlap[i]->images_per_s.high)));
+  if (choice.overlap.size() > kMost) others.push_back(fmt::format("{} more", choice.overlap.size() - kMost));
+  add(section,
+      fmt::format("The best's interval begins at {} images/s, which others reach: {}. A tie would lie "
+                  "above {} % of its median, {}.",
+                  number(best.low), listed(others), 100 * (1 - analysis::kTie),
+                  number((1 - analysis::kTie) * best.median)));
+}
+
+Section operating_point(const Subject& subject) {
+  constexpr std::size_t kMost = 5;
+  Section section = section_of(
+      "operating-point", best_answer(subject),
+      "The highest median of images/s among cells that are complete, have a core for each thread and were not "
+      "disturbed by other programs; of exact ties the narrower interval, then the smaller global batch.");
+  const auto& eligible = subject.point.eligible;
+  for (std::size_t i = 0; i < std::min(kMost, eligible.size()); ++i)
+    add(section, fmt::format("{}. {}: {}.", i + 1, name_of(*eligible[i]), rate_of(*eligible[i])));
+  if (eligible.size() > kMost) add(section, fmt::format("{} more are slower.", eligible.size() - kMost));
+  for (const auto& [cell, why] : subject.point.left_out)
+    add(section, fmt::format("Left out: {}: {}.", name_of(*cell), why));
+  add_standing(section, subject.point.choice);
+  return section;
+}
+
+Section batch(const Subject& subject) {
+  Section section =
+      section_of("batch", batch_answer(subject),
+                 "Among the cells that differ from the operating point in their batch alone. A tie: "
+                 "intervals overlap and lie within 5 % of the best's median; wider: not decided.");
+  const auto cells = analysis::other_batches(subject.point);
+  for (const Cell* cell : cells) add(section, fmt::format("{}: {}.", name_of(*cell), rate_of(*cell)));
+  if (cells.size() > 1) add_standing(section, analysis::fastest(cells));
+  return section;
+}
+
+Section workers(const Subject& subject) {
+  Section section = section_of(
+      "workers", workers_answer(subject),
+      "Of each number of workers the fastest cell. Weak scaling: E = t_step(1) / t_step(N), scaled speedup N E. "
+      "Strong scaling: S = T(1) / T(N), E = S / N.");
+  const auto cells = analysis::other_workers(subject.point);
+  for (const Cell* cell : cells) add(section, fmt::format("{}: {}.", name_of(*cell), rate_of(*cell)));
+  if (subject.row != nullptr) {
+    const Cell& baseline = *subject.group->baseline;
+    const Cell& best = *subject.best();
+    const bool is_weak = baseline.local_batch == best.local_batch;
+    add(section,
+        fmt::format("{} = {} / {} = {}; {} = {}.", is_weak ? "E" : "S", ms(baseline.step_s), ms(best.step_s),
+                    is_weak ? with_interval(subject.row->efficiency, Format::percent1)
+                            : with_interval(subject.row->speedup, Format::fixed2),
+                    is_weak ? fmt::format("{} E", best.workers) : fmt::format("E = S / {}", best.workers),
+                    is_weak ? with_interval(subject.row->speedup, Format::fixed2)
+                            : with_interval(subject.row->efficiency, Format::percent1)));
+  }
+  if (cells.size() > 1) add_standing(section, analysis::fastest(cells));
+  return section;
+}
+
+Section limit(const Subject& subject) {
+  Section section =
+      section_of("limit", limit_answer(subject),
+                 "Every second of a step is in one phase; means over ranks and steps, which add up to "
+                 "the mean step (the throughput is of the median step).");
+  if (subject.best() == nullptr) return section;
+  const auto ledger = analysis::breakdown(*subject.best());
+  const auto& mean = ledger.mean;
+  const auto line = [&](const char* name, double seconds) {
+    return fmt::format("{} {} ms ({})", name, number(1e3 * seconds), percent(seconds / mean.total()));
+  };
+  add(section,
+      fmt::format("{} + {} + {} + {} + {} = {} ms; the ledger closes at {} of the wall time.",
+                  line("compute", mean.compute()), line("transfer", mean.exposed_transfer),
+                  line("waiting for a later rank", mean.exposed_wait),
+                  line("waiting for data", mean.data_wait), line("copy and other", mean.copy + mean.other),
+                  number(1e3 * mean.total()), percent(ledger.closure)));
+  return section;
+}
+
+Section network(const Subject& subject) {
+  Section section =
+      section_of("network", network_answer(subject),
+                 "algbw = X / t; busbw = algbw x 2 (N - 1) / N, what each link would carry in a ring. "
+                 "A free network would save the exposed transfer of a step.");
+  const Cell* best = subject.best();
+  const auto one = best == nullptr ? std::nullopt : analysis::bandwidth(*best);
+  if (!one) return section;
+  const auto mean = analysis::breakdown(*best).mean;
+  add(section, fmt::format("X = {} a step, t = {}: algbw {} GB/s, busbw = {} x 2 ({} - 1) / {} = {} GB/s.",
+                           bytes(one->bytes_per_step), duration(one->transfer_s.median),
+                           with_interval(one->algbw, Format::rate), number(one->algbw.median), best->workers,
+                           best->workers, with_interval(one->busbw, Format::rate)));
+  if (one->utilisation && one->ceiling)
+    add(section, fmt::format("Alone the same messages get {} GB/s: {} of it is used in training.",
+                             with_interval(*one->ceiling, Format::rate),
+                             with_interval(*one->utilisation, Format::percent1)));
+  add(section, fmt::format("Gain of a free network: {} ms / ({} ms - {} ms) = {}.",
+                           number(1e3 * mean.exposed_transfer), number(1e3 * mean.total()),
+                           number(1e3 * mean.exposed_transfer),
+                           percent(mean.exposed_transfer / (mean.total() - mean.exposed_transfer))));
+  return section;
+}
+
+Section accuracy(const Subject& subject) {
+  const Answer answer = accuracy_answer(subject);
+  Section section =
+      section_of("accuracy", answer,
+                 "The mean over seeds at the last epoch. Its standard error joins the test set's, "
+                 "sqrt(p (1 - p) / n), with the spread over seeds; what one seed shows is never clear.");
+  if (answer.certainty == Certainty::not_measured) return section;
+  for (const auto& one : subject.conclusions.convergence->variants) {
+    std::string text = fmt::format("{}: {} ± {} points after {} updates, {}", one.name, percent(one.accuracy),
+                                   number(100 * one.standard_error),
+                                   integer(static_cast<double>(one.updates)), count(one.seeds, "seed"));
+    if (one.to_baseline)
+      text += fmt::format("; {:+.1f} points to the baseline, standard error {:.1f}: {}",
+                          100 * one.to_baseline->value, 100 * one.to_baseline->standard_error,
+                          one.to_baseline->word());
+    add(section, text + ".");
+  }
+  return section;
+}
+
+}  // namespace
+
+Document explain(std::span<const measure::Record> records) {
+  Document document{.title = "How the answers follow from the records"};
+  const Conclusions conclusions = conclude(records);
+  for (const auto& cells : conclusions.subjects) {
+    const Subject subject = subject_of(conclusions, cells);
+    for (auto* const step : {operating_point, batch, workers, limit, network, accuracy}) {
+      document.sections.push_back(step(subject));
+      if (cells.name.empty()) continue;
+      document.sections.back().id += "-" + std::to_string(document.sections.size());
+      document.sections.back().title += " (" + cells.name + ")";
+    }
+  }
+  return document;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,126 @@
+#include "serve/list_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace paceline::serve {
+namespace {
+
+constexpr std::string_view kHead = R"(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="5">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>Paceline runs</title>
+<style>
+  body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
+  .wide { overflow-x: auto; }
+  table { border-collapse: collapse; width: 100%; }
+  th, td { border-bottom: 1px solid #8886; padding: .35rem .7rem .35rem 0; text-align: left; vertical-align: top; }
+  .number { text-align: right; white-space: nowrap; }
+  small { opacity: .75; }
+  progress { width: 8rem; }
+  svg { vertical-align: middle; }
+</style>
+</head>
+<body>
+)";
+
+/// Images a second of the last steps or cells as a line of 100 x 20 pixels.
+std::string sparkline(const std::vector<double>& values) {
+  if (values.size() < 2) return "";
+  const auto most = std::max(1e-9, *std::max_element(values.begin(), values.end()));
+  std::string points;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    points +=
+        fmt::format("{:.1f},{:.1f} ", 100.0 * static_cast<double>(i) / static_cast<double>(values.size() - 1),
+                    19 - 18 * std::max(0.0, values[i]) / most);
+  return fmt::format(
+      R"(<svg width="100" height="20" viewBox="0 0 100 20" role="img" aria-label="images/s of the last {} steps or cells, from 0 to {:.0f}"><polyline points="{}" fill="none" stroke="currentColor"/></svg>)",
+      values.size(), most, points);
+}
+
+std::string row(const Run& run, const std::string& suffix, double now) {
+  const auto& status = run.status;
+  const auto progress = status.progress();
+  std::string bar;
+  if (run.state == RunState::running && progress)
+    bar = fmt::format(R"(<progress max="1" value="{:.4f}"></progress><br>)", *progress);
+  return fmt::format(
+      "<tr><td><a href=\"/run/{}{}\">{}</a><br><small>{}{}{}</small></td><td>{}{}</td><td>{}{}</td><td "
+      "class=\"number\">{}</td><td>{}</td><td class=\"number\">{} ago</td></tr>\n",
+      url_text(run.id), suffix, html_text(run.id), html_text(status.kind), status.model.empty() ? "" : ", ",
+      html_text(status.model), name(run.state),
+      status.reason.empty() ? "" : fmt::format("<br><small>{}</small>", html_text(status.reason)), bar,
+      html_text(progress_text(status)), html_text(best_text(status)), sparkline(status.recent),
+      age(now - run.changed_at));
+}
+
+}  // namespace
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char letter : text) switch (letter) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += letter;
+    }
+  return out;
+}
+
+std::string url_text(std::string_view text) {
+  std::string out;
+  for (const char letter : text) {
+    const bool is_plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                          (letter >= '0' && letter <= '9') ||
+                          std::string_view("-._~/").find(letter) != std::string_view::npos;
+    if (is_plain)
+      out += letter;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(letter));
+  }
+  return out;
+}
+
+std::string list_page(std::span<const Run> runs, const std::string& directory, const std::string& suffix,
+                      double now) {
+  std::string page(kHead);
+  page += fmt::format("<h1>Runs in {}</h1>\n", html_text(directory));
+  if (runs.empty())
+    return page + "<p>There is none yet. This page looks again every 5 seconds.</p>\n</body>\n</html>\n";
+  page +=
+      "<div class=\"wide\"><table>\n<tr><th>run</th><th>state</th><th>progress</th><th class=\"number\">best so "
+      "far</th><th>images/s</th><th class=\"number\">last event</th></tr>\n";
+  for (const auto& run : runs) page += row(run, suffix, now);
+  return page + "</table></div>\n</body>\n</html>\n";
+}
+
+std::string served_page(std::string page, const std::string& events) {
+  constexpr std::string_view kPolicy = "default-src 'none';";
+  // The page of the build forbids every request; one that is served may ask where it came from.
+  if (const auto at = page.find(kPolicy); at != std::string::npos)
+    page.insert(at + kPolicy.size(), " connect-src 'self';");
+  constexpr std::string_view kHeadTag = "<head>";
+  const auto head = page.find(kHeadTag);
+  if (!events.empty() && head != std::string::npos)
+    page.insert(head + kHeadTag.size(),
+                fmt::format("<meta name=\"paceline-live\" content=\"{}\">", html_text(events)));
+  return page;
+}
+
+}  // namespace paceline::serve

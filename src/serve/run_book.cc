@@ -1,0 +1,220 @@
+#include "serve/run_book.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/error.h"
+#include "base/host_name.h"
+#include "measure/environment.h"
+#include "measure/record.h"
+#include "report/text.h"
+
+namespace paceline::serve {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 5;
+
+bool is_run(const fs::path& folder) {
+  std::error_code unreadable;
+  return fs::is_regular_file(folder / measure::kEventsFile, unreadable) ||
+         fs::is_regular_file(folder / "record.json", unreadable) ||
+         fs::is_directory(folder / "records", unreadable);
+}
+
+double changed(const fs::path& file) {
+  struct stat now {};
+  if (::stat(file.c_str(), &now) != 0) return 0;
+  return static_cast<double>(now.st_mtim.tv_sec) + 1e-9 * static_cast<double>(now.st_mtim.tv_nsec);
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  std::error_code unreadable;
+  for (fs::directory_iterator at(folder, unreadable), end; !unreadable && at != end;
+       at.increment(unreadable)) {
+    std::error_code gone;
+    if (at->is_directory(gone) && !at->is_symlink(gone)) folders.push_back(at->path());
+  }
+  return folders;
+}
+
+std::string whole(std::int64_t value) { return report::integer(static_cast<double>(value)); }
+
+}  // namespace
+
+std::string_view name(RunState state) {
+  switch (state) {
+    case RunState::running:
+      return "running";
+    case RunState::complete:
+      return "complete";
+    case RunState::interrupted:
+      return "interrupted";
+    case RunState::failed:
+      return "failed";
+  }
+  return "";
+}
+
+bool is_locked(const fs::path& directory) {
+  const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return false;
+  // Shared: two that look do not see one another. It is given back at once.
+  const bool locked = ::flock(opened, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(opened);
+  return locked;
+}
+
+std::vector<Run> RunBook::list() {
+  std::vector<Run> runs;
+  if (is_run(directory_))
+    runs.push_back(read(directory_));
+  else
+    walk(directory_, 1, runs);
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return a.changed_at != b.changed_at ? a.changed_at > b.changed_at : a.id < b.id;
+  });
+  return runs;
+}
+
+void RunBook::walk(const fs::path& folder, int depth, std::vector<Run>& runs) {
+  for (const auto& inner : folders_in(folder)) {
+    if (is_run(inner))
+      runs.push_back(read(inner));
+    else if (depth < kDeepest)
+      walk(inner, depth + 1, runs);
+  }
+}
+
+Run RunBook::read(const fs::path& folder) {
+  Run run{.id = folder.lexically_relative(directory_).generic_string(), .path = folder};
+  read_events(folder, run);
+  if (!run.status.has_begun) read_records(folder, run);
+  // Of another host nobody here sees the lock: one that was told of within the last minute goes on.
+  constexpr double kSilent_s = 60;
+  const bool is_elsewhere = !run.status.host.empty() && run.status.host != base::host_name();
+  const bool is_fresh = measure::unix_now() - run.changed_at < kSilent_s;
+  if (is_locked(folder) || (!run.status.has_ended && is_elsewhere && is_fresh))
+    run.state = RunState::running;
+  else if (run.status.has_ended && run.status.status == "complete")
+    run.state = RunState::complete;
+  else if (run.status.has_ended && run.status.status == "failed")
+    run.state = RunState::failed;
+  return run;
+}
+
+void RunBook::read_events(const fs::path& folder, Run& run) {
+  const auto file = folder / measure::kEventsFile;
+  auto [at, is_new] = followed_.try_emplace(folder.string(), Followed{measure::EventTail(file), {}});
+  Followed& followed = at->second;
+  while (true) {
+    const auto before = followed.tail.begun_anew();
+    const auto lines = followed.tail.read();
+    if (followed.tail.begun_anew() != before) followed.status = {};
+    for (const auto& line : lines)
+      if (const auto event = measure::event_from_json(line.text)) followed.status.take(*event);
+    if (lines.empty()) break;
+  }
+  run.status = followed.status;
+  run.bytes = followed.tail.offset();
+  run.changed_at = followed.status.last_at;
+}
+
+/// Of a run of before there were events. A training says its state itself; of a study's cells those that are
+/// not complete speak for it.
+void RunBook::read_records(const fs::path& folder, Run& run) {
+  std::vector<fs::path> files;
+  std::error_code unreadable;
+  if (fs::is_regular_file(folder / "record.json", unreadable)) files.push_back(folder / "record.json");
+  for (fs::directory_iterator at(folder / "records", unreadable), end; !unreadable && at != end;
+       at.increment(unreadable))
+    if (at->path().extension() == ".json") files.push_back(at->path());
+  auto& status = run.status;
+  for (const auto& file : files) {
+    run.changed_at = std::max(run.changed_at, changed(file));
+    try {
+      const auto record = measure::read_record(file);
+      status.has_begun = status.has_ended = true;
+      status.kind = record.kind;
+      status.model = record.model.name;
+      status.data = record.data.spec;
+      status.command = record.command;
+      if (status.status.empty() || (status.status == "complete" && record.status == "interrupted"))
+        status.status = record.status == "skipped" ? "complete" : record.status;
+      if (file.filename() == "record.json") {
+        status.updates = status.updates_done = record.epochs.empty() ? 0 : record.epochs.back().updates;
+        status.reason = record.reason;
+      } else {
+        ++status.cells;
+        status.cells_done += record.status == "interrupted" ? 0 : 1;
+      }
+      const double speed =
+          record.window.wall_s > 0 ? static_cast<double>(record.window.samples) / record.window.wall_s : 0;
+      if (record.epochs.empty() && !record.oversubscribed && speed > status.best_images_per_s.value_or(0)) {
+        status.best_images_per_s = speed;
+        status.best_cell = record.id;
+      }
+      if (const auto reached = measure::final_test_accuracy(record))
+        status.best_accuracy = std::max(*reached, status.best_accuracy.value_or(0));
+    } catch (const base::Error&) {
+      // `report` says what is wrong with it.
+    }
+  }
+}
+
+measure::Event status_event(const Run& run) {
+  const auto& status = run.status;
+  measure::Event event("status");
+  event.set("state", std::string(name(run.state)))
+      .set("kind", status.kind)
+      .set("started_at", status.started_at)
+      .set("last_at", status.last_at)
+      .set("updates_done", status.updates_done)
+      .set("updates", status.updates)
+      .set("epoch", status.epoch)
+      .set("cells_done", status.cells_done)
+      .set("cells", status.cells)
+      .set("cell", status.cell)
+      .set("images_per_s", status.images_per_s)
+      .set("loss", status.loss)
+      .set("best_images_per_s", status.best_images_per_s)
+      .set("best_cell", status.best_cell)
+      .set("best_accuracy", status.best_accuracy);
+  if (!status.reason.empty()) event.set("reason", status.reason);
+  return event;
+}
+
+std::string age(double seconds) {
+  if (seconds < 100) return fmt::format("{:.0f} s", std::max(seconds, 0.0));
+  if (seconds < 100 * 60) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{:.0f} h", seconds / 3600);
+  return fmt::format("{:.0f} d", seconds / 86400);
+}
+
+std::string progress_text(const measure::RunStatus& status) {
+  if (status.cells > 0) return fmt::format("{} of {} cells", whole(status.cells_done), whole(status.cells));
+  if (status.updates == 0) return "";
+  const auto updates =
+      status.updates_done == status.updates
+          ? fmt::format("{} updates", whole(status.updates))
+          : fmt::format("{} of {} updates", whole(status.updates_done), whole(status.updates));
+  return status.epoch > 0 ? fmt::format("epoch {}, {}", status.epoch, updates) : updates;
+}
+
+std::string best_text(const measure::RunStatus& status) {
+  std::string text;
+  if (status.best_images_per_s) text = report::integer(*status.best_images_per_s) + " images/s";
+  if (status.best_accuracy)
+    text += fmt::format("{}{:.2f} %", text.empty() ? "" : ", ", 100 * *status.best_accuracy);
+  return text;
+}
+
+}  // namespace paceline::serve

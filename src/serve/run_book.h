@@ -1,0 +1,69 @@
+#pragma once
+
+/// The runs below a directory, by what they left there: events, or records of before there were events.
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/event_log.h"
+#include "measure/run_status.h"
+
+namespace paceline::serve {
+
+enum class RunState { running, complete, interrupted, failed };
+[[nodiscard]] std::string_view name(RunState state);
+
+struct Run {
+  std::string id;  ///< its path below the directory, "train-20260131-120000"; "." is that directory
+  std::filesystem::path path;  ///< from where the program was started
+  RunState state = RunState::interrupted;
+  measure::RunStatus status;
+  double changed_at = 0;   ///< UTC, seconds since 1970: the last event, else the newest record
+  std::int64_t bytes = 0;  ///< of its event file
+};
+
+/// Whether a program of this host is writing to the run, by the lock that it holds on the directory
+/// (OutputDirectory). Cost: some system calls.
+[[nodiscard]] bool is_locked(const std::filesystem::path& directory);
+
+/// Finds runs and keeps how far their event files were read, so that a second look reads what is new.
+///
+/// Threads  one at a time
+class RunBook {
+ public:
+  /// `directory` need not be there.
+  explicit RunBook(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  /// All runs, the last changed first. A run's own folders are not looked into; links are not followed.
+  ///
+  /// Cost     a walk through the directory, at most five folders deep; what is new in event files
+  [[nodiscard]] std::vector<Run> list();
+
+ private:
+  struct Followed {
+    measure::EventTail tail;
+    measure::RunStatus status;
+  };
+  void walk(const std::filesystem::path& folder, int depth, std::vector<Run>& runs);
+  Run read(const std::filesystem::path& folder);
+  void read_events(const std::filesystem::path& folder, Run& run);
+  static void read_records(const std::filesystem::path& folder, Run& run);
+
+  std::filesystem::path directory_;
+  std::map<std::string, Followed> followed_;  ///< by path
+};
+
+/// Where a run stands, for a client that does not know its events: "status", with the fields of RunStatus.
+[[nodiscard]] measure::Event status_event(const Run& run);
+
+/// "12 s", "5 min", "3 h", "2 d"
+[[nodiscard]] std::string age(double seconds);
+/// "31 of 82 cells", "epoch 3, 1,200 of 4,000 updates", or "" where nothing is known.
+[[nodiscard]] std::string progress_text(const measure::RunStatus& status);
+/// "84.25 %", "8,557 images/s", or "".
+[[nodiscard]] std::string best_text(const measure::RunStatus& status);
+
+}  // namespace paceline::serve

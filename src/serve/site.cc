@@ -1,0 +1,188 @@
+#include "serve/site.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "measure/environment.h"
+#include "measure/events.h"
+#include "report/page.h"
+#include "serve/access.h"
+#include "serve/list_page.h"
+#include "serve/metrics.h"
+
+namespace paceline::serve {
+namespace {
+
+namespace fs = std::filesystem;
+
+HttpResponse of_text(int status, std::string text, std::string type = "text/plain; charset=utf-8") {
+  return {.status = status,
+          .type = std::move(type),
+          .body = std::make_shared<const std::string>(std::move(text))};
+}
+
+constexpr double kListAge_s = 1;
+
+constexpr const char* kHtml = "text/html; charset=utf-8";
+constexpr const char* kJson = "application/json; charset=utf-8";
+
+/// One of the clients that follow a run, while it lives.
+class Seat {
+ public:
+  explicit Seat(std::shared_ptr<std::atomic<int>> taken) : taken_(std::move(taken)) { number_ = ++*taken_; }
+  ~Seat() { --*taken_; }
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  std::shared_ptr<std::atomic<int>> taken_;
+  int number_ = 0;
+};
+
+/// Of the run's records: changes with every one that is written.
+std::string stamp_of(const fs::path& folder) {
+  double newest = 0;
+  std::int64_t files = 0, bytes = 0;
+  const auto take = [&](const fs::path& file) {
+    struct stat now {};
+    if (::stat(file.c_str(), &now) != 0) return;
+    ++files;
+    bytes += now.st_size;
+    newest = std::max(
+        newest, static_cast<double>(now.st_mtim.tv_sec) + 1e-9 * static_cast<double>(now.st_mtim.tv_nsec));
+  };
+  take(folder / "record.json");
+  std::error_code unreadable;
+  for (fs::directory_iterator at(folder / "records", unreadable), end; !unreadable && at != end;
+       at.increment(unreadable))
+    if (at->path().extension() == ".json") take(at->path());
+  return fmt::format("{} {} {:.9f}", files, bytes, newest);
+}
+
+/// Every answer is of now, is for nobody else, and is what it says it is.
+void add_headers(HttpResponse& response) {
+  for (const auto& [name, value] : {std::pair{"Cache-Control", "no-store"},
+                                    {"X-Content-Type-Options", "nosniff"},
+                                    {"X-Frame-Options", "DENY"},
+                                    {"Referrer-Policy", "no-referrer"}})
+    response.headers.emplace_back(name, value);
+}
+
+}  // namespace
+
+Site::Site(SiteOptions options) : options_(std::move(options)), book_(options_.directory) {}
+
+HttpResponse Site::answer(const HttpRequest& request) {
+  const auto why_not = refusal(request, options_.token);
+  auto response =
+      why_not.empty() ? route(request) : of_text(options_.token.empty() ? 403 : 401, why_not + "\n");
+  add_headers(response);
+  return response;
+}
+
+HttpResponse Site::route(const HttpRequest& request) {
+  constexpr std::string_view kRun = "/run/", kDocument = "/document/";
+  const std::string_view path = request.path;
+  const auto suffix = options_.token.empty() || !request.query.contains("token")
+                          ? std::string()
+                          : "?token=" + url_text(request.query.at("token"));
+  if (path == "/")
+    return of_text(200, list_page(runs(kListAge_s), options_.directory.string(), suffix, measure::unix_now()),
+                   kHtml);
+  if (path == "/metrics")
+    return of_text(200, metrics_text(runs(kListAge_s)), "text/plain; version=0.0.4; charset=utf-8");
+  if (path == "/events") return events(request);
+  const bool is_page = path.starts_with(kRun);
+  if (!is_page && !path.starts_with(kDocument))
+    return of_text(404, "there is no such page; / lists the runs\n");
+  const auto run = find(std::string(path.substr(is_page ? kRun.size() : kDocument.size())));
+  if (!run) return of_text(404, "there is no such run; / lists them\n");
+  const auto report = report_of(*run);
+  return {.type = is_page ? kHtml : kJson, .body = is_page ? report->page : report->json};
+}
+
+HttpResponse Site::events(const HttpRequest& request) {
+  const auto asked = request.query.find("run");
+  const auto run = asked == request.query.end() ? std::nullopt : find(asked->second);
+  if (!run) return of_text(404, "there is no such run; give ?run=ID\n");
+  const auto seat = std::make_shared<Seat>(streams_);
+  if (seat->number() > options_.most_streams) {
+    auto busy = of_text(
+        503, fmt::format("{} clients follow runs already; come again later\n", options_.most_streams));
+    busy.headers.emplace_back("Retry-After", "5");
+    return busy;
+  }
+  const auto from = request.query.find("from");
+  const auto id = !request.last_event_id.empty() ? event_id(request.last_event_id)
+                  : from != request.query.end()  ? event_id(from->second)
+                                                 : 0;
+  auto stream = std::make_shared<EventStream>(feed_of(*run), id, options_.stop);
+  const auto first = std::make_shared<std::string>(
+      fmt::format("event: status\ndata: {}\n\n", measure::to_json(status_event(*run))));
+  return {.type = "text/event-stream", .stream = [stream, seat, first]() -> std::optional<std::string> {
+            auto text = stream->next();
+            return text ? std::optional(std::exchange(*first, "") + *text) : text;
+          }};
+}
+
+std::shared_ptr<EventFeed> Site::feed_of(const Run& run) {
+  const std::lock_guard lock(feed_mutex_);
+  auto& feed = feeds_[run.id];
+  auto followed = feed.lock();
+  if (!followed) feed = followed = std::make_shared<EventFeed>(run.path / measure::kEventsFile);
+  return followed;
+}
+
+std::vector<Run> Site::runs(double oldest_s) {
+  const std::lock_guard lock(list_mutex_);
+  if (listed_at_ == base::TimePoint{} || base::seconds_since(listed_at_) >= oldest_s) {
+    listed_ = book_.list();
+    listed_at_ = base::Clock::now();
+  }
+  return listed_;
+}
+
+/// By the list, so that nothing but a run that is in it is ever opened, whatever the address says.
+std::optional<Run> Site::find(const std::string& id) {
+  for (auto& run : runs(0))
+    if (run.id == id) return std::move(run);
+  return std::nullopt;
+}
+
+std::shared_ptr<const Site::Report> Site::report_of(const Run& run) {
+  const std::lock_guard lock(report_mutex_);
+  auto& kept = reports_[run.id];
+  const auto stamp = stamp_of(run.path);
+  constexpr double kSecondsBetween = 5;
+  const bool goes_on = run.state == RunState::running && !run.status.has_ended;
+  if (kept && (kept->stamp == stamp || (goes_on && base::seconds_since(kept->made_at) < kSecondsBetween)))
+    return kept;
+  report::Document document;
+  try {
+    document = options_.document(run.path);
+  } catch (const base::Error& error) {
+    document.title = "Paceline: " + run.id;
+    document.warnings.push_back(run.state == RunState::running
+                                    ? "Nothing was measured yet: this page fills as the run goes on."
+                                    : std::string(error.what()));
+  }
+  auto made = std::make_shared<Report>();
+  made->stamp = stamp;
+  made->made_at = base::Clock::now();
+  made->json = std::make_shared<const std::string>(report::to_json(document));
+  const auto has_events = run.bytes > 0;
+  made->page = std::make_shared<const std::string>(
+      served_page(report::fill_page(report::page_template(), *made->json),
+                  has_events || run.state == RunState::running
+                      ? fmt::format("/events?run={}&from={}", url_text(run.id), run.bytes)
+                      : ""));
+  return kept = made;
+}
+
+}  // namespace paceline::serve

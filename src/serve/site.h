@@ -1,0 +1,78 @@
+#pragma once
+
+/// What `serve` answers: the list of runs, their reports, their events, metrics. It reads files and writes
+/// none.
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "report/document.h"
+#include "serve/event_stream.h"
+#include "serve/http_server.h"
+#include "serve/run_book.h"
+
+namespace paceline::serve {
+
+struct SiteOptions {
+  std::filesystem::path directory;
+  std::string token;  ///< "": the loopback address, where none is asked for
+  /// The report of the records in a run's directory, those there are so far. May throw base::Error.
+  std::function<report::Document(const std::filesystem::path&)> document;
+  std::stop_token stop;  ///< ends streams
+  int most_streams = 100;
+};
+
+/// Threads  any
+class Site {
+ public:
+  explicit Site(SiteOptions options);
+
+  /// /                 the list of runs
+  /// /run/ID           a report page, which follows the run
+  /// /document/ID      its data, as `report --json` writes it
+  /// /events?run=ID    its events as they come; from a Last-Event-ID, or ?from=, on
+  /// /metrics          runs in progress, for Prometheus
+  ///
+  /// Cost     a look through the directory; a report only when a record has changed, and of a run in progress
+  /// every
+  ///          5 s at most
+  [[nodiscard]] HttpResponse answer(const HttpRequest& request);
+
+ private:
+  /// What was made of a run's records, and what they were then.
+  struct Report {
+    std::string stamp;
+    base::TimePoint made_at{};
+    std::shared_ptr<const std::string> json, page;
+  };
+
+  HttpResponse route(const HttpRequest& request);
+  HttpResponse events(const HttpRequest& request);
+  /// As they were at most so many seconds ago.
+  std::vector<Run> runs(double oldest_s);
+  std::optional<Run> find(const std::string& id);
+  std::shared_ptr<const Report> report_of(const Run& run);
+  std::shared_ptr<EventFeed> feed_of(const Run& run);
+
+  const SiteOptions options_;
+  std::mutex list_mutex_;  ///< of book_, listed_, listed_at_
+  RunBook book_;
+  std::vector<Run> listed_;
+  base::TimePoint listed_at_{};
+  std::mutex report_mutex_;  ///< of reports_; one report is made at a time
+  std::map<std::string, std::shared_ptr<const Report>> reports_;
+  std::mutex feed_mutex_;                                  ///< of feeds_
+  std::map<std::string, std::weak_ptr<EventFeed>> feeds_;  ///< by id, while somebody follows the run
+  std::shared_ptr<std::atomic<int>> streams_ = std::make_shared<std::atomic<int>>(0);
+};
+
+}  // namespace paceline::serve

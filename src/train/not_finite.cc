@@ -1,0 +1,39 @@
+#include "train/not_finite.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/agreed_error.h"
+
+namespace paceline::train {
+namespace {
+
+/// The sign of what is not a number says nothing, and "-nan" reads like something.
+double without_sign(double value) {
+  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
+}
+
+}  // namespace
+
+std::string loss_not_finite(double loss, int rank) {
+  if (std::isfinite(loss)) return fmt::format("the loss is no longer finite (on another rank than {})", rank);
+  return fmt::format("the loss is no longer finite ({} on rank {})", without_sign(loss), rank);
+}
+
+std::string part_not_finite(std::string_view part, double loss) {
+  return fmt::format("the {} loss is no longer finite ({})", part, without_sign(loss));
+}
+
+void fail_not_finite(const Divergence& where, std::string_view what) {
+  throw base::AgreedError(
+      base::ErrorKind::data,
+      fmt::format("step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, --warmup or another "
+                  "--precision",
+                  where.step, where.updates, what, where.lr,
+                  where.last_checkpoint.empty() ? "there is no earlier checkpoint to go back to"
+                                                : "the last good checkpoint is " + where.last_checkpoint));
+}
+
+}  // namespace paceline::train

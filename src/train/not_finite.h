@@ -1,0 +1,29 @@
+#pragma once
+
+/// A training that diverged: its loss or its weights are no longer finite.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paceline::train {
+
+/// "the loss is no longer finite (nan on rank 1)". `loss` is that of rank `rank`, which may be finite: the
+/// ranks agreed that the loss of one of them is not.
+[[nodiscard]] std::string loss_not_finite(double loss, int rank);
+/// "the test loss is no longer finite (inf)"
+[[nodiscard]] std::string part_not_finite(std::string_view part, double loss);
+
+/// Where a training diverged.
+struct Divergence {
+  std::int64_t step = 0;     ///< from 1
+  std::int64_t updates = 0;  ///< of the whole training
+  double lr = 0;
+  std::string last_checkpoint;  ///< empty: none was written
+};
+
+/// Requires that every rank calls it at the same step.
+/// Errors   always: base::AgreedError with `what`, where, and what to try
+[[noreturn]] void fail_not_finite(const Divergence& where, std::string_view what);
+
+}  // namespace paceline::train

@@ -1,0 +1,56 @@
+#pragma once
+
+/// What a training tells of itself while it goes on: to the screen (Progress) and as events. Rank 0 of the
+/// first process does; for all others every call is nothing.
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "measure/events.h"
+#include "measure/record.h"
+#include "train/job.h"
+
+namespace paceline::train {
+
+/// Threads  one, the worker's own
+class RunEvents {
+ public:
+  RunEvents(const Job& job, bool is_root) : job_(job), is_root_(is_root) {}
+
+  /// A step is over. An event for the first step and then at most one a second, each about all steps since
+  /// the one before: images/s is their mean.
+  ///
+  /// Cost     a look at the clock; once a second a line of a file, outside the step's own time
+  struct Step {
+    std::int64_t update = 0;  ///< updates done
+    std::int64_t epoch = 0;   ///< from 1
+    double loss = 0;          ///< mean of the epoch so far, of rank 0's samples
+    double lr = 0;
+    double seconds = 0;
+  };
+  void step(const Step& step);
+  /// An epoch is over, evaluated where it is, and kept. `is_first`: of this run.
+  void epoch(const measure::EpochRecord& epoch, bool is_first);
+  /// The test set that was held back was read.
+  void tested(std::int64_t epoch, std::int64_t updates, double loss, double accuracy);
+
+ private:
+  [[nodiscard]] bool is_told() const { return is_root_ && job_.progress.event; }
+
+  const Job& job_;
+  const bool is_root_;
+  base::TimePoint last_{};
+  std::int64_t steps_ = 0;  ///< since the last event
+  double seconds_ = 0;      ///< that they took
+};
+
+/// "start": what is trained and how. `record`: as it begins.
+[[nodiscard]] measure::Event start_event(const measure::Record& record, const Resolved& resolved);
+/// "resume": goes on from a checkpoint.
+[[nodiscard]] measure::Event resume_event(const ResumePoint& resume);
+/// "checkpoint": `file`, the name in --out, is on disk.
+[[nodiscard]] measure::Event checkpoint_event(std::int64_t updates, const std::string& file, bool is_best);
+/// "end": how the run ended. `seconds`: since the command.
+[[nodiscard]] measure::Event end_event(const measure::Record& record, double seconds);
+
+}  // namespace paceline::train

@@ -1,0 +1,274 @@
+/// events.jsonl of the real program, and what is made of it.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../serve/client.h"
+#include "base/file.h"
+#include "measure/event_log.h"
+#include "measure/record.h"
+#include "program.h"
+#include "serve/http_server.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<std::string> training(std::vector<std::string> more) {
+  std::vector<std::string> words{
+      "train",          "--model", "resnet8-cifar", "--data", "synthetic,train=64,test=32",
+      "--global-batch", "16",      "--precision",   "fp32",   "--no-measured-kernels"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::vector<measure::Event> events_of(const fs::path& run) {
+  std::vector<measure::Event> events;
+  for (const auto& line : measure::EventTail(run / measure::kEventsFile).read())
+    if (auto event = measure::event_from_json(line.text)) events.push_back(std::move(*event));
+  return events;
+}
+
+std::vector<std::string> names_of(const std::vector<measure::Event>& events) {
+  std::vector<std::string> names;
+  for (const auto& event : events) names.push_back(event.name());
+  return names;
+}
+
+/// The first event of that name.
+const measure::Event& find(const std::vector<measure::Event>& events, const std::string& name) {
+  return *std::find_if(events.begin(), events.end(), [&](const auto& event) { return event.name() == name; });
+}
+
+TEST(EventsOfTheProgram, OfATrainingAreItsRecordsFiguresAndAResumeAppends) {
+  const Folder folder;
+  const auto run = folder.path() / "run";
+  auto outcome = run_program(training({"--epochs", "2", "--out", run.string()}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  auto events = events_of(run);
+  const auto names = names_of(events);
+  EXPECT_EQ(names.front(), "start");
+  EXPECT_EQ(names.back(), "end");
+  EXPECT_EQ(std::count(names.begin(), names.end(), "epoch"), 2);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "evaluation"), 2);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "checkpoint"), 2);
+  EXPECT_THAT(names, Contains("step"));
+  EXPECT_EQ(find(events, "start").whole("updates"), 8);
+  EXPECT_EQ(find(events, "start").text("schema"), measure::kEventsSchema);
+  const auto record = nlohmann::json::parse(base::read_file(run / "record.json"));
+  const auto& epoch = record.at("epochs").at(0);
+  EXPECT_EQ(find(events, "epoch").number("train_loss"), epoch.at("train_loss").get<double>());
+  EXPECT_EQ(find(events, "evaluation").number("test_accuracy"), epoch.at("test_accuracy").get<double>());
+  EXPECT_EQ(events.back().text("status"), "complete");
+  EXPECT_TRUE(fs::exists(run / find(events, "checkpoint").text("file").value()));
+
+  const auto lines = events.size();
+  outcome = run_program(training({"--epochs", "3", "--resume", run.string(), "--out", run.string()}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  events = events_of(run);
+  ASSERT_GT(events.size(), lines + 2);
+  EXPECT_EQ(events[lines].name(), "start");
+  EXPECT_EQ(events[lines + 1].name(), "resume");
+  EXPECT_EQ(events[lines + 1].whole("update"), 8);
+}
+
+TEST(EventsOfTheProgram, AFileThatCannotBeWrittenEndsNoTraining) {
+  const Folder folder;
+  const auto run = folder.path() / "run";
+  fs::create_directories(run);
+  fs::create_symlink("/dev/full", run / measure::kEventsFile);
+  auto outcome = run_program(training({"--steps", "2", "--out", run.string()}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto first = outcome.err.find("goes on without it");
+  EXPECT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("goes on without it", first + 1), std::string::npos);
+}
+
+TEST(EventsOfTheProgram, ATrainingThatFailsSaysWhy) {
+  const Folder folder;
+  const auto run = folder.path() / "run";
+  const auto outcome = run_program(training({"--steps", "20", "--lr", "1e30", "--out", run.string()}));
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  const auto events = events_of(run);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().name(), "end");
+  EXPECT_EQ(events.back().text("status"), "failed");
+  EXPECT_THAT(events.back().text("reason").value(), HasSubstr("no longer finite"));
+}
+
+/// One that nobody listens on now.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+/// A study of a few cells, once for all tests of it.
+class StudyOfTheProgram : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new Folder;
+    outcome_ = run_program({"study",
+                            "--model",
+                            "resnet8-cifar",
+                            "--data",
+                            "synthetic,train=64,test=32",
+                            "--precision",
+                            "fp32",
+                            "--no-measured-kernels",
+                            "--workers",
+                            "1,2",
+                            "--batches",
+                            "4,8",
+                            "--repeats",
+                            "1",
+                            "--window-steps",
+                            "3",
+                            "--variants",
+                            "linear",
+                            "--baseline-batch",
+                            "8",
+                            "--large-batch",
+                            "16",
+                            "--epochs",
+                            "1",
+                            "--out",
+                            run().string()});
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static fs::path run() { return folder_->path() / "study"; }
+
+  static inline const Folder* folder_ = nullptr;
+  static inline Outcome outcome_;
+};
+
+TEST_F(StudyOfTheProgram, HasAnEventForEachCellAndPart) {
+  ASSERT_EQ(outcome_.code, 0) << outcome_.err;
+  const auto events = events_of(run());
+  const auto names = names_of(events);
+  const auto cells = std::distance(fs::directory_iterator(run() / "records"), {});
+  EXPECT_EQ(std::count(names.begin(), names.end(), "cell_begun"), cells);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "cell_done"), cells);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "start"), 1);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "end"), 1);
+  EXPECT_EQ(find(events, "start").whole("cells"), cells);
+  EXPECT_EQ(events.back().text("status"), "complete");
+  std::vector<std::string> parts;
+  for (const auto& event : events) {
+    if (event.name() == "part_done") parts.push_back(event.text("part").value());
+    if (event.name() == "epoch") {
+      EXPECT_THAT(event.text("cell").value(), HasSubstr("converge"));
+    }
+    if (event.name() != "cell_done" || !event.number("images_per_s")) continue;
+    const auto record = measure::read_record(run() / "records" / (event.text("cell").value() + ".json"));
+    EXPECT_DOUBLE_EQ(*event.number("images_per_s"),
+                     static_cast<double>(record.window.samples) / record.window.wall_s);
+  }
+  EXPECT_THAT(parts, ElementsAre("sweep", "scale", "converge"));
+}
+
+TEST_F(StudyOfTheProgram, IsServedAsItsReportHasItAndFollowed) {
+  if (!serve::has_http_server()) GTEST_SKIP() << "built without libcpp-httplib-dev";
+  ASSERT_EQ(outcome_.code, 0) << outcome_.err;
+  const int port = free_port();
+  Program server({"serve", folder_->path().string(), "--port", std::to_string(port)}, {});
+  ASSERT_TRUE(server.wait_for(fmt::format("http://127.0.0.1:{}/\n", port)));
+  // What report.html holds, byte for byte.
+  EXPECT_EQ(serve::body_of(serve::answer(port, "/document/study")), base::read_file(run() / "report.json"));
+  const auto page = serve::answer(port, "/run/study");
+  EXPECT_EQ(serve::status_of(page), 200);
+  EXPECT_THAT(page, HasSubstr("<meta name=\"paceline-live\" content=\"/events?run=study&amp;from="));
+  EXPECT_THAT(serve::answer(port, "/"), HasSubstr("/run/study"));
+  EXPECT_THAT(serve::answer(port, "/metrics"), HasSubstr("paceline_runs{state=\"complete\"} 1"));
+  serve::Client follower(port);
+  follower.get("/events?run=study");
+  EXPECT_THAT(follower.read_until("event: end"), HasSubstr("event: cell_done"));
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.finish().code, 0);
+}
+
+TEST_F(StudyOfTheProgram, IsListedShownAndRemovedWhenAllowed) {
+  ASSERT_EQ(outcome_.code, 0) << outcome_.err;
+  auto outcome = run_program({"runs", "list", folder_->path().string()});
+  EXPECT_THAT(outcome.out, HasSubstr("study  complete"));
+  EXPECT_THAT(outcome.out, HasSubstr("cells"));
+  outcome = run_program({"runs", "list", "--json", folder_->path().string()});
+  const auto listed = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].at("state"), "complete");
+  EXPECT_EQ(listed[0].at("cells_done"), listed[0].at("cells"));
+  outcome = run_program({"runs", "show", run().string()});
+  EXPECT_THAT(outcome.out, HasSubstr("best"));
+
+  const auto copy = folder_->path() / "copies" / "one";
+  fs::create_directories(copy.parent_path());
+  fs::copy(run(), copy, fs::copy_options::recursive);
+  outcome = run_program({"runs", "rm", copy.string()}, {});
+  EXPECT_EQ(outcome.code, 2);  // nobody to ask
+  EXPECT_THAT(outcome.err, HasSubstr("--yes"));
+  EXPECT_TRUE(fs::exists(copy / "records"));
+  const int lock = ::open(copy.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  EXPECT_THAT(run_program({"runs", "list", (folder_->path() / "copies").string()}).out, HasSubstr("running"));
+  outcome = run_program({"runs", "rm", "--yes", copy.string()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("in progress"));
+  EXPECT_TRUE(fs::exists(copy / "records"));
+  ::close(lock);
+  outcome = run_program({"runs", "rm", "--yes", copy.string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(fs::exists(copy));
+  EXPECT_TRUE(fs::exists(run()));
+}
+
+TEST(RunsOfTheProgram, RefusesWhatIsNoRun) {
+  const Folder folder;
+  folder.write("a/b/notes.txt", "mine");
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{"runs"},
+                                             {"runs", "lisst"},
+                                             {"runs", "rm", "--yes"},
+                                             {"runs", "rm", "--yes", folder.path().string()},
+                                             {"runs", "rm", "--yes", (folder.path() / "no").string()},
+                                             {"serve", (folder.path() / "no").string()},
+                                             {"serve", "a", "b"},
+                                             {"serve", "--token", "short", folder.path().string()}}) {
+    const auto outcome = run_program(words);
+    EXPECT_THAT(outcome.code, ::testing::AnyOf(2, 3)) << outcome.err;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("bug")));
+  }
+  EXPECT_TRUE(fs::exists(folder.path() / "a/b/notes.txt"));
+  EXPECT_THAT(run_program({"runs", "list", folder.path().string()}).out, HasSubstr("no run below"));
+}
+
+TEST(ServeOfTheProgram, MakesATokenForAnyOtherAddress) {
+  if (!serve::has_http_server()) GTEST_SKIP() << "built without libcpp-httplib-dev";
+  const Folder folder;
+  Program server({"serve", folder.path().string(), "--host", "0.0.0.0", "--port", "0"}, {});
+  ASSERT_TRUE(server.wait_for("?token="));
+  server.signal(SIGINT);
+  EXPECT_THAT(server.finish().out, HasSubstr("nothing is encrypted"));
+}
+
+}  // namespace
+}  // namespace paceline::cli

@@ -1,0 +1,113 @@
+#include "report/compare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+
+namespace paceline::report {
+namespace {
+
+using golden::make_record;
+using golden::make_training;
+using measure::Record;
+using testing::HasSubstr;
+
+/// One and two workers, three repeats 1 % apart; the whole step takes `slower` times as long.
+std::vector<Record> study(double slower = 1) {
+  std::vector<Record> records;
+  for (const int workers : {1, 2})
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const double level = slower * (1 + 0.005 * (repeat - 1));
+      records.push_back(make_record({.workers = workers,
+                                     .repeat = repeat,
+                                     .forward = 0.4 * level,
+                                     .backward = 0.8 * level,
+                                     .update = 0,
+                                     .data_wait = 0,
+                                     .copy = 0,
+                                     .other = 0}));
+    }
+  return records;
+}
+
+/// The report, and the comparison that it was made of.
+Document made(const std::vector<Record>& a, const std::vector<Record>& b) {
+  return build_comparison(analysis::compare_runs(a, b), {.a = "before", .b = "after"});
+}
+
+const Comparison& times_of(const Document& document) {
+  for (const auto& block : document.sections.at(0).blocks)
+    if (const auto* found = std::get_if<Comparison>(&block)) return *found;
+  throw std::logic_error("no comparison");
+}
+
+std::string texts_of(const Document& document) {
+  std::string text;
+  for (const auto& warning : document.warnings) text += warning + "\n";
+  for (const auto& block : document.sections.at(0).blocks)
+    if (const auto* paragraph = std::get_if<Paragraph>(&block)) text += paragraph->text + "\n";
+  return text;
+}
+
+TEST(ComparisonReport, ItsHeadlineIsAboutTheFastestCellOfA) {
+  const auto a = study(), b = study(0.8);
+  const auto document = made(a, b);
+  EXPECT_THAT(times_of(document).finding, HasSubstr("B is 25 % faster ["));
+  EXPECT_THAT(times_of(document).finding, HasSubstr("at the best cell of A, scale weak b 128, N 2"));
+  EXPECT_THAT(texts_of(document), HasSubstr("2 cells on both sides: 2 improved."));
+}
+
+TEST(ComparisonReport, SaysNoChangeWithTheInterval) {
+  const auto records = study();
+  EXPECT_THAT(times_of(made(records, records)).finding,
+              HasSubstr("No change at the best cell of A, scale weak b 128, N 2: 1.00 [0.9"));
+}
+
+TEST(ComparisonReport, NamesAnotherBestCell) {
+  const auto a = study();
+  auto b = study();
+  b.push_back(make_record({.workers = 2, .local_batch = 512}));  // four times the images in the same time
+  const auto text = texts_of(made(a, b));
+  EXPECT_THAT(text, HasSubstr("B's best cell is another: scale weak b 512, N 2"));
+  EXPECT_THAT(text, HasSubstr("1 on one side only"));
+}
+
+TEST(ComparisonReport, HasARowForEachPairTheSlowestFirstAndTheRefusals) {
+  const auto a = study();
+  auto b = study(1.3);
+  for (auto& record : b)
+    if (record.workers == 1) record.settings["augment"] = "false";
+  const auto& block = times_of(made(a, b));
+  ASSERT_EQ(block.rows.size(), 2U);
+  EXPECT_EQ(block.rows[0].word, Comparison::Word::regressed);
+  EXPECT_NEAR(*block.rows[0].ratio, 1 / 1.3, 1e-9);
+  EXPECT_LT(*block.rows[0].low, *block.rows[0].ratio);
+  EXPECT_EQ(block.rows[1].word, Comparison::Word::not_compared);
+  EXPECT_THAT(block.rows[1].why, HasSubstr("--augment"));
+}
+
+TEST(ComparisonReport, HasAccuraciesInATableOfTheirOwn) {
+  const std::vector<Record> a{make_training({.accuracies = {0.4, 0.7}}),
+                              make_training({.seed = 1, .accuracies = {0.4, 0.71}})};
+  const std::vector<Record> b{make_training({.accuracies = {0.4, 0.5}}),
+                              make_training({.seed = 1, .accuracies = {0.4, 0.51}})};
+  const auto document = made(a, b);
+  const Table* table = nullptr;
+  for (const auto& block : document.sections.at(0).blocks)
+    if (const auto* found = std::get_if<Table>(&block); found != nullptr && found->id == "compare-accuracy")
+      table = found;
+  ASSERT_NE(table, nullptr);
+  ASSERT_EQ(table->rows.size(), 1U);
+  EXPECT_EQ(table->rows[0].back().text, "regressed");
+  EXPECT_THAT(table->rows[0][3].text, HasSubstr("-20.0 ±"));
+}
+
+TEST(ComparisonReport, SaysThatNothingIsCompared) {
+  const auto a = study();
+  const std::vector<Record> other{make_record({.workers = 4, .local_batch = 32})};
+  EXPECT_THAT(texts_of(made(a, other)), HasSubstr("Nothing is compared: no cell was measured on both sides"));
+}
+
+}  // namespace
+}  // namespace paceline::report

@@ -1,0 +1,268 @@
+#include "study/settle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "comm/make.h"
+#include "engine/make.h"
+
+namespace paceline::study {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace fs = std::filesystem;
+
+train::Options timed() {
+  train::Options options;
+  options.threads = 1;
+  options.window_steps = 5;
+  return options;
+}
+
+/// Four set-ups (1 and 2 workers with 8 and 16 images each), two repeats each, and their spares behind them.
+std::vector<PlannedCell> planned() {
+  auto cells = scale_cells(timed(), {.workers = {1, 2}, .batches = {8, 16}, .mode = "weak", .repeats = 2});
+  const auto spares = spare_cells(cells);
+  cells.insert(cells.end(), spares.begin(), spares.end());
+  return cells;
+}
+
+/// `images_per_s` in windows of `wall_s`, of which others' work is known where it is given.
+measure::Record measured(const PlannedCell& cell, double images_per_s, double wall_s = 0.5,
+                         std::optional<double> others = {}) {
+  measure::Record record;
+  record.id = cell.id;
+  record.kind = cell.kind;
+  record.workers = cell.options.workers;
+  record.local_batch = cell.options.local_batch;
+  record.global_batch = record.local_batch * record.workers;
+  record.environment.cores = 2;
+  record.window.wall_s = wall_s;
+  record.window.others_cores = others;
+  const double step = static_cast<double>(record.global_batch) / images_per_s;
+  record.ranks.push_back({.wall_s = wall_s, .step_s = {step, step, step}});
+  return record;
+}
+
+/// Of every cell that is no spare; the larger its sizes the faster.
+std::vector<measure::Record> all_measured(const std::vector<PlannedCell>& cells) {
+  std::vector<measure::Record> records;
+  for (const auto& cell : cells)
+    if (!cell.is_spare)
+      records.push_back(
+          measured(cell, 100.0 * cell.options.workers + static_cast<double>(cell.options.local_batch)));
+  return records;
+}
+
+std::vector<std::string> chosen_of(const std::vector<PlannedCell>& cells,
+                                   const std::vector<measure::Record>& records) {
+  std::vector<std::string> ids;
+  for (const auto& repeat : choose_repeats(cells, records).chosen) ids.push_back(cells[repeat.place].id);
+  return ids;
+}
+
+TEST(SpareCells, AreOneForEachTimedSetUpWithAWindowThatKnowsOfOtherPrograms) {
+  const auto cells = planned();
+  ASSERT_EQ(cells.size(), 8U + 4U);
+  std::set<std::string> ids;
+  for (const auto& cell : cells) ids.insert(cell.id);
+  EXPECT_EQ(ids.size(), cells.size());
+  for (std::size_t i = 8; i < cells.size(); ++i) {
+    EXPECT_TRUE(cells[i].is_spare);
+    EXPECT_THAT(cells[i].id, HasSubstr("-spare"));
+    EXPECT_EQ(cells[i].repeat, 2);
+    EXPECT_GE(cells[i].options.window_seconds, 1);
+    EXPECT_GT(cells[i].options.window_steps, 1000) << "or the window ends by its steps";
+  }
+  EXPECT_EQ(cells[8].id, "scale-weak-w1-b8-spare");
+}
+
+TEST(SpareCells, AreNoneOfTrainingsAndOfWhatIsSkipped) {
+  train::Options base = timed();
+  base.workers = 1;
+  EXPECT_THAT(spare_cells(converge_cells(base, {.variants = {"baseline"}})), IsEmpty());
+  EXPECT_THAT(
+      spare_cells(scale_cells(base, {.workers = {3}, .batches = {8}, .mode = "strong", .repeats = 1})),
+      IsEmpty());
+}
+
+TEST(SpareCells, AreSharedByWeakAndStrongScalingOfTheSameSizes) {
+  const auto cells = scale_cells(timed(), {.workers = {1}, .batches = {8}, .mode = "both", .repeats = 3});
+  EXPECT_EQ(spare_cells(cells).size(), 1U);
+}
+
+// A whole epoch is another unit of the window than steps are: such records are never joined.
+TEST(SpareCells, StayWholeEpochsOfWholeEpochs) {
+  train::Options base = timed();
+  base.window_steps = train::Options::kWholeEpoch;
+  const auto spares =
+      spare_cells(scale_cells(base, {.workers = {1}, .batches = {8}, .mode = "weak", .repeats = 1}));
+  ASSERT_EQ(spares.size(), 1U);
+  EXPECT_EQ(spares[0].options.window_steps, train::Options::kWholeEpoch);
+  EXPECT_EQ(spares[0].options.window_seconds, 0);
+}
+
+TEST(Repeats, AreOfTheThreeFastestWhereTheirWindowsWereTooShort) {
+  const auto cells = planned();
+  EXPECT_THAT(chosen_of(cells, all_measured(cells)),
+              ElementsAre("scale-weak-w2-b16-spare", "scale-weak-w2-b8-spare", "scale-weak-w1-b16-spare"));
+}
+
+TEST(Repeats, AreNotOfWhatIsKnownNorOfWhatHasNoCoreForEachThread) {
+  const auto cells = planned();
+  auto records = all_measured(cells);
+  for (auto& record : records) {
+    if (record.workers == 2) record.oversubscribed = true;
+    if (record.local_batch == 16) record.window.others_cores = 0.1;
+  }
+  EXPECT_THAT(chosen_of(cells, records), ElementsAre("scale-weak-w1-b8-spare"));
+}
+
+TEST(Repeats, AreOfWhatOtherProgramsDisturbedAndSayHowMuch) {
+  const auto cells = planned();
+  auto records = all_measured(cells);
+  for (auto& record : records) record.window.others_cores = 0.1;
+  records[4].window.others_cores = 0.75;  // 1 worker, 8 images, the second repeat
+  const auto repeats = choose_repeats(cells, records);
+  ASSERT_EQ(repeats.chosen.size(), 1U);
+  EXPECT_EQ(cells[repeats.chosen[0].place].id, "scale-weak-w1-b8-spare");
+  EXPECT_EQ(repeats.chosen[0].why, "other programs kept 0.75 of 2 cores busy");
+}
+
+// A disturbed repeat beside quiet ones says nothing of a set-up's speed.
+TEST(Repeats, RankSetUpsByTheirQuietRepeats) {
+  const auto cells = planned();
+  auto records = all_measured(cells);
+  for (auto& record : records)
+    if (record.local_batch == 8 && record.workers == 1 && record.id.ends_with("-r1"))
+      record = measured(cells[4], 1e6, 2, 1.5);  // would be the fastest by far
+  const auto ids = chosen_of(cells, records);
+  EXPECT_EQ(ids.front(), "scale-weak-w2-b16-spare");
+  EXPECT_EQ(ids.back(), "scale-weak-w1-b8-spare") << "repeated all the same, after the fastest";
+}
+
+TEST(Repeats, AreOneForEachSetUpAndLookAgainAfterASpareChangedTheOrder) {
+  const auto cells = planned();
+  auto records = all_measured(cells);
+  records.push_back(measured(cells[11], 20, 4, 0.1));  // 2 workers with 16 images are not the fastest at all
+  records.back().ranks[0].step_s.assign(50, 1.6);
+  records.push_back(measured(cells[9], 209, 4, 0.1));
+  records.push_back(measured(cells[10], 116, 4, 1.9));  // disturbed, and not repeated again
+  EXPECT_THAT(chosen_of(cells, records), ElementsAre("scale-weak-w1-b8-spare"));
+}
+
+TEST(Repeats, AreBoundedAndCountWhatIsLeftOut) {
+  auto cells = scale_cells(
+      timed(),
+      {.workers = {1}, .batches = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, .mode = "weak", .repeats = 1});
+  const auto spares = spare_cells(cells);
+  cells.insert(cells.end(), spares.begin(), spares.end());
+  auto records = all_measured(cells);
+  for (auto& record : records) record.window.others_cores = 1;
+  auto repeats = choose_repeats(cells, records);
+  EXPECT_EQ(repeats.chosen.size(), kMostRepeats);
+  EXPECT_EQ(repeats.left_out, 4U);
+  for (const auto& repeat : repeats.chosen) records.push_back(measured(cells[repeat.place], 100, 4, 1));
+  EXPECT_THAT(choose_repeats(cells, records).chosen, IsEmpty());
+}
+
+/// Runs for real, on made-up data.
+class SettledStudy : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(directory_);
+    base_.model = "resnet8-cifar";
+    base_.data = "synthetic,train=64,test=16";
+    base_.threads = 1;
+    base_.window_steps = 1;
+    base_.evaluate_every = 0;
+    runner_.backend = {
+        .compile = [](const graph::Graph& graph,
+                      const engine::CompileOptions& how) { return engine::compile("cpu", graph, how); },
+        .plan = [](const graph::Graph& graph,
+                   const engine::CompileOptions& how) { return engine::plan("cpu", graph, how); },
+        .communicators =
+            [](int ranks, std::chrono::seconds deadline) {
+              return comm::make_local(ranks, {.deadline = deadline});
+            },
+        .has_bf16_units = false};
+    runner_.directory = directory_;
+    runner_.chosen = [this](const std::vector<std::size_t>& places, const std::string& why) {
+      EXPECT_THAT(places, ElementsAre(1U));
+      said_ += why + "\n";
+    };
+    runner_.cell = [this](int, int, const std::string&, Begin how) { kept_ += how == Begin::kept ? 1 : 0; };
+    cells_ = scale_cells(base_, {.workers = {1}, .batches = {4}, .mode = "weak", .repeats = 1});
+    auto spares = spare_cells(cells_);
+    spares[0].options.window_steps = 4;  // not by time: a test is short
+    cells_.push_back(spares[0]);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  [[nodiscard]] fs::path spare_path() const { return directory_ / "records" / "scale-weak-w1-b4-spare.json"; }
+
+  fs::path directory_ = fs::temp_directory_path() / ("paceline-settle-" + std::to_string(::getpid()));
+  train::Options base_;
+  std::vector<PlannedCell> cells_;
+  Runner runner_;
+  std::string said_;
+  int kept_ = 0;
+};
+
+TEST_F(SettledStudy, RunsASpareSaysWhyAndKeepsItWhenItGoesOn) {
+  const auto records = run_settled(cells_, runner_);
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[1].id, "scale-weak-w1-b4-spare");
+  EXPECT_EQ(records[1].window.steps, 4);
+  EXPECT_THAT(said_, HasSubstr("once more: 1 of the fastest, whose windows were too short"));
+  EXPECT_THAT(measure::read_record(spare_path()).notes,
+              testing::Contains(HasSubstr("repeated: one of the 3 fastest")));
+  EXPECT_EQ(kept_, 0);
+  said_.clear();
+  const auto again = run_settled(cells_, runner_);
+  EXPECT_EQ(kept_, 2);
+  EXPECT_EQ(said_, "");
+  ASSERT_EQ(again.size(), 2U);
+  EXPECT_EQ(again[1].created, records[1].created);
+}
+
+TEST_F(SettledStudy, LeavesNothingOfASpareThatIsNotNeeded) {
+  cells_[1].options.window_steps = train::Options::kWholeEpoch;  // could not be longer
+  const auto records = run_settled(cells_, runner_);
+  EXPECT_EQ(records.size(), 1U);
+  EXPECT_FALSE(fs::exists(spare_path()));
+}
+
+TEST_F(SettledStudy, StoppedItNamesTheSparesThatItHadChosenAndNoOthers) {
+  std::stop_source stop;
+  runner_.stop = stop.get_token();
+  runner_.cell = [&](int, int, const std::string& id, Begin) {
+    if (id.ends_with("-spare")) stop.request_stop();
+  };
+  const auto stopped = run_settled(cells_, runner_);
+  ASSERT_EQ(stopped.size(), 2U);
+  EXPECT_EQ(stopped[0].status, "complete");
+  EXPECT_EQ(stopped[1].reason, kNotBegun);
+  runner_.stop = {};
+  runner_.cell = nullptr;
+  const auto whole = run_settled(cells_, runner_);
+  ASSERT_EQ(whole.size(), 2U);
+  EXPECT_EQ(whole[1].status, "complete");
+
+  fs::remove_all(directory_);
+  std::stop_source at_once;
+  at_once.request_stop();
+  runner_.stop = at_once.get_token();
+  const auto nothing = run_settled(cells_, runner_);
+  ASSERT_EQ(nothing.size(), 1U) << "which spares are needed is not known";
+  EXPECT_FALSE(fs::exists(spare_path()));
+}
+
+}  // namespace
+}  // namespace paceline::study
