@@ -24,8 +24,11 @@ export class Explorer {
     canvas.addEventListener('pointerleave', (event) => { if (event.pointerType !== 'touch') this.leave(); });
     canvas.addEventListener('blur', () => this.leave());
     canvas.addEventListener('keydown', (event) => this.key(event));
-    document.addEventListener('pointerdown', (event) => { if (!canvas.contains(event.target as Node)) this.leave(); });
-    document.addEventListener('scroll', () => { if (around.tip.owner === this) this.follow(); }, { passive: true, capture: true });
+    // A page that follows a run makes its drawings anew: one that is gone listens no more.
+    const gone = new AbortController();
+    const whileHere = (act: (event: Event) => void) => (event: Event) => { canvas.isConnected ? act(event) : gone.abort(); };
+    document.addEventListener('pointerdown', whileHere(({ target }) => { if (!canvas.contains(target as Node)) this.leave(); }), { signal: gone.signal });
+    document.addEventListener('scroll', whileHere(() => { if (around.tip.owner === this) this.follow(); }), { passive: true, capture: true, signal: gone.signal });
     around.links.add((record) => this.light(record));
   }
 
