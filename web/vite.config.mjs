@@ -13,5 +13,5 @@ export default defineConfig({
     reportCompressedSize: false,
     chunkSizeWarningLimit: 600,
   },
-  test: { environment: 'happy-dom', include: ['test/**/*.test.ts'], setupFiles: ['test/setup.ts'] },
+  test: { environment: 'happy-dom', include: ['test/**/*.test.ts'], setupFiles: ['test/setup.ts'], testTimeout: 60_000, hookTimeout: 60_000 },
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { DATA_TAG, fill, joinPage } from '../build/one-file.mjs';
 import { renderFold } from '../src/page/fold';
 import { renderFailure, renderPage } from '../src/page/page';
@@ -52,34 +52,35 @@ describe('The page of a report of the schema before', () => {
 });
 
 describe('The page of a study', () => {
+  let page: HTMLElement;
+  beforeAll(() => { page = renderPage(study(), ''); });
   it('has the answer first, then what is open, then what is folded', () => {
-    const element = renderPage(study(), '');
-    const ids = [...element.querySelectorAll('main > section, .evidence > section, .folds > details')].map(({ id }) => id);
+    const ids = [...page.querySelectorAll('main > section, .evidence > section, .folds > details')].map(({ id }) => id);
     expect(ids).toEqual(['answer', 'batch-size', 'how-many', 'step', 'collectives', 'convergence', 'all-cells', 'parts', 'loader-section', 'method', 'circumstances']);
-    expect([...element.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))).toEqual(ids.slice(0, 7).map((id) => `#${id}`));
+    expect([...page.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))).toEqual(ids.slice(0, 7).map((id) => `#${id}`));
   });
   it('says in a headline what to do, with the command as it stands', () => {
-    const best = renderPage(study(), '').querySelector('.best')!;
+    const best = page.querySelector('.best')!;
     expect(best.querySelector('h2')!.textContent).toBe('Train with 2 workers, 32 images each: 8,557\u00a0images/s');
     expect([...best.querySelectorAll('b')].map((part) => part.textContent)).toEqual(['2 workers', '32 images']);
     expect(best.querySelector('code')!.textContent).toMatch(/^paceline train .* --lr 0.05$/);
   });
   it('has a tile a question: a sign and words for how sure it is, and a link to what shows it', () => {
-    const tiles = [...renderPage(study(), '').querySelectorAll<HTMLElement>('.tile')];
+    const tiles = [...page.querySelectorAll<HTMLElement>('.tile')];
     expect(tiles.map((tile) => tile.querySelector('.question')!.textContent)).toEqual(['Which batch?', 'How many workers?', 'What limits?', 'What does the network give?', 'What does accuracy pay?']);
     expect(tiles.map((tile) => tile.querySelector('.chip')!.textContent)).toEqual(['≈three tie', '✓decided', '✓decided', '✓not the limit', '!one seed']);
     expect(tiles.map((tile) => tile.getAttribute('href'))).toEqual(['#hero', '#workers', '#why', '#network', '#accuracy']);
     expect(tiles.map((tile) => tile.querySelectorAll('svg.mini .chosen').length)).toEqual([3, 1, 1, 1, 3]);
   });
   it('says what to do next, in its order, with its time, and what is not answered', () => {
-    const next = renderPage(study(), '').querySelector('.next')!;
+    const next = page.querySelector('.next')!;
     expect([...next.querySelectorAll('ol b')].map((title) => title.textContent)).toEqual(['Settle 16, 32 or 64', 'Three seeds for the accuracy', 'Leave the network alone']);
     expect([...next.querySelectorAll('.duration')].map((text) => text.textContent)).toEqual(['62 s', '5 min']);
     expect(next.querySelectorAll('code')).toHaveLength(2);
     expect(next.querySelectorAll('.unanswered li')).toHaveLength(3);
   });
   it('says on top how far to trust it', () => {
-    const trust = renderPage(study(), '').querySelector('.trust')!;
+    const trust = page.querySelector('.trust')!;
     expect(trust.querySelector('.chip')!.textContent).toBe('!quick study');
     expect(trust.querySelector('summary')!.textContent).toContain('typical interval ±5\u00a0%, widest ±25\u00a0%3 warnings');
   });
@@ -89,7 +90,7 @@ describe('The page of a study', () => {
     expect(element.querySelector('#accuracy .empty')!.textContent).toBe('No figures to draw.');
   });
   it('has headings that go down one level at a time', () => {
-    const levels = [...renderPage(study(), '').querySelectorAll('h1, h2, h3')].map(({ tagName }) => Number(tagName[1]));
+    const levels = [...page.querySelectorAll('h1, h2, h3')].map(({ tagName }) => Number(tagName[1]));
     levels.slice(1).forEach((level, i) => expect(level - levels[i]!).toBeLessThanOrEqual(1));
   });
 });

@@ -19,7 +19,7 @@ export function renderBest(answer: Answer): HTMLElement {
   const isSure = answer.certainty === 'decided' || answer.certainty === 'not_measured' || answer.chip === '';
   return h('div', { class: 'best' },
     h('div', {},
-      h('h2', { id: 'answer-title' }, ...headline(answer.figure)),
+      h('h2', {}, ...headline(answer.figure)),
       h('p', {}, prose(answer.sentence), !isSure && ' ', !isSure && chip(answer.certainty, answer.chip))),
     answer.command !== '' && renderCommand(answer.command, 'what is best'));
 }
@@ -41,8 +41,8 @@ export function renderTile(answer: Answer, report: Report, { links, colours }: C
 }
 
 export function renderNext({ steps, not_answered }: Next): HTMLElement {
-  return h('section', { 'class': 'card next', 'aria-labelledby': 'next-title' },
-    h('h3', { id: 'next-title' }, 'What to do next'),
+  return h('section', { 'class': 'card next', 'aria-label': 'What to do next' },
+    h('h3', {}, 'What to do next'),
     steps.length > 0 && h('ol', {}, ...steps.map(({ title, why, command, seconds }) => h('li', {},
       h('b', {}, prose(title)), seconds !== null && seconds > 0 && h('span', { class: 'duration' }, formatDuration(seconds)),
       why !== '' && h('p', {}, prose(why)),

@@ -16,20 +16,22 @@ import { renderFold } from './fold';
 import { renderFoot, renderHead, renderTrust } from './head';
 
 const ANSWER = 'answer';
+/// A report of several set-ups has one such section each; the first is the first screen.
+const isAnswer = (blocks: readonly Block[]) => blocks.some(({ type }) => type === 'answer');
 const HERO = 'hero';
 
 export function renderPage(report: Report, json: string): HTMLElement {
   const context: Context = { colours: new Colours(report), tip: new Tip(), links: new Links() };
-  const answer = report.sections.find(({ id }) => id === ANSWER);
+  const answer = report.sections.find(({ id, blocks }) => id === ANSWER || isAnswer(blocks));
   const others = report.sections.filter((section) => section !== answer);
   const page = h('div', { class: 'page', style: `--best: ${context.colours.best}` },
     h('a', { class: 'skip', href: '#report' }, 'Skip to the report'),
     renderHead(report, json),
     h('main', { id: 'report', tabindex: -1 },
       renderTrust(report),
-      answer && renderAnswer(answer, report, context),
+      answer && renderAnswer(answer, report, context, true),
       renderContents(report.sections),
-      h('div', { class: 'evidence' }, ...others.filter(({ folded }) => !folded).map((section) => renderSection(section, report, context))),
+      h('div', { class: 'evidence' }, ...others.filter(({ folded }) => !folded).map((section) => (isAnswer(section.blocks) ? renderAnswer(section, report, context, false) : renderSection(section, report, context)))),
       h('div', { class: 'folds' },
         ...others.filter(({ folded }) => folded).map((section) =>
           renderFold(section.id, section.title, () => renderBlocks(section.blocks, report, context), section.blocks.flatMap((block) => ('id' in block ? [block.id] : [])))),
@@ -51,14 +53,15 @@ function giveOwnNames(page: HTMLElement): void {
   }
 }
 
-function renderAnswer({ id, blocks }: Section, report: Report, context: Context): HTMLElement {
+function renderAnswer({ id, title, blocks }: Section, report: Report, context: Context, isFirst: boolean): HTMLElement {
   const answers = blocks.filter((block) => block.type === 'answer');
   const best = answers.find(({ question }) => question === '');
   const tiles = answers.filter((block) => block !== best);
-  const hero = blocks.find((block) => block.type === 'figure' && block.id === HERO) ?? blocks.find((block) => block.type === 'figure');
+  const hero = blocks.find((block) => block.type === 'figure' && block.id.startsWith(HERO)) ?? blocks.find((block) => block.type === 'figure');
   const next = blocks.find((block) => block.type === 'next');
   const rest = blocks.filter((block) => block.type !== 'answer' && block !== hero && block !== next);
-  return h('section', { 'id': id, 'class': 'answer', 'aria-label': 'Answer' },
+  return h('section', { 'id': id, 'class': isFirst ? 'answer' : 'answer part wide', 'aria-label': title },
+    !isFirst && h('h2', {}, title),
     best && renderBest(best),
     tiles.length > 0 && h('ul', { class: 'tiles' }, ...tiles.map((one) => h('li', {}, renderTile(one, report, context)))),
     (hero || next) && h('div', { class: hero && next ? 'columns' : '' },
@@ -68,11 +71,12 @@ function renderAnswer({ id, blocks }: Section, report: Report, context: Context)
 
 const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timeline', 'comparison']);
 
-/// A section is as wide as what it holds: with one drawing it stands beside others, with more or with a table it takes the row.
+/// A section is as wide as what it holds: with one drawing, or two in a very wide window, it stands beside others; with
+/// more or with a table it takes the row.
 function renderSection({ id, title, blocks }: Section, report: Report, context: Context): HTMLElement {
   const drawn = blocks.filter(({ type }) => drawings.has(type)).length;
-  const isWide = drawn !== 1 || blocks.some(({ type }) => type === 'table');
-  const section = h('section', { 'id': id, 'class': isWide ? 'part wide' : 'part', 'aria-labelledby': `${id}-title` },
+  const hasMore = blocks.some(({ type }) => type === 'table') || drawn > 2 || drawn === 0;
+  const section = h('section', { 'id': id, 'class': hasMore ? 'part wide' : drawn === 2 ? 'part wide two' : 'part', 'aria-labelledby': `${id}-title` },
     h('h2', { id: `${id}-title` }, title),
     ...renderBlocks(blocks, report, context));
   // A title that says the section's again is not read twice.

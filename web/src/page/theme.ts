@@ -39,7 +39,8 @@ export function themeButton(): HTMLButtonElement {
     keep(chosen);
     apply();
   });
-  system?.addEventListener?.('change', apply);
+  const onSystem = () => { button.isConnected ? apply() : system?.removeEventListener('change', onSystem); };
+  system?.addEventListener?.('change', onSystem);
   apply();
   return button;
 }

@@ -14,7 +14,7 @@ import { whenSized, type Redraw } from './sized';
 
 /// What a card needs of a kind of drawing.
 export interface Drawable {
-  draw(width: number): Drawing;
+  draw(width: number, canvas: HTMLElement): Drawing;
   table(): Table;                ///< its figures
   csv?(): string;                ///< as a file, where that is more than the table
   series?(): (Named & { k: number })[];
@@ -37,13 +37,13 @@ export function renderCard({ id, finding, note }: Said, kind: string, drawable: 
     'class': 'canvas', 'tabindex': 0, 'role': 'application', 'aria-roledescription': 'chart', 'aria-label': `${finding}. Arrow keys walk through it.`,
   });
   const figure = h('figure', { class: `card drawn ${kind}`, id },
-    h('figcaption', { class: 'head' }, h('div', {}, h('h3', {}, prose(finding)), note !== '' && h('p', { class: 'note' }, prose(note))), controls),
+    h('figcaption', {}, h('div', { class: 'head' }, h('h3', {}, prose(finding)), controls), note !== '' && h('p', { class: 'note' }, prose(note))),
     legend, canvas, fold(id, finding, drawable, () => canvas.querySelector('svg')));
   const explorer = new Explorer(canvas, around);
   const redraw = whenSized(canvas, (width) => {
     let drawing: Drawing;
     try {
-      drawing = drawable.draw(width);
+      drawing = drawable.draw(width, canvas);
     } catch (error) {
       canvas.replaceChildren(h('p', { class: 'empty' }, `This plot could not be drawn (${(error as Error).message}); its figures are below.`));
       return;

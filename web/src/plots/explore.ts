@@ -24,8 +24,11 @@ export class Explorer {
     canvas.addEventListener('pointerleave', (event) => { if (event.pointerType !== 'touch') this.leave(); });
     canvas.addEventListener('blur', () => this.leave());
     canvas.addEventListener('keydown', (event) => this.key(event));
-    document.addEventListener('pointerdown', (event) => { if (!canvas.contains(event.target as Node)) this.leave(); });
-    document.addEventListener('scroll', () => this.follow(), { passive: true, capture: true });
+    // A page that follows a run makes its drawings anew: one that is gone listens no more.
+    const gone = new AbortController();
+    const whileHere = (act: (event: Event) => void) => (event: Event) => { canvas.isConnected ? act(event) : gone.abort(); };
+    document.addEventListener('pointerdown', whileHere(({ target }) => { if (!canvas.contains(target as Node)) this.leave(); }), { signal: gone.signal });
+    document.addEventListener('scroll', whileHere(() => { if (around.tip.owner === this) this.follow(); }), { passive: true, capture: true, signal: gone.signal });
     around.links.add((record) => this.light(record));
   }
 
@@ -53,6 +56,8 @@ export class Explorer {
     if (!at) return;
     this.at = null;
     this.image?.querySelector('.cursor')?.remove();
+    if (this.around.tip.owner !== this) return;
+    this.around.tip.owner = null;
     this.around.tip.hide();
     this.around.links.light('');
   }
@@ -63,7 +68,7 @@ export class Explorer {
     const { left, top, scale } = this.frame();
     const at = { x: left + this.at.x * scale, y: top + this.at.y * scale };
     if (at.y < -NEAR || at.y > window.innerHeight + NEAR) this.around.tip.hide();
-    else this.around.tip.show(this.at, at);
+    else this.around.tip.show(this.at, at, this);
   }
 
   private frame(): { left: number; top: number; scale: number } {

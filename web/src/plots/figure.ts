@@ -15,9 +15,19 @@ export interface Context extends Around { colours: Colours }
 
 const isEmpty = ({ series }: { series: Plot['series'] }) => series.every(({ points }) => points.every(({ y }) => y === null));
 
-/// The height that a width deserves. A hero is wider than high, to leave room for what stands above it.
-const heightOf = (width: number, isHero: boolean) =>
-  Math.round(isHero && width >= 520 ? Math.min(440, Math.max(290, width * 0.36)) : Math.min(360, Math.max(260, width * 0.6)));
+/// The height that a width deserves. A hero is wider than high, and lower still where it would leave the first screen.
+function heightOf(width: number, isHero: boolean, canvas: HTMLElement): number {
+  if (!isHero || width < 520) return Math.round(Math.min(360, Math.max(260, width * 0.6)));
+  const wanted = Math.round(Math.min(440, Math.max(290, width * 0.36)));
+  if (canvas.closest('.paper') || window.innerHeight < LOW) return wanted;
+  const legend = canvas.previousElementSibling;
+  const top = canvas.getBoundingClientRect().top + window.scrollY + (legend?.childElementCount ? 0 : LEGEND);
+  return Math.max(LEAST, Math.min(wanted, Math.floor(window.innerHeight - top - 6)));
+}
+
+const LOW = 700;     // a window too low to hold the first screen in any case
+const LEGEND = 52;   // height of a legend that is drawn with the figure for the first time
+const LEAST = 230;
 
 export function renderFigure(figure: Figure, context: Context, isHero = false): HTMLElement {
   const views = figure.views.filter((view) => !isEmpty(view));
@@ -27,7 +37,7 @@ export function renderFigure(figure: Figure, context: Context, isHero = false): 
   const looks = new Map(views.map((one) => [one, context.colours.lines(one.series)]));
   const chooser = views.length > 1 ? h('div', { 'class': 'views', 'role': 'group', 'aria-label': 'View' }) : null;
   const card = renderCard(figure, isHero ? 'hero' : 'lines', {
-    draw: (width) => drawLines(view, { width, height: heightOf(width, isHero), looks: looks.get(view)!, shown: shown.get(view)! }),
+    draw: (width, canvas) => drawLines(view, { width, height: heightOf(width, isHero, canvas), looks: looks.get(view)!, shown: shown.get(view)! }),
     table: () => plotAsTable({ id: figure.id, title: figure.finding, x: view.x, y: view.y, series: view.series, categories: null }),
     csv: () => csvOfSeries(view),
     series: () => view.series.map(({ name, dashed }, k) => ({ name, dashed, k, look: looks.get(view)![k]! })),

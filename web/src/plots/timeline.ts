@@ -11,7 +11,7 @@ import { textWidth } from './style';
 import { roundValues } from './ticks';
 
 // Height of a lane: of few there is room for more.
-const laneHeight = (lanes: number) => (lanes <= 4 ? { full: 40, thin: 26 } : { full: 28, thin: 18 });
+const laneHeight = (lanes: number) => (lanes <= 4 ? { full: 40, thin: 26 } : lanes <= 16 ? { full: 28, thin: 18 } : { full: 20, thin: 16 });
 const FOOT = 44;
 const DEEPEST = 1e-4;  // of all of it: as far as one can zoom
 

@@ -11,9 +11,13 @@ export class Tip {
   readonly element = h('div', { 'class': 'tip', 'role': 'tooltip', 'hidden': true });
   readonly live = h('p', { 'class': 'unseen', 'role': 'status', 'aria-live': 'polite' });
 
+  /// The drawing that shows it now: another one that is left does not take it away.
+  owner: object | null = null;
+
   /// `at`: where the spot is in the window.
-  show(spot: Spot, at: { x: number; y: number }): void {
+  show(spot: Spot, at: { x: number; y: number }, owner: object): void {
     const { element } = this;
+    this.owner = owner;
     if (element.dataset.title !== spot.title || element.hidden || element.dataset.x !== String(spot.x) || element.dataset.y !== String(spot.y)) {
       element.replaceChildren(h('b', {}, spot.title), h('dl', {}, ...spot.rows.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])));
       Object.assign(element.dataset, { title: spot.title, x: String(spot.x), y: String(spot.y) });
