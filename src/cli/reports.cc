@@ -18,6 +18,7 @@
 #include "analysis/consistency.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "measure/events.h"
 #include "study/kept.h"
 
 namespace paceline::cli {
@@ -195,6 +196,14 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, 
   return remarks;
 }
 
+/// Of a run that could leave nothing else.
+bool holds_only_events(const fs::path& directory) {
+  std::error_code unreadable;
+  fs::directory_iterator entry(directory, unreadable);
+  return !unreadable && entry != fs::directory_iterator() &&
+         entry->path().filename() == measure::kEventsFile && ++entry == fs::directory_iterator();
+}
+
 }  // namespace
 
 OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
@@ -227,6 +236,7 @@ bool OutputDirectory::lock_it() const {
 
 OutputDirectory::~OutputDirectory() {
   std::error_code not_empty;
+  if (made_ && holds_only_events(path_)) fs::remove(path_ / measure::kEventsFile, not_empty);
   if (made_) fs::remove(path_, not_empty);
   if (lock_ >= 0) ::close(lock_);
 }

@@ -13,9 +13,9 @@
 namespace paceline::cli {
 
 /// The output directory, made before the first step is computed: one that cannot be written is found now, not
-/// after hours. Where nothing was left in it (the options were refused, say) and it is new, it goes again at
-/// the end. While it lives no other run of this host is let in (a file system of the network may not know
-/// such locks).
+/// after hours. Where nothing was left in it but events (the options were refused, say) and it is new, it
+/// goes again at the end. While it lives no other run of this host is let in (a file system of the network
+/// may not know such locks).
 class OutputDirectory {
  public:
   /// Errors   Error(data) naming the directory and the system's reason; Error(usage) when another run is

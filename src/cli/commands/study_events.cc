@@ -45,18 +45,22 @@ std::optional<double> accuracy(const measure::Record& record) {
 }  // namespace
 
 StudyEvents::StudyEvents(RunLog& log, const Settings& settings, const std::vector<study::PlannedCell>& cells)
-    : log_(log), cells_(cells), began_(base::Clock::now()) {
+    : log_(log), settings_(settings), cells_(cells), began_(base::Clock::now()) {
   for (const auto& cell : cells) parts_[cell.kind].cells += cell.is_spare ? 0 : 1;
+}
+
+void StudyEvents::start() {
+  has_begun_ = true;
   log_.write(Event("start")
                  .set("schema", measure::kEventsSchema)
-                 .set("kind", command_name(settings.command))
-                 .set("command", settings.typed)
+                 .set("kind", command_name(settings_.command))
+                 .set("command", settings_.typed)
                  .set("version", measure::version())
                  .set("host", base::host_name())
                  .set("process", static_cast<std::int64_t>(::getpid()))
-                 .set("model", settings.train.model)
-                 .set("data", settings.train.data)
-                 .set("device", settings.train.device)
+                 .set("model", settings_.train.model)
+                 .set("data", settings_.train.data)
+                 .set("device", settings_.train.device)
                  .set("cells", number_of_cells()));
 }
 
@@ -67,6 +71,7 @@ std::int64_t StudyEvents::number_of_cells() const {
 }
 
 void StudyEvents::begin(std::size_t index, study::Begin how) {
+  if (!has_begun_) start();
   current_ = index;
   cell_began_ = base::Clock::now();
   const auto& cell = cells_[index];
@@ -130,6 +135,7 @@ void StudyEvents::done(const measure::Record& record) {
 }
 
 void StudyEvents::end(const std::vector<measure::Record>& records) {
+  if (!has_begun_) return;
   const bool stopped = std::any_of(records.begin(), records.end(),
                                    [](const auto& record) { return record.status == "interrupted"; });
   log_.write(Event("end")
