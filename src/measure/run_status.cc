@@ -52,6 +52,7 @@ void RunStatus::take_accuracy(const Event& event) {
 
 void RunStatus::take_cell_done(const Event& event) {
   cells_done = event.whole("done").value_or(cells_done + 1);
+  cells = event.whole("cells").value_or(cells);  // a study adds repeats of cells that were disturbed
   cell.clear();
   updates_done = updates = epoch = 0;
   const auto speed = event.number("images_per_s");

@@ -277,6 +277,15 @@ void conclude(Record& record, const Earlier& earlier, const Progress& progress) 
     if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
 }
 
+/// Whether the peak of memory is this run's from now on; else the record says so.
+bool start_peak_memory(Record& record) {
+  if (measure::reset_peak_memory()) return true;
+  record.notes.push_back(
+      "peak memory is not measured: the system does not let a process start it anew (/proc/self/clear_refs), "
+      "and it would be that of everything before");
+  return false;
+}
+
 }  // namespace
 
 Setup inspect(const Options& options, const Backend& backend) {
@@ -368,11 +377,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   forget_last_words(options.out);
   update_count.set(resume ? resume->counters.update : 0);
 
-  job.peak_is_ours = measure::reset_peak_memory();
-  if (!job.peak_is_ours)
-    record.notes.push_back(
-        "peak memory is not measured: the system does not let a process start it anew "
-        "(/proc/self/clear_refs), and it would be that of everything before");
+  job.peak_is_ours = start_peak_memory(record);
   auto communicators =
       backend.communicators(prepared.resolved.local_workers, std::chrono::seconds(options.deadline_s));
   std::string trace;

@@ -14,21 +14,21 @@ using measure::Record;
 
 double& phase(measure::RankRecord& rank, Phase which) { return rank.phases[static_cast<std::size_t>(which)]; }
 
-/// Two workers of which rank 1 takes a quarter longer for its forward pass, and rank 0 waits for it.
-Record uneven(int repeat = 0) {
+/// Two workers of which rank 1 takes `lead` seconds longer for its forward pass, and rank 0 waits for it.
+Record uneven(int repeat = 0, double lead = 0.1) {
   auto record = make_record({.workers = 2,
                              .repeat = repeat,
                              .forward = 0.4,
                              .backward = 0.5,
                              .update = 0.1,
                              .exposed_transfer = 0.05,
-                             .exposed_wait = 0.1,
+                             .exposed_wait = lead,
                              .data_wait = 0,
                              .copy = 0,
                              .other = 0,
                              .jitter = {1, 1, 1, 1}});
-  phase(record.ranks[1], Phase::forward) += 4 * 0.1;
-  phase(record.ranks[1], Phase::exposed_wait) -= 4 * 0.1;
+  phase(record.ranks[1], Phase::forward) += 4 * lead;
+  phase(record.ranks[1], Phase::exposed_wait) -= 4 * lead;
   return record;
 }
 
@@ -56,9 +56,7 @@ TEST(ByWorker, SharesOutAStepAndNamesTheSlowest) {
 
 // Leads of 10 and 30 hundredths: with one degree of freedom they do not exclude that there is none.
 TEST(ByWorker, TellsTheSlowestApartByTheSpreadOverRepeats) {
-  auto more = uneven(1);
-  phase(more.ranks[1], Phase::forward) += 4 * 0.2;
-  const std::vector<Record> records{uneven(0), more};
+  const std::vector<Record> records{uneven(0), uneven(1, 0.3)};
   const auto cells = make_cells(records);
   const auto cell = by_worker(cells[0]);
   ASSERT_TRUE(cell.has_value());

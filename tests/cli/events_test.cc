@@ -171,7 +171,12 @@ TEST_F(StudyOfTheProgram, HasAnEventForEachCellAndPart) {
   EXPECT_EQ(std::count(names.begin(), names.end(), "cell_done"), cells);
   EXPECT_EQ(std::count(names.begin(), names.end(), "start"), 1);
   EXPECT_EQ(std::count(names.begin(), names.end(), "end"), 1);
-  EXPECT_EQ(find(events, "start").whole("cells"), cells);
+  // Of the repeats that settle a study nobody knows before it: they are cells of their own, in no part.
+  std::int64_t repeats = 0;
+  for (const auto& entry : fs::directory_iterator(run() / "records"))
+    repeats += entry.path().stem().string().ends_with("-spare") ? 1 : 0;
+  EXPECT_GT(repeats, 0);
+  EXPECT_EQ(find(events, "start").whole("cells"), cells - repeats);
   EXPECT_EQ(events.back().text("status"), "complete");
   std::vector<std::string> parts;
   for (const auto& event : events) {

@@ -88,7 +88,7 @@ TEST(Program, AReportIsMadeAgainFromARecordAlone) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(base::read_file(folder.path() / "r/page.md"), HasSubstr("resnet8-cifar"));
   EXPECT_THAT(base::read_file(folder.path() / "r/page.html"), HasSubstr("<html"));
-  EXPECT_THAT(base::read_file(folder.path() / "r/page.json"), HasSubstr("paceline-report-1"));
+  EXPECT_THAT(base::read_file(folder.path() / "r/page.json"), HasSubstr("paceline-report-2"));
   EXPECT_FALSE(std::filesystem::is_empty(folder.path() / "r/csv"));
 }
 
@@ -209,7 +209,7 @@ TEST(Program, SaysOfAnEmulatedLinkThatItIsNone) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto said = outcome.out + outcome.err;
   EXPECT_THAT(said, HasSubstr("EMULATED (marked emulated) in 1 of 1 cell: link of 1000 us, no limit"));
-  EXPECT_THAT(said, HasSubstr("images/s, EMULATED link of 1000 us, no limit"));
+  EXPECT_THAT(said, HasSubstr("images/s at 2 x 8, EMULATED link of 1000 us, no limit"));
 }
 
 TEST(Program, TermKeepsTheRecordToo) {

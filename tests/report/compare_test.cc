@@ -78,7 +78,8 @@ TEST(ComparisonReport, HasARowForEachPairTheSlowestFirstAndTheRefusals) {
   auto b = study(1.3);
   for (auto& record : b)
     if (record.workers == 1) record.settings["augment"] = "false";
-  const auto& block = times_of(made(a, b));
+  const Document document = made(a, b);
+  const auto& block = times_of(document);
   ASSERT_EQ(block.rows.size(), 2U);
   EXPECT_EQ(block.rows[0].word, Comparison::Word::regressed);
   EXPECT_NEAR(*block.rows[0].ratio, 1 / 1.3, 1e-9);

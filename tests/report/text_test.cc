@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "report/names.h"
+
 namespace paceline::report {
 namespace {
 
@@ -60,6 +66,27 @@ TEST(Text, SaysDurationsAsPeopleDo) {
 }
 
 TEST(Text, CountsCodePointsNotBytes) { EXPECT_EQ(display_width("−1 µs"), 5U); }
+
+std::optional<Format> format_of(const std::string& word) {
+  for (const Format format :
+       {Format::text, Format::integer, Format::fixed1, Format::fixed2, Format::fixed3, Format::percent1,
+        Format::seconds, Format::milliseconds, Format::bytes, Format::rate, Format::scientific})
+    if (name(format) == word) return format;
+  return std::nullopt;
+}
+
+// The page rounds by the same file: web/test/format.test.ts.
+TEST(Text, RoundsAsThePageDoes) {
+  std::ifstream file(PACELINE_SOURCE_DIR "/tests/golden/numbers.json");
+  ASSERT_TRUE(file);
+  const auto numbers = nlohmann::json::parse(file);
+  EXPECT_GT(numbers.size(), 100U);
+  for (const auto& one : numbers) {
+    const auto format = format_of(one["format"]);
+    ASSERT_TRUE(format) << one;
+    EXPECT_EQ(cell_text({.value = one["value"].get<double>()}, *format).figure, one["text"]) << one;
+  }
+}
 
 }  // namespace
 }  // namespace paceline::report

@@ -82,7 +82,7 @@ TEST_F(SiteTest, ThePageKnowsItsEventsAndAReportIsMadeOnceForARecord) {
               HasSubstr(fmt::format("<meta name=\"paceline-live\" content=\"/events?run=a&amp;from={}\">",
                                     fs::file_size(folder / measure::kEventsFile))));
   EXPECT_THAT(page, HasSubstr("of a"));
-  EXPECT_THAT(text(site.answer(request("/document/a"))), HasSubstr("\"title\": \"of a\""));
+  EXPECT_THAT(text(site.answer(request("/document/a"))), HasSubstr("\"title\":\"of a\""));
   EXPECT_EQ(made_, 1);
   std::ofstream(folder / "record.json") << "{ }";
   (void)site.answer(request("/document/a"));

@@ -69,7 +69,8 @@ Answer workers_answer(const Subject& subject) {
   if (cells.size() < 2)
     return not_measured(
         "workers", kQuestion,
-        fmt::format("Only {} was measured with a core for each thread.", count(best->workers, "worker")),
+        fmt::format("Only {} {} measured with a core for each thread.", count(best->workers, "worker"),
+                    best->workers == 1 ? "was" : "were"),
         command_like(record, "scale", fmt::format("--workers 1,2 --batches {}", best->local_batch)));
   const auto choice = analysis::fastest(cells);
   Answer answer{.id = "workers",
