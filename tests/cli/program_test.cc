@@ -209,7 +209,7 @@ TEST(Program, SaysOfAnEmulatedLinkThatItIsNone) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto said = outcome.out + outcome.err;
   EXPECT_THAT(said, HasSubstr("EMULATED (marked emulated) in 1 of 1 cell: link of 1000 us, no limit"));
-  EXPECT_THAT(said, HasSubstr("images/s at 2 x 8, EMULATED link of 1000 us, no limit"));
+  EXPECT_THAT(said, HasSubstr("images/s at 2 x 4, EMULATED link of 1000 us, no limit"));
 }
 
 TEST(Program, TermKeepsTheRecordToo) {

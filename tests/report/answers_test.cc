@@ -144,6 +144,23 @@ TEST(Answers, AdviseNothingThatWasDisturbedOrSharedCores) {
 
 TEST(Answers, AreShort) { expect_short(build(study())); }
 
+// The fastest cell of two workers does not reach the best, a noisier one does: the number is open.
+TEST(Answers, LeaveTheWorkersOpenWhereAnyCellOfAnotherNumberReachesTheBest) {
+  golden::Run one{.kind = "sweep", .workers = 1, .local_batch = 64};
+  golden::Run two{.scaling = "weak", .workers = 2, .local_batch = 64};
+  one.forward = 0.1;
+  one.jitter = two.jitter = {1, 1, 1, 1, 1, 1};
+  two.forward = 2.0;
+  golden::Run noisy = two;
+  noisy.local_batch = 32;
+  noisy.jitter = {0.1, 1, 1, 1, 1, 1};
+  const Document decided = build(std::vector{make_record(one), make_record(two)});
+  const Document open = build(std::vector{make_record(one), make_record(two), make_record(noisy)});
+  EXPECT_NE(answer(decided, "workers")->certainty, Certainty::not_decided);
+  EXPECT_EQ(answer(open, "best")->value, answer(decided, "best")->value);
+  EXPECT_EQ(answer(open, "workers")->certainty, Certainty::not_decided);
+}
+
 TEST(Answers, AreTheSameInEveryForm) {
   const Document document = build(study());
   const std::string terminal = to_terminal(document, 500), markdown = to_markdown(document);

@@ -31,22 +31,32 @@ std::optional<Next::Step> settle(const Subject& subject) {
   const bool is_unsure = choice.standing != analysis::Standing::decided ||
                          best.others == analysis::Others::unknown || best.records.size() < 2;
   if (!is_unsure) return std::nullopt;
-  std::set<std::int64_t> batches{best.local_batch};
-  std::set<int> workers{best.workers};
-  double slowest = best.step_s.median;
+  // Cells that one command measures: those of the best's way where there are any, else of the next.
+  const auto is_alike = [](const Cell& a, const Cell& b) {
+    return a.threads_per_worker == b.threads_per_worker;
+  };
+  const Cell* first = &best;
+  if (!choice.overlap.empty() && std::none_of(choice.overlap.begin(), choice.overlap.end(),
+                                              [&](const Cell* cell) { return is_alike(*cell, best); }))
+    first = choice.overlap.front();
+  std::set<std::int64_t> batches{first->local_batch};
+  std::set<int> workers{first->workers};
+  double slowest = first->step_s.median;
   for (const Cell* cell : choice.overlap) {
-    if (cell->threads_per_worker != best.threads_per_worker || batches.size() >= kMostBatches) continue;
+    if (!is_alike(*cell, *first) || batches.size() >= kMostBatches) continue;
     batches.insert(cell->local_batch);
     workers.insert(cell->workers);
     slowest = std::max(slowest, cell->step_s.median);
   }
-  const auto steps = std::max(kLeastSteps, static_cast<long>(kWindow_s / best.step_s.median) + 1);
+  const auto steps = std::max(kLeastSteps, static_cast<long>(kWindow_s / first->step_s.median) + 1);
   const auto cells = static_cast<double>(batches.size() * workers.size() * kRepeats);
   std::vector<std::string> names;
   for (const auto batch : batches) names.push_back(integer(static_cast<double>(batch)));
-  const bool is_one = best.workers == 1 && workers.size() == 1;
+  const bool is_one = first->workers == 1 && workers.size() == 1;
   return Next::Step{
-      .title = batches.size() > 1 ? "Settle batch " + listed(names) : "Measure the best for longer",
+      .title = first != &best       ? fmt::format("Settle {}, batch {}", way_of(*first), listed(names))
+               : batches.size() > 1 ? "Settle batch " + listed(names)
+                                    : "Measure the best for longer",
       .why = choice.standing == analysis::Standing::decided
                  ? "The best was measured too shortly to rule out other programs."
                  : "Their intervals overlap.",

@@ -72,7 +72,11 @@ Answer workers_answer(const Subject& subject) {
         fmt::format("Only {} {} measured with a core for each thread.", count(best->workers, "worker"),
                     best->workers == 1 ? "was" : "were"),
         command_like(record, "scale", fmt::format("--workers 1,2 --batches {}", best->local_batch)));
-  const auto choice = analysis::fastest(cells);
+  // Any cell of another number that reaches the best leaves the number open, not only the fastest of its own.
+  std::vector<const analysis::Cell*> rivals{best};
+  for (const analysis::Cell* cell : subject.point.eligible)
+    if (cell->workers != best->workers) rivals.push_back(cell);
+  const auto choice = analysis::fastest(rivals);
   Answer answer{.id = "workers",
                 .question = kQuestion,
                 .figure = std::to_string(best->workers),
