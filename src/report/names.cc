@@ -1,5 +1,7 @@
 #include "report/names.h"
 
+#include <algorithm>
+
 namespace paceline::report {
 
 std::string_view name(Format format) {
@@ -84,22 +86,6 @@ std::string_view sign_of(Certainty certainty) {
   return "–";
 }
 
-std::string_view text_of(Certainty certainty) {
-  switch (certainty) {
-    case Certainty::decided:
-      return "decided";
-    case Certainty::tie:
-      return "tie";
-    case Certainty::not_decided:
-      return "not decided";
-    case Certainty::careful:
-      return "careful";
-    case Certainty::not_measured:
-      return "not measured";
-  }
-  return "not measured";
-}
-
 std::string_view name(Comparison::Word word) {
   switch (word) {
     case Comparison::Word::improved:
@@ -116,17 +102,17 @@ std::string_view name(Comparison::Word word) {
   return "not_compared";
 }
 
-std::string_view text_of(Comparison::Word word) {
-  switch (word) {
-    case Comparison::Word::no_change:
-      return "no change";
-    case Comparison::Word::within_noise:
-      return "within noise";
-    case Comparison::Word::not_compared:
-      return "not compared";
-    default:
-      return name(word);
-  }
+namespace {
+
+std::string with_blanks(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
 }
+
+}  // namespace
+
+std::string text_of(Certainty certainty) { return with_blanks(name(certainty)); }
+std::string text_of(Comparison::Word word) { return with_blanks(name(word)); }
 
 }  // namespace paceline::report

@@ -2,6 +2,7 @@
 
 /// The words by which JSON and the page know the enums of document.h.
 
+#include <string>
 #include <string_view>
 
 #include "report/document.h"
@@ -16,7 +17,7 @@ namespace paceline::report {
 
 /// Words and signs for people: "≈ tie", "! careful", "improved", "no change".
 [[nodiscard]] std::string_view sign_of(Certainty certainty);
-[[nodiscard]] std::string_view text_of(Certainty certainty);
-[[nodiscard]] std::string_view text_of(Comparison::Word word);
+[[nodiscard]] std::string text_of(Certainty certainty);
+[[nodiscard]] std::string text_of(Comparison::Word word);
 
 }  // namespace paceline::report
