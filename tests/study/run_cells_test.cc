@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "comm/make.h"
-#include "engine/make.h"
+#include "study/cpu_backend.h"
 #include "study/study.h"
 
 namespace paceline::study {
@@ -23,16 +23,7 @@ class StudyDirectory : public testing::Test {
     base_.threads = 1;
     base_.window_steps = 1;
     base_.evaluate_every = 0;
-    runner_.backend = {
-        .compile = [](const graph::Graph& graph,
-                      const engine::CompileOptions& how) { return engine::compile("cpu", graph, how); },
-        .plan = [](const graph::Graph& graph,
-                   const engine::CompileOptions& how) { return engine::plan("cpu", graph, how); },
-        .communicators =
-            [](int ranks, std::chrono::seconds deadline) {
-              return comm::make_local(ranks, {.deadline = deadline});
-            },
-        .has_bf16_units = false};
+    runner_.backend = cpu_backend();
     runner_.backend.libraries = {"made up 1.0"};
     runner_.directory = directory_;
     runner_.cell = [this](int, int, const std::string&, Begin how) {

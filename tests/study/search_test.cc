@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "comm/make.h"
 #include "engine/make.h"
 #include "measure/ranking.h"
+#include "study/cpu_backend.h"
 
 namespace paceline::study {
 namespace {
@@ -63,16 +63,7 @@ op = "dense"
 name = "fc"
 features = "classes"
 )"));
-    runner_.backend = {
-        .compile = [](const graph::Graph& graph,
-                      const engine::CompileOptions& how) { return engine::compile("cpu", graph, how); },
-        .plan = [](const graph::Graph& graph,
-                   const engine::CompileOptions& how) { return engine::plan("cpu", graph, how); },
-        .communicators =
-            [](int ranks, std::chrono::seconds deadline) {
-              return comm::make_local(ranks, {.deadline = deadline});
-            },
-        .has_bf16_units = false};
+    runner_.backend = cpu_backend();
     runner_.cell = [this](int, int, const std::string& id, Begin how) {
       if (how == Begin::kept) ++kept_;
       if (how == Begin::resumed) ++resumed_;

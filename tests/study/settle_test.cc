@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "comm/make.h"
-#include "engine/make.h"
+#include "study/cpu_backend.h"
 
 namespace paceline::study {
 namespace {
@@ -182,16 +181,7 @@ class SettledStudy : public testing::Test {
     base_.threads = 1;
     base_.window_steps = 1;
     base_.evaluate_every = 0;
-    runner_.backend = {
-        .compile = [](const graph::Graph& graph,
-                      const engine::CompileOptions& how) { return engine::compile("cpu", graph, how); },
-        .plan = [](const graph::Graph& graph,
-                   const engine::CompileOptions& how) { return engine::plan("cpu", graph, how); },
-        .communicators =
-            [](int ranks, std::chrono::seconds deadline) {
-              return comm::make_local(ranks, {.deadline = deadline});
-            },
-        .has_bf16_units = false};
+    runner_.backend = cpu_backend();
     runner_.directory = directory_;
     runner_.chosen = [this](const std::vector<std::size_t>& places, const std::string& why) {
       EXPECT_THAT(places, ElementsAre(1U));
