@@ -1,6 +1,7 @@
 """The case of ranks.py that searches."""
 
 import json
+import re
 
 from launching import MODEL, check, mpirun, run
 
@@ -42,6 +43,7 @@ def search(args, folder):
         check(chosen["evaluation"]["loss"] == other["evaluation"]["loss"] and chosen["evaluation"]["reads"] == 60,
               f"{name}: {chosen['evaluation']['loss']} against {other['evaluation']['loss']}")
         code, again, err = run(mpirun(args.processes) + [*asked, "--out", folder / name])
-        check(code == 0 and f"({len(trained)} kept from before" in again and "which was read once" in again,
+        kept = sum(map(int, re.findall(r"(\d+) kept from before", again)))
+        check(code == 0 and kept == len(trained) and "which was read once" in again,
               f"{name} again: exit {code}\n{again}{err}")
         print(f"{name} of {rates}: chose {chosen['variant']} in {args.processes} processes as in one; lr 1e30 has failed alone")
