@@ -22,7 +22,6 @@
 #include "base/clock.h"
 #include "engine/cpu/conv/autotune.h"
 #include "engine/cpu/conv/conv_op.h"
-#include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
 #include "engine/make.h"
@@ -169,13 +168,12 @@ int main(int argc, char** argv) {
   const bool bf16 = options.precision == "bf16";
   engine::CompileOptions how{.batch = options.batch,
                              .precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32};
-  how.measured_kernels = true;
-  if (const std::string found = engine::prepare("cpu", graph, how); !found.empty())
-    fmt::print(stderr, "{}\n", found);
+  const auto kernels = engine::prepare("cpu", graph, how, {.is_measured = true});
+  if (!kernels.note.empty()) fmt::print(stderr, "{}\n", kernels.note);
+  how.algorithms = kernels.algorithms;
   const OneThread one_thread;
   std::vector<ConvProblem> problems;
-  const auto cache = TuningCache::here();
-  const Program program(graph, how, {.cache = cache});
+  const Program program(graph, how, {});
   for (const auto& entry : program.ops())
     if (entry.conv != nullptr) entry.conv->plan().list(problems);
 
@@ -191,8 +189,7 @@ int main(int argc, char** argv) {
              "onednn", "onednn / ours");
   for (const ConvProblem& problem : problems) {
     if (!seen.insert(key_of(problem)).second) continue;
-    const ConvAlgorithm* found = cache->find(problem);
-    const ConvAlgorithm& algorithm = found ? *found : usual_algorithm(problem);
+    const ConvAlgorithm& algorithm = *find_algorithm(kernels.algorithms->at(key_of(problem)));
     ConvProblem peer = problem;
     if (bf16) {
       peer.shape.type = Storage::bf16;

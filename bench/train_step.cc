@@ -138,15 +138,15 @@ int main(int argc, char** argv) {
   if (options.size > 0) shape.height = shape.width = options.size;
   const graph::Graph graph = graph::make_model(options.model, shape, 10, 0);
   const engine::UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};
-  const engine::CompileOptions how{
+  engine::CompileOptions how{
       .batch = options.batch,
       .precision = options.precision == "bf16" ? engine::Precision::bf16 : engine::Precision::f32,
       .threads = options.threads,
       .rule = rule,
-      .measured_kernels = options.measured,
       .all_workers_say = [](std::string_view) { return true; }};  // as in training
-  const std::string kernels = engine::prepare(options.device, graph, how);
-  if (!kernels.empty()) fmt::print(stderr, "{}\n", kernels);
+  const auto kernels = engine::prepare(options.device, graph, how, {.is_measured = options.measured});
+  if (!kernels.note.empty()) fmt::print(stderr, "{}\n", kernels.note);
+  how.algorithms = kernels.algorithms;
   const auto started = base::Clock::now();
   const auto engine = engine::compile(options.device, graph, how);
   graph::initialise(graph, engine->layout(), 0, engine->weights());

@@ -1,5 +1,8 @@
 #include "cli/backend.h"
 
+#include <span>
+#include <sstream>
+
 #include "cli/doctor.h"
 #include "cli/exit_watchdog.h"
 #include "cli/log.h"
@@ -30,6 +33,21 @@ std::optional<train::DeviceShare> device_share(const std::string& device,
   return train::DeviceShare{.info = *info, .workers = (workers + info->devices - 1) / info->devices};
 }
 
+/// What the first process was given: it alone has read the checkpoint.
+engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::KernelAlgorithms& given) {
+  std::string text;
+  for (const auto& [product, algorithm] : given) text += product + '\t' + algorithm + '\n';
+  std::uint64_t size = text.size();
+  processes.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
+  text.resize(size);
+  if (size > 0) processes.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  engine::KernelAlgorithms all;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    all[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
+  return all;
+}
+
 }  // namespace
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
@@ -41,14 +59,17 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
       .prepare =
-          [device, session, place](const graph::Graph& graph, const engine::CompileOptions& how) {
+          [device, session, place](const graph::Graph& graph, const engine::CompileOptions& how,
+                                   const engine::KernelRequest& asked) {
+            if (session == nullptr) return engine::prepare(device, graph, how, asked);
             // The first process of each host measures, undisturbed; the others then find what it kept.
-            if (session != nullptr) session->processes().at(0, "the measuring of kernels");
-            const bool waits = session != nullptr && !place.is_first_of_host;
-            std::string found;
-            if (!waits) found = engine::prepare(device, graph, how);
-            if (session != nullptr) session->processes().barrier();
-            if (waits) found = engine::prepare(device, graph, how);
+            session->processes().at(0, "the measuring of kernels");
+            engine::KernelRequest request = asked;
+            request.given = of_first(session->processes(), asked.given);
+            engine::PreparedKernels found;
+            if (place.is_first_of_host) found = engine::prepare(device, graph, how, request);
+            session->processes().barrier();
+            if (!place.is_first_of_host) found = engine::prepare(device, graph, how, request);
             return found;
           },
       .at =

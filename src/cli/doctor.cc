@@ -200,7 +200,6 @@ engine::CompileOptions how_to_compile(const DoctorOptions& options, int cores) {
   how.batch = static_cast<int>(options.local_batch);
   how.precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32;
   how.threads = options.threads > 0 ? options.threads : cores;
-  how.measured_kernels = true;
   return how;
 }
 
@@ -231,7 +230,7 @@ void require_memory(const DoctorOptions& options, const graph::Graph& graph, int
 
 void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int cores, std::ostream& out) {
   const auto how = how_to_compile(options, cores);
-  const auto found = options.measure ? engine::prepare(options.device, graph, how) : "";
+  const auto found = engine::prepare(options.device, graph, how, {}).note;
   const auto compiled = engine::compile(options.device, graph, how);
   graph::initialise(graph, compiled->layout(), 0, compiled->weights());
   compiled->weights_changed();

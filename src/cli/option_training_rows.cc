@@ -176,9 +176,13 @@ constexpr Option kRows[] = {
     {"pin", "", kWho, "tie each worker to cores of its own, where the machine allows", kRuns | kEvaluate,
      [](S& s, Text t) { s.train.pin = truth(t); }, [](const S& s) { return yes_no(s.train.pin); }},
     {"measured-kernels", "", kWho,
-     "compute each layer as is fastest on this machine, measured once and kept; off: by its shape alone",
+     "compute each layer as is fastest on this very machine, measured once and kept: other bits than elsewhere; "
+     "off: by its shape and the kind of processor",
      kRuns | kEvaluate, [](S& s, Text t) { s.train.measured_kernels = truth(t); },
      [](const S& s) { return yes_no(s.train.measured_kernels); }},
+    {"kernels-from", "FILE", kWho, "compute each layer as the run of this record or checkpoint did",
+     kRuns | kEvaluate, [](S& s, Text t) { s.train.kernels_from = t; },
+     [](const S& s) { return s.train.kernels_from.string(); }},
     {"loader-threads", "N", kWho,
      "threads a worker that prepare batches while it computes; 0: none, the worker prepares each batch "
      "before its step",

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,10 @@ enum class BatchNormMode {
   synchronised,  ///< the batches of all workers, through `reduce_statistics`
 };
 
+/// Which algorithm computes which product of a graph: a convolution or dense layer in one direction. Both are
+/// texts of the engine's own, the same for the same product in every run: records and checkpoints hold them.
+using KernelAlgorithms = std::map<std::string, std::string>;
+
 struct CompileOptions {
   int batch = 0;  ///< samples of one forward and backward; any value >= 1
   Precision precision = Precision::f32;
@@ -45,9 +50,9 @@ struct CompileOptions {
   /// `synchronised`: without it a shard is an engine's batch, and the caller joins.
   int shard = 0;
   std::uint64_t seed = 0;  ///< of dropout
-  /// Kernels by measurement on this machine (prepare() in make.h), where an engine has several for an op;
-  /// off: by the shape alone, the same on every machine of this kind.
-  bool measured_kernels = false;
+  /// What prepare() (make.h) found; an engine that has several kernels for a product takes these. Null, and
+  /// for products that are not in it: by the shape and the kind of processor alone.
+  std::shared_ptr<const KernelAlgorithms> algorithms = {};
   /// synchronised only: sums `values` over all workers, in place, same bits everywhere; blocks. Called inside
   /// forward and backward, in the same order on every worker.
   std::function<void(std::span<double> values)> reduce_statistics;
@@ -63,6 +68,24 @@ struct CompileOptions {
   /// takes visible device i modulo their number,
   int worker_on_host = 0;
   std::optional<int> device_index;  ///< but this one, where it is given ("cuda:1")
+};
+
+/// How the algorithms of a run are to be chosen.
+struct KernelRequest {
+  /// The fastest on this machine, by measuring; else by shape and kind of processor.
+  bool is_measured = false;
+  /// Those of an earlier run, which win over both; empty: none.
+  KernelAlgorithms given = {};
+  /// What cannot be had of `given` ends the run; else the default stands in, and the note says so.
+  bool insists = false;
+};
+
+struct PreparedKernels {
+  /// Of every product of the graph; null: the engine has no choice.
+  std::shared_ptr<const KernelAlgorithms> algorithms = {};
+  /// One word: "given", "measured", or what the default is here: a table's name or "rules". Empty as above.
+  std::string chosen_by = {};
+  std::string note = {};  ///< a sentence for the user, or empty
 };
 
 /// What every engine asks of its options; `engine` is its name.

@@ -16,18 +16,24 @@
 namespace paceline::engine {
 namespace {
 
-std::string nothing_to_prepare(const graph::Graph&, const CompileOptions&) { return ""; }
-
-std::string prepare_gpu(const graph::Graph&, const CompileOptions& options) {
-  if (!options.measured_kernels) return "";
-  return "kernels: the CUDA engine takes the first deterministic one that is proposed for each shape; it "
-         "measures none yet, whatever --measured-kernels says";
+PreparedKernels nothing_to_prepare(const graph::Graph&, const CompileOptions&, const KernelRequest&) {
+  return {};
 }
 
-std::string prepare_cuda_on_host(const graph::Graph& graph, const CompileOptions& options) {
-  const std::string kernels = prepare_gpu(graph, options);
-  return "no GPU: the CUDA engine on the processor, whose times are those of no device" +
-         (kernels.empty() ? "" : "; " + kernels);
+PreparedKernels prepare_gpu(const graph::Graph&, const CompileOptions&, const KernelRequest& request) {
+  if (!request.is_measured) return {};
+  return {
+      .note =
+          "kernels: the CUDA engine takes the first deterministic one that is proposed for each shape; it "
+          "measures none yet, whatever --measured-kernels says"};
+}
+
+PreparedKernels prepare_cuda_on_host(const graph::Graph& graph, const CompileOptions& options,
+                                     const KernelRequest& request) {
+  PreparedKernels prepared = prepare_gpu(graph, options, request);
+  prepared.note = "no GPU: the CUDA engine on the processor, whose times are those of no device" +
+                  (prepared.note.empty() ? "" : "; " + prepared.note);
+  return prepared;
 }
 
 namespace gpu {
@@ -81,7 +87,7 @@ struct DeviceRow {
   bool is_numbered;  ///< "device:K" chooses one of several
   std::unique_ptr<Engine> (*compile)(const graph::Graph&, const CompileOptions&);
   graph::MemoryPlan (*plan)(const graph::Graph&, const CompileOptions&);
-  std::string (*prepare)(const graph::Graph&, const CompileOptions&);
+  PreparedKernels (*prepare)(const graph::Graph&, const CompileOptions&, const KernelRequest&);
   bool (*has_bf16_units)();
   /// Null for engines whose arrays lie in the host's memory.
   std::optional<DeviceInfo> (*info)(std::optional<int> device, int first_worker, int workers);
@@ -136,9 +142,10 @@ graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph, con
   return engine.row.plan(graph, with_index(options, engine));
 }
 
-std::string prepare(const std::string& device, const graph::Graph& graph, const CompileOptions& options) {
+PreparedKernels prepare(const std::string& device, const graph::Graph& graph, const CompileOptions& options,
+                        const KernelRequest& request) {
   const Chosen engine = chosen(device);
-  return engine.row.prepare(graph, with_index(options, engine));
+  return engine.row.prepare(graph, with_index(options, engine), request);
 }
 
 bool computes_on_host(const std::string& device) { return chosen(device).row.info == nullptr; }

@@ -18,13 +18,14 @@ namespace paceline::engine {
 [[nodiscard]] std::unique_ptr<Engine> compile(const std::string& device, const graph::Graph& graph,
                                               const CompileOptions& options);
 
-/// Finds out once what compile() and plan() then use: with options.measured_kernels, which kernels are
-/// fastest here. To be called before plan(), so that plan and engine agree. Returns a sentence for the user,
-/// or nothing.
+/// Chooses the algorithms that compile() and plan() are then given, in their options. To be called before
+/// plan(), so that plan and engine agree.
 ///
-/// Cost     about a second for a new model or batch; next to nothing the second time, on any day
-[[nodiscard]] std::string prepare(const std::string& device, const graph::Graph& graph,
-                                  const CompileOptions& options);
+/// Cost     next to nothing by default; request.is_measured: about a second for a new model or batch, next to
+///          nothing the second time, on any day
+/// Errors   Error(usage) where the request insists on an algorithm that cannot be had here
+[[nodiscard]] PreparedKernels prepare(const std::string& device, const graph::Graph& graph,
+                                      const CompileOptions& options, const KernelRequest& request);
 
 /// What `compile` would need, without allocating it.
 [[nodiscard]] graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph,

@@ -77,6 +77,14 @@ struct TestSetRecord {
   std::optional<double> loss = {}, accuracy = {};
 };
 
+/// How the algorithms of a run were chosen, and which they were.
+struct KernelsRecord {
+  /// "measured" in this run or one before on this machine, "given" by an earlier run; else by the shape: the
+  /// name of the program's table for this kind of processor, or "rules".
+  std::string chosen_by;
+  std::map<std::string, std::string> algorithms;  ///< by product: a convolution or dense layer, a direction
+};
+
 /// What the validation part chose.
 struct ChosenRecord {
   std::int64_t epoch = 0;    ///< from 1
@@ -193,8 +201,9 @@ struct Record {
 
   struct Model {
     std::string name;
-    std::int64_t parameters = 0;      ///< trainable
-    std::int64_t training_flops = 0;  ///< one sample
+    std::int64_t parameters = 0;                   ///< trainable
+    std::int64_t training_flops = 0;               ///< one sample
+    std::optional<std::string> graph_sha256 = {};  ///< of its layers: graph::fingerprint()
     /// Bytes that a training step moves at least, were caches as large as an op: of each sample (activations
     /// and their gradients), and of the step itself (weights, gradients, the optimizer's state).
     std::optional<std::int64_t> bytes_a_sample, bytes_a_step;
@@ -287,6 +296,7 @@ struct Record {
 
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
+  std::optional<KernelsRecord> kernels = {};                 ///< of engines that have a choice
   std::optional<ChosenRecord> chosen;                        ///< of trainings with a validation part
   std::optional<TestSetRecord> test_set;                     ///< of whole trainings
   std::optional<EvaluationRecord> evaluation;                ///< of kind "evaluate"

@@ -156,6 +156,7 @@ void fields(A& archive, In<A, Record::Model>& value) {
   archive("name", value.name);
   archive("parameters", value.parameters);
   archive("training_flops", value.training_flops);
+  where_present(archive, "graph_sha256", value.graph_sha256);
   where_present(archive, "bytes_a_sample", value.bytes_a_sample);
   where_present(archive, "bytes_a_step", value.bytes_a_step);
 }
@@ -310,6 +311,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("epochs", value.epochs);
   archive("steps", value.steps);
   where_present(archive, "chosen", value.chosen);
+  where_present(archive, "kernels", value.kernels);
   where_present(archive, "test_set", value.test_set);
   where_present(archive, "evaluation", value.evaluation);
   archive("collectives", value.collectives);

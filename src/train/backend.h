@@ -55,7 +55,10 @@ struct DeviceShare {
 /// The concrete backends, handed in by cli: train itself names none.
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
-  std::function<std::string(const graph::Graph&, const engine::CompileOptions&)> prepare;
+  /// Chooses the algorithms, the same in all processes of a host. Empty: engines have no choice.
+  std::function<engine::PreparedKernels(const graph::Graph&, const engine::CompileOptions&,
+                                        const engine::KernelRequest&)>
+      prepare;
   /// Tells the other processes what this one does before and after its steps; may be empty.
   std::function<void(const char* phase)> at = {};
   std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;

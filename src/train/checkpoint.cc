@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "graph/fingerprint.h"
+#include "train/kernels_text.h"
 #include "train/last_words.h"
 #include "train/names.h"
 #include "train/safetensors.h"
@@ -186,7 +188,9 @@ void write_checkpoint(const std::filesystem::path& path, engine::Engine& engine,
                     {"global_batch", std::to_string(resolved.global_batch)},
                     {"train_samples", std::to_string(resolved.train_samples)},
                     {"lr", fmt::format("{}", resolved.rate.peak)},
-                    {"seed", std::to_string(options.seed)}};
+                    {"seed", std::to_string(options.seed)},
+                    {"graph_sha256", graph::fingerprint(graph)}};
+  if (resolved.algorithms != nullptr) metadata["kernels"] = as_text(*resolved.algorithms);
   if (validation.best_update > 0) {
     metadata["best_update"] = std::to_string(validation.best_update);
     metadata["best_epoch"] = std::to_string(validation.best_epoch);
@@ -244,7 +248,7 @@ bool lost_at_its_end(const Options& options) {
 
 }  // namespace
 
-ResumePoint find_resume_point(const Options& options, const Resolved& resolved) {
+ResumePoint find_resume_point(const Options& options, const Resolved& resolved, const graph::Graph& graph) {
   ResumePoint point{.path = options.resume, .counters = {}, .validation = {}, .notes = {}};
   std::filesystem::path earlier;
   if (!std::filesystem::is_regular_file(options.resume)) {
@@ -257,6 +261,12 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved) 
   }
   const SafetensorsFile file = opened(point.path, earlier);
   require_own_format(file);
+  if (const auto then = text_in(file, "graph_sha256"); !then.empty() && then != graph::fingerprint(graph))
+    fail(
+        ErrorKind::data,
+        "{}: the layers of its run were others than those of {} now (SHA-256 of the graph {}.. and {}..); give the "
+        "model that it was, or begin anew",
+        file.path().string(), graph.name, then.substr(0, 8), graph::fingerprint(graph).substr(0, 8));
   require_same(file, "optimizer", "--optimizer", std::string(name(options.rule.kind)));
   require_same(file, "seed", "--seed", std::to_string(options.seed));
   require_same(file, "global_batch", "the global batch", std::to_string(resolved.global_batch));
@@ -266,6 +276,7 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved) 
                     .epoch = number_in(file, "epoch"),
                     .step = number_in(file, "step")};
   point.validation = validation_in(file);
+  point.algorithms = algorithms_from(text_in(file, "kernels"), point.path.string());
   const auto best = best_checkpoint_path(point.path.parent_path(), point.validation.best_update);
   if (point.validation.best_update > 0 && !std::filesystem::exists(best))
     fail(
@@ -305,7 +316,8 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& path) {
   return {.path = file,
           .model = text_in(opened, "model"),
           .precision = text_in(opened, "precision"),
-          .updates = number_in(opened, "update")};
+          .updates = number_in(opened, "update"),
+          .algorithms = algorithms_from(text_in(opened, "kernels"), file.string())};
 }
 
 bool goes_on_in_place(const Options& options) {

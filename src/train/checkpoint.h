@@ -57,6 +57,8 @@ struct CheckpointInfo {
   std::filesystem::path path;
   std::string model, precision;  ///< "" in checkpoints of before the key
   std::int64_t updates = 0;
+  engine::KernelAlgorithms
+      algorithms;  ///< that the run computed with; empty in checkpoints of before the key
 };
 /// Of a directory: of the best epoch on validation where its newest checkpoint names one, else of the newest.
 ///
@@ -69,17 +71,19 @@ struct ResumePoint {
   std::filesystem::path path;
   Counters counters;
   ValidationState validation;
-  std::vector<std::string> notes;  ///< what this run does otherwise than the one before, and may
+  engine::KernelAlgorithms algorithms;  ///< of the run before; empty in checkpoints of before the key
+  std::vector<std::string> notes;       ///< what this run does otherwise than the one before, and may
 };
 
 /// The checkpoint that options.resume names (the file, or the newest of a directory), once its header has
-/// shown that this run can go on from it: the same optimizer, seed, global batch and number of training
-/// samples, so that the rest of the order is the one that the uninterrupted run would have had.
+/// shown that this run can go on from it: the same layers, optimizer, seed, global batch and number of
+/// training samples, so that the rest of the order is the one that the uninterrupted run would have had.
 ///
 /// Cost     the header only
 /// Errors   Error(data) when there is none, or one of these differs (both values); Error(usage) when nothing
 ///          is left to do; where a run in its own --out was lost after its last update, its record is
-[[nodiscard]] ResumePoint find_resume_point(const Options& options, const Resolved& resolved);
+[[nodiscard]] ResumePoint find_resume_point(const Options& options, const Resolved& resolved,
+                                            const graph::Graph& graph);
 
 /// Whether options.resume is options.out or a file in it: the run continues its own directory.
 [[nodiscard]] bool goes_on_in_place(const Options& options);

@@ -18,6 +18,7 @@
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/job.h"
+#include "train/kernels.h"
 #include "train/memory.h"
 #include "train/run_ranks.h"
 #include "train/run_record.h"
@@ -201,7 +202,11 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   const auto limits = memory_limits(backend, resolved.local_workers);
   const auto plan = plan_run(options, resolved, graph, source, backend, limits);
   require_memory(options, resolved, graph, source, backend, conditions, plan, limits);
-  if (backend.prepare) (void)backend.prepare(graph, planning_options(options, resolved, backend.place));
+  if (backend.prepare)
+    resolved.algorithms = backend
+                              .prepare(graph, planning_options(options, resolved, backend.place),
+                                       kernel_request(options, info.algorithms))
+                              .algorithms;
 
   Record record = begin_record(options, resolved, graph, source, plan, limits, backend);
   record.kind = record.id = "evaluate";

@@ -20,8 +20,7 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
           .ghost_size = options.ghost_size,
           .shard = resolved.engine_shard,
           .seed = options.seed,
-          // The promise of --shard is the same bits, whatever a machine was found to be fast at.
-          .measured_kernels = options.measured_kernels && options.shard == 0,
+          .algorithms = resolved.algorithms,
           .reduce_statistics = {},
           .world_size = resolved.workers,
           .gradient_memory = {},

@@ -69,11 +69,12 @@ struct Options {
   std::int64_t global_batch = 0;
   std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
   bool pin = true;
-  bool measured_kernels = false;  ///< kernels by measurement, not by shape; --shard: by shape always
-  int loader_threads = 1;         ///< 0: the worker prepares each batch itself, before it computes
-  double bucket_mb = 4;           ///< 1e6 bytes of gradients a bucket
-  bool bucket_auto = false;       ///< the size is chosen before the first step instead (bucket_size.h)
-  int deadline_s = 60;            ///< of a collective
+  bool measured_kernels = false;       ///< kernels by measurement, not by shape; --shard: by shape always
+  std::filesystem::path kernels_from;  ///< a record or checkpoint, whose kernels are taken; empty: none
+  int loader_threads = 1;              ///< 0: the worker prepares each batch itself, before it computes
+  double bucket_mb = 4;                ///< 1e6 bytes of gradients a bucket
+  bool bucket_auto = false;            ///< the size is chosen before the first step instead (bucket_size.h)
+  int deadline_s = 60;                 ///< of a collective
   bool shared_memory = true;  ///< processes of one host reduce in memory that they share; else by messages
   bool gradients_as_bf16 = false;  ///< between processes: half the bytes, rounded sums
   Placement placement = Placement::packed;

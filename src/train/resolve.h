@@ -4,6 +4,7 @@
 /// the options must keep is checked here, before anything is allocated.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "data/dataset.h"
@@ -31,6 +32,7 @@ struct Resolved {
   Length length;         ///< of the whole training
   std::int64_t end = 0;  ///< updates after which this run ends: length.updates, but with pause_after_epochs
   engine::Precision precision = engine::Precision::f32;
+  std::shared_ptr<const engine::KernelAlgorithms> algorithms;  ///< of every product; null: by default
   ScaledRate rate;
 };
 

@@ -18,6 +18,7 @@
 #include "train/checkpoint.h"
 #include "train/earlier_epochs.h"
 #include "train/job.h"
+#include "train/kernels.h"
 #include "train/last_words.h"
 #include "train/memory.h"
 #include "train/run_events.h"
@@ -177,7 +178,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   // The first process reads the checkpoint for all, and its host alone needs to have it.
   if (!options.resume.empty() && backend.place.is_first()) {
     tell(backend, "the reading of the checkpoint");
-    run.resume = find_resume_point(options, run.resolved);
+    run.resume = find_resume_point(options, run.resolved, run.graph);
   }
   MemoryLimits limits;
   const auto plan_that_fits = [&] {
@@ -187,9 +188,12 @@ Prepared prepare(const Options& options, const Backend& backend) {
     return plan;
   };
   auto plan = plan_that_fits();
-  std::string found;  // measured only for what fits; the plan then is that of the kernels found
+  engine::PreparedKernels kernels;  // measured only for what fits; the plan then is that of the kernels found
   if (backend.prepare) {
-    found = backend.prepare(run.graph, planning_options(options, run.resolved, backend.place));
+    kernels = backend.prepare(
+        run.graph, planning_options(options, run.resolved, backend.place),
+        kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
+    run.resolved.algorithms = kernels.algorithms;
     measure::release_free_memory();  // what measuring gave back must not count as the process's own
     plan = plan_that_fits();
   }
@@ -197,7 +201,8 @@ Prepared prepare(const Options& options, const Backend& backend) {
   run.record = begin_record(options, run.resolved, run.graph, run.source, plan, limits, backend);
   run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);
   auto& notes = run.record.notes;
-  if (!found.empty()) notes.push_back(found);
+  if (kernels.algorithms != nullptr) run.record.kernels = describe(kernels);
+  if (!kernels.note.empty()) notes.push_back(kernels.note);
   if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);
   if (!run.earlier.restarts.empty()) run.record.restarts = run.earlier.restarts;
   if (!run.earlier.changes.empty()) run.record.changes = run.earlier.changes;

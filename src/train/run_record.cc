@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/fingerprint.h"
 #include "graph/flops.h"
 #include "graph/layout.h"
 #include "graph/traffic.h"
@@ -25,6 +26,7 @@ Record::Model describe(const Options& options, const graph::Graph& graph, engine
   return {.name = options.model,
           .parameters = graph.trainable_elements(),
           .training_flops = graph::training_flops(graph),
+          .graph_sha256 = graph::fingerprint(graph),
           .bytes_a_sample = traffic.bytes_a_sample,
           .bytes_a_step = traffic.bytes_a_step};
 }

@@ -84,7 +84,8 @@ TEST_F(CudaOnHost, TrainsWithTheSameBitsForOneAndTwoWorkersOfShards) {
 }
 
 TEST_F(CudaOnHost, KilledAndResumedEndsWithTheBitsOfTheUninterruptedRun) {
-  const Words all{"--global-batch", "16", "--epochs", "40", "--workers", "2", "--evaluate-every", "0"};
+  const Words all{"--global-batch",   "16", "--epochs",          "40", "--workers", "2",
+                  "--evaluate-every", "0",  "--measured-kernels"};
   Words whole = all, part = all;
   whole.insert(whole.end(), {"--out", "whole"});
   part.insert(part.end(), {"--out", "part"});

@@ -327,7 +327,7 @@ TEST(Program, EveryCellOfASweepStaysWithinATenthOfItsMemoryPlan) {
   if (measured == 0) GTEST_SKIP() << "this system does not let a process start its peak memory anew";
 }
 
-TEST(Program, MeasuresItsKernelsOnceAndNotForShards) {
+TEST(Program, MeasuresItsKernelsWhereAskedOnceAndNotForShards) {
   const Folder folder;
   const Words few{"--steps", "1", "--evaluate-every", "0"};
   const auto notes = [&](const std::string& out, const Words& more) {
@@ -338,11 +338,11 @@ TEST(Program, MeasuresItsKernelsOnceAndNotForShards) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.out;
   };
-  EXPECT_EQ(notes("shards", {"--shard", "4"}).find("kernels:"), std::string::npos);
-  EXPECT_EQ(notes("by-shape", {"--no-measured-kernels"}).find("kernels:"), std::string::npos);
+  EXPECT_EQ(notes("shards", {"--shard", "4", "--measured-kernels"}).find("kernels:"), std::string::npos);
+  EXPECT_EQ(notes("by-shape", {}).find("kernels:"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "cache"));
-  EXPECT_THAT(notes("first", {}), HasSubstr("kernels: measured in "));
-  EXPECT_EQ(notes("second", {}).find("kernels: measured in "), std::string::npos);
+  EXPECT_THAT(notes("first", {"--measured-kernels"}), HasSubstr("kernels: measured in "));
+  EXPECT_EQ(notes("second", {"--measured-kernels"}).find("kernels: measured in "), std::string::npos);
 }
 
 TEST(Program, EveryBatchNormModeTrains) {

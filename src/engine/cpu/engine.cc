@@ -9,10 +9,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "engine/cpu/conv/autotune.h"
 #include "engine/cpu/conv/conv_op.h"
 #include "engine/cpu/conv/onednn.h"
-#include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/ops/factories.h"
 #include "engine/cpu/optimizer/update.h"
 #include "engine/cpu/optimizer/weight_passes.h"
@@ -30,10 +28,6 @@ base::Buffer zeros(std::int64_t bytes) {
 
 /// The row of `doctor --kernels` for what happens to the weights once an update.
 constexpr const char* kUpdate = "update, packing weights";
-
-Tuning tuning_for(const CompileOptions& options) {
-  return {.cache = options.measured_kernels ? TuningCache::here() : nullptr};
-}
 
 class CpuEngine final : public Engine {
  public:
@@ -246,7 +240,7 @@ std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions&
   return std::make_unique<CpuEngine>(graph, options, tuning);
 }
 std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
-  return compile(graph, options, tuning_for(options));
+  return compile(graph, options, Tuning{});
 }
 
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning) {
@@ -254,32 +248,7 @@ graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options,
   return Program(graph, options, tuning).plan();
 }
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
-  return plan(graph, options, tuning_for(options));
-}
-
-std::string prepare(const graph::Graph& graph, const CompileOptions& options) {
-  if (!options.measured_kernels) return "";
-  const OneThread one_thread;
-  std::vector<ConvProblem> problems;
-  const Program program(graph, options, {});
-  for (const auto& entry : program.ops())
-    if (entry.conv != nullptr) entry.conv->plan().list(problems);
-  const auto cache = TuningCache::here();
-  const auto outcome = cache->complete(problems, autotune);
-  if (!outcome.trouble.empty())
-    return fmt::format("kernels are chosen by shape, for what this machine is fast at cannot be kept: {}",
-                       outcome.trouble);
-  const auto other = std::ranges::count_if(problems, [&](const ConvProblem& problem) {
-    const ConvAlgorithm* const found = cache->find(problem);
-    return found != nullptr && found != &usual_algorithm(problem);
-  });
-  if (outcome.measured == 0 && other == 0) return "";
-  return fmt::format(
-      "kernels: {} ({} of {} products are faster here by another method than is usual for their shape)",
-      outcome.measured > 0
-          ? fmt::format("measured in {:.1f} s, kept in {}", outcome.seconds, cache->file().string())
-          : fmt::format("as measured before, {}", cache->file().string()),
-      other, problems.size());
+  return plan(graph, options, Tuning{});
 }
 
 bool has_bf16_units() { return bf16_products_here() == Bf16Products::in_hardware; }

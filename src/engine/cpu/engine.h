@@ -31,9 +31,10 @@ namespace paceline::engine::cpu {
                                      const Tuning& tuning);
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
 
-/// Measures which kernels suit this graph on this machine, where that is not known yet and the options want
-/// it measured. Returns a sentence about it; empty when there was nothing to do.
-[[nodiscard]] std::string prepare(const graph::Graph& graph, const CompileOptions& options);
+/// engine::prepare() (engine/make.h) for this engine, in prepare.cc. What is measured is kept in
+/// tuning_cache.h.
+[[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
+                                      const KernelRequest& request);
 
 /// Whether this machine multiplies bf16 in hardware: what --precision auto asks.
 [[nodiscard]] bool has_bf16_units();

@@ -12,7 +12,6 @@
 namespace paceline::engine::cpu {
 
 struct ConvAlgorithm;  // conv/algorithm.h
-class TuningCache;     // conv/tuning_cache.h
 
 /// What compile() decides by itself, to be overridden by tests and benchmarks. Results differ in
 /// rounding only.
@@ -25,11 +24,8 @@ struct Tuning {
   /// bf16 without bf16 products: bytes of float copies (source and destination) that a block may have.
   std::int64_t block_bytes = std::int64_t{8} << 20;
   /// Every convolution and dense layer takes the first of these that can compute it; where none can, and by
-  /// default, what suits its shape.
+  /// default, what CompileOptions::algorithms says.
   std::vector<const ConvAlgorithm*> algorithms;
-  /// What was measured on this machine, for what this leaves open; without it, and for what it does not know,
-  /// by the shape.
-  std::shared_ptr<const TuningCache> cache;
   /// Samples of a chunk of convolutions and dense layers; by default what the shape wants. Changes sums'
   /// rounding.
   std::optional<int> chunk_samples;

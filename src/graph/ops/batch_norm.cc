@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include "base/error.h"
 #include "graph/ops/rules.h"
 
@@ -31,12 +33,18 @@ std::vector<ParameterRule> parameters(const OpSite& site) {
           {"running_var", {channels}, Role::running_var}};
 }
 
+std::string attributes(const Attributes& op) {
+  const auto& own = std::get<BatchNorm>(op);
+  return fmt::format("epsilon {}, momentum {}", own.epsilon, own.momentum);
+}
+
 }  // namespace
 
 OpRule make_rule(const BatchNorm&) {
   return {.kind = "batch_norm",
           .saved = {.src = true, .statistics = true},
           .in_place = true,
+          .attributes = attributes,
           .shape = shape,
           .parameters = parameters};
 }

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include "base/error.h"
 #include "graph/ops/rules.h"
 #include "graph/ops/window.h"
@@ -37,11 +39,18 @@ std::int64_t multiply_adds(const OpSite& site, const Shape& dst) {
   return dst.elements() * site.src[0].channels * conv.kernel * conv.kernel;
 }
 
+std::string attributes(const Attributes& op) {
+  const auto& own = std::get<Conv2d>(op);
+  return fmt::format("channels {}, kernel {}, stride {}, padding {}, bias {}", own.channels, own.kernel,
+                     own.stride, own.padding, own.bias);
+}
+
 }  // namespace
 
 OpRule make_rule(const Conv2d&) {
   return {.kind = "conv2d",
           .saved = {.src = true},
+          .attributes = attributes,
           .shape = shape,
           .parameters = parameters,
           .multiply_adds = multiply_adds};

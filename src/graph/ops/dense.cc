@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include "base/error.h"
 #include "graph/ops/rules.h"
 
@@ -30,11 +32,17 @@ std::int64_t multiply_adds(const OpSite& site, const Shape& dst) {
   return dst.channels * site.src[0].elements();
 }
 
+std::string attributes(const Attributes& op) {
+  const auto& own = std::get<Dense>(op);
+  return fmt::format("features {}, bias {}", own.features, own.bias);
+}
+
 }  // namespace
 
 OpRule make_rule(const Dense&) {
   return {.kind = "dense",
           .saved = {.src = true},
+          .attributes = attributes,
           .shape = shape,
           .parameters = parameters,
           .multiply_adds = multiply_adds};

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include "base/error.h"
 #include "graph/ops/rules.h"
 
@@ -13,9 +15,16 @@ Shape shape(const OpSite& site) {
   return site.src[0];
 }
 
+std::string attributes(const Attributes& op) {
+  const auto& own = std::get<Dropout>(op);
+  return fmt::format("probability {}", own.probability);
+}
+
 }  // namespace
 
 // Nothing is saved: the mask is a pure function of its place and is drawn again in the backward pass.
-OpRule make_rule(const Dropout&) { return {.kind = "dropout", .in_place = true, .shape = shape}; }
+OpRule make_rule(const Dropout&) {
+  return {.kind = "dropout", .in_place = true, .attributes = attributes, .shape = shape};
+}
 
 }  // namespace paceline::graph

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include "base/error.h"
 #include "graph/ops/rules.h"
 #include "graph/ops/window.h"
@@ -15,8 +17,15 @@ Shape shape(const OpSite& site) {
   return slide(site, {pool.kernel, pool.stride, pool.padding}, site.src[0].channels);
 }
 
+std::string attributes(const Attributes& op) {
+  const auto& own = std::get<MaxPool>(op);
+  return fmt::format("kernel {}, stride {}, padding {}", own.kernel, own.stride, own.padding);
+}
+
 }  // namespace
 
-OpRule make_rule(const MaxPool&) { return {.kind = "max_pool", .saved = {.mask = true}, .shape = shape}; }
+OpRule make_rule(const MaxPool&) {
+  return {.kind = "max_pool", .saved = {.mask = true}, .attributes = attributes, .shape = shape};
+}
 
 }  // namespace paceline::graph

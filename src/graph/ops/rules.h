@@ -50,6 +50,8 @@ struct OpRule {
   /// The gradient at a place of each source follows from the output's at that place (and, of a batch norm,
   /// from sums): an engine may store d_src over d_dst.
   bool in_place = false;
+  /// The op's own numbers that change what a trained model computes, as text; null: it has none.
+  std::string (*attributes)(const Attributes& op) = nullptr;
   /// Shape of the output. Errors: Error(usage) when attributes or input shapes make no sense.
   Shape (*shape)(const OpSite& site) = nullptr;
   /// In the op's own order; null: none.

@@ -30,9 +30,9 @@ namespace paceline::engine::cpu {
 [[nodiscard]] const ConvAlgorithm* first_that_can(std::span<const ConvAlgorithm* const> algorithms,
                                                   const ConvProblem& problem);
 
-/// What the shape wants by rule, among those that can. The rules are measurements of one machine
-/// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); tuning_cache.h has what was measured on
-/// this one.
+/// What the shape wants by rule, among those that can. The rules are measurements of a few machines
+/// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); where default_table.h knows the kind of
+/// processor, it is asked first.
 [[nodiscard]] const ConvAlgorithm& usual_algorithm(const ConvProblem& problem);
 
 /// "NAME TEXT; NAME TEXT" for all algorithms but `chosen`, where `about` gives each one's text. A unit of

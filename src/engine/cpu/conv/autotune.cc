@@ -13,6 +13,7 @@
 #include "base/processor_time.h"
 #include "base/thread_pool.h"
 #include "engine/cpu/conv/batch_split.h"
+#include "engine/cpu/conv/default_table.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/memory_requests.h"
 
@@ -170,7 +171,7 @@ double seconds_of(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
 }
 
 const ConvAlgorithm* autotune(const ConvProblem& problem) {
-  const ConvAlgorithm* const usual = &usual_algorithm(problem);
+  const ConvAlgorithm* const usual = &default_algorithm(problem);
   std::vector<const ConvAlgorithm*> algorithms;
   for (const ConvAlgorithm& row : conv_algorithms()) {
     const bool is_worth_it = !row.is_hopeless || !row.is_hopeless(problem.shape);

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "engine/cpu/conv/autotune.h"
+#include "engine/cpu/conv/default_table.h"
 #include "engine/cpu/conv/onednn.h"
-#include "engine/cpu/conv/tuning_cache.h"
 #include "graph/ops/rules.h"
 
 namespace paceline::engine::cpu {
@@ -90,9 +90,15 @@ ConvProblem ConvPlan::problem(Direction direction) const {
 
 const ConvAlgorithm& ConvPlan::choose(const BuildContext& build, const ConvProblem& problem) {
   if (const auto* wanted = first_that_can(build.tuning.algorithms, problem)) return *wanted;
-  const auto* const measured = build.tuning.cache != nullptr ? build.tuning.cache->find(problem) : nullptr;
-  measured_ = measured_ || measured != nullptr;
-  return measured != nullptr ? *measured : usual_algorithm(problem);
+  if (build.options.algorithms != nullptr)
+    if (const auto given = build.options.algorithms->find(key_of(problem));
+        given != build.options.algorithms->end()) {
+      const ConvAlgorithm* const algorithm = find_algorithm(given->second);
+      base::expects(algorithm != nullptr && !algorithm->refusal(problem),
+                    "prepare() gives algorithms that can compute their products");
+      return *algorithm;
+    }
+  return default_algorithm(problem);
 }
 
 ConvPlan::Cut ConvPlan::cut(const BuildContext& build, Direction direction) {
@@ -140,8 +146,10 @@ void ConvPlan::list(std::vector<ConvProblem>& problems) const {
 
 void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
   const auto add = [&](Direction direction, const ConvKernel& kernel) {
-    std::string reason = why_not_others(*algorithms_[static_cast<std::size_t>(direction)],
-                                        {.shape = shape_, .direction = direction}, measured_);
+    const ConvAlgorithm& chosen = *algorithms_[static_cast<std::size_t>(direction)];
+    const ConvProblem stored{.shape = shape_, .direction = direction};
+    // What the rules would not have taken is what times said, here or where the table was made.
+    std::string reason = why_not_others(chosen, stored, &chosen != &usual_algorithm(problem(direction)));
     if (!direct_)
       reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
                 " samples, for want of bf16 units";

@@ -45,7 +45,7 @@ class ConvPlan {
 
  private:
   [[nodiscard]] ConvProblem problem(Direction direction) const;
-  [[nodiscard]] const ConvAlgorithm& choose(const BuildContext& build, const ConvProblem& problem);
+  [[nodiscard]] static const ConvAlgorithm& choose(const BuildContext& build, const ConvProblem& problem);
   /// How the batch is cut for the direction, and by which algorithm.
   struct Cut {
     const ConvAlgorithm& algorithm;
@@ -65,7 +65,6 @@ class ConvPlan {
   const ConvShape shape_;
   const int block_;
   std::array<const ConvAlgorithm*, 3> algorithms_ = {};  ///< by direction
-  bool measured_ = false;                                ///< ... as this machine's times said
   ChunkKernels<WeightReader> forward_;
   std::optional<ChunkKernels<WeightReader>> backward_;
   std::optional<ChunkKernels<WgradKernel>> gradient_;

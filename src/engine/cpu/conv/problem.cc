@@ -1,5 +1,7 @@
 #include "engine/cpu/conv/problem.h"
 
+#include <fmt/core.h>
+
 namespace paceline::engine::cpu {
 
 const char* name_of(Direction direction) {
@@ -19,5 +21,17 @@ std::int64_t ConvShape::weights() const {
                   : std::int64_t{1} * dst.channels * src.channels * kernel * kernel;
 }
 std::int64_t ConvShape::products() const { return weights() * dst_pixels(); }
+
+std::string key_of(const ConvProblem& problem) {
+  const ConvShape& s = problem.shape;
+  const auto storage = [](Storage type) { return type == Storage::f32 ? "fp32" : "bf16"; };
+  const auto sizes = [](const graph::Shape& shape) {
+    return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+  };
+  return fmt::format("{} {} from {} to {}, kernel {} stride {} padding {}{}{}{}, {} and {}, {} samples",
+                     s.is_dense ? "dense" : "conv2d", name_of(problem.direction), sizes(s.src), sizes(s.dst),
+                     s.kernel, s.stride, s.padding, s.bias ? " bias" : "", s.training ? "" : " evaluation",
+                     s.in_blocks ? " blocks" : "", storage(s.type), storage(s.dst_type), s.samples);
+}
 
 }  // namespace paceline::engine::cpu

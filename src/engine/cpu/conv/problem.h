@@ -3,6 +3,7 @@
 /// A convolution or dense layer to be computed in one direction: what algorithms are chosen by.
 
 #include <cstdint>
+#include <string>
 
 #include "engine/cpu/storage.h"
 #include "graph/graph.h"
@@ -35,5 +36,9 @@ struct ConvProblem {
   ConvShape shape;
   Direction direction = Direction::forward;
 };
+
+/// A line of text that says all that a kernel's speed depends on: the key of what is measured, kept and
+/// chosen.
+[[nodiscard]] std::string key_of(const ConvProblem& problem);
 
 }  // namespace paceline::engine::cpu

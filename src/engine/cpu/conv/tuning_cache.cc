@@ -96,18 +96,6 @@ class MachineLock {
 
 }  // namespace
 
-std::string key_of(const ConvProblem& problem) {
-  const ConvShape& s = problem.shape;
-  const auto storage = [](Storage type) { return type == Storage::f32 ? "fp32" : "bf16"; };
-  const auto sizes = [](const graph::Shape& shape) {
-    return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
-  };
-  return fmt::format("{} {} from {} to {}, kernel {} stride {} padding {}{}{}{}, {} and {}, {} samples",
-                     s.is_dense ? "dense" : "conv2d", name_of(problem.direction), sizes(s.src), sizes(s.dst),
-                     s.kernel, s.stride, s.padding, s.bias ? " bias" : "", s.training ? "" : " evaluation",
-                     s.in_blocks ? " blocks" : "", storage(s.type), storage(s.dst_type), s.samples);
-}
-
 TuningCache::TuningCache(const std::filesystem::path& directory, std::string machine)
     : file_(file_for(directory, machine)), machine_(std::move(machine)), table_(read()) {}
 

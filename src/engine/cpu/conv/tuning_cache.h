@@ -21,9 +21,6 @@
 
 namespace paceline::engine::cpu {
 
-/// A line of text that says all that a kernel's speed depends on.
-[[nodiscard]] std::string key_of(const ConvProblem& problem);
-
 class TuningCache {
  public:
   /// The table kept in `directory`, for the machine that `machine` describes.
