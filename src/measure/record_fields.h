@@ -93,6 +93,12 @@ void fields(A& archive, In<A, TestSetRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, KernelsRecord>& value) {
+  archive("chosen_by", value.chosen_by);
+  archive("algorithms", value.algorithms);
+}
+
+template <typename A>
 void fields(A& archive, In<A, ChosenRecord>& value) {
   archive("epoch", value.epoch);
   archive("updates", value.updates);

@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
@@ -82,16 +82,23 @@ void take_measured(const std::vector<ConvProblem>& problems, PreparedKernels& pr
       other, problems.size());
 }
 
+/// Each once, however many layers have it.
+std::vector<ConvProblem> products_of(const graph::Graph& graph, const CompileOptions& options) {
+  std::vector<ConvProblem> all;
+  const Program program(graph, options, {});
+  for (const auto& entry : program.ops())
+    if (entry.conv != nullptr) entry.conv->plan().list(all);
+  std::set<std::string> seen;
+  std::erase_if(all, [&](const ConvProblem& problem) { return !seen.insert(key_of(problem)).second; });
+  return all;
+}
+
 }  // namespace
 
 PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                         const KernelRequest& request) {
   const OneThread one_thread;
-  std::vector<ConvProblem> problems;
-  const Program program(graph, options, {});
-  for (const auto& entry : program.ops())
-    if (entry.conv != nullptr) entry.conv->plan().list(problems);
-
+  const auto problems = products_of(graph, options);
   PreparedKernels prepared{.chosen_by = std::string(default_choices_name())};
   KernelAlgorithms algorithms;
   for (const ConvProblem& problem : problems) algorithms[key_of(problem)] = default_algorithm(problem).name;
