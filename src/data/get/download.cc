@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/write_error.h"
-#include "data/get/sha256.h"
 
 namespace paceline::data {
 namespace {
@@ -239,7 +239,7 @@ void download(const RemoteFile& file, const fs::path& path, const DownloadOption
         failures.push_back(fmt::format("{}: {}", url, reason));
         break;
       }
-      const std::string sum = sha256_of(path.string() + ".part");
+      const std::string sum = base::sha256_of(path.string() + ".part");
       if (sum == file.sha256) {
         if (options.progress) options.progress(file, file.bytes);
         part.rename_to(path);

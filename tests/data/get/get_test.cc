@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/get/server.h"
-#include "data/get/sha256.h"
 #include "data/image/tar.h"
 
 namespace paceline::data {
@@ -34,7 +34,7 @@ class Download : public testing::Test {
  protected:
   std::string sum(const std::string& body) {
     base::write_file(folder_.path() / "sum", body);
-    return sha256_of(folder_.path() / "sum");
+    return base::sha256_of(folder_.path() / "sum");
   }
   RemoteFile file(const std::string& body) {
     return {.name = "f",
@@ -62,9 +62,10 @@ class Download : public testing::Test {
 TEST(Sha256, IsThatOfTheStandard) {
   const TemporaryDirectory folder;
   base::write_file(folder.path() / "a", "abc");
-  EXPECT_EQ(sha256_of(folder.path() / "a"),
+  EXPECT_EQ(base::sha256_of(folder.path() / "a"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_THAT(error_of([&] { (void)sha256_of(folder.path() / "none"); }).text, HasSubstr("cannot be read"));
+  EXPECT_THAT(error_of([&] { (void)base::sha256_of(folder.path() / "none"); }).text,
+              HasSubstr("cannot be read"));
 }
 
 TEST_F(Download, BringsTheFile) {
