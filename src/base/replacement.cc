@@ -1,6 +1,7 @@
 #include "base/replacement.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -26,13 +27,14 @@ constexpr int kLongestChain = 40;  // of symbolic links, as Linux follows
 constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  // as mkstemp fills it in
 
 [[noreturn]] void fail_write(const fs::path& path, int error) {
-  fail(ErrorKind::data, "{}: cannot be written: {}; the previous file, if any, is untouched", path.string(),
-       reason_of_write(error));
+  throw WriteError(fmt::format("{}: cannot be written: {}; the previous file, if any, is untouched",
+                               path.string(), reason_of_write(error)),
+                   error);
 }
 
 /// Of what is written in place nothing earlier is left to be untouched.
 [[noreturn]] void fail_in_place(const fs::path& path, int error) {
-  fail(ErrorKind::data, "{}: cannot be written: {}", path.string(), reason_of_write(error));
+  throw WriteError(fmt::format("{}: cannot be written: {}", path.string(), reason_of_write(error)), error);
 }
 
 /// The file that `path` leads to through symbolic links, which may not be there yet: the link stays, and what
@@ -122,6 +124,17 @@ void remove_abandoned(const fs::path& path) {
   }
 }
 
+/// Makes the names in `folder` last: a file that was renamed is else there after a loss of power, but not
+/// under its new name. Returns 0, or why the disk did not take it; a file system that syncs no directories
+/// keeps their order itself.
+int sync_directory(const fs::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return 0;  // may be written to and not read: nothing more can be done
+  const int failed = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  return failed == EINVAL || failed == ENOTSUP || failed == EROFS || failed == EBADF ? 0 : failed;
+}
+
 }  // namespace
 
 bool is_written_in_place(const fs::path& path) {
@@ -186,6 +199,12 @@ void Replacement::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);
   temporary_.clear();
   close();
+  if (const int failed = sync_directory(path_.parent_path()); failed != 0)
+    throw WriteError(
+        fmt::format("{}: is written, but may not outlive a loss of power: its directory cannot be "
+                    "synced: {}",
+                    path_.string(), reason_of_write(failed)),
+        failed);
 }
 
 }  // namespace paceline::base

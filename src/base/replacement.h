@@ -1,6 +1,7 @@
 #pragma once
 
-/// A file on its way to take the place of another: written beside it, then synced and renamed over it.
+/// A file on its way to take the place of another: written beside it, then synced and renamed over it, and
+/// the directory synced: what is removed after that cannot outlive it.
 ///
 /// A process that is killed leaves what it had written, `<path>.paceline-partial-XXXXXX`. The next
 /// replacement of the same path removes it. Who still writes holds a lock on his (flock), which ends with his
@@ -26,7 +27,7 @@ namespace paceline::base {
 
 class Replacement {
  public:
-  /// Errors   Error(data) naming the path and the system's reason, here and below; a file is untouched then
+  /// Errors   WriteError naming the path and the system's reason, here and below; a file is untouched then
   explicit Replacement(std::filesystem::path path);
   /// Unless it was committed, nothing has happened (but in place).
   ~Replacement();

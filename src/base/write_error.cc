@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +15,12 @@ std::string reason_of_write(int error) {
   if (error != EFBIG || ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return std::strerror(error);
   return fmt::format("{} (ulimit -f allows a file {} bytes; raise it)", std::strerror(error), limit.rlim_cur);
+}
+
+bool may_pass(int code) {
+  constexpr std::array kPassing{EIO,   ENOSPC,    EDQUOT, ENOMEM, EAGAIN,
+                                EBUSY, ETIMEDOUT, ESTALE, EMFILE, ENFILE};
+  return std::find(kPassing.begin(), kPassing.end(), code) != kPassing.end();
 }
 
 }  // namespace paceline::base

@@ -3,20 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/process_tree.h"
 
 namespace paceline::cli {
 namespace {
@@ -24,49 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kNoConnection = 255;  ///< ssh's
-
-// A signal handler has no argument of ours.
-std::atomic<pid_t> child{0};
-static_assert(std::atomic<pid_t>::is_always_lock_free);
-
-extern "C" void pass_on(int signal) {
-  const int saved = errno;
-  if (child > 0) ::kill(child, signal);
-  errno = saved;
-}
-
-/// While one lives, signals that ask this process to end go to its child, which ends first.
-class PassOn {
- public:
-  PassOn() {
-    struct sigaction action {};
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    action.sa_handler = pass_on;
-    ::sigaction(SIGTERM, &action, &term_);
-    ::sigaction(SIGHUP, &action, &hup_);
-    action.sa_handler = SIG_IGN;  // the terminal has sent it to the child as well
-    ::sigaction(SIGINT, &action, &int_);
-  }
-  ~PassOn() {
-    ::sigaction(SIGTERM, &term_, nullptr);
-    ::sigaction(SIGHUP, &hup_, nullptr);
-    ::sigaction(SIGINT, &int_, nullptr);
-  }
-  PassOn(const PassOn&) = delete;
-  PassOn& operator=(const PassOn&) = delete;
-
-  /// What signals did before: for the child, which handles its own.
-  void restore_in_child() const {
-    ::sigaction(SIGTERM, &term_, nullptr);
-    ::sigaction(SIGHUP, &hup_, nullptr);
-    ::sigaction(SIGINT, &int_, nullptr);
-  }
-
- private:
-  struct sigaction term_ {
-  }, hup_{}, int_{};
-};
+constexpr auto kLook = milliseconds(20);
+constexpr auto kNextLook = milliseconds(500);  ///< at the workers
 
 [[noreturn]] void fail_to_start(const std::string& program, int error) {
   base::fail(base::ErrorKind::comm,
@@ -74,106 +31,166 @@ class PassOn {
              std::strerror(error));
 }
 
-std::string program_of(const std::string& process) {
-  std::error_code gone;
-  return std::filesystem::read_symlink("/proc/" + process + "/exe", gone).string();
-}
-
-std::vector<pid_t> children_of(pid_t process) {
-  std::vector<pid_t> found;
-  std::error_code gone;
-  for (const auto& thread :
-       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
-    std::ifstream children(thread.path() / "children");
-    for (pid_t child = 0; children >> child;) found.push_back(child);
-  }
-  return found;
-}
-
-/// Whether `launcher` has a child that runs this very program.
-bool has_workers(pid_t launcher) {
-  const auto ours = program_of("self");
-  const auto all = children_of(launcher);
-  return std::any_of(all.begin(), all.end(),
-                     [&](pid_t one) { return program_of(std::to_string(one)) == ours; });
-}
-
 /// What mpirun itself ends with when a daemon of its own is lost: none of our exit codes, and no signal.
 bool is_of_launcher(int code) {
   return code != 0 && code < 128 && (code < 2 || code > 5) && code != kBugExitCode;
 }
 
-/// How it ended; the code as a shell gives it. Where it outlives its workers here by kWithoutWorkers it is
-/// ended, and a process is lost.
-Ended wait_for_end(pid_t launcher, const std::string& name) {
-  constexpr auto kNextLook = milliseconds(500);
-  // The last look that saw a worker, and the first after it that saw none; {}: there was no such look.
-  base::TimePoint seen{}, gone{};
-  const auto was = [](base::TimePoint look) { return look != base::TimePoint{}; };
-  bool asked = false;
-  auto looked = base::Clock::now(), ask = looked;
-  for (int status = 0;;) {
-    const auto now = base::Clock::now();
-    if (const pid_t ended = ::waitpid(launcher, &status, WNOHANG); ended == launcher) {
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      const bool lost = asked || (was(seen) && (is_of_launcher(code) || code == kNoConnection));
-      const auto known = was(gone) ? gone : now;
-      return {.code = lost ? static_cast<int>(base::ErrorKind::comm) : code,
-              .detection_s = was(seen) ? std::optional(base::seconds(known - seen)) : std::nullopt,
-              .known_ago_s = base::seconds(now - known)};
+void say(const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); }
+
+/// A launcher that was started, until it has ended.
+class Launcher {
+ public:
+  Launcher(pid_t process, std::string name, const StopRequest& stop, std::chrono::seconds grace)
+      : process_(process), name_(std::move(name)), stop_(stop), grace_(grace) {}
+
+  Ended wait() {
+    for (int status = 0;;) {
+      const auto now = base::Clock::now();
+      if (const pid_t ended = ::waitpid(process_, &status, WNOHANG); ended == process_)
+        return ended_with(status, now);
+      std::this_thread::sleep_for(kLook);
+      if (stop_.take_suspension()) rest();
+      if (stop_.signal() != 0) ask_to_stop(now);
+      if (now - looked_ < kNextLook) continue;
+      looked_ = now;
+      look_at_workers(now);
     }
-    std::this_thread::sleep_for(milliseconds(20));
-    if (now - looked < kNextLook) continue;
-    looked = now;
-    if (has_workers(launcher)) {
-      seen = now;
-      gone = {};
-    } else if (was(seen) && !was(gone)) {
-      gone = now;
-      ask = now + kWithoutWorkers;
-    }
-    if (!was(gone) || now < ask) continue;
-    if (!asked)
-      std::fprintf(
-          stderr,
-          "paceline: %s still waits %d s after the last process on this host has ended, most likely for a "
-          "host that does not answer; it is ended\n",
-          name.c_str(), static_cast<int>(kWithoutWorkers.count()));
-    for (const pid_t one : children_of(launcher))
-      ::kill(one, SIGTERM);  // ssh, to the host that does not answer
-    ::kill(launcher, asked ? SIGKILL : SIGTERM);
-    asked = true;
-    ask = now + kToEnd;
   }
+
+ private:
+  [[nodiscard]] Ended ended_with(int status, base::TimePoint now) const {
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const bool is_lost = is_given_up_ || (seen_ && (is_of_launcher(code) || code == kNoConnection));
+    const auto known = gone_.value_or(now);
+    return {.code = is_lost ? static_cast<int>(base::ErrorKind::comm) : code,
+            .detection_s = seen_ ? std::optional(base::seconds(known - *seen_)) : std::nullopt,
+            .known_ago_s = base::seconds(now - known)};
+  }
+
+  /// A terminal's Ctrl-Z: all rest together, and go on together.
+  void rest() const {
+    auto all = descendants_of(process_);
+    all.push_back(process_);
+    send_signal(all, SIGSTOP);
+    ::raise(SIGSTOP);
+    send_signal(all, SIGCONT);
+  }
+
+  /// Once it is to stop: first its workers are asked, then it is ended by force.
+  void ask_to_stop(base::TimePoint now) {
+    if (!asked_) {
+      asked_ = now;
+      const auto workers = workers_of(process_);
+      if (workers.empty())
+        ::kill(process_, SIGTERM);
+      else
+        send_signal(workers, stop_.signal());
+      return;
+    }
+    if (is_forced_ || (!stop_.is_urgent() && now - *asked_ < grace_)) return;
+    is_forced_ = true;
+    if (!stop_.is_urgent())
+      say(fmt::format("the run has not ended within the {} s of --grace; it is ended by force",
+                      grace_.count()));
+    auto all = descendants_of(process_);
+    all.push_back(process_);
+    send_signal(all, SIGKILL);
+  }
+
+  /// Where it outlives its workers here by kWithoutWorkers it is ended, and a process is lost.
+  void look_at_workers(base::TimePoint now) {
+    if (!workers_of(process_).empty()) {
+      seen_ = now;
+      gone_.reset();
+    } else if (seen_ && !gone_) {
+      gone_ = now;
+      give_up_ = now + kWithoutWorkers;
+    }
+    if (!gone_ || now < give_up_) return;
+    if (!is_given_up_)
+      say(
+          fmt::format("{} still waits {} s after the last process on this host has ended, most likely for a "
+                      "host that does not answer; it is ended",
+                      name_, kWithoutWorkers.count()));
+    send_signal(children_of(process_), SIGTERM);  // ssh, to the host that does not answer
+    ::kill(process_, is_given_up_ ? SIGKILL : SIGTERM);
+    is_given_up_ = true;
+    give_up_ = now + kToEnd;
+  }
+
+  const pid_t process_;
+  const std::string name_;
+  const StopRequest& stop_;
+  const std::chrono::seconds grace_;
+  base::TimePoint looked_ = base::Clock::now(), give_up_{};
+  /// The last look that saw a worker, and the first after it that saw none.
+  std::optional<base::TimePoint> seen_, gone_;
+  std::optional<base::TimePoint> asked_;  ///< to stop
+  bool is_forced_ = false, is_given_up_ = false;
+};
+
+/// Collects children of this process that have ended; whether others are left.
+bool has_children() {
+  for (int status = 0;;) {
+    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (ended == 0) return true;
+    if (ended < 0 && errno != EINTR) return false;
+  }
+}
+
+/// Ends what a launcher that is gone has left to this process.
+void end_orphans(const StopRequest& stop, std::chrono::seconds grace) {
+  if (!has_children()) return;
+  const auto left = children_of(::getpid());
+  say(fmt::format("{} process{} of the run {} left behind; {} asked to end", left.size(),
+                  left.size() == 1 ? "" : "es", left.size() == 1 ? "was" : "were",
+                  left.size() == 1 ? "it is" : "they are"));
+  send_signal(left, SIGTERM);
+  for (const auto begin = base::Clock::now(); has_children();) {
+    std::this_thread::sleep_for(kLook);
+    // What those start or leave behind meanwhile comes here as well.
+    if (base::Clock::now() - begin >= grace || stop.is_urgent())
+      send_signal(descendants_of(::getpid()), SIGKILL);
+  }
+}
+
+/// In the child: mpirun with signals as they were, in a group of its own, without the terminal's keys: one
+/// that reads them from there would be stopped.
+void become(const std::vector<char*>& words, const StopRequest& stop, int report) {
+  stop.restore_in_child();
+  ::setpgid(0, 0);
+  if (::isatty(STDIN_FILENO) != 0) {
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  }
+  ::execvp(words[0], words.data());
+  const int reason = errno;
+  [[maybe_unused]] const auto written = ::write(report, &reason, sizeof reason);
+  ::_exit(127);
 }
 
 }  // namespace
 
-Ended run_line(const std::vector<std::string>& line) {
+Ended run_line(const std::vector<std::string>& line, const StopRequest& stop, std::chrono::seconds grace) {
   std::vector<char*> words;
   for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  // Orphans of what this process starts become its children.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];  // closed by a successful exec; else it brings the reason
   if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_start(line.front(), errno);
-  const PassOn signals;
   const pid_t started = ::fork();
-  if (started == 0) {
-    signals.restore_in_child();
-    ::execvp(words[0], words.data());
-    const int reason = errno;
-    [[maybe_unused]] const auto written = ::write(ends[1], &reason, sizeof reason);
-    ::_exit(127);
-  }
+  if (started == 0) become(words, stop, ends[1]);
   const int fork_error = errno;
   ::close(ends[1]);
   int reason = started < 0 ? fork_error : 0;
-  child = started;
   while (started > 0 && ::read(ends[0], &reason, sizeof reason) < 0 && errno == EINTR) {
   }
   ::close(ends[0]);
-  const auto ended = started > 0 ? wait_for_end(started, line.front()) : Ended{};
-  child = 0;
+  const auto ended = started > 0 ? Launcher(started, line.front(), stop, grace).wait() : Ended{};
   if (reason != 0) fail_to_start(line.front(), reason);
+  end_orphans(stop, grace);
   return ended;
 }
 

@@ -1,11 +1,14 @@
 #pragma once
 
-/// A launcher (mpirun) as a child of this process: started, given our signals, and waited for.
+/// A launcher (mpirun) as a child of this process: started, asked to end when this process is, and waited
+/// for, with all that it has started.
 
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/stop_request.h"
 
 namespace paceline::cli {
 
@@ -27,12 +30,22 @@ struct Ended {
   double known_ago_s = 0;  ///< since that look
 };
 
-/// Runs `line` until it ends, passing SIGTERM and SIGHUP on to it; Ctrl-C reaches it from the terminal.
+/// Runs `line` until it and all that it has started on this host have ended.
+///
+/// It runs in a process group of its own, so that a terminal's Ctrl-C reaches this process alone. When `stop`
+/// is requested, the workers here get the signal themselves: they end after their step and keep their
+/// checkpoint, while mpirun goes on to read what they write. (Told to end, mpirun would be silent for
+/// seconds, and then end them by force.) Where there is no worker here, mpirun is told. What has not ended
+/// after `grace`, or at a second signal, is ended by force.
+///
 /// Its code is its exit code, 128 + the signal that ended it; 5 (communication) where it was running and gave
 /// up with a code of its own, as mpirun does when it has lost a host. A launcher without processes on this
-/// host is waited for as long as it takes.
+/// host is waited for as long as it takes. Processes that it leaves behind, as it does where it is killed,
+/// are asked to end, and after `grace` ended by force: whoever comes next finds none of them.
 ///
 /// Errors   Error(comm) that says what to install when the first word cannot be started
-[[nodiscard]] Ended run_line(const std::vector<std::string>& line);
+/// Threads  one at a time; it collects every child of this process
+[[nodiscard]] Ended run_line(const std::vector<std::string>& line, const StopRequest& stop,
+                             std::chrono::seconds grace);
 
 }  // namespace paceline::cli

@@ -17,6 +17,7 @@ struct LaunchOptions {
   bool oversubscribe = false;  ///< more processes than cores
   bool as_root = false;        ///< mpirun refuses to run as root without being told
   int restarts = 0;            ///< times that a lost run is started again from its last checkpoint
+  int grace_s = 60;            ///< from a signal that asks to stop to an end by force
   bool print = false;          ///< the line alone; nothing is started
   std::string lost;            ///< of a restart: how the run before was lost, see lost_text()
   std::string ear;             ///< where launch listens, see say.h; empty: it does not

@@ -133,6 +133,11 @@ constexpr Option kRows[] = {
      "when a process is lost, start all again from the last checkpoint, at most K times", kLaunch,
      [](S& s, Text t) { s.launch.restarts = small(t, 0, 1000); },
      [](const S& s) { return whole(s.launch.restarts); }, kNoRival, false},
+    {"grace", "SECONDS", kProcesses,
+     "how long a run that is told to stop (SIGTERM, Ctrl-C) may take to end its step and write its checkpoint, "
+     "before it is ended by force",
+     kLaunch, [](S& s, Text t) { s.launch.grace_s = small(t, 0, 86400); },
+     [](const S& s) { return whole(s.launch.grace_s); }, kNoRival, false},
     {"print", "", kProcesses, "print the mpirun line and start nothing", kLaunch,
      [](S& s, Text t) { s.launch.print = truth(t); }, [](const S& s) { return yes_no(s.launch.print); },
      kNoRival, false},

@@ -116,14 +116,35 @@ constexpr Option kRows[] = {
      "is there, train and comm refuse what another run left, unless train resumes it",
      kRuns | kComm | kEvaluate, [](S& s, Text t) { s.train.out = t; },
      [](const S& s) { return s.train.out.string(); }},
-    {"resume", "PATH", kOutput, "go on from a checkpoint: the file, or a directory whose newest is taken",
-     kTrain, [](S& s, Text t) { s.train.resume = t; }, [](const S& s) { return s.train.resume.string(); }},
+    {"resume", "PATH", kOutput,
+     "go on from a checkpoint: the file, or of a directory the newest that is whole; auto: from what is in --out, "
+     "or begin anew, or nothing is left to do: one command for first start, middle and end",
+     kTrain,
+     [](S& s, Text t) {
+       s.train.resume_auto = t == "auto";
+       s.train.resume = s.train.resume_auto ? Text() : t;
+     },
+     [](const S& s) { return s.train.resume_auto ? std::string("auto") : s.train.resume.string(); }},
     {"checkpoints", "", kOutput, "write checkpoints (into --out)", kTrain,
      [](S& s, Text t) { s.train.save_checkpoints = truth(t); },
      [](const S& s) { return yes_no(s.train.save_checkpoints); }},
-    {"checkpoint-every", "N", kOutput, "epochs between checkpoints", kTrain,
-     [](S& s, Text t) { s.train.checkpoint_every = small(t, 1); },
-     [](const S& s) { return whole(s.train.checkpoint_every); }},
+    {"checkpoint-every", "N", kOutput,
+     "how far checkpoints lie apart: 500steps, 60s or 2epochs (a bare number: epochs)", kTrain,
+     [](S& s, Text t) {
+       const auto interval = train::checkpoint_interval(t);
+       if (!interval)
+         base::fail(
+             base::ErrorKind::usage,
+             "must be a number above 0 of steps, seconds or epochs, such as 500steps, 60s or 1epochs (the "
+             "same as 1), got '{}'",
+             t);
+       s.train.checkpoint_every = *interval;
+     },
+     [](const S& s) { return train::text_of(s.train.checkpoint_every); }},
+    {"keep-checkpoints", "K", kOutput,
+     "so many last checkpoints stay, and the file of the best epoch on validation", kTrain,
+     [](S& s, Text t) { s.train.keep_checkpoints = small(t, 1, 1000000); },
+     [](const S& s) { return whole(s.train.keep_checkpoints); }},
     {"log-steps", "", kOutput, "keep the loss of every step in the record", kTrainings,
      [](S& s, Text t) { s.train.log_steps = truth(t); },
      [](const S& s) { return yes_no(s.train.log_steps); }},

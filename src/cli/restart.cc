@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
+#include <system_error>
 
 #include "base/error.h"
-#include "measure/record.h"
 #include "train/checkpoint.h"
+#include "train/kept_record.h"
 #include "train/last_words.h"
 
 namespace paceline::cli {
@@ -24,7 +28,7 @@ int exit_code_of_launch(int exit_code) {
 }
 
 std::vector<std::string> restart_words(const std::filesystem::path& out) {
-  if (!train::checkpoints_in(out).empty()) return {"--resume", out.string()};
+  if (!train::checkpoints_in(out).empty()) return {"--resume", "auto"};
   std::error_code ignored;  // what cannot be moved the run will name
   std::filesystem::rename(out / "record.json", out / train::kLostRecord, ignored);
   return {};
@@ -33,8 +37,8 @@ std::vector<std::string> restart_words(const std::filesystem::path& out) {
 bool is_complete(const std::filesystem::path& out, const std::string& started) {
   const auto path = out / "record.json";
   if (out.empty() || !std::filesystem::exists(path)) return false;
-  const auto record = measure::read_record(path);
-  return record.status == "complete" && record.created >= started;
+  const auto record = train::read_kept_record(path).record;
+  return record && record->status == "complete" && record->created >= started;
 }
 
 std::string lost_text(double ended_at_s, const Ended& ended) {
@@ -58,17 +62,47 @@ std::string sentence_of_end(int code) {
   return fmt::format("mpirun ended with {} (signal {}, {})", code, code - 128, ::strsignal(code - 128));
 }
 
-int run_with_restarts(const std::vector<std::string>& line, int restarts,
-                      const std::function<std::vector<std::string>(int attempt, const Ended&)>& again) {
-  auto ended = run_line(line);
-  for (int attempt = 1; is_worth_a_restart(ended.code); ++attempt) {
-    if (ended.code > 128) std::fprintf(stderr, "paceline: %s\n", sentence_of_end(ended.code).c_str());
-    if (attempt > restarts) break;
-    const auto next = again(attempt, ended);
-    if (next.empty()) return 0;
-    ended = run_line(next);
+std::int64_t progress_of(const std::filesystem::path& out) {
+  if (const auto newest = train::checkpoints_in(out); !newest.empty()) {
+    std::int64_t update = 0;  // of checkpoint-00000812
+    (void)std::sscanf(newest.front().filename().c_str(), "checkpoint-%" SCNd64, &update);
+    return update;
   }
-  return ended.code;
+  std::error_code none;
+  return std::distance(std::filesystem::directory_iterator(out / "records", none), {});
+}
+
+std::chrono::seconds wait_before_restart(int tries) {
+  constexpr int kDoublings = 6;
+  constexpr std::chrono::seconds kMost{60};
+  return std::min(kMost, std::chrono::seconds(1 << std::min(kDoublings, tries - 1)));
+}
+
+int run_with_restarts(const std::vector<std::string>& line, const StopRequest& stop,
+                      const RestartRule& rule) {
+  const auto stopped = [&](int code) { return code == 0 ? 0 : 128 + stop.signal(); };
+  auto furthest = rule.progress ? rule.progress() : 0;
+  auto ended = run_line(line, stop, rule.grace);
+  for (int tries = 1; stop.signal() == 0 && is_worth_a_restart(ended.code); ++tries) {
+    if (ended.code > 128) std::fprintf(stderr, "paceline: %s\n", sentence_of_end(ended.code).c_str());
+    if (const auto reached = rule.progress ? rule.progress() : 0; reached > furthest) {
+      furthest = reached;
+      tries = 1;
+    }
+    if (tries > rule.restarts) break;
+    const auto wait = wait_before_restart(tries);
+    if (rule.wait) {
+      rule.wait(wait);
+    } else {
+      std::fprintf(stderr, "paceline: the next try begins in %d s\n", static_cast<int>(wait.count()));
+      stop.wait(wait);
+    }
+    if (stop.signal() != 0) break;
+    const auto next = rule.again(tries, ended);
+    if (next.empty()) return 0;
+    ended = run_line(next, stop, rule.grace);
+  }
+  return stop.signal() == 0 ? ended.code : stopped(ended.code);
 }
 
 }  // namespace paceline::cli

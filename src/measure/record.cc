@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "measure/record_checksum.h"
 
 namespace paceline::measure {
 
 void write_record(const std::filesystem::path& path, const Record& record) {
-  base::write_file(path, to_json(record));
+  base::write_file(path, with_checksum(to_json(record)));
 }
 
 Record read_record(const std::filesystem::path& path) {

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "measure/record_checksum.h"
 #include "measure/record_fields.h"
 
 // Writing and reading of what record_fields.h lists.
@@ -214,6 +215,7 @@ std::string to_json(const Record& record) {
 }
 
 Record record_from_json(const std::string& text, const std::string& where) {
+  require_checksum(text, where);
   Json json;
   try {
     json = Json::parse(text);

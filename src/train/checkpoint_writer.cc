@@ -4,17 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <future>
+#include <cstring>
 #include <span>
-#include <system_error>
+#include <utility>
 
 #include "base/error.h"
-#include "train/run_events.h"
 
 namespace paceline::train {
 namespace {
-
-constexpr std::size_t kKeptCheckpoints = 2;
 
 /// Nobody is to be said to hold up the others (comm/failure/rank_status.h) because its disk is slow.
 constexpr std::chrono::milliseconds kMeeting{1500};
@@ -24,105 +21,158 @@ constexpr double kSlow_s = 3;
 /// A disk that takes longer than so many deadlines is dead.
 constexpr double kDeadlinesOfADisk = 10;
 
+bool is_same(const ValidationState& a, const ValidationState& b) {
+  return a.best_update == b.best_update && a.last_epoch == b.last_epoch &&
+         a.reduced_epoch == b.reduced_epoch && a.reductions == b.reductions;
+}
+
 }  // namespace
 
 bool CheckpointWriter::writes() const { return !job_.options.out.empty() && job_.options.save_checkpoints; }
 
-void CheckpointWriter::resumed_from(const ResumePoint& point) {
-  last_ = point.path.string();
-  const auto best = point.validation.best_update;
-  if (goes_on_in_place(job_.options)) {
-    own_.push_back({point.path, best});
-    if (best > 0) bests_.push_back(best);
-  } else if (best > 0 && writes()) {
-    std::filesystem::copy_file(best_checkpoint_path(point.path.parent_path(), best),
-                               best_checkpoint_path(job_.options.out, best),
-                               std::filesystem::copy_options::overwrite_existing);
-    bests_.push_back(best);
-  }
+bool CheckpointWriter::is_over(const Counters& counters, std::int64_t number) {
+  const auto& interval = job_.options.checkpoint_every;
+  const bool by_time = interval.unit == CheckpointInterval::Unit::seconds &&
+                       base::seconds_since(last_begun_) >= interval.count;
+  return is_overdue_ || by_time || is_due_by_steps(interval, counters.update) ||
+         (number > 0 && is_due_by_epochs(interval, number));
 }
 
-void CheckpointWriter::keep(const std::vector<measure::EpochRecord>& epochs, const Counters& counters,
-                            const ValidationState& validation, What what) {
-  const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
-  communicator_.at(counters.update, "the checkpoint");
-  const bool is_root = communicator_.rank() == 0;
-  if (is_root && (what.checkpoint || what.best))
-    engine_.fetch();  // here: an engine's calls come from one thread
-  std::future<void> kept;
-  if (is_root)
-    kept = std::async(std::launch::async, [&] {
-      if (job_.keep) job_.keep(epochs);  // first: what a record is ahead of its checkpoint is done again
-      if (what.best) best(counters, validation);  // before the checkpoint, which names it
-      if (what.checkpoint) checkpoint(counters, validation);
-    });
+void CheckpointWriter::take_snapshot() {
+  base::expects(tasks_.is_idle(), "nothing is written from the snapshot that is there");
+  engine_.fetch();
+  snapshot_.take(arrays_of(engine_, job_.options.rule, lookahead_.slow()));
+  last_begun_ = base::Clock::now();
+  is_overdue_ = false;
+}
+
+void CheckpointWriter::add_checkpoint(const Counters& counters, const ValidationState& validation) {
+  tasks_.add([this, counters, validation] { keeper_.checkpoint(snapshot_.arrays(), counters, validation); });
+}
+
+void CheckpointWriter::after_step(const Epochs& epochs, const Counters& counters,
+                                  const ValidationState& validation) {
+  if (!is_root() || !writes()) return;
+  const bool is_writing = !tasks_.is_idle();
+  if (is_writing) look_at_disk(false);
+  tell();
+  if (!is_over(counters, 0)) return;
+  is_overdue_ = is_writing;
+  if (is_writing) return;
+  const measure::InPhase copying(ledger_, measure::Phase::checkpoint);
+  take_snapshot();
+  update_ = counters.update;
+  // First: what a record is ahead of its checkpoint is done again.
+  tasks_.add([this, epochs] { keeper_.record(epochs); });
+  add_checkpoint(counters, validation);
+  tasks_.add([this] { keeper_.confirm(); });
+}
+
+void CheckpointWriter::meet(std::int64_t update) {
+  const measure::InPhase waiting(ledger_, measure::Phase::checkpoint);
+  communicator_.at(update, "the checkpoint");
   // A slow disk is no lost rank: while it writes they meet again and again, well before a collective's
   // deadline.
   const auto between_meetings =
       std::min(std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4), kMeeting);
-  const auto begin = base::Clock::now();
   double busy = 1;
   while (busy > 0) {
-    if (is_root) look_at_disk(base::seconds_since(begin), counters.update);
-    busy = is_root && kept.wait_for(between_meetings) != std::future_status::ready ? 1 : 0;
+    if (is_root()) look_at_disk(true);
+    busy = is_root() && !tasks_.wait_until_idle(between_meetings) ? 1 : 0;
     communicator_.all_reduce(std::span(&busy, 1), comm::Reduce::max);
   }
-  if (!is_root) return;
-  kept.get();
-  if (!writes() || !job_.progress.event) return;
-  const auto tell = [&](const std::filesystem::path& path, bool is_best) {
-    job_.progress.event(checkpoint_event(counters.update, path.filename().string(), is_best));
-  };
-  if (what.best) tell(best_checkpoint_path(job_.options.out, counters.update), true);
-  if (what.checkpoint) tell(checkpoint_path(job_.options.out, counters.update), false);
+  if (!is_root()) return;
+  tell();
+  tasks_.rethrow();
 }
 
-void CheckpointWriter::look_at_disk(double seconds, std::int64_t update) {
-  const double deadline_s = job_.options.deadline_s;
-  if (seconds > std::min(deadline_s, kSlow_s) && !slow_ && job_.progress.say) {
+void CheckpointWriter::before_evaluation(const Epochs& epochs, const Counters& counters,
+                                         const ValidationState& validation, bool is_due) {
+  if (!is_root() || !writes()) return;
+  const std::int64_t number = counters.step == 0 ? counters.epoch : 0;
+  if (!is_over(counters, number) && !is_due) return;
+  const measure::InPhase copying(ledger_, measure::Phase::checkpoint);
+  take_snapshot();
+  update_ = counters.update;
+  unconfirmed_ = validation;
+  tasks_.add([this, epochs] { keeper_.record(epochs); });
+  add_checkpoint(counters, validation);
+}
+
+void CheckpointWriter::keep(const Epochs& epochs, const Counters& counters, const ValidationState& validation,
+                            What what) {
+  if (!is_root()) return;
+  const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
+  const auto begun = std::exchange(unconfirmed_, std::nullopt);
+  const std::int64_t number = counters.step == 0 ? counters.epoch : 0;
+  const bool is_due = writes() && (begun || what.is_due || is_over(counters, number));
+  const bool is_best = writes() && what.is_best;
+  if (!begun && (is_due || is_best)) take_snapshot();
+  update_ = counters.update;
+  tasks_.add([this, epochs] { keeper_.record(epochs); });
+  // Before the checkpoint, which names it.
+  if (is_best)
+    tasks_.add([this, counters, validation] { keeper_.best(snapshot_.arrays(), counters, validation); });
+  if (is_due && !(begun && is_same(*begun, validation))) add_checkpoint(counters, validation);
+  if (is_due) tasks_.add([this] { keeper_.confirm(); });
+}
+
+void CheckpointWriter::discard() {
+  if (!is_root() || !unconfirmed_) return;
+  unconfirmed_.reset();
+  tasks_.add([this] { keeper_.discard(); });
+  wait_for_disk();
+}
+
+void CheckpointWriter::wait_for_disk() {
+  while (!tasks_.wait_until_idle(kMeeting)) look_at_disk(true);
+}
+
+std::string CheckpointWriter::last_checkpoint() {
+  wait_for_disk();
+  return keeper_.last_checkpoint();
+}
+
+std::string CheckpointWriter::finish(std::int64_t update) {
+  meet(update);
+  const auto count = is_root() ? keeper_.not_written() : 0;
+  if (count == 0) return "";
+  const auto files = fmt::format("{} file{}", count, count == 1 ? "" : "s");
+  if (const auto failure = keeper_.last_failure(); !failure.empty())
+    base::fail(base::ErrorKind::data,
+               "{}; it is one of the last of this run ({} could not be written in all)", failure, files);
+  return fmt::format("{} of records and checkpoints could not be written in time and {} left out: {} refused",
+                     files, count == 1 ? "was" : "were", job_.options.out.string());
+}
+
+void CheckpointWriter::tell() {
+  const auto news = keeper_.take_news();
+  if (job_.progress.event)
+    for (const auto& event : news.events) job_.progress.event(event);
+  if (job_.progress.say)
+    for (const auto& sentence : news.sentences) job_.progress.say(sentence);
+}
+
+void CheckpointWriter::look_at_disk(bool others_wait) {
+  const double deadline_s = job_.options.deadline_s, seconds = tasks_.busy_s();
+  if (others_wait && seconds > std::min(deadline_s, kSlow_s) && !slow_ && job_.progress.say) {
     slow_ = true;
     const auto& place = job_.backend.place;
     job_.progress.say(fmt::format(
         "{}record and checkpoint of update {} are not written to {} after {:.0f} s; this is given "
         "up after {:.0f} s",
-        place.processes > 1 ? fmt::format("rank 0 on host {}: ", place.host) : "", update,
+        place.processes > 1 ? fmt::format("rank 0 on host {}: ", place.host) : "", update_,
         job_.options.out.string(), seconds, kDeadlinesOfADisk * deadline_s));
   }
   if (seconds < kDeadlinesOfADisk * deadline_s) return;
   const auto text = fmt::format(
       "--out {}: record and checkpoint of update {} could not be written within {:.0f} s; does its disk "
       "still answer?",
-      job_.options.out.string(), update, seconds);
+      job_.options.out.string(), update_, seconds);
   // The writing thread has to end before this call does, and may never: all are told now.
   if (job_.progress.say) job_.progress.say(text);
   communicator_.abort(text, base::ErrorKind::data);
   throw base::Error(base::ErrorKind::data, text);
-}
-
-void CheckpointWriter::best(const Counters& counters, const ValidationState& validation) {
-  if (!writes()) return;
-  write_checkpoint(best_checkpoint_path(job_.options.out, counters.update), engine_, lookahead_.slow(),
-                   job_.options, job_.resolved, counters, validation);
-  bests_.push_back(counters.update);
-}
-
-void CheckpointWriter::checkpoint(const Counters& counters, const ValidationState& validation) {
-  if (!writes()) return;
-  const auto path = checkpoint_path(job_.options.out, counters.update);
-  write_checkpoint(path, engine_, lookahead_.slow(), job_.options, job_.resolved, counters, validation);
-  last_ = path.string();
-  own_.push_back({path, validation.best_update});
-  std::error_code ignored;  // one that cannot be removed only takes room
-  if (own_.size() > kKeptCheckpoints) {
-    std::filesystem::remove(own_.front().path, ignored);
-    own_.erase(own_.begin());
-  }
-  std::erase_if(bests_, [&](std::int64_t update) {
-    const bool is_needed =
-        std::any_of(own_.begin(), own_.end(), [&](const Own& kept) { return kept.best_update == update; });
-    if (!is_needed) std::filesystem::remove(best_checkpoint_path(job_.options.out, update), ignored);
-    return !is_needed;
-  });
 }
 
 }  // namespace paceline::train

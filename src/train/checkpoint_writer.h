@@ -1,67 +1,108 @@
 #pragma once
 
-/// What a run leaves behind after an epoch: rank 0 writes checkpoint and record, the others wait for it.
+/// When a run's record and checkpoints are written, and by whom: rank 0 copies what a checkpoint holds, and a
+/// thread of its own writes the copy while the training goes on. The other ranks wait for that only where the
+/// next one is due and the disk has not finished the one before.
+///
+/// At the end of an epoch that is evaluated the checkpoint is written before the evaluation, which may take
+/// long or fail, and confirmed after it: until then older checkpoints stay, and one whose evaluation shows
+/// that it is of no use is removed again.
 
-#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/background_tasks.h"
+#include "base/clock.h"
 #include "comm/communicator.h"
 #include "engine/engine.h"
 #include "measure/ledger.h"
 #include "measure/record.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_keeper.h"
 #include "train/job.h"
 #include "train/lookahead.h"
+#include "train/snapshot.h"
 
 namespace paceline::train {
 
-/// Threads  one, the worker's own; while it writes, a thread of its own writes
+/// Threads  one, the worker's own; beside it the thread that writes
 class CheckpointWriter {
  public:
   CheckpointWriter(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
                    Lookahead& lookahead, measure::Ledger& ledger)
-      : job_(job), communicator_(communicator), engine_(engine), lookahead_(lookahead), ledger_(ledger) {}
+      : job_(job),
+        communicator_(communicator),
+        engine_(engine),
+        lookahead_(lookahead),
+        ledger_(ledger),
+        keeper_(job) {}
 
-  /// Rank 0's run goes on from this checkpoint: it is the last one now, and may be removed when it is old.
-  /// With the file of its best epoch, which is copied where this run writes elsewhere.
-  void resumed_from(const ResumePoint& point);
+  /// Rank 0's run goes on from this checkpoint.
+  void resumed_from(const ResumePoint& point) { keeper_.resumed_from(point); }
 
-  /// What is kept after an epoch.
+  using Epochs = std::vector<measure::EpochRecord>;
+
+  /// After a step inside an epoch: rank 0 begins a checkpoint where the interval is over and none is being
+  /// written; else it is begun after a later step. Never waits for the disk.
+  ///
+  /// Cost     a look at the clock; one copy of the arrays where it is due
+  void after_step(const Epochs& epochs, const Counters& counters, const ValidationState& validation);
+
+  /// At the end of an epoch, before what follows: returns when what was begun is on disk, however slow that
+  /// is: up to ten deadlines. Collective.
+  void meet(std::int64_t update);
+
+  /// Before an evaluation: begins the checkpoint that is due with it. `is_due`: also where the interval says
+  /// nothing. Requires: meet().
+  void before_evaluation(const Epochs& epochs, const Counters& counters, const ValidationState& validation,
+                         bool is_due);
+
+  /// What is kept after an epoch, beside the record.
   struct What {
-    bool checkpoint = true;
-    bool best = false;  ///< this epoch is the best on validation so far: a file of its own
+    bool is_due = false;   ///< a checkpoint, also where the interval says nothing
+    bool is_best = false;  ///< this epoch is the best on validation so far: a file of its own
   };
-  /// Keeps the epochs so far, and the weights as `what` says. Collective: returns when rank 0 has
-  /// written, however slow its disk is: up to ten deadlines.
-  /// Errors   Error(data) at rank 0 naming the file and the reason
-  void keep(const std::vector<measure::EpochRecord>& epochs, const Counters& counters,
-            const ValidationState& validation, What what);
+  /// Keeps the epochs so far, and the weights as `what` says; confirms what before_evaluation() has begun.
+  /// Requires: meet(), after the last step.
+  void keep(const Epochs& epochs, const Counters& counters, const ValidationState& validation, What what);
 
-  [[nodiscard]] const std::string& last_checkpoint() const { return last_; }  ///< rank 0; "": none yet
+  /// The weights of the last update are of no use: what before_evaluation() has begun goes again.
+  void discard();
+
+  /// At the end of the run: meet(). Returns how many files were left out, for the record, at rank 0; "":
+  /// none. Collective.
+  /// Errors   Error(data) at rank 0 where the last files could not be written: path and reason
+  [[nodiscard]] std::string finish(std::int64_t update);
+
+  /// Rank 0: the last that is on disk, once nothing is being written; "": none yet.
+  [[nodiscard]] std::string last_checkpoint();
 
  private:
+  [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
   [[nodiscard]] bool writes() const;
-  void checkpoint(const Counters& counters, const ValidationState& validation);
-  void best(const Counters& counters, const ValidationState& validation);
+  /// By the interval, at this moment; `number`: of the epoch that ends (from 1), 0: none does.
+  [[nodiscard]] bool is_over(const Counters& counters, std::int64_t number);
+  void take_snapshot();
+  void add_checkpoint(const Counters& counters, const ValidationState& validation);
+  void tell();
+  void wait_for_disk();
   /// Rank 0, while it is written: says once that it takes longer than the deadline, and gives up after ten of
   /// them.
-  void look_at_disk(double seconds, std::int64_t update);
+  void look_at_disk(bool others_wait);
 
   const Job& job_;
   comm::Communicator& communicator_;
   engine::Engine& engine_;
   Lookahead& lookahead_;
   measure::Ledger& ledger_;
-  std::string last_;
-  bool slow_ = false;  ///< said of the disk
-  /// What this run wrote, and what it went on from in the same directory, oldest first: what it may remove.
-  struct Own {
-    std::filesystem::path path;
-    std::int64_t best_update = 0;  ///< of the best epoch's file that a resume from it needs
-  };
-  std::vector<Own> own_;
-  std::vector<std::int64_t> bests_;  ///< updates of the files of best epochs that this run may remove
+  base::TimePoint last_begun_ = base::Clock::now();  ///< a checkpoint
+  std::int64_t update_ = 0;                          ///< of what is being written
+  bool is_overdue_ = false;                          ///< the interval was over while another was written
+  std::optional<ValidationState> unconfirmed_;       ///< what the checkpoint of before_evaluation() says
+  bool slow_ = false;                                ///< said of the disk
+  CheckpointKeeper keeper_;
+  Snapshot snapshot_;
+  base::BackgroundTasks tasks_;  ///< last: they use keeper and snapshot
 };
 
 }  // namespace paceline::train

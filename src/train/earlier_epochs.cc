@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "train/kept_record.h"
 #include "train/last_words.h"
 #include "train/recorded_settings.h"
 #include "train/update_count.h"
@@ -38,8 +39,11 @@ RestartRecord loss_of(const measure::Record& record) {
 void count_what_was_lost(RestartRecord& lost, std::optional<std::int64_t> updates_done, std::int64_t from,
                          std::int64_t global_batch) {
   if (!updates_done) return;
-  lost.lost_updates = std::max<std::int64_t>(0, *updates_done - from);
-  lost.lost_samples = *lost.lost_updates * global_batch;
+  const auto again = std::max<std::int64_t>(0, *updates_done - from);
+  std::int64_t samples = 0;
+  if (__builtin_mul_overflow(again, global_batch, &samples)) return;  // a damaged count
+  lost.lost_updates = again;
+  lost.lost_samples = samples;
 }
 
 /// A record of before it was counted: each evaluation was one of the whole set.
@@ -48,10 +52,6 @@ std::int64_t test_reads_of(const measure::Record& record) {
   return record.data.test_samples *
          std::count_if(record.epochs.begin(), record.epochs.end(),
                        [](const EpochRecord& epoch) { return epoch.test_accuracy.has_value(); });
-}
-
-std::optional<measure::Record> read_if_there(const std::filesystem::path& path) {
-  return std::filesystem::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
 }
 
 /// Changes of resumes that lie behind the checkpoint are undone with their updates: what was there then is
@@ -87,8 +87,9 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   const bool anew = !resume && options.lost && !options.out.empty();
   if (!resume && !anew) return {};
   const auto folder = resume ? resume->path.parent_path() : options.out;
-  const auto record = read_if_there(folder / (resume ? "record.json" : kLostRecord));
+  const auto [record, damage] = read_kept_record(folder / (resume ? "record.json" : kLostRecord));
   Earlier earlier;
+  earlier.damage = damage;
   if (record) earlier.test_reads = test_reads_of(*record);
   if (record) earlier.restarts = record->restarts.value_or(std::vector<RestartRecord>());
   if (record && resume) {
@@ -103,7 +104,7 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   const bool told = record && record->status == "failed";
   const bool ended = record && !told && !(record->status == "interrupted" && record->reason == kNoLastWord);
   if (ended) return earlier;
-  const auto last_words = told ? record : read_if_there(folder / kLastWords);
+  const auto last_words = told ? record : read_kept_record(folder / kLastWords).record;
   RestartRecord lost;
   if (last_words)
     lost = loss_of(*last_words);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "measure/record.h"
-#include "train/checkpoint.h"
+#include "train/resume_point.h"
 
 namespace paceline::train {
 
@@ -21,13 +21,15 @@ struct Earlier {
   std::vector<measure::ChangeRecord> changes;  ///< those of resumes before this one, and its own
   std::int64_t test_reads = 0;                 ///< images that those runs read of the test set
   std::string note;  ///< how the run before was lost, and what of it is done again; "" when it was not
+  /// The record beside the checkpoint cannot be used, and why: this run's then begins with its own epochs.
+  std::string damage;
 };
 
 /// What the training had already behind it, from the record beside its checkpoint, or from kLostRecord in
 /// options.out after a restart that found no checkpoint. How it was lost is what its process 0 wrote, else
 /// the last words of the others, else what the launcher saw (options.lost); how much was, its own count
 /// of updates (update_count.h) of `global_batch` samples each, where nobody said it.
-/// Errors   Error(data) when one of these files cannot be read
+/// One of these files that is damaged is as good as none: what it says is lost, the training is not.
 [[nodiscard]] Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume,
                                    std::int64_t global_batch);
 

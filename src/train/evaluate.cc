@@ -20,6 +20,20 @@ data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64
   return {.begin = part.begin, .end = part.end, .batch = batch / views, .views = views, .threads = 0};
 }
 
+bool is_evaluated(const Job& job, const Counters& counters) {
+  const int every = job.options.evaluate_every;
+  if (every <= 0 || job.options.window_steps != 0) return false;
+  return counters.update == job.resolved.end || (counters.step == 0 && counters.epoch % every == 0);
+}
+
+std::int64_t planned_evaluations(const Job& job, std::int64_t first) {
+  const std::int64_t steps = job.resolved.steps_per_epoch, last = (job.resolved.end + steps - 1) / steps;
+  std::int64_t count = 0;
+  for (std::int64_t epoch = first; epoch <= last; ++epoch)
+    count += epoch == last || epoch % job.options.evaluate_every == 0 ? 1 : 0;
+  return count;
+}
+
 engine::LossSums evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
                           comm::Communicator& communicator) {
   engine::LossSums sums;

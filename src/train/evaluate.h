@@ -18,6 +18,11 @@ namespace paceline::train {
 [[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
                                                          int views, int rank, int world);
 
+/// Whether the epoch that ends with `counters` is evaluated.
+[[nodiscard]] bool is_evaluated(const Job& job, const Counters& counters);
+/// How many epochs from `first` (from 1) on are evaluated, if nothing stops the run before its end.
+[[nodiscard]] std::int64_t planned_evaluations(const Job& job, std::int64_t first);
+
 /// One pass over `batches` (this rank's part of the test set) with the engine's weights; sums and counts are
 /// added over ranks. Collective; the same figures on every rank.
 [[nodiscard]] engine::LossSums evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,

@@ -16,10 +16,10 @@
 #include "graph/layout.h"
 #include "train/backend.h"
 #include "train/buckets.h"
-#include "train/checkpoint.h"
 #include "train/options.h"
 #include "train/progress.h"
 #include "train/resolve.h"
+#include "train/resume_point.h"
 #include "train/update_count.h"
 
 namespace paceline::train {
@@ -32,7 +32,9 @@ struct Job {
   const Backend& backend;
   const Progress& progress;
   std::stop_token stop;
-  std::optional<ResumePoint> resume;        ///< what rank 0 reads where options.resume is given
+  std::optional<ResumePoint> resume;  ///< what rank 0 reads where options.resume is given
+  /// Rank 0: the epoch with which the checkpoint ended, as the record beside it has it; none: it has not.
+  std::optional<measure::EpochRecord> last_epoch;
   std::vector<std::vector<int>> cores;      ///< [worker of this process]: to bind to; empty: nobody is bound
   base::TimePoint started;                  ///< of the command
   std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process

@@ -9,6 +9,7 @@
 #include "train/data_parallel.h"
 #include "train/evaluate.h"
 #include "train/shards.h"
+#include "train/snapshot.h"
 #include "train/test_policy.h"
 
 namespace paceline::train {
@@ -100,6 +101,10 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
     plan.lines.push_back({"weights of the best epoch", flat});
   }
   if (options.lookahead.steps > 0) plan.lines.push_back({"slow weights", resolved.local_workers * flat});
+  if (backend.place.is_first() && options.window_steps == 0 && options.save_checkpoints &&
+      !options.out.empty())
+    plan.lines.push_back(
+        {"copy for checkpoints", Snapshot::planned_bytes(flat, options.rule, options.lookahead.steps > 0)});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source, *backend.history)});
   return plan;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -24,6 +25,13 @@ std::string loss_not_finite(double loss, int rank) {
 
 std::string part_not_finite(std::string_view part, double loss) {
   return fmt::format("the {} loss is no longer finite ({})", part, without_sign(loss));
+}
+
+bool is_finite_everywhere(std::span<const float> values, comm::Communicator& communicator) {
+  double broken =
+      std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }) ? 0 : 1;
+  communicator.all_reduce(std::span(&broken, 1), comm::Reduce::max);
+  return broken == 0;
 }
 
 void fail_not_finite(const Divergence& where, std::string_view what) {

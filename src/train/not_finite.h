@@ -3,8 +3,11 @@
 /// A training that diverged: its loss or its weights are no longer finite.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "comm/communicator.h"
 
 namespace paceline::train {
 
@@ -13,6 +16,9 @@ namespace paceline::train {
 [[nodiscard]] std::string loss_not_finite(double loss, int rank);
 /// "the test loss is no longer finite (inf)"
 [[nodiscard]] std::string part_not_finite(std::string_view part, double loss);
+
+/// Whether every value is finite on every rank. Collective: the same answer on all of them.
+[[nodiscard]] bool is_finite_everywhere(std::span<const float> values, comm::Communicator& communicator);
 
 /// Where a training diverged.
 struct Divergence {

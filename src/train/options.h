@@ -12,6 +12,7 @@
 #include "data/warp.h"
 #include "engine/engine.h"
 #include "measure/record.h"
+#include "train/checkpoint_interval.h"
 
 namespace paceline::train {
 
@@ -129,8 +130,10 @@ struct Options {
   // What is left behind.
   std::filesystem::path out;  ///< directory for record.json and checkpoints; empty: nothing is written
   bool save_checkpoints = true;
-  int checkpoint_every = 1;      ///< epochs
+  CheckpointInterval checkpoint_every;
+  int keep_checkpoints = 2;      ///< so many last ones stay, and the best
   std::filesystem::path resume;  ///< a checkpoint file, or a directory whose newest one is taken
+  bool resume_auto = false;      ///< goes on from what is in `out`, or begins anew (resume_point.h)
   std::string command;           ///< as typed, for the record
   base::TimePoint
       started{};  ///< when the command, or the cell of a study, began; default: when run() was called

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
+#include "train/safetensors_checksum.h"
 
 namespace paceline::train {
 namespace {
@@ -207,7 +208,16 @@ TensorEntry parse_entry(const std::string& path, const std::string& name, const 
 
 void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                        const Metadata& metadata) {
-  const std::string header = header_of(tensors, metadata);
+  std::string header;
+  if (const auto sum = metadata.find(std::string(kChecksumKey)); sum == metadata.end()) {
+    header = header_of(tensors, metadata);
+  } else {
+    auto summed = metadata;
+    summed[sum->first] = checksum_placeholder();
+    std::vector<std::span<const std::byte>> data;
+    for (const auto& tensor : tensors) data.push_back(tensor.bytes);
+    header = with_checksum(header_of(tensors, summed), data);
+  }
   base::write_file(path, [&](const base::Sink& sink) {
     const std::uint64_t length = header.size();
     sink(std::as_bytes(std::span(&length, 1)));

@@ -30,6 +30,7 @@ struct Tensor {
 using Metadata = std::map<std::string, std::string>;
 
 /// Writes `tensors` in the given order; the old file stays whole unless the new one is (base::write_file).
+/// Metadata that have the key of safetensors_checksum.h, with whatever text, get the file's sum there.
 ///
 /// Errors   Error(data) when the file cannot be written. Names must be distinct, none of them "__metadata__",
 ///          and bytes as long as dtype and shape say

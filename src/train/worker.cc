@@ -20,10 +20,10 @@
 #include "train/epoch_figures.h"
 #include "train/evaluate.h"
 #include "train/exposed_comm.h"
-#include "train/first_weights.h"
 #include "train/gather.h"
 #include "train/lookahead.h"
 #include "train/not_finite.h"
+#include "train/restore.h"
 #include "train/run_events.h"
 #include "train/step.h"
 #include "train/test_policy.h"
@@ -69,9 +69,11 @@ class Worker {
     open_loader();
     communicator_.barrier();
     start_window();
+    if (evaluates_first_) evaluate_last_epoch();
     train();
     communicator_.at(0, "what follows the last step");
     test_chosen();
+    finish_writing();
     end_window();
     if (is_traced())
       result_.timelines =
@@ -144,35 +146,15 @@ class Worker {
     ++result_.norm_collectives;
   }
 
-  /// First weights, or those of a checkpoint: read by rank 0, the same bytes for all.
   void restore() {
-    communicator_.at(0, job_.options.resume.empty() ? "the first weights" : "the reading of the checkpoint");
-    if (job_.options.resume.empty()) {
-      first_weights(job_, communicator_, *engine_);
-      lookahead_.begin(engine_->weights());
-      return;
-    }
-    lookahead_.begin(engine_->weights());  // takes its memory
-    ValidationState validation;
-    if (is_root()) {
-      const auto& path = job_.resume->path;
-      read_checkpoint(path, *engine_, lookahead_.slow(), job_.options);
-      counters_ = job_.resume->counters;
-      validation = job_.resume->validation;
-      if (validation.best_update > 0)
-        best_weights_->read(best_checkpoint_path(path.parent_path(), validation.best_update));
-      checkpoint_writer_->resumed_from(*job_.resume);
-      result_.notes.push_back("resumed from " + path.filename().string() + " at update " +
+    const auto at =
+        train::restore(job_, communicator_, *engine_, lookahead_, *best_weights_, *checkpoint_writer_);
+    counters_ = at.counters;
+    evaluates_first_ = at.evaluates_first;
+    watch_.resume(at.validation);
+    if (is_root() && job_.resume)
+      result_.notes.push_back("resumed from " + job_.resume->path.filename().string() + " at update " +
                               std::to_string(counters_.update));
-    }
-    communicator_.broadcast(std::as_writable_bytes(std::span(&counters_, 1)), 0);
-    communicator_.broadcast(std::as_writable_bytes(std::span(&validation, 1)), 0);
-    watch_.resume(validation);
-    communicator_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
-    for (int slot = 0; slot < engine::state_slots(job_.options.rule); ++slot)
-      communicator_.broadcast(std::as_writable_bytes(engine_->optimizer_state(slot)), 0);
-    if (!lookahead_.slow().empty()) communicator_.broadcast(std::as_writable_bytes(lookahead_.slow()), 0);
-    engine_->weights_changed();
   }
 
   void open_loader() {
@@ -253,9 +235,16 @@ class Worker {
       const bool stopped = step(update);
       const bool last = stopped || update + 1 == end();
       result_.interrupted = stopped && update + 1 < end();
-      if (!is_window() && (counters_.step == 0 || last)) end_epoch(last);
+      if (!is_window()) after_step(last);
       if (stopped || enough_) return;
     }
+  }
+
+  void after_step(bool is_last) {
+    if (counters_.step == 0 || is_last)
+      end_epoch(is_last);
+    else
+      checkpoint_writer_->after_step(result_.epochs, counters_, watch_.state());
   }
 
   /// One step; true when the run was asked to stop.
@@ -304,7 +293,7 @@ class Worker {
   }
 
   /// All ranks call it at the same step.
-  [[noreturn]] void diverged(std::int64_t step, double lr, const std::string& what) const {
+  [[noreturn]] void diverged(std::int64_t step, double lr, const std::string& what) {
     fail_not_finite({.step = step,
                      .updates = length().updates,
                      .lr = lr,
@@ -314,52 +303,76 @@ class Worker {
 
   /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
   /// at here, before they are kept as good ones. All ranks find the same.
-  void require_finite(const measure::EpochRecord& epoch) {
+  void require_finite_weights(const measure::EpochRecord& epoch) {
     const InPhase checking(ledger_, Phase::checkpoint);
     engine_->fetch();
-    const auto weights = engine_->weights();
-    const bool finite = std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); });
-    double broken = finite ? 0 : 1;
-    communicator_.all_reduce(std::span(&broken, 1), comm::Reduce::max);
-    if (broken > 0) diverged(epoch.updates, epoch.lr, "the weights are no longer finite");
-    for (const auto& [part, loss] :
-         {std::pair{"test", epoch.test_loss}, std::pair{"validation", epoch.validation_loss}})
-      if (loss && !std::isfinite(*loss)) diverged(epoch.updates, epoch.lr, part_not_finite(part, *loss));
+    if (!is_finite_everywhere(engine_->weights(), communicator_))
+      diverged(epoch.updates, epoch.lr, "the weights are no longer finite");
   }
 
-  /// How often this run reads the test set where it is evaluated with every epoch, if nothing stops it.
-  [[nodiscard]] std::int64_t planned_evaluations() const {
-    const std::int64_t steps = job_.resolved.steps_per_epoch, last = (end() + steps - 1) / steps;
-    std::int64_t count = 0;
-    for (std::int64_t epoch = first_epoch_; epoch <= last; ++epoch)
-      count += epoch == last || epoch % job_.options.evaluate_every == 0 ? 1 : 0;
-    return count;
+  void require_finite_losses(const measure::EpochRecord& epoch) {
+    for (const auto& [part, loss] :
+         {std::pair{"test", epoch.test_loss}, std::pair{"validation", epoch.validation_loss}})
+      if (loss && !std::isfinite(*loss)) {
+        checkpoint_writer_->discard();
+        diverged(epoch.updates, epoch.lr, part_not_finite(part, *loss));
+      }
+  }
+
+  void evaluate(measure::EpochRecord& epoch) {
+    const InPhase evaluation(ledger_, Phase::evaluation);
+    communicator_.at(counters_.update, "the evaluation");
+    const auto planned = planned_evaluations(job_, first_epoch_) + (evaluates_first_ ? 1 : 0);
+    evaluator_->evaluate(epoch, planned);  // which reads no more ahead
+    require_finite_losses(epoch);
   }
 
   void end_epoch(bool last) {
     fold();
     auto epoch = epoch_.close(communicator_, result_.steps);
-    const std::int64_t number = counters_.step == 0 ? counters_.epoch : counters_.epoch + 1;
-    epoch.epoch = number;
+    epoch.epoch = epoch_number(counters_);
     epoch.updates = counters_.update;
-    const int every = job_.options.evaluate_every;
-    if (every > 0 && (last || number % every == 0) && !result_.interrupted) {
-      const InPhase evaluation(ledger_, Phase::evaluation);
-      communicator_.at(counters_.update, "the evaluation");
-      evaluator_->evaluate(epoch, planned_evaluations());
+    checkpoint_writer_->meet(counters_.update);
+    require_finite_weights(epoch);
+    if (is_evaluated(job_, counters_) && !result_.interrupted) {
+      auto so_far = result_.epochs;
+      so_far.push_back(epoch);
+      checkpoint_writer_->before_evaluation(so_far, counters_, watch_.state(), last);
+      evaluate(epoch);
     }
-    require_finite(epoch);
     result_.epochs.push_back(epoch);
+    keep(epoch, last);
+    events_.epoch(epoch, result_.epochs.size() == 1);
+  }
+
+  /// What an epoch, evaluated where it is, leaves behind.
+  void keep(const measure::EpochRecord& epoch, bool is_due) {
     const bool is_best = watch_.see(epoch);
-    last = last || watch_.is_over();
-    const bool with_checkpoint = last || number % std::max(1, job_.options.checkpoint_every) == 0;
     checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(),
-                             {.checkpoint = with_checkpoint, .best = is_best});
+                             {.is_due = is_due || watch_.is_over(), .is_best = is_best});
     if (is_best) {
       if (is_root()) engine_->fetch();
       best_weights_->keep();
     }
-    events_.epoch(epoch, result_.epochs.size() == 1);
+  }
+
+  /// The run before was lost in the evaluation of the epoch that its checkpoint ends with.
+  void evaluate_last_epoch() {
+    measure::EpochRecord epoch;
+    if (is_root() && job_.last_epoch) epoch = *job_.last_epoch;
+    epoch.epoch = epoch_number(counters_);
+    epoch.updates = counters_.update;
+    evaluate(epoch);
+    checkpoint_writer_->meet(counters_.update);
+    if (is_root() && job_.last_epoch) result_.epochs.push_back(epoch);
+    keep(epoch, true);
+    if (is_root() && job_.last_epoch) events_.epoch(epoch, true);
+  }
+
+  void finish_writing() {
+    if (is_window()) return;
+    const auto left_out = checkpoint_writer_->finish(counters_.update);
+    if (!left_out.empty()) result_.notes.push_back(left_out);
   }
 
   /// The test set that was held back until now, read once: with the weights of the best epoch on validation,
@@ -373,8 +386,7 @@ class Worker {
     const InPhase evaluation(ledger_, Phase::evaluation);
     communicator_.at(counters_.update, "the evaluation on the test set");
     const auto& chosen = watch_.state();
-    WorkerResult::Tested tested{.epoch = counters_.step == 0 ? counters_.epoch : counters_.epoch + 1,
-                                .updates = counters_.update};
+    WorkerResult::Tested tested{.epoch = epoch_number(counters_), .updates = counters_.update};
     if (chosen.best_update > 0 && chosen.best_update != counters_.update) {
       if (is_of_several_processes()) compare_weights();  // those that all ranks ended with
       best_weights_->put_back();
@@ -382,7 +394,9 @@ class Worker {
       tested.updates = chosen.best_update;
     }
     if (is_root()) job_.test_reads_begun = job_.source.test->size();
-    checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(), {});  // its record says so
+    checkpoint_writer_->meet(counters_.update);
+    checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(), {});  // its record says so,
+    checkpoint_writer_->meet(counters_.update);                               // before it is read
     const auto figures = evaluator_->test();
     tested.loss = figures.loss;
     tested.accuracy = figures.accuracy;
@@ -409,6 +423,7 @@ class Worker {
   std::optional<BestWeights> best_weights_;
   ValidationWatch watch_;
   Counters counters_;
+  bool evaluates_first_ = false;
   std::int64_t first_epoch_ = 1;  ///< of this run, from 1
   EpochFigures epoch_;
   RunEvents events_;

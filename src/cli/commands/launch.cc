@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -12,6 +13,7 @@
 #include "cli/commands/commands.h"
 #include "cli/log.h"
 #include "cli/restart.h"
+#include "cli/stop_request.h"
 #include "cli/values.h"
 #include "measure/environment.h"
 
@@ -38,14 +40,21 @@ int launch_command(const Settings& settings) {
   options.ear = ear.address();
   const auto line = mpirun_line(options, program, settings.child);
   const auto started = measure::utc_now();
-  return exit_code_of_launch(run_with_restarts(line, options.restarts, [&](int attempt, const Ended& ended) {
+  const StopRequest stop;
+  RestartRule rule{.restarts = options.restarts,
+                   .grace = std::chrono::seconds(options.grace_s),
+                   .progress = [&] { return progress_of(settings.child_out); },
+                   .again = {},
+                   .wait = {}};
+  rule.again = [&](int attempt, const Ended& ended) {
     const auto lost = lost_text(measure::unix_now(), ended);
     if (trains && is_complete(settings.child_out, started)) {
       std::fprintf(stderr, "paceline: the training was complete before: nothing is left to restart\n");
       return std::vector<std::string>();
     }
-    LaunchOptions left = on_hosts_left(
-        options, [&](const std::string& host) { return run_line(reach_line(options, host)).code == 0; });
+    LaunchOptions left = on_hosts_left(options, [&](const std::string& host) {
+      return run_line(reach_line(options, host), stop, rule.grace).code == 0;
+    });
     left.lost = lost;
     if (left.hosts != options.hosts)
       std::fprintf(stderr, "paceline: of the hosts %s, %s answer: fewer processes go on\n",
@@ -58,7 +67,8 @@ int launch_command(const Settings& settings) {
     auto again = mpirun_line(left, program, settings.child);
     again.insert(again.end(), words.begin(), words.end());
     return again;
-  }));
+  };
+  return exit_code_of_launch(run_with_restarts(line, stop, rule));
 }
 
 }  // namespace paceline::cli

@@ -90,6 +90,9 @@ int train_command(const Settings& settings) {
   if (emulation.straggler && emulation.straggler->rank >= options.workers)
     base::fail(base::ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
                options.emulate_straggler, options.workers, options.workers - 1);
+  if (options.resume_auto && options.out.empty())
+    base::fail(base::ErrorKind::usage,
+               "--resume auto goes on with what is in the run's own directory; say which: --out DIR");
   const auto processes = choose_processes(settings, options);
   if (session != nullptr && !session->is_first()) return follow(options, *session, processes);
   if (options.gradients_as_bf16 && session == nullptr)
@@ -117,7 +120,8 @@ int train_command(const Settings& settings) {
           .front());
   screen.clear_bar();
   const auto path = options.out / "record.json";
-  if (!settings.recipe.empty()) {
+  const bool is_told = std::ranges::find(record.notes, settings.recipe) != record.notes.end();
+  if (!settings.recipe.empty() && !is_told) {  // it is where --resume auto found nothing left to do
     record.notes.push_back(settings.recipe);
     measure::write_record(path, record);
   }

@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/write_error.h"
 #include "base/sha256.h"
+#include "base/write_error.h"
 
 namespace paceline::data {
 namespace {

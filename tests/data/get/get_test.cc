@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/get/server.h"
-#include "base/sha256.h"
 #include "data/image/tar.h"
 
 namespace paceline::data {
@@ -64,7 +64,8 @@ TEST(Sha256, IsThatOfTheStandard) {
   base::write_file(folder.path() / "a", "abc");
   EXPECT_EQ(base::sha256_of(folder.path() / "a"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_THAT(error_of([&] { (void)base::sha256_of(folder.path() / "none"); }).text, HasSubstr("cannot be read"));
+  EXPECT_THAT(error_of([&] { (void)base::sha256_of(folder.path() / "none"); }).text,
+              HasSubstr("cannot be read"));
 }
 
 TEST_F(Download, BringsTheFile) {

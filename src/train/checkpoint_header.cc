@@ -1,0 +1,99 @@
+#include "train/checkpoint_header.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/error.h"
+#include "train/safetensors_checksum.h"
+
+namespace paceline::train {
+namespace {
+
+using base::ErrorKind;
+using base::fail;
+
+/// The whole text as a number: "12x" is none.
+template <typename T>
+T whole_text_in(const SafetensorsFile& checkpoint, const std::string& key) {
+  const std::string text = text_in(checkpoint, key);
+  const char* const end = text.data() + text.size();
+  T value{};
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc{} || read.ptr != end)
+    fail(
+        ErrorKind::data,
+        "{}: the checkpoint's '{}' is missing or no number; it is damaged or was not written by this program: "
+        "take an earlier one",
+        checkpoint.path().string(), key);
+  return value;
+}
+
+void require_own_format(const SafetensorsFile& file) {
+  const auto format = text_in(file, "format");
+  if (format == kCheckpointFormat || format == kFormatWithoutSum) return;
+  fail(ErrorKind::data,
+       "{}: its format is '{}' and '{}' or '{}' is expected; it was not written by this program's train",
+       file.path().string(), format.empty() ? "none" : format, kCheckpointFormat, kFormatWithoutSum);
+}
+
+}  // namespace
+
+SafetensorsFile open_header(const std::filesystem::path& path) {
+  SafetensorsFile file(path);
+  require_own_format(file);
+  return file;
+}
+
+SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
+  const auto sum = check_checksum(path);  // before it is mapped: a failing disk is an error then
+  auto file = open_header(path);          // whose errors say more: cut short, no JSON
+  if (sum == Checksum::right || (sum == Checksum::absent && !is_summed(file))) return file;
+  fail(ErrorKind::data,
+       "{}: it is damaged: {}; take an earlier checkpoint (or, if another program has changed it on purpose, "
+       "remove '{}' from its metadata and write '{}' as its format)",
+       path.string(),
+       sum == Checksum::wrong ? "the SHA-256 of its bytes is not the one in its header"
+                              : "its format asks for a SHA-256 in its header, and there is none",
+       kChecksumKey, kFormatWithoutSum);
+}
+
+bool is_summed(const SafetensorsFile& checkpoint) {
+  return text_in(checkpoint, "format") == kCheckpointFormat ||
+         checkpoint.metadata().contains(std::string(kChecksumKey));
+}
+
+std::string text_in(const SafetensorsFile& checkpoint, const std::string& key) {
+  const auto found = checkpoint.metadata().find(key);
+  return found == checkpoint.metadata().end() ? "" : found->second;
+}
+
+std::int64_t number_in(const SafetensorsFile& checkpoint, const std::string& key) {
+  return whole_text_in<std::int64_t>(checkpoint, key);
+}
+
+ValidationState validation_in(const SafetensorsFile& checkpoint) {
+  ValidationState state;
+  if (text_in(checkpoint, "best_update").empty()) return state;
+  state.best_update = number_in(checkpoint, "best_update");
+  state.best_epoch = number_in(checkpoint, "best_epoch");
+  state.best_accuracy = whole_text_in<double>(checkpoint, "best_accuracy");
+  state.best_loss = whole_text_in<double>(checkpoint, "best_loss");
+  state.last_epoch = number_in(checkpoint, "validated_epoch");
+  state.reduced_epoch = number_in(checkpoint, "reduced_epoch");
+  state.reductions = number_in(checkpoint, "reductions");
+  return state;
+}
+
+Metadata texts_of(const ValidationState& validation) {
+  if (validation.best_update == 0) return {};
+  return {{"best_update", std::to_string(validation.best_update)},
+          {"best_epoch", std::to_string(validation.best_epoch)},
+          {"best_accuracy", fmt::format("{}", validation.best_accuracy)},
+          {"best_loss", fmt::format("{}", validation.best_loss)},
+          {"validated_epoch", std::to_string(validation.last_epoch)},
+          {"reduced_epoch", std::to_string(validation.reduced_epoch)},
+          {"reductions", std::to_string(validation.reductions)}};
+}
+
+}  // namespace paceline::train

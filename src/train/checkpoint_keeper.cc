@@ -1,0 +1,174 @@
+#include "train/checkpoint_keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/write_error.h"
+#include "train/run_events.h"
+
+namespace paceline::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Waits between two tries of a write that may succeed later.
+constexpr std::array kWaits{std::chrono::milliseconds(250), std::chrono::milliseconds(1000),
+                            std::chrono::milliseconds(4000)};
+
+}  // namespace
+
+void CheckpointKeeper::resumed_from(const ResumePoint& point) {
+  last_ = point.path.string();
+  const auto best = point.validation.best_update;
+  if (goes_on_in_place(job_.options)) {
+    own_.push_back({point.path, best});
+    if (best > 0) bests_.push_back(best);
+  } else if (best > 0 && job_.options.save_checkpoints && !job_.options.out.empty()) {
+    fs::copy_file(best_checkpoint_path(point.path.parent_path(), best),
+                  best_checkpoint_path(job_.options.out, best), fs::copy_options::overwrite_existing);
+    bests_.push_back(best);
+  }
+}
+
+bool CheckpointKeeper::try_to_write(const std::string& what, const std::function<void()>& write) {
+  for (std::size_t tried = 0;; ++tried) {
+    try {
+      write();
+      is_failing_ = false;
+      return true;
+    } catch (const base::WriteError& error) {
+      if (!is_failing_ && tried < kWaits.size() && base::may_pass(error.code())) {
+        std::this_thread::sleep_for(kWaits[tried]);
+        continue;
+      }
+      is_failing_ = true;
+      const std::lock_guard lock(mutex_);
+      ++not_written_;
+      if (failure_.empty()) failure_ = error.what();
+      news_.sentences.push_back(fmt::format("{} is not kept: {}{}; the training goes on", what, error.what(),
+                                            tried > 0 ? fmt::format(" (tried {} times)", tried + 1) : ""));
+      return false;
+    }
+  }
+}
+
+void CheckpointKeeper::record(const std::vector<measure::EpochRecord>& epochs) {
+  {
+    const std::lock_guard lock(mutex_);
+    failure_.clear();  // a round of files begins with its record
+  }
+  if (job_.keep) try_to_write("the record", [&] { job_.keep(epochs); });
+}
+
+void CheckpointKeeper::checkpoint(const TrainingArrays& arrays, const Counters& counters,
+                                  const ValidationState& validation) {
+  const auto path = checkpoint_path(job_.options.out, counters.update);
+  watch_space(4 * static_cast<std::int64_t>(arrays.weights.size() * (2 + arrays.optimizer_state.size())));
+  if (!try_to_write(fmt::format("the checkpoint of update {}", counters.update), [&] {
+        write_checkpoint(path, arrays, job_.options, job_.resolved, counters, validation);
+      }))
+    return;
+  if (own_.empty() || own_.back().path != path) own_.push_back({path, 0});
+  own_.back().best_update = validation.best_update;
+  link_to(path, kLatestLink);
+  tell(checkpoint_event(counters.update, path.filename().string(), false));
+  const std::lock_guard lock(mutex_);
+  last_ = path.string();
+}
+
+void CheckpointKeeper::best(const TrainingArrays& arrays, const Counters& counters,
+                            const ValidationState& validation) {
+  const auto path = best_checkpoint_path(job_.options.out, counters.update);
+  if (!try_to_write(fmt::format("the best epoch's file of update {}", counters.update), [&] {
+        write_checkpoint(path, arrays, job_.options, job_.resolved, counters, validation);
+      }))
+    return;
+  if (std::find(bests_.begin(), bests_.end(), counters.update) == bests_.end())
+    bests_.push_back(counters.update);
+  link_to(path, kBestLink);
+  tell(checkpoint_event(counters.update, path.filename().string(), true));
+}
+
+void CheckpointKeeper::confirm() {
+  const auto kept = static_cast<std::size_t>(job_.options.keep_checkpoints);
+  while (own_.size() > kept) {
+    std::error_code failed;  // one that cannot be removed only takes room
+    fs::remove(own_.front().path, failed);
+    if (failed)
+      say(fmt::format("{} could not be removed ({}) and stays", own_.front().path.string(),
+                      failed.message()));
+    own_.erase(own_.begin());
+  }
+  std::erase_if(bests_, [&](std::int64_t update) {
+    const bool is_needed =
+        std::any_of(own_.begin(), own_.end(), [&](const Own& file) { return file.best_update == update; });
+    std::error_code ignored;
+    if (!is_needed) fs::remove(best_checkpoint_path(job_.options.out, update), ignored);
+    return !is_needed;
+  });
+}
+
+void CheckpointKeeper::discard() {
+  if (own_.empty()) return;
+  std::error_code ignored;
+  fs::remove(own_.back().path, ignored);
+  own_.pop_back();
+  const auto before = own_.empty() ? fs::path() : own_.back().path;
+  if (before.empty())
+    fs::remove(job_.options.out / kLatestLink, ignored);
+  else
+    link_to(before, kLatestLink);
+  const std::lock_guard lock(mutex_);
+  last_ = before.string();
+}
+
+void CheckpointKeeper::watch_space(std::int64_t bytes) {
+  std::error_code unknown;
+  const auto space = fs::space(job_.options.out, unknown);
+  if (unknown || has_said_space_) return;
+  const auto room = static_cast<std::int64_t>(std::min<std::uintmax_t>(space.available, INT64_MAX));
+  if (room / 2 >= bytes) return;
+  has_said_space_ = true;
+  say(fmt::format(
+      "--out {}: {:.1f} MB are free, and a checkpoint takes up to {:.1f} MB; make room, or the next ones "
+      "will not be kept",
+      job_.options.out.string(), 1e-6 * static_cast<double>(room), 1e-6 * static_cast<double>(bytes)));
+}
+
+void CheckpointKeeper::tell(measure::Event event) {
+  const std::lock_guard lock(mutex_);
+  news_.events.push_back(std::move(event));
+}
+
+void CheckpointKeeper::say(std::string sentence) {
+  const std::lock_guard lock(mutex_);
+  news_.sentences.push_back(std::move(sentence));
+}
+
+CheckpointKeeper::News CheckpointKeeper::take_news() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(news_, {});
+}
+
+std::string CheckpointKeeper::last_checkpoint() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+std::int64_t CheckpointKeeper::not_written() const {
+  const std::lock_guard lock(mutex_);
+  return not_written_;
+}
+
+std::string CheckpointKeeper::last_failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+}  // namespace paceline::train

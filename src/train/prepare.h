@@ -1,0 +1,39 @@
+#pragma once
+
+/// What is found out of a run before its first worker starts: data, graph, checkpoint, memory plan.
+
+#include <optional>
+
+#include "data/dataset.h"
+#include "graph/graph.h"
+#include "measure/record.h"
+#include "train/backend.h"
+#include "train/earlier_epochs.h"
+#include "train/options.h"
+#include "train/resolve.h"
+#include "train/resume_point.h"
+
+namespace paceline::train {
+
+/// Errors   Error(usage) for options that this data set cannot have; Error(data)
+[[nodiscard]] data::Source open_data(const Options& options, const Backend& backend);
+[[nodiscard]] RunConditions circumstances_of(const data::Source& source, const Backend& backend);
+/// Errors   Error(usage): no such model, or one that the options do not fit
+[[nodiscard]] graph::Graph make_graph(const Options& options, const data::Source& source);
+
+/// What is known of a run before its first worker starts.
+struct Prepared {
+  bool is_finished = false;  ///< --resume auto: nothing is left to do, and nothing else is known
+  data::Source source = {};
+  graph::Graph graph = {};
+  Resolved resolved = {};
+  std::optional<ResumePoint> resume = {};
+  Earlier earlier = {};
+  measure::Record record = {};  ///< as it begins
+};
+
+/// Finds every mistake that needs no worker: in options, data, checkpoint, and a plan that does not fit.
+/// Errors   as run() has them
+[[nodiscard]] Prepared prepare(const Options& options, const Backend& backend);
+
+}  // namespace paceline::train

@@ -1,0 +1,29 @@
+#pragma once
+
+/// How a worker's training begins: with first weights, or where a checkpoint left it.
+
+#include "comm/communicator.h"
+#include "engine/engine.h"
+#include "train/best_weights.h"
+#include "train/checkpoint_writer.h"
+#include "train/job.h"
+#include "train/lookahead.h"
+
+namespace paceline::train {
+
+/// Where the training stands; the same on every rank. Trivially copyable: it is broadcast.
+struct Restored {
+  Counters counters;
+  ValidationState validation;
+  /// The checkpoint was written before the evaluation of its last epoch, and the run was lost in it: it comes
+  /// first, since what follows may depend on it.
+  bool evaluates_first = false;
+};
+
+/// First weights, or those of a checkpoint: read by rank 0, the same bytes for all. Collective.
+///
+/// Errors   Error(data): as read_checkpoint()
+[[nodiscard]] Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                               Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer);
+
+}  // namespace paceline::train
