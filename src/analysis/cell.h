@@ -22,6 +22,7 @@ enum class Others : std::uint8_t {
 struct Cell {
   /// As in the record. `scaling` is "both" of one that is a row of weak and of strong scaling.
   std::string kind, scaling, variant;
+  bool is_in_sweep = false;  ///< of kind "sweep", or of another and measured for the sweep too
   std::string label;  ///< "b 128, N 2": local batch and workers, for tables and plots; "B 32, N 3" where the
                       ///< workers do not divide the global batch; and the settings that alone tell it from
                       ///< another: "b 128, N 2, lr 0.2"

@@ -81,6 +81,7 @@ Cell begin_cell(const Record& record) {
   Cell cell;
   cell.kind = record.kind;
   cell.scaling = record.scaling;
+  cell.is_in_sweep = record.kind == "sweep" || record.also == "sweep";
   cell.variant = record.variant;
   cell.label = record.local_batch * record.workers == record.global_batch
                    ? fmt::format("b {}, N {}", record.local_batch, record.workers)
@@ -199,6 +200,7 @@ std::vector<Cell> cells_of_measured(std::span<const Record> records,
     }
     Cell& cell = cells[found->second];
     if (record.scaling != cell.scaling) cell.scaling = kBothScalings;
+    cell.is_in_sweep = cell.is_in_sweep || record.also == "sweep";
     if (record.status == "complete") {
       cell.status = record.status;
       cell.reason.clear();

@@ -69,6 +69,15 @@ std::map<int, std::vector<const Cell*>> cells_to_sweep(const std::vector<const C
   std::map<int, std::vector<const Cell*>> own;
   for (const Cell* cell : cells)
     if (cell->kind == "sweep") own[cell->workers].push_back(cell);
+  // Beside a cell of its own, which an earlier run may have left, another of the batch is not needed.
+  for (const Cell* cell : cells) {
+    if (cell->kind == "sweep" || !cell->is_in_sweep) continue;
+    auto& members = own[cell->workers];
+    if (std::none_of(members.begin(), members.end(), [&](const Cell* other) {
+          return other->local_batch == cell->local_batch && without_sizes(*other) == without_sizes(*cell);
+        }))
+      members.push_back(cell);
+  }
   if (!own.empty()) return own;
   std::set<std::int64_t> batches;
   std::vector<const Cell*> distinct;  // the same batch may stand in the weak and in the strong cells

@@ -53,7 +53,7 @@ struct Sweep {
 
 /// Every sweep that was measured, by model and data, workers and set-up: no sweep has workers joined in two
 /// ways, nor two measured cells of one batch whose set-ups differ in what times depend on, circumstances
-/// apart. Of a model without cells of kind "sweep" the cells of one worker in other kinds serve when they
+/// apart. Of a model without cells of the sweep the cells of one worker in other kinds serve when they
 /// have at least two batches. A batch that several versions (hosts, libraries ...) measured is on the curve
 /// with the one that measured most batches; the others' point is left off, with the reason.
 [[nodiscard]] std::vector<Sweep> sweeps(std::span<const Cell> cells);

@@ -12,6 +12,19 @@ std::string_view name(Phase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
+std::vector<PhaseSpan> LatestSpans::since(base::TimePoint time) const {
+  std::vector<PhaseSpan> found;
+  const std::size_t first = pushed_ > spans_.size() ? pushed_ - spans_.size() : 0;
+  for (std::size_t i = first; i < pushed_; ++i)
+    if (const auto& span = spans_[i & (spans_.size() - 1)]; span.end > time) found.push_back(span);
+  return found;
+}
+
+bool LatestSpans::has_all_since(base::TimePoint time) const {
+  // The oldest that is kept begins where the last that is gone ended.
+  return pushed_ <= spans_.size() || spans_[pushed_ & (spans_.size() - 1)].begin <= time;
+}
+
 void Ledger::start() {
   seconds_ = {};
   current_ = Phase::other;
@@ -22,6 +35,7 @@ Phase Ledger::enter(Phase phase) {
   const base::TimePoint now = base::Clock::now();
   seconds_[static_cast<std::size_t>(current_)] += base::seconds(now - since_);
   if (spans_ != nullptr && spans_->size() < most_spans_) spans_->push_back({current_, since_, now});
+  if (latest_ != nullptr) latest_->push({current_, since_, now});
   since_ = now;
   return std::exchange(current_, phase);
 }

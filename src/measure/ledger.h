@@ -40,6 +40,25 @@ struct PhaseSpan {
 
 using PhaseSeconds = std::array<double, kPhases>;
 
+/// The latest stays in a phase: their memory is taken once, and the oldest make room.
+///
+/// Threads  one
+class LatestSpans {
+ public:
+  /// `most` that are kept, a power of two.
+  explicit LatestSpans(std::size_t most) : spans_(most) {}
+  void clear() { pushed_ = 0; }
+  void push(const PhaseSpan& span) { spans_[pushed_++ & (spans_.size() - 1)] = span; }
+  /// Those that end after `time`, in order. Cost: linear in what is kept.
+  [[nodiscard]] std::vector<PhaseSpan> since(base::TimePoint time) const;
+  /// Whether everything that ended after `time` is still kept.
+  [[nodiscard]] bool has_all_since(base::TimePoint time) const;
+
+ private:
+  std::vector<PhaseSpan> spans_;
+  std::size_t pushed_ = 0;
+};
+
 /// Threads  one
 class Ledger {
  public:
@@ -50,6 +69,8 @@ class Ledger {
   /// Appends every stay in a phase to `spans`, once it is over, until there are `most`; nullptr: no longer.
   /// `spans` outlives that.
   void keep_spans(std::vector<PhaseSpan>* spans, std::size_t most);
+  /// Puts every stay in a phase into `latest`, once it is over; nullptr: no longer. `latest` outlives that.
+  void keep_latest(LatestSpans* latest) { latest_ = latest; }
   /// Moves `seconds` already booked from one phase to another: what turned out to be waiting was not
   /// transfer.
   void move(Phase from, Phase to, double seconds);
@@ -62,6 +83,7 @@ class Ledger {
   PhaseSeconds seconds_{};
   std::vector<PhaseSpan>* spans_ = nullptr;
   std::size_t most_spans_ = 0;
+  LatestSpans* latest_ = nullptr;
 };
 
 /// For the length of a block: enters `phase`, and the one before at the end.

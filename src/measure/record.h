@@ -135,6 +135,22 @@ struct LinkFitRecord {
   double residual = 0;  ///< root mean square of (t_model - t) / t over the sizes
 };
 
+/// What ranks did in the last steps of a window: microseconds on rank 0's clock, from the begin of the first
+/// of these steps, to a tenth. Made and read by measure/last_steps.h.
+struct LastStepsRecord {
+  std::int64_t steps = 0;  ///< that are shown, one after the other
+  int ranks_left_out = 0;  ///< of many, those that waited neither least nor most
+  struct Rank {
+    int rank = 0;
+    std::optional<double> clock_error_us;  ///< its times are right within this; none: ranks share a clock
+    std::vector<int> phase;  ///< a Phase by its number; transfer and waiting as the ledger has them
+    std::vector<double> begin_us, length_us;      ///< of each
+    std::vector<int> bucket;                      ///< of each collective; -1: statistics of a batch norm
+    std::vector<double> posted_us, under_way_us;  ///< of each: from posting to completion
+  };
+  std::vector<Rank> ranks;
+};
+
 struct StepRecord {  ///< kept with --log-steps or for short runs: parity and curves
   std::int64_t update = 0;
   double loss = 0;  ///< mean over the global batch
@@ -226,6 +242,7 @@ struct Record {
   std::string device;                      ///< as asked for: "cpu", "cuda", "cuda:1", "cuda-on-host"
   std::optional<std::string> device_name;  ///< "NVIDIA H100 80GB HBM3"; absent for engines of the host
   std::string scaling;                     ///< "weak", "strong" or "" (no scaling cell)
+  std::optional<std::string> also;         ///< another kind that this cell is one of too: "sweep"
   std::string variant;                     ///< converge: "baseline", "large batch", "+ linear scaling", ...
   int repeat = 0;
 
@@ -270,6 +287,7 @@ struct Record {
 
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker
+  std::optional<LastStepsRecord> last_steps = {};
   struct Communication {
     std::string communicator;                                 ///< "local", "mpi"; "none" for one worker
     std::optional<std::int64_t> processes;                    ///< that shared the workers; none: one process

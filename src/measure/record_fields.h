@@ -69,6 +69,25 @@ void fields(A& archive, In<A, BucketRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, LastStepsRecord::Rank>& value) {
+  archive("rank", value.rank);
+  where_present(archive, "clock_error_us", value.clock_error_us);
+  archive("phase", value.phase);
+  archive("begin_us", value.begin_us);
+  archive("length_us", value.length_us);
+  archive("bucket", value.bucket);
+  archive("posted_us", value.posted_us);
+  archive("under_way_us", value.under_way_us);
+}
+
+template <typename A>
+void fields(A& archive, In<A, LastStepsRecord>& value) {
+  archive("steps", value.steps);
+  archive("ranks_left_out", value.ranks_left_out);
+  archive("ranks", value.ranks);
+}
+
+template <typename A>
 void fields(A& archive, In<A, EpochRecord>& value) {
   archive("epoch", value.epoch);
   archive("updates", value.updates);
@@ -304,6 +323,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("device", value.device);
   where_present(archive, "device_name", value.device_name);
   archive("scaling", value.scaling);
+  where_present(archive, "also", value.also);
   archive("variant", value.variant);
   archive("repeat", value.repeat);
   archive("learning_rate", value.learning_rate);
@@ -314,6 +334,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("communication", value.communication);
   archive("ranks", value.ranks);
   archive("buckets", value.buckets);
+  where_present(archive, "last_steps", value.last_steps);
   archive("epochs", value.epochs);
   archive("steps", value.steps);
   where_present(archive, "chosen", value.chosen);

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -202,6 +203,30 @@ void require_times_of_steps(const Record& record, const std::string& where) {
   }
 }
 
+/// Drawn without a further look: a list that is short, or a phase that there is not, would be read beyond its
+/// end.
+void require_last_steps(const Record& record, const std::string& where) {
+  if (!record.last_steps) return;
+  for (std::size_t i = 0; i < record.last_steps->ranks.size(); ++i) {
+    const auto& rank = record.last_steps->ranks[i];
+    const auto are_times = [](const std::vector<double>& times, std::size_t count) {
+      return times.size() == count &&
+             std::all_of(times.begin(), times.end(), [](double time) { return std::isfinite(time); });
+    };
+    const bool is_sound =
+        are_times(rank.begin_us, rank.phase.size()) && are_times(rank.length_us, rank.phase.size()) &&
+        are_times(rank.posted_us, rank.bucket.size()) && are_times(rank.under_way_us, rank.bucket.size()) &&
+        std::all_of(rank.phase.begin(), rank.phase.end(),
+                    [](int phase) { return phase >= 0 && phase < static_cast<int>(kPhases); });
+    if (!is_sound)
+      base::fail(
+          base::ErrorKind::data,
+          "{}: 'last_steps.ranks[{}]' should have lists of one length, a time for each of {} spans and {} "
+          "collectives, and phases from 0 to {}; the file was damaged or edited: leave it out, or measure again",
+          where, i, rank.phase.size(), rank.bucket.size(), kPhases - 1);
+  }
+}
+
 }  // namespace
 
 std::string to_json(const Record& record) {
@@ -234,6 +259,7 @@ Record record_from_json(const std::string& text, const std::string& where) {
   const JsonReader reader(json, where, "");
   fields(reader, record);
   require_times_of_steps(record, where);
+  require_last_steps(record, where);
   return record;
 }
 

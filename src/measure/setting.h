@@ -169,6 +169,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"quick", unrecorded},
     {"with-sweep", unrecorded},
     {"with-scale", unrecorded},
+    {"with-comm", unrecorded},
     {"with-converge", unrecorded},
     {"out", unrecorded},
     {"resume", unrecorded},

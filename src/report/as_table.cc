@@ -22,6 +22,22 @@ Table as_table(const Waterfall& waterfall) {
   return table;
 }
 
+Table as_table(const Timeline& timeline) {
+  Table table{.id = timeline.id,
+              .title = timeline.finding,
+              .definition = timeline.note,
+              .columns = {{.key = "lane", .label = "lane"},
+                          {.key = "phase", .label = "phase"},
+                          {.key = "begin", .label = "begin", .unit = "s", .format = Format::milliseconds},
+                          {.key = "end", .label = "end", .unit = "s", .format = Format::milliseconds}}};
+  for (const auto& span : timeline.spans)
+    table.rows.push_back({{.text = timeline.lanes[static_cast<std::size_t>(span.lane)]},
+                          {.text = timeline.phases[static_cast<std::size_t>(span.phase)]},
+                          {.value = span.begin},
+                          {.value = span.end}});
+  return table;
+}
+
 Table as_table(const Comparison& comparison) {
   Table table{.id = comparison.id,
               .title = comparison.finding,

@@ -7,6 +7,8 @@
 namespace paceline::report {
 
 [[nodiscard]] Table as_table(const Waterfall& waterfall);
+/// A row a span, in the order of the spans.
+[[nodiscard]] Table as_table(const Timeline& timeline);
 [[nodiscard]] Table as_table(const Comparison& comparison);
 /// The points of one view; its id is the figure's with the view's name.
 [[nodiscard]] Plot as_plot(const Figure& figure, const Figure::View& view);

@@ -110,11 +110,11 @@ void add(std::vector<CsvFile>& files, const Figure& figure) {
 }
 void add(std::vector<CsvFile>& files, const Waterfall& waterfall) { add(files, as_table(waterfall)); }
 void add(std::vector<CsvFile>& files, const Comparison& comparison) { add(files, as_table(comparison)); }
-// What has no figures of its own: words, and spans, which `--timeline` writes as a trace.
+void add(std::vector<CsvFile>& files, const Timeline& timeline) { add(files, as_table(timeline)); }
+// What has no figures of its own: words.
 void add(std::vector<CsvFile>&, const Paragraph&) {}
 void add(std::vector<CsvFile>&, const Answer&) {}
 void add(std::vector<CsvFile>&, const Next&) {}
-void add(std::vector<CsvFile>&, const Timeline&) {}
 
 }  // namespace
 

@@ -227,7 +227,8 @@ struct Document {
 /// The points of one plot, for drawing it again: header `series,x,y,low,high,mark` with the axes' labels and
 /// units for x and y; a row a point. Of stacked bars x is the category.
 [[nodiscard]] std::string to_csv(const Plot& plot);
-/// A file each of all tables, plots, views of figures, waterfalls and comparisons, named by their ids.
+/// A file each of all tables, plots, views of figures, waterfalls, timelines and comparisons, named by their
+/// ids.
 struct CsvFile {
   std::string name{}, text{};
   bool is_table = false;

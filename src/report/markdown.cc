@@ -4,6 +4,7 @@
 #include "report/document.h"
 #include "report/names.h"
 #include "report/text.h"
+#include "report/timeline_text.h"
 
 namespace paceline::report {
 namespace {
@@ -61,7 +62,9 @@ void append(std::string& out, const Figure& figure) {
   out += fmt::format("*{}.* {}\n\n", figure.finding, figure.note);
 }
 void append(std::string& out, const Timeline& timeline) {
-  out += fmt::format("*{}.* {}\n\n", timeline.finding, timeline.note);
+  constexpr int kWidth = 100;
+  out += fmt::format("*{}.* {}\n\n```\n{}```\n\n", timeline.finding, timeline.note,
+                     drawn_in_letters(timeline, kWidth));
 }
 void append(std::string& out, const Waterfall& waterfall) { append(out, as_table(waterfall)); }
 void append(std::string& out, const Comparison& comparison) { append(out, as_table(comparison)); }

@@ -8,6 +8,7 @@
 #include "report/document.h"
 #include "report/terminal_text.h"
 #include "report/text.h"
+#include "report/timeline_text.h"
 
 // A table on a terminal. Cells of one row share lines: the figure on the first, its interval behind it, or
 // below it when the table would be wider than the terminal. Headings are broken at words, so that a long
@@ -165,7 +166,9 @@ void append(std::string& out, const Figure& figure, const Style& style) {
   out += broken(figure.finding + ".", "• ", 2, style.width) + "\n";
 }
 void append(std::string& out, const Timeline& timeline, const Style& style) {
-  out += broken(timeline.finding + ".", "• ", 2, style.width) + "\n";
+  out += broken(timeline.finding + ".", "• ", 2, style.width);
+  out += style.dim(broken(timeline.note, "", 0, style.width));
+  out += drawn_in_letters(timeline, style.width) + "\n";
 }
 
 void append(std::string& out, const Waterfall& waterfall, const Style& style) {

@@ -9,6 +9,7 @@
 #include "base/topology.h"
 #include "study/remedies.h"
 #include "study/study.h"
+#include "train/memory.h"
 
 namespace paceline::study {
 namespace {
@@ -125,6 +126,25 @@ std::vector<PlannedCell> scale_cells(const train::Options& asked, const Axes& ax
           if (serves_both) cells.back().scaling = "both";
         }
     }
+  return cells;
+}
+
+std::vector<PlannedCell> comm_cells(const train::Options& base, const Axes& axes, bool quick) {
+  constexpr double kSeconds = 3, kQuickSeconds = 2, kMostQuickSeconds = 5;
+  std::vector<PlannedCell> cells;
+  if (base.device != "cpu" || train::is_data_parallel(base)) return cells;
+  for (const int workers : axes.workers) {
+    const int cores = axes.cores_each ? axes.cores_each(workers) : base::usable_cores() / workers;
+    if (workers < 2 || cores < 1) continue;
+    PlannedCell cell{.id = fmt::format("comm-w{}", workers), .kind = "comm", .options = base};
+    cell.options.workers = workers;
+    cell.options.threads = 1;
+    cell.options.local_batch = train::batch_unit(base);
+    cell.options.global_batch = 0;
+    cells.push_back(std::move(cell));
+  }
+  const double each = kMostQuickSeconds / static_cast<double>(std::max<std::size_t>(1, cells.size()));
+  for (PlannedCell& cell : cells) cell.collectives_s = quick ? std::min(kQuickSeconds, each) : kSeconds;
   return cells;
 }
 

@@ -23,6 +23,7 @@ void label(Record& record, const PlannedCell& cell) {
   record.id = cell.id;
   record.kind = cell.kind;
   record.scaling = cell.scaling;
+  if (!cell.also.empty()) record.also = cell.also;
   record.variant = cell.variant;
   record.repeat = cell.repeat;
   if (!cell.note.empty()) record.notes.push_back(cell.note);
@@ -117,6 +118,19 @@ Record not_completed(const Runner& runner, const PlannedCell& cell, const base::
   return record;
 }
 
+/// The all-reduce alone, described as the study that it is of: its settings, model and data decide whether it
+/// is kept when the study goes on.
+Record time_collectives(const Runner& runner, const PlannedCell& cell, const train::Options& options,
+                        const train::Backend& backend) {
+  Record record = runner.collectives(options, backend, cell.collectives_s);
+  record.command = runner.command;
+  record.settings = train::settings(options);
+  const auto setup = train::inspect(options, backend);
+  record.model = setup.model;
+  record.data = setup.data;
+  return record;
+}
+
 /// `resumed`: its training goes on from the checkpoint that an earlier, stopped study left.
 Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool resumed) {
   train::Options options = as_run(cell, runner.command);
@@ -130,7 +144,8 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
       begun = true;
       runner.together->begin(index, resumed);
     }
-    Record record = train::run(options, backend, runner.stop, runner.progress);
+    Record record = cell.is_of_collectives() ? time_collectives(runner, cell, options, backend)
+                                             : train::run(options, backend, runner.stop, runner.progress);
     label(record, cell);
     if (record.status == "complete" && !options.out.empty() && !cell.keeps_training)
       std::filesystem::remove_all(options.out);
@@ -177,6 +192,9 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
     const PlannedCell& cell = cells[i];
     auto kept = kept_records.take(cell.id);
     const bool fresh = !kept.has_value();
+    // An earlier run, without the sweep, did not know that the cell serves it too.
+    const bool is_new_to = kept && !cell.also.empty() && kept->also != cell.also;
+    if (is_new_to) kept->also = cell.also;
     const bool resumed = fresh && cell.skip.empty() && can_go_on(runner, cell);
     if (runner.cell)
       runner.cell(static_cast<int>(i), static_cast<int>(cells.size()), cell.id,
@@ -188,7 +206,8 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
                                         : skipped(runner, cell);
     if (record.status == "interrupted" && !runner.directory.empty() && cell.training.empty())
       break;  // half a window is no measurement: the cell is run again when the study goes on
-    if (fresh && !runner.directory.empty()) measure::write_record(record_path(runner, cell), record);
+    if ((fresh || is_new_to) && !runner.directory.empty())
+      measure::write_record(record_path(runner, cell), record);
     if (runner.done) runner.done(record);
     records.push_back(std::move(record));
   }

@@ -26,7 +26,9 @@ using measure::Record;
 /// More than a spare's time allows: its window ends by its time.
 constexpr std::int64_t kManySteps = 20'000;
 
-bool is_timed(const PlannedCell& cell) { return cell.training.empty() && cell.options.window_steps != 0; }
+bool is_timed(const PlannedCell& cell) {
+  return cell.training.empty() && cell.options.window_steps != 0 && !cell.is_of_collectives();
+}
 
 /// What repeats share: everything but the window, and by which question they were asked for.
 std::string set_up_of(const PlannedCell& cell) {

@@ -5,11 +5,43 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/topology.h"
+
 namespace paceline::study {
 namespace {
 
 bool is_given(const std::vector<measure::Setting>& given, measure::Setting setting) {
   return std::find(given.begin(), given.end(), setting) != given.end();
+}
+
+/// Threads that each of a sweep's workers has, who is alone on the cores.
+int threads_alone(const train::Options& base, const Axes& axes) {
+  if (base.threads > 0) return base.threads;
+  return axes.cores_each ? axes.cores_each(1) : base::usable_cores();
+}
+
+bool is_same_set_up(const PlannedCell& sweep, const PlannedCell& scale) {
+  return scale.options.workers == 1 && scale.options.local_batch == sweep.options.local_batch &&
+         scale.options.global_batch == 0 && scale.repeat == sweep.repeat;
+}
+
+/// One worker of a batch may stand in the sweep and be the baseline of scaling: where it has the same threads
+/// in both, the set-ups are the same in everything that can change a figure. It is then measured once, as
+/// scaling.
+void measure_once(std::vector<PlannedCell>& sweep, std::vector<PlannedCell>& scale,
+                  const StudyOptions& options, const train::Options& base) {
+  if (scale.empty() || options.sweep.repeats != options.scale.repeats) return;
+  const int threads = scale.front().options.threads;  // the same in all of them
+  if (threads_alone(base, options.scale) != threads) return;
+  for (PlannedCell& cell : sweep) cell.options.threads = threads;  // said alike, so that all can be compared
+  std::erase_if(sweep, [&](const PlannedCell& cell) {
+    if (!cell.skip.empty()) return false;
+    const auto same = std::find_if(scale.begin(), scale.end(),
+                                   [&](const PlannedCell& other) { return is_same_set_up(cell, other); });
+    if (same == scale.end()) return false;
+    same->also = cell.kind;
+    return true;
+  });
 }
 
 }  // namespace
@@ -46,12 +78,17 @@ std::vector<PlannedCell> study_cells(const train::Options& base, const StudyOpti
   const auto append = [&](std::vector<PlannedCell> more) {
     std::move(more.begin(), more.end(), std::back_inserter(cells));
   };
+  std::vector<PlannedCell> sweep, scale;
   if (options.with_sweep) {
     train::Options one = base;
     one.workers = 1;
-    append(sweep_cells(one, options.sweep, backend));
+    sweep = sweep_cells(one, options.sweep, backend);
   }
-  if (options.with_scale) append(scale_cells(base, options.scale));
+  if (options.with_scale) scale = scale_cells(base, options.scale);
+  measure_once(sweep, scale, options, base);
+  append(std::move(sweep));
+  append(std::move(scale));
+  if (options.with_scale && options.with_comm) append(comm_cells(base, options.scale, options.quick));
   if (options.with_converge) append(converge_cells(base, options.converge));
   return cells;
 }

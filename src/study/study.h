@@ -86,13 +86,17 @@ struct Runner {
   /// Before some of many planned cells are run: their places in the list, and why they are, in words. What of
   /// their kind is not among them is not run.
   std::function<void(const std::vector<std::size_t>& places, const std::string& why)> chosen = {};
+  /// Times the all-reduce alone, of a cell that is_of_collectives(): its record, but for labels and settings.
+  std::function<measure::Record(const train::Options&, const train::Backend&, double seconds)> collectives =
+      {};
 };
 
 /// One configuration to measure.
 struct PlannedCell {
   std::string id;    ///< file name of its record
-  std::string kind;  ///< "sweep", "scale", "converge", "search"
+  std::string kind;  ///< "sweep", "scale", "comm", "converge", "search"
   std::string scaling;
+  std::string also = {};  ///< of a scaling cell that serves the sweep too: "sweep"
   std::string variant;
   int repeat = 0;
   train::Options options;
@@ -104,7 +108,10 @@ struct PlannedCell {
   std::string stage = {};  ///< of a search, for people: "rung 2 of 3: epoch 4"
   bool is_spare = false;   ///< run only where it is found to be needed; see settle.h
   double chance = 1;  ///< of a cell that is run only where it is chosen: part of such that are expected to be
-  std::string note = {};  ///< not empty: added to the notes of its record
+  std::string note = {};     ///< not empty: added to the notes of its record
+  double collectives_s = 0;  ///< above 0: nothing is trained, the all-reduce alone is timed for about so long
+
+  [[nodiscard]] bool is_of_collectives() const { return collectives_s > 0; }
 };
 
 /// What of a list of cells several processes must agree on. Not the size of the largest batch that fits: what
@@ -116,13 +123,16 @@ struct PlannedCell {
 [[nodiscard]] std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axes,
                                                    const train::Backend& backend);
 [[nodiscard]] std::vector<PlannedCell> scale_cells(const train::Options& base, const Axes& axes);
+/// The all-reduce alone, once for each number of workers that have a core each; nothing for devices, which
+/// reduce elsewhere. `quick`: all of it within five seconds.
+[[nodiscard]] std::vector<PlannedCell> comm_cells(const train::Options& base, const Axes& axes, bool quick);
 [[nodiscard]] std::vector<PlannedCell> converge_cells(const train::Options& base, const ConvergeAxes& axes);
 
 /// The options with which a cell is run now; `command` is for its record.
 [[nodiscard]] train::Options as_run(const PlannedCell& cell, const std::string& command);
 
-/// Everything a study measures: sweep, weak and strong scaling, convergence. `quick` takes sizes that end
-/// within five minutes on two cores with the default model; otherwise the axes given.
+/// Everything a study measures: sweep, weak and strong scaling, the all-reduce alone, convergence. `quick`
+/// takes sizes that end within five minutes on two cores with the default model; otherwise the axes given.
 struct StudyOptions {
   bool quick = false;
   Axes sweep, scale;
@@ -131,6 +141,7 @@ struct StudyOptions {
   /// Of every cell in several processes, see cli/commands/assign_processes.h.
   std::vector<train::Placement> placements{train::Placement::packed};
   bool with_sweep = true, with_scale = true, with_converge = true;
+  bool with_comm = true;  ///< only where there is scaling
 };
 /// Sets what `quick` means into `base` and `options`; what the user gave explicitly (`given`) stays.
 void apply_quick(train::Options& base, StudyOptions& options, const std::vector<measure::Setting>& given);

@@ -1,5 +1,8 @@
 #include "train/exposed_comm.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/error.h"
 
 namespace paceline::train {
@@ -54,7 +57,27 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
     for (const auto& wait : measure::exposed_waits(collectives, transfer, blocked))
       kept_->waits.push_back({begin + wait.begin, begin + wait.end});
   }
+  if (latest_ != nullptr) {
+    const auto first =
+        std::partition_point(timings_.begin(), timings_.end(),
+                             [&](const comm::Timing& timing) { return timing.posted < latest_since_; }) -
+        timings_.begin();
+    const auto from = [first](auto& list) {
+      return std::span(list).subspan(static_cast<std::size_t>(first));
+    };
+    latest_->timings.assign(timings_.begin() + first, timings_.end());
+    latest_->waits.clear();
+    const double begin = base::seconds(origin.time_since_epoch());
+    for (const auto& wait : measure::exposed_waits(from(collectives), from(transfer), blocked))
+      latest_->waits.push_back({begin + wait.begin, begin + wait.end});
+    latest_ = nullptr;
+  }
   clear();
+}
+
+void CollectiveLog::keep_since(Kept* kept, base::TimePoint since) {
+  latest_ = kept;
+  latest_since_ = since;
 }
 
 void CollectiveLog::keep_timings(Kept* kept, std::size_t most) {

@@ -37,6 +37,9 @@ class CollectiveLog {
     std::vector<comm::Timing> timings;
     std::vector<measure::Interval> waits;  ///< what it moved to exposed wait; seconds of base::Clock
   };
+  /// The next fold() puts into `kept` what was posted from `since` on, in place of what is there. Requires
+  /// that whatever was posted before it was done then.
+  void keep_since(Kept* kept, base::TimePoint since);
   /// fold() appends to `kept`, until there are `most` timings. `kept` outlives this.
   void keep_timings(Kept* kept, std::size_t most);
 
@@ -48,6 +51,8 @@ class CollectiveLog {
   std::vector<Blocked> blocked_;
   Kept* kept_ = nullptr;
   std::size_t most_kept_ = 0;
+  Kept* latest_ = nullptr;
+  base::TimePoint latest_since_{};
 };
 
 }  // namespace paceline::train

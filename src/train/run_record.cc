@@ -202,6 +202,7 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   record.epochs = std::move(root.epochs);
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);
+  record.last_steps = std::move(root.last_steps);
   if (record.workers > 1) {
     record.communication.communicator = communicator.name();
     record.communication.algorithm = communicator.algorithm();

@@ -23,6 +23,7 @@
 #include "train/gather.h"
 #include "train/lookahead.h"
 #include "train/not_finite.h"
+#include "train/recent_steps.h"
 #include "train/restore.h"
 #include "train/run_events.h"
 #include "train/step.h"
@@ -75,10 +76,10 @@ class Worker {
     test_chosen();
     finish_writing();
     end_window();
+    const std::size_t collectives = data_parallel_ ? kDataParallelCollectives : stepper_->buckets().count();
     if (is_traced())
-      result_.timelines =
-          timeline_.gather(communicator_, job_.backend.place.host,
-                           data_parallel_ ? kDataParallelCollectives : stepper_->buckets().count());
+      result_.timelines = timeline_.gather(communicator_, job_.backend.place.host, collectives);
+    result_.last_steps = recent_steps_.gather(communicator_, !is_of_several_processes(), collectives);
     if (is_of_several_processes()) gather();
     return std::move(result_);
   }
@@ -180,6 +181,7 @@ class Worker {
     for (std::size_t i = 0; i < result_.buckets.size(); ++i)
       result_.buckets[i].bytes = stepper_->buckets().bytes(i);
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
+    recent_steps_.start(ledger_);
     window_.begin(loader());
     ledger_.start();
   }
@@ -221,8 +223,10 @@ class Worker {
   }
 
   void fold() {
+    recent_steps_.before_fold(gradients_log_, statistics_log_);
     gradients_log_.fold(communicator_, ledger_, result_.rank, result_.buckets);
     statistics_log_.fold(communicator_, ledger_, result_.rank);
+    recent_steps_.after_fold();
   }
 
   void train() {
@@ -269,7 +273,9 @@ class Worker {
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
     if (local_rank() == 0) job_.updates_done.store(update + 1, std::memory_order_relaxed);
     if (is_root()) job_.update_count.set(update + 1);
-    const double seconds = base::seconds_since(begin);
+    const auto done = base::Clock::now();
+    recent_steps_.add(begin, done);
+    const double seconds = base::seconds(done - begin);
     result_.rank.step_s.push_back(seconds);
     epoch_.add({.update = update + 1, .local = outcome.local, .lr = lr, .seconds = seconds});
     events_.step({update + 1, batch.epoch + 1, epoch_.mean_loss(), lr, seconds});
@@ -411,6 +417,7 @@ class Worker {
   CollectiveLog gradients_log_;   ///< the buckets
   CollectiveLog statistics_log_;  ///< synchronised batch norm
   Timeline timeline_;             ///< --timeline
+  RecentSteps recent_steps_;
   Window window_;
   std::unique_ptr<engine::Engine> engine_;
   Lookahead lookahead_;

@@ -24,9 +24,10 @@ struct WorkerResult {
   std::int64_t window_steps = 0;
   comm::Traffic traffic;  ///< of the window
   std::int64_t gradient_bytes = 0;
-  std::vector<measure::RankTimeline> timelines;   ///< --timeline: of all ranks; rank 0
-  std::optional<double> allreduce_peak_gb_per_s;  ///< allreduce_peak.h
-  std::optional<double> others_cores;             ///< that other programs kept busy during the window; rank 0
+  std::vector<measure::RankTimeline> timelines;        ///< --timeline: of all ranks; rank 0
+  std::optional<measure::LastStepsRecord> last_steps;  ///< of all ranks; rank 0
+  std::optional<double> allreduce_peak_gb_per_s;       ///< allreduce_peak.h
+  std::optional<double> others_cores;  ///< that other programs kept busy during the window; rank 0
   std::vector<measure::OtherProgramRecord> others;    ///< the busiest of them; rank 0
   std::int64_t norm_bytes = 0, norm_collectives = 0;  ///< of synchronised batch norm, in the window
   bool interrupted = false;

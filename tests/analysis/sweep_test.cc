@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/cells.h"
+#include "analysis/scaling.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {
@@ -254,6 +255,41 @@ TEST(Sweep, IsNothingForOneTraining) {
   const auto record = golden::make_training({.variant = ""});
   const auto cells = make_cells({&record, 1});
   EXPECT_FALSE(sweep(cells).has_value());
+}
+
+// One worker of batch 128 with the same threads in both was measured twice, and shown with two values.
+TEST(Sweep, HasTheScalingCellThatWasMeasuredForItToo) {
+  std::vector<Record> records;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const std::int64_t batch : {32, 64})
+      records.push_back(
+          make_record({.kind = "sweep", .scaling = "", .local_batch = batch, .repeat = repeat}));
+    records.push_back(make_record({.workers = 1, .local_batch = 128, .repeat = repeat}));
+    records.back().also = "sweep";
+    records.push_back(make_record({.workers = 2, .local_batch = 128, .repeat = repeat}));
+  }
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells.size(), 4U);
+  const auto found = sweeps(cells);
+  ASSERT_EQ(found.size(), 1U);
+  std::vector<std::int64_t> batches;
+  for (const auto& point : found[0].points) {
+    batches.push_back(point.cell->local_batch);
+    EXPECT_TRUE(point.on_curve) << point.cell->name();
+  }
+  EXPECT_EQ(batches, (std::vector<std::int64_t>{32, 64, 128}));
+  EXPECT_EQ(found[0].points[2].cell->records.size(), 3U);
+  EXPECT_EQ(found[0].points[2].cell, scaling(cells, Mode::weak).at(0).baseline)
+      << "and the baseline of scaling";
+}
+
+TEST(Sweep, OfAnEarlierRunTakesNoSecondCellOfABatch) {
+  std::vector<Record> records{make_record({.kind = "sweep", .scaling = "", .local_batch = 64}),
+                              make_record({.kind = "sweep", .scaling = "", .local_batch = 128}),
+                              make_record({.workers = 1, .local_batch = 128})};
+  records.back().also = "sweep";
+  const auto cells = make_cells(records);
+  EXPECT_EQ(sweeps(cells).at(0).points.size(), 2U);
 }
 
 }  // namespace

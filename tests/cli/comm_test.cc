@@ -3,8 +3,11 @@
 
 #include "analysis/collectives.h"
 #include "base/file.h"
+#include "cli/commands/collectives.h"
 #include "cli/program.h"
+#include "comm/make.h"
 #include "comm/probe.h"
+#include "measure/event_log.h"
 #include "measure/record.h"
 
 namespace paceline::cli {
@@ -69,6 +72,55 @@ TEST(Comm, ASecondRunLeavesTheFirstRecordAlone) {
   for (int run = 0; run < 2; ++run) EXPECT_EQ(run_program(comm({}), here).code, 0);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path() / "paceline-out"), {}), 2)
       << "without --out each has a directory of its own, as trainings have";
+}
+
+TEST(Comm, SaysEachSizeInItsEvents) {
+  const Folder folder;
+  const RunConditions here{.directory = folder.path()};
+  ASSERT_EQ(run_program(comm({"--workers", "2", "--out", "cm"}), here).code, 0);
+  std::vector<measure::Event> events;
+  for (const auto& line : measure::EventTail(folder.path() / "cm" / measure::kEventsFile).read())
+    events.push_back(measure::event_from_json(line.text).value());
+  ASSERT_GT(events.size(), 2U);
+  EXPECT_EQ(events.front().name(), "start");
+  EXPECT_EQ(events.front().text("kind"), "comm");
+  EXPECT_EQ(events.front().whole("workers"), 2);
+  EXPECT_EQ(events.back().name(), "end");
+  EXPECT_EQ(events.back().text("status"), "complete");
+  const auto record = measure::read_record(folder.path() / "cm/record.json");
+  ASSERT_EQ(events.size(), record.collectives->size() + 2);
+  for (std::size_t i = 0; i < record.collectives->size(); ++i) {
+    const auto& event = events[i + 1];
+    const auto& one = (*record.collectives)[i];
+    EXPECT_EQ(event.name(), "collective");
+    EXPECT_EQ(event.text("collective"), one.collective);
+    EXPECT_EQ(event.whole("bytes"), one.bytes);
+    EXPECT_EQ(event.number("busbw_gb_per_s"), analysis::figures(one, 2).busbw->median);
+  }
+}
+
+TEST(Comm, AllReduceAloneIsTimedOverSizesForAboutAsLongAsAsked) {
+  train::Options options;
+  options.workers = 2;
+  options.pin = false;
+  const train::Backend backend{.communicators = [](int ranks, std::chrono::seconds deadline) {
+    return comm::make_local(ranks, {.deadline = deadline});
+  }};
+  const auto record = measure_all_reduce(options, backend, 0.05);
+  EXPECT_EQ(record.kind, "comm");
+  EXPECT_EQ(record.status, "complete");
+  EXPECT_EQ(record.workers, 2);
+  ASSERT_EQ(record.collectives->size(), 7U);  // 4 KiB to 16 MiB
+  for (const auto& one : *record.collectives) {
+    EXPECT_EQ(one.collective, "all_reduce");
+    EXPECT_TRUE(one.in_place && one.correct) << one.bytes;
+    EXPECT_GE(one.seconds.size(), 5U) << one.bytes;
+  }
+  EXPECT_EQ(record.collectives->back().bytes, 16 << 20);
+  EXPECT_GT(largest_busbw_gb_per_s(record).value(), 0);
+  EXPECT_FALSE(largest_busbw_gb_per_s(measure::Record{}));
+  const auto longer = measure_all_reduce(options, backend, 0.5);
+  EXPECT_GT(longer.collectives->front().seconds.size(), record.collectives->front().seconds.size());
 }
 
 }  // namespace

@@ -108,6 +108,21 @@ TEST(TimeLeft, CountsWhatMayBeChosenByItsChanceAndThenByTheChoice) {
   EXPECT_NEAR(*left.seconds(), 22, 1e-9);
 }
 
+TEST(TimeLeft, OfTheAllReduceAloneIsWhatWasPlannedForIt) {
+  study::PlannedCell alone{.id = "comm-w2", .kind = "comm"};
+  alone.options.workers = 2;
+  alone.options.window_steps = 10;
+  alone.collectives_s = 3;
+  const std::vector<study::PlannedCell> cells{timed(32, 0), alone, alone, timed(32, 0)};
+  TimeLeft left(cells, 2);
+  left.note(0, done(10, 1), 11);
+  EXPECT_NEAR(*left.seconds(), 3 + 3 + 11, 1e-9);
+  measure::Record record;
+  record.status = "complete";
+  left.note(1, record, 4);
+  EXPECT_NEAR(*left.seconds(), 4 + 11, 1e-9) << "as the last one took, and nothing is learned of images";
+}
+
 TEST(TimeLeft, IsShownWhenATenthIsDone) {
   const std::vector<study::PlannedCell> cells(20, timed(32, 0));
   TimeLeft left(cells, 1);

@@ -146,6 +146,38 @@ inline measure::Record make_record(const Run& run) {
   return record;
 }
 
+/// The spans of its last three steps, each of them the mean of the ledger: data, forward, backward, transfer,
+/// waiting, update, the rest; the first bucket's all-reduce behind backward.
+inline void add_last_steps(measure::Record& record) {
+  using measure::Phase;
+  constexpr int kSteps = 3;
+  auto& last = record.last_steps.emplace();
+  last.steps = kSteps;
+  for (const auto& rank : record.ranks) {
+    auto& columns = last.ranks.emplace_back();
+    columns.rank = rank.rank;
+    double at = 0;
+    for (int step = 0; step < kSteps; ++step)
+      for (const auto phase : {Phase::data_wait, Phase::forward, Phase::backward, Phase::exposed_wait,
+                               Phase::exposed_transfer, Phase::update, Phase::copy, Phase::other}) {
+        const double length =
+            1e6 * rank.phases[static_cast<std::size_t>(phase)] / static_cast<double>(record.window.steps);
+        if (phase == Phase::exposed_wait && record.workers > 1) {
+          columns.bucket.push_back(0);
+          columns.posted_us.push_back(at);
+          columns.under_way_us.push_back(
+              length + 1e6 * rank.phases[static_cast<std::size_t>(Phase::exposed_transfer)] /
+                           static_cast<double>(record.window.steps));
+        }
+        if (length <= 0) continue;
+        columns.phase.push_back(static_cast<int>(phase));
+        columns.begin_us.push_back(at);
+        columns.length_us.push_back(length);
+        at += length;
+      }
+  }
+}
+
 /// A cell that was not run, and why.
 inline measure::Record make_skipped(const Run& run, std::string reason) {
   measure::Record record = make_record(run);

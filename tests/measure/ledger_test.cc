@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace paceline::measure {
 namespace {
@@ -71,6 +72,27 @@ TEST(Ledger, MovingKeepsTheTotalAndNeverGoesBelowZero) {
   seconds = ledger.totals();
   EXPECT_EQ(at(seconds, Phase::exposed_transfer), 0);
   EXPECT_DOUBLE_EQ(at(seconds, Phase::exposed_wait), booked);
+}
+
+TEST(Ledger, KeepsTheLatestStaysInTheMemoryItHas) {
+  Ledger ledger;
+  LatestSpans latest(4);
+  ledger.keep_latest(&latest);
+  ledger.start();
+  const auto begin = base::Clock::now();
+  for (const auto phase : {Phase::data_wait, Phase::forward, Phase::backward}) ledger.enter(phase);
+  EXPECT_TRUE(latest.has_all_since(begin));
+  EXPECT_EQ(latest.since(begin).size(), 3U);  // other, data wait, forward
+  sleep_ms(1);
+  const auto later = base::Clock::now();
+  for (const auto phase : {Phase::update, Phase::other, Phase::checkpoint}) ledger.enter(phase);
+  EXPECT_FALSE(latest.has_all_since(begin)) << "two made room";
+  EXPECT_TRUE(latest.has_all_since(later));
+  std::vector<Phase> kept;
+  for (const auto& span : latest.since(later)) kept.push_back(span.phase);
+  EXPECT_EQ(kept, (std::vector{Phase::backward, Phase::update, Phase::other}));
+  latest.clear();
+  EXPECT_TRUE(latest.since(begin).empty());
 }
 
 TEST(Ledger, StartForgetsWhatWasBefore) {

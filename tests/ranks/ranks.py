@@ -218,6 +218,35 @@ def bf16(args, folder):
     print(f"{narrow} bytes as bf16, {wide} as fp32; the last losses are {pairs[-1]}")
 
 
+def check_study(study, command, cores):
+    """What a study in several processes measures beside its cells: each in the processes of its set-up, and kept by one
+    that goes on."""
+    def read():
+        return {path.stem: json.loads(path.read_text()) for path in (study / "records").glob("*.json")}
+
+    records = read()
+    spares = {name: record for name, record in records.items() if name.endswith("-spare")}
+    check(spares, f"windows of two steps tell nothing of other programs, and none was repeated: {sorted(records)}")
+    for name, record in spares.items():
+        first = records[name.replace("-spare", "-r0")]
+        check(record["status"] == "complete" and record["repeat"] > first["repeat"], f"{name}: {record['status']} {record['reason']}")
+        check(any(note.startswith("repeated: ") for note in record["notes"]), f"{name}: why is not said: {record['notes']}")
+        check(record["window"]["wall_s"] > 1, f"{name}: {record['window']['wall_s']} s")
+        check(record["communication"]["processes"] == first["communication"]["processes"], f"{name}: processes")
+        check(len(record["last_steps"]["ranks"]) == record["workers"], f"{name}: spans of {record['last_steps']}")
+    check("sweep-b12-r0" not in records and records["scale-weak-w1-b12-r0"].get("also") == "sweep",
+          f"one worker with one thread is the same in sweep and scaling: {sorted(records)}")
+    check(("comm-w2" in records) == (cores >= 2), f"the all-reduce alone: {sorted(records)}")
+    if cores >= 2:
+        alone = records["comm-w2"]
+        check(alone["status"] == "complete" and alone["communication"]["processes"] == 2, f"comm: {alone['status']} {alone['reason']}")
+        check(len(alone["collectives"]) > 3 and all(one["correct"] for one in alone["collectives"]), f"{alone['collectives']}")
+    code, out, err = run(command)
+    check(code == 0, f"study again: exit {code}\n{out}{err}")
+    check({name: record["created"] for name, record in read().items()} == {name: record["created"] for name, record in records.items()},
+          "a study that goes on measures nothing that is there, spares neither")
+
+
 def studies(args, folder):
     """scale, sweep and converge in several processes: cells of fewer workers leave the others waiting, a record is written
     once, and the same command goes on from what is there."""
@@ -252,15 +281,17 @@ def studies(args, folder):
     # Of the cores that any process has: each bound to one of its own, where there are as many.
     cores = len(os.sched_getaffinity(0))
     bound = mpirun(args.processes, "core" if cores >= args.processes else "none")
-    code, out, err = run(bound + [args.program, "study", *common, "--repeats", "1", "--window-steps", "2", "--batches", "12",
-                                  "--workers", "1,2", "--epochs", "1", "--baseline-batch", "12", "--large-batch", "48", "--out",
-                                  folder / "study"])
+    study = bound + [args.program, "study", *common, "--repeats", "1", "--window-steps", "2", "--batches", "12", "--workers", "1,2",
+                     "--epochs", "1", "--baseline-batch", "12", "--large-batch", "48", "--out", folder / "study"]
+    code, out, err = run(study)
     check(code == 0, f"study: exit {code}\n{out}{err}")
     check("have waited" not in err, f"nobody holds up the others: {err}")
     record = json.loads((folder / "study/records/converge-linear-warm-up-sync-bn-r0.json").read_text())
     if cores >= 2:
         check(record["status"] == "complete" and record["workers"] == 2, f"{record['workers']} workers: {record['reason']}")
         check(record["communication"]["processes"] == 2, f"{record['communication']['processes']} processes")
+
+    check_study(folder / "study", study, cores)
 
     # Fewer workers than processes, where that is said to be meant.
     code, out, err = run(mpirun(args.processes) + [args.program, "train", *common, "--steps", "4", "--global-batch", "12", "--workers",

@@ -58,6 +58,7 @@ void add_scaling(std::vector<Record>& records, const std::string& scaling) {
                                        .communication = wire + (workers == 1 ? 0 : 0.012),
                                        .transfer = wire * (1 + 0.02 * repeat),
                                        .oversubscribed = over}));
+        golden::add_last_steps(records.back());
       }
 }
 

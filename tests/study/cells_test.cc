@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "study/cpu_backend.h"
 #include "study/study.h"
 #include "train/fixture.h"
 
@@ -192,6 +193,68 @@ TEST_F(CellRun, CountsItsFirstStepFromItsOwnBeginAndNotFromTheStudys) {
   ASSERT_EQ(records.size(), 1u);
   ASSERT_TRUE(records[0].first_step_s.has_value()) << records[0].reason;
   EXPECT_LT(*records[0].first_step_s, 1800);
+}
+
+/// The cells of a study of a small model without trainings; every cell has a core each up to `cores` workers.
+std::vector<PlannedCell> small_study(int threads, int cores, bool with_sweep = true) {
+  train::Options base;
+  base.model = "resnet8-cifar";
+  base.data = "synthetic,train=256,test=16";
+  base.threads = threads;
+  base.window_steps = 2;
+  StudyOptions options;
+  options.sweep.batches = {8, 16, 64};
+  options.scale.batches = {16, 64};
+  options.scale.workers = {1, 2, 4};
+  options.sweep.repeats = options.scale.repeats = 2;
+  options.scale.cores_each = [cores](int workers) { return cores / workers; };
+  options.with_sweep = with_sweep;
+  options.with_converge = false;
+  return study_cells(base, options, cpu_backend());
+}
+
+std::vector<std::string> ids_of(const std::vector<PlannedCell>& cells, const std::string& kind) {
+  std::vector<std::string> ids;
+  for (const auto& cell : cells)
+    if (cell.kind == kind && !cell.fits) ids.push_back(cell.id);
+  return ids;
+}
+
+TEST(StudyCells, MeasureOneWorkerOnceWhereSweepAndScalingGiveItTheSameThreads) {
+  const auto cells = small_study(1, 4);
+  EXPECT_THAT(ids_of(cells, "sweep"), testing::ElementsAre("sweep-b8-r0", "sweep-b8-r1"));
+  for (const auto& cell : cells)
+    EXPECT_EQ(cell.also == "sweep", cell.kind == "scale" && cell.options.workers == 1) << cell.id;
+  // Four cores and four workers: a scaling worker has one, the sweep's all four.
+  EXPECT_EQ(ids_of(small_study(0, 4), "sweep").size(), 6U);
+  // One core: one thread in both, and the sweep's cells say it as scaling's do.
+  const auto of_one_core = small_study(0, 1);
+  EXPECT_EQ(ids_of(of_one_core, "sweep").size(), 2U);
+  for (const auto& cell : of_one_core) EXPECT_EQ(cell.options.threads, 1) << cell.id;
+  for (const auto& cell : small_study(1, 4, false)) EXPECT_EQ(cell.also, "") << cell.id;
+}
+
+TEST(StudyCells, TimeTheAllReduceAloneForNumbersOfWorkersWithACoreEach) {
+  EXPECT_THAT(ids_of(small_study(1, 4), "comm"), testing::ElementsAre("comm-w2", "comm-w4"));
+  EXPECT_THAT(ids_of(small_study(1, 2), "comm"), testing::ElementsAre("comm-w2"));
+  EXPECT_THAT(ids_of(small_study(1, 1), "comm"), testing::IsEmpty());
+}
+
+TEST(CommCells, TakeFiveSecondsTogetherInAQuickStudyAtMost) {
+  Axes axes{.workers = {1, 2, 4, 8, 16}};
+  axes.cores_each = [](int) { return 1; };
+  const auto seconds = [](const std::vector<PlannedCell>& cells) {
+    double sum = 0;
+    for (const auto& cell : cells) sum += cell.collectives_s;
+    return sum;
+  };
+  EXPECT_NEAR(seconds(comm_cells({}, axes, true)), 5, 1e-9);
+  EXPECT_NEAR(seconds(comm_cells({}, axes, false)), 12, 1e-9);
+  axes.workers = {1, 2};
+  EXPECT_NEAR(seconds(comm_cells({}, axes, true)), 2, 1e-9);
+  train::Options elsewhere;
+  elsewhere.device = "cuda";
+  EXPECT_TRUE(comm_cells(elsewhere, axes, true).empty()) << "a device reduces elsewhere";
 }
 
 }  // namespace

@@ -283,5 +283,47 @@ TEST_F(StudyDirectory, SweepTakesUnitsOfShardsAndSaysWhichBatchBreaksThem) {
   EXPECT_EQ(cells[1].skip, "");
 }
 
+/// What a study measures of the all-reduce alone, made up.
+measure::Record made_up(const train::Options& options, const train::Backend& backend, double) {
+  measure::Record record;
+  record.created = measure::utc_now();
+  record.environment = measure::environment(backend.libraries);
+  record.workers = options.workers;
+  record.collectives.emplace().push_back(
+      {.collective = "all_reduce", .in_place = true, .bytes = 4096, .correct = true, .seconds = {1e-5}});
+  return record;
+}
+
+TEST_F(StudyDirectory, KeepsTheAllReduceAloneToo) {
+  Axes axes{.workers = {1, 2}};
+  axes.cores_each = [](int) { return 1; };
+  const auto cells = comm_cells(base_, axes, true);
+  int measured = 0;
+  runner_.collectives = [&](const train::Options& options, const train::Backend& backend, double seconds) {
+    ++measured;
+    EXPECT_EQ(seconds, 2);
+    return made_up(options, backend, seconds);
+  };
+  const auto records = run_cells(cells, runner_);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].id, "comm-w2");
+  EXPECT_EQ(records[0].kind, "comm");
+  EXPECT_EQ(records[0].model.name, "resnet8-cifar") << "whose study it is of";
+  EXPECT_EQ(run_cells(cells, runner_).size(), 1u);
+  EXPECT_EQ(measured, 1) << "a study that goes on keeps it";
+  EXPECT_EQ(reused_, 1);
+}
+
+TEST_F(StudyDirectory, LearnsThatAKeptCellServesTheSweepToo) {
+  auto cells = scale_cells(base_, {.workers = {1}, .batches = {4}, .mode = "weak", .repeats = 1});
+  EXPECT_FALSE(run_cells(cells, runner_).at(0).also);
+  cells[0].also = "sweep";
+  EXPECT_EQ(run_cells(cells, runner_).at(0).also, "sweep");
+  EXPECT_EQ(reused_, 1);
+  EXPECT_EQ(measure::read_record(directory_ / "records" / "scale-weak-w1-b4-r0.json").also, "sweep");
+  cells[0].also.clear();
+  EXPECT_EQ(run_cells(cells, runner_).at(0).also, "sweep") << "what another study knows stays";
+}
+
 }  // namespace
 }  // namespace paceline::study

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analysis/cell.h"
+#include "cli/commands/collectives.h"
 #include "measure/disturbance.h"
 #include "measure/ranking.h"
 #include "measure/statistics.h"
@@ -71,6 +72,9 @@ std::string short_name(const study::PlannedCell& cell) {
   if (!cell.variant.empty())
     return fmt::format("{}, seed {}{}", cell.variant, cell.repeat + 1,
                        cell.stage.empty() ? "" : ", " + cell.stage);
+  if (cell.is_of_collectives())
+    return fmt::format("all-reduce of {}{}", cell.options.workers,
+                       cell.options.placement == train::Placement::spread ? ", spread" : "");
   if (cell.kind == "sweep")
     name = fmt::format("batch {}", local_batch(cell));
   else if (cell.scaling == "strong")
@@ -154,6 +158,9 @@ void CellProgress::take_best(const measure::Record& record) {
   } else if (const auto validated = measure::best_validated(record)) {
     value = validated->accuracy;
     text = fmt::format("validation accuracy {:.2f} % ({})", 100 * value, record.variant);
+  } else if (const auto busbw = largest_busbw_gb_per_s(record)) {
+    value = *busbw;
+    text = fmt::format("{} GB/s busbw at {} workers", report::number(value), record.workers);
   } else {
     value = images_per_s(record);
     const std::string emulated = analysis::emulated(record);

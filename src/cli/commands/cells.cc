@@ -11,6 +11,7 @@
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/cell_progress.h"
+#include "cli/commands/collectives.h"
 #include "cli/commands/followers.h"
 #include "cli/commands/study_events.h"
 #include "cli/interrupt.h"
@@ -159,6 +160,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     progress.step(images_per_s);
   };
   runner.progress.event = events.progress();
+  runner.collectives = measure_all_reduce;
   runner.chosen = [&](const std::vector<std::size_t>& places, const std::string& why) {
     progress.choose(places, why);
   };

@@ -1,20 +1,22 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
 #include "analysis/collectives.h"
-#include "analysis/link_fit.h"
 #include "base/error.h"
 #include "base/topology.h"
 #include "cli/backend.h"
+#include "cli/commands/collectives.h"
 #include "cli/commands/commands.h"
 #include "cli/new_directory.h"
 #include "cli/reports.h"
+#include "cli/run_log.h"
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "comm/probe.h"
-#include "measure/environment.h"
+#include "measure/events.h"
 #include "measure/record.h"
 #include "measure/statistics.h"
 #include "train/run_ranks.h"
@@ -29,8 +31,9 @@ int repeats_of(std::size_t bytes, int asked) { return bytes <= 65536 ? 5 * asked
 struct Bench {
   const Settings& settings;
   const base::CorePlan& cores;
-  int first_core = 0;  ///< the plan's entry for this process's first rank
-  Screen* screen = nullptr;
+  int first_core = 0;        ///< the plan's entry for this process's first rank
+  Screen* screen = nullptr;  ///< of the first process alone, as the log
+  RunLog* log = nullptr;
   measure::Record& record;
 };
 
@@ -46,33 +49,44 @@ std::string row_of(const measure::CollectiveRecord& one, int ranks) {
                      rate(figures.algbw), rate(figures.busbw), one.correct ? "yes" : "NO");
 }
 
+measure::Event start_event(const measure::Record& record) {
+  return measure::Event("start")
+      .set("schema", measure::kEventsSchema)
+      .set("kind", record.kind)
+      .set("command", record.command)
+      .set("version", record.environment.version)
+      .set("host", record.environment.host)
+      .set("process", static_cast<std::int64_t>(::getpid()))
+      .set("workers", record.workers);
+}
+
+/// One size of one collective.
+measure::Event event_of(const measure::CollectiveRecord& one, int ranks) {
+  const auto figures = analysis::figures(one, ranks);
+  measure::Event event("collective");
+  event.set("collective", one.collective)
+      .set("in_place", one.in_place)
+      .set("bytes", one.bytes)
+      .set("seconds", figures.seconds.median)
+      .set("correct", one.correct);
+  if (figures.busbw) event.set("busbw_gb_per_s", figures.busbw->median);
+  return event;
+}
+
 void measure_all(comm::Communicator& communicator, const Bench& bench) {
   const auto& options = bench.settings.comm;
   const bool speaks = communicator.rank() == 0;
   communicator.at(0, "the measuring of collectives");
   for (const auto trial : comm::kTrials) {
-    const auto collective = trial.collective;
-    std::vector<analysis::TimedMessage> messages;
     for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
-      const auto probe =
+      auto probe =
           comm::probe(communicator, trial, bytes / sizeof(float), 3, repeats_of(bytes, options.repeats));
       if (!speaks) continue;
-      measure::CollectiveRecord one{.collective = std::string(name(collective)),
-                                    .in_place = trial.in_place,
-                                    .bytes = static_cast<std::int64_t>(probe.bytes),
-                                    .correct = probe.correct,
-                                    .seconds = probe.seconds};
-      messages.push_back({static_cast<double>(one.bytes), measure::estimate(one.seconds).median});
+      const auto& one = add_collective(bench.record, trial, std::move(probe));
       bench.screen->say(row_of(one, communicator.size()));
-      bench.record.collectives->push_back(std::move(one));
+      bench.log->write(event_of(one, communicator.size()));
     }
-    if (!speaks || communicator.size() < 2) continue;  // with one rank X is not moved: the slope is nothing's
-    if (const auto fit = analysis::fit_link(messages))
-      bench.record.link_fits->push_back({.collective = std::string(name(collective)),
-                                         .in_place = trial.in_place,
-                                         .alpha_s = fit->alpha_s,
-                                         .bytes_per_s = fit->bytes_per_s,
-                                         .residual = fit->residual});
+    if (speaks) add_link_fit(bench.record, trial);
   }
 }
 
@@ -110,29 +124,6 @@ int workers_of(const Settings& settings, const train::ProcessPlacement& place) {
   return workers;
 }
 
-measure::Record begin_record(const Settings& settings, const train::ProcessPlacement& place,
-                             const base::CorePlan& cores, const comm::Communicator& communicator) {
-  measure::Record record;
-  record.kind = record.id = "comm";
-  record.command = settings.typed;
-  record.created = measure::utc_now();
-  record.environment = measure::environment();
-  record.workers = communicator.size();
-  record.threads_per_worker = 1;
-  record.oversubscribed = cores.oversubscribed;
-  record.communication.communicator = communicator.name();
-  record.communication.algorithm = communicator.algorithm();
-  if (place.processes > 1) {
-    record.communication.processes = place.processes;
-    record.communication.launcher = place.launcher;
-    record.communication.library = place.library;
-  }
-  record.collectives.emplace();
-  record.link_fits.emplace();
-  record.notes.push_back(cores.note);
-  return record;
-}
-
 /// What the user is told before the first row.
 void introduce(Screen& screen, const measure::Record& record, int processes) {
   screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
@@ -155,11 +146,6 @@ void conclude(Screen& screen, const measure::Record& record) {
   for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
 }
 
-bool all_correct(const measure::Record& record) {
-  return std::all_of(record.collectives->begin(), record.collectives->end(),
-                     [](const auto& one) { return one.correct; });
-}
-
 }  // namespace
 
 int comm_command(const Settings& settings) {
@@ -169,7 +155,8 @@ int comm_command(const Settings& settings) {
   const auto backend = make_backend("cpu", settings.session, emulation_of(settings.train));
   auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
   const auto cores = base::plan_cores(local * place.core_sharers, 1);
-  auto record = begin_record(settings, place, cores, *communicators.front());
+  auto record = begin_collectives(place, cores, *communicators.front());
+  record.command = settings.typed;
   Bench bench{
       .settings = settings, .cores = cores, .first_core = place.core_share_index * local, .record = record};
   if (!place.is_first()) {
@@ -181,20 +168,28 @@ int comm_command(const Settings& settings) {
   refuse_another_record(out);
   const OutputDirectory directory(out);
   Screen screen(settings.json);
+  RunLog log(out, settings.session == nullptr ? backend.stalls : settings.session->stalls());
   bench.screen = &screen;
+  bench.log = &log;
   introduce(screen, record, place.processes);
-  run_ranks(communicators, bench);
+  const auto began = base::Clock::now();
+  log.write(start_event(record));
+  (void)log.guard([&] {
+    run_ranks(communicators, bench);
+    return std::vector<measure::Record>{};
+  });
   conclude(screen, record);
-
-  const bool correct = all_correct(record);
-  record.status = correct ? "complete" : "failed";
-  if (!correct) record.reason = "a collective gave a wrong result; see `correct` of each";
+  conclude_collectives(record);
+  measure::Event end("end");
+  end.set("status", record.status).set("seconds", base::seconds_since(began));
+  if (!record.reason.empty()) end.set("reason", record.reason);
+  log.write(end);
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
   screen.explain(
       fmt::format("record: {}   (paceline report {} shows it as tables)", path.string(), out.string()));
-  if (!correct)
+  if (record.status != "complete")
     base::fail(base::ErrorKind::comm,
                "a collective gave a wrong result: every row with NO; please report it");
   return 0;

@@ -1,17 +1,23 @@
 #include "train/evaluate_checkpoint.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "cli/backend.h"
 #include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
 #include "cli/new_directory.h"
 #include "cli/reports.h"
+#include "cli/run_log.h"
 #include "cli/screen.h"
+#include "measure/events.h"
+#include "measure/version.h"
 #include "report/build.h"
 
 namespace paceline::cli {
@@ -30,6 +36,56 @@ void require_known(const Settings& settings) {
                  checkpoint, setting.key(), example);
 }
 
+measure::Event start_event(const Settings& settings) {
+  const auto& options = settings.train;
+  return measure::Event("start")
+      .set("schema", measure::kEventsSchema)
+      .set("kind", "evaluate")
+      .set("command", settings.typed)
+      .set("version", measure::version())
+      .set("host", base::host_name())
+      .set("process", static_cast<std::int64_t>(::getpid()))
+      .set("model", options.model)
+      .set("data", options.data)
+      .set("device", options.device)
+      .set("precision", options.precision)
+      .set("workers", options.workers);
+}
+
+measure::Event result_event(const measure::EvaluationRecord& result) {
+  const double accuracy = static_cast<double>(result.correct) / static_cast<double>(result.samples);
+  return measure::Event("evaluation")
+      .set("update", result.updates)
+      .set(result.part + "_loss", result.loss)
+      .set(result.part + "_accuracy", accuracy);
+}
+
+measure::Event end_event(const measure::Record& record, double seconds) {
+  measure::Event end("end");
+  end.set("status", record.status).set("seconds", seconds);
+  if (!record.reason.empty()) end.set("reason", record.reason);
+  if (record.evaluation && record.evaluation->part == "test")
+    end.set("test_accuracy", static_cast<double>(record.evaluation->correct) /
+                                 static_cast<double>(record.evaluation->samples));
+  return end;
+}
+
+/// Evaluates, and says so in the directory's events; but not in those of the training that it may be of.
+measure::Record evaluate(const train::Options& options, const Settings& settings,
+                         const train::Backend& backend, std::stop_token stop, Screen& screen) {
+  const auto run = [&] {
+    return train::evaluate_checkpoint(options, settings.evaluate, backend, stop, screen.progress());
+  };
+  if (std::filesystem::exists(options.out / "record.json")) return run();
+  const auto began = base::Clock::now();
+  RunLog log(options.out, backend.stalls);
+  log.write(start_event(settings));
+  auto record = std::move(log.guard([&] { return std::vector{run()}; }).front());
+  if (record.evaluation && record.evaluation->samples > 0) log.write(result_event(*record.evaluation));
+  log.write(end_event(record, base::seconds_since(began)));
+  return record;
+}
+
 }  // namespace
 
 int evaluate_command(const Settings& settings) {
@@ -40,8 +96,7 @@ int evaluate_command(const Settings& settings) {
   Screen screen(settings.json);
   for (const auto& note : settings.notes) screen.explain(note);
   const Interrupt interrupt;
-  const auto record = train::evaluate_checkpoint(options, settings.evaluate, backend_alone(settings),
-                                                 interrupt.token(), screen.progress());
+  const auto record = evaluate(options, settings, backend_alone(settings), interrupt.token(), screen);
   screen.clear_bar();
   if (record.status != "complete") {
     screen.explain(fmt::format("{}: {}", record.status, record.reason));

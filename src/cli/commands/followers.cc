@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
+#include "cli/commands/collectives.h"
 #include "cli/interrupt.h"
 #include "train/run.h"
 
@@ -94,11 +95,16 @@ int follow(const Settings& settings, const std::vector<study::PlannedCell>& cell
     const auto processes = send(session, cells, order);
     if (order.index == kNoMore) return interrupt.exit_code();
     if (!std::ranges::binary_search(processes, session.place().process)) continue;
-    auto options = study::as_run(cells[static_cast<std::size_t>(order.index)], settings.typed);
+    const auto& cell = cells[static_cast<std::size_t>(order.index)];
+    auto options = study::as_run(cell, settings.typed);
     options.threads = order.threads;
     if (order.resumed != 0) options.resume = "the first process's";
     try {
-      (void)train::run(options, backend_for(settings, options), interrupt.token(), train::Progress{});
+      const auto backend = backend_for(settings, options);
+      if (cell.is_of_collectives())
+        (void)measure_all_reduce(options, backend, cell.collectives_s);
+      else
+        (void)train::run(options, backend, interrupt.token(), train::Progress{});
     } catch (const base::AgreedError&) {
       // The first process has it too: it notes it in the cell's record and goes on with the next.
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/host_name.h"
+#include "cli/commands/collectives.h"
 #include "cli/options.h"
 #include "measure/ranking.h"
 #include "measure/statistics.h"
@@ -114,6 +115,7 @@ void StudyEvents::done(const measure::Record& record) {
     if (!record.ranks.empty()) event.set("step_s", measure::estimate(record.ranks.front().step_s).median);
   }
   if (is_complete && !speed) event.set("accuracy", reached);
+  if (is_complete) event.set("busbw_gb_per_s", largest_busbw_gb_per_s(record));
   log_.write(event);
 
   Part& part = parts_[record.kind];

@@ -104,6 +104,7 @@ void TimeLeft::note(std::size_t place, const measure::Record& record, double sec
   if (!is_whole || how_ == study::Begin::kept || record.status != "complete") return;
   spent_ += seconds;
   seconds_[keys_[place]].add(seconds);
+  if (cell.is_of_collectives()) return;  // no image was trained
   const double cores = cores_of(way_of(cell));
   if (!is_timed(cell)) {
     const double samples = work_of_training(cell, trained_[cell.training] - before);
@@ -175,6 +176,7 @@ std::optional<double> TimeLeft::cost(std::size_t place) const {
   const PlannedCell& cell = cells_[place];
   if (!cell.skip.empty()) return 0;
   if (const auto own = seconds_.find(keys_[place]); own != seconds_.end()) return own->second.value();
+  if (cell.is_of_collectives()) return cell.collectives_s;
   if (by_batch_.empty()) return std::nullopt;
   if (is_timed(cell)) return timed_seconds(cell);
   return training_work(place) * of_image(cell) / cores_of(way_of(cell));

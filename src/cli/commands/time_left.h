@@ -7,6 +7,7 @@
 ///   - another one takes what its images cost: the core-seconds of an image, by the local batch (between two
 ///     batches that were measured on a line over the logarithm), times what its way (workers, threads) took
 ///     more than others where that is known; plus what a cell takes beside its steps (the median so far);
+///   - the all-reduce alone takes the time that was planned for it;
 ///   - a training takes what trainings took for an image, and before the first what cells took.
 /// Cells that are run only where they are chosen count with their chance until then.
 

@@ -7,6 +7,7 @@
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/converge_plots.h"
+#include "report/sections/curves.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 
@@ -41,6 +42,57 @@ std::string said_of_large(const Convergence& result) {
   const Variant& best = result.variants[result.give_back_most.front()];
   return best.to_large ? fmt::format("{}; the best remedy returns {}.", said, points(best.to_large->value))
                        : said + ".";
+}
+
+/// What a plot of convergence lies over.
+Over over_of(const Plot& plot) {
+  if (plot.id.ends_with("epochs")) return Over::epochs;
+  return plot.id.ends_with("updates") ? Over::updates : Over::seconds;
+}
+
+std::string name_of(Over over) {
+  return over == Over::epochs ? "epoch" : over == Over::updates ? "update" : "time";
+}
+
+/// The variants that the answer is about: the baseline, the large batch, the best remedy.
+bool is_told(const Convergence& result, std::size_t place) {
+  return place == result.baseline.value_or(0) || (result.large && place == *result.large) ||
+         (!result.give_back_most.empty() && place == result.give_back_most.front());
+}
+
+/// Lines of the variants that `plot` has: those that can be compared over its axis. Training lines of
+/// variants that the answer is not about are there for who asks.
+void add_lines(Figure::View& view, const Convergence& result, const Plot& plot, Quantity quantity) {
+  const bool is_training = quantity == Quantity::train_accuracy || quantity == Quantity::train_loss;
+  for (std::size_t i = 0; i < result.variants.size(); ++i) {
+    const Variant& variant = result.variants[i];
+    const bool is_drawn = std::any_of(plot.series.begin(), plot.series.end(),
+                                      [&](const Series& series) { return series.name == variant.name; });
+    if (!is_drawn) continue;
+    Series series = curve(variant, over_of(plot), quantity);
+    if (series.points.empty()) continue;
+    if (is_training) {
+      series.name += ", training";
+      series.hidden = !is_told(result, i);
+    }
+    view.series.push_back(std::move(series));
+  }
+}
+
+Figure::View accuracy_view(const Convergence& result, const Plot& plot) {
+  Figure::View view{.name = name_of(over_of(plot)),
+                    .x = plot.x,
+                    .y = {.label = "accuracy", .unit = "%"},
+                    .series = plot.series};
+  add_lines(view, result, plot, Quantity::train_accuracy);
+  return view;
+}
+
+Figure::View loss_view(const Convergence& result, const Plot& plot) {
+  Figure::View view{.name = "loss by " + name_of(over_of(plot)), .x = plot.x, .y = {.label = "loss"}};
+  add_lines(view, result, plot, Quantity::test_loss);
+  add_lines(view, result, plot, Quantity::train_loss);
+  return view;
 }
 
 }  // namespace
@@ -86,19 +138,16 @@ std::optional<Figure> accuracy_figure(const Subject& subject) {
   const auto& convergence = subject.conclusions.convergence;
   const Answer answer = accuracy_answer(subject);
   if (answer.certainty == Certainty::not_measured) return std::nullopt;
-  Figure figure{
-      .id = "accuracy",
-      .finding = answer.sentence.substr(0, answer.sentence.rfind('.')),
-      .note = "Test accuracy after each epoch. Bars: one standard error over seeds; of one seed none."};
-  for (Plot& plot : converge_plots(*convergence)) {
-    const std::string name = plot.id.substr(plot.id.rfind('-') + 1);
-    figure.views.push_back({.name = name == "epochs"    ? "epoch"
-                                    : name == "updates" ? "update"
-                                                        : "time",
-                            .x = plot.x,
-                            .y = plot.y,
-                            .series = std::move(plot.series)});
-  }
+  Figure figure{.id = "accuracy",
+                .finding = answer.sentence.substr(0, answer.sentence.rfind('.')),
+                .note =
+                    "After each epoch, on test and on training images; these as they were trained on, "
+                    "augmented. Bars: one standard error over seeds; of one seed none."};
+  const auto plots = converge_plots(*convergence);
+  for (const Plot& plot : plots) figure.views.push_back(accuracy_view(*convergence, plot));
+  for (const Plot& plot : plots)
+    if (auto view = loss_view(*convergence, plot); !view.series.empty())
+      figure.views.push_back(std::move(view));
   if (figure.views.empty()) return std::nullopt;
   return figure;
 }

@@ -41,6 +41,9 @@ struct Subject {
 [[nodiscard]] std::optional<Figure> batch_figure(const Subject& subject);
 [[nodiscard]] std::optional<Figure> workers_figure(const Subject& subject);
 [[nodiscard]] std::optional<Waterfall> step_waterfall(const Subject& subject);
+/// The last steps of a record of the operating point ("timeline"), and of its baseline of one worker
+/// ("timeline-baseline"), as far as records hold them.
+[[nodiscard]] std::vector<Timeline> step_timelines(const Subject& subject);
 [[nodiscard]] std::optional<Figure> network_figure(const Subject& subject);
 [[nodiscard]] std::optional<Figure> accuracy_figure(const Subject& subject);
 /// Every set-up that was planned, one row each, with column groups.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
@@ -15,6 +14,79 @@
 // What the network gives, and what a free one would.
 
 namespace paceline::report {
+namespace {
+
+/// Whose all-reduces these are: "alone, 2 ranks", "alone, 4 ranks in 2 processes, spread".
+std::string name_alone(const measure::Record& record) {
+  std::string name = fmt::format("alone, {}", count(record.workers, "rank"));
+  const auto& how = record.communication;
+  if (how.processes.value_or(1) > 1) name += fmt::format(" in {} processes", *how.processes);
+  if (how.placement) name += ", " + *how.placement;
+  return name;
+}
+
+/// Of a study with several models a record that names one is of that one.
+bool is_of(const Subject& subject, const measure::Record& record) {
+  if (record.model.name.empty() || subject.cells.cells.empty()) return true;
+  const auto& own = subject.cells.cells.front()->record();
+  return own.model.name == record.model.name && own.data.spec == record.data.spec;
+}
+
+/// Bus bandwidth by size as it was timed.
+Series timed_alone(const measure::Record& record) {
+  Series series{.name = name_alone(record)};
+  for (const auto& one : *record.collectives) {
+    const auto figures = analysis::figures(one, record.workers);
+    if (one.collective != "all_reduce" || !one.in_place || !figures.busbw) continue;
+    Point point = point_of(static_cast<double>(one.bytes), *figures.busbw,
+                           record.oversubscribed ? "oversubscribed" : "");
+    point.record = record.id;
+    point.n = figures.busbw->n;
+    series.points.push_back(std::move(point));
+  }
+  return series;
+}
+
+/// What latency and bandwidth, fitted over the same sizes, make of them.
+std::optional<Series> fitted(const measure::Record& record, const Series& timed) {
+  if (!record.link_fits) return std::nullopt;
+  for (const auto& fit : *record.link_fits) {
+    if (fit.collective != "all_reduce" || !fit.in_place || !analysis::shows_bandwidth(fit, record)) continue;
+    Series series{
+        .name = fmt::format("fit, {}: {} + X / {} GB/s, residual {}", count(record.workers, "rank"),
+                            duration(fit.alpha_s), number(fit.bytes_per_s / 1e9), percent(fit.residual)),
+        .dashed = true};
+    const double factor = analysis::bus_factor("all_reduce", record.workers);
+    for (const Point& point : timed.points)
+      series.points.push_back(
+          {.x = point.x, .y = factor * point.x / (fit.alpha_s + point.x / fit.bytes_per_s) / 1e9});
+    return series;
+  }
+  return std::nullopt;
+}
+
+/// The buckets of trainings, each where its largest message stands.
+Series in_training(const Subject& subject) {
+  Series series{.name = "in training, by its largest bucket"};
+  for (const analysis::Cell* cell : subject.point.eligible)
+    if (const auto one = analysis::bandwidth(*cell)) {
+      series.points.push_back(point_of(one->largest_message, one->busbw, *cell));
+      if (cell == subject.best()) series.points.back().mark = "best";
+    }
+  return series;
+}
+
+std::string finding_of(const std::optional<analysis::Bandwidth>& best, double most_alone) {
+  if (!best)
+    return most_alone > 0 ? fmt::format("Alone, the all-reduce carries up to {} GB/s", number(most_alone))
+                          : "What all-reduces carry, by the size of a message";
+  if (most_alone <= 0)
+    return fmt::format("In training the all-reduce carries {} GB/s", number(best->busbw.median));
+  return fmt::format("In training the all-reduce carries {} GB/s, alone up to {} GB/s",
+                     number(best->busbw.median), number(most_alone));
+}
+
+}  // namespace
 
 Answer network_answer(const Subject& subject) {
   constexpr const char* kQuestion = "What does the network give?";
@@ -49,35 +121,29 @@ std::optional<Figure> network_figure(const Subject& subject) {
   Figure::View view{.name = "busbw",
                     .x = {.label = "message", .unit = "B", .log = true},
                     .y = {.label = "bus bandwidth", .unit = "GB/s"}};
-  std::map<std::string, Series> alone;
+  const auto best = subject.best() != nullptr ? analysis::bandwidth(*subject.best()) : std::nullopt;
+  double most_alone = 0;
   for (const measure::Record& record : subject.conclusions.records) {
-    if (!is_of_collectives(record)) continue;
-    for (const auto& one : *record.collectives) {
-      const auto figures = analysis::figures(one, record.workers);
-      if (one.collective != "all_reduce" || !figures.busbw) continue;
-      Series& series = alone[fmt::format("alone, {}", count(record.workers, "rank"))];
-      series.points.push_back(point_of(static_cast<double>(one.bytes), *figures.busbw, ""));
-      series.points.back().record = record.id;
-    }
+    if (!is_of_collectives(record) || !is_of(subject, record)) continue;
+    Series timed = timed_alone(record);
+    if (timed.points.empty()) continue;
+    const bool is_of_best = best && record.workers == best->cell->workers;
+    for (const Point& point : timed.points)
+      if (is_of_best || !best) most_alone = std::max(most_alone, point.y);
+    auto fit = fitted(record, timed);
+    view.series.push_back(std::move(timed));
+    if (fit) view.series.push_back(std::move(*fit));
   }
-  for (auto& [name, series] : alone) {
-    series.name = name;
-    view.series.push_back(std::move(series));
-  }
-  Series training{.name = "in training"};
-  for (const analysis::Cell* cell : subject.point.eligible)
-    if (const auto one = analysis::bandwidth(*cell)) {
-      training.points.push_back(point_of(one->largest_message, one->busbw, *cell));
-      if (cell == subject.best()) training.points.back().mark = "best";
-    }
-  if (training.points.empty() && view.series.empty()) return std::nullopt;
-  if (!training.points.empty()) view.series.push_back(std::move(training));
+  if (Series training = in_training(subject); !training.points.empty())
+    view.series.push_back(std::move(training));
+  if (view.series.empty()) return std::nullopt;
+  if (best && best->ceiling)
+    view.marks.push_back({.axis = 'y', .low = best->ceiling->median, .label = "its own buckets alone"});
   Figure figure{.id = "network",
-                .finding = "What all-reduces carry, by the size of a message",
-                .note = "busbw: what each link would carry in a ring; comparable across numbers of workers."};
-  if (const auto* best = subject.best())
-    if (const auto one = analysis::bandwidth(*best))
-      figure.finding = fmt::format("In training the all-reduce carries {} GB/s", number(one->busbw.median));
+                .finding = finding_of(best, most_alone),
+                .note =
+                    "busbw: what each link would carry in a ring; comparable across numbers of workers. "
+                    "Fit: t = latency + X / bandwidth."};
   figure.views.push_back(std::move(view));
   return figure;
 }

@@ -29,6 +29,7 @@ Section evidence_of(const Subject& subject) {
   add(section.blocks, batch_figure(subject));
   add(section.blocks, workers_figure(subject));
   add(section.blocks, step_waterfall(subject));
+  for (Timeline& timeline : step_timelines(subject)) section.blocks.emplace_back(std::move(timeline));
   add(section.blocks, network_figure(subject));
   add(section.blocks, accuracy_figure(subject));
   return section;

@@ -113,7 +113,7 @@ Table ledger_table(const std::vector<BatchSeries>& all) {
   std::vector<const analysis::Cell*> cells;
   for (const BatchSeries& series : all)
     for (const Reach& reach : series.batches) {
-      if (reach.cell->kind != "sweep") continue;
+      if (!reach.cell->is_in_sweep) continue;
       cells.push_back(reach.cell);
       const auto& parts = reach.ledger.mean;
       table.rows.push_back({value(static_cast<double>(reach.cell->local_batch)), value(reach.cell->workers),

@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/by_worker.h"
+#include "measure/disturbance.h"
+#include "measure/last_steps.h"
+#include "measure/statistics.h"
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+// A few steps of the operating point, as they happened: who computed, who waited, when gradients moved.
+
+namespace paceline::report {
+namespace {
+
+using measure::Record;
+using measure::TimelineSpan;
+
+/// Of the records that hold steps the one most like the cell: not disturbed where there is such a one, and
+/// its median step nearest to that of all.
+const Record* record_to_show(const analysis::Cell& cell) {
+  const Record* found = nullptr;
+  const auto distance = [&](const Record& record) {
+    const double median = measure::quantile(record.ranks.front().step_s, 0.5);
+    return std::pair(measure::is_disturbed(record), std::abs(median - cell.step_s.median));
+  };
+  for (const Record* record : cell.records) {
+    if (!record->last_steps || record->last_steps->ranks.empty()) continue;
+    if (record->ranks.empty() || record->ranks.front().step_s.empty()) continue;
+    if (found == nullptr || distance(*record) < distance(*found)) found = record;
+  }
+  return found;
+}
+
+/// What one sees, as far as all repeats agree on it.
+std::string finding_of(const analysis::Cell& cell, std::int64_t steps) {
+  const auto workers = analysis::by_worker(cell);
+  const std::string shown = count(steps, "step");
+  if (!workers) return fmt::format("{} of {}", shown, way_of(cell));
+  const auto& slowest = workers->workers[workers->slowest];
+  if (workers->imbalance < analysis::kBalanced)
+    return fmt::format("{} of {}: no rank comes late", shown, way_of(cell));
+  if (workers->is_told_apart()) {
+    double waited = 0;
+    for (const auto& worker : workers->workers) waited += worker.waiting_s;
+    waited /= static_cast<double>(workers->workers.size() - 1);
+    return fmt::format("Rank {} comes late: the others wait {} a step for it", slowest.rank,
+                       duration(waited));
+  }
+  if (workers->lead_s.n < 2)
+    return fmt::format("Rank {} works longest; one repeat does not tell whether it always does",
+                       slowest.rank);
+  return fmt::format("{} of {}: no rank is late beyond the spread of repeats", shown, way_of(cell));
+}
+
+std::string note_of(const Record& record) {
+  const auto& last = *record.last_steps;
+  std::string note =
+      fmt::format("The last {} of {}; waiting and transfer are split as in the times of a step.",
+                  count(last.steps, "step"), record.id);
+  double error = 0;
+  for (const auto& rank : last.ranks) error = std::max(error, rank.clock_error_us.value_or(0));
+  if (error > 0) note += fmt::format(" Clocks agree within {}.", duration(1e-6 * error));
+  if (last.ranks_left_out > 0)
+    note += fmt::format(" {} of {} ranks are left out: shown are those that waited least and most.",
+                        last.ranks_left_out, record.workers);
+  return note;
+}
+
+std::optional<Timeline> timeline_of(const analysis::Cell& cell, std::string id) {
+  const Record* record = record_to_show(cell);
+  if (record == nullptr) return std::nullopt;
+  Timeline timeline{
+      .id = std::move(id), .finding = finding_of(cell, record->last_steps->steps), .note = note_of(*record)};
+  for (std::size_t phase = 0; phase < measure::kPhases; ++phase)
+    timeline.phases.emplace_back(measure::name(static_cast<measure::Phase>(phase)));
+  const int collective = static_cast<int>(timeline.phases.size());
+  timeline.phases.emplace_back("communication");
+  for (const auto& rank : measure::timelines(*record->last_steps)) {
+    const int lane = static_cast<int>(timeline.lanes.size());
+    timeline.lanes.push_back(fmt::format("rank {}", rank.rank));
+    bool has_collectives = false;
+    for (const auto& span : rank.spans) {
+      const bool is_phase = span.lane == TimelineSpan::Lane::phase;
+      has_collectives = has_collectives || !is_phase;
+      timeline.spans.push_back({.lane = is_phase ? lane : lane + 1,
+                                .phase = is_phase ? span.what : collective,
+                                .begin = span.begin_s,
+                                .end = span.end_s});
+    }
+    if (has_collectives) timeline.lanes.push_back(fmt::format("rank {}, all-reduce", rank.rank));
+  }
+  return timeline;
+}
+
+}  // namespace
+
+std::vector<Timeline> step_timelines(const Subject& subject) {
+  std::vector<Timeline> timelines;
+  if (subject.best() == nullptr) return timelines;
+  if (auto best = timeline_of(*subject.best(), "timeline")) timelines.push_back(std::move(*best));
+  if (subject.row == nullptr || subject.group->baseline->workers != 1) return timelines;
+  if (auto baseline = timeline_of(*subject.group->baseline, "timeline-baseline"))
+    timelines.push_back(std::move(*baseline));
+  return timelines;
+}
+
+}  // namespace paceline::report
