@@ -7,7 +7,7 @@ import { renderPage } from './page/page';
 
 /// Shows the report of `json` inside `page`; what the reader has unfolded stays unfolded.
 export function showAnew(page: HTMLElement, json: string): void {
-  const next = renderPage(parseReport(json), json);
+  const next = renderPage(parseReport(json), () => json);
   const open = [...page.querySelectorAll<HTMLDetailsElement>('details[open]')].map(({ id }) => id).filter((id) => id !== '');
   page.replaceChildren(...next.childNodes);
   page.style.cssText = next.style.cssText;

@@ -5,7 +5,7 @@ import './styles/page.css';
 import './styles/plot.css';
 import './styles/table.css';
 import './styles/print.css';
-import { parseReport, SchemaError } from './data/schema';
+import { parseData, readReport, SchemaError } from './data/schema';
 import type { Report } from './data/report';
 import { followReading } from './page/contents';
 import { openAddress } from './page/fold';
@@ -15,16 +15,18 @@ import { prepareForPrint } from './page/print';
 
 const json = document.getElementById('paceline-data')?.textContent ?? '';
 
+let data: unknown;
 let report: Report | undefined;
 try {
-  report = parseReport(json);
+  data = parseData(json);
+  report = readReport(data);
 } catch (error) {
   if (!(error instanceof SchemaError)) throw error;
   document.body.append(renderFailure(error.message));
 }
 if (report !== undefined) {
   document.title = report.title;
-  const page = renderPage(report, json);
+  const page = renderPage(report, () => JSON.stringify(data) + '\n');
   document.body.append(page);
   followReading(page);
   prepareForPrint(page);

@@ -6,7 +6,7 @@ import { renderPage } from '../src/page/page';
 
 it('shows another report in the same place, and leaves open what was', () => {
   const json = readFileSync('../tests/golden/sample-report.json', 'utf8');
-  const page = renderPage(parseReport(json), json);
+  const page = renderPage(parseReport(json), () => json);
   document.body.append(page);
   const folds = [...page.querySelectorAll('details')].filter(({ id }) => id !== '');
   const first = folds[0]!;

@@ -20,7 +20,8 @@ const ANSWER = 'answer';
 const isAnswer = (blocks: readonly Block[]) => blocks.some(({ type }) => type === 'answer');
 const HERO = 'hero';
 
-export function renderPage(report: Report, json: string): HTMLElement {
+/// `json` gives the report as a file.
+export function renderPage(report: Report, json: () => string): HTMLElement {
   const context: Context = { colours: new Colours(report), tip: new Tip(), links: new Links() };
   const answer = report.sections.find(({ id, blocks }) => id === ANSWER || isAnswer(blocks));
   const others = report.sections.filter((section) => section !== answer);
