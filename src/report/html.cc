@@ -1,6 +1,6 @@
 #include "base/error.h"
+#include "report/compress.h"
 #include "report/document.h"
-#include "report/pack.h"
 #include "report/page.h"
 
 namespace paceline::report {
@@ -39,7 +39,7 @@ std::string fill_page(const std::string& page, const std::string& json) {
 
 std::string page_of(const std::string& json) {
   // The page that stands in for the built one reads plain JSON only.
-  return fill_page(page_template(), page_is_built() ? packed(json) : json);
+  return fill_page(page_template(), page_is_built() ? compressed(json) : json);
 }
 
 std::string to_html(const Document& document) { return page_of(to_json(document)); }

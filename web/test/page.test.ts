@@ -5,7 +5,7 @@ import { renderFailure, renderPage } from '../src/page/page';
 import { blocksOf, oldJson, oldReport, reportOf, study } from './read';
 
 describe('The page of a report of the schema before', () => {
-  const page = () => renderPage(oldReport(), () => oldJson);
+  const page = () => renderPage(oldReport(), oldJson);
   it('begins with title, subtitle and warnings, and ends with the circumstances', () => {
     const element = page();
     expect(element.querySelector('h1')!.textContent).toBe('resnet18-cifar on synthetic');
@@ -27,7 +27,7 @@ describe('The page of a report of the schema before', () => {
     const report = oldReport();
     report.sections.push(...report.sections.map((section) => ({ ...section, id: `${section.id}-again` })));
     report.sections[0]!.id = 'ledger';
-    const ids = [...renderPage(report, () => '').querySelectorAll('[id]')].map(({ id }) => id);
+    const ids = [...renderPage(report, '').querySelectorAll('[id]')].map(({ id }) => id);
     expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([]);
     expect(ids).toContain('ledger-2');
   });
@@ -37,7 +37,7 @@ describe('The page of a report of the schema before', () => {
   it('takes words of a report for words, never for markup', () => {
     const report = oldReport();
     report.title = '<img src=x onerror=alert(1)>';
-    const element = renderPage(report, () => '');
+    const element = renderPage(report, '');
     expect(element.querySelector('img')).toBeNull();
     expect(element.querySelector('h1')!.textContent).toBe(report.title);
   });
@@ -53,7 +53,7 @@ describe('The page of a report of the schema before', () => {
 
 describe('The page of a study', () => {
   let page: HTMLElement;
-  beforeAll(() => { page = renderPage(study(), () => ''); });
+  beforeAll(() => { page = renderPage(study(), ''); });
   it('has the answer first, then what is open, then what is folded', () => {
     const ids = [...page.querySelectorAll('main > section, .evidence > section, .folds > details')].map(({ id }) => id);
     expect(ids).toEqual(['answer', 'batch-size', 'how-many', 'step', 'collectives', 'convergence', 'all-cells', 'parts', 'loader-section', 'method', 'circumstances']);
@@ -85,7 +85,7 @@ describe('The page of a study', () => {
     expect(trust.querySelector('summary')!.textContent).toContain('typical interval ±5\u00a0%, widest ±25\u00a0%3 warnings');
   });
   it('of an interrupted study shows what there is', () => {
-    const element = renderPage(reportOf('interrupted'), () => '');
+    const element = renderPage(reportOf('interrupted'), '');
     expect([...element.querySelectorAll('.tile .chip')].map((chip) => chip.textContent)).toEqual(['?not decided', ...Array(4).fill('–not measured')]);
     expect(element.querySelector('#accuracy .empty')!.textContent).toBe('No figures to draw.');
   });
@@ -133,7 +133,7 @@ describe('Words of a report', () => {
   const shown = (text: string, tone: 'plain' | 'finding' = 'finding') => {
     const report = oldReport();
     report.sections = [{ id: 's', title: 'S', folded: false, blocks: [{ type: 'paragraph', tone, text }] }];
-    return renderPage(report, () => '').querySelector('main p')!;
+    return renderPage(report, '').querySelector('main p')!;
   };
   it('lead with the question that they answer', () => {
     expect(shown('Which batch size? 128 it is.').querySelector('.lead')!.textContent).toBe('Which batch size?');

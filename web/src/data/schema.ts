@@ -9,7 +9,6 @@ import {
   type Report, type Section, type Series, type Table, type Timeline, type View, type Waterfall,
 } from './report';
 import { readBlocks as readBlocks1 } from './schema-1';
-import { unpack } from './unpack';
 
 export { SchemaError } from './at';
 
@@ -140,8 +139,8 @@ const section1 = (at: At): Section => ({
   id: at.get('id').text(), title: at.get('title').text(), folded: false, blocks: readBlocks1(at.get('blocks')),
 });
 
-/// The JSON of a page's data, restored where it is packed. Errors: SchemaError, a sentence with the next step.
-export function parseData(json: string): unknown {
+/// Reads a report out of JSON text. Errors: SchemaError, a sentence with the place, the rule and the next step.
+export function parseReport(json: string): Report {
   if (json.trim() === '') {
     throw new SchemaError('This page holds no report: it is the empty page that the program fills. ' + AGAIN);
   }
@@ -151,13 +150,6 @@ export function parseData(json: string): unknown {
   } catch (error) {
     throw new SchemaError(`The data of this page is not JSON (${(error as Error).message}). ${AGAIN}`);
   }
-  return unpack(value);
-}
-
-export const parseReport = (json: string): Report => readReport(parseData(json));
-
-/// Reads a report out of the value of its JSON. Errors: SchemaError, a sentence with the place, the rule and the next step.
-export function readReport(value: unknown): Report {
   const at = new At(value, '');
   const named = at.get('schema').text();
   const schema = SCHEMAS.find((one) => one === named);

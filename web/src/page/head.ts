@@ -7,7 +7,7 @@ import { chip } from './chip';
 import { saveText } from './save';
 import { themeButton } from './theme';
 
-export function renderHead(report: Report, json: () => string): HTMLElement {
+export function renderHead(report: Report, json: string): HTMLElement {
   const { title, subtitle, circumstances } = report;
   const [, brand = 'Paceline', name = title] = /^(Paceline[^:]*): (.*)$/s.exec(title) ?? [];
   const said = [subtitle, ...circumstances].filter((text) => text !== '');
@@ -24,7 +24,7 @@ function cellsOf({ sections }: Report): Table | undefined {
   return tables.find(({ columns }) => columns.some(({ group }) => group !== ''));
 }
 
-function tools(report: Report, json: () => string, kind: string): HTMLElement[] {
+function tools(report: Report, json: string, kind: string): HTMLElement[] {
   const table = cellsOf(report);
   const button = (name: string, title: string, act: () => void) => {
     const element = h('button', { type: 'button', class: `tool ${kind}`, title }, name);
@@ -33,7 +33,7 @@ function tools(report: Report, json: () => string, kind: string): HTMLElement[] 
   };
   return [
     ...(table ? [button('CSV', 'Save every cell as CSV', () => saveText(`${table.id}.csv`, 'text/csv', toCsv(table)))] : []),
-    button('JSON', 'Save the data of this page', () => saveText('report.json', 'application/json', json())),
+    button('JSON', 'Save the data of this page', () => saveText('report.json', 'application/json', json)),
     button('Print', 'Print this page', () => print()),
   ];
 }
@@ -51,7 +51,7 @@ export function renderTrust({ trust, warnings }: Report): HTMLElement | null {
   return h('details', { 'class': 'trust' }, h('summary', {}, ...line), h('ul', {}, ...warnings.map((text) => h('li', {}, prose(text)))));
 }
 
-export function renderFoot(report: Report, json: () => string): HTMLElement {
+export function renderFoot(report: Report, json: string): HTMLElement {
   return h('footer', { class: 'foot' },
     h('p', {}, 'Made by Paceline. This file holds everything it shows and fetches nothing.'),
     h('div', { class: 'tools' }, ...tools(report, json, 'narrow')));

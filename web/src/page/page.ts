@@ -20,8 +20,7 @@ const ANSWER = 'answer';
 const isAnswer = (blocks: readonly Block[]) => blocks.some(({ type }) => type === 'answer');
 const HERO = 'hero';
 
-/// `json` gives the report as a file.
-export function renderPage(report: Report, json: () => string): HTMLElement {
+export function renderPage(report: Report, json: string): HTMLElement {
   const context: Context = { colours: new Colours(report), tip: new Tip(), links: new Links() };
   const answer = report.sections.find(({ id, blocks }) => id === ANSWER || isAnswer(blocks));
   const others = report.sections.filter((section) => section !== answer);
