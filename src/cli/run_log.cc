@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/log.h"
+#include "serve/http_server.h"
 
 namespace paceline::cli {
 
@@ -37,6 +38,19 @@ void RunLog::fail(const std::string& reason) {
   end.set("status", "failed");
   if (!reason.empty()) end.set("reason", reason);
   write(end);
+}
+
+std::string watch_line(const std::filesystem::path& directory) {
+  if (!serve::has_http_server()) return "";
+  const auto name = directory.string();
+  const bool is_plain = name.find_first_of(" \t\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
+  std::string word = name;
+  if (!is_plain) {
+    word = "'";
+    for (const char letter : name) word += letter == '\'' ? "'\\''" : std::string(1, letter);
+    word += '\'';
+  }
+  return "watch: paceline serve " + word;
 }
 
 }  // namespace paceline::cli

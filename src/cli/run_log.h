@@ -37,4 +37,8 @@ class RunLog {
   std::atomic<bool> is_open_ = false;  ///< "start" was written, and no "end"
 };
 
+/// "watch: paceline serve DIR": how to look at the run while it goes on, said at its start; "" in a program
+/// that was built without a server.
+[[nodiscard]] std::string watch_line(const std::filesystem::path& directory);
+
 }  // namespace paceline::cli

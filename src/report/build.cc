@@ -369,9 +369,10 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
         "Paceline: {} on {}", joined(distinct(records, [](const Record& r) { return r.model.name; })),
         joined(distinct(records,
                         [](const Record& r) { return r.data.name.empty() ? r.data.spec : r.data.name; })));
-  document.subtitle =
-      joined({fmt::format("{}", fmt::join(models, ", ")), fmt::format("{}", fmt::join(data, ", ")),
-              count(static_cast<long>(records.size()), "record")});
+  std::vector<std::string> subject;
+  for (const auto* const texts : {&models, &data})
+    if (!texts->empty()) subject.push_back(fmt::format("{}", fmt::join(*texts, ", ")));
+  document.subtitle = joined(subject);
 
   const Conclusions conclusions = conclude(records);
   document.warnings = options.remarks;
@@ -388,6 +389,9 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     return is_of_search(record) || is_of_evaluation(record);
   };
   if (std::all_of(records.begin(), records.end(), answers_its_own)) {
+    // Here no line of circumstances counts them.
+    subject.push_back(count(static_cast<long>(records.size()), "record"));
+    document.subtitle = joined(subject);
     add(document, search_section(conclusions));
     add(document, evaluation_section(conclusions));
     document.sections.push_back(circumstances_section(conclusions));

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "report/compress.h"
 #include "report/document.h"
 #include "report/page.h"
 
@@ -36,6 +37,11 @@ std::string fill_page(const std::string& page, const std::string& json) {
   return out.append(page, end);
 }
 
-std::string to_html(const Document& document) { return fill_page(page_template(), to_json(document)); }
+std::string page_of(const std::string& json) {
+  // The page that stands in for the built one reads plain JSON only.
+  return fill_page(page_template(), page_is_built() ? compressed(json) : json);
+}
+
+std::string to_html(const Document& document) { return page_of(to_json(document)); }
 
 }  // namespace paceline::report

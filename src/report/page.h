@@ -18,4 +18,8 @@ namespace paceline::report {
 /// Errors   a page without that script is a bug: expects()
 [[nodiscard]] std::string fill_page(const std::string& page, const std::string& json);
 
+/// The page that shows the report of `json` (to_json of a Document). The built page carries it packed
+/// (pack.h).
+[[nodiscard]] std::string page_of(const std::string& json);
+
 }  // namespace paceline::report

@@ -178,7 +178,7 @@ std::shared_ptr<const Site::Report> Site::report_of(const Run& run) {
   made->json = std::make_shared<const std::string>(report::to_json(document));
   const auto has_events = run.bytes > 0;
   made->page = std::make_shared<const std::string>(
-      served_page(report::fill_page(report::page_template(), *made->json),
+      served_page(report::page_of(*made->json),
                   has_events || run.state == RunState::running
                       ? fmt::format("/events?run={}&from={}", url_text(run.id), run.bytes)
                       : ""));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "report/compress.h"
 #include "report/document.h"
 #include "report/golden.h"
 #include "report/page.h"
@@ -80,11 +81,15 @@ TEST(Csv, QuotesWhatHoldsACommaOrAQuote) {
 
 TEST(Html, CarriesTheWholeReportInThePage) {
   const std::string html = to_html(sample_document());
-  const std::size_t begin = html.find('{', html.find("application/json"));
+  const std::size_t begin = html.find('>', html.find("application/json")) + 1;
   const std::size_t end = html.find("</script", begin);
-  ASSERT_NE(begin, std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(html.substr(begin, end - begin)),
-            nlohmann::json::parse(to_json(sample_document())));
+  ASSERT_NE(end, std::string::npos);
+  const auto data = html.substr(begin, end - begin);
+  // The page that stands in for the built one reads plain JSON only.
+  if (page_is_built())
+    EXPECT_EQ(data, compressed(to_json(sample_document())));
+  else
+    EXPECT_EQ(nlohmann::json::parse(data), nlohmann::json::parse(to_json(sample_document())));
 }
 
 TEST(Html, CannotBeLeftByTextOfTheReport) {

@@ -3,6 +3,8 @@
 // Our own twenty lines and no plug-in from the registry, because the page has a second demand that no plug-in
 // knows: the empty data tag must leave the build exactly as src/report/html.cc looks for it.
 
+import { deflateSync } from 'node:zlib';
+
 export const DATA_TAG = '<script id="paceline-data" type="application/json"></script>';
 
 /// The promise of the page's foot, held by the browser: nothing is fetched, whatever a report's words or a later change say.
@@ -11,7 +13,10 @@ const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 
 
 const count = (text, part) => text.split(part).length - 1;
 
-/// Puts a report's JSON into a page. "<" is escaped so that no text of a report can end the script element.
+/// The data as the program compresses it (src/report/compress.h).
+export const compress = (json) => deflateSync(json, { level: 9 }).toString('base64');
+
+/// Puts a report's JSON into a page, plain. "<" is escaped so that no text of a report can end the script element.
 export function fill(page, json) {
   if (count(page, DATA_TAG) !== 1) throw new Error(`the page holds ${count(page, DATA_TAG)} data tags, needs 1`);
   const body = json.replaceAll('<', '\\u003c');

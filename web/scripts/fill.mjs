@@ -1,11 +1,11 @@
 // A built page with a report in it, to look at without the program:
 //   npm run fill -- [NAME|FILE.json] [OUT.html]     (names: build/sample-data.mjs)
 import { readFileSync, writeFileSync } from 'node:fs';
-import { fill } from '../build/one-file.mjs';
+import { compress, fill } from '../build/one-file.mjs';
 import { sample } from '../build/sample-data.mjs';
 
 const [source = 'study', out = `dist/sample-${source.replace(/^.*\/|\.json$/g, '')}.html`] = process.argv.slice(2);
 const json = source.endsWith('.json') ? readFileSync(source, 'utf8') : sample(source);
 const page = readFileSync(new URL('../dist/index.html', import.meta.url), 'utf8');
-writeFileSync(out, fill(page, json));
+writeFileSync(out, fill(page, compress(json)));
 console.log(`wrote ${out}`);

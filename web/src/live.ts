@@ -111,8 +111,9 @@ export const age = (seconds: number): string => (seconds < 100 ? `${Math.max(0, 
 
 /// What the page gives, and what a test gives instead of the browser.
 export interface Live {
-  /// Shows the report of `json`, which is another one than before.
-  show(json: string): void;
+  /// Shows the report of `json`, which is another one than before or of a run that has ended since. While the run
+  /// goes on (`isRunning`) it is what is known so far.
+  show(json: string, isRunning: boolean): void;
   connect?: (url: string) => EventSource;
   load?: (url: string) => Promise<string>;
 }
@@ -158,13 +159,14 @@ export function follow(live: Live): (() => void) | undefined {
     bar.max = Math.max(1, progress.all);
     bar.value = progress.done;
     const silent = (Date.now() - heard) / 1000;
-    const lost = running && (!connected || silent > SILENT_S) ? ` · nothing was heard for ${age(silent)}` : '';
+    const lost = running && (!connected || silent > SILENT_S) ? ` · news stopped ${age(silent)} ago` : '';
     words.textContent = describe(progress) + lost;
     strip.dataset.state = lost === '' ? progress.state : 'silent';
     document.title = running && progress.all > 0 ? `${whole(progress.done)}/${whole(progress.all)} ${title}` : title;
   };
 
   let shown = '';
+  let shownRunning: boolean | undefined;
   let loading: ReturnType<typeof setTimeout> | undefined;
   let last = 0;
   let asked = 0;
@@ -174,9 +176,11 @@ export function follow(live: Live): (() => void) | undefined {
     const turn = ++asked;
     try {
       const json = await (live.load ?? fetchText)(report);
-      if (turn !== asked || json === shown) return; // a later one is under way, or it is the same
+      const isRunning = progress.state === 'running';
+      if (turn !== asked || (json === shown && isRunning === shownRunning)) return; // a later one is under way, or it is the same
       shown = json;
-      live.show(json);
+      shownRunning = isRunning;
+      live.show(json, isRunning);
     } catch {
       // The next event tries again; the strip says when nothing is heard any more.
     }
@@ -208,7 +212,9 @@ export function follow(live: Live): (() => void) | undefined {
         return;
       }
       progress = after(progress, event);
-      if (changesReport(event)) loadSoon(name === 'end');
+      // The page came with a report, but not with whether the run goes on: the first status says that.
+      const isNews = name === 'status' && (shownRunning === undefined ? progress.state === 'running' : progress.state !== 'running' && shownRunning);
+      if (changesReport(event) || isNews) loadSoon(name === 'end' || isNews);
       draw();
     });
   const clock = setInterval(draw, 1000);

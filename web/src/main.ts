@@ -5,24 +5,17 @@ import './styles/page.css';
 import './styles/plot.css';
 import './styles/table.css';
 import './styles/print.css';
+import { inflate } from './data/inflate';
 import { parseReport, SchemaError } from './data/schema';
-import type { Report } from './data/report';
 import { followReading } from './page/contents';
 import { openAddress } from './page/fold';
 import { followRun } from './live-page';
 import { renderFailure, renderPage } from './page/page';
 import { prepareForPrint } from './page/print';
 
-const json = document.getElementById('paceline-data')?.textContent ?? '';
-
-let report: Report | undefined;
-try {
-  report = parseReport(json);
-} catch (error) {
-  if (!(error instanceof SchemaError)) throw error;
-  document.body.append(renderFailure(error.message));
-}
-if (report !== undefined) {
+async function show(data: string): Promise<void> {
+  const json = await inflate(data);
+  const report = parseReport(json);
   document.title = report.title;
   const page = renderPage(report, json);
   document.body.append(page);
@@ -35,3 +28,8 @@ if (report !== undefined) {
   // Behind the second frame: what observes sizes has drawn (scripts/bench.mjs reads it).
   requestAnimationFrame(() => requestAnimationFrame(() => performance.mark('paceline-drawn')));
 }
+
+show(document.getElementById('paceline-data')?.textContent ?? '').catch((error: unknown) => {
+  if (!(error instanceof SchemaError)) throw error;
+  document.body.append(renderFailure(error.message));
+});

@@ -120,11 +120,11 @@ group('a served page', () => {
     begin();
     source.say('step', { update: 1, updates: 2 });
     await vi.advanceTimersByTimeAsync(20_000);
-    expect(document.querySelector('.live')?.textContent).toContain('nothing was heard for 20 s');
+    expect(document.querySelector('.live')?.textContent).toContain('news stopped 20 s ago');
     source.say('step', { update: 2, updates: 2 });
-    expect(document.querySelector('.live')?.textContent).not.toContain('nothing was heard');
+    expect(document.querySelector('.live')?.textContent).not.toContain('news stopped');
     source.onerror?.();
-    expect(document.querySelector('.live')?.textContent).toContain('nothing was heard for 0 s');
+    expect(document.querySelector('.live')?.textContent).toContain('news stopped 0 s ago');
   });
 
   it('begins anew where the events do, and shows no report twice', async () => {

@@ -3,6 +3,7 @@ import { plotAsTable } from '../src/plots/as-table';
 import { drawBars } from '../src/plots/bars';
 import { Colours } from '../src/plots/colours';
 import { renderFigure, renderPlot } from '../src/plots/figure';
+import { drawDots, isOneColumn } from '../src/plots/dots';
 import { drawLines } from '../src/plots/lines';
 import { spread } from '../src/plots/spread';
 import { ticksFor } from '../src/plots/ticks';
@@ -297,5 +298,31 @@ describe('The table of a plot', () => {
     twice.series[1]!.points.push({ ...twice.series[1]!.points[1]!, y: 1.9 });
     expect(plotAsTable(twice).rows.map((row) => row.slice(0, 3).map(({ value }) => value)))
       .toEqual([[1, 1, 1], [2, 2, 1.66], [2, null, 1.9], [4, 4, 1.62]]);
+  });
+});
+
+describe('A figure whose points share one x', () => {
+  const view: View = {
+    name: '', x: { label: 'message', unit: 'B', log: true }, y: { label: 'bus bandwidth', unit: 'GB/s', log: false }, marks: [{ axis: 'y', low: 4, high: null, label: 'alone' }],
+    series: [lineOf('in training', [point(314880, 2.2, { low: 2, high: 2.5, record: 'scale-weak-w2-b32-r0', n: 15, mark: 'best' }), point(314880, 1.6, { record: 'scale-weak-w4-b32-r0', mark: 'oversubscribed' })]), lineOf('alone, 2 ranks', [point(314880, 3.9)])],
+  };
+  const dots = (shown = [true, true]) => drawDots(view, { width: 640, looks: new Colours(old).lines(view.series), shown });
+  it('has a row a point, named by its set-up or its line, with whisker, ring and value', () => {
+    const { image, spots, keys } = dots();
+    const texts = [...image.querySelectorAll('text')].map((text) => text.textContent);
+    for (const text of ['scale weak w2 b32', 'scale weak w4 b32', 'alone, 2 ranks', '2.20 GB/s', '3.90 GB/s', 'bus bandwidth [GB/s], message 314.9 kB']) expect(texts).toContain(text);
+    expect(image.querySelectorAll('.sign')).toHaveLength(3);
+    expect(image.querySelectorAll('.sign.special')).toHaveLength(1);
+    expect(image.querySelectorAll('.ring')).toHaveLength(1);
+    expect(spots.map(({ lane }) => lane)).toEqual([0, 1, 2]);
+    expect(spots[0]!.rows).toEqual([['message', '314.9 kB'], ['bus bandwidth', '2.20 GB/s'], ['interval', '2.00 to 2.50 GB/s'], ['n', '15'], ['record', 'scale-weak-w2-b32-r0']]);
+    expect(keys.map(({ text }) => text)).toEqual(['interval', 'alone: 4.00 GB/s']);
+    expect(dots([false, true]).spots).toHaveLength(1);
+  });
+  it('is drawn so on the page, and as lines where there are two', () => {
+    expect(isOneColumn(view)).toBe(true);
+    expect(isOneColumn({ ...view, series: [...view.series, lineOf('other', [point(1, 1)])] })).toBe(false);
+    const card = renderFigure({ type: 'figure', id: 'network', finding: 'f', note: '', views: [view] }, contextOf(old));
+    expect(card.querySelectorAll('svg.drawing text.axis')).toHaveLength(1);
   });
 });

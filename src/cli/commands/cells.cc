@@ -51,6 +51,7 @@ void introduce(const Settings& settings, std::size_t cells, const std::filesyste
     screen.explain("--placement: all processes are on one node, so packed and spread are the same");
   screen.explain(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there",
                              name, cells, cells == 1 ? "" : "s", directory.string(), name));
+  if (const auto watch = watch_line(directory); !watch.empty()) screen.say(watch);
 }
 
 /// Error when no cell gave a figure: one that failed is the reason, else one that could not be run as asked.

@@ -105,6 +105,8 @@ int train_command(const Settings& settings) {
   if (!settings.recipe.empty()) screen.explain(settings.recipe);
   for (const auto& note : settings.notes) screen.explain(note);
 
+  if (const auto watch = watch_line(options.out); !watch.empty()) screen.say(watch);
+
   const Interrupt interrupt(silence(session));
   const auto backend = backend_of(options, session, processes);
   RunLog log(options.out, backend.stalls);

@@ -103,10 +103,12 @@ Table cells_table(const Conclusions& conclusions) {
               .columns = columns()};
   Footnotes footnotes;
   std::vector<const Cell*> cells;
-  for (const Cell& cell : conclusions.cells) {
-    table.rows.push_back(row_of(cell));
-    footnotes.explain(cell);
-    cells.push_back(&cell);
+  for (const Cell& cell : conclusions.cells) cells.push_back(&cell);
+  // What was planned and not run, such as a batch that memory does not hold, is looked for last.
+  std::stable_partition(cells.begin(), cells.end(), [](const Cell* cell) { return cell->is_measured(); });
+  for (const Cell* cell : cells) {
+    table.rows.push_back(row_of(*cell));
+    footnotes.explain(*cell);
   }
   insert_setup_columns(table, 2, cells);
   table.footnotes = footnotes.take();

@@ -9,6 +9,7 @@ import { drawBars } from './bars';
 import { renderCard } from './card';
 import type { Colours } from './colours';
 import type { Around } from './explore';
+import { drawDots, isOneColumn } from './dots';
 import { drawLines } from './lines';
 
 export interface Context extends Around { colours: Colours }
@@ -37,7 +38,7 @@ export function renderFigure(figure: Figure, context: Context, isHero = false): 
   const looks = new Map(views.map((one) => [one, context.colours.lines(one.series)]));
   const chooser = views.length > 1 ? h('div', { 'class': 'views', 'role': 'group', 'aria-label': 'View' }) : null;
   const card = renderCard(figure, isHero ? 'hero' : 'lines', {
-    draw: (width, canvas) => drawLines(view, { width, height: heightOf(width, isHero, canvas), looks: looks.get(view)!, shown: shown.get(view)! }),
+    draw: (width, canvas) => (isOneColumn(view) ? drawDots(view, { width, looks: looks.get(view)!, shown: shown.get(view)! }) : drawLines(view, { width, height: heightOf(width, isHero, canvas), looks: looks.get(view)!, shown: shown.get(view)! })),
     table: () => plotAsTable({ id: figure.id, title: figure.finding, x: view.x, y: view.y, series: view.series, categories: null }),
     csv: () => csvOfSeries(view),
     series: () => view.series.map(({ name, dashed }, k) => ({ name, dashed, k, look: looks.get(view)![k]! })),

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
-import { fill } from '../../build/one-file.mjs';
+import { compress, fill } from '../../build/one-file.mjs';
 import { sample } from '../../build/sample-data.mjs';
 
 const PLACES = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
@@ -29,7 +29,7 @@ export function addressOf(name) {
   folder ??= mkdtempSync(join(tmpdir(), 'paceline-page-'));
   if (!written.has(name)) {
     const path = join(folder, `${name}.html`);
-    writeFileSync(path, fill(readFileSync(built, 'utf8'), sample(name)));
+    writeFileSync(path, fill(readFileSync(built, 'utf8'), compress(sample(name))));
     written.set(name, pathToFileURL(path).href);
   }
   return written.get(name);

@@ -1,0 +1,18 @@
+// The data of a page as its JSON: the program compresses it (src/report/compress.h), a server's or a test's may be plain.
+
+import { AGAIN, SchemaError } from './at';
+
+/// Errors: SchemaError, for data that was cut off or changed, and for a browser that cannot undo it.
+export async function inflate(data: string): Promise<string> {
+  const text = data.trim();
+  if (text === '' || text.startsWith('{')) return text;
+  if (typeof DecompressionStream === 'undefined') {
+    throw new SchemaError('This browser is too old for this page: it needs one of 2023 or newer (DecompressionStream). The same report as text: paceline report RECORD.. --markdown FILE.');
+  }
+  try {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    return await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'))).text();
+  } catch {
+    throw new SchemaError(`The data of this page is spoilt: it cannot be decompressed. ${AGAIN}`);
+  }
+}
