@@ -74,7 +74,7 @@ void CheckpointKeeper::checkpoint(const TrainingArrays& arrays, const Counters& 
         write_checkpoint(path, arrays, job_.options, job_.resolved, counters, validation);
       }))
     return;
-  if (own_.empty() || own_.back().path != path) own_.push_back({path, 0});
+  if (!has(counters.update)) own_.push_back({path, 0});
   own_.back().best_update = validation.best_update;
   link_to(path, kLatestLink);
   tell(checkpoint_event(counters.update, path.filename().string(), false));
@@ -114,8 +114,12 @@ void CheckpointKeeper::confirm() {
   });
 }
 
-void CheckpointKeeper::discard() {
-  if (own_.empty()) return;
+bool CheckpointKeeper::has(std::int64_t update) const {
+  return !own_.empty() && own_.back().path == checkpoint_path(job_.options.out, update);
+}
+
+void CheckpointKeeper::discard(std::int64_t update) {
+  if (!has(update)) return;
   std::error_code ignored;
   fs::remove(own_.back().path, ignored);
   own_.pop_back();

@@ -33,8 +33,10 @@ class CheckpointKeeper {
   void best(const TrainingArrays& arrays, const Counters& counters, const ValidationState& validation);
   /// The last checkpoint is a good one: older ones than the --keep-checkpoints last go.
   void confirm();
-  /// The last checkpoint is no good one: it is removed.
-  void discard();
+  /// Whether the checkpoint of `update` is on disk and the last one.
+  [[nodiscard]] bool has(std::int64_t update) const;
+  /// The checkpoint of `update`, the last one where it could be written, is no good one: it is removed.
+  void discard(std::int64_t update);
 
   /// What has happened since the last call, for the thread that tells.
   struct News {

@@ -113,14 +113,19 @@ void CheckpointWriter::keep(const Epochs& epochs, const Counters& counters, cons
   // Before the checkpoint, which names it.
   if (is_best)
     tasks_.add([this, counters, validation] { keeper_.best(snapshot_.arrays(), counters, validation); });
-  if (is_due && !(begun && is_same(*begun, validation))) add_checkpoint(counters, validation);
+  const bool is_begun = begun && is_same(*begun, validation);
+  if (is_due)
+    tasks_.add([this, counters, validation, is_begun] {
+      if (!is_begun || !keeper_.has(counters.update))  // it could not be written then
+        keeper_.checkpoint(snapshot_.arrays(), counters, validation);
+    });
   if (is_due) tasks_.add([this] { keeper_.confirm(); });
 }
 
 void CheckpointWriter::discard() {
   if (!is_root() || !unconfirmed_) return;
   unconfirmed_.reset();
-  tasks_.add([this] { keeper_.discard(); });
+  tasks_.add([this, update = update_] { keeper_.discard(update); });
   wait_for_disk();
 }
 

@@ -123,7 +123,8 @@ Candidate asked_for(const fs::path& resume) {
 /// write it.
 bool lost_at_its_end(const Options& options) {
   const auto path = options.out / "record.json";
-  if (!goes_on_in_place(options) || !fs::exists(path)) return false;
+  if (!goes_on_in_place(options)) return false;
+  if (!fs::exists(path)) return options.resume_auto;
   const auto kept = read_kept_record(path);
   return !kept.record || kept.record->status == "failed" || kept.record->reason == kNoLastWord;
 }

@@ -119,7 +119,7 @@ Checksum check_checksum(const std::filesystem::path& path) {
   if (!at) return Checksum::absent;
   const std::string written = header.substr(*at, kSha256Digits);
   Sum sum(header.replace(*at, kSha256Digits, checksum_placeholder()));
-  std::vector<std::byte> piece(std::size_t{1} << 20);
+  std::vector<std::byte> piece(std::min<std::uint64_t>(file.size(), std::uint64_t{1} << 20));
   while (const auto count = file.read(piece)) sum.data(std::span(piece).first(count));
   return sum.digits() == written ? Checksum::right : Checksum::wrong;
 }

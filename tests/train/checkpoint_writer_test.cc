@@ -120,6 +120,7 @@ class EndsInEvaluation : public engine::Engine {
     if (left_-- == 0) base::fail(base::ErrorKind::data, "a broken test image");
     return engine_->evaluate(images, labels, count, views, logits);
   }
+  void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
 
  private:
   std::unique_ptr<engine::Engine> engine_;
