@@ -150,8 +150,10 @@ std::vector<Run> Site::runs(double oldest_s) {
 
 /// By the list, so that nothing but a run that is in it is ever opened, whatever the address says.
 std::optional<Run> Site::find(const std::string& id) {
+  // Browsers shorten /run/. to /run/, so the run that is the directory itself is asked for by no name too.
+  const std::string asked = id.empty() ? "." : id;
   for (auto& run : runs(0))
-    if (run.id == id) return std::move(run);
+    if (run.id == asked) return std::move(run);
   return std::nullopt;
 }
 
@@ -177,11 +179,10 @@ std::shared_ptr<const Site::Report> Site::report_of(const Run& run) {
   made->made_at = base::Clock::now();
   made->json = std::make_shared<const std::string>(report::to_json(document));
   const auto has_events = run.bytes > 0;
-  made->page = std::make_shared<const std::string>(
-      served_page(report::page_of(*made->json),
-                  has_events || run.state == RunState::running
-                      ? fmt::format("/events?run={}&from={}", url_text(run.id), run.bytes)
-                      : ""));
+  made->page = std::make_shared<const std::string>(served_page(
+      report::page_of(*made->json), has_events || run.state == RunState::running
+                                        ? fmt::format("/events?run={}&from={}", url_text(run.id), run.bytes)
+                                        : ""));
   return kept = made;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "client.h"
+#include "report/compress.h"
 #include "report/page.h"
 #include "runs_folder.h"
 #include "serve/event_stream.h"
@@ -81,12 +82,25 @@ TEST_F(SiteTest, ThePageKnowsItsEventsAndAReportIsMadeOnceForARecord) {
   EXPECT_THAT(page,
               HasSubstr(fmt::format("<meta name=\"paceline-live\" content=\"/events?run=a&amp;from={}\">",
                                     fs::file_size(folder / measure::kEventsFile))));
-  EXPECT_THAT(page, HasSubstr("of a"));
-  EXPECT_THAT(text(site.answer(request("/document/a"))), HasSubstr("\"title\":\"of a\""));
+  const auto data = text(site.answer(request("/document/a")));
+  EXPECT_THAT(data, HasSubstr("\"title\":\"of a\""));
+  EXPECT_THAT(page, HasSubstr(report::page_is_built() ? report::compressed(data) : "\"title\":\"of a\""));
   EXPECT_EQ(made_, 1);
   std::ofstream(folder / "record.json") << "{ }";
   (void)site.answer(request("/document/a"));
   EXPECT_EQ(made_, 2);
+}
+
+// `paceline serve DIR` with the directory of one run: browsers make /run/ of /run/. before they ask.
+TEST_F(SiteTest, ARunThatIsTheDirectoryItselfIsAskedForByNoName) {
+  const auto folder = ended("a");
+  std::ofstream(folder / "record.json") << "{}";
+  auto narrow = options();
+  narrow.directory = folder;
+  Site site(narrow);
+  EXPECT_THAT(text(site.answer(request("/"))), HasSubstr("href=\"/run/.\""));
+  for (const char* path : {"/run/.", "/run/", "/document/.", "/document/"})
+    EXPECT_EQ(site.answer(request(path)).status, 200) << path;
 }
 
 TEST_F(SiteTest, ARunWithoutRecordsHasAPageThatSaysSo) {
