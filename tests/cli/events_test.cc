@@ -59,8 +59,9 @@ TEST(EventsOfTheProgram, OfATrainingAreItsRecordsFiguresAndAResumeAppends) {
   const Folder folder;
   const auto run = folder.path() / "run";
   auto outcome = run_program(training({"--epochs", "2", "--out", run.string()}));
-  if (serve::has_http_server())
+  if (serve::has_http_server()) {
     EXPECT_THAT(outcome.out, HasSubstr("\nwatch: paceline serve " + run.string()));
+  }
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   auto events = events_of(run);
   const auto names = names_of(events);
