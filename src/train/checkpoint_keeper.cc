@@ -41,6 +41,8 @@ bool CheckpointKeeper::try_to_write(const std::string& what, const std::function
     try {
       write();
       is_failing_ = false;
+      const std::lock_guard lock(mutex_);
+      not_written_.erase(what);
       return true;
     } catch (const base::WriteError& error) {
       if (!is_failing_ && tried < kWaits.size() && base::may_pass(error.code())) {
@@ -49,7 +51,7 @@ bool CheckpointKeeper::try_to_write(const std::string& what, const std::function
       }
       is_failing_ = true;
       const std::lock_guard lock(mutex_);
-      ++not_written_;
+      not_written_.insert(what);
       if (failure_.empty()) failure_ = error.what();
       news_.sentences.push_back(fmt::format("{} is not kept: {}{}; the training goes on", what, error.what(),
                                             tried > 0 ? fmt::format(" (tried {} times)", tried + 1) : ""));
@@ -167,7 +169,7 @@ std::string CheckpointKeeper::last_checkpoint() const {
 
 std::int64_t CheckpointKeeper::not_written() const {
   const std::lock_guard lock(mutex_);
-  return not_written_;
+  return std::ssize(not_written_);
 }
 
 std::string CheckpointKeeper::last_failure() const {

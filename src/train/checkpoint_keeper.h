@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,7 @@ class CheckpointKeeper {
   mutable std::mutex mutex_;  ///< of all below
   News news_;
   std::string last_, failure_;
-  std::int64_t not_written_ = 0;
+  std::set<std::string> not_written_;  ///< what could not be written so far, by name
 };
 
 }  // namespace paceline::train

@@ -214,24 +214,13 @@ std::int64_t largest_batch(const Options& options, const Backend& backend) {
                              source.train->size() / options.workers);
 }
 
-measure::Record run(const Options& asked, const Backend& backend, std::stop_token stop,
-                    const Progress& progress) {
-  Options options = asked;
+namespace {
+
+/// The run itself, once all that needs no worker is known. `asked_out`: --out as every process was given it;
+/// `found`: by the first process, with --resume auto.
+Record run_prepared(Options& options, const std::filesystem::path& asked_out, const Backend& backend,
+                    std::stop_token stop, const Progress& progress, Prepared& prepared, AutoResume found) {
   const ProcessPlacement& place = backend.place;
-  if (!place.is_first()) options.out.clear();  // the first process writes for all
-  auto found = AutoResume::anew;
-  std::vector<std::string> found_notes;
-  if (options.resume_auto && place.is_first()) {
-    found = begin_auto_resume(options, found_notes);
-    if (found == AutoResume::resumed) options.resume = options.out;
-  }
-  if (options.started == base::TimePoint{}) options.started = base::Clock::now();
-  if (found == AutoResume::finished) return leave_finished(options, backend, progress);
-  require_own_directory(options);
-  Prepared prepared = prepare(options, backend);
-  if (prepared.is_finished) return leave_finished(options, backend, progress);
-  prepared.record.notes.insert(prepared.record.notes.begin(), found_notes.begin(), found_notes.end());
-  set_damaged_aside(prepared, options);
   const auto& resume = prepared.resume;
   const Earlier& earlier = prepared.earlier;
   Record& record = prepared.record;
@@ -316,7 +305,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
     record.epochs = so_far;
     count_reads(record, 0);
     update_count.forget();
-    leave_failed(options, asked.out, record, loss && loss->of_first && !place.is_first());
+    leave_failed(options, asked_out, record, loss && loss->of_first && !place.is_first());
     tell_end(record, options, progress);
     throw;
   }
@@ -327,6 +316,29 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   tell_end(record, options, progress);
   if (!trace.empty()) base::write_file(options.timeline, std::string_view(trace));
   return std::move(record);
+}
+
+}  // namespace
+
+measure::Record run(const Options& asked, const Backend& backend, std::stop_token stop,
+                    const Progress& progress) {
+  Options options = asked;
+  const ProcessPlacement& place = backend.place;
+  if (!place.is_first()) options.out.clear();  // the first process writes for all
+  auto found = AutoResume::anew;
+  std::vector<std::string> found_notes;
+  if (options.resume_auto && place.is_first()) {
+    found = begin_auto_resume(options, found_notes);
+    if (found == AutoResume::resumed) options.resume = options.out;
+  }
+  if (options.started == base::TimePoint{}) options.started = base::Clock::now();
+  if (found == AutoResume::finished) return leave_finished(options, backend, progress);
+  require_own_directory(options);
+  Prepared prepared = prepare(options, backend);
+  if (prepared.is_finished) return leave_finished(options, backend, progress);
+  prepared.record.notes.insert(prepared.record.notes.begin(), found_notes.begin(), found_notes.end());
+  set_damaged_aside(prepared, options);
+  return run_prepared(options, asked.out, backend, stop, progress, prepared, found);
 }
 
 }  // namespace paceline::train
