@@ -15,6 +15,7 @@
 #include "fixture.h"
 #include "measure/environment.h"
 #include "train/checkpoint.h"
+#include "train/slow_disk.h"
 
 namespace paceline::train {
 namespace {
@@ -107,47 +108,6 @@ TEST_F(Run, DoesNotKeepWeightsWhoseTestLossIsNotFinite) {
   EXPECT_THAT(checkpoints_in(options.out), ElementsAre());
 }
 
-/// Does what another engine does.
-class Around : public engine::Engine {
- public:
-  explicit Around(std::unique_ptr<engine::Engine> engine) : engine_(std::move(engine)) {}
-  std::span<float> optimizer_state(int slot) override { return engine_->optimizer_state(slot); }
-  std::string name() const override { return engine_->name(); }
-  const graph::Graph& graph() const override { return engine_->graph(); }
-  const graph::Layout& layout() const override { return engine_->layout(); }
-  const graph::MemoryPlan& plan() const override { return engine_->plan(); }
-  std::span<float> weights() override { return engine_->weights(); }
-  base::Array gradients() override { return engine_->gradients(); }
-  void fetch() override { engine_->fetch(); }
-  void weights_changed() override { engine_->weights_changed(); }
-  engine::LossSums forward(const engine::StepInput& input) override { return engine_->forward(input); }
-  void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }
-  void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {
-    engine_->update(rule, lr, update);
-  }
-  engine::LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                            int views, std::span<double> logits) override {
-    return engine_->evaluate(images, labels, count, views, logits);
-  }
-  void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
-
- private:
-  std::unique_ptr<engine::Engine> engine_;
-};
-
-/// An engine whose optimizer state takes long to read, as a checkpoint takes long on a slow disk.
-class SlowToKeep final : public Around {
- public:
-  using Around::Around;
-  std::span<float> optimizer_state(int slot) override {
-    if (!std::exchange(slept_, true)) std::this_thread::sleep_for(std::chrono::milliseconds(2200));
-    return Around::optimizer_state(slot);
-  }
-
- private:
-  bool slept_ = false;
-};
-
 TEST_F(Run, TellsEveryEngineWhetherAllSayTheSame) {
   Options options = small();
   options.steps = 1;
@@ -172,11 +132,13 @@ TEST_F(Run, WaitsForACheckpointLongerThanTheDeadlineAndBooksItAsOne) {
   options.workers = 2;
   options.steps = 6;
   options.deadline_s = 1;
-  auto backend = backend_of("cpu");
-  backend.compile = [compile = backend.compile](const auto& graph, const auto& how) {
-    return std::make_unique<SlowToKeep>(compile(graph, how));
+  std::optional<SlowDisk> disk;
+  Progress progress;
+  progress.step = [&](std::int64_t step, std::int64_t, double, double) {
+    if (step == 2) disk.emplace(std::chrono::milliseconds(2200));
   };
-  const auto record = run(options, backend, {}, {});
+  const auto record = train(options, {}, progress);
+  EXPECT_TRUE(disk && disk->was_slow());
   EXPECT_EQ(record.status, "complete");
   for (const auto& rank : record.ranks) {
     EXPECT_GE(rank.phases[static_cast<std::size_t>(measure::Phase::checkpoint)], 2.2) << "rank " << rank.rank;
