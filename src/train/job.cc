@@ -60,4 +60,9 @@ data::AugmentOptions augment_options(const Job& job) {
           .warp = options.augment ? options.warp : data::WarpOptions{}};
 }
 
+bool keeps_steps(const Job& job) {
+  constexpr std::int64_t kShort = 1000;
+  return job.options.window_steps == 0 && (job.options.log_steps || job.resolved.length.updates <= kShort);
+}
+
 }  // namespace paceline::train

@@ -64,4 +64,7 @@ struct Job {
 
 [[nodiscard]] data::AugmentOptions augment_options(const Job& job);
 
+/// Whether the record has the loss of every step: where it was asked for, and of short trainings.
+[[nodiscard]] bool keeps_steps(const Job& job);
+
 }  // namespace paceline::train

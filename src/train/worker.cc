@@ -37,12 +37,6 @@ namespace {
 using measure::InPhase;
 using measure::Phase;
 
-/// Whether the record has the loss of every step: where it was asked for, and of short trainings.
-bool keeps_steps(const Job& job) {
-  constexpr std::int64_t kShort = 1000;
-  return job.options.window_steps == 0 && (job.options.log_steps || job.resolved.length.updates <= kShort);
-}
-
 class Worker {
  public:
   Worker(const Job& job, comm::Communicator& communicator)
@@ -120,9 +114,8 @@ class Worker {
   void compile() {
     communicator_.at(0, "the compilation");
     auto options = compile_options(job_.options, job_.resolved, job_.backend.place, local_rank());
-    if (options.batch_norm == engine::BatchNormMode::synchronised) {
+    if (options.batch_norm == engine::BatchNormMode::synchronised)
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
-    }
     options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
       return communicator_.array(size, memory);
     };
