@@ -173,6 +173,8 @@ constexpr Row kRows[] = {
     {"precision", machine, "precision", [](const Record& r) { return r.precision; }},
 
     {"model", subject, "model.name", [](const Record& r) { return r.model.name; }},
+    {"layers", subject, "model.graph_sha256",
+     [](const Record& r) { return r.model.graph_sha256.value_or(""); }},
     {"parameters", subject, "model.parameters", [](const Record& r) { return whole(r.model.parameters); }},
     {"FLOPs a sample", subject, "model.training_flops",
      [](const Record& r) { return whole(r.model.training_flops); }},
@@ -285,6 +287,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"epochs[]", kResult},
     {"steps[]", kResult},
     {"chosen", kResult},
+    {"kernels", "which were measured is a setting, and by default they follow from shape and processor"},
     {"test_set", "the policy is a setting; the rest was measured"},
     {"evaluation", "of kind evaluate, of which there are no cells"},
     {"collectives[]", "of kind comm, of which there are no cells"},

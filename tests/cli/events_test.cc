@@ -60,7 +60,7 @@ TEST(EventsOfTheProgram, OfATrainingAreItsRecordsFiguresAndAResumeAppends) {
   const auto run = folder.path() / "run";
   auto outcome = run_program(training({"--epochs", "2", "--out", run.string()}));
   if (serve::has_http_server()) {
-    EXPECT_THAT(outcome.out, HasSubstr("\nwatch: paceline serve " + run.string()));
+    EXPECT_THAT(outcome.out, HasSubstr("watch: paceline serve " + run.string()));
   }
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   auto events = events_of(run);

@@ -72,7 +72,7 @@ def main(program):
         too_wide = [line for line in kept if len(line) > columns and " " in line.strip()]
         check(not too_wide, f"lines wrap at {columns} columns: {too_wide}")
         parts = [line.split()[0] for line in kept if "✓" in line]
-        check(parts[:2] == ["sweep", "scale"], f"no line a part, in order: {kept}")
+        check(parts[:2] == ["scale", "comm"], f"no line a part, in order: {kept}")
         check(len(kept) <= 12, f"{len(kept)} lines are kept of a study's cells:\n" + "\n".join(kept))
         check(any(" < " in bar for bar in bars), "no bar has an estimate")
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +80,8 @@ def main(program):
     check(done.returncode == 0, f"exit {done.returncode}\n{done.stderr}")
     said = done.stdout + done.stderr
     check("\x1b" not in said and "\r" not in said, "an escape code stands in a pipe")
-    check("  sweep     ✓ 9 cells" in said, f"no line of the sweep in a pipe:\n{said[:2000]}")
+    # Three of them are the scaling's one worker too, which are run there.
+    check("  scale     ✓ 21 cells" in said and "0 cells" not in said, f"no line of the scaling in a pipe:\n{said[:2000]}")
     with tempfile.TemporaryDirectory() as folder:
         words = [program, "train", "--model", "resnet8-cifar", "--data", "synthetic,train=256,test=16", "--global-batch", "8",
                  "--epochs", "3", "--threads", "1", "--out", "t"]

@@ -138,9 +138,9 @@ class CheckGlobals(unittest.TestCase):
         self.assertIn("src/cli/interrupt.cc:6: more is", text)
 
     def test_an_exception_that_is_gone_is_named(self):
-        code, text = check({"cli/child.cc": "int main() {}\n"})
+        code, text = check({"cli/stop_request.cc": "int main() {}\n"})
         self.assertEqual(code, 1)
-        self.assertIn("src/cli/child.cc:1: child is gone", text)
+        self.assertIn("src/cli/stop_request.cc:1: first_signal is gone", text)
 
     @unittest.skipUnless(shutil.which("c++") and shutil.which("nm"), "no compiler")
     def test_nm_finds_what_a_macro_declares(self):

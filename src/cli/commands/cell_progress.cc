@@ -193,6 +193,7 @@ void CellProgress::choose(const std::vector<std::size_t>& places, const std::str
 void CellProgress::finish() {
   if (parts_.empty() || parts_.back().name.empty()) return;
   Part& part = parts_.back();
+  if (part.all == 0) return part.name.clear();  // another part runs its cells
   std::string text = fmt::format("  {:<9} {} {}", part.name, part.failed > 0 ? "✗" : "✓",
                                  plural(part.done, part.is_of_trainings ? "training" : "cell"));
   std::vector<std::string> apart;
