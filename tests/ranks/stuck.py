@@ -157,7 +157,8 @@ def hung(args, folder):
     for launched, victim, waiting, more in ((True, last, False, []), (False, last, False, []), (False, 0, False, []),
                                             (True, last, True, []), (True, last, True, ["--no-shared-memory"])):
         out = folder / f"hung{launched}{victim}{waiting}{len(more)}"
-        words = [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--checkpoint-every", "3s", "--deadline", "9"), "--out", out,
+        words = [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--checkpoint-every", "3s", "--deadline", "9",
+                                              "--data", "synthetic,train=24000,test=60"), "--out", out,  # long epochs: few records
                  *more, *(["--emulate-straggler", "rank=1,slower=4x"] if waiting else [])]  # who is waited for a lot
         lines = [(mpirun(args.processes) + words, None)] if launched else [(words, place) for place in places(args.processes)]
         jobs, heard = [], []  # heard: (seconds, line)
@@ -198,7 +199,8 @@ def hung(args, folder):
 def worker(args, folder):
     """One of the workers that are threads of one process hangs while it computes: named within 5 s with its place, alone and among
     processes, and given up at the deadline; the process, which cannot join that thread, ends itself where no launcher does."""
-    options = [*train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--checkpoint-every", "3s", "--deadline", "7")]
+    options = [*train_options(folder, "--steps", "10000000", "--evaluate-every", "0", "--checkpoint-every", "3s", "--deadline", "7",
+                              "--data", "synthetic,train=24000,test=60")]  # long epochs: no thread writes records all the time
     for processes in (1, 2):
         out = folder / f"worker{processes}"
         words = [str(word) for word in [*(mpirun(2) if processes == 2 else []), args.program, *options, "--workers", 2 * processes,
