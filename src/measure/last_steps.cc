@@ -17,7 +17,10 @@ Interval shown(const RankSteps& rank, std::size_t steps) {
   return {rank.steps_s[rank.steps_s.size() - 1 - steps], rank.steps_s.back()};
 }
 
+/// A collective belongs to the step in which it was posted, however short it was.
 bool lies_in(const TimelineSpan& span, Interval shown) {
+  if (span.lane == TimelineSpan::Lane::collective)
+    return span.begin_s >= shown.begin && span.begin_s < shown.end;
   return microseconds(std::min(span.end_s, shown.end) - std::max(span.begin_s, shown.begin)) > 0;
 }
 

@@ -64,7 +64,9 @@ TEST(LastSteps, ComeBackAsSpansInSeconds) {
   for (const auto& span : back[1].spans)
     if (span.lane == Lane::phase) seconds += span.end_s - span.begin_s;
   EXPECT_NEAR(seconds, 3 * kStep, 1e-6);
-  EXPECT_EQ(skew(back, 1)->last_rank, 0) << "rank 1 hands over 2 ms earlier, and waits";
+  const auto apart = skew(back, 1);
+  ASSERT_TRUE(apart.has_value());
+  EXPECT_EQ(apart->last_rank, 0) << "rank 1 hands over 2 ms earlier, and waits";
 }
 
 TEST(LastSteps, AreThoseThatAllRanksHave) {
