@@ -173,8 +173,6 @@ constexpr Row kRows[] = {
     {"precision", machine, "precision", [](const Record& r) { return r.precision; }},
 
     {"model", subject, "model.name", [](const Record& r) { return r.model.name; }},
-    {"layers", subject, "model.graph_sha256",
-     [](const Record& r) { return r.model.graph_sha256.value_or(""); }},
     {"parameters", subject, "model.parameters", [](const Record& r) { return whole(r.model.parameters); }},
     {"FLOPs a sample", subject, "model.training_flops",
      [](const Record& r) { return whole(r.model.training_flops); }},
@@ -240,6 +238,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"environment.load_before", kMoment},
     {"environment.gpus", "sentences on the moment; the device has an entry"},
     {"model.bytes_a_sample", kFollows},
+    {"model.graph_sha256", kFollows},
     {"model.bytes_a_step", kFollows},
     {"repeat", kRepeat},
     {"also", "which other question the cell is asked for, and nothing that it did otherwise"},
