@@ -22,7 +22,7 @@ void BackgroundTasks::add(std::function<void()> task) {
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& error) {
-      throw refused_thread("the thread that writes checkpoints", error);
+      throw refused_thread(name_, error);
     }
   }
   tasks_.push_back(std::move(task));

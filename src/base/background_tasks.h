@@ -9,7 +9,9 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -19,7 +21,8 @@ namespace paceline::base {
 ///          them. Destroying it waits for all tasks.
 class BackgroundTasks {
  public:
-  BackgroundTasks() = default;
+  /// `thread`: what it is called where the system refuses it, "the thread that writes checkpoints".
+  explicit BackgroundTasks(std::string thread) : name_(std::move(thread)) {}
   ~BackgroundTasks();
   BackgroundTasks(const BackgroundTasks&) = delete;
   BackgroundTasks& operator=(const BackgroundTasks&) = delete;
@@ -39,6 +42,7 @@ class BackgroundTasks {
  private:
   void run();
 
+  const std::string name_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;  ///< the first is the present one

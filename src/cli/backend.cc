@@ -118,6 +118,9 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .has_bf16_units = engine::has_bf16_units(device),
       .libraries = libraries(),
       .stalls = stalls,
+      .from_first = session == nullptr
+                        ? std::function<void(std::span<std::byte>)>()
+                        : [session](std::span<std::byte> bytes) { session->processes().broadcast(bytes, 0); },
   };
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/same_press.h"
 
 namespace paceline::cli {
 namespace {
@@ -31,16 +31,6 @@ void write_all(int descriptor, std::string_view text) {
     if (written <= 0) return;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-}
-
-/// One press may arrive twice: `timeout` and shells signal the process and then its group. Only a repetition
-/// after this long is a second press.
-constexpr std::int64_t kSamePressMs = 300;
-
-std::int64_t now_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
 }
 
 extern "C" void on_signal(int signal) {

@@ -1,7 +1,6 @@
 #include "cli/stop_request.h"
 
 #include <signal.h>
-#include <time.h>
 
 #include <array>
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "cli/same_press.h"
 
 namespace paceline::cli {
 namespace {
@@ -23,16 +23,6 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>
 constexpr std::array kSignals{SIGTERM, SIGINT, SIGHUP, SIGTSTP};
 /// What the signals did before: the process's own state.
 std::array<struct sigaction, kSignals.size()> earlier_actions;
-
-/// `timeout` and shells signal a process and then its group: a repetition within this time is the same
-/// press.
-constexpr std::int64_t kSamePressMs = 300;
-
-std::int64_t now_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
-}
 
 extern "C" void note_signal(int signal) {
   if (signal == SIGTSTP) {

@@ -71,26 +71,40 @@ std::string lines_of(const std::vector<const Answer*>& answers, const Style& sty
   return out;
 }
 
-/// Ways of using the machine by global batch: the first view of the figure, as far as it fits.
+/// `most` neighbours of `all`, from the first on, or so far behind it that the one at `best` is among them.
+std::vector<double> columns_around(const std::set<double>& all, double best, std::size_t most) {
+  std::vector<double> columns(all.begin(), all.end());
+  if (columns.size() <= most) return columns;
+  const auto place = static_cast<std::size_t>(std::distance(all.begin(), all.find(best)));
+  // Where none is the best, `place` is behind the end: the first ones.
+  const std::size_t first = place < most || place == columns.size() ? 0 : place + 1 - most;
+  const auto begin = columns.begin() + static_cast<std::ptrdiff_t>(first);
+  return {begin, begin + static_cast<std::ptrdiff_t>(most)};
+}
+
+/// Ways of using the machine by global batch: the first view of the figure, as far as it fits; the cell that
+/// is the answer is always among them.
 std::string grid(const Figure& hero, const Style& style) {
   if (hero.views.empty()) return "";
   const Figure::View& view = hero.views.front();
   std::set<double> all;
+  double best = 0;
   std::vector<const Series*> shown;
   std::size_t name = display_width(view.name);
   for (const Series& series : view.series) {
     if (series.dashed || series.hidden) continue;
     shown.push_back(&series);
     name = std::max(name, display_width(series.name));
-    for (const Point& point : series.points) all.insert(point.x);
+    for (const Point& point : series.points) {
+      all.insert(point.x);
+      if (point.mark == "best") best = point.x;
+    }
   }
   if (shown.empty() || all.size() < 2) return "";
   constexpr std::size_t kColumn = 9;
   const std::size_t around = 3 + name + 2 + 2 + display_width(view.x.label);
   const std::size_t room = static_cast<std::size_t>(style.width) - around;
-  std::vector<double> columns(all.begin(), all.end());
-  const std::size_t most = std::max<std::size_t>(1, room / kColumn);
-  if (columns.size() > most) columns.resize(most);
+  const auto columns = columns_around(all, best, std::max<std::size_t>(1, room / kColumn));
   std::string out = "   " + padded(view.name, name + 2, true);
   for (const double x : columns) out += padded(integer(x), kColumn, false);
   out = style.dim(out + "  " + view.x.label) + "\n";

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,15 @@ struct Backend {
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
   std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();
   std::shared_ptr<StallListener> stalls = {};  ///< hears what the communicators say; may be empty
+  /// Gives every process these bytes of the first one; blocks until that has come to it. Empty: there is one.
+  std::function<void(std::span<std::byte> bytes)> from_first = {};
 };
+
+/// The first process's `word`. Collective: every process comes to it.
+template <typename T>
+[[nodiscard]] T first_says(const Backend& backend, T word) {
+  if (backend.from_first) backend.from_first(std::as_writable_bytes(std::span(&word, 1)));
+  return word;
+}
 
 }  // namespace paceline::train

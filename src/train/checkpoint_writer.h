@@ -102,7 +102,7 @@ class CheckpointWriter {
   bool slow_ = false;                                ///< said of the disk
   CheckpointKeeper keeper_;
   Snapshot snapshot_;
-  base::BackgroundTasks tasks_;  ///< last: they use keeper and snapshot
+  base::BackgroundTasks tasks_{"the thread that writes checkpoints"};  ///< last: they use keeper and snapshot
 };
 
 }  // namespace paceline::train

@@ -125,8 +125,9 @@ Prepared prepare(const Options& options, const Backend& backend) {
     tell(backend, "the reading of the checkpoint");
     run.resume = find_resume_point(options, run.resolved, run.graph);
     run.is_finished = run.resume->is_finished;
-    if (run.is_finished) return run;
   }
+  if (options.resume_auto) run.is_finished = first_says(backend, run.is_finished);
+  if (run.is_finished) return run;
   MemoryLimits limits;
   const auto plan_that_fits = [&] {
     limits = memory_limits(backend, run.resolved.local_workers);

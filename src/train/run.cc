@@ -18,7 +18,6 @@
 #include "train/memory.h"
 #include "train/prepare.h"
 #include "train/run_events.h"
-#include "train/run_ranks.h"
 #include "train/run_record.h"
 #include "train/run_workers.h"
 
@@ -82,29 +81,13 @@ void set_damaged_aside(const Prepared& run, const Options& options) {
   if (!run.earlier.damage.empty()) (void)set_aside_damaged(options.out / "record.json");
 }
 
-/// What process 0 has found in its --out, at all processes: they see another disk, most likely.
-AutoResume agreed(AutoResume found, const std::vector<std::unique_ptr<comm::Communicator>>& communicators) {
-  AutoResume said = found;
-  run_ranks(communicators, [&](std::size_t rank) {
-    AutoResume word = found;
-    communicators[rank]->broadcast(std::as_writable_bytes(std::span(&word, 1)), 0);
-    if (rank == 0) said = word;
-  });
-  return said;
-}
-
-/// Of a process that is not the first, which has found that nothing is left to do.
-Record finished_elsewhere(Record record) {
-  record.status = "complete";
-  return record;
-}
-
 /// --resume auto, and the training in --out is complete: its record stays as it is.
 Record leave_finished(const Options& options, const Backend& backend, const Progress& progress) {
-  const auto& place = backend.place;
-  if (place.processes > 1)
-    (void)agreed(AutoResume::finished, backend.communicators(std::max(1, options.workers / place.processes),
-                                                             std::chrono::seconds(options.deadline_s)));
+  if (!backend.place.is_first()) {
+    Record elsewhere;
+    elsewhere.status = "complete";
+    return elsewhere;
+  }
   if (progress.say)
     progress.say(fmt::format("--resume auto: the training in {} is complete; nothing is left to do",
                              options.out.string()));
@@ -216,10 +199,9 @@ std::int64_t largest_batch(const Options& options, const Backend& backend) {
 
 namespace {
 
-/// The run itself, once all that needs no worker is known. `asked_out`: --out as every process was given it;
-/// `found`: by the first process, with --resume auto.
-Record run_prepared(Options& options, const std::filesystem::path& asked_out, const Backend& backend,
-                    std::stop_token stop, const Progress& progress, Prepared& prepared, AutoResume found) {
+/// The run itself, once all that needs no worker is known. `asked_out`: --out as every process was given it.
+Record run_prepared(const Options& options, const std::filesystem::path& asked_out, const Backend& backend,
+                    std::stop_token stop, const Progress& progress, Prepared& prepared) {
   const ProcessPlacement& place = backend.place;
   const auto& resume = prepared.resume;
   const Earlier& earlier = prepared.earlier;
@@ -282,11 +264,6 @@ Record run_prepared(Options& options, const std::filesystem::path& asked_out, co
       backend.communicators(prepared.resolved.local_workers, std::chrono::seconds(options.deadline_s));
   std::string trace;
   try {
-    if (options.resume_auto && place.processes > 1) {
-      found = agreed(found, communicators);
-      if (found == AutoResume::finished) return finished_elsewhere(std::move(record));
-      if (found == AutoResume::resumed && !place.is_first()) options.resume = "the first process's";
-    }
     auto results = run_workers(job, communicators);
     tell(backend, "the writing of the record");
     if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
@@ -327,9 +304,11 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   if (!place.is_first()) options.out.clear();  // the first process writes for all
   auto found = AutoResume::anew;
   std::vector<std::string> found_notes;
-  if (options.resume_auto && place.is_first()) {
-    found = begin_auto_resume(options, found_notes);
-    if (found == AutoResume::resumed) options.resume = options.out;
+  if (options.resume_auto) {
+    if (place.is_first()) found = begin_auto_resume(options, found_notes);
+    found = first_says(backend, found);  // the others may see another disk
+    if (found == AutoResume::resumed)
+      options.resume = place.is_first() ? options.out : std::filesystem::path("the first process's");
   }
   if (options.started == base::TimePoint{}) options.started = base::Clock::now();
   if (found == AutoResume::finished) return leave_finished(options, backend, progress);
@@ -338,7 +317,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   if (prepared.is_finished) return leave_finished(options, backend, progress);
   prepared.record.notes.insert(prepared.record.notes.begin(), found_notes.begin(), found_notes.end());
   set_damaged_aside(prepared, options);
-  return run_prepared(options, asked.out, backend, stop, progress, prepared, found);
+  return run_prepared(options, asked.out, backend, stop, progress, prepared);
 }
 
 }  // namespace paceline::train

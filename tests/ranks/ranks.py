@@ -194,6 +194,13 @@ def resume(args, folder):
     check(result(whole)[1] == result(parts)[1], "the resumed run's last checkpoint has other bytes")
     epochs = json.loads((parts / "record.json").read_text())["epochs"]
     check([epoch["epoch"] for epoch in epochs] == [1, 2], f"epochs of the resumed run: {epochs}")
+    # One command for begin, middle and end; the first process alone knows where it stands.
+    again = folder / "again"
+    for epochs, words in (("1", "train loss"), ("2", "resumed from"), ("2", "nothing is left to do"), ("2", "nothing is left to do")):
+        code, out, err = run(mpirun(args.processes) + [args.program, *options, "--epochs", epochs, "--out", again, "--resume", "auto"])
+        check(code == 0 and (words in out or words in (again / "record.json").read_text()),
+              f"--resume auto up to epoch {epochs}: exit {code}, and not '{words}':\n{out}{err}")
+    check(result(whole)[1] == result(again)[1], "--resume auto: the last checkpoint has other bytes")
     # The first process alone looks for the checkpoint; all end as it does.
     code, out, err = run(mpirun(args.processes) + [args.program, *options, "--resume", folder / "nowhere"])
     check(code == 3 and err.count("paceline:") == 1, f"--resume of nothing: exit {code}: {err}")

@@ -1,0 +1,22 @@
+#pragma once
+
+/// When two signals are one press of a key.
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace paceline::cli {
+
+/// `timeout` and shells signal a process and then its group: only a repetition after this long is a second
+/// press.
+inline constexpr std::int64_t kSamePressMs = 300;
+
+/// Milliseconds of a clock that only goes forward. Threads  any; also in a signal handler
+[[nodiscard]] inline std::int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
+}
+
+}  // namespace paceline::cli
