@@ -105,16 +105,16 @@ int train_command(const Settings& settings) {
   if (!settings.recipe.empty()) screen.explain(settings.recipe);
   for (const auto& note : settings.notes) screen.explain(note);
 
-  if (const auto watch = watch_line(options.out); !watch.empty()) screen.say(watch);
-
   const Interrupt interrupt(silence(session));
   const auto backend = backend_of(options, session, processes);
   RunLog log(options.out, backend.stalls);
   auto progress = screen.progress();
   std::optional<measure::TensorBoardFile> board;
   if (settings.tensorboard) board.emplace(options.out / "tensorboard", log_line);
+  const std::string watch = watch_line(options.out);
   progress.event = [&](const measure::Event& event) {
     log.write(event);
+    if (event.name() == "start" && !watch.empty()) screen.say(watch);  // not of a run that is refused
     if (board) board->take(event);
   };
   measure::Record record = std::move(
