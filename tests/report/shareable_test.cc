@@ -6,6 +6,7 @@
 #include "../golden/records.h"
 #include "report/build.h"
 #include "report/document.h"
+#include "report/page_data.h"
 
 namespace paceline::report {
 namespace {
@@ -57,8 +58,8 @@ TEST(Shareable, NoReportHoldsAPathOfAMachine) {
   const auto document = build(records, {.title = "",
                                         .command = "paceline report /home/ann/run --html /home/ann/x.html",
                                         .remarks = {"Not read: /mnt/ann/run/x.json: cut short."}});
-  for (const auto& text :
-       {to_json(document), to_html(document), to_markdown(document), to_terminal(document, 100, false)}) {
+  for (const auto& text : {to_json(document), with_plain_data(to_html(document)), to_markdown(document),
+                           to_terminal(document, 100, false)}) {
     EXPECT_THAT(text, Not(HasSubstr("/ann/")));
     EXPECT_THAT(text, Not(HasSubstr("/mnt/")));
     EXPECT_THAT(text, HasSubstr("~/cifar"));
