@@ -30,7 +30,7 @@ struct Options {
   int size = 0;          ///< height and width of the images; 0: the model's usual one
   bool by_op = false;    ///< also the processor time of each op, a step
   bool turns = false;    ///< as many times --steps as there are lines of input
-  bool measured = true;  ///< kernels by measurement, as `train` takes them; false: by their shape alone
+  bool measured = false;  ///< kernels by measurement on this machine; false: as `train` takes them
 };
 
 /// Processor time of all threads of this process: what a step costs where others share the cores.
