@@ -27,9 +27,9 @@ struct Options {
   std::string device = "cpu";
   std::string precision = "fp32";
   int batch = 128, threads = 1, steps = 5, warmup = 2;
-  int size = 0;          ///< height and width of the images; 0: the model's usual one
-  bool by_op = false;    ///< also the processor time of each op, a step
-  bool turns = false;    ///< as many times --steps as there are lines of input
+  int size = 0;           ///< height and width of the images; 0: the model's usual one
+  bool by_op = false;     ///< also the processor time of each op, a step
+  bool turns = false;     ///< as many times --steps as there are lines of input
   bool measured = false;  ///< kernels by measurement on this machine; false: as `train` takes them
 };
 
