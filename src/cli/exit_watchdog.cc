@@ -17,12 +17,12 @@ void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
-    wake.wait_for(lock, stop, kToEnd, [] { return false; });
+    wake.wait_for(lock, stop, kToWriteTheEnd, [] { return false; });
     if (stop.stop_requested()) return;
     log_line(
         fmt::format("{}; this process does not come to its end {} s after that, most likely in a read or "
                     "write that hangs; it is ended",
-                    text, kToEnd.count()));
+                    text, kToWriteTheEnd.count()));
     std::_Exit(static_cast<int>(kind));
   };
   try {

@@ -12,11 +12,12 @@
 namespace paceline::cli {
 
 /// From a run's failure to its process's end: what a record on a slow disk may take.
-inline constexpr std::chrono::seconds kToEnd{20};
+inline constexpr std::chrono::seconds kToWriteTheEnd{20};
 
 class ExitWatchdog {
  public:
-  /// The run has failed: unless this object is destroyed in kToEnd, says so and ends the process. Once.
+  /// The run has failed: unless this object is destroyed in kToWriteTheEnd, says so and ends the process.
+  /// Once.
   void begin(const std::string& text, base::ErrorKind kind);
 
  private:

@@ -71,7 +71,7 @@ std::string text_of(const std::vector<Placement>& placements) {
   return placements.front() == Placement::packed ? "packed" : "spread";
 }
 
-constexpr Option kRows[] = {
+constexpr Option kLaunchRows[] = {
     {"sizes", "A:B", kBetween,
      "message sizes in bytes, from A to B, each 4 times the one before (K, M, G: 1024)", kComm,
      [](S& s, Text t) { choose_sizes(s, t); },
@@ -173,11 +173,11 @@ constexpr Option kRows[] = {
      [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); },
      kNoRival, false},
 };
-static_assert(reads_all(kRows, kLaunchPart, kStudyPart),
+static_assert(reads_all(kLaunchRows, kLaunchPart, kStudyPart),
               "a setting of this part of measure/setting.h has no row here");
 
 }  // namespace
 
-std::span<const Option> launch_rows() { return kRows; }
+std::span<const Option> launch_rows() { return kLaunchRows; }
 
 }  // namespace paceline::cli

@@ -29,7 +29,7 @@ Value named(std::string_view text, const std::vector<std::string>& names, Find f
   return *find(names[one_of(text, names)]);
 }
 
-constexpr Option kRows[] = {
+constexpr Option kRuleRows[] = {
     {"optimizer", "NAME", kRule, optimizer_help, kRuns,
      [](S& s, Text t) {
        choose_optimizer(s.train,
@@ -154,11 +154,11 @@ constexpr Option kRows[] = {
      [](S& s, Text t) { s.train.lr_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole_or_none(s.train.lr_batch); }},
 };
-static_assert(reads_all(kRows, kRulePart, kLaunchPart),
+static_assert(reads_all(kRuleRows, kRulePart, kLaunchPart),
               "a setting of this part of measure/setting.h has no row here");
 
 }  // namespace
 
-std::span<const Option> rule_rows() { return kRows; }
+std::span<const Option> rule_rows() { return kRuleRows; }
 
 }  // namespace paceline::cli

@@ -38,7 +38,7 @@ std::string variants_in_words() {
       study::remedy_words());
 }
 
-constexpr Option kRows[] = {
+constexpr Option kStudyRows[] = {
     {"batches", "LIST|auto", kCells,
      "batch sizes to compare, such as 32,128,512; auto: doubled until memory or the data set ends (sweep)",
      kTimed, [](S& s, Text t) { choose_batches(s, t); },
@@ -234,11 +234,11 @@ constexpr Option kRows[] = {
      },
      [](const S& s) { return s.serve.token; }, kNoRival, false},
 };
-static_assert(reads_all(kRows, kStudyPart, Setting::count()),
+static_assert(reads_all(kStudyRows, kStudyPart, Setting::count()),
               "a setting of this part of measure/setting.h has no row here");
 
 }  // namespace
 
-std::span<const Option> study_rows() { return kRows; }
+std::span<const Option> study_rows() { return kStudyRows; }
 
 }  // namespace paceline::cli

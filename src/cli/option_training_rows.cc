@@ -71,7 +71,7 @@ std::string formats_in_words() {
   return text + "; what each takes behind a comma is in docs/formats.md";
 }
 
-constexpr Option kRows[] = {
+constexpr Option kTrainingRows[] = {
     {"model", "NAME|FILE", kWhat, models_in_words, kRuns | kEvaluate, [](S& s, Text t) { s.train.model = t; },
      [](const S& s) { return s.train.model; }},
     {"data", "SPEC", kWhat, formats_in_words, kRuns | kEvaluate, [](S& s, Text t) { s.train.data = t; },
@@ -230,10 +230,11 @@ constexpr Option kRows[] = {
      kTrainings | kSearch, [](S& s, Text t) { s.train.early_stopping = small(t, 0); },
      [](const S& s) { return whole(s.train.early_stopping); }},
 };
-static_assert(reads_all(kRows, 0, kRulePart), "a setting of this part of measure/setting.h has no row here");
+static_assert(reads_all(kTrainingRows, 0, kRulePart),
+              "a setting of this part of measure/setting.h has no row here");
 
 }  // namespace
 
-std::span<const Option> training_rows() { return kRows; }
+std::span<const Option> training_rows() { return kTrainingRows; }
 
 }  // namespace paceline::cli

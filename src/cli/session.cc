@@ -143,7 +143,7 @@ ProcessInfo unpack(const PackedProcessInfo& packed, int process) {
 
 Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
     : deadline_(deadline), here_(launch) {
-  guard_against_being_stopped(launch.process, deadline + kToEnd);
+  guard_against_being_stopped(launch.process, deadline + kToWriteTheEnd);
   const auto longest = std::max(deadline, kToMeet);
   const LastResort join(
       launch.process, longest,
@@ -206,11 +206,11 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
   std::unique_lock lock(mutex);
   while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
     const auto failure = processes_->failure();
-    if (!failure || base::Clock::now() - failure->known_at < kToEnd) continue;
+    if (!failure || base::Clock::now() - failure->known_at < kToWriteTheEnd) continue;
     log_line(fmt::format(
         "process {} on host {} does not come to its end {} s after the run has failed, most likely in a read "
         "or write that hangs; it is ended",
-        place_.process, base::host_name(), kToEnd.count()));
+        place_.process, base::host_name(), kToWriteTheEnd.count()));
     std::_Exit(static_cast<int>(failure->kind));
   }
 }

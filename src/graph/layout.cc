@@ -2,7 +2,7 @@
 
 namespace paceline::graph {
 namespace {
-constexpr std::int64_t kAlignment = 16;  // floats in a cache line and in a 512-bit vector
+constexpr std::int64_t kMultiple = 16;  // floats in a cache line and in a 512-bit vector
 }
 
 Layout flat_layout(const Graph& graph) {
@@ -13,7 +13,7 @@ Layout flat_layout(const Graph& graph) {
       const std::int64_t elements = graph.parameters[static_cast<std::size_t>(parameter)].elements();
       layout.slot_of_parameter[static_cast<std::size_t>(parameter)] = static_cast<int>(layout.slots.size());
       layout.slots.push_back({.parameter = parameter, .offset = layout.elements, .elements = elements});
-      layout.elements += (elements + kAlignment - 1) / kAlignment * kAlignment;
+      layout.elements += (elements + kMultiple - 1) / kMultiple * kMultiple;
     }
   }
   return layout;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using measure::Record;
 
 /// A name as a part of a file's: "lr 0.1, bn sync" is "lr-0.1-bn-sync".
-std::string slug(const std::string& name) {
+std::string file_part(const std::string& name) {
   std::string text;
   for (const char letter : name) {
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.' || letter == '_')
@@ -209,7 +209,7 @@ std::vector<PlannedCell> search_cells(const Search& search) {
   for (std::size_t rung = 0; rung < all.size(); ++rung)
     for (int seed = 0; seed < search.how.seeds; ++seed)
       for (const auto& configuration : search.configurations) {
-        const auto folder = fmt::format("search-{}-r{}", slug(configuration.name), seed);
+        const auto folder = fmt::format("search-{}-r{}", file_part(configuration.name), seed);
         const bool pauses = all[rung].epochs < epochs;
         PlannedCell cell{.id = fmt::format("{}-e{}", folder, all[rung].epochs),
                          .kind = "search",

@@ -33,8 +33,6 @@ static_assert(std::endian::native == std::endian::little,
               "safetensors is little-endian; so must this machine be");
 
 constexpr std::string_view kMetadataKey = "__metadata__";
-constexpr std::size_t kLengthBytes = 8;
-constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
 
 struct DTypeName {
   DType dtype;
@@ -104,19 +102,19 @@ struct Sections {
 };
 
 Sections split(const std::string& path, std::span<const std::byte> file) {
-  if (file.size() < kLengthBytes)
+  if (file.size() < kSafetensorsLengthBytes)
     fail(ErrorKind::data,
          "{}: a safetensors file begins with 8 bytes of header length, but this one has {} bytes in all; it "
          "is truncated or of another format",
          path, file.size());
   std::uint64_t length = 0;
-  std::memcpy(&length, file.data(), kLengthBytes);
-  const auto rest = file.subspan(kLengthBytes);
-  if (length > rest.size() || length > kMostHeaderBytes)
+  std::memcpy(&length, file.data(), kSafetensorsLengthBytes);
+  const auto rest = file.subspan(kSafetensorsLengthBytes);
+  if (length > rest.size() || length > kSafetensorsMostHeaderBytes)
     fail(ErrorKind::data,
          "{}: the header is said to have {} bytes, but {} bytes follow (and a header has at most {}); the "
          "file is truncated or no safetensors file",
-         path, length, rest.size(), kMostHeaderBytes);
+         path, length, rest.size(), kSafetensorsMostHeaderBytes);
   const auto header = rest.first(length);
   return {{reinterpret_cast<const char*>(header.data()), header.size()}, rest.subspan(length)};
 }

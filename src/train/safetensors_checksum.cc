@@ -20,9 +20,6 @@ namespace {
 
 using base::kSha256Digits;
 
-constexpr std::uint64_t kLengthBytes = 8;
-constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
-
 /// Where the digits begin in a header. In JSON a quote inside a text is escaped, so that this is found only
 /// where the key is one of the metadata; nothing: nowhere, or twice.
 std::optional<std::size_t> digits_in(std::string_view header) {
@@ -111,8 +108,10 @@ std::string with_checksum(std::string header, std::span<const std::span<const st
 Checksum check_checksum(const std::filesystem::path& path) {
   Input file(path);
   std::uint64_t length = 0;
-  if (file.read(std::as_writable_bytes(std::span(&length, 1))) < kLengthBytes) return Checksum::absent;
-  if (length > kMostHeaderBytes || length > file.size() - kLengthBytes) return Checksum::absent;
+  if (file.read(std::as_writable_bytes(std::span(&length, 1))) < kSafetensorsLengthBytes)
+    return Checksum::absent;
+  if (length > kSafetensorsMostHeaderBytes || length > file.size() - kSafetensorsLengthBytes)
+    return Checksum::absent;
   std::string header(length, '\0');
   if (file.read(std::as_writable_bytes(std::span(header))) < length) return Checksum::absent;
   const auto at = digits_in(header);

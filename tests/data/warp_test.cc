@@ -11,7 +11,7 @@
 namespace paceline::data {
 namespace {
 
-constexpr ImageFormat kFormat{.height = 5, .width = 5, .channels = 2};
+constexpr ImageFormat kTwoChannels{.height = 5, .width = 5, .channels = 2};
 
 std::vector<std::uint8_t> numbered() {
   std::vector<std::uint8_t> pixels(50);
@@ -21,7 +21,7 @@ std::vector<std::uint8_t> numbered() {
 
 std::vector<std::uint8_t> warped(const WarpMap& map) {
   std::vector<std::uint8_t> dst(50);
-  warp(kFormat, map, numbered(), dst);
+  warp(kTwoChannels, map, numbered(), dst);
   return dst;
 }
 
@@ -56,7 +56,7 @@ TEST(DrawWarp, StaysWithinWhatWasAskedAndReachesAllOfIt) {
   double least = 0, most = 0;
   for (std::uint64_t i = 0; i < 2000; ++i) {
     base::Rng rng(1, base::Purpose::warp, i);
-    const WarpMap map = draw_warp({.rotate = 30}, kFormat, rng);
+    const WarpMap map = draw_warp({.rotate = 30}, kTwoChannels, rng);
     const double angle = std::atan2(map.xy, map.xx) * 180 / 3.14159265358979;
     least = std::min(least, angle);
     most = std::max(most, angle);
@@ -67,14 +67,14 @@ TEST(DrawWarp, StaysWithinWhatWasAskedAndReachesAllOfIt) {
   EXPECT_NEAR(most, 30, 0.2);
   for (std::uint64_t i = 0; i < 200; ++i) {
     base::Rng rng(1, base::Purpose::warp, i);
-    const WarpMap map = draw_warp({.shift = 0.4}, kFormat, rng);
+    const WarpMap map = draw_warp({.shift = 0.4}, kTwoChannels, rng);
     EXPECT_LE(std::abs(map.y), 2);
     EXPECT_LE(std::abs(map.x), 2);
     EXPECT_EQ(map.xx, 1);
   }
   for (std::uint64_t i = 0; i < 200; ++i) {
     base::Rng rng(1, base::Purpose::warp, i);
-    const WarpMap map = draw_warp({.shear = 20}, kFormat, rng);
+    const WarpMap map = draw_warp({.shear = 20}, kTwoChannels, rng);
     EXPECT_EQ(map.yy, 1);  // rows stay rows
     EXPECT_EQ(map.xy, 0);
     EXPECT_LE(std::abs(map.yx), std::sin(20 * 3.1416 / 180));

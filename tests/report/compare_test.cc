@@ -14,7 +14,7 @@ using measure::Record;
 using testing::HasSubstr;
 
 /// One and two workers, three repeats 1 % apart; the whole step takes `slower` times as long.
-std::vector<Record> study(double slower = 1) {
+std::vector<Record> study_at(double slower = 1) {
   std::vector<Record> records;
   for (const int workers : {1, 2})
     for (int repeat = 0; repeat < 3; ++repeat) {
@@ -51,7 +51,7 @@ std::string texts_of(const Document& document) {
 }
 
 TEST(ComparisonReport, ItsHeadlineIsAboutTheFastestCellOfA) {
-  const auto a = study(), b = study(0.8);
+  const auto a = study_at(), b = study_at(0.8);
   const auto document = made(a, b);
   EXPECT_THAT(times_of(document).finding, HasSubstr("B is 25 % faster ["));
   EXPECT_THAT(times_of(document).finding, HasSubstr("at the best cell of A, scale weak b 128, N 2"));
@@ -59,14 +59,14 @@ TEST(ComparisonReport, ItsHeadlineIsAboutTheFastestCellOfA) {
 }
 
 TEST(ComparisonReport, SaysNoChangeWithTheInterval) {
-  const auto records = study();
+  const auto records = study_at();
   EXPECT_THAT(times_of(made(records, records)).finding,
               HasSubstr("No change at the best cell of A, scale weak b 128, N 2: 1.00 [0.9"));
 }
 
 TEST(ComparisonReport, NamesAnotherBestCell) {
-  const auto a = study();
-  auto b = study();
+  const auto a = study_at();
+  auto b = study_at();
   b.push_back(make_record({.workers = 2, .local_batch = 512}));  // four times the images in the same time
   const auto text = texts_of(made(a, b));
   EXPECT_THAT(text, HasSubstr("B's best cell is another: scale weak b 512, N 2"));
@@ -74,8 +74,8 @@ TEST(ComparisonReport, NamesAnotherBestCell) {
 }
 
 TEST(ComparisonReport, HasARowForEachPairTheSlowestFirstAndTheRefusals) {
-  const auto a = study();
-  auto b = study(1.3);
+  const auto a = study_at();
+  auto b = study_at(1.3);
   for (auto& record : b)
     if (record.workers == 1) record.settings["augment"] = "false";
   const Document document = made(a, b);
@@ -105,7 +105,7 @@ TEST(ComparisonReport, HasAccuraciesInATableOfTheirOwn) {
 }
 
 TEST(ComparisonReport, SaysThatNothingIsCompared) {
-  const auto a = study();
+  const auto a = study_at();
   const std::vector<Record> other{make_record({.workers = 4, .local_batch = 32})};
   EXPECT_THAT(texts_of(made(a, other)), HasSubstr("Nothing is compared: no cell was measured on both sides"));
 }

@@ -31,7 +31,7 @@ data::Package find_package(const std::string& name, const std::string& from) {
 }
 
 /// One line that is redrawn on a terminal; elsewhere a line at every tenth of a file.
-class Bar {
+class DownloadBar {
  public:
   void operator()(const data::RemoteFile& file, std::int64_t have) {
     if (file.name != name_) {
@@ -70,7 +70,7 @@ int get_data(const Settings& settings) {
   const auto package = find_package(settings.data.spec, settings.data.from);
   const auto cache = settings.data.cache.empty() ? base::cache_directory() : settings.data.cache;
   const Interrupt interrupt;
-  Bar bar;
+  DownloadBar bar;
   data::DownloadOptions options{.stop = interrupt.token(),
                                 .progress = std::ref(bar),
                                 .say = [&](const std::string& why) { bar.say(why); }};

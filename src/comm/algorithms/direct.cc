@@ -37,7 +37,7 @@
 namespace paceline::comm {
 namespace {
 
-constexpr std::size_t kLine =
+constexpr std::size_t kLineElements =
     64 / sizeof(float);               ///< two ranks never write the same cache line of aligned buffers
 constexpr std::size_t kBlock = 4096;  ///< elements; 16 KB for each rank
 
@@ -83,9 +83,10 @@ void sum_block(std::span<const float* const> buffers, std::size_t begin, std::si
 }  // namespace
 
 Segment direct_segment(std::size_t count, int rank, int ranks) {
-  const std::size_t lines = (count + kLine - 1) / kLine;
+  const std::size_t lines = (count + kLineElements - 1) / kLineElements;
   const auto bound = [&](int r) {
-    return std::min(count, lines * static_cast<std::size_t>(r) / static_cast<std::size_t>(ranks) * kLine);
+    return std::min(count,
+                    lines * static_cast<std::size_t>(r) / static_cast<std::size_t>(ranks) * kLineElements);
   };
   return {bound(rank), bound(rank + 1)};
 }

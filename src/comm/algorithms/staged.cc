@@ -46,14 +46,14 @@ namespace paceline::comm {
 namespace {
 
 constexpr std::uint32_t kTrays = 4;
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kLineBytes = 64;
 constexpr std::size_t kApart = ~std::size_t{0};  ///< the place of what is not in common memory
 
-std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+std::size_t whole_lines(std::size_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
 
 /// Bytes of one tray for a segment's sum: the longest segment is a line more than its share.
 std::size_t sum_bytes(std::size_t block_bytes, int processes) {
-  return whole_lines(block_bytes / static_cast<std::size_t>(processes)) + kLine;
+  return whole_lines(block_bytes / static_cast<std::size_t>(processes)) + kLineBytes;
 }
 
 void copy_bytes(void* to, const void* from, std::size_t bytes) {
@@ -74,9 +74,9 @@ std::size_t place_in(std::span<const std::byte> block, std::span<const float> va
 /// asking costs nothing, and a small message would wait for it.
 void fetch_for_writing(std::byte* begin, std::size_t bytes) {
 #if defined(__x86_64__)
-  for (std::size_t at = 0; at < bytes; at += kLine) asm volatile("prefetchw %0" : : "m"(begin[at]));
+  for (std::size_t at = 0; at < bytes; at += kLineBytes) asm volatile("prefetchw %0" : : "m"(begin[at]));
 #else
-  for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at, 1);
+  for (std::size_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(begin + at, 1);
 #endif
 }
 
@@ -96,7 +96,7 @@ Staged::Staged(std::span<std::byte> room, int process, int processes, std::size_
       limits_(limits),
       parts_(static_cast<std::size_t>(processes)),
       given_(static_cast<std::size_t>(processes)) {
-  base::expects(block_bytes % kLine == 0, "block_bytes % 64 == 0");
+  base::expects(block_bytes % kLineBytes == 0, "block_bytes % 64 == 0");
   base::expects(room.size() >= Staged::room(processes, block_bytes), "the room is large enough");
   for (int step = 1; step < processes; ++step) others_.push_back((process + step) % processes);
 }
@@ -274,7 +274,7 @@ bool Staged::reduce_scatter(std::span<const float> src, std::span<float> dst,
                             const KeepWaiting& keep_waiting) {
   begin(keep_waiting);
   // Block k is piece k of every process's part, each at its owner's place in the tray.
-  const std::size_t room = block_bytes_ / static_cast<std::size_t>(processes_) / kLine * kLine;
+  const std::size_t room = block_bytes_ / static_cast<std::size_t>(processes_) / kLineBytes * kLineBytes;
   const std::size_t length = room / sizeof(float);
   for (std::size_t begin = 0; begin < dst.size(); begin += length, ++next_) {
     const std::size_t count = std::min(length, dst.size() - begin);

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 
-constexpr int kClasses = 10;
+constexpr int kDigits = 10;
 constexpr std::uint32_t kMaxSide = 4096;  // of an image; larger is a damaged header
 
 /// One kind of IDX file: unsigned bytes (0x08) in so many dimensions.
@@ -26,8 +26,8 @@ struct IdxKind {
   std::size_t dimensions;
   [[nodiscard]] std::size_t header_bytes() const { return 4 + 4 * dimensions; }
 };
-constexpr IdxKind kImages{"images", 0x0803, 3};
-constexpr IdxKind kLabels{"labels", 0x0801, 1};
+constexpr IdxKind kImageKind{"images", 0x0803, 3};
+constexpr IdxKind kLabelKind{"labels", 0x0801, 1};
 
 std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
   return static_cast<std::uint32_t>(bytes[at]) << 24 | static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
@@ -97,20 +97,20 @@ IdxFile read_idx(const fs::path& path, const IdxKind& kind) {
 class IdxDataset final : public Dataset {
  public:
   IdxDataset(const fs::path& image_path, const fs::path& label_path)
-      : images_(read_idx(image_path, kImages)), labels_(read_idx(label_path, kLabels)) {
+      : images_(read_idx(image_path, kImageKind)), labels_(read_idx(label_path, kLabelKind)) {
     if (images_.count != labels_.count)
       base::fail(ErrorKind::data,
                  "{}: has {} labels, but {} has {} images; each image has one label: check that both files "
                  "are of one set",
                  label_path.string(), labels_.count, image_path.string(), images_.count);
-    const auto labels = labels_.values(kLabels);
-    const auto bad = std::find_if(labels.begin(), labels.end(), [](std::uint8_t l) { return l >= kClasses; });
+    const auto labels = labels_.values(kLabelKind);
+    const auto bad = std::find_if(labels.begin(), labels.end(), [](std::uint8_t l) { return l >= kDigits; });
     if (bad != labels.end())
       base::fail(
           ErrorKind::data,
           "{}: record {} (from 0) has the label {}, but MNIST has labels 0 to {}; the file is damaged or of "
           "another data set: fetch it again",
-          label_path.string(), bad - labels.begin(), *bad, kClasses - 1);
+          label_path.string(), bad - labels.begin(), *bad, kDigits - 1);
   }
 
   [[nodiscard]] std::int64_t size() const override { return images_.count; }
@@ -124,9 +124,9 @@ class IdxDataset final : public Dataset {
     const auto bytes = static_cast<std::size_t>(format().bytes());
     base::expects(pixels.size() == bytes, "pixels hold one image");
     const auto at = static_cast<std::size_t>(index);
-    const auto image = images_.values(kImages).subspan(at * bytes, bytes);
+    const auto image = images_.values(kImageKind).subspan(at * bytes, bytes);
     std::copy(image.begin(), image.end(), pixels.begin());
-    return labels_.values(kLabels)[at];
+    return labels_.values(kLabelKind)[at];
   }
 
   [[nodiscard]] std::int64_t resident_bytes() const {
@@ -186,7 +186,7 @@ Source open_mnist(const Spec& spec) {
   source.resident_bytes = train->resident_bytes() + test->resident_bytes();
   source.train = std::move(train);
   source.test = std::move(test);
-  for (int c = 0; c < kClasses; ++c) source.class_names.push_back(std::to_string(c));
+  for (int c = 0; c < kDigits; ++c) source.class_names.push_back(std::to_string(c));
   source.mean = {0.1307f};  // over the 60,000 training images; the values everybody uses
   source.stddev = {0.3081f};
   return source;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kGuard = 256;  ///< bytes in front of a block and behind it; also their alignment
 constexpr std::byte kGuardByte{0xa5};
-constexpr std::byte kPoison{0xff};  ///< NaN as float, as double and as bf16
+constexpr std::byte kPoisonByte{0xff};  ///< NaN as float, as double and as bf16
 
 class HostConvolution final : public Convolution {
  public:
@@ -75,7 +75,7 @@ std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
   std::size_t space = all - kGuard;
   block.first = static_cast<std::byte*>(std::align(kGuard, bytes + kGuard, first, space));
   std::fill_n(block.first - kGuard, kGuard, kGuardByte);
-  std::fill_n(block.first, bytes, kPoison);
+  std::fill_n(block.first, bytes, kPoisonByte);
   std::fill_n(block.first + bytes, kGuard, kGuardByte);
   std::byte* const result = block.first;
   blocks_.emplace(result, std::move(block));

@@ -14,7 +14,7 @@ namespace {
 using analysis::ByWorker;
 using analysis::WorkerShare;
 
-constexpr const char* kDefinition =
+constexpr const char* kByWorkerDefinition =
     "Milliseconds of one training step of each worker, means over all steps of all repeats. Own work: all that is "
     "not the others' (compute, copy, waiting for its own data); in use: compute as a part of the step, the "
     "utilisation of its cores or device; wait for a rank: it had nothing to do until a later worker came; "
@@ -119,7 +119,7 @@ std::optional<Section> by_worker_section(const Conclusions& conclusions) {
   };
   Table table{.id = "by-worker",
               .title = "Each worker by itself",
-              .definition = kDefinition,
+              .definition = kByWorkerDefinition,
               .columns = {{.key = "cell", .label = "cell"},
                           {.key = "rank", .label = "rank", .format = Format::integer},
                           {.key = "node", .label = "node"},

@@ -17,7 +17,7 @@ using analysis::Cause;
 using analysis::CausePart;
 using analysis::Reach;
 
-constexpr const char* kDefinition =
+constexpr const char* kCauseDefinition =
     "Steps an epoch: training images over the global batch. Without data loading: the epoch less the part of its "
     "steps that waits for the loader. Intensity: floating-point operations a byte, where each op reads its inputs "
     "and writes its output once, and a step its weights, gradients and optimizer state (fused ops move less). "
@@ -57,7 +57,7 @@ Table reach_table(const std::vector<BatchSeries>& all) {
   Table table{
       .id = "cause",
       .title = "What the steps reach of what the cores can do",
-      .definition = kDefinition,
+      .definition = kCauseDefinition,
       .columns = {
           {.key = "cell", .label = "cell"},
           {.key = "local_batch", .label = "batch", .format = Format::integer},

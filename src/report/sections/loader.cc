@@ -9,7 +9,7 @@
 namespace paceline::report {
 namespace {
 
-constexpr const char* kDefinition =
+constexpr const char* kLoaderDefinition =
     "Used: images of a global batch over the mean step. Ceiling: what the loader threads could have prepared "
     "in their own time, all workers together. A core: images prepared in a second of processor time. Ready: "
     "batches that stood prepared when a step asked for one, mean over steps and ranks, of at most so many. "
@@ -108,7 +108,7 @@ std::optional<Paragraph> loader_warning(const Conclusions& conclusions) {
 }
 
 std::optional<Table> loader_table(const Conclusions& conclusions) {
-  Table table{.id = "loader", .title = "The loader", .definition = kDefinition, .columns = columns()};
+  Table table{.id = "loader", .title = "The loader", .definition = kLoaderDefinition, .columns = columns()};
   Footnotes footnotes;
   for (const auto& cell : conclusions.cells) {
     if (!cell.is_measured()) continue;

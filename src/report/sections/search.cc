@@ -18,7 +18,7 @@ namespace {
 using analysis::SearchResult;
 using analysis::SearchTrial;
 
-constexpr const char* kDefinition =
+constexpr const char* kSearchDefinition =
     "Validation accuracy: of each training's best epoch, mean over seeds; of as good ones the lower loss is "
     "better. Interval: one standard error to either side, which joins the counting error of the validation part "
     "with the spread over seeds. To the best: at equal epochs; below its standard error it is noise, and the two "
@@ -60,7 +60,7 @@ Table trials_table(const SearchResult& result) {
   Table table{
       .id = "search",
       .title = "Configurations, the best on validation first",
-      .definition = kDefinition,
+      .definition = kSearchDefinition,
       .columns = {{.key = "configuration", .label = "configuration"},
                   {.key = "epochs", .label = "epochs", .format = Format::integer},
                   {.key = "seeds", .label = "seeds", .format = Format::integer},

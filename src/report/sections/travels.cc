@@ -10,7 +10,7 @@ namespace {
 
 using measure::Record;
 
-constexpr const char* kDefinition =
+constexpr const char* kTravelsDefinition =
     "What the workers exchange in a step. X, the flat gradient, is the sum of three parts: the gradients of all "
     "weights; batch norm's means and variances of this step, which are averaged with them and move the running "
     "statistics of every worker alike; and padding, so that each array begins at a whole line. Beside X a step "
@@ -71,7 +71,7 @@ std::optional<Section> travels_section(const Conclusions& conclusions) {
   Table table{
       .id = "travels",
       .title = "What travels between workers, a step",
-      .definition = kDefinition,
+      .definition = kTravelsDefinition,
       .columns = {{.key = "cell", .label = "cell"},
                   {.key = "bn", .label = "batch norm"},
                   {.key = "gradients", .label = "gradients", .unit = "B", .format = Format::integer},

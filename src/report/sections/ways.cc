@@ -14,7 +14,7 @@ namespace {
 using analysis::Way;
 using analysis::WaysOfOne;
 
-constexpr const char* kDefinition =
+constexpr const char* kWaysDefinition =
     "The same training on the same number of workers, joined in several ways. All-reduce (where nothing else is "
     "said): every worker has data, weights and optimizer, and gradients are summed among all. Data-parallel: worker "
     "0 has them; each step it hands out inputs and weights, takes outputs and gradients, and updates alone, as "
@@ -55,7 +55,7 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
   };
   Table table{.id = "ways",
               .title = "The same workers joined in several ways",
-              .definition = kDefinition,
+              .definition = kWaysDefinition,
               .columns = {{.key = "cell", .label = "cell"},
                           {.key = "way", .label = "joined as"},
                           {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},

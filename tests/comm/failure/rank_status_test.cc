@@ -48,7 +48,7 @@ TEST(RankStatus, AreReadAsTheyWereWritten) {
   EXPECT_EQ(place_of(*read), "the reduction of gradients of step 97");
   EXPECT_EQ(line_of(*read), line_of(where));
   EXPECT_EQ(read->rank, 3);
-  EXPECT_EQ(rank_status_of(line_of({}))->rank, -1);
+  EXPECT_EQ(rank_status_of(line_of(RankStatus{}))->rank, -1);
   EXPECT_FALSE(rank_status_of("97 812 sleeps 0 - backward"));
   EXPECT_EQ(place_of({}), "the start");
 }

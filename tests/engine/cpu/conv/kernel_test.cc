@@ -15,7 +15,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-constexpr Case kCases[] = {
+constexpr Case kKernelCases[] = {
     {16, 16, 4, 4, 3, 1, 1, 1},    {16, 48, 5, 7, 3, 1, 1, 3},   {48, 16, 8, 8, 3, 1, 1, 2},
     {32, 64, 1, 1, 3, 1, 1, 5},    {64, 32, 13, 6, 3, 1, 1, 1},  {64, 64, 32, 32, 3, 1, 1, 1},
     {16, 32, 6, 6, 3, 1, 0, 7},    {32, 16, 3, 3, 3, 1, 0, 33},  {16, 16, 5, 5, 3, 1, 2, 4},
@@ -35,7 +35,7 @@ std::unique_ptr<ConvKernel> make_winograd(const ConvShape& shape, Direction dire
 
 TEST(ConvKernel, ComputesLikeSumsInDoubleByEveryAlgorithm) {
   std::map<std::string, int> computed;
-  for (const Case& c : kCases) {
+  for (const Case& c : kKernelCases) {
     const ConvShape s = shape_of(c);
     SCOPED_TRACE(text_of(c));
     const Values src = random_values(s.samples * s.src.elements(), 1), weight = random_values(s.weights(), 2),
@@ -70,7 +70,7 @@ TEST(ConvKernel, ComputesLikeSumsInDoubleByEveryAlgorithm) {
   }
   EXPECT_EQ(computed["winograd"], winograd::kernels_here().empty() ? 0 : 3 * (13 + 6));
   EXPECT_EQ(computed["dgrad-as-forward"],
-            std::ranges::count_if(kCases, [](const Case& c) { return shape_of(c).stride == 1; }));
+            std::ranges::count_if(kKernelCases, [](const Case& c) { return shape_of(c).stride == 1; }));
 }
 
 /// oneDNN 2.6.3 computed the gradient of taps that read padding alone from what lay in its scratchpad, on
@@ -113,7 +113,7 @@ TEST(ConvKernel, ByOnednnMultipliesBf16OnNarrowImages) {
 /// Float copies are not, but multiplied by rounded weights all the same.
 TEST(ConvKernel, ByWinogradMultipliesBf16StoredOrCopied) {
   int computed = 0;
-  for (const Case& c : kCases)
+  for (const Case& c : kKernelCases)
     for (const bool copied : {false, true}) {
       ConvShape s = shape_of(c);
       s.in_blocks = copied;
@@ -146,7 +146,7 @@ TEST(ConvKernel, ByWinogradMultipliesBf16StoredOrCopied) {
 
 TEST(ConvKernel, ByWinogradAddsABiasAndSumsItsGradient) {
   int computed = 0;
-  for (const Case& c : kCases)
+  for (const Case& c : kKernelCases)
     for (const Storage storage : {Storage::f32, Storage::bf16}) {
       ConvShape s = shape_of(c);
       s.bias = true;

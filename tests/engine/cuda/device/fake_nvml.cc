@@ -8,7 +8,7 @@
 namespace paceline::engine::cuda::test {
 namespace {
 
-FakeNvml* living = nullptr;
+FakeNvml* living_nvml = nullptr;
 
 const FakeGpu& gpu_of(NvmlDevice device) { return *reinterpret_cast<const FakeGpu*>(device); }
 
@@ -19,19 +19,19 @@ void write(const std::string& text, char* out, std::size_t bytes) {
 /// Sets `to` when the call succeeds.
 template <typename Value>
 NvmlStatus give(const char* call, Value* to, Value value) {
-  const auto status = living->called(call);
+  const auto status = living_nvml->called(call);
   if (status == kNvmlSuccess) *to = value;
   return status;
 }
 
 NvmlStatus give_text(const char* call, const std::string& text, char* out, unsigned bytes) {
-  const auto status = living->called(call);
+  const auto status = living_nvml->called(call);
   if (status == kNvmlSuccess) write(text, out, bytes);
   return status;
 }
 
 NvmlStatus processes(NvmlDevice device, unsigned* count, NvmlProcess* out) {
-  const auto status = living->called("nvmlDeviceGetComputeRunningProcesses");
+  const auto status = living_nvml->called("nvmlDeviceGetComputeRunningProcesses");
   if (status != kNvmlSuccess) return status;
   const auto& all = gpu_of(device).processes;
   const bool fit = all.size() <= *count;
@@ -53,28 +53,28 @@ NvmlStatus link_type(NvmlDevice device, unsigned link, int* type) {
 }
 
 NvmlStatus link_pci(NvmlDevice device, unsigned link, NvmlPci* pci) {
-  const auto status = living->called("nvmlDeviceGetNvLinkRemotePciInfo");
+  const auto status = living_nvml->called("nvmlDeviceGetNvLinkRemotePciInfo");
   if (status == kNvmlSuccess) write(gpu_of(device).nvlinks[link], pci->bus_id, sizeof pci->bus_id);
   return status;
 }
 
 NvmlStatus pci_info(NvmlDevice device, NvmlPci* pci) {
-  const auto status = living->called("nvmlDeviceGetPciInfo");
+  const auto status = living_nvml->called("nvmlDeviceGetPciInfo");
   if (status == kNvmlSuccess) write(gpu_of(device).bus_id, pci->bus_id, sizeof pci->bus_id);
   return status;
 }
 
 NvmlStatus handle(unsigned index, NvmlDevice* device) {
-  const auto status = living->called("nvmlDeviceGetHandleByIndex");
+  const auto status = living_nvml->called("nvmlDeviceGetHandleByIndex");
   if (status != kNvmlSuccess) return status;
-  if (living->gpus[index].lost) return 15;  // NVML_ERROR_GPU_IS_LOST
-  *device = reinterpret_cast<NvmlDevice>(&living->gpus[index]);
+  if (living_nvml->gpus[index].lost) return 15;  // NVML_ERROR_GPU_IS_LOST
+  *device = reinterpret_cast<NvmlDevice>(&living_nvml->gpus[index]);
   return kNvmlSuccess;
 }
 
 NvmlStatus process_name(unsigned pid, char* name, unsigned bytes) {
-  const auto found = living->process_names.find(pid);
-  if (found == living->process_names.end()) return 6;  // NVML_ERROR_NOT_FOUND
+  const auto found = living_nvml->process_names.find(pid);
+  if (found == living_nvml->process_names.end()) return 6;  // NVML_ERROR_NOT_FOUND
   write(found->second, name, bytes);
   return kNvmlSuccess;
 }
@@ -99,22 +99,22 @@ NvmlStatus FakeNvml::called(const char* name) {
 }
 
 FakeNvml::FakeNvml(std::vector<FakeGpu> all) : gpus(std::move(all)) {
-  base::expects(living == nullptr, "one fake NVML lives at a time");
-  living = this;
+  base::expects(living_nvml == nullptr, "one fake NVML lives at a time");
+  living_nvml = this;
 }
 
-FakeNvml::~FakeNvml() { living = nullptr; }
+FakeNvml::~FakeNvml() { living_nvml = nullptr; }
 
 NvmlApi FakeNvml::api() const {
   NvmlApi api;
   api.nvmlInit_v2 = [] {
-    const auto status = living->called("nvmlInit_v2");
-    living->started += status == kNvmlSuccess ? 1 : 0;
+    const auto status = living_nvml->called("nvmlInit_v2");
+    living_nvml->started += status == kNvmlSuccess ? 1 : 0;
     return status;
   };
   api.nvmlShutdown = [] {
-    ++living->ended;
-    return living->called("nvmlShutdown");
+    ++living_nvml->ended;
+    return living_nvml->called("nvmlShutdown");
   };
   api.nvmlErrorString = error_string;
   api.nvmlSystemGetDriverVersion = [](char* version, unsigned bytes) {
@@ -125,7 +125,7 @@ NvmlApi FakeNvml::api() const {
   };
   api.nvmlSystemGetProcessName = process_name;
   api.nvmlDeviceGetCount_v2 = [](unsigned* count) {
-    return give("nvmlDeviceGetCount", count, static_cast<unsigned>(living->gpus.size()));
+    return give("nvmlDeviceGetCount", count, static_cast<unsigned>(living_nvml->gpus.size()));
   };
   api.nvmlDeviceGetHandleByIndex_v2 = handle;
   api.nvmlDeviceGetName = [](NvmlDevice device, char* name, unsigned bytes) {

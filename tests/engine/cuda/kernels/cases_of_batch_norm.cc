@@ -3,7 +3,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kEpsilonOfCases = 1e-5;
 
 struct Norm {
   ImageShape shape;
@@ -80,7 +80,7 @@ void add_statistics(KernelCases& cases, const Norm& norm) {
                                  sums,
                                  norm.shape.channels,
                                  static_cast<double>(norm.rows()),
-                                 kEpsilon,
+                                 kEpsilonOfCases,
                                  weight,
                                  bias,
                                  parameters,
@@ -92,10 +92,14 @@ void add_statistics(KernelCases& cases, const Norm& norm) {
     const float* mean = arrays.input(random_floats(generator, channels));
     const float* var = arrays.input(positive_floats(generator, channels));
     const int padded = norm.shape.padded();
-    return BatchNormRunning{padded,   norm.shape.channels,
-                            kEpsilon, weight,
-                            bias,     mean,
-                            var,      arrays.output<float>(3 * static_cast<std::size_t>(padded))};
+    return BatchNormRunning{padded,
+                            norm.shape.channels,
+                            kEpsilonOfCases,
+                            weight,
+                            bias,
+                            mean,
+                            var,
+                            arrays.output<float>(3 * static_cast<std::size_t>(padded))};
   });
 }
 

@@ -16,8 +16,8 @@ namespace {
 
 using tiles::Unit;
 
-constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
-                                     Direction::backward_weights};
+constexpr Direction kAllDirections[] = {Direction::forward, Direction::backward_data,
+                                        Direction::backward_weights};
 
 class TileProduct : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, TileProduct, every_unit(), name_of_unit);
@@ -195,7 +195,7 @@ TEST_P(TileProduct, ReadsWeightsThatAnotherPieceOfTheBatchPacked) {
     s.type = s.dst_type = Storage::bf16;
     return make_tile_kernel(s, direction, tiles::kernels_of(GetParam()))->packed_bytes();
   };
-  for (const Direction direction : kDirections) EXPECT_EQ(bytes(whole, direction), bytes(rest, direction));
+  for (const Direction direction : kAllDirections) EXPECT_EQ(bytes(whole, direction), bytes(rest, direction));
 }
 
 /// Every algorithm computes what it does not refuse, also where another one is usual.
@@ -211,7 +211,7 @@ TEST_P(TileProduct, ComputesAlikeByEveryAlgorithmThatCan) {
     const Values weight = rounded_to_bf16(random_values(s.weights(), 2));
     const Values d_dst = rounded_to_bf16(random_values(s.samples * s.dst.elements(), 3));
     const Data data{.src = src, .weight = weight, .d_dst = d_dst};
-    for (const Direction direction : kDirections) {
+    for (const Direction direction : kAllDirections) {
       const Bf16Algorithm& first = usual_bf16_algorithm(s, direction, kernels);
       const Values want = results_of(*make_kernel(first, s, direction, kernels), s, direction, data).values;
       for (const Bf16Algorithm* other : bf16_algorithms()) {

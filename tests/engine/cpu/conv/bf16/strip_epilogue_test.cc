@@ -28,7 +28,7 @@ Halves halves_of(std::int64_t count, std::uint64_t seed) {
   return halves;
 }
 
-constexpr Case kCases[] = {
+constexpr Case kStripCases[] = {
     // long rows: one strip and several, overlapping tiles, a stride, many channels
     {32, 32, 1, 16, 3, 1, 1, 1},
     {32, 64, 5, 16, 3, 1, 1, 3},
@@ -178,7 +178,7 @@ class Sums {
 };
 
 TEST_P(TileSums, AreThoseOfWhatIsWritten) {
-  for (const Case& c : kCases) {
+  for (const Case& c : kStripCases) {
     SCOPED_TRACE(text_of(c));
     Sums forward(c, Direction::forward, GetParam());
     ASSERT_TRUE(forward.takes_sums());
