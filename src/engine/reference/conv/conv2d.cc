@@ -98,4 +98,5 @@ void conv2d_backward_weight(const OpShapes& shapes, const graph::Conv2d& conv, c
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
 
+#undef PACELINE_INSTANTIATE
 }  // namespace paceline::engine::reference

@@ -42,4 +42,5 @@ void dense_backward_weight(const OpShapes& shapes, const T* src, const T* d_dst,
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
 
+#undef PACELINE_INSTANTIATE
 }  // namespace paceline::engine::reference

@@ -136,4 +136,5 @@ void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, c
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
 
+#undef PACELINE_INSTANTIATE
 }  // namespace paceline::engine::reference

@@ -55,4 +55,5 @@ void gelu_backward(const OpShapes& shapes, const T* src, const T* d_dst, T* d_sr
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
 
+#undef PACELINE_INSTANTIATE
 }  // namespace paceline::engine::reference

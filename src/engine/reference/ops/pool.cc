@@ -97,4 +97,5 @@ void global_average_pool_backward(const OpShapes& shapes, const T* d_dst, T* d_s
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
 
+#undef PACELINE_INSTANTIATE
 }  // namespace paceline::engine::reference

@@ -64,4 +64,5 @@ void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::Softmax
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
 
+#undef PACELINE_INSTANTIATE
 }  // namespace paceline::engine::reference
