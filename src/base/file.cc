@@ -2,11 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/replacement.h"
 
@@ -27,6 +32,35 @@ class Descriptor {
  private:
   int fd_;
 };
+
+/// How long a FIFO is given to say something; a shell's <(...) does at once.
+constexpr std::chrono::seconds kPatience{10};
+
+/// Of a FIFO: waits for its first bytes and lets later reads block. Of anything else: nothing.
+void wait_for_writer(int descriptor, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
+  const auto end = Clock::now() + kPatience;
+  constexpr int kLookMs = 20;
+  pollfd look{.fd = descriptor, .events = POLLIN, .revents = 0};
+  bool had_writer = false;
+  while (true) {
+    look.revents = 0;
+    ::poll(&look, 1, kLookMs);
+    if ((look.revents & POLLIN) != 0) break;
+    const bool is_left = (look.revents & POLLHUP) != 0;  // by all who wrote; it says so only then
+    if (is_left && had_writer) break;                    // who wrote nothing: it is empty
+    had_writer = had_writer || !is_left;
+    if (is_left) std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs));
+    if (Clock::now() >= end)
+      fail(
+          ErrorKind::data,
+          "{}: cannot be read: it is a FIFO, and nobody has written to it for {} s; give a file, or start who "
+          "writes to it first",
+          path.string(), kPatience.count());
+  }
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+}
 
 }  // namespace
 
@@ -54,8 +88,10 @@ void require_directory_of(const std::filesystem::path& file, std::string_view op
 }
 
 std::string read_file(const std::filesystem::path& path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not waited for in open(): a FIFO would be until somebody writes.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
+  wait_for_writer(file.get(), path);
   std::string bytes;
   char block[1 << 16];
   while (true) {

@@ -29,7 +29,9 @@ void write_file(const std::filesystem::path& path, const std::function<void(cons
 /// Errors   Error(data)
 void require_directory_of(const std::filesystem::path& file, std::string_view option);
 
-/// The whole file as bytes. Errors: Error(data) naming the path and the system's reason.
+/// The whole file as bytes. A FIFO is given 10 s to say something.
+///
+/// Errors   Error(data) naming the path and the system's reason
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 
 }  // namespace paceline::base

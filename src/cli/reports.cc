@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "measure/events.h"
+#include "measure/output_file.h"
 #include "study/kept.h"
 
 namespace paceline::cli {
@@ -31,7 +32,19 @@ struct RecordPaths {
   std::vector<fs::path> records;
   std::vector<fs::path> lost;       ///< JSON files that look like a record's remains
   std::vector<fs::path> set_aside;  ///< folders that were passed over
+  int gone = 0;                     ///< files that a run removed or replaced while they were looked for
 };
+
+/// The text of a file in a directory where runs write; nothing: it is no longer there.
+std::optional<std::string> text_of(const fs::path& file) {
+  try {
+    return base::read_file(file);
+  } catch (const base::Error&) {
+    std::error_code unknown;
+    if (fs::exists(file, unknown) || unknown) throw;
+    return std::nullopt;
+  }
+}
 
 /// Where a study put what another machine or program measured, and what its own report therefore leaves out.
 bool is_set_aside(const fs::path& directory) {
@@ -58,8 +71,9 @@ bool looks_lost(const fs::path& file, const std::string& text) {
 
 void look_into(const fs::path& directory, RecordPaths& found) {
   RecordPaths here;
+  std::error_code vanished;  // a folder that a run removes meanwhile
   for (auto at = fs::recursive_directory_iterator(directory); at != fs::recursive_directory_iterator();
-       ++at) {
+       at.increment(vanished)) {
     const auto& entry = *at;
     std::error_code dangling;  // a link to nowhere or to itself is no record
     if (entry.is_directory(dangling) && is_set_aside(entry.path())) {
@@ -68,11 +82,15 @@ void look_into(const fs::path& directory, RecordPaths& found) {
     }
     if (entry.is_directory(dangling) && is_of_search(entry.path())) at.disable_recursion_pending();
     if (!entry.is_regular_file(dangling) || entry.path().extension() != ".json") continue;
-    const std::string text = base::read_file(entry.path());
+    const auto text = text_of(entry.path());
+    if (!text) {
+      ++found.gone;
+      continue;
+    }
     // A report is JSON too; records say what they are by their schema.
-    if (text.find("\"paceline-record-") != std::string::npos)
+    if (text->find("\"paceline-record-") != std::string::npos)
       here.records.push_back(entry.path());
-    else if (looks_lost(entry.path(), text))
+    else if (looks_lost(entry.path(), *text))
       here.lost.push_back(entry.path());
   }
   std::sort(here.records.begin(), here.records.end());
@@ -134,6 +152,7 @@ std::string identity(const measure::Record& record) {
 
 struct Copies {
   int number = 0, edited = 0;  ///< edited: the times are the same, not all of the rest
+  int gone = 0;                ///< files that were there before, and no longer
   std::string example;         ///< "b.json is a.json"
 };
 
@@ -143,7 +162,12 @@ std::vector<measure::Record> read_once(const std::vector<fs::path>& files, Copie
   std::map<std::string, std::size_t> by_identity;
   std::vector<fs::path> names;
   for (const auto& file : files) {
-    auto record = measure::read_record(file);
+    const auto text = text_of(file);
+    if (!text) {
+      ++copies.gone;
+      continue;
+    }
+    auto record = measure::record_from_json(*text, file.string());
     const auto [found, is_new] = by_identity.try_emplace(identity(record), records.size());
     if (is_new) {
       records.push_back(std::move(record));
@@ -188,6 +212,9 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, 
         lost.size() == 1
             ? ""
             : fmt::format(" and {} more JSON {}", lost.size() - 1, lost.size() == 2 ? "file" : "files")));
+  if (const int gone = found.gone + copies.gone; gone > 0)
+    remarks.push_back(fmt::format("Not read: {} that a run replaced or removed meanwhile; look again.",
+                                  some(static_cast<std::size_t>(gone), "file")));
   for (const auto& folder : found.set_aside)
     remarks.push_back(
         fmt::format("Not read: {}, where a study put what another machine or program had measured; name it "
@@ -243,9 +270,9 @@ OutputDirectory::~OutputDirectory() {
 
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {
   // Before any is written.
-  base::require_directory_of(where.markdown, "--markdown");
-  base::require_directory_of(where.json, "--json");
-  base::require_directory_of(where.html, "--html");
+  measure::require_output(where.markdown, "--markdown");
+  measure::require_output(where.json, "--json");
+  measure::require_output(where.html, "--html");
   std::vector<std::string> lines;
   if (!where.markdown.empty()) {
     base::write_file(where.markdown, report::to_markdown(document));

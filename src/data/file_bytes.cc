@@ -1,16 +1,9 @@
 #include "data/file_bytes.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,11 +12,6 @@ namespace paceline::data {
 namespace {
 
 using base::ErrorKind;
-
-[[noreturn]] void fail_read(const std::filesystem::path& path, int error) {
-  base::fail(ErrorKind::data, "{}: cannot be read: {}; check the path and its permissions", path.string(),
-             std::strerror(error));
-}
 
 /// A zlib stream over gzip data in memory: gives the next unpacked bytes, member after member.
 class Gunzip {
@@ -96,35 +84,10 @@ constexpr std::size_t kDeflateLimit = 1032;  // zlib.net, "Maximum Compression F
 
 }  // namespace
 
-FileBytes::~FileBytes() {
-  if (mapping_) ::munmap(mapping_, bytes_.size());
-}
-
-void FileBytes::swap(FileBytes& other) noexcept {
-  std::swap(bytes_, other.bytes_);
-  std::swap(mapping_, other.mapping_);
-  std::swap(unpacked_, other.unpacked_);
-}
-
 FileBytes FileBytes::map(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail_read(path, errno);
-  struct stat status {};
-  int error = ::fstat(file, &status) != 0 ? errno : 0;
-  if (error == 0 && S_ISDIR(status.st_mode)) error = EISDIR;
-  void* mapping = nullptr;
-  const auto bytes = static_cast<std::size_t>(status.st_size);
-  if (error == 0 && bytes > 0) {
-    mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
-    if (mapping == MAP_FAILED) error = errno;
-  }
-  ::close(file);
-  if (error != 0) fail_read(path, error);
   FileBytes result;
-  if (bytes > 0) {
-    result.mapping_ = mapping;
-    result.bytes_ = {static_cast<const std::uint8_t*>(mapping), bytes};
-  }
+  result.mapped_ = MappedFile(path);
+  result.bytes_ = result.mapped_.bytes();
   return result;
 }
 
@@ -151,6 +114,7 @@ FileBytes FileBytes::unpack_gzip(
   const std::size_t got = header.size() + gunzip.read(dst.subspan(header.size()));
   std::uint8_t beyond = 0;  // one byte more: checks the end mark and the checksum, and finds excess data
   const bool excess = got == needed && gunzip.read({&beyond, 1}) == 1;
+  packed.require_read();
   if (got != needed || excess)
     base::fail(
         ErrorKind::data,

@@ -9,23 +9,19 @@
 #include <span>
 
 #include "base/buffer.h"
+#include "data/mapped_file.h"
 
 namespace paceline::data {
 
-/// Move-only. The file must not be shortened while it is mapped.
+/// Move-only.
 class FileBytes {
  public:
-  FileBytes() = default;
-  ~FileBytes();
-  FileBytes(FileBytes&& other) noexcept { swap(other); }
-  FileBytes& operator=(FileBytes&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  FileBytes(const FileBytes&) = delete;
-  FileBytes& operator=(const FileBytes&) = delete;
-
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return bytes_; }
+
+  /// To be called after bytes have been read: that they were the file's. See MappedFile.
+  ///
+  /// Errors   Error(data): file, offset, reason
+  void require_read() const { mapped_.require_read(); }
 
   /// Errors   Error(data): path and the system's reason
   [[nodiscard]] static FileBytes map(const std::filesystem::path& path);
@@ -42,10 +38,8 @@ class FileBytes {
       const std::function<std::size_t(std::span<const std::uint8_t> header)>& needed_bytes);
 
  private:
-  void swap(FileBytes& other) noexcept;
-
-  std::span<const std::uint8_t> bytes_;
-  void* mapping_ = nullptr;  ///< of bytes_, or null when they lie in unpacked_
+  std::span<const std::uint8_t> bytes_;  ///< of one of the two
+  MappedFile mapped_;
   base::Buffer unpacked_;
 };
 

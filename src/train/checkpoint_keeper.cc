@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/write_error.h"
+#include "train/disk_space.h"
 #include "train/run_events.h"
 
 namespace paceline::train {
@@ -135,16 +136,12 @@ void CheckpointKeeper::discard(std::int64_t update) {
 }
 
 void CheckpointKeeper::watch_space(std::int64_t bytes) {
-  std::error_code unknown;
-  const auto space = fs::space(job_.options.out, unknown);
-  if (unknown || has_said_space_) return;
-  const auto room = static_cast<std::int64_t>(std::min<std::uintmax_t>(space.available, INT64_MAX));
-  if (room / 2 >= bytes) return;
+  if (has_said_space_) return;
+  const auto lack =
+      lack_of_space(job_.options.out, bytes, 2);  // the old one stays until the new one is whole
+  if (!lack) return;
   has_said_space_ = true;
-  say(fmt::format(
-      "--out {}: {:.1f} MB are free, and a checkpoint takes up to {:.1f} MB; make room, or the next ones "
-      "will not be kept",
-      job_.options.out.string(), 1e-6 * static_cast<double>(room), 1e-6 * static_cast<double>(bytes)));
+  say(*lack);
 }
 
 void CheckpointKeeper::tell(measure::Event event) {

@@ -12,7 +12,9 @@
 #include "base/replacement.h"
 #include "base/topology.h"
 #include "measure/environment.h"
+#include "measure/output_file.h"
 #include "train/checkpoint.h"
+#include "train/disk_space.h"
 #include "train/job.h"
 #include "train/last_words.h"
 #include "train/memory.h"
@@ -104,6 +106,14 @@ std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const Proce
   return {first, first + resolved.local_workers};
 }
 
+/// The sentence where the checkpoints that stay, and the one that is being written, do not fit on the disk.
+std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
+  if (!options.save_checkpoints || options.out.empty() || options.window_steps > 0) return std::nullopt;
+  const bool has_best = options.validation_split > 0;
+  return lack_of_space(options.out, checkpoint_bytes(run.graph, options.rule, options.lookahead.steps > 0),
+                       options.keep_checkpoints + 1 + (has_best ? 1 : 0));
+}
+
 /// What the user is told before the first step.
 void introduce(const Prepared& run, const Options& options, const ProcessPlacement& place,
                const Progress& progress) {
@@ -119,6 +129,7 @@ void introduce(const Prepared& run, const Options& options, const ProcessPlaceme
                            run.resolved.local_batch, run.resolved.global_batch, record.precision));
   progress.say(run.resolved.rate.sentence);
   progress.say(describe_memory(record));
+  if (const auto lack = lack_of_checkpoint_space(options, run)) progress.say(*lack);
   if (run.resume) say_of_resume(progress, options, *run.resume, run.resolved);
   if (run.resume)
     for (const auto& change : run.earlier.changes)
@@ -129,7 +140,7 @@ void introduce(const Prepared& run, const Options& options, const ProcessPlaceme
 /// A timeline that cannot be written is found now, not after hours.
 void require_timeline(const std::filesystem::path& path) {
   if (path.empty()) return;
-  base::require_directory_of(path, "--timeline");
+  measure::require_output(path, "--timeline");
   if (!base::is_written_in_place(path))  // whose reader takes what comes first for all
     base::write_file(path, std::string_view(measure::chrome_trace({}, {})));
 }

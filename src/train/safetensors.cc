@@ -228,6 +228,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     : path_(path), file_(data::FileBytes::map(path)) {
   const std::string where = path.string();
   const Sections sections = split(where, std::as_bytes(file_.bytes()));
+  file_.require_read();
   const Json header = parse_header(where, sections.header);
   std::vector<TensorEntry> entries;
   for (const auto& [name, json] : header.items()) {
@@ -283,6 +284,7 @@ void SafetensorsFile::copy_f32(std::string_view name, std::span<const std::int64
          name_of(tensor->dtype), text_of(tensor->shape), text_of(shape), kOfAnotherModel);
   base::expects(dst.size_bytes() == tensor->bytes.size(), "dst has room for the shape");
   if (!dst.empty()) std::memcpy(dst.data(), tensor->bytes.data(), dst.size_bytes());
+  file_.require_read();
 }
 
 }  // namespace paceline::train

@@ -1,13 +1,17 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <stdexcept>
+#include <thread>
 
 #include "base/error.h"
 
@@ -99,6 +103,33 @@ TEST_F(File, MissingFileAndMissingFolderAreNamed) {
   }
   write_file(folder_ / "plain", "x");
   EXPECT_THROW(write_file(folder_ / "plain" / "below", "x"), Error);  // a file where a folder is needed
+}
+
+TEST_F(File, AFifoIsReadOnceSomebodyWrites) {
+  const auto fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    const int file = ::open(fifo.c_str(), O_WRONLY);
+    for (const std::string_view part : {"lr = ", "0.1\n"}) {
+      EXPECT_EQ(::write(file, part.data(), part.size()), static_cast<ssize_t>(part.size()));
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the reader waits for the rest
+    }
+    ::close(file);
+  });
+  EXPECT_EQ(read_file(fifo), "lr = 0.1\n");
+  writer.join();
+}
+
+TEST_F(File, AFifoThatNobodyWritesToIsAnErrorAfterAWhile) {
+  const auto fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  try {
+    (void)read_file(fifo);
+    FAIL() << "read";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("it is a FIFO, and nobody has written to it for 10 s"));
+  }
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ void enter(const RunConditions& circumstances) {
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(99);
   }
   if (!circumstances.cache.empty()) ::setenv("PACELINE_CACHE", circumstances.cache.c_str(), 1);
+  for (const auto& [name, value] : circumstances.variables) ::setenv(name.c_str(), value.c_str(), 1);
 #ifdef PACELINE_REFUSE_THREAD
   if (circumstances.refused_thread > 0) {
     ::setenv("LD_PRELOAD", PACELINE_REFUSE_THREAD, 1);

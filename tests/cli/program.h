@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace paceline::cli {
@@ -23,6 +24,7 @@ struct RunConditions {
   std::string cache;                        ///< its PACELINE_CACHE; "": that of the test
   int longest_minutes = 2;                  ///< it is ended by force after so many
   int refused_thread = 0;                   ///< of its threads this one (from 1) and all after it; 0: none
+  std::vector<std::pair<std::string, std::string>> variables;  ///< of its environment, beside the test's
 };
 
 /// A run under way.

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// Ten global batches, 16 to 8,192, with images/s that begin with 1,001; the cell at `best` is the answer.
-Document study(double best) {
+Document answered(double best) {
   Figure hero{.id = "hero",
               .finding = "",
               .note = "",
@@ -28,7 +28,7 @@ Document study(double best) {
   return document;
 }
 
-std::string at(double best, int width) { return answer_screen(study(best), {.width = width}); }
+std::string at(double best, int width) { return answer_screen(answered(best), {.width = width}); }
 
 TEST(AnswerScreen, ShowsAllBatchesWhereThereIsRoom) {
   for (const char* batch : {" 16", " 8,192"}) EXPECT_THAT(at(64, 140), HasSubstr(batch));

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "cli/commands/commands.h"
 #include "cli/queue.h"
+#include "measure/output_file.h"
 
 namespace paceline::cli {
 namespace {
@@ -66,7 +67,7 @@ int sbatch_command(const Settings& settings) {
   const auto out =
       settings.child_out.empty() ? std::filesystem::path("paceline-out") / options.name : settings.child_out;
   const auto program = std::filesystem::read_symlink("/proc/self/exe").string();
-  base::require_directory_of(options.script, "--script");
+  measure::require_output(options.script, "--script");
   base::write_file(options.script, batch_script(options, program, settings.child, out));
   if (std::filesystem::is_regular_file(
           options.script))  // nobody starts a FIFO, and a device is not ours to change

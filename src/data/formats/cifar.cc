@@ -48,6 +48,7 @@ CifarFile read_binary(const fs::path& path) {
   file.label_stride = file.pixel_stride = kRecord;
   for (std::int64_t r = 0; r < file.images; ++r) {
     const int label = file.labels[r * kRecord];
+    file.bytes.require_read();
     if (label >= kClasses)
       base::fail(
           ErrorKind::data,
@@ -92,7 +93,9 @@ class CifarDataset final : public Dataset {
       dst[3 * i + 1] = red[i + kPlane];
       dst[3 * i + 2] = red[i + 2 * kPlane];
     }
-    return file.labels[image * file.label_stride];
+    const std::int32_t label = file.labels[image * file.label_stride];
+    file.bytes.require_read();
+    return label;
   }
 
   [[nodiscard]] std::int64_t resident_bytes() const { return size() * kRecord; }

@@ -105,6 +105,7 @@ class IdxDataset final : public Dataset {
                  label_path.string(), labels_.count, image_path.string(), images_.count);
     const auto labels = labels_.values(kLabelKind);
     const auto bad = std::find_if(labels.begin(), labels.end(), [](std::uint8_t l) { return l >= kDigits; });
+    labels_.file.require_read();
     if (bad != labels.end())
       base::fail(
           ErrorKind::data,
@@ -126,7 +127,10 @@ class IdxDataset final : public Dataset {
     const auto at = static_cast<std::size_t>(index);
     const auto image = images_.values(kImageKind).subspan(at * bytes, bytes);
     std::copy(image.begin(), image.end(), pixels.begin());
-    return labels_.values(kLabelKind)[at];
+    const std::int32_t label = labels_.values(kLabelKind)[at];
+    images_.file.require_read();
+    labels_.file.require_read();
+    return label;
   }
 
   [[nodiscard]] std::int64_t resident_bytes() const {

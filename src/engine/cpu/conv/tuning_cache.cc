@@ -76,14 +76,29 @@ void remove_old(const std::filesystem::path& own, const std::string& prefix) {
   }
 }
 
-/// Held while one process measures: the others wait asleep, then read what it found.
+/// Held while one process measures: the others wait, then read what it found.
+///
+/// Errors   Error(data) after kPatience
 class MachineLock {
  public:
+  static constexpr std::chrono::seconds kPatience{120};
+
   explicit MachineLock(const std::filesystem::path& file)
       : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0)
       base::fail(base::ErrorKind::data, "{}: cannot be opened: {}", file.string(), std::strerror(errno));
-    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    // Measuring takes seconds; who holds the lock longer is stopped, or is no such process.
+    const auto end = base::Clock::now() + kPatience;
+    while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+      if (base::Clock::now() >= end) {
+        ::close(descriptor_);
+        base::fail(
+            base::ErrorKind::data,
+            "{}: another process has held this lock for {} s, as if it measured kernels; end it (fuser -v "
+            "{} names it), or remove the file",
+            file.string(), kPatience.count(), file.string());
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
   ~MachineLock() { ::close(descriptor_); }
@@ -147,6 +162,8 @@ TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& probl
 }
 
 TuningCache::AlgorithmByKey TuningCache::read() const {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(file_, unknown)) return {};  // a FIFO would be waited for
   std::ifstream file(file_);
   std::string line;
   if (!std::getline(file, line) || line != kHead || !std::getline(file, line) || line != machine_) return {};
