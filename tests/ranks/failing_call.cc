@@ -1,6 +1,7 @@
 /// A file layer that fails, for a program that is started with this in LD_PRELOAD: of the calls $FAIL_CALL
 /// (write, short-write, read, fsync, rename, mkostemp, open) on files whose path holds $FAIL_PATH, the
-/// $FAIL_FROMth (from 1) and the $FAIL_TIMES - 1 after it end with the error $FAIL_ERRNO.
+/// $FAIL_FROMth (from 1) and the $FAIL_TIMES - 1 after it end with the error $FAIL_ERRNO. The file $FAIL_SEEN
+/// is made when one does.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -49,6 +50,8 @@ bool fails(const char* name, Where where) {
   if (call == nullptr || std::strcmp(call, name) != 0 || !is_of(where)) return false;
   const long now = ++seen, from = number("FAIL_FROM");
   if (now < from || now >= from + number("FAIL_TIMES")) return false;
+  if (const char* seen_file = std::getenv("FAIL_SEEN"))
+    ::syscall(SYS_close, ::syscall(SYS_open, seen_file, O_WRONLY | O_CREAT, 0644));
   errno = static_cast<int>(number("FAIL_ERRNO"));
   return true;
 }
