@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -41,17 +40,10 @@ void wait_for_writer(int descriptor, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
   const auto end = Clock::now() + kPatience;
-  constexpr int kLookMs = 20;
+  constexpr int kLookMs = 100;
   pollfd look{.fd = descriptor, .events = POLLIN, .revents = 0};
-  bool had_writer = false;
-  while (true) {
-    look.revents = 0;
-    ::poll(&look, 1, kLookMs);
-    if ((look.revents & POLLIN) != 0) break;
-    const bool is_left = (look.revents & POLLHUP) != 0;  // by all who wrote; it says so only then
-    if (is_left && had_writer) break;                    // who wrote nothing: it is empty
-    had_writer = had_writer || !is_left;
-    if (is_left) std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs));
+  // POLLHUP: who wrote has gone again; before the first one comes it is not said.
+  while (::poll(&look, 1, kLookMs) <= 0 || (look.revents & (POLLIN | POLLHUP)) == 0) {
     if (Clock::now() >= end)
       fail(
           ErrorKind::data,
