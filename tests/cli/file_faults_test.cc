@@ -103,7 +103,7 @@ class FileFaults : public testing::Test {
     SCOPED_TRACE(fault.text());
     EXPECT_TRUE(outcome.code == 0 || outcome.code == 3) << outcome.code << outcome.err;
     if (outcome.code == 0)
-      EXPECT_EQ(last_checkpoint(folder_.path()), expected_) << outcome.out << outcome.err;
+      EXPECT_TRUE(last_checkpoint(folder_.path()) == expected_) << outcome.out << outcome.err;
     else
       EXPECT_THAT(outcome.err, testing::HasSubstr(std::strerror(fault.error)));
     for (const auto& file : checkpoints(folder_.path()))
@@ -114,7 +114,7 @@ class FileFaults : public testing::Test {
     }
     const auto again = run_program(words(), {.directory = folder_.path()});
     EXPECT_EQ(again.code, 0) << again.err;
-    EXPECT_EQ(last_checkpoint(folder_.path()), expected_);
+    EXPECT_TRUE(last_checkpoint(folder_.path()) == expected_);
     fs::remove_all(folder_.path() / "outputs");
   }
 
@@ -156,7 +156,7 @@ TEST_F(FileFaults, ACheckpointThatCannotBeReadIsNotRemoved) {
     }
   }
   EXPECT_EQ(run_program(words(), {.directory = folder_.path()}).code, 0);
-  EXPECT_EQ(last_checkpoint(folder_.path()), expected_);
+  EXPECT_TRUE(last_checkpoint(folder_.path()) == expected_);
 }
 
 /// Every call until no further one is made: --long.

@@ -1,7 +1,8 @@
 /// A file layer that fails, for a program that is started with this in LD_PRELOAD: of the calls $FAIL_CALL
 /// (write, short-write, read, fsync, rename, mkostemp, open) on files whose path holds $FAIL_PATH, the
 /// $FAIL_FROMth (from 1) and the $FAIL_TIMES - 1 after it end with the error $FAIL_ERRNO. The file $FAIL_SEEN
-/// is made when one does.
+/// is made when one does. $SLOW_MB_PER_S: writes to files whose path holds $FAIL_PATH take as long as on a
+/// disk that takes so many megabytes a second.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -68,6 +69,8 @@ extern "C" {
 ssize_t write(int file, const void* bytes, size_t count) {
   if (fails("write", file)) return -1;
   if (count > 1 && fails("short-write", file)) count /= 2;
+  if (const long rate = number("SLOW_MB_PER_S"); rate > 0 && is_of(file))
+    ::usleep(static_cast<useconds_t>(count / static_cast<size_t>(rate)));
   return ::syscall(SYS_write, file, bytes, count);
 }
 
