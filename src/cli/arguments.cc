@@ -77,6 +77,16 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    command_name(settings.command));
       settings.report.records.assign(words.begin(), words.end());
       return;
+    case kCheck:
+    case kImport:
+      if (words.empty() && settings.check.template_name.empty())
+        base::fail(ErrorKind::usage,
+                   "{0} takes {1}; 'paceline check --template scaling' prints a table to fill in",
+                   command_name(settings.command),
+                   settings.command == kCheck ? "the records and tables to check"
+                                              : "the files of another program to read");
+      settings.report.records.assign(words.begin(), words.end());
+      return;
     case kRunList:
       return take_runs_words(words, settings);
     case kServe:
@@ -223,7 +233,8 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
   for (auto& [option, assignment] : known) {
     if (option->count() == 0) continue;
     if (!assignment.option->value.empty()) {
-      assignment.text = option->results().back();
+      assignment.text = assignment.option->is_list ? fmt::format("{}", fmt::join(option->results(), "\n"))
+                                                   : option->results().back();
       line.typed.push_back(std::move(assignment));
       continue;
     }

@@ -238,6 +238,7 @@ bool looks_like_table(std::string_view text) {
     for (std::size_t at = 0; at <= line.size(); ++all) {
       const auto end = std::min(line.find(separator, at), line.size());
       const auto name = trimmed(line.substr(at, end - at));
+      if (name == "epoch" || name == "step") return false;  // a trainer's metrics
       known += Column::find(name) || name.starts_with(kSettingPrefix) ? 1 : 0;
       at = end + 1;
     }

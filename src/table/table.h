@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,6 +63,7 @@ struct Table {
   std::string where;  ///< its file
   std::vector<Row> rows;
   std::vector<std::string> notes;  ///< sentences of an importer: what stays unknown, and why
+  std::set<std::string> taken;     ///< facts of the user that an importer has read itself
 };
 
 /// Whether `text` looks like one of the forms of the table: a CSV or TOML with one of its columns.

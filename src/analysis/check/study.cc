@@ -1,0 +1,193 @@
+#include "analysis/check/study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace paceline::analysis::rules {
+namespace {
+
+/// What must agree for two rows to stand in one ratio at all.
+std::string subject_of(const Row& row) {
+  std::string text;
+  for (const Column column :
+       {Column("model"), Column("time_of"), Column("message_bytes"), Column("quality_of")})
+    text += row.text(column) + '\x1f';
+  return text;
+}
+
+bool is_equal(const Row& a, const Row& b, Column column) {
+  return a.knows(column) && a.text(column) == b.text(column);
+}
+
+/// How much row b is like row a, as its baseline.
+int likeness(const Row& a, const Row& b) {
+  int score = 0;
+  score += differing_settings(a, b).empty() ? 16 : 0;
+  const bool is_strong = a.text("scaling") == "strong";
+  const auto same = [](std::optional<double> x, std::optional<double> y) { return x && y && *x == *y; };
+  const bool same_local = same(local_batch(a), local_batch(b)),
+             same_global = same(global_batch(a), global_batch(b));
+  score += (is_strong ? same_global : same_local) ? 8 : 0;
+  score += (is_strong ? same_local : same_global) ? (a.knows("scaling") ? 1 : 8) : 0;
+  score += is_equal(a, b, "batch") ? 4 : 0;
+  score += is_equal(a, b, "epochs") ? 2 : 0;
+  score += is_equal(a, b, "repeat") ? 1 : 0;
+  score += a.text("scaling") == b.text("scaling") ? 1 : 0;
+  return score;
+}
+
+/// The columns of the configuration, apart from numbers of steps which follow.
+bool is_of_configuration(Column column) { return column.role() == table::ColumnRole::configuration; }
+
+Interval whole_steps(double samples, double batch) {
+  return {std::max(1.0, std::floor(samples / batch)), std::ceil(samples / batch)};
+}
+
+}  // namespace
+
+Study::Study(const Table& table) : table_(table), baselines_(table.rows.size()) {
+  find_baselines();
+  std::map<std::string, std::size_t> by_text;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto [found, is_new] = by_text.try_emplace(configuration(row(i)), groups_.size());
+    if (is_new) groups_.emplace_back();
+    groups_[found->second].push_back(i);
+  }
+}
+
+void Study::find_baselines() {
+  std::map<std::string, std::vector<std::size_t>> fewest;  // by subject
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto n = workers(row(i));
+    if (!n || (!row(i).knows("time_s") && !row(i).knows("rate_per_s"))) continue;
+    auto& rows = fewest[subject_of(row(i))];
+    if (!rows.empty() && *workers(row(rows.front())) > *n) rows.clear();
+    if (rows.empty() || *workers(row(rows.front())) == *n) rows.push_back(i);
+  }
+  std::map<std::string, std::size_t> by_run;
+  for (std::size_t i = 0; i < size(); ++i) by_run.try_emplace(row(i).text("run"), i);
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (row(i).knows("baseline")) {
+      const auto found = by_run.find(row(i).text("baseline"));
+      if (found != by_run.end() && found->second != i) baselines_[i] = {found->second};
+      continue;
+    }
+    const auto found = fewest.find(subject_of(row(i)));
+    if (found != fewest.end()) baselines_[i] = baselines_of(i, found->second);
+  }
+}
+
+std::vector<std::size_t> Study::baselines_of(std::size_t i, const std::vector<std::size_t>& fewest) const {
+  constexpr std::size_t kMany = 200;  // of so many candidates the likest is found among the first
+  const auto n = workers(row(i));
+  if (!n || fewest.empty() || *workers(row(fewest.front())) >= *n) return {};
+  std::vector<std::size_t> best;
+  int best_score = -1;
+  for (std::size_t k = 0; k < std::min(fewest.size(), kMany); ++k) {
+    const int score = likeness(row(i), row(fewest[k]));
+    if (score > best_score) best.clear();
+    if (score >= best_score) best.push_back(fewest[k]);
+    best_score = std::max(best_score, score);
+  }
+  return best;
+}
+
+std::string configuration(const Row& row, const std::vector<Column>& but) {
+  std::string text;
+  for (std::size_t i = 0; i < Column::count(); ++i) {
+    const auto column = Column::at(i);
+    if (!is_of_configuration(column) || std::ranges::find(but, column) != but.end()) continue;
+    text += row.text(column) + '\x1f';
+  }
+  for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
+  return text;
+}
+
+std::optional<double> workers(const Row& row) {
+  const auto n = row.value("workers");
+  return n && *n > 0 ? n : std::nullopt;
+}
+
+std::optional<double> local_batch(const Row& row) {
+  if (const auto b = row.value("local_batch"); b && *b > 0) return b;
+  const auto all = row.value("global_batch");
+  const auto n = workers(row);
+  if (all && n && *all > 0) return *all / *n;
+  const auto unlabelled = row.value("batch");
+  return unlabelled && n && *n == 1 && *unlabelled > 0 ? unlabelled : std::nullopt;
+}
+
+std::optional<double> global_batch(const Row& row) {
+  if (const auto all = row.value("global_batch"); all && *all > 0) return all;
+  const auto one = row.value("local_batch");
+  const auto n = workers(row);
+  if (one && n && *one > 0) return *one * *n;
+  const auto unlabelled = row.value("batch");
+  return unlabelled && n && *n == 1 && *unlabelled > 0 ? unlabelled : std::nullopt;
+}
+
+std::optional<Interval> images(const Row& row) {
+  const auto& of = row.text("time_of");
+  const auto batch = global_batch(row);
+  if (of == "step") return batch ? std::optional(exactly_one(*batch)) : std::nullopt;
+  const auto samples = row.value("train_samples");
+  const auto epochs = of == "epoch" ? std::optional(1.0) : row.value("epochs");
+  if (of.empty()) return std::nullopt;
+  if (of == "run" && row.knows("updates") && batch) return exactly_one(*row.value("updates") * *batch);
+  if (!samples || !epochs || *samples <= 0 || *epochs <= 0) return std::nullopt;
+  if (!batch) return exactly_one(*samples * *epochs);
+  const auto a_epoch = whole_steps(*samples, *batch);
+  return Interval{std::min(*samples, a_epoch.low * *batch) * *epochs,
+                  std::max(*samples, a_epoch.high * *batch) * *epochs};
+}
+
+std::optional<Interval> steps(const Row& row) {
+  const auto& of = row.text("time_of");
+  if (of == "step") return exactly_one(1);
+  if (of == "run")
+    for (const Column column : {Column("updates"), Column("steps")})
+      if (const auto known = row.value(column); known && *known > 0) return exactly_one(*known);
+  const auto samples = row.value("train_samples");
+  const auto batch = global_batch(row);
+  const auto epochs = of == "epoch" ? std::optional(1.0) : row.value("epochs");
+  if (of.empty() || !samples || !batch || !epochs || *samples <= 0) return std::nullopt;
+  const auto a_epoch = whole_steps(*samples, *batch);
+  return Interval{a_epoch.low * *epochs, a_epoch.high * *epochs};
+}
+
+double noise(const Row& row) {
+  constexpr double kNormal = 1.96;
+  const auto time = row.value("time_s");
+  const auto spread = row.value("spread_s");
+  if (!time || !spread || *time <= 0) return kUnknownNoise;
+  const double part = *spread / *time;
+  const double n = std::max(1.0, row.value("repeats").value_or(1));
+  const auto& is = row.text("spread_is");
+  if (is == "ci95") return part;
+  if (is == "se") return kNormal * part;
+  if (is == "range") return part / 2;
+  const bool is_of_mean = row.text("statistic") == "mean" || row.text("statistic") == "median";
+  return kNormal * part / (is_of_mean ? std::sqrt(n) : 1);
+}
+
+Interval with_noise(const Interval& figure, double noise_a, double noise_b) {
+  const double factor = std::exp(std::hypot(noise_a, noise_b));
+  return {figure.low / factor, figure.high * factor};
+}
+
+std::vector<std::string> differing_settings(const Row& a, const Row& b) {
+  std::vector<std::string> names;
+  for (const Column column : {Column("program"), Column("model"), Column("device"), Column("train_samples"),
+                              Column("covers"), Column("excludes"), Column("clock")})
+    if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column))
+      names.emplace_back(column.name());
+  for (const auto& [name, text] : a.settings) {
+    const auto found = b.settings.find(name);
+    if (found != b.settings.end() && found->second != text) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace paceline::analysis::rules
