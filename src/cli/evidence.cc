@@ -43,10 +43,11 @@ Evidence read_evidence(const std::vector<fs::path>& paths) {
     else if (head.find("\"paceline-record-") != std::string::npos)
       records.push_back(path);
     else
-      base::fail(base::ErrorKind::data,
-                 "{}: is neither a record nor a table nor a file of a known program; a table begins with its columns "
-                 "('paceline check --template scaling' prints one), and docs/check.md names the programs",
-                 path.string());
+      base::fail(
+          base::ErrorKind::data,
+          "{}: is neither a record nor a table nor a file of a known program; a table begins with its columns "
+          "('paceline check --template scaling' prints one), and docs/check.md names the programs",
+          path.string());
   }
   if (!records.empty()) evidence.records = read_records(records);
   for (auto& table : table::import_files(imported, {})) evidence.tables.push_back(std::move(table));

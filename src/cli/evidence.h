@@ -1,6 +1,7 @@
 #pragma once
 
-/// What a user names to be checked or reported: records, tables, and files of other programs, told apart by content.
+/// What a user names to be checked or reported: records, tables, and files of other programs, told apart by
+/// content.
 
 #include <filesystem>
 #include <vector>

@@ -68,7 +68,8 @@ constexpr std::array kCommands{
                cli::compare_command},
     CommandRow{"check", cli::kCheck, "what does not hold in a table or in records, and the right figure",
                cli::check_command},
-    CommandRow{"import", cli::kImport, "what PyTorch, NCCL, Horovod ... measured, as a table to check and report",
+    CommandRow{"import", cli::kImport,
+               "what PyTorch, NCCL, Horovod ... measured, as a table to check and report",
                cli::import_command},
     CommandRow{
         "data", cli::kData,

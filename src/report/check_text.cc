@@ -20,7 +20,8 @@ using Json = nlohmann::ordered_json;
 
 std::string place_of(const Finding& finding) {
   if (finding.where.empty()) return "";
-  return finding.line > 0 ? fmt::format(" ({}:{})", finding.where, finding.line) : fmt::format(" ({})", finding.where);
+  return finding.line > 0 ? fmt::format(" ({}:{})", finding.where, finding.line)
+                          : fmt::format(" ({})", finding.where);
 }
 
 std::string many(std::size_t number, const char* what) {
@@ -28,7 +29,9 @@ std::string many(std::size_t number, const char* what) {
 }
 
 /// Texts of files may hold any bytes: what is no UTF-8 is replaced.
-std::string dumped(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n'; }
+std::string dumped(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
 
 }  // namespace
 
@@ -38,11 +41,12 @@ std::vector<std::string> check_lines(const Result& result) {
     std::string interval;
     if (finding.corrected && finding.corrected->low < finding.corrected->high)
       interval = fmt::format(" Corrected: {} [{}, {}].", analysis::rules::shown(finding.corrected->value),
-                             analysis::rules::shown(finding.corrected->low), analysis::rules::shown(finding.corrected->high));
+                             analysis::rules::shown(finding.corrected->low),
+                             analysis::rules::shown(finding.corrected->high));
     else if (finding.corrected)
       interval = fmt::format(" Corrected: {}.", analysis::rules::shown(finding.corrected->value));
-    lines.push_back(fmt::format("{} {}{}: {}{}", analysis::rules::name(finding.severity), finding.rule, place_of(finding),
-                                finding.sentence, interval));
+    lines.push_back(fmt::format("{} {}{}: {}{}", analysis::rules::name(finding.severity), finding.rule,
+                                place_of(finding), finding.sentence, interval));
   }
   std::map<std::string, std::vector<std::string>> by_missing;
   for (const auto& one : result.not_checked) by_missing[one.missing].push_back(one.rule);
@@ -50,7 +54,8 @@ std::vector<std::string> check_lines(const Result& result) {
     lines.push_back(fmt::format("not checked: {} ({}: missing)", fmt::join(rules, ", "), missing));
   lines.push_back(fmt::format("{}, {}, {}; {} not checked", many(result.number_of(Severity::error), "error"),
                               many(result.number_of(Severity::warning), "warning"),
-                              many(result.number_of(Severity::note), "note"), many(result.not_checked.size(), "rule")));
+                              many(result.number_of(Severity::note), "note"),
+                              many(result.not_checked.size(), "rule")));
   return lines;
 }
 
@@ -59,8 +64,10 @@ std::string check_json(const Result& result) {
   for (const auto& one : result.findings) {
     Json corrected = nullptr;
     if (one.corrected)
-      corrected = {{"value", one.corrected->value}, {"low", one.corrected->low}, {"high", one.corrected->high}};
-    Json finding = {{"rule", one.rule}, {"severity", analysis::rules::name(one.severity)}, {"rows", one.rows}};
+      corrected = {
+          {"value", one.corrected->value}, {"low", one.corrected->low}, {"high", one.corrected->high}};
+    Json finding = {
+        {"rule", one.rule}, {"severity", analysis::rules::name(one.severity)}, {"rows", one.rows}};
     finding["printed"] = one.printed.empty() ? Json(nullptr) : Json(one.printed);
     finding["corrected"] = corrected;
     finding["sentence"] = one.sentence;
@@ -68,7 +75,8 @@ std::string check_json(const Result& result) {
     finding["line"] = one.line > 0 ? Json(one.line) : Json(nullptr);
     findings.push_back(std::move(finding));
   }
-  for (const auto& one : result.not_checked) not_checked.push_back({{"rule", one.rule}, {"missing", one.missing}});
+  for (const auto& one : result.not_checked)
+    not_checked.push_back({{"rule", one.rule}, {"missing", one.missing}});
   Json all;
   all["findings"] = std::move(findings);
   all["not_checked"] = std::move(not_checked);
@@ -83,7 +91,9 @@ std::string check_sarif(const Result& result) {
   for (const auto& one : result.findings) {
     if (listed.insert(one.rule).second) {
       const auto found = what.find(one.rule);
-      rules.push_back({{"id", one.rule}, {"shortDescription", {{"text", found == what.end() ? one.rule : std::string(found->second)}}}});
+      rules.push_back(
+          {{"id", one.rule},
+           {"shortDescription", {{"text", found == what.end() ? one.rule : std::string(found->second)}}}});
     }
     Json location = {{"artifactLocation", {{"uri", one.where}}}};
     if (one.line > 0) location["region"] = {{"startLine", one.line}};
@@ -95,7 +105,9 @@ std::string check_sarif(const Result& result) {
   }
   Json driver = {{"name", "paceline"}, {"version", measure::version()}, {"rules", rules}};
   Json run = {{"tool", {{"driver", driver}}}, {"results", results}};
-  Json all = {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"}, {"version", "2.1.0"}, {"runs", Json::array({run})}};
+  Json all = {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+              {"version", "2.1.0"},
+              {"runs", Json::array({run})}};
   return dumped(all);
 }
 

@@ -106,9 +106,9 @@ inline constexpr auto kRows = std::to_array<ColumnRow>({
     {"flops_per_sample", number, configuration},
     {"peak_flops", number, configuration},
     {"utilisation", part, figure},
-    {"transfer_s", number, figure},       // of the communication: bytes move
-    {"late_peer_s", number, figure},      // of it: a later worker is waited for
-    {"not_attributed_s", number, figure}, // of the time: nobody knows where it went
+    {"transfer_s", number, figure},        // of the communication: bytes move
+    {"late_peer_s", number, figure},       // of it: a later worker is waited for
+    {"not_attributed_s", number, figure},  // of the time: nobody knows where it went
 });
 
 constexpr std::size_t row_of(std::string_view name) {

@@ -61,14 +61,17 @@ void check_count(const Study& study, Findings& findings) {
     const auto& row = study.row(i);
     const auto accuracy = row.number("accuracy");
     const auto samples = row.value("test_samples");
-    const bool is_mean = row.text("statistic") == "mean" || row.value("seeds").value_or(1) > 1 ||
-                         row.value("repeats").value_or(1) > 1;
-    if (!accuracy || !samples || *samples < 1 || is_mean) continue;
+    if (!accuracy || !samples || *samples < 1) continue;
     const auto& of = row.text("quality_of");
     if (of.find("train") != std::string::npos || of.find("valid") != std::string::npos) continue;
-    const double slack = 2 * accuracy->half_unit * *samples + 1e-6;
     const double counted = accuracy->value * *samples;
-    if (std::floor(counted + slack) >= std::ceil(counted - slack)) continue;
+    // A mean over seeds, or over repeats where those were meant, is a count of so many times the images.
+    const auto is_count = [&](double times) {
+      const double slack = 2 * accuracy->half_unit * *samples * times + 1e-6;
+      return std::floor(counted * times + slack) >= std::ceil(counted * times - slack);
+    };
+    if (is_count(1) || is_count(row.value("seeds").value_or(1)) || is_count(row.value("repeats").value_or(1)))
+      continue;
     const double below = std::floor(counted), above = std::ceil(counted);
     const double nearest = std::round(counted) / *samples;
     findings.add(

@@ -166,9 +166,6 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
       has_ratio = true;
       const auto value = of.is_efficiency ? times(ratio.interval, 1 / scale) : ratio.interval;
       one.claim.right.push_back(value);
-      const double n0 = *workers(study.row(k));
-      if (!of.is_efficiency && n0 > 1)
-        one.claim.right.push_back(times(value, n0));                       // against an ideal single worker
       if (of.is_efficiency) one.claim.right.push_back(times(value, 100));  // in per cent
     }
   if (!has_ratio) return {};
@@ -177,11 +174,31 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
   return one;
 }
 
+/// Where the baseline has several workers, speedups may be over an ideal single one: all of them N0 times as
+/// large. That is right where the baseline says so itself, or where several numbers of workers agree on it.
+void allow_ideal_baseline(const Study& study, std::vector<RatioClaim>& all) {
+  std::set<double> numbers;
+  bool is_said = true;
+  for (const auto& one : all) {
+    const auto& base = study.row(one.baseline);
+    const double n0 = *workers(base);
+    const auto own = base.number("claimed_speedup");
+    if (n0 <= 1 || (own && !meets(*own, exactly_one(n0), kFollows))) return;
+    is_said = is_said && own.has_value();
+    if (!meets(one.claim.printed, times(one.claim.right.front(), n0), kFollows)) return;
+    numbers.insert(*workers(study.row(one.claim.row)));
+  }
+  if (!is_said && numbers.size() < 2) return;
+  for (auto& one : all)
+    one.claim.right.push_back(times(one.claim.right.front(), *workers(study.row(one.baseline))));
+}
+
 void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) {
   std::vector<RatioClaim> all;
   std::vector<Claim> claims;
   for (std::size_t i = 0; i < study.size(); ++i)
     if (auto one = ratio_claim(study, i, of)) all.push_back(std::move(*one));
+  if (!of.is_efficiency) allow_ideal_baseline(study, all);
   for (const auto& one : all) claims.push_back(one.claim);
   const auto judgements = judge(claims);
   for (std::size_t k = 0; k < all.size(); ++k) {

@@ -106,8 +106,8 @@ std::vector<Ceiling> input_ceilings(const Study& study) {
     if (!row.has_word("covers", "data") || row.knows("data_wait_s") || !workers(row) || !images_per_s(row))
       continue;
     const bool is_strong = row.text("scaling") == "strong";
-    groups[configuration(
-               row, {Column("workers"), Column("nodes"), is_strong ? Column("local_batch") : Column("global_batch")})]
+    groups[configuration(row, {Column("workers"), Column("nodes"),
+                               is_strong ? Column("local_batch") : Column("global_batch")})]
         .push_back(i);
   }
   std::vector<Ceiling> found;

@@ -154,7 +154,11 @@ std::optional<Interval> steps(const Row& row) {
   const auto epochs = of == "epoch" ? std::optional(1.0) : row.value("epochs");
   if (of.empty() || !samples || !batch || !epochs || *samples <= 0) return std::nullopt;
   const auto a_epoch = whole_steps(*samples, *batch);
-  return Interval{a_epoch.low * *epochs, a_epoch.high * *epochs};
+  const Interval all{a_epoch.low * *epochs, a_epoch.high * *epochs};
+  // Which of them it was may be said.
+  if (const auto known = row.value("steps"); known && *known >= all.low && *known <= all.high)
+    return exactly_one(*known);
+  return all;
 }
 
 double noise(const Row& row) {

@@ -47,8 +47,8 @@ int check_command(const Settings& settings) {
   for (const auto& line : report::check_lines(result)) screen.explain(line);
   if (!options.json.empty()) base::write_file(options.json, report::check_json(result));
   if (!options.sarif.empty()) base::write_file(options.sarif, report::check_sarif(result));
-  const bool fails = result.number_of(Severity::error) > 0 ||
-                     (options.strict && result.number_of(Severity::warning) > 0);
+  const bool fails =
+      result.number_of(Severity::error) > 0 || (options.strict && result.number_of(Severity::warning) > 0);
   return fails ? kDoesNotHold : 0;
 }
 

@@ -15,9 +15,10 @@ int import_command(const Settings& settings) {
   std::string text;
   for (const auto& one : tables) {
     if (tables.size() > 1 && !text.empty())
-      base::fail(base::ErrorKind::usage,
-                 "the files are of {} runs or programs, and one table holds one; import them one after the other",
-                 tables.size());
+      base::fail(
+          base::ErrorKind::usage,
+          "the files are of {} runs or programs, and one table holds one; import them one after the other",
+          tables.size());
     text += table::to_csv(one);
   }
   if (options.out.empty()) {

@@ -1,4 +1,5 @@
-/// What PyTorch's benchmark of DistributedDataParallel writes: seconds a step of each model, of growing sets of ranks.
+/// What PyTorch's benchmark of DistributedDataParallel writes: seconds a step of each model, of growing sets
+/// of ranks.
 
 #include <fmt/format.h>
 
@@ -32,7 +33,8 @@ Spread spread_of(std::vector<double> all) {
 std::optional<Row> row_of_result(const json& result, std::size_t workers) {
   std::vector<double> seconds;
   for (const auto& one : member(result, "measurements"))
-    if (one.is_number() && one.get<double>() > 0 && std::isfinite(one.get<double>())) seconds.push_back(one.get<double>());
+    if (one.is_number() && one.get<double>() > 0 && std::isfinite(one.get<double>()))
+      seconds.push_back(one.get<double>());
   if (seconds.empty()) return std::nullopt;
   const auto [median, sd] = spread_of(seconds);
   Row row;
@@ -46,7 +48,8 @@ std::optional<Row> row_of_result(const json& result, std::size_t workers) {
     row.set("spread_s", sd);
     row.set("spread_is", "sd");
   }
-  for (const Column column : {Column("compute_s"), Column("communication_s"), Column("data_wait_s")}) row.set(column, "unknown");
+  for (const Column column : {Column("compute_s"), Column("communication_s"), Column("data_wait_s")})
+    row.set(column, "unknown");
   return row;
 }
 
@@ -73,9 +76,12 @@ Table read_ddp(std::span<const std::filesystem::path> files, const GivenFacts&) 
       table.rows.push_back(std::move(*row));
     }
   }
-  if (table.rows.empty()) base::fail(base::ErrorKind::data, "{}: no result has a measurement; the benchmark was ended early", table.where);
-  table.notes.push_back("the images/s that this benchmark prints are those of one worker; its file has seconds a step, and no parts of "
-                        "them");
+  if (table.rows.empty())
+    base::fail(base::ErrorKind::data, "{}: no result has a measurement; the benchmark was ended early",
+               table.where);
+  table.notes.push_back(
+      "the images/s that this benchmark prints are those of one worker; its file has seconds a step, and no parts of "
+      "them");
   return table;
 }
 

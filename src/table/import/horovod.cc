@@ -1,5 +1,5 @@
-/// Horovod's timeline: when each rank was ready for a tensor, and when it was reduced. One file, of rank 0; it may lack its
-/// end.
+/// Horovod's timeline: when each rank was ready for a tensor, and when it was reduced. One file, of rank 0;
+/// it may lack its end.
 
 #include <fmt/format.h>
 
@@ -36,10 +36,14 @@ struct Timeline {
 double bytes_of(const TraceEvent& event) {
   const auto type = event.args.find("dtype"), shape = event.args.find("shape");
   if (type == event.args.end() || shape == event.args.end()) return 0;
-  double product = type->second.find("64") != std::string::npos ? 8 : type->second.find("16") != std::string::npos ? 2 : type->second.find("8") != std::string::npos ? 1 : 4;
+  double product = type->second.find("64") != std::string::npos   ? 8
+                   : type->second.find("16") != std::string::npos ? 2
+                   : type->second.find("8") != std::string::npos  ? 1
+                                                                  : 4;
   std::string number;
   for (const char one : shape->second + ",") {
-    if (one >= '0' && one <= '9') number += one;
+    if (one >= '0' && one <= '9')
+      number += one;
     else if (!number.empty()) {
       product *= read_number(number).value_or(Number{1}).value;
       number.clear();
@@ -84,7 +88,8 @@ void take(Timeline& timeline, const TraceEvent& event) {
     end_of(timeline, tensor, event);
   } else if (event.phase == "X") {
     const auto rank = read_number(event.name);
-    if (!rank || rank->value < 0 || rank->value >= kManyRanks || rank->value != std::round(rank->value)) return;
+    if (!rank || rank->value < 0 || rank->value >= kManyRanks || rank->value != std::round(rank->value))
+      return;
     tensor.ticks.push_back(event.begin_us);
     timeline.ranks = std::max(timeline.ranks, static_cast<int>(rank->value) + 1);
   }
@@ -101,12 +106,17 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
     if (clock == nullptr || tensor.begins.size() > clock->begins.size()) clock = &tensor;
   }
   if (clock == nullptr || clock->begins.size() < 2)
-    base::fail(base::ErrorKind::data, "{}: no tensor is reduced twice in it, so that no step has both ends; was the run ended early?", table.where);
+    base::fail(
+        base::ErrorKind::data,
+        "{}: no tensor is reduced twice in it, so that no step has both ends; was the run ended early?",
+        table.where);
   std::vector<double> times;
-  for (std::size_t k = 1; k < clock->begins.size(); ++k) times.push_back(clock->begins[k] - clock->begins[k - 1]);
+  for (std::size_t k = 1; k < clock->begins.size(); ++k)
+    times.push_back(clock->begins[k] - clock->begins[k - 1]);
   const double begin = clock->begins.front(), end = clock->begins.back();
   const double n = static_cast<double>(times.size()), mean = (end - begin) / n;
-  if (!(mean > 0)) base::fail(base::ErrorKind::data, "{}: its steps take no time; is the file whole?", table.where);
+  if (!(mean > 0))
+    base::fail(base::ErrorKind::data, "{}: its steps take no time; is the file whole?", table.where);
   double squares = 0;
   for (const double one : times) squares += (one - mean) * (one - mean);
   Row row;
@@ -121,7 +131,9 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
     row.set("spread_s", std::sqrt(squares / (n - 1)) * 1e-6);
     row.set("spread_is", "sd");
   }
-  const auto per_step = [&](const std::vector<Stretch>& spans) { return length(clipped(united(spans), begin, end)) / n * 1e-6; };
+  const auto per_step = [&](const std::vector<Stretch>& spans) {
+    return length(clipped(united(spans), begin, end)) / n * 1e-6;
+  };
   if (timeline.transfer.empty()) {
     row.set("communication_s", "unknown");
     row.set("transfer_s", "unknown");
@@ -135,21 +147,26 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
   else
     row.set("late_peer_s", "unknown");
   if (bytes > 0) row.set("message_bytes", bytes);
-  for (const Column column : {Column("compute_s"), Column("data_wait_s"), Column("not_attributed_s")}) row.set(column, "unknown");
+  for (const Column column : {Column("compute_s"), Column("data_wait_s"), Column("not_attributed_s")})
+    row.set(column, "unknown");
   table.rows.push_back(std::move(row));
-  table.notes.push_back("a timeline says when tensors were reduced, not what the step computed: compute, data, and how much of the "
-                        "communication is hidden are not known");
+  table.notes.push_back(
+      "a timeline says when tensors were reduced, not what the step computed: compute, data, and how much of the "
+      "communication is hidden are not known");
   return table;
 }
 
 bool is_horovod(std::string_view head) {
   const auto first = head.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && head[first] == '[' &&
-         (head.find("process_name") != std::string_view::npos || head.find("NEGOTIATE_") != std::string_view::npos);
+         (head.find("process_name") != std::string_view::npos ||
+          head.find("NEGOTIATE_") != std::string_view::npos);
 }
 
 }  // namespace
 
-Importer horovod_timeline() { return {.name = "Horovod timeline", .is_it = is_horovod, .read = read_horovod}; }
+Importer horovod_timeline() {
+  return {.name = "Horovod timeline", .is_it = is_horovod, .read = read_horovod};
+}
 
 }  // namespace paceline::table

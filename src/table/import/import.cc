@@ -29,8 +29,9 @@ const Importer& importer_of(const fs::path& path) {
   if (const auto* importer = find_importer(begin_of(path))) return *importer;
   std::string names;
   for (const auto& one : importers()) names += (names.empty() ? "" : ", ") + std::string(one.name);
-  fail(ErrorKind::data, "{}: is none of the files that are known: {}; fill in a table by hand ('paceline check --template "
-                        "scaling')",
+  fail(ErrorKind::data,
+       "{}: is none of the files that are known: {}; fill in a table by hand ('paceline check --template "
+       "scaling')",
        path.string(), names);
 }
 
@@ -64,7 +65,7 @@ void fill_in(Table& table, const GivenFacts& given) {
 
 std::span<const Importer> importers() {
   // CSVs of metrics last: they are told by a comma and the word epoch or step.
-  static const std::array kImporters{nccl_tests_json(), ddp_benchmark(), kineto(),
+  static const std::array kImporters{nccl_tests_json(),  ddp_benchmark(),   kineto(),
                                      horovod_timeline(), nccl_tests_text(), metrics_csv()};
   return kImporters;
 }

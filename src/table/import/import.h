@@ -23,7 +23,8 @@ struct Importer {
   bool (*is_it)(std::string_view head);
   /// All files of one run together; formats of one file get one.
   ///
-  /// Errors   Error(data) with file and place. Memory: of formats whose files are large, no more than their spans
+  /// Errors   Error(data) with file and place. Memory: of formats whose files are large, no more than their
+  /// spans
   Table (*read)(std::span<const std::filesystem::path> files, const GivenFacts& given);
   bool joins_files = false;  ///< several files are the ranks of one run
 };
@@ -33,11 +34,14 @@ struct Importer {
 /// The format of a file that begins so, or nullptr.
 [[nodiscard]] const Importer* find_importer(std::string_view head);
 
-/// One table for each file, or for all files of a format that joins them. `given` fills what the files leave unknown.
+/// One table for each file, or for all files of a format that joins them. `given` fills what the files leave
+/// unknown.
 ///
-/// Errors   Error(data) naming file and place, and the known formats where it is none of them; Error(usage) for a
+/// Errors   Error(data) naming file and place, and the known formats where it is none of them; Error(usage)
+/// for a
 ///          `given` column that does not exist
-[[nodiscard]] std::vector<Table> import_files(std::span<const std::filesystem::path> files, const GivenFacts& given);
+[[nodiscard]] std::vector<Table> import_files(std::span<const std::filesystem::path> files,
+                                              const GivenFacts& given);
 
 // The formats, one a file.
 [[nodiscard]] Importer nccl_tests_text();

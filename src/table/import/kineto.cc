@@ -1,4 +1,5 @@
-/// Traces of PyTorch's profiler (Kineto): what a step's device time was spent on, for one rank or for all of a run.
+/// Traces of PyTorch's profiler (Kineto): what a step's device time was spent on, for one rank or for all of
+/// a run.
 
 #include <fmt/format.h>
 
@@ -39,8 +40,8 @@ std::string lower(std::string_view text) {
   return all;
 }
 
-/// By what the profiler says of the kernel, or by its name. Others have once shown no communication since kernels were
-/// renamed: where a group has several workers and nothing is found, it is not known.
+/// By what the profiler says of the kernel, or by its name. Others have once shown no communication since
+/// kernels were renamed: where a group has several workers and nothing is found, it is not known.
 bool is_collective(const TraceEvent& event) {
   if (event.args.contains("Collective name")) return true;
   const auto name = lower(event.name);
@@ -55,9 +56,15 @@ double argument(const TraceEvent& event, const char* key) {
 
 double bytes_of_type(const std::string& type) {
   const auto name = lower(type);
-  if (name.find("bfloat16") != std::string::npos || name.find("half") != std::string::npos || name == "float16") return 2;
-  if (name.find("double") != std::string::npos || name.find("long") != std::string::npos || name.find("64") != std::string::npos) return 8;
-  if (name.find("float8") != std::string::npos || name.find("byte") != std::string::npos || name.find("char") != std::string::npos) return 1;
+  if (name.find("bfloat16") != std::string::npos || name.find("half") != std::string::npos ||
+      name == "float16")
+    return 2;
+  if (name.find("double") != std::string::npos || name.find("long") != std::string::npos ||
+      name.find("64") != std::string::npos)
+    return 8;
+  if (name.find("float8") != std::string::npos || name.find("byte") != std::string::npos ||
+      name.find("char") != std::string::npos)
+    return 1;
   return name.find("float") != std::string::npos || name.find("int") != std::string::npos ? 4 : 0;
 }
 
@@ -72,14 +79,16 @@ void take_event(Trace& trace, const TraceEvent& event) {
     }
     const auto type = event.args.find("dtype");
     const auto group = event.args.find("Process Group Name");
-    trace.collectives.push_back({span.begin, span.end, group == event.args.end() ? "" : group->second,
-                                 argument(event, "In msg nelems") * (type == event.args.end() ? 0 : bytes_of_type(type->second))});
+    trace.collectives.push_back(
+        {span.begin, span.end, group == event.args.end() ? "" : group->second,
+         argument(event, "In msg nelems") * (type == event.args.end() ? 0 : bytes_of_type(type->second))});
   } else if (category == "gpu_memcpy" || category == "gpu_memset") {
     trace.copy.push_back(span);
   } else if (event.name.starts_with("ProfilerStep#") && category.find("gpu") == std::string::npos) {
     const auto number = read_number(std::string_view(event.name).substr(13));
     trace.steps.emplace_back(number ? number->value : static_cast<double>(trace.steps.size()), span);
-  } else if (event.name.starts_with("enumerate(DataLoader)") && event.name.find("__next__") != std::string::npos) {
+  } else if (event.name.starts_with("enumerate(DataLoader)") &&
+             event.name.find("__next__") != std::string::npos) {
     trace.next.push_back(span);
   }
 }
@@ -94,7 +103,8 @@ Trace read_one(const fs::path& file) {
   };
   trace.rank = number("distributedInfo.rank");
   trace.world = number("distributedInfo.world_size");
-  if (const auto found = facts.find("deviceProperties.name"); found != facts.end()) trace.device = found->second;
+  if (const auto found = facts.find("deviceProperties.name"); found != facts.end())
+    trace.device = found->second;
   std::ranges::sort(trace.steps, {}, [](const auto& step) { return step.second.begin; });
   std::ranges::sort(trace.collectives, {}, &Collective::begin);
   return trace;
@@ -110,7 +120,9 @@ std::vector<Stretch> windows_of(const Trace& trace) {
   }
   if (!windows.empty()) return windows;
   Stretch all{1e300, -1e300};
-  const auto widen = [&](double begin, double end) { all = {std::min(all.begin, begin), std::max(all.end, end)}; };
+  const auto widen = [&](double begin, double end) {
+    all = {std::min(all.begin, begin), std::max(all.end, end)};
+  };
   for (const auto* const spans : {&trace.compute, &trace.copy})
     for (const auto& one : *spans) widen(one.begin, one.end);
   for (const auto& one : trace.collectives) widen(one.begin, one.end);
@@ -186,14 +198,15 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
   if (!trace.collectives.empty()) row.set("communication_is", "exposed");
   if (parts.bytes > 0) row.set("message_bytes", parts.bytes);
   if (trace.collectives.empty() && !is_alone)
-    table.notes.push_back(fmt::format("{}: no kernel is known as a collective{}: the communication is not known, and it may stand in the "
-                                      "compute",
-                                      row.text("run"), trace.world ? fmt::format(" although {:g} workers are named", *trace.world) : ""));
+    table.notes.push_back(fmt::format(
+        "{}: no kernel is known as a collective{}: the communication is not known, and it may stand in the "
+        "compute",
+        row.text("run"), trace.world ? fmt::format(" although {:g} workers are named", *trace.world) : ""));
   return row;
 }
 
-/// Transfer and waiting, where all ranks are there: of the k-th collective of a group the shortest stay is transfer, what
-/// others stay longer is waiting for a later rank.
+/// Transfer and waiting, where all ranks are there: of the k-th collective of a group the shortest stay is
+/// transfer, what others stay longer is waiting for a later rank.
 void split_waiting(const std::vector<Trace>& traces, const std::vector<std::size_t>& steps, Table& table) {
   std::vector<std::map<std::string, std::vector<const Collective*>>> by_group(traces.size());
   for (std::size_t r = 0; r < traces.size(); ++r)
@@ -202,7 +215,8 @@ void split_waiting(const std::vector<Trace>& traces, const std::vector<std::size
     for (const auto& other : by_group) {
       const auto found = other.find(group);
       if (found != other.end() && found->second.size() == first.size()) continue;
-      table.notes.push_back("the ranks have not the same collectives: transfer and waiting are not told apart");
+      table.notes.push_back(
+          "the ranks have not the same collectives: transfer and waiting are not told apart");
       return;
     }
   for (std::size_t r = 0; r < traces.size(); ++r) {
@@ -233,15 +247,19 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
   std::vector<std::size_t> steps;
   for (const auto& trace : traces) {
     const auto windows = windows_of(trace);
-    if (windows.empty()) base::fail(base::ErrorKind::data, "{}: neither steps nor kernels are in it; was the device profiled?", trace.file.string());
+    if (windows.empty())
+      base::fail(base::ErrorKind::data, "{}: neither steps nor kernels are in it; was the device profiled?",
+                 trace.file.string());
     table.rows.push_back(row_of_trace(trace, windows, table));
     steps.push_back(windows.size());
   }
-  const bool has_all = traces.front().world && static_cast<double>(traces.size()) == *traces.front().world && traces.size() > 1;
+  const bool has_all = traces.front().world && static_cast<double>(traces.size()) == *traces.front().world &&
+                       traces.size() > 1;
   if (has_all)
     split_waiting(traces, steps, table);
   else if (std::ranges::any_of(traces, [](const Trace& one) { return !one.collectives.empty(); }))
-    table.notes.push_back("exposed communication is transfer or waiting: traces of all ranks together tell which");
+    table.notes.push_back(
+        "exposed communication is transfer or waiting: traces of all ranks together tell which");
   table.notes.push_back("profiling costs time itself: compare shares, and take times from a run without it");
   if (std::ranges::any_of(table.rows, [](const Row& row) { return row.is_unknown("data_wait_s"); }))
     table.notes.push_back("no DataLoader is in the trace: the wait for data is not known");
@@ -249,12 +267,16 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
 }
 
 bool is_kineto(std::string_view head) {
-  return head.find("\"schemaVersion\"") != std::string_view::npos || head.find("\"deviceProperties\"") != std::string_view::npos ||
-         (head.find("\"traceEvents\"") != std::string_view::npos && head.find("paceline") == std::string_view::npos);
+  return head.find("\"schemaVersion\"") != std::string_view::npos ||
+         head.find("\"deviceProperties\"") != std::string_view::npos ||
+         (head.find("\"traceEvents\"") != std::string_view::npos &&
+          head.find("paceline") == std::string_view::npos);
 }
 
 }  // namespace
 
-Importer kineto() { return {.name = "PyTorch profiler trace", .is_it = is_kineto, .read = read_kineto, .joins_files = true}; }
+Importer kineto() {
+  return {.name = "PyTorch profiler trace", .is_it = is_kineto, .read = read_kineto, .joins_files = true};
+}
 
 }  // namespace paceline::table

@@ -28,8 +28,18 @@ bool is_figure(const std::string& text) { return !text.empty() && read_number(te
 }  // namespace
 
 int element_bytes(std::string_view type) {
-  constexpr std::array<std::pair<std::string_view, int>, 12> kTypes{{{"int8", 1}, {"uint8", 1}, {"int32", 4}, {"uint32", 4},
-      {"int64", 8}, {"uint64", 8}, {"half", 2}, {"bfloat16", 2}, {"float", 4}, {"double", 8}, {"fp8e4m3", 1}, {"fp8e5m2", 1}}};
+  constexpr std::array<std::pair<std::string_view, int>, 12> kTypes{{{"int8", 1},
+                                                                     {"uint8", 1},
+                                                                     {"int32", 4},
+                                                                     {"uint32", 4},
+                                                                     {"int64", 8},
+                                                                     {"uint64", 8},
+                                                                     {"half", 2},
+                                                                     {"bfloat16", 2},
+                                                                     {"float", 4},
+                                                                     {"double", 8},
+                                                                     {"fp8e4m3", 1},
+                                                                     {"fp8e5m2", 1}}};
   for (const auto& [name, bytes] : kTypes)
     if (name == type) return bytes;
   return type.starts_with("f8") ? 1 : 0;
@@ -44,7 +54,8 @@ Row row_of(const NcclLine& line) {
   if (line.hosts > 0) row.set("nodes", static_cast<double>(line.hosts));
   row.set("message_bytes", line.bytes);
   if (const int bytes = element_bytes(line.type); bytes > 0) row.set("element_bytes", bytes);
-  if (!is_figure(line.seconds_us)) base::fail(base::ErrorKind::usage, "'{}' is no time in microseconds", line.seconds_us);
+  if (!is_figure(line.seconds_us))
+    base::fail(base::ErrorKind::usage, "'{}' is no time in microseconds", line.seconds_us);
   row.set("time_s", micro(line.seconds_us));
   row.set("time_of", "step");
   row.set("covers", "communication");

@@ -26,7 +26,8 @@ std::vector<double> slowest_iterations(const json& result, const char* key) {
     for (const auto& one : times) {
       double most = one.is_number() ? one.get<double>() : 0;
       if (one.is_array())
-        for (const auto& process : one) most = std::max(most, process.is_number() ? process.get<double>() : 0);
+        for (const auto& process : one)
+          most = std::max(most, process.is_number() ? process.get<double>() : 0);
       if (most > 0 && std::isfinite(most)) all.push_back(most);
     }
     if (!all.empty()) return all;
@@ -63,7 +64,8 @@ std::optional<Row> measurement(const json& result, NcclLine line, const char* ke
   if (!one.is_object()) return std::nullopt;
   line.in_place = std::string_view(key) == "in_place";
   if (one.contains("cpu_time"))
-    base::fail(base::ErrorKind::usage, "the times are those of the processor (-C), not of the collective; measure without it");
+    base::fail(base::ErrorKind::usage,
+               "the times are those of the processor (-C), not of the collective; measure without it");
   const auto time = text_at(one, "time");
   if (!time || !read_number(*time)) return std::nullopt;
   line.seconds_us = *time;
@@ -98,7 +100,8 @@ Table read_nccl_json(std::span<const std::filesystem::path> files, const GivenFa
     common.type = text_at(result, "type").value_or("");
     if (!read_number(common.bytes)) continue;
     try {
-      for (const auto& [key, iterations] : {std::pair{"out_of_place", "out_of_place_per_iter"}, std::pair{"in_place", "in_place_per_iter"}}) {
+      for (const auto& [key, iterations] :
+           {std::pair{"out_of_place", "out_of_place_per_iter"}, std::pair{"in_place", "in_place_per_iter"}}) {
         auto row = measurement(result, common, key, iterations);
         if (!row) continue;
         if (!device.empty()) row->set("device", device);
@@ -110,8 +113,10 @@ Table read_nccl_json(std::span<const std::filesystem::path> files, const GivenFa
       base::fail(base::ErrorKind::data, "{}: size {}: {}", table.where, common.bytes, error.what());
     }
   }
-  if (table.rows.empty()) base::fail(base::ErrorKind::data, "{}: no result has a time; the test was ended early", table.where);
-  if (const auto average = text_at(file, "average_bus_bandwidth"); average && read_number(*average) && ranks > 0) {
+  if (table.rows.empty())
+    base::fail(base::ErrorKind::data, "{}: no result has a time; the test was ended early", table.where);
+  if (const auto average = text_at(file, "average_bus_bandwidth");
+      average && read_number(*average) && ranks > 0) {
     Row row;
     row.set("run", "average");
     row.set("program", "nccl-tests");
@@ -122,16 +127,20 @@ Table read_nccl_json(std::span<const std::filesystem::path> files, const GivenFa
     row.set("statistic", "mean");
     table.rows.push_back(row);
   }
-  table.notes.push_back("which algorithm NCCL chose is not in its file; the environment is, and was not copied, since it may hold secrets");
+  table.notes.push_back(
+      "which algorithm NCCL chose is not in its file; the environment is, and was not copied, since it may hold secrets");
   return table;
 }
 
 bool is_nccl_json(std::string_view head) {
-  return head.find("\"nccl_version\"") != std::string_view::npos && head.find('{') < head.find("\"nccl_version\"");
+  return head.find("\"nccl_version\"") != std::string_view::npos &&
+         head.find('{') < head.find("\"nccl_version\"");
 }
 
 }  // namespace
 
-Importer nccl_tests_json() { return {.name = "nccl-tests JSON", .is_it = is_nccl_json, .read = read_nccl_json}; }
+Importer nccl_tests_json() {
+  return {.name = "nccl-tests JSON", .is_it = is_nccl_json, .read = read_nccl_json};
+}
 
 }  // namespace paceline::table

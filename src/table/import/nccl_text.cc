@@ -23,7 +23,8 @@ std::string_view without_launcher(std::string_view line) {
     if (end != std::string_view::npos && end < 40) line.remove_prefix(end + 2);
   }
   const auto colon = line.find(": ");
-  if (colon != std::string_view::npos && colon > 0 && line.substr(0, colon).find_first_not_of("0123456789") == std::string_view::npos)
+  if (colon != std::string_view::npos && colon > 0 &&
+      line.substr(0, colon).find_first_not_of("0123456789") == std::string_view::npos)
     line.remove_prefix(colon + 2);
   return line;
 }
@@ -54,21 +55,26 @@ void take_comment(Reading& reading, std::string_view line, const std::vector<std
   if (words.size() > 3 && words[1] == "Avg" && words[2] == "bus") reading.average = words.back();
   if (words.size() > 4 && words[1] == "size" && words[2] == "count")
     reading.columns.assign(words.begin() + 1, words.end());
-  for (const char* const name : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "reduce", "gather", "scatter", "sendrecv"})
-    if (reading.collective.empty() && line.find(std::string(name) + "_perf") != std::string_view::npos) reading.collective = name;
+  for (const char* const name : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall",
+                                 "reduce", "gather", "scatter", "sendrecv"})
+    if (reading.collective.empty() && line.find(std::string(name) + "_perf") != std::string_view::npos)
+      reading.collective = name;
 }
 
 bool is_column(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// A line of figures: size, count, type, redop, root, and a group of columns that begins with time for each measurement.
-void take_figures(Reading& reading, const std::vector<std::string_view>& words, std::size_t number, const std::string& where) {
+/// A line of figures: size, count, type, redop, root, and a group of columns that begins with time for each
+/// measurement.
+void take_figures(Reading& reading, const std::vector<std::string_view>& words, std::size_t number,
+                  const std::string& where) {
   const auto& columns = reading.columns;
   if (columns.empty()) return;
   if (words.size() != columns.size())
-    base::fail(ErrorKind::data, "{}:{}: {} figures stand under {} columns; the output was cut or mixed with another", where, number,
-               words.size(), columns.size());
+    base::fail(ErrorKind::data,
+               "{}:{}: {} figures stand under {} columns; the output was cut or mixed with another", where,
+               number, words.size(), columns.size());
   NcclLine common{.collective = reading.collective};
   bool began = false;
   int measurement = 0;
@@ -120,7 +126,8 @@ Table read_text(std::span<const std::filesystem::path> files, const GivenFacts&)
     }
     table.rows.back().line = at;
   }
-  if (table.rows.empty()) base::fail(ErrorKind::data, "{}: the output of nccl-tests has no figures in it; it was cut", where);
+  if (table.rows.empty())
+    base::fail(ErrorKind::data, "{}: the output of nccl-tests has no figures in it; it was cut", where);
   if (read_number(reading.average) && reading.ranks > 0) {
     Row row;
     row.set("run", "average");
@@ -132,14 +139,18 @@ Table read_text(std::span<const std::filesystem::path> files, const GivenFacts&)
     row.set("statistic", "mean");
     table.rows.push_back(row);
   }
-  table.notes.push_back("times of nccl-tests are means over iterations and ranks: their spread is not known, nor which algorithm was "
-                        "chosen");
-  if (reading.ranks == 0) table.notes.push_back("no line names a rank: the number of workers is not known; --set workers=N says it");
+  table.notes.push_back(
+      "times of nccl-tests are means over iterations and ranks: their spread is not known, nor which algorithm was "
+      "chosen");
+  if (reading.ranks == 0)
+    table.notes.push_back(
+        "no line names a rank: the number of workers is not known; --set workers=N says it");
   return table;
 }
 
 bool is_text(std::string_view head) {
-  if (head.find("algbw") == std::string_view::npos || head.find("busbw") == std::string_view::npos) return false;
+  if (head.find("algbw") == std::string_view::npos || head.find("busbw") == std::string_view::npos)
+    return false;
   return head.find("redop") != std::string_view::npos && !head.starts_with('{');
 }
 

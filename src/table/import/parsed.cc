@@ -13,7 +13,8 @@ nlohmann::json read_json(const fs::path& path, std::size_t most_bytes) {
   std::error_code unreadable;
   const auto size = fs::file_size(path, unreadable);
   if (!unreadable && size > most_bytes)
-    base::fail(base::ErrorKind::data, "{}: has {} MB, and such a file has fewer than {}; is it another program's?", path.string(),
+    base::fail(base::ErrorKind::data,
+               "{}: has {} MB, and such a file has fewer than {}; is it another program's?", path.string(),
                size >> 20, most_bytes >> 20);
   try {
     return nlohmann::json::parse(base::read_file(path));

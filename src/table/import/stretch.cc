@@ -45,7 +45,8 @@ Stretches clipped(const Stretches& from, double begin, double end) {
   Stretches all;
   auto at = std::ranges::lower_bound(from, begin, {}, &Stretch::end);
   for (; at != from.end() && at->begin < end; ++at)
-    if (std::max(at->begin, begin) < std::min(at->end, end)) all.push_back({std::max(at->begin, begin), std::min(at->end, end)});
+    if (std::max(at->begin, begin) < std::min(at->end, end))
+      all.push_back({std::max(at->begin, begin), std::min(at->end, end)});
   return all;
 }
 

@@ -14,16 +14,23 @@ namespace {
 
 using nlohmann::json;
 
-/// The parser calls this for each token. A path of keys says where it is; deeper than events go nothing is kept.
+/// The parser calls this for each token. A path of keys says where it is; deeper than events go nothing is
+/// kept.
 class Handler : public nlohmann::json_sax<json> {
  public:
   Handler(TraceFacts& facts, const std::function<void(TraceEvent&)>& takes) : facts_(facts), takes_(takes) {}
 
   bool null() override { return value(""); }
   bool boolean(bool one) override { return value(one ? "true" : "false"); }
-  bool number_integer(number_integer_t one) override { return number(static_cast<double>(one), [&] { return std::to_string(one); }); }
-  bool number_unsigned(number_unsigned_t one) override { return number(static_cast<double>(one), [&] { return std::to_string(one); }); }
-  bool number_float(number_float_t one, const string_t& text) override { return number(one, [&] { return text; }); }
+  bool number_integer(number_integer_t one) override {
+    return number(static_cast<double>(one), [&] { return std::to_string(one); });
+  }
+  bool number_unsigned(number_unsigned_t one) override {
+    return number(static_cast<double>(one), [&] { return std::to_string(one); });
+  }
+  bool number_float(number_float_t one, const string_t& text) override {
+    return number(one, [&] { return text; });
+  }
   bool string(string_t& one) override { return value(std::move(one)); }
   bool binary(binary_t&) override { return true; }
 
@@ -35,7 +42,8 @@ class Handler : public nlohmann::json_sax<json> {
   }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
     position_ = position;
     what_ = error.what();
     return false;
@@ -103,12 +111,18 @@ class Handler : public nlohmann::json_sax<json> {
 
   void take_of_event(std::string text) {
     if (levels_.size() == event_depth_) {
-      if (key_ == "ph") event_.phase = std::move(text);
-      else if (key_ == "cat") event_.category = std::move(text);
-      else if (key_ == "name") event_.name = std::move(text);
-      else if (key_ == "pid") event_.process = std::move(text);
-      else if (key_ == "ts" || key_ == "dur") take_written_number(text);
-    } else if (levels_.size() == event_depth_ + 1 && !levels_.back().is_array && levels_.back().key == "args") {
+      if (key_ == "ph")
+        event_.phase = std::move(text);
+      else if (key_ == "cat")
+        event_.category = std::move(text);
+      else if (key_ == "name")
+        event_.name = std::move(text);
+      else if (key_ == "pid")
+        event_.process = std::move(text);
+      else if (key_ == "ts" || key_ == "dur")
+        take_written_number(text);
+    } else if (levels_.size() == event_depth_ + 1 && !levels_.back().is_array &&
+               levels_.back().key == "args") {
       event_.args[key_] = std::move(text);
     }
   }
@@ -132,16 +146,19 @@ class Handler : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-TraceFacts read_trace(const std::filesystem::path& path, bool may_be_cut, const std::function<void(TraceEvent&)>& takes) {
+TraceFacts read_trace(const std::filesystem::path& path, bool may_be_cut,
+                      const std::function<void(TraceEvent&)>& takes) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) base::fail(base::ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
+  if (!file)
+    base::fail(base::ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
   TraceFacts facts;
   Handler handler(facts, takes);
   if (json::sax_parse(file, &handler)) return facts;
   std::error_code unreadable;
   const auto size = std::filesystem::file_size(path, unreadable);
   if (may_be_cut && !unreadable && handler.position() >= size) return facts;
-  base::fail(base::ErrorKind::data, "{}: byte {}: {}; was it cut?", path.string(), handler.position(), handler.what());
+  base::fail(base::ErrorKind::data, "{}: byte {}: {}; was it cut?", path.string(), handler.position(),
+             handler.what());
 }
 
 }  // namespace paceline::table

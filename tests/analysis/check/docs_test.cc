@@ -39,9 +39,12 @@ TEST(CheckPage, HasASectionWithFormulaSourceAndExampleForEachRule) {
     bool is_found = false;
     std::string all;
     for (const auto& finding : result.findings) {
-      all += fmt::format("{} {}: {}\n", analysis::rules::name(finding.severity), finding.rule, finding.sentence);
+      all +=
+          fmt::format("{} {}: {}\n", analysis::rules::name(finding.severity), finding.rule, finding.sentence);
       is_found = is_found || (finding.rule == name && finding.severity == rule.worst);
-      EXPECT_TRUE(finding.severity != Severity::error || finding.rule == name) << "the example of " << name << " has another error:\n" << all;
+      EXPECT_TRUE(finding.severity != Severity::error || finding.rule == name)
+          << "the example of " << name << " has another error:\n"
+          << all;
     }
     // A residual is an error only beside another finding.
     if (name == "parts.residual") is_found = all.find("warning parts.residual") != std::string::npos;
@@ -52,7 +55,8 @@ TEST(CheckPage, HasASectionWithFormulaSourceAndExampleForEachRule) {
 TEST(CheckPage, NamesEveryColumn) {
   const auto text = page();
   for (std::size_t i = 0; i < Column::count(); ++i)
-    EXPECT_NE(text.find(fmt::format("`{}`", Column::at(i).name())), std::string::npos) << Column::at(i).name();
+    EXPECT_NE(text.find(fmt::format("`{}`", Column::at(i).name())), std::string::npos)
+        << Column::at(i).name();
 }
 
 TEST(Catalogue, HasEachRuleOnceAndItsColumns) {
@@ -66,7 +70,8 @@ TEST(Catalogue, SaysWhatItCouldNotCheckAndWhichColumnWouldAllowIt) {
   EXPECT_TRUE(result.findings.empty());
   bool is_named = false;
   for (const auto& one : result.not_checked)
-    is_named = is_named || (one.rule == "ratio.speedup" && one.missing == "column claimed_speedup; columns time_s or rate_per_s");
+    is_named = is_named || (one.rule == "ratio.speedup" &&
+                            one.missing == "column claimed_speedup; columns time_s or rate_per_s");
   EXPECT_TRUE(is_named);
 }
 

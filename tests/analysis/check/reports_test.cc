@@ -66,7 +66,8 @@ TEST(ReportTwo, BandwidthsAreOfOneStepAndInMB) {
 }
 
 TEST(ReportThree, StepsAreThoseOfSixWorkers) {
-  const auto found = findings_of("run,workers,local_batch,train_samples,epochs,steps\ntwo nodes,4,128,60000,40,3120\n", "size.workers");
+  const auto found = findings_of(
+      "run,workers,local_batch,train_samples,epochs,steps\ntwo nodes,4,128,60000,40,3120\n", "size.workers");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].corrected->value, 6);
   EXPECT_EQ(found[0].rows.front(), "two nodes");
@@ -103,7 +104,8 @@ TEST(Records, ThatContradictThemselvesAreNamedByTheirRule) {
 TEST(Records, OfTheRepositoryDrawNoError) {
   namespace fs = std::filesystem;
   std::vector<measure::Record> records;
-  for (const auto& entry : fs::recursive_directory_iterator(std::string(PACELINE_SOURCE_DIR) + "/docs/results")) {
+  for (const auto& entry :
+       fs::recursive_directory_iterator(std::string(PACELINE_SOURCE_DIR) + "/docs/results")) {
     if (entry.path().extension() != ".json") continue;
     const auto text = base::read_file(entry.path());
     if (text.find("\"paceline-record-") == std::string::npos) continue;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Tables as a careful author would print them, drawn from a consistent model: compute, a ring with overlap, a wait for
-/// data, noise of 0.1 to 8 %, tails dropped or kept, three to five digits, rounded or cut.
+/// Tables as a careful author would print them, drawn from a consistent model: compute, a ring with overlap,
+/// a wait for data, noise of 0.1 to 8 %, tails dropped or kept, three to five digits, rounded or cut.
 
 #include <fmt/format.h>
 
@@ -28,7 +28,9 @@ class Draw {
   bool chance(double p) { return between(0, 1) < p; }
   double normal(double sd) { return std::normal_distribution<>(0, sd)(engine_); }
   template <typename T>
-  T one_of(std::initializer_list<T> all) { return *(all.begin() + whole(0, static_cast<int>(all.size()) - 1)); }
+  T one_of(std::initializer_list<T> all) {
+    return *(all.begin() + whole(0, static_cast<int>(all.size()) - 1));
+  }
 
  private:
   std::mt19937_64 engine_;
@@ -44,7 +46,8 @@ inline std::string printed(double value, int digits, bool cuts = false) {
 
 /// What the rows were made of, so that a mutation can make them anew.
 struct Truth {
-  double time = 0, speedup = 1, efficiency = 1, compute = 0, communication = 0, busbw = 0, algbw = 0, steps = 0, rate = 0;
+  double time = 0, speedup = 1, efficiency = 1, compute = 0, communication = 0, busbw = 0, algbw = 0,
+         steps = 0, rate = 0;
 };
 
 struct SoundTable {
@@ -69,13 +72,19 @@ inline SoundTable draw_table(std::uint64_t seed, bool with_everything = false) {
   const double parameters = draw.one_of({11173962.0, 25557032.0, 138357544.0, 3504872.0, 61706.0});
   const double link = draw.log_between(1e8, 3e11), latency = draw.log_between(1e-6, 1e-4);
   const double overlap = draw.between(0, 1), noise = draw.log_between(0.001, 0.08);
-  const bool keeps_tail = draw.chance(0.5), names_batch = draw.chance(0.85) || with_everything, has_parts = draw.chance(0.6) || with_everything;
-  const bool has_spread = draw.chance(0.5), has_rate = draw.chance(0.4) || with_everything, has_bandwidth = draw.chance(0.5) || with_everything;
-  const bool names_baseline = draw.chance(0.3), of_worker = draw.chance(0.2), has_steps = draw.chance(0.3) || with_everything;
+  const bool keeps_tail = draw.chance(0.5), names_batch = draw.chance(0.85) || with_everything,
+             has_parts = draw.chance(0.6) || with_everything;
+  const bool has_spread = draw.chance(0.5), has_rate = draw.chance(0.4) || with_everything,
+             has_bandwidth = draw.chance(0.5) || with_everything;
+  const bool names_baseline = draw.chance(0.3), of_worker = draw.chance(0.2),
+             has_steps = draw.chance(0.3) || with_everything;
   const bool one_source = draw.chance(0.1) && !with_everything;
   const std::string bandwidth_is = draw.one_of({"algbw", "busbw", "sent"});
   const std::string unit = draw.one_of({"GB/s", "MB/s", "GiB/s", "Gbit/s"});
-  const double unit_bytes = unit == "GB/s" ? 1e9 : unit == "MB/s" ? 1e6 : unit == "GiB/s" ? 1073741824.0 : 1.25e8;
+  const double unit_bytes = unit == "GB/s"    ? 1e9
+                            : unit == "MB/s"  ? 1e6
+                            : unit == "GiB/s" ? 1073741824.0
+                                              : 1.25e8;
   const double source_rate = 0.8 / image_s;
   std::vector<int> numbers{draw.one_of({1, 1, 1, 2})};
   for (int n = numbers.front() * 2, all = draw.whole(1, 4); all > 0; --all, n *= 2) numbers.push_back(n);
@@ -91,7 +100,10 @@ inline SoundTable draw_table(std::uint64_t seed, bool with_everything = false) {
     step = (step + wait) * std::exp(draw.normal(noise));
     const double factor = step / (compute_step + exposed + wait);
     const double times = sound.is_of_epoch ? steps : 1;
-    Truth truth{.time = step * times, .compute = compute_step * factor * times, .communication = exposed * factor * times, .steps = steps};
+    Truth truth{.time = step * times,
+                .compute = compute_step * factor * times,
+                .communication = exposed * factor * times,
+                .steps = steps};
     if (time0 == 0) {
       time0 = truth.time;
       images0 = all;
