@@ -29,18 +29,21 @@ Evidence read_evidence(const std::vector<fs::path>& paths) {
   Evidence evidence;
   for (const auto& path : paths) {
     std::error_code unreadable;
-    if (!fs::exists(path, unreadable))
-      base::fail(base::ErrorKind::data, "{}: there is no such file or directory", path.string());
-    if (fs::is_directory(path, unreadable)) {
+    // What is not there, and pipes, which are read once, are the reader of records' to say.
+    if (!fs::is_regular_file(path, unreadable)) {
       records.push_back(path);
       continue;
     }
     const auto head = head_of(path);
-    if (table::looks_like_table(head))
+    const auto first = head.find_first_not_of(" \t\r\n");
+    const bool is_json = first == std::string::npos || head[first] == '{' || path.extension() == ".json";
+    if (head.find("\"paceline-record-") != std::string::npos)
+      records.push_back(path);
+    else if (table::looks_like_table(head))
       evidence.tables.push_back(table::read_table(base::read_file(path), path.string()));
     else if (table::find_importer(head) != nullptr)
       imported.push_back(path);
-    else if (head.find("\"paceline-record-") != std::string::npos)
+    else if (is_json)
       records.push_back(path);
     else
       base::fail(

@@ -242,7 +242,7 @@ bool looks_like_table(std::string_view text) {
       known += Column::find(name) || name.starts_with(kSettingPrefix) ? 1 : 0;
       at = end + 1;
     }
-    return known >= 2 || (known == 1 && all == 1);
+    return known > 0 && 2 * known >= all;
   }
   return false;
 }
