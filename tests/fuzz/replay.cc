@@ -10,7 +10,8 @@
 
 #include "base/file.h"
 
-#define PACELINE_TARGETS(DO) DO(image) DO(tar) DO(cifar) DO(pickle) DO(idx) DO(safetensors) DO(recipe) DO(table)
+#define PACELINE_TARGETS(DO) \
+  DO(image) DO(tar) DO(cifar) DO(pickle) DO(idx) DO(safetensors) DO(recipe) DO(table)
 #define PACELINE_DECLARE(name) int fuzz_##name(const std::uint8_t* data, std::size_t bytes);
 extern "C" {
 PACELINE_TARGETS(PACELINE_DECLARE)

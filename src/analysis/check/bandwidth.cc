@@ -80,6 +80,7 @@ std::optional<Claim> bandwidth_claim(const Row& row, std::size_t i) {
     one.right.push_back(times(algbw, 2));
     one.right.push_back(times(algbw, (*n + 1) / *n));  // reduced in the switch
   }
+  if (follows(one)) return one;
   const auto base = one.right.front();
   const auto formulas = formula_mistakes(row, k->middle());
   const auto units = unit_mistakes();

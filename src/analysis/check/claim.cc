@@ -7,11 +7,6 @@
 namespace paceline::analysis::rules {
 namespace {
 
-bool follows(const Claim& claim) {
-  return std::ranges::any_of(claim.right,
-                             [&](const Interval& right) { return meets(claim.printed, right, kFollows); });
-}
-
 /// The forms that give the printed number and differ from what is right.
 std::vector<const WrongForm*> explanations(const Claim& claim) {
   std::vector<const WrongForm*> found;
@@ -25,6 +20,11 @@ std::vector<const WrongForm*> explanations(const Claim& claim) {
 }
 
 }  // namespace
+
+bool follows(const Claim& claim) {
+  return std::ranges::any_of(claim.right,
+                             [&](const Interval& right) { return meets(claim.printed, right, kFollows); });
+}
 
 Interval interval_of(const table::Number& number) {
   return {std::max(0.0, number.value - number.half_unit), number.value + number.half_unit};

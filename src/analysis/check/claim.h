@@ -48,6 +48,10 @@ struct Claim {
   std::vector<WrongForm> wrong;
 };
 
+/// Whether one of the right forms gives the printed number. Wrong forms need not be there: only a claim that
+/// does not follow asks for them.
+[[nodiscard]] bool follows(const Claim& claim);
+
 struct Judgement {
   enum class Word { follows, explained, unexplained } word = Word::follows;
   const WrongForm* form = nullptr;  ///< of `explained`

@@ -22,7 +22,7 @@ void check_settings(const Study& study, Findings& findings) {
     if (!printed || study.baselines(i).empty()) continue;
     const auto k = study.baselines(i).front();
     const auto differs = differing_settings(row, study.row(k));
-    if (differs.empty()) continue;
+    if (differs.empty() || follows_own(study, i, *printed, !row.knows("claimed_speedup"))) continue;
     std::string values;
     for (const auto& name : differs) {
       const auto column = Column::find(name);

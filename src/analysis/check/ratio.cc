@@ -69,6 +69,15 @@ std::vector<Ratio> speedups(const Row& a, const Row& b) {
   return ratios;
 }
 
+bool follows_own(const Study& study, std::size_t i, const table::Number& printed, bool is_efficiency) {
+  for (const auto k : study.own_baselines(i))
+    for (const auto& ratio : speedups(study.row(i), study.row(k))) {
+      const double scale = is_efficiency ? *workers(study.row(i)) / *workers(study.row(k)) : 1;
+      if (meets(printed, times(ratio.interval, 1 / scale), kFollows)) return true;
+    }
+  return false;
+}
+
 namespace {
 
 struct RatioColumn {
@@ -129,7 +138,7 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency) {
 
 /// The same claim of other rows: another baseline with as few workers, or another row with as many.
 void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, double scale) {
-  constexpr std::size_t kMost = 64;
+  constexpr std::size_t kMost = 16;
   const std::size_t i = one.claim.row;
   const auto& baselines = study.baselines(i);
   std::size_t tried = 0;
@@ -168,7 +177,8 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
       one.claim.right.push_back(value);
       if (of.is_efficiency) one.claim.right.push_back(times(value, 100));  // in per cent
     }
-  if (!has_ratio) return {};
+  if (!has_ratio || follows_own(study, i, one.claim.printed, of.is_efficiency)) return {};
+  if (follows(one.claim)) return one;
   add_wrong_forms(one, scale, of.is_efficiency);
   add_other_pairs(study, one, of.is_efficiency, scale);
   return one;

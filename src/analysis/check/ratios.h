@@ -20,6 +20,11 @@ struct Ratio {
 /// where they do not say it. Empty where the two cannot be compared.
 [[nodiscard]] std::vector<Ratio> speedups(const Row& a, const Row& b);
 
+/// Whether a ratio of row `i` follows from a row of its own set-up with fewer workers, where its baseline has
+/// another.
+[[nodiscard]] bool follows_own(const Study& study, std::size_t i, const table::Number& printed,
+                               bool is_efficiency);
+
 /// Rows of growing numbers of workers whose rate does not grow: one source feeds them all.
 struct Ceiling {
   std::vector<std::size_t> rows;

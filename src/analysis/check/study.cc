@@ -8,6 +8,9 @@
 namespace paceline::analysis::rules {
 namespace {
 
+/// What a program was set to, in columns of their own.
+constexpr Column kOfSetup[] = {"program", "model", "device", "train_samples", "covers", "excludes", "clock"};
+
 /// What must agree for two rows to stand in one ratio at all.
 std::string subject_of(const Row& row) {
   std::string text;
@@ -21,10 +24,18 @@ bool is_equal(const Row& a, const Row& b, Column column) {
   return a.knows(column) && a.text(column) == b.text(column);
 }
 
+/// As differing_settings(), for who asks often.
+bool has_same_settings(const Row& a, const Row& b) {
+  if (a.settings != b.settings) return differing_settings(a, b).empty();
+  for (const Column column : kOfSetup)
+    if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column)) return false;
+  return true;
+}
+
 /// How much row b is like row a, as its baseline.
 int likeness(const Row& a, const Row& b) {
   int score = 0;
-  score += differing_settings(a, b).empty() ? 16 : 0;
+  score += has_same_settings(a, b) ? 16 : 0;
   const bool is_strong = a.text("scaling") == "strong";
   const auto same = [](std::optional<double> x, std::optional<double> y) { return x && y && *x == *y; };
   const bool same_local = same(local_batch(a), local_batch(b)),
@@ -38,6 +49,13 @@ int likeness(const Row& a, const Row& b) {
   return score;
 }
 
+/// What rows of one program on one device with one set of settings have in common.
+std::string setup_of(const Row& row) {
+  std::string text = row.text("program") + '\x1f' + row.text("device") + '\x1f';
+  for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
+  return text;
+}
+
 /// The columns of the configuration, apart from numbers of steps which follow.
 bool is_of_configuration(Column column) { return column.role() == table::ColumnRole::configuration; }
 
@@ -47,7 +65,8 @@ Interval whole_steps(double samples, double batch) {
 
 }  // namespace
 
-Study::Study(const Table& table) : table_(table), baselines_(table.rows.size()) {
+Study::Study(const Table& table)
+    : table_(table), baselines_(table.rows.size()), own_baselines_(table.rows.size()) {
   find_baselines();
   std::map<std::string, std::size_t> by_text;
   for (std::size_t i = 0; i < size(); ++i) {
@@ -58,37 +77,55 @@ Study::Study(const Table& table) : table_(table), baselines_(table.rows.size()) 
 }
 
 void Study::find_baselines() {
-  std::map<std::string, std::vector<std::size_t>> fewest;  // by subject
-  for (std::size_t i = 0; i < size(); ++i) {
-    const auto n = workers(row(i));
-    if (!n || (!row(i).knows("time_s") && !row(i).knows("rate_per_s"))) continue;
-    auto& rows = fewest[subject_of(row(i))];
-    if (!rows.empty() && *workers(row(rows.front())) > *n) rows.clear();
-    if (rows.empty() || *workers(row(rows.front())) == *n) rows.push_back(i);
-  }
+  Fewest of_subject, of_setup;
   std::map<std::string, std::size_t> by_run;
-  for (std::size_t i = 0; i < size(); ++i) by_run.try_emplace(row(i).text("run"), i);
+  for (std::size_t i = 0; i < size(); ++i) {
+    by_run.try_emplace(row(i).text("run"), i);
+    if (!workers(row(i)) || (!row(i).knows("time_s") && !row(i).knows("rate_per_s"))) continue;
+    add(of_subject[subject_of(row(i))], i);
+    add(of_setup[subject_of(row(i)) + setup_of(row(i))], i);
+  }
   for (std::size_t i = 0; i < size(); ++i) {
     if (row(i).knows("baseline")) {
       const auto found = by_run.find(row(i).text("baseline"));
       if (found != by_run.end() && found->second != i) baselines_[i] = {found->second};
       continue;
     }
-    const auto found = fewest.find(subject_of(row(i)));
-    if (found != fewest.end()) baselines_[i] = baselines_of(i, found->second);
+    if (const auto found = of_subject.find(subject_of(row(i))); found != of_subject.end())
+      baselines_[i] = baselines_of(i, found->second);
+    if (baselines_[i].empty() || has_same_settings(row(i), row(baselines_[i].front()))) continue;
+    if (const auto found = of_setup.find(subject_of(row(i)) + setup_of(row(i))); found != of_setup.end())
+      own_baselines_[i] = baselines_of(i, found->second);
   }
 }
 
-std::vector<std::size_t> Study::baselines_of(std::size_t i, const std::vector<std::size_t>& fewest) const {
-  constexpr std::size_t kMany = 200;  // of so many candidates the likest is found among the first
+void Study::add(Smallest& smallest, std::size_t i) const {
+  const double n = *workers(row(i));
+  if (!smallest.all.empty() && n > smallest.workers) return;
+  if (smallest.all.empty() || n < smallest.workers) smallest = {.workers = n};
+  smallest.all.push_back(i);
+  if (const auto b = local_batch(row(i))) smallest.by_local[*b].push_back(i);
+  if (const auto b = global_batch(row(i))) smallest.by_global[*b].push_back(i);
+}
+
+std::vector<std::size_t> Study::baselines_of(std::size_t i, const Smallest& fewest) const {
+  constexpr std::size_t kMany = 64;  // of so many that have the batch the likest is found among the first
   const auto n = workers(row(i));
-  if (!n || fewest.empty() || *workers(row(fewest.front())) >= *n) return {};
+  if (!n || fewest.all.empty() || fewest.workers >= *n) return {};
+  const auto with_batch = [&](const auto& by_batch, std::optional<double> batch) {
+    const auto found = batch ? by_batch.find(*batch) : by_batch.end();
+    return found == by_batch.end() ? nullptr : &found->second;
+  };
+  const bool is_strong = row(i).text("scaling") == "strong";
+  const auto* candidates = is_strong ? with_batch(fewest.by_global, global_batch(row(i)))
+                                     : with_batch(fewest.by_local, local_batch(row(i)));
+  if (candidates == nullptr || fewest.all.size() <= kMany) candidates = &fewest.all;
   std::vector<std::size_t> best;
   int best_score = -1;
-  for (std::size_t k = 0; k < std::min(fewest.size(), kMany); ++k) {
-    const int score = likeness(row(i), row(fewest[k]));
+  for (std::size_t k = 0; k < std::min(candidates->size(), kMany); ++k) {
+    const int score = likeness(row(i), row((*candidates)[k]));
     if (score > best_score) best.clear();
-    if (score >= best_score) best.push_back(fewest[k]);
+    if (score >= best_score) best.push_back((*candidates)[k]);
     best_score = std::max(best_score, score);
   }
   return best;
@@ -183,8 +220,7 @@ Interval with_noise(const Interval& figure, double noise_a, double noise_b) {
 
 std::vector<std::string> differing_settings(const Row& a, const Row& b) {
   std::vector<std::string> names;
-  for (const Column column : {Column("program"), Column("model"), Column("device"), Column("train_samples"),
-                              Column("covers"), Column("excludes"), Column("clock")})
+  for (const Column column : kOfSetup)
     if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column))
       names.emplace_back(column.name());
   for (const auto& [name, text] : a.settings) {

@@ -4,6 +4,7 @@
 /// its time is known. Nothing here judges.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,17 +33,31 @@ class Study {
   /// fewest.
   [[nodiscard]] const std::vector<std::size_t>& baselines(std::size_t i) const { return baselines_[i]; }
 
+  /// Where those differ from row `i` in program, device or settings: the rows with fewer workers that do not.
+  /// A claim may be over them.
+  [[nodiscard]] const std::vector<std::size_t>& own_baselines(std::size_t i) const {
+    return own_baselines_[i];
+  }
+
   /// Groups of rows that agree in every column of the configuration and in all settings; names, seeds and
   /// repeats may differ.
   [[nodiscard]] const std::vector<std::vector<std::size_t>>& same_configuration() const { return groups_; }
 
  private:
+  /// Rows with the fewest workers, and of them those of a batch.
+  struct Smallest {
+    double workers = 0;
+    std::vector<std::size_t> all = {};
+    std::map<double, std::vector<std::size_t>> by_local = {}, by_global = {};
+  };
+  using Fewest = std::map<std::string, Smallest>;
+
   void find_baselines();
-  [[nodiscard]] std::vector<std::size_t> baselines_of(std::size_t i,
-                                                      const std::vector<std::size_t>& fewest) const;
+  void add(Smallest& smallest, std::size_t i) const;
+  [[nodiscard]] std::vector<std::size_t> baselines_of(std::size_t i, const Smallest& fewest) const;
 
   const Table& table_;
-  std::vector<std::vector<std::size_t>> baselines_;
+  std::vector<std::vector<std::size_t>> baselines_, own_baselines_;
   std::vector<std::vector<std::size_t>> groups_;
 };
 

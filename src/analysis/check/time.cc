@@ -172,6 +172,7 @@ std::optional<Claim> rate_claim(const Row& row, std::size_t i) {
   const bool is_of_worker = of == "worker";
   if (of.empty() || !is_of_worker) claim.right.push_back(of_all);
   if (of.empty() || is_of_worker) claim.right.push_back(times(of_all, 1 / n));
+  if (follows(claim)) return claim;
   const auto shown_all = shown(of_all.middle());
   if (!is_of_worker)
     claim.wrong.push_back({"over N", times(of_all, 1 / n),

@@ -73,6 +73,14 @@ TEST(ReportThree, StepsAreThoseOfSixWorkers) {
   EXPECT_EQ(found[0].rows.front(), "two nodes");
 }
 
+TEST(Baselines, AreOfTheOwnProgramWhereTheClaimIs) {
+  const std::string csv =
+      "run,program,workers,local_batch,time_s,time_of,claimed_speedup\na1,a,1,32,100.0,epoch,\na2,a,2,32,51.0,epoch,1.96\n"
+      "b2,b,2,32,40.0,epoch,\nb4,b,4,32,21.0,epoch,1.90\n";
+  for (const auto& finding : check_table(table::read_table(csv, "t.csv")).findings)
+    EXPECT_NE(finding.severity, Severity::error) << finding.rule << ": " << finding.sentence;
+}
+
 TEST(Units, OfBandwidth) {
   EXPECT_EQ(bytes_per_s("GB/s"), 1e9);
   EXPECT_EQ(bytes_per_s("GiB/s"), 1073741824.0);
