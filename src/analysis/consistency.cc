@@ -13,14 +13,18 @@ using measure::Record;
 
 void check_batches(const Record& record, std::vector<Finding>& findings) {
   if (record.local_batch * record.workers != record.global_batch)
-    findings.push_back({true, fmt::format("{} workers of local batch {} do not make a global batch of {}",
-                                          record.workers, record.local_batch, record.global_batch)});
+    findings.push_back({true,
+                        fmt::format("{} workers of local batch {} do not make a global batch of {}",
+                                    record.workers, record.local_batch, record.global_batch),
+                        "size.product"});
   const auto samples = record.data.train_samples;
   if (samples > 0 && record.global_batch > samples)
     findings.push_back(
-        {true, fmt::format("a global batch of {} exceeds the {} training samples: every batch is the "
-                           "whole set",
-                           record.global_batch, samples)});
+        {true,
+         fmt::format("a global batch of {} exceeds the {} training samples: every batch is the "
+                     "whole set",
+                     record.global_batch, samples),
+         "size.data"});
   const auto steps = record.data.steps_per_epoch;
   if (samples <= 0 || steps <= 0 || record.local_batch <= 0) return;
   const long workers = implied_workers(samples, steps, record.local_batch);
@@ -178,12 +182,15 @@ void check_accuracy(const Record& record, std::vector<Finding>& findings) {
     const auto n = static_cast<double>(record.data.test_samples);
     if (p < 0 || p > 1)
       findings.push_back(
-          {true, fmt::format("epoch {}: an accuracy of {:.4g} is no part of the test set", epoch.epoch, p)});
+          {true, fmt::format("epoch {}: an accuracy of {:.4g} is no part of the test set", epoch.epoch, p),
+           "accuracy.count"});
     else if (n > 0 && std::abs(p * n - std::round(p * n)) > 1e-6 * n)
       findings.push_back(
-          {true, fmt::format("epoch {}: an accuracy of {:.6f} is no whole number of {} images: it was "
-                             "not counted over the whole test set once",
-                             epoch.epoch, p, record.data.test_samples)});
+          {true,
+           fmt::format("epoch {}: an accuracy of {:.6f} is no whole number of {} images: it was "
+                       "not counted over the whole test set once",
+                       epoch.epoch, p, record.data.test_samples),
+           "accuracy.count"});
     const double bound = (1 - p) * kHighestCostOfAnError + 1;
     if (!epoch.test_loss || *epoch.test_loss <= bound) continue;
     if (p <= kHasLearnt)
@@ -225,7 +232,8 @@ void check_timing(const Record& record, std::vector<Finding>& findings) {
   if (record.window.unit == "steps" && record.window.warmup_steps == 0)
     findings.push_back({false, "timed without warm-up: the first steps pay for memory and caches"});
   if (record.window.steps == 1)
-    findings.push_back({false, "a single step was timed: there is no spread and no interval"});
+    findings.push_back(
+        {false, "a single step was timed: there is no spread and no interval", "protocol.repeats"});
 }
 
 void check_memory(const Record& record, std::vector<Finding>& findings) {
@@ -255,16 +263,22 @@ std::vector<Finding> check(const Record& record) {
   std::vector<Finding> findings;
   if (record.status == "skipped" || record.status == "failed") return findings;
   if (record.status == "interrupted" && record.ranks.empty()) return findings;  // not begun
-  check_batches(record, findings);
-  check_window(record, findings);
-  check_ledger(record, findings);
-  check_steps(record, findings);
-  check_communication(record, findings);
-  check_epochs(record, findings);
-  check_accuracy(record, findings);
-  check_timing(record, findings);
-  check_queue(record, findings);
-  check_memory(record, findings);
+  const auto add = [&](const char* rule, void (*check_part)(const Record&, std::vector<Finding>&)) {
+    const auto before = findings.size();
+    check_part(record, findings);
+    for (auto i = before; i < findings.size(); ++i)
+      if (findings[i].rule.empty()) findings[i].rule = rule;
+  };
+  add("size.workers", check_batches);
+  add("record.window", check_window);
+  add("parts.sum", check_ledger);
+  add("record.steps", check_steps);
+  add("record.communication", check_communication);
+  add("record.epochs", check_epochs);
+  add("accuracy.loss-scale", check_accuracy);
+  add("protocol.warmup", check_timing);
+  add("record.loader", check_queue);
+  add("record.memory", check_memory);
   return findings;
 }
 

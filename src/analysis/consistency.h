@@ -16,6 +16,7 @@ namespace paceline::analysis {
 struct Finding {
   bool is_error = false;  ///< the record contradicts itself; else a weakness that the reader must know
   std::string text;       ///< a sentence with the numbers
+  std::string rule = {};  ///< its name in docs/check.md: "size.product"
 };
 
 [[nodiscard]] std::vector<Finding> check(const measure::Record& record);

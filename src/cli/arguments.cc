@@ -82,6 +82,16 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
         base::fail(ErrorKind::usage, "verify takes what to check: files, or directories that hold some");
       settings.verify.assign(words.begin(), words.end());
       return;
+    case kCheck:
+    case kImport:
+      if (words.empty() && settings.check.template_name.empty())
+        base::fail(ErrorKind::usage,
+                   "{0} takes {1}; 'paceline check --template scaling' prints a table to fill in",
+                   command_name(settings.command),
+                   settings.command == kCheck ? "the records and tables to check"
+                                              : "the files of another program to read");
+      settings.report.records.assign(words.begin(), words.end());
+      return;
     case kRunList:
       return take_runs_words(words, settings);
     case kServe:
@@ -238,7 +248,8 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
     if (option->count() == 0) continue;
     require_one_value(*option, assignment.where);
     if (!assignment.option->value.empty()) {
-      assignment.text = option->results().back();
+      assignment.text = assignment.option->is_list ? fmt::format("{}", fmt::join(option->results(), "\n"))
+                                                   : option->results().back();
       line.typed.push_back(std::move(assignment));
       continue;
     }

@@ -34,6 +34,12 @@ std::string usage_line(Command command) {
     return "paceline explain RECORD..               RECORD: a file, or a directory that holds some";
   if (command == kVerify)
     return "paceline verify PATH.. [options]       PATH: a checkpoint, record, pack or kernel cache, or a directory";
+  if (command == kCheck)
+    return "paceline check FILE.. [options]        FILE: a record, a directory of records, a table, or what another "
+           "program measured\npaceline check --template NAME          a table to fill in";
+  if (command == kImport)
+    return "paceline import FILE.. [options]       FILE: what another program measured; all ranks' files of one run "
+           "together";
   if (command == kCompare)
     return "paceline compare A B [options]         A, B: a record, or a directory that holds some; B over A";
   if (command == kData)

@@ -69,6 +69,11 @@ constexpr std::array kCommands{
     CommandRow{"verify", cli::kVerify,
                "whether checkpoints, records, packs and caches are as they were written",
                cli::verify_command},
+    CommandRow{"check", cli::kCheck, "what does not hold in a table or in records, and the right figure",
+               cli::check_command},
+    CommandRow{"import", cli::kImport,
+               "what PyTorch, NCCL, Horovod ... measured, as a table to check and report",
+               cli::import_command},
     CommandRow{
         "data", cli::kData,
         "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/variants.h"
 #include "study/remedies.h"
+#include "table/table.h"
 
 namespace paceline::cli {
 namespace {
@@ -22,6 +23,23 @@ const std::vector<std::string> kFailures{"regressed"};
 constexpr const char* kCells = "What is varied and timed";
 constexpr const char* kOutput = "What is left behind";
 constexpr const char* kServed = "What is served";
+
+std::string templates_in_words() {
+  return fmt::format("print a table to fill in: {}", fmt::join(table::template_names(), ", "));
+}
+
+/// Lines of COLUMN=TEXT.
+void set_facts(Settings& settings, std::string_view text) {
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto one = text.substr(0, end);
+    const auto equals = one.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      base::fail(base::ErrorKind::usage, "must be COLUMN=TEXT, such as workers=8, got '{}'", one);
+    settings.import.set[std::string(one.substr(0, equals))] = one.substr(equals + 1);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
 
 void choose_batches(Settings& settings, std::string_view text) {
   for (auto* axes : {&settings.study.sweep, &settings.study.scale}) {
@@ -180,6 +198,37 @@ constexpr Option kStudyRows[] = {
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must be there",
      kReport | kCompare, [](S& s, Text t) { s.report.json = t; },
      [](const S& s) { return s.report.json.string(); }, kNoRival, false},
+    {"json", "FILE", kOutput, "the findings as JSON (docs/check.md); its directory must be there", kCheck,
+     [](S& s, Text t) { s.check.json = t; }, [](const S& s) { return s.check.json.string(); }, kNoRival,
+     false},
+    {"sarif", "FILE", kOutput,
+     "the findings in SARIF, as other people's CI shows them; its directory must be there", kCheck,
+     [](S& s, Text t) { s.check.sarif = t; }, [](const S& s) { return s.check.sarif.string(); }, kNoRival,
+     false},
+    {"strict", "", kOutput, "end with exit code 1 where there is a warning too", kCheck,
+     [](S& s, Text t) { s.check.strict = truth(t); }, [](const S& s) { return yes_no(s.check.strict); },
+     kNoRival, false},
+    {"template", "NAME", kOutput, templates_in_words, kCheck,
+     [](S& s, Text t) {
+       const auto names = table::template_names();
+       s.check.template_name = names[one_of(t, names)];
+     },
+     [](const S& s) { return s.check.template_name; }, kNoRival, false},
+    {"out", "FILE", kOutput,
+     "the table that is written (default: standard output); its directory must be there", kImport,
+     [](S& s, Text t) { s.import.out = t; }, [](const S& s) { return s.import.out.string(); }, kNoRival,
+     false},
+    {.setting = "set",
+     .value = "COLUMN=TEXT",
+     .group = kOutput,
+     .help =
+         "what the files do not say, for all rows, such as workers=8; may be given several times. Of a CSV of metrics "
+         "also whose column is meant: loss=train_loss",
+     .commands = kImport,
+     .set = set_facts,
+     .get = [](const S&) { return std::string(); },
+     .in_recipes = false,
+     .is_list = true},
     {"noise", "PERCENT", kOutput,
      "a difference that lies within so many percent is called noise, however surely it was measured",
      kCompare, [](S& s, Text t) { s.compare.noise = decimal(t, {.least = 0, .most = 100}) / 100; },

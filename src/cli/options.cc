@@ -18,6 +18,7 @@ constexpr std::array kCommands{
     std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"},   std::pair{kSearch, "search"},
     std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"}, std::pair{kRunList, "runs"},
     std::pair{kServe, "serve"},       std::pair{kCompare, "compare"}, std::pair{kVerify, "verify"},
+    std::pair{kCheck, "check"},       std::pair{kImport, "import"},
 };
 
 /// "scale and study": the commands of a row, for people.

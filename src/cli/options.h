@@ -43,6 +43,8 @@ struct Option {
   /// What must be chosen for the option to be read, "--schedule step": given without it, the user is told.
   /// Records then lack it (train/recorded_settings.cc).
   std::string_view needs = {};
+  /// Given several times, all are taken: the reader gets them with "\n" between them.
+  bool is_list = false;
 
   /// "global-batch": --global-batch on the command line, global-batch = ... in a recipe
   [[nodiscard]] constexpr std::string_view name() const { return setting.key(); }

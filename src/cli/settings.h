@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ enum Command : unsigned {
   kExplain = 1u << 16,
   kCompare = 1u << 15,
   kVerify = 1u << 17,
+  kCheck = 1u << 18,
+  kImport = 1u << 19,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
@@ -76,6 +79,17 @@ struct Settings {
     double noise = analysis::kNoise;  ///< a smaller difference is nobody's concern
     bool fails_on_regressed = false;
   } compare;
+
+  struct Check {
+    std::string template_name;  ///< print this table to fill in, and check nothing
+    bool strict = false;        ///< a warning fails too
+    std::filesystem::path json, sarif;
+  } check;
+
+  struct Import {
+    std::filesystem::path out;               ///< empty: standard output
+    std::map<std::string, std::string> set;  ///< what the files do not say: a column and its text
+  } import;
 
   DoctorOptions doctor;
 

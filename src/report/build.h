@@ -8,6 +8,7 @@
 
 #include "measure/record.h"
 #include "report/document.h"
+#include "table/table.h"
 
 namespace paceline::report {
 
@@ -23,5 +24,13 @@ struct BuildOptions {
 ///
 /// Errors   none: records that cannot be compared, failed or were skipped are named in the report
 [[nodiscard]] Document build(std::span<const measure::Record> records, const BuildOptions& options = {});
+
+/// The same with what other programs measured: what holds in their tables and what does not, and where their
+/// time goes, as far as they know. Their rows are never in one ratio with records.
+///
+/// Precondition   there is a table
+[[nodiscard]] Document build_with_tables(std::span<const measure::Record> records,
+                                         std::span<const table::Table> tables,
+                                         const BuildOptions& options = {});
 
 }  // namespace paceline::report

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands/commands.h"
+#include "cli/evidence.h"
 #include "cli/reports.h"
 #include "cli/screen.h"
 
@@ -10,11 +11,19 @@ namespace paceline::cli {
 
 int report_command(const Settings& settings) {
   Screen screen(false);
-  const auto [records, remarks] = read_records(settings.report.records);
-  const auto document = report::build(records, {.title = "", .command = settings.typed, .remarks = remarks});
+  const auto evidence = read_evidence(settings.report.records);
+  const auto& [records, remarks] = evidence.records;
+  const report::BuildOptions options{.title = "", .command = settings.typed, .remarks = remarks};
+  const auto document = evidence.tables.empty()
+                            ? report::build(records, options)
+                            : report::build_with_tables(records, evidence.tables, options);
   const auto written = write_reports(document, settings.report);
   if (written.empty()) screen.say(report::to_terminal(document, screen.width(), screen.colour()));
-  screen.say(fmt::format("{} record{} read", records.size(), records.size() == 1 ? "" : "s"));
+  if (evidence.tables.empty() || !records.empty())
+    screen.say(fmt::format("{} record{} read", records.size(), records.size() == 1 ? "" : "s"));
+  if (!evidence.tables.empty())
+    screen.say(
+        fmt::format("{} table{} read", evidence.tables.size(), evidence.tables.size() == 1 ? "" : "s"));
   if (!written.empty())  // else they stand on top of what is shown
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);

@@ -7,6 +7,7 @@
 
 #include "report/conclusions.h"
 #include "report/document.h"
+#include "table/table.h"
 
 namespace paceline::report {
 
@@ -49,5 +50,10 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> training_section(const Conclusions& conclusions);
 /// What was run, under which settings, and what the records get wrong by themselves.
 [[nodiscard]] Section circumstances_section(const Conclusions& conclusions);
+
+/// What of a table holds and what does not: findings with the printed figure beside the corrected one.
+[[nodiscard]] Section check_section(const table::Table& table);
+/// Where the time of a table's rows goes, with "unknown" where nobody knows; nothing where no row has a part.
+[[nodiscard]] std::optional<Section> table_parts_section(const table::Table& table);
 
 }  // namespace paceline::report

@@ -1,0 +1,62 @@
+#pragma once
+
+/// Whether a printed number follows from others, and which known mistake explains it where it does not.
+///
+/// A claim c with half a unit h of its last digit follows from an interval if [c - t, c + t] meets it, with
+/// t = max(2h, 0.5 %): people truncate, and round twice. A wrong form explains c at t = max(2h, 2 %), if it
+/// lies more than 3 % from every right one. Forms vote over a column, since one mistake is usually made in
+/// all cells.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "table/table.h"
+
+namespace paceline::analysis::rules {
+
+struct Interval {
+  double low = 0, high = 0;
+  [[nodiscard]] double middle() const { return (low + high) / 2; }
+};
+
+/// All values that would have been printed so.
+[[nodiscard]] Interval interval_of(const table::Number& number);
+[[nodiscard]] Interval exactly_one(double value);
+/// Ends by opposite ends: what can be, not what is likely. Positive numbers.
+[[nodiscard]] Interval times(const Interval& a, const Interval& b);
+[[nodiscard]] Interval divided(const Interval& a, const Interval& b);
+[[nodiscard]] Interval times(const Interval& a, double factor);
+
+inline constexpr double kFollows = 0.005;
+inline constexpr double kExplains = 0.02;
+inline constexpr double kApart = 0.03;
+
+[[nodiscard]] bool meets(const table::Number& claim, const Interval& interval, double tolerance);
+
+/// A way to get at a number that is known to be wrong.
+struct WrongForm {
+  std::string id;  ///< the same in all rows, for the vote: "times N"
+  Interval value;
+  std::string sentence;  ///< "3.20 is 4 x 0.80: ..."
+};
+
+struct Claim {
+  std::size_t row = 0;  ///< of the table
+  table::Number printed;
+  std::vector<Interval> right;  ///< several where it was not said which is meant: each of them is right
+  std::vector<WrongForm> wrong;
+};
+
+/// Whether one of the right forms gives the printed number. Wrong forms need not be there: only a claim that
+/// does not follow asks for them.
+[[nodiscard]] bool follows(const Claim& claim);
+
+struct Judgement {
+  enum class Word { follows, explained, unexplained } word = Word::follows;
+  const WrongForm* form = nullptr;  ///< of `explained`
+};
+/// One for each claim; forms point into `claims`.
+[[nodiscard]] std::vector<Judgement> judge(const std::vector<Claim>& claims);
+
+}  // namespace paceline::analysis::rules

@@ -1,0 +1,342 @@
+/// Speedups and efficiencies against the times or rates that stand beside them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "analysis/check/ratios.h"
+#include "analysis/check/rule.h"
+
+namespace paceline::analysis::rules {
+namespace {
+
+/// How many times the images of row `b` row `a` takes: 1 where an epoch is meant and nothing else is said.
+/// Nothing where it cannot be known.
+std::optional<Interval> image_ratio(const Row& a, const Row& b) {
+  if (a.text("time_of") != "step") {
+    const auto all = [](const Row& row) {
+      return row.value("train_samples").value_or(0) *
+             (row.text("time_of") == "run" ? row.value("epochs").value_or(1) : 1);
+    };
+    const double x = all(a), y = all(b);
+    return exactly_one(x > 0 && y > 0 ? x / y : 1);
+  }
+  const auto x = global_batch(a), y = global_batch(b);
+  if (x && y) return exactly_one(*x / *y);
+  if (a.text("scaling") == "weak") return exactly_one(*workers(a) / *workers(b));
+  if (a.text("scaling") == "strong") return exactly_one(1);
+  return std::nullopt;
+}
+
+std::optional<Interval> rate_of_all(const Row& row) {
+  const auto rate = row.number("rate_per_s");
+  if (!rate || rate->value <= 0 || !row.knows("rate_of")) return std::nullopt;
+  const auto n = workers(row);
+  if (row.text("rate_of") == "all") return interval_of(*rate);
+  return n ? std::optional(times(interval_of(*rate), *n)) : std::nullopt;
+}
+
+std::string image_factor(double factor) { return factor == 1 ? "" : fmt::format("{} x ", shown(factor)); }
+
+}  // namespace
+
+std::vector<Ratio> speedups(const Row& a, const Row& b) {
+  std::vector<Ratio> ratios;
+  const auto t = a.number("time_s"), t0 = b.number("time_s");
+  if (t && t0 && t->value > 0 && t0->value > 0 && a.knows("time_of") &&
+      a.text("time_of") == b.text("time_of")) {
+    const auto quotient = divided(interval_of(*t0), interval_of(*t));
+    const auto add = [&](const Interval& factor) {
+      ratios.push_back({.value = t0->value / t->value * factor.middle(),
+                        .interval = times(quotient, factor),
+                        .how = fmt::format("{}{} / {}", image_factor(factor.middle()), t0->text, t->text),
+                        .of_fixed_data = factor.middle() == 1});
+    };
+    if (const auto factor = image_ratio(a, b)) {
+      add(*factor);
+    } else if (workers(a) && workers(b)) {  // steps of batches that nobody named: strong, or weak
+      add(exactly_one(1));
+      add(exactly_one(*workers(a) / *workers(b)));
+    }
+  }
+  const auto rate = rate_of_all(a), rate0 = rate_of_all(b);
+  if (rate && rate0)
+    ratios.push_back({.value = rate->middle() / rate0->middle(),
+                      .interval = divided(*rate, *rate0),
+                      .how = fmt::format("{} / {}", shown(rate->middle()), shown(rate0->middle()))});
+  return ratios;
+}
+
+bool follows_own(const Study& study, std::size_t i, const table::Number& printed, bool is_efficiency) {
+  for (const auto k : study.own_baselines(i))
+    for (const auto& ratio : speedups(study.row(i), study.row(k))) {
+      const double scale = is_efficiency ? *workers(study.row(i)) / *workers(study.row(k)) : 1;
+      if (meets(printed, times(ratio.interval, 1 / scale), kFollows)) return true;
+    }
+  return false;
+}
+
+namespace {
+
+struct RatioColumn {
+  Column column;
+  bool is_efficiency;
+};
+
+/// The claim of one row against its baselines; nothing where no ratio can be made.
+struct RatioClaim {
+  Claim claim;
+  Ratio ratio;  ///< as it stands: of the first baseline
+  std::size_t baseline = 0;
+};
+
+void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency) {
+  const double s = one.ratio.value;
+  const auto& printed = one.claim.printed.text;
+  const auto interval = one.ratio.interval;
+  auto& wrong = one.claim.wrong;
+  const auto shown_s = shown(s);
+  if (is_efficiency) {
+    const double e = s / scale;
+    wrong.push_back(
+        {"speedup", interval,
+         fmt::format("{} is the speedup, which was not divided by {} (or had been multiplied by it before)",
+                     printed, shown(scale))});
+    wrong.push_back({"times N", times(interval, scale),
+                     fmt::format("{} is {} x {}: the number of workers was multiplied with once too often",
+                                 printed, shown(scale), shown_s)});
+    wrong.push_back({"over N", times(interval, 1 / scale / scale),
+                     fmt::format("{} is {} / {}: it was divided by the number of workers twice", printed,
+                                 shown(e), shown(scale))});
+    wrong.push_back(
+        {"inverted", divided(exactly_one(scale), interval), fmt::format("{} is its inverse", printed)});
+    wrong.push_back({"part saved",
+                     {1 - 1 / (interval.low / scale), 1 - 1 / (interval.high / scale)},
+                     fmt::format("{} is 1 - 1 / {}", printed, shown(e))});
+    wrong.push_back({"time saved",
+                     {1 - 1 / interval.low, 1 - 1 / interval.high},
+                     fmt::format("{} is 1 - 1 / {}: the part of the time that is saved", printed, shown_s)});
+    return;
+  }
+  wrong.push_back(
+      {"times N", times(interval, scale),
+       fmt::format("{} is {} x {}: {}", printed, shown(scale), shown_s,
+                   one.ratio.of_fixed_data ? "the time of an epoch over fixed data already contains the 1/N"
+                                           : "the number of workers is in the ratio already")});
+  wrong.push_back(
+      {"over N", times(interval, 1 / scale),
+       fmt::format("{} is {} / {}: an efficiency, not a speedup", printed, shown_s, shown(scale))});
+  wrong.push_back(
+      {"inverted", divided(exactly_one(1), interval),
+       fmt::format("{} is 1 / {}: the times were divided the wrong way round", printed, shown_s)});
+  wrong.push_back({"time saved",
+                   {1 - 1 / interval.low, 1 - 1 / interval.high},
+                   fmt::format("{} is 1 - 1 / {}: the part of the time that is saved", printed, shown_s)});
+}
+
+/// The same claim of other rows: another baseline with as few workers, or another row with as many.
+void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, double scale) {
+  constexpr std::size_t kMost = 16;
+  const std::size_t i = one.claim.row;
+  const auto& baselines = study.baselines(i);
+  std::size_t tried = 0;
+  for (std::size_t k = 0; k < study.size() && tried < kMost; ++k) {
+    if (k == i || std::ranges::find(baselines, k) != baselines.end()) continue;
+    const bool replaces_baseline = workers(study.row(k)) == workers(study.row(one.baseline));
+    const bool replaces_row = workers(study.row(k)) == workers(study.row(i));
+    if (!replaces_baseline && !replaces_row) continue;
+    ++tried;
+    const auto& a = replaces_baseline ? study.row(i) : study.row(k);
+    const auto& b = replaces_baseline ? study.row(k) : study.row(one.baseline);
+    for (const auto& ratio : speedups(a, b)) {
+      const auto value = is_efficiency ? times(ratio.interval, 1 / scale) : ratio.interval;
+      one.claim.wrong.push_back(
+          {fmt::format("pair with {}", study.row(k).name()), value,
+           fmt::format("{} is of other rows: {} with {} instead of {}", one.claim.printed.text, ratio.how,
+                       study.row(k).name(), study.row(replaces_baseline ? one.baseline : i).name())});
+    }
+  }
+}
+
+std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const RatioColumn& of) {
+  const auto printed = study.row(i).number(of.column);
+  const auto& baselines = study.baselines(i);
+  if (!printed || baselines.empty() || !workers(study.row(i)) || !workers(study.row(baselines.front())))
+    return {};
+  RatioClaim one{.claim = {.row = i, .printed = *printed}, .baseline = baselines.front()};
+  const double scale = *workers(study.row(i)) / *workers(study.row(one.baseline));
+  bool has_ratio = false;
+  for (const auto k : baselines)
+    for (const auto& ratio : speedups(study.row(i), study.row(k))) {
+      if (!has_ratio) one.ratio = ratio;
+      if (!has_ratio) one.baseline = k;
+      has_ratio = true;
+      const auto value = of.is_efficiency ? times(ratio.interval, 1 / scale) : ratio.interval;
+      one.claim.right.push_back(value);
+      if (of.is_efficiency) one.claim.right.push_back(times(value, 100));  // in per cent
+    }
+  if (!has_ratio || follows_own(study, i, one.claim.printed, of.is_efficiency)) return {};
+  if (follows(one.claim)) return one;
+  add_wrong_forms(one, scale, of.is_efficiency);
+  add_other_pairs(study, one, of.is_efficiency, scale);
+  return one;
+}
+
+/// Where the baseline has several workers, speedups may be over an ideal single one: all of them N0 times as
+/// large. That is right where the baseline says so itself, or where several numbers of workers agree on it.
+void allow_ideal_baseline(const Study& study, std::vector<RatioClaim>& all) {
+  std::set<double> numbers;
+  bool is_said = true;
+  for (const auto& one : all) {
+    const auto& base = study.row(one.baseline);
+    const double n0 = *workers(base);
+    const auto own = base.number("claimed_speedup");
+    if (n0 <= 1 || (own && !meets(*own, exactly_one(n0), kFollows))) return;
+    is_said = is_said && own.has_value();
+    if (!meets(one.claim.printed, times(one.claim.right.front(), n0), kFollows)) return;
+    numbers.insert(*workers(study.row(one.claim.row)));
+  }
+  if (!is_said && numbers.size() < 2) return;
+  for (auto& one : all)
+    one.claim.right.push_back(times(one.claim.right.front(), *workers(study.row(one.baseline))));
+}
+
+void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) {
+  std::vector<RatioClaim> all;
+  std::vector<Claim> claims;
+  for (std::size_t i = 0; i < study.size(); ++i)
+    if (auto one = ratio_claim(study, i, of)) all.push_back(std::move(*one));
+  if (!of.is_efficiency) allow_ideal_baseline(study, all);
+  for (const auto& one : all) claims.push_back(one.claim);
+  const auto judgements = judge(claims);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const auto& [claim, ratio, baseline] = all[k];
+    if (judgements[k].word == Judgement::Word::follows) continue;
+    const bool is_explained = judgements[k].word == Judgement::Word::explained;
+    const auto& row = study.row(claim.row);
+    const double scale = of.is_efficiency ? *workers(row) / *workers(study.row(baseline)) : 1;
+    const auto right = times(with_noise(ratio.interval, noise(row), noise(study.row(baseline))), 1 / scale);
+    const auto how = of.is_efficiency ? fmt::format("{} / {}", ratio.how, shown(scale)) : ratio.how;
+    findings.add(is_explained ? Severity::error : Severity::warning,
+                 {{claim.row, baseline}, claim.printed.text, figure_of(ratio.value / scale, right)},
+                 fmt::format("printed {}; {} = {}. {}.", claim.printed.text, how, shown(ratio.value / scale),
+                             is_explained ? judgements[k].form->sentence
+                                          : "The printed figure does not follow from it"));
+  }
+}
+
+void check_speedup(const Study& study, Findings& findings) {
+  check_ratio(study, findings, {Column("claimed_speedup"), false});
+}
+
+void check_efficiency(const Study& study, Findings& findings) {
+  check_ratio(study, findings, {Column("claimed_efficiency"), true});
+}
+
+/// A row whose workers nobody stated cannot have a baseline found for it: the slowest other row, or the named
+/// one, is.
+void check_no_workers(const Study& study, Findings& findings) {
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    const auto printed =
+        row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
+    if (!printed || workers(row)) continue;
+    std::optional<Ratio> best;
+    std::size_t baseline = i;
+    for (std::size_t k = 0; k < study.size(); ++k) {
+      const bool is_named = row.knows("baseline") && study.row(k).text("baseline").empty() &&
+                            study.row(k).text("run") == row.text("baseline");
+      if (k == i || (row.knows("baseline") && !is_named)) continue;
+      if (!row.knows("baseline") && workers(study.row(k)) && *workers(study.row(k)) > 1) continue;
+      const auto t = row.number("time_s"), t0 = study.row(k).number("time_s");
+      std::optional<Ratio> ratio;
+      if (t && t0 && t->value > 0 && t0->value > 0)
+        ratio = Ratio{t0->value / t->value, divided(interval_of(*t0), interval_of(*t)),
+                      fmt::format("{} / {}", t0->text, t->text), true};
+      const auto r = row.number("rate_per_s"), r0 = study.row(k).number("rate_per_s");
+      if (!ratio && r && r0 && r->value > 0 && r0->value > 0)
+        ratio = Ratio{r->value / r0->value, divided(interval_of(*r), interval_of(*r0)),
+                      fmt::format("{} / {}", r->text, r0->text), false};
+      if (ratio && (!best || ratio->value > best->value)) {
+        best = ratio;
+        baseline = k;
+      }
+    }
+    if (!best) {
+      findings.add(
+          Severity::error, {{i}, printed->text},
+          fmt::format(
+              "printed {} for an unstated number of workers: nobody can say what it would have to be.",
+              printed->text));
+      continue;
+    }
+    const double least = std::max(1.0, std::ceil(best->interval.low * (1 - kFollows)));
+    findings.add(
+        Severity::error,
+        {{i, baseline},
+         printed->text,
+         figure_of(best->value, with_noise(best->interval, noise(row), noise(study.row(baseline))))},
+        fmt::format(
+            "printed {} for an unstated number of workers; {} = {}, which is not super-linear from {:.0f} "
+            "workers on.",
+            printed->text, best->how, shown(best->value), least));
+  }
+}
+
+void check_superlinear(const Study& study, Findings& findings) {
+  struct Cell {
+    std::size_t row, baseline;
+    Ratio ratio;
+    double scale, error;
+  };
+  std::vector<Cell> cells;
+  std::vector<double> z;
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    if (study.baselines(i).empty()) continue;
+    const auto k = study.baselines(i).front();
+    const auto ratios = speedups(study.row(i), study.row(k));
+    if (ratios.size() != 1 || !workers(study.row(i)) || !workers(study.row(k))) continue;
+    const double scale = *workers(study.row(i)) / *workers(study.row(k));
+    const double error = std::hypot(noise(study.row(i)), noise(study.row(k))) / 1.96;
+    cells.push_back({i, k, ratios.front(), scale, error});
+    z.push_back(std::log(ratios.front().interval.low / scale) / std::max(error, 1e-9));
+  }
+  const auto holds = holm(z);
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const auto& [i, k, ratio, scale, error] = cells[c];
+    if (!holds[c] || ratio.value < scale * (1 + noise(study.row(i)) + noise(study.row(k)))) continue;
+    const auto& a = study.row(i);
+    const auto& b = study.row(k);
+    auto differs = differing_settings(a, b);
+    for (const Column column :
+         {Column("local_batch"), Column("global_batch"), Column("statistic"), Column("nodes")})
+      if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column))
+        differs.emplace_back(column.name());
+    findings.add(Severity::warning,
+                 {{i, k}, "", figure_of(ratio.value, with_noise(ratio.interval, noise(a), noise(b)))},
+                 fmt::format("{} = {} on {} times the workers is super-linear; {}.", ratio.how,
+                             shown(ratio.value), shown(scale),
+                             differs.empty()
+                                 ? "caches can do that, and so can a baseline that was measured badly"
+                                 : fmt::format("the two rows also differ in {}", fmt::join(differs, ", "))));
+  }
+}
+
+constexpr Rule kRatioRules[] = {
+    {"ratio.speedup", Severity::error, "claimed_speedup workers time_s|rate_per_s",
+     "a speedup that does not follow from its times", check_speedup},
+    {"ratio.efficiency", Severity::error, "claimed_efficiency workers time_s|rate_per_s",
+     "an efficiency that does not follow from its times", check_efficiency},
+    {"ratio.no-workers", Severity::error, "claimed_speedup|claimed_efficiency",
+     "a ratio for an unstated number of workers", check_no_workers},
+    {"ratio.superlinear", Severity::warning, "workers time_s|rate_per_s", "faster than the workers allow",
+     check_superlinear},
+};
+
+}  // namespace
+
+std::span<const Rule> ratio_rules() { return kRatioRules; }
+
+}  // namespace paceline::analysis::rules

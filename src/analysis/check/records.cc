@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include "analysis/check/check.h"
+#include "analysis/check/rule.h"
+#include "analysis/consistency.h"
+#include "measure/statistics.h"
+
+namespace paceline::analysis::rules {
+namespace {
+
+using measure::Record;
+
+template <typename T>
+void set_positive(Row& row, Column column, T value) {
+  if (value > 0) row.set(column, static_cast<double>(value));
+}
+
+/// What a record says of itself, as a row: no claims, since records hold none.
+Row row_of(const Record& record) {
+  Row row;
+  row.set("run", record.id);
+  row.set("program", "paceline");
+  row.set("model", record.model.name);
+  row.set("device", record.device_name.value_or(record.device));
+  set_positive(row, "workers", record.workers);
+  row.set("repeat", static_cast<double>(record.repeat));
+  set_positive(row, "local_batch", record.local_batch);
+  set_positive(row, "global_batch", record.global_batch);
+  set_positive(row, "train_samples", record.data.train_samples);
+  set_positive(row, "test_samples", record.data.test_samples);
+  set_positive(row, "parameters", record.model.parameters);
+  if (record.scaling == "weak" || record.scaling == "strong") row.set("scaling", record.scaling);
+  std::vector<double> steps;
+  for (const auto& rank : record.ranks) steps.insert(steps.end(), rank.step_s.begin(), rank.step_s.end());
+  if (!steps.empty()) {
+    row.set("time_s", measure::estimate(steps).median);
+    row.set("time_of", "step");
+    row.set("statistic", "median");
+  }
+  for (const auto& [name, text] : record.settings)
+    if (name == "seed" && table::read_number(text)) row.set("seed", text);
+  if (!record.epochs.empty()) {
+    const auto& last = record.epochs.back();
+    if (last.test_accuracy && *last.test_accuracy >= 0 && *last.test_accuracy <= 1) {
+      row.set("accuracy", fmt::format("{:.8f}", *last.test_accuracy));
+      row.set("quality_of", "test");
+      if (last.test_loss && *last.test_loss >= 0) row.set("loss", *last.test_loss);
+    }
+  }
+  return row;
+}
+
+/// Rules of tables that say something of records too; the others need what somebody claimed, or settings that
+/// records hold apart.
+constexpr std::string_view kOfRecords[] = {"size.data", "size.product", "accuracy.loss-bound",
+                                           "protocol.repeats", "protocol.drift"};
+
+void add_own(const Record& record, Result& result) {
+  if (record.status != "complete") return;
+  for (const auto& finding : analysis::check(record))
+    result.findings.push_back({.rule = finding.rule.empty() ? "record.ledger" : finding.rule,
+                               .severity = finding.is_error ? Severity::error : Severity::warning,
+                               .rows = {record.id},
+                               .sentence = fmt::format("{}: {}.", record.id, finding.text)});
+}
+
+}  // namespace
+
+Result check_records(std::span<const Record> records) {
+  Result result;
+  Table table{.where = "records"};
+  for (const auto& record : records) {
+    add_own(record, result);
+    if (record.status == "complete" && record.kind != "comm" && record.kind != "evaluate")
+      table.rows.push_back(row_of(record));
+  }
+  if (table.rows.empty()) return result;
+  const auto of_table = check_table(table);
+  for (const auto& finding : of_table.findings) {
+    const bool is_of_records = std::ranges::find(kOfRecords, finding.rule) != std::end(kOfRecords);
+    const bool is_known = std::ranges::any_of(result.findings, [&](const Finding& one) {
+      return one.rule == finding.rule && one.rows.front() == finding.rows.front();
+    });
+    if (is_of_records && !is_known) result.findings.push_back(finding);
+  }
+  sort_findings(result);
+  return result;
+}
+
+}  // namespace paceline::analysis::rules

@@ -1,0 +1,14 @@
+#pragma once
+
+/// Units of bandwidth as people write them.
+
+#include <optional>
+#include <string_view>
+
+namespace paceline::analysis::rules {
+
+/// Bytes/s of one unit: 1e9 of "GB/s", 2^30 of "GiB/s", 1.25e8 of "Gbit/s" (also Gb/s, Gbps); nothing for
+/// another word.
+[[nodiscard]] std::optional<double> bytes_per_s(std::string_view unit);
+
+}  // namespace paceline::analysis::rules

@@ -1,0 +1,114 @@
+#include "report/check_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "analysis/check/rule.h"
+#include "measure/version.h"
+
+namespace paceline::report {
+namespace {
+
+using analysis::rules::Finding;
+using analysis::rules::Result;
+using analysis::rules::Severity;
+using Json = nlohmann::ordered_json;
+
+std::string place_of(const Finding& finding) {
+  if (finding.where.empty()) return "";
+  return finding.line > 0 ? fmt::format(" ({}:{})", finding.where, finding.line)
+                          : fmt::format(" ({})", finding.where);
+}
+
+std::string many(std::size_t number, const char* what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+/// Texts of files may hold any bytes: what is no UTF-8 is replaced.
+std::string dumped(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace
+
+std::vector<std::string> check_lines(const Result& result) {
+  std::vector<std::string> lines;
+  for (const auto& finding : result.findings) {
+    std::string interval;
+    if (finding.corrected && finding.corrected->low < finding.corrected->high)
+      interval = fmt::format(" Corrected: {} [{}, {}].", analysis::rules::shown(finding.corrected->value),
+                             analysis::rules::shown(finding.corrected->low),
+                             analysis::rules::shown(finding.corrected->high));
+    else if (finding.corrected)
+      interval = fmt::format(" Corrected: {}.", analysis::rules::shown(finding.corrected->value));
+    lines.push_back(fmt::format("{} {}{}: {}{}", analysis::rules::name(finding.severity), finding.rule,
+                                place_of(finding), finding.sentence, interval));
+  }
+  std::map<std::string, std::vector<std::string>> by_missing;
+  for (const auto& one : result.not_checked) by_missing[one.missing].push_back(one.rule);
+  for (const auto& [missing, rules] : by_missing)
+    lines.push_back(fmt::format("not checked: {} ({}: missing)", fmt::join(rules, ", "), missing));
+  lines.push_back(fmt::format("{}, {}, {}; {} not checked", many(result.number_of(Severity::error), "error"),
+                              many(result.number_of(Severity::warning), "warning"),
+                              many(result.number_of(Severity::note), "note"),
+                              many(result.not_checked.size(), "rule")));
+  return lines;
+}
+
+std::string check_json(const Result& result) {
+  Json findings = Json::array(), not_checked = Json::array();
+  for (const auto& one : result.findings) {
+    Json corrected = nullptr;
+    if (one.corrected)
+      corrected = {
+          {"value", one.corrected->value}, {"low", one.corrected->low}, {"high", one.corrected->high}};
+    Json finding = {
+        {"rule", one.rule}, {"severity", analysis::rules::name(one.severity)}, {"rows", one.rows}};
+    finding["printed"] = one.printed.empty() ? Json(nullptr) : Json(one.printed);
+    finding["corrected"] = corrected;
+    finding["sentence"] = one.sentence;
+    finding["file"] = one.where;
+    finding["line"] = one.line > 0 ? Json(one.line) : Json(nullptr);
+    findings.push_back(std::move(finding));
+  }
+  for (const auto& one : result.not_checked)
+    not_checked.push_back({{"rule", one.rule}, {"missing", one.missing}});
+  Json all;
+  all["findings"] = std::move(findings);
+  all["not_checked"] = std::move(not_checked);
+  return dumped(all);
+}
+
+std::string check_sarif(const Result& result) {
+  std::map<std::string, std::string_view> what;
+  for (const auto& rule : analysis::rules::catalogue()) what[std::string(rule.name)] = rule.what;
+  Json rules = Json::array(), results = Json::array();
+  std::set<std::string> listed;
+  for (const auto& one : result.findings) {
+    if (listed.insert(one.rule).second) {
+      const auto found = what.find(one.rule);
+      rules.push_back(
+          {{"id", one.rule},
+           {"shortDescription", {{"text", found == what.end() ? one.rule : std::string(found->second)}}}});
+    }
+    Json location = {{"artifactLocation", {{"uri", one.where}}}};
+    if (one.line > 0) location["region"] = {{"startLine", one.line}};
+    Json entry = {{"ruleId", one.rule},
+                  {"level", analysis::rules::name(one.severity)},
+                  {"message", {{"text", one.sentence}}}};
+    if (!one.where.empty()) entry["locations"] = Json::array({{{"physicalLocation", location}}});
+    results.push_back(std::move(entry));
+  }
+  Json driver = {{"name", "paceline"}, {"version", measure::version()}, {"rules", rules}};
+  Json run = {{"tool", {{"driver", driver}}}, {"results", results}};
+  Json all = {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+              {"version", "2.1.0"},
+              {"runs", Json::array({run})}};
+  return dumped(all);
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,23 @@
+#pragma once
+
+/// The findings of `paceline check` as lines, as JSON and in SARIF.
+
+#include <string>
+#include <vector>
+
+#include "analysis/check/finding.h"
+
+namespace paceline::report {
+
+/// A line a finding, then what was not checked, grouped by what is missing, then how many there are.
+[[nodiscard]] std::vector<std::string> check_lines(const analysis::rules::Result& result);
+
+/// {"findings": [{"rule", "severity", "rows": [name], "printed", "corrected": {"value", "low", "high"},
+/// "sentence", "file", "line"}], "not_checked": [{"rule", "missing"}]}. `printed` is a text, with its digits;
+/// it and `corrected` are null where no single figure is meant.
+[[nodiscard]] std::string check_json(const analysis::rules::Result& result);
+
+/// SARIF 2.1.0: one run, the rules that gave a finding, a result for each finding.
+[[nodiscard]] std::string check_sarif(const analysis::rules::Result& result);
+
+}  // namespace paceline::report

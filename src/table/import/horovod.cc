@@ -1,0 +1,172 @@
+/// Horovod's timeline: when each rank was ready for a tensor, and when it was reduced. One file, of rank 0;
+/// it may lack its end.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "table/import/import.h"
+#include "table/import/stretch.h"
+#include "table/import/trace_reader.h"
+
+namespace paceline::table {
+namespace {
+
+/// What happened to one tensor.
+struct Tensor {
+  std::string name;
+  std::vector<std::pair<std::string, double>> open;  ///< begun and not ended
+  std::vector<double> begins;                        ///< of its negotiations
+  std::vector<double> ticks;                         ///< of the present one: a rank got ready
+  double bytes = 0;
+};
+
+struct Timeline {
+  std::map<std::string, Tensor> tensors;  ///< by pid
+  std::vector<Stretch> transfer, late;
+  int ranks = 0;
+  std::map<int, int> last;  ///< how often a rank was the last to get ready
+  int last_of_present = -1;
+  double begin = 1e300, end = -1e300;
+};
+
+double bytes_of(const TraceEvent& event) {
+  const auto type = event.args.find("dtype"), shape = event.args.find("shape");
+  if (type == event.args.end() || shape == event.args.end()) return 0;
+  double product = type->second.find("64") != std::string::npos   ? 8
+                   : type->second.find("16") != std::string::npos ? 2
+                   : type->second.find("8") != std::string::npos  ? 1
+                                                                  : 4;
+  std::string number;
+  for (const char one : shape->second + ",") {
+    if (one >= '0' && one <= '9')
+      number += one;
+    else if (!number.empty()) {
+      product *= read_number(number).value_or(Number{1}).value;
+      number.clear();
+    }
+  }
+  return std::isfinite(product) ? product : 0;
+}
+
+bool moves_bytes(const std::string& activity) {
+  return activity.find("_ALLREDUCE") != std::string::npos && activity.find("NEGOTIATE") == std::string::npos;
+}
+
+void end_of(Timeline& timeline, Tensor& tensor, const TraceEvent& event) {
+  if (tensor.open.empty()) return;
+  const auto [activity, begin] = tensor.open.back();
+  tensor.open.pop_back();
+  if (moves_bytes(activity)) timeline.transfer.push_back({begin, event.begin_us});
+  if (activity.starts_with("NEGOTIATE") && tensor.ticks.size() > 1) {
+    const auto [first, last] = std::ranges::minmax(tensor.ticks);
+    timeline.late.push_back({first, last});
+  }
+  if (const double bytes = bytes_of(event); bytes > 0) tensor.bytes = bytes;
+}
+
+void take(Timeline& timeline, const TraceEvent& event) {
+  constexpr int kManyRanks = 1 << 20;
+  auto& tensor = timeline.tensors[event.process];
+  if (event.phase == "M") {
+    if (const auto found = event.args.find("name"); found != event.args.end()) tensor.name = found->second;
+    return;
+  }
+  if (!event.has_begin) return;
+  timeline.begin = std::min(timeline.begin, event.begin_us);
+  timeline.end = std::max(timeline.end, event.begin_us + std::max(0.0, event.length_us));
+  if (event.phase == "B") {
+    if (event.name.starts_with("NEGOTIATE")) {
+      tensor.begins.push_back(event.begin_us);
+      tensor.ticks.clear();
+    }
+    tensor.open.emplace_back(event.name, event.begin_us);
+  } else if (event.phase == "E") {
+    end_of(timeline, tensor, event);
+  } else if (event.phase == "X") {
+    const auto rank = read_number(event.name);
+    if (!rank || rank->value < 0 || rank->value >= kManyRanks || rank->value != std::round(rank->value))
+      return;
+    tensor.ticks.push_back(event.begin_us);
+    timeline.ranks = std::max(timeline.ranks, static_cast<int>(rank->value) + 1);
+  }
+}
+
+Table read_horovod(std::span<const std::filesystem::path> files, const GivenFacts&) {
+  Timeline timeline;
+  (void)read_trace(files.front(), true, [&](TraceEvent& event) { take(timeline, event); });
+  Table table{.where = files.front().string()};
+  const Tensor* clock = nullptr;  // the tensor that was reduced most often tells the steps
+  double bytes = 0;
+  for (const auto& [pid, tensor] : timeline.tensors) {
+    bytes += tensor.bytes;
+    if (clock == nullptr || tensor.begins.size() > clock->begins.size()) clock = &tensor;
+  }
+  if (clock == nullptr || clock->begins.size() < 2)
+    base::fail(
+        base::ErrorKind::data,
+        "{}: no tensor is reduced twice in it, so that no step has both ends; was the run ended early?",
+        table.where);
+  std::vector<double> times;
+  for (std::size_t k = 1; k < clock->begins.size(); ++k)
+    times.push_back(clock->begins[k] - clock->begins[k - 1]);
+  const double begin = clock->begins.front(), end = clock->begins.back();
+  const double n = static_cast<double>(times.size()), mean = (end - begin) / n;
+  if (!(mean > 0))
+    base::fail(base::ErrorKind::data, "{}: its steps take no time; is the file whole?", table.where);
+  double squares = 0;
+  for (const double one : times) squares += (one - mean) * (one - mean);
+  Row row;
+  row.set("run", "rank 0");
+  row.set("program", "Horovod");
+  if (timeline.ranks > 0) row.set("workers", timeline.ranks);
+  row.set("time_s", mean * 1e-6);
+  row.set("time_of", "step");
+  row.set("statistic", "mean");
+  row.set("repeats", n);
+  if (times.size() > 1) {
+    row.set("spread_s", std::sqrt(squares / (n - 1)) * 1e-6);
+    row.set("spread_is", "sd");
+  }
+  const auto per_step = [&](const std::vector<Stretch>& spans) {
+    return length(clipped(united(spans), begin, end)) / n * 1e-6;
+  };
+  if (timeline.transfer.empty()) {
+    row.set("communication_s", "unknown");
+    row.set("transfer_s", "unknown");
+  } else {
+    row.set("communication_s", per_step(timeline.transfer));
+    row.set("transfer_s", per_step(timeline.transfer));
+    row.set("communication_is", "total");
+  }
+  if (timeline.ranks > 1 && !timeline.late.empty())
+    row.set("late_peer_s", per_step(timeline.late));
+  else
+    row.set("late_peer_s", "unknown");
+  if (bytes > 0) row.set("message_bytes", bytes);
+  for (const Column column : {Column("compute_s"), Column("data_wait_s"), Column("not_attributed_s")})
+    row.set(column, "unknown");
+  table.rows.push_back(std::move(row));
+  table.notes.push_back(
+      "a timeline says when tensors were reduced, not what the step computed: compute, data, and how much of the "
+      "communication is hidden are not known");
+  return table;
+}
+
+bool is_horovod(std::string_view head) {
+  const auto first = head.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && head[first] == '[' &&
+         (head.find("process_name") != std::string_view::npos ||
+          head.find("NEGOTIATE_") != std::string_view::npos);
+}
+
+}  // namespace
+
+Importer horovod_timeline() {
+  return {.name = "Horovod timeline", .is_it = is_horovod, .read = read_horovod};
+}
+
+}  // namespace paceline::table

@@ -1,0 +1,100 @@
+#include "table/import/import.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/nearest.h"
+
+namespace paceline::table {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorKind;
+using base::fail;
+
+std::string begin_of(const fs::path& path) {
+  constexpr std::size_t kHead = 64 << 10;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
+  std::string head(kHead, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(file.gcount()));
+  return head;
+}
+
+const Importer& importer_of(const fs::path& path) {
+  if (const auto* importer = find_importer(begin_of(path))) return *importer;
+  std::string names;
+  for (const auto& one : importers()) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  fail(ErrorKind::data,
+       "{}: is none of the files that are known: {}; fill in a table by hand ('paceline check --template "
+       "scaling')",
+       path.string(), names);
+}
+
+/// What the user knows fills what the files do not say; it never replaces what they do.
+void fill_in(Table& table, const GivenFacts& given) {
+  for (const auto& [name, text] : given) {
+    if (name.starts_with(kSettingPrefix)) {
+      for (auto& row : table.rows) row.settings.try_emplace(name.substr(kSettingPrefix.size()), text);
+      continue;
+    }
+    const auto column = Column::find(name);
+    if (!column) {
+      std::vector<std::string> known;
+      for (std::size_t i = 0; i < Column::count(); ++i) known.emplace_back(Column::at(i).name());
+      const auto near = base::nearest_name(name, known);
+      fail(ErrorKind::usage, "--set {}: there is no column '{}'{}", name, name,
+           near ? fmt::format("; did you mean '{}'?", *near) : "; docs/check.md lists them");
+    }
+    for (auto& row : table.rows) {
+      if (row.knows(*column)) continue;
+      try {
+        row.set(*column, text);
+      } catch (const base::Error& error) {
+        fail(ErrorKind::usage, "--set {}: {} {}", name, name, error.what());
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const Importer> importers() {
+  // CSVs of metrics last: they are told by a comma and the word epoch or step.
+  static const std::array kImporters{nccl_tests_json(),  ddp_benchmark(),   kineto(),
+                                     horovod_timeline(), nccl_tests_text(), metrics_csv()};
+  return kImporters;
+}
+
+const Importer* find_importer(std::string_view head) {
+  for (const auto& one : importers())
+    if (one.is_it(head)) return &one;
+  return nullptr;
+}
+
+std::vector<Table> import_files(std::span<const fs::path> files, const GivenFacts& given) {
+  std::vector<Table> tables;
+  std::map<std::string_view, std::vector<fs::path>> joined;
+  for (const auto& file : files) {
+    const auto& importer = importer_of(file);
+    if (importer.joins_files)
+      joined[importer.name].push_back(file);
+    else
+      tables.push_back(importer.read({&file, 1}, given));
+  }
+  for (const auto& importer : importers())
+    if (const auto found = joined.find(importer.name); found != joined.end())
+      tables.push_back(importer.read(found->second, given));
+  for (auto& table : tables) {
+    GivenFacts facts = given;
+    std::erase_if(facts, [&](const auto& fact) { return table.taken.contains(fact.first); });
+    fill_in(table, facts);
+  }
+  return tables;
+}
+
+}  // namespace paceline::table

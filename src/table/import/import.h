@@ -1,0 +1,54 @@
+#pragma once
+
+/// What other programs measured, as tables: nothing is made up, and what a file does not say stays unknown.
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "table/table.h"
+
+namespace paceline::table {
+
+/// What the user adds: columns of all rows, and of CSVs of metrics which of their columns is meant.
+using GivenFacts = std::map<std::string, std::string>;
+
+/// One format.
+struct Importer {
+  std::string_view name;  ///< "nccl-tests text"
+  /// Whether a file that begins so is of this format.
+  bool (*is_it)(std::string_view head);
+  /// All files of one run together; formats of one file get one.
+  ///
+  /// Errors   Error(data) with file and place. Memory: of formats whose files are large, no more than their
+  /// spans
+  Table (*read)(std::span<const std::filesystem::path> files, const GivenFacts& given);
+  bool joins_files = false;  ///< several files are the ranks of one run
+};
+
+/// All formats, in the order in which they are tried.
+[[nodiscard]] std::span<const Importer> importers();
+/// The format of a file that begins so, or nullptr.
+[[nodiscard]] const Importer* find_importer(std::string_view head);
+
+/// One table for each file, or for all files of a format that joins them. `given` fills what the files leave
+/// unknown.
+///
+/// Errors   Error(data) naming file and place, and the known formats where it is none of them; Error(usage)
+/// for a
+///          `given` column that does not exist
+[[nodiscard]] std::vector<Table> import_files(std::span<const std::filesystem::path> files,
+                                              const GivenFacts& given);
+
+// The formats, one a file.
+[[nodiscard]] Importer nccl_tests_text();
+[[nodiscard]] Importer nccl_tests_json();
+[[nodiscard]] Importer ddp_benchmark();
+[[nodiscard]] Importer kineto();
+[[nodiscard]] Importer horovod_timeline();
+[[nodiscard]] Importer metrics_csv();
+
+}  // namespace paceline::table

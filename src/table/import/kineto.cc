@@ -1,0 +1,282 @@
+/// Traces of PyTorch's profiler (Kineto): what a step's device time was spent on, for one rank or for all of
+/// a run.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "table/import/import.h"
+#include "table/import/stretch.h"
+#include "table/import/trace_reader.h"
+
+namespace paceline::table {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Collective {
+  double begin = 0, end = 0;  ///< us
+  std::string group;
+  double bytes = 0;  ///< 0: not said
+};
+
+/// One rank's trace: spans only.
+struct Trace {
+  fs::path file;
+  std::optional<double> rank, world;
+  std::string device;
+  std::vector<Stretch> compute, copy, next;
+  std::vector<std::pair<double, Stretch>> steps;  ///< by their number
+  std::vector<Collective> collectives;
+};
+
+std::string lower(std::string_view text) {
+  std::string all(text);
+  for (char& one : all) one = static_cast<char>(std::tolower(static_cast<unsigned char>(one)));
+  return all;
+}
+
+/// By what the profiler says of the kernel, or by its name. Others have once shown no communication since
+/// kernels were renamed: where a group has several workers and nothing is found, it is not known.
+bool is_collective(const TraceEvent& event) {
+  if (event.args.contains("Collective name")) return true;
+  const auto name = lower(event.name);
+  return name.starts_with("nccl") || name.starts_with("rccl");
+}
+
+double argument(const TraceEvent& event, const char* key) {
+  const auto found = event.args.find(key);
+  const auto number = found == event.args.end() ? std::nullopt : read_number(found->second);
+  return number ? number->value : 0;
+}
+
+double bytes_of_type(const std::string& type) {
+  const auto name = lower(type);
+  if (name.find("bfloat16") != std::string::npos || name.find("half") != std::string::npos ||
+      name == "float16")
+    return 2;
+  if (name.find("double") != std::string::npos || name.find("long") != std::string::npos ||
+      name.find("64") != std::string::npos)
+    return 8;
+  if (name.find("float8") != std::string::npos || name.find("byte") != std::string::npos ||
+      name.find("char") != std::string::npos)
+    return 1;
+  return name.find("float") != std::string::npos || name.find("int") != std::string::npos ? 4 : 0;
+}
+
+void take_event(Trace& trace, const TraceEvent& event) {
+  if (event.phase != "X" || !event.has_begin || !(event.length_us >= 0)) return;
+  const Stretch span{event.begin_us, event.begin_us + event.length_us};
+  const auto category = lower(event.category);
+  if (category == "kernel") {
+    if (!is_collective(event)) {
+      trace.compute.push_back(span);
+      return;
+    }
+    const auto type = event.args.find("dtype");
+    const auto group = event.args.find("Process Group Name");
+    trace.collectives.push_back(
+        {span.begin, span.end, group == event.args.end() ? "" : group->second,
+         argument(event, "In msg nelems") * (type == event.args.end() ? 0 : bytes_of_type(type->second))});
+  } else if (category == "gpu_memcpy" || category == "gpu_memset") {
+    trace.copy.push_back(span);
+  } else if (event.name.starts_with("ProfilerStep#") && category.find("gpu") == std::string::npos) {
+    const auto number = read_number(std::string_view(event.name).substr(13));
+    trace.steps.emplace_back(number ? number->value : static_cast<double>(trace.steps.size()), span);
+  } else if (event.name.starts_with("enumerate(DataLoader)") &&
+             event.name.find("__next__") != std::string::npos) {
+    trace.next.push_back(span);
+  }
+}
+
+Trace read_one(const fs::path& file) {
+  Trace trace{.file = file};
+  const auto facts = read_trace(file, false, [&](TraceEvent& event) { take_event(trace, event); });
+  const auto number = [&](const char* key) -> std::optional<double> {
+    const auto found = facts.find(key);
+    const auto one = found == facts.end() ? std::nullopt : read_number(found->second);
+    return one ? std::optional(one->value) : std::nullopt;
+  };
+  trace.rank = number("distributedInfo.rank");
+  trace.world = number("distributedInfo.world_size");
+  if (const auto found = facts.find("deviceProperties.name"); found != facts.end())
+    trace.device = found->second;
+  std::ranges::sort(trace.steps, {}, [](const auto& step) { return step.second.begin; });
+  std::ranges::sort(trace.collectives, {}, &Collective::begin);
+  return trace;
+}
+
+/// The stretches that the figures are of: from the begin of each step to that of the next.
+std::vector<Stretch> windows_of(const Trace& trace) {
+  std::vector<Stretch> windows;
+  for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+    const auto& step = trace.steps[i].second;
+    const double end = i + 1 < trace.steps.size() ? trace.steps[i + 1].second.begin : step.end;
+    if (end > step.begin) windows.push_back({step.begin, end});
+  }
+  if (!windows.empty()) return windows;
+  Stretch all{1e300, -1e300};
+  const auto widen = [&](double begin, double end) {
+    all = {std::min(all.begin, begin), std::max(all.end, end)};
+  };
+  for (const auto* const spans : {&trace.compute, &trace.copy})
+    for (const auto& one : *spans) widen(one.begin, one.end);
+  for (const auto& one : trace.collectives) widen(one.begin, one.end);
+  if (all.end > all.begin) windows.push_back(all);
+  return windows;
+}
+
+struct Parts {
+  double time = 0, compute = 0, exposed = 0, copy = 0, wait = 0, bytes = 0, sd = 0;
+};
+
+/// Means over the windows, in microseconds.
+Parts parts_of(const Trace& trace, const std::vector<Stretch>& windows) {
+  std::vector<Stretch> reducing;
+  for (const auto& one : trace.collectives) reducing.push_back({one.begin, one.end});
+  const auto compute = united(trace.compute), collectives = united(reducing);
+  const auto exposed = without(collectives, compute);
+  auto busy = trace.compute;
+  busy.insert(busy.end(), reducing.begin(), reducing.end());
+  const auto working = united(busy);
+  const auto copies = without(united(trace.copy), working);
+  busy.insert(busy.end(), trace.copy.begin(), trace.copy.end());
+  const auto waits = without(united(trace.next), united(busy));
+  Parts sum;
+  std::vector<double> times;
+  const auto n = static_cast<double>(windows.size());
+  for (const auto& [begin, end] : windows) {
+    times.push_back(end - begin);
+    sum.time += (end - begin) / n;
+    sum.compute += length(clipped(compute, begin, end)) / n;
+    sum.exposed += length(clipped(exposed, begin, end)) / n;
+    sum.copy += length(clipped(copies, begin, end)) / n;
+    sum.wait += length(clipped(waits, begin, end)) / n;
+  }
+  for (const auto& one : trace.collectives)
+    if (one.begin >= windows.front().begin && one.begin < windows.back().end) sum.bytes += one.bytes / n;
+  double squares = 0;
+  for (const double one : times) squares += (one - sum.time) * (one - sum.time);
+  if (times.size() > 1) sum.sd = std::sqrt(squares / (n - 1));
+  return sum;
+}
+
+Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table& table) {
+  constexpr double kMicro = 1e-6;
+  const auto parts = parts_of(trace, windows);
+  Row row;
+  const bool has_steps = !trace.steps.empty();
+  row.set("run", trace.rank ? fmt::format("rank {:g}", *trace.rank) : trace.file.filename().string());
+  row.set("program", "PyTorch");
+  if (!trace.device.empty()) row.set("device", trace.device);
+  if (trace.world && *trace.world >= 1) row.set("workers", std::round(*trace.world));
+  row.set("time_s", parts.time * kMicro);
+  row.set("time_of", has_steps ? "step" : "run");
+  row.set("statistic", has_steps && windows.size() > 1 ? "mean" : "single");
+  if (windows.size() > 1) {
+    row.set("repeats", static_cast<double>(windows.size()));
+    row.set("spread_s", parts.sd * kMicro);
+    row.set("spread_is", "sd");
+  }
+  row.set("clock", "device");
+  double known = 0;
+  const auto set = [&](Column column, bool is_known, double us) {
+    if (!is_known) return row.set(column, "unknown");
+    row.set(column, us * kMicro);
+    known += us;
+  };
+  const bool is_alone = trace.world && *trace.world == 1;
+  set("compute_s", !trace.compute.empty(), parts.compute);
+  set("communication_s", !trace.collectives.empty() || is_alone, parts.exposed);
+  set("data_wait_s", !trace.next.empty(), parts.wait);
+  set("other_s", true, parts.copy);
+  row.set("not_attributed_s", std::max(0.0, parts.time - known) * kMicro);
+  if (!trace.collectives.empty()) row.set("communication_is", "exposed");
+  if (parts.bytes > 0) row.set("message_bytes", parts.bytes);
+  if (trace.collectives.empty() && !is_alone)
+    table.notes.push_back(fmt::format(
+        "{}: no kernel is known as a collective{}: the communication is not known, and it may stand in the "
+        "compute",
+        row.text("run"), trace.world ? fmt::format(" although {:g} workers are named", *trace.world) : ""));
+  return row;
+}
+
+/// Transfer and waiting, where all ranks are there: of the k-th collective of a group the shortest stay is
+/// transfer, what others stay longer is waiting for a later rank.
+void split_waiting(const std::vector<Trace>& traces, const std::vector<std::size_t>& steps, Table& table) {
+  std::vector<std::map<std::string, std::vector<const Collective*>>> by_group(traces.size());
+  for (std::size_t r = 0; r < traces.size(); ++r)
+    for (const auto& one : traces[r].collectives) by_group[r][one.group].push_back(&one);
+  for (const auto& [group, first] : by_group.front())
+    for (const auto& other : by_group) {
+      const auto found = other.find(group);
+      if (found != other.end() && found->second.size() == first.size()) continue;
+      table.notes.push_back(
+          "the ranks have not the same collectives: transfer and waiting are not told apart");
+      return;
+    }
+  for (std::size_t r = 0; r < traces.size(); ++r) {
+    double transfer = 0, all = 0;
+    for (const auto& [group, mine] : by_group[r]) {
+      for (std::size_t k = 0; k < mine.size(); ++k) {
+        double shortest = mine[k]->end - mine[k]->begin;
+        all += shortest;
+        for (const auto& other : by_group) {
+          const auto found = other.find(group);
+          if (found != other.end() && k < found->second.size())
+            shortest = std::min(shortest, found->second[k]->end - found->second[k]->begin);
+        }
+        transfer += shortest;
+      }
+    }
+    const double n = static_cast<double>(steps[r]) * 1e6;
+    table.rows[r].set("transfer_s", transfer / n);
+    table.rows[r].set("late_peer_s", (all - transfer) / n);
+  }
+}
+
+Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
+  std::vector<Trace> traces;
+  for (const auto& file : files) traces.push_back(read_one(file));
+  std::ranges::stable_sort(traces, {}, [](const Trace& one) { return one.rank.value_or(0); });
+  Table table{.where = files.front().string()};
+  std::vector<std::size_t> steps;
+  for (const auto& trace : traces) {
+    const auto windows = windows_of(trace);
+    if (windows.empty())
+      base::fail(base::ErrorKind::data, "{}: neither steps nor kernels are in it; was the device profiled?",
+                 trace.file.string());
+    table.rows.push_back(row_of_trace(trace, windows, table));
+    steps.push_back(windows.size());
+  }
+  const bool has_all = traces.front().world && static_cast<double>(traces.size()) == *traces.front().world &&
+                       traces.size() > 1;
+  if (has_all)
+    split_waiting(traces, steps, table);
+  else if (std::ranges::any_of(traces, [](const Trace& one) { return !one.collectives.empty(); }))
+    table.notes.push_back(
+        "exposed communication is transfer or waiting: traces of all ranks together tell which");
+  table.notes.push_back("profiling costs time itself: compare shares, and take times from a run without it");
+  if (std::ranges::any_of(table.rows, [](const Row& row) { return row.is_unknown("data_wait_s"); }))
+    table.notes.push_back("no DataLoader is in the trace: the wait for data is not known");
+  return table;
+}
+
+bool is_kineto(std::string_view head) {
+  return head.find("\"schemaVersion\"") != std::string_view::npos ||
+         head.find("\"deviceProperties\"") != std::string_view::npos ||
+         (head.find("\"traceEvents\"") != std::string_view::npos &&
+          head.find("paceline") == std::string_view::npos);
+}
+
+}  // namespace
+
+Importer kineto() {
+  return {.name = "PyTorch profiler trace", .is_it = is_kineto, .read = read_kineto, .joins_files = true};
+}
+
+}  // namespace paceline::table

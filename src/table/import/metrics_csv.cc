@@ -1,0 +1,122 @@
+/// CSVs of metrics as trainers write them: `epoch`, `step`, and names of their own.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/nearest.h"
+#include "table/csv.h"
+#include "table/import/import.h"
+#include "table/words.h"
+
+namespace paceline::table {
+namespace {
+
+using base::ErrorKind;
+
+constexpr std::string_view kMapped[] = {"loss",   "accuracy",      "updates",   "steps",
+                                        "time_s", "learning_rate", "rate_per_s"};
+
+/// Which column of the file each column of the table is: those that the user names, else those of the same
+/// name.
+std::map<std::string, std::size_t> mapping(const CsvLine& header, const GivenFacts& given,
+                                           const std::string& where, std::set<std::string>& taken) {
+  std::vector<std::string> names;
+  for (const auto& cell : header) names.emplace_back(trimmed(cell.text));
+  std::map<std::string, std::size_t> columns;
+  for (const auto name : kMapped) {
+    const auto found = given.find(std::string(name));
+    std::string wanted(name);
+    if (found != given.end() && !read_number(found->second)) {
+      wanted = found->second;
+      taken.insert(std::string(name));
+      if (std::ranges::find(names, wanted) == names.end())
+        base::fail(ErrorKind::usage, "--set {}={}: {} has no such column{}", name, wanted, where,
+                   base::suggestion(wanted, names));
+    }
+    const auto at = std::ranges::find(names, wanted);
+    if (at != names.end()) columns[std::string(name)] = static_cast<std::size_t>(at - names.begin());
+  }
+  return columns;
+}
+
+std::size_t place_of(const CsvLine& header, std::string_view name) {
+  for (std::size_t i = 0; i < header.size(); ++i)
+    if (trimmed(header[i].text) == name) return i;
+  return header.size();
+}
+
+Table read_metrics(std::span<const std::filesystem::path> files, const GivenFacts& given) {
+  const auto where = files.front().string();
+  const auto lines = read_csv(base::read_file(files.front()), where);
+  Table table{.where = where};
+  if (lines.size() < 2)
+    base::fail(ErrorKind::data, "{}: no metrics are in it; was the training ended early?", where);
+  const auto columns = mapping(lines.front(), given, where, table.taken);
+  const auto epoch = place_of(lines.front(), "epoch"), step = place_of(lines.front(), "step");
+  std::map<std::string, std::size_t> by_epoch;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const auto& cells = lines[i];
+    if (cells.size() != lines.front().size())
+      base::fail(ErrorKind::data, "{}:{}: the line has {} cells, and the header {}; was it cut?", where,
+                 cells.front().line, cells.size(), lines.front().size());
+    // Trainers write training and validation of an epoch in lines of their own: they are one row.
+    const auto& key = epoch < cells.size() ? cells[epoch].text : cells[step].text;
+    const auto [found, is_new] = by_epoch.try_emplace(key, table.rows.size());
+    if (is_new) {
+      table.rows.emplace_back();
+      table.rows.back().line = cells.front().line;
+      table.rows.back().set("run", fmt::format("{} {}", epoch < cells.size() ? "epoch" : "step", key));
+      if (epoch < cells.size()) table.rows.back().settings["epoch"] = key;
+    }
+    auto& row = table.rows[found->second];
+    if (step < cells.size() && read_number(cells[step].text) && !columns.contains("steps"))
+      row.set("steps", cells[step].text);
+    for (const auto& [name, at] : columns) {
+      if (!read_number(trimmed(cells[at].text))) continue;  // empty, or nan
+      try {
+        row.set(*Column::find(name), cells[at].text);
+      } catch (const base::Error& error) {
+        base::fail(ErrorKind::data, "{}:{}:{}: {} {}", where, cells[at].line, cells[at].column, name,
+                   error.what());
+      }
+    }
+  }
+  std::string names;
+  for (const auto& cell : lines.front())
+    names += (names.empty() ? "" : ", ") + std::string(trimmed(cell.text));
+  if (!columns.contains("loss") && !columns.contains("accuracy"))
+    table.notes.push_back(fmt::format(
+        "neither loss nor accuracy is known: --set loss=COLUMN and --set accuracy=COLUMN say which of {} they are",
+        names));
+  table.notes.push_back(
+      "epochs and steps are as the trainer counts them, which may begin with 0; of which set the figures are is not "
+      "known: --set quality_of=validation says it");
+  return table;
+}
+
+bool is_metrics(std::string_view head) {
+  auto rest = head;
+  const auto header = take_line(rest);
+  if (header.find(',') == std::string_view::npos || header.find_first_of("{[<") != std::string_view::npos)
+    return false;
+  for (std::size_t at = 0; at <= header.size();) {
+    const auto end = std::min(header.find(',', at), header.size());
+    const auto name = trimmed(header.substr(at, end - at));
+    if (name == "epoch" || name == "step") return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+Importer metrics_csv() {
+  return {.name = "a trainer's metrics CSV", .is_it = is_metrics, .read = read_metrics};
+}
+
+}  // namespace paceline::table

@@ -1,0 +1,146 @@
+/// What nccl-tests write with -J (version 3).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "table/import/import.h"
+#include "table/import/nccl.h"
+#include "table/import/parsed.h"
+
+namespace paceline::table {
+namespace {
+
+using nlohmann::json;
+
+/// Each iteration's slowest process, in microseconds; empty where they were not kept.
+std::vector<double> slowest_iterations(const json& result, const char* key) {
+  std::vector<double> all;
+  const auto& kept = member(result, key);
+  for (const char* const name : {"per_process_max_times_us", "times_us"}) {
+    const auto& times = member(kept, name);
+    if (!times.is_array() || times.empty()) continue;
+    for (const auto& one : times) {
+      double most = one.is_number() ? one.get<double>() : 0;
+      if (one.is_array())
+        for (const auto& process : one)
+          most = std::max(most, process.is_number() ? process.get<double>() : 0);
+      if (most > 0 && std::isfinite(most)) all.push_back(most);
+    }
+    if (!all.empty()) return all;
+  }
+  return all;
+}
+
+void set_iterations(Row& row, std::vector<double> times) {
+  if (times.size() < 2) return;
+  std::ranges::sort(times);
+  const auto median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
+  double mean = 0, squares = 0;
+  for (const double one : times) mean += one / static_cast<double>(times.size());
+  for (const double one : times) squares += (one - mean) * (one - mean);
+  row.set("time_s", median * 1e-6);
+  row.set("communication_s", median * 1e-6);
+  row.set("statistic", "median");
+  row.set("spread_s", std::sqrt(squares / static_cast<double>(times.size() - 1)) * 1e-6);
+  row.set("spread_is", "sd");
+  row.set("repeats", static_cast<double>(times.size()));
+}
+
+std::string collective_of(const json& file) {
+  const auto& arguments = member(file, "args");
+  if (!arguments.is_array() || arguments.empty() || !arguments.front().is_string()) return "";
+  const auto program = std::filesystem::path(arguments.front().get<std::string>()).filename().string();
+  const auto end = program.find("_perf");
+  return end == std::string::npos ? "" : program.substr(0, end);
+}
+
+/// A measurement of one size; nothing where it was not made.
+std::optional<Row> measurement(const json& result, NcclLine line, const char* key, const char* iterations) {
+  const auto& one = member(result, key);
+  if (!one.is_object()) return std::nullopt;
+  line.in_place = std::string_view(key) == "in_place";
+  if (one.contains("cpu_time"))
+    base::fail(base::ErrorKind::usage,
+               "the times are those of the processor (-C), not of the collective; measure without it");
+  const auto time = text_at(one, "time");
+  if (!time || !read_number(*time)) return std::nullopt;
+  line.seconds_us = *time;
+  line.busbw = text_at(one, "bus_bw").value_or("");
+  line.wrong = text_at(one, "nwrong").value_or("");
+  auto row = row_of(line);
+  auto times = slowest_iterations(result, iterations);
+  if (times.size() > 1) {
+    // The printed bandwidth belongs to the mean; beside a median it would not follow.
+    row.set("claimed_bandwidth", "");
+    row.set("bandwidth_unit", "");
+    row.set("bandwidth_is", "");
+    set_iterations(row, std::move(times));
+  }
+  return row;
+}
+
+Table read_nccl_json(std::span<const std::filesystem::path> files, const GivenFacts&) {
+  const auto file = read_json(files.front());
+  Table table{.where = files.front().string()};
+  std::set<std::string> hosts;
+  int ranks = 0;
+  std::string device;
+  for (const auto& one : member(file, "devices")) {
+    ++ranks;
+    if (const auto host = text_at(one, "hostname")) hosts.insert(*host);
+    if (const auto name = text_at(one, "device_info")) device = *name;
+  }
+  NcclLine common{.collective = collective_of(file), .ranks = ranks, .hosts = static_cast<int>(hosts.size())};
+  for (const auto& result : member(file, "results")) {
+    common.bytes = text_at(result, "size").value_or("");
+    common.type = text_at(result, "type").value_or("");
+    if (!read_number(common.bytes)) continue;
+    try {
+      for (const auto& [key, iterations] :
+           {std::pair{"out_of_place", "out_of_place_per_iter"}, std::pair{"in_place", "in_place_per_iter"}}) {
+        auto row = measurement(result, common, key, iterations);
+        if (!row) continue;
+        if (!device.empty()) row->set("device", device);
+        if (const auto warmup = number_at(member(file, "config"), "warmup_iters"); warmup && *warmup >= 0)
+          row->set("warmup", std::round(*warmup));
+        table.rows.push_back(std::move(*row));
+      }
+    } catch (const base::Error& error) {
+      base::fail(base::ErrorKind::data, "{}: size {}: {}", table.where, common.bytes, error.what());
+    }
+  }
+  if (table.rows.empty())
+    base::fail(base::ErrorKind::data, "{}: no result has a time; the test was ended early", table.where);
+  if (const auto average = text_at(file, "average_bus_bandwidth");
+      average && read_number(*average) && ranks > 0) {
+    Row row;
+    row.set("run", "average");
+    row.set("program", "nccl-tests");
+    row.set("workers", ranks);
+    row.set("claimed_bandwidth", *average);
+    row.set("bandwidth_unit", "GB/s");
+    row.set("bandwidth_is", "busbw");
+    row.set("statistic", "mean");
+    table.rows.push_back(row);
+  }
+  table.notes.push_back(
+      "which algorithm NCCL chose is not in its file; the environment is, and was not copied, since it may hold secrets");
+  return table;
+}
+
+bool is_nccl_json(std::string_view head) {
+  return head.find("\"nccl_version\"") != std::string_view::npos &&
+         head.find('{') < head.find("\"nccl_version\"");
+}
+
+}  // namespace
+
+Importer nccl_tests_json() {
+  return {.name = "nccl-tests JSON", .is_it = is_nccl_json, .read = read_nccl_json};
+}
+
+}  // namespace paceline::table

@@ -1,0 +1,230 @@
+/// Files of other programs as tables: their figures, added up by hand; unknown is never 0; no truncation
+/// crashes.
+
+#include "table/import/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <fstream>
+#include <random>
+
+#include "base/error.h"
+#include "table/import/fixtures.h"
+#include "table/import/stretch.h"
+
+namespace paceline::table {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+
+class Import : public testing::Test {
+ protected:
+  Import() : folder_(fs::temp_directory_path() / fmt::format("paceline-import-{}", ::getpid())) {
+    fs::create_directories(folder_);
+  }
+  ~Import() override { fs::remove_all(folder_); }
+
+  fs::path write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return folder_ / name;
+  }
+  Table read(const std::string& text, const GivenFacts& given = {}) {
+    const auto file = write("file", text);
+    return import_files(std::vector{file}, given).front();
+  }
+  fs::path folder_;
+};
+
+double parts(const Row& row) {
+  double sum = 0;
+  for (const Column column : {Column("compute_s"), Column("communication_s"), Column("data_wait_s"),
+                              Column("other_s"), Column("not_attributed_s")})
+    sum += row.value(column).value_or(0);
+  return sum;
+}
+
+TEST_F(Import, NcclTextHasSizesTimesAndWrongElements) {
+  const auto table = read(fixtures::nccl_text());
+  ASSERT_EQ(table.rows.size(), 5U);
+  const auto& first = table.rows[0];
+  EXPECT_EQ(first.value("message_bytes"), 1024);
+  EXPECT_NEAR(*first.value("time_s"), 12.5e-6, 1e-15);
+  EXPECT_NEAR(first.number("time_s")->half_unit, 0.005e-6, 1e-15) << "the digits stay";
+  EXPECT_EQ(first.value("workers"), 2);
+  EXPECT_EQ(first.value("nodes"), 2);
+  EXPECT_EQ(first.value("wrong_elements"), 0);
+  EXPECT_FALSE(table.rows[1].knows("wrong_elements")) << "N/A is not 0";
+  EXPECT_EQ(table.rows[2].value("wrong_elements"), 3);
+  EXPECT_NEAR(*table.rows[3].value("time_s"), 110e-6, 1e-12);
+  EXPECT_TRUE(first.is_unknown("spread_s"));
+  EXPECT_TRUE(first.is_unknown("algorithm"));
+  EXPECT_EQ(table.rows[4].text("run"), "average");
+  EXPECT_EQ(table.rows[4].value("claimed_bandwidth"), 4.925);
+  EXPECT_EQ(first.line, 10U);
+}
+
+TEST_F(Import, NcclJsonHasMediansOfTheSlowestProcessAndNoSecrets) {
+  const auto table = read(fixtures::nccl_json());
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_EQ(table.rows[0].value("claimed_bandwidth"), 9.986);
+  EXPECT_EQ(table.rows[0].settings.at("collective"), "all_reduce");
+  EXPECT_EQ(table.rows[0].value("warmup"), 5);
+  EXPECT_NEAR(*table.rows[1].value("time_s"), 12.5e-6, 1e-12) << "of 11, 12, 13, 30";
+  EXPECT_EQ(table.rows[1].value("repeats"), 4);
+  EXPECT_THAT(to_csv(table), testing::Not(HasSubstr("SECRET")));
+}
+
+TEST_F(Import, NcclJsonOfProcessorTimesIsRefused) {
+  auto text = fixtures::nccl_json();
+  text.replace(text.find("\"time\": 840.0"), 13, "\"cpu_time\": 840.0");
+  EXPECT_THROW((void)read(text), base::Error);
+}
+
+TEST_F(Import, DdpBenchmarkTellsTheFirstResultWithoutDdp) {
+  const auto table = read(fixtures::ddp());
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_EQ(table.rows[0].settings.at("ddp"), "no");
+  EXPECT_EQ(table.rows[1].settings.at("ddp"), "yes");
+  EXPECT_EQ(table.rows[2].value("workers"), 2);
+  EXPECT_NEAR(*table.rows[2].value("time_s"), 0.111, 1e-9);
+  EXPECT_EQ(table.rows[2].value("repeats"), 3);
+  EXPECT_EQ(table.rows[2].value("local_batch"), 32);
+  EXPECT_TRUE(table.rows[2].is_unknown("communication_s"));
+}
+
+TEST_F(Import, KinetoAccountsForEachSecondOfAStep) {
+  const auto table = read(fixtures::kineto(0, 2));
+  ASSERT_EQ(table.rows.size(), 1U);
+  const auto& row = table.rows[0];
+  EXPECT_NEAR(*row.value("time_s"), 1000e-6, 1e-12);
+  EXPECT_NEAR(*row.value("compute_s"), 400e-6, 1e-12);
+  EXPECT_NEAR(*row.value("communication_s"), 200e-6, 1e-12) << "100 of 300 are hidden";
+  EXPECT_NEAR(*row.value("other_s"), 50e-6, 1e-12);
+  EXPECT_NEAR(*row.value("data_wait_s"), 150e-6, 1e-12);
+  EXPECT_NEAR(*row.value("not_attributed_s"), 200e-6, 1e-12);
+  EXPECT_NEAR(parts(row), *row.value("time_s"), 1e-12);
+  EXPECT_EQ(row.value("message_bytes"), 4000);
+  EXPECT_EQ(row.value("workers"), 2);
+  EXPECT_EQ(row.text("device"), "Example GPU");
+  EXPECT_EQ(row.text("communication_is"), "exposed");
+  EXPECT_FALSE(row.knows("transfer_s")) << "with one rank nobody knows";
+}
+
+TEST_F(Import, KinetoOfAllRanksTellsWaitingFromTransfer) {
+  const std::vector files{write("a", fixtures::kineto(0, 2, "rcclGenericKernel", 80)),
+                          write("b", fixtures::kineto(1, 2))};
+  const auto tables = import_files(files, {});
+  ASSERT_EQ(tables.size(), 1U);
+  ASSERT_EQ(tables[0].rows.size(), 2U);
+  EXPECT_NEAR(*tables[0].rows[0].value("transfer_s"), 300e-6, 1e-12);
+  EXPECT_NEAR(*tables[0].rows[0].value("late_peer_s"), 80e-6, 1e-12);
+  EXPECT_NEAR(*tables[0].rows[1].value("late_peer_s"), 0, 1e-12);
+}
+
+TEST_F(Import, KinetoWithARenamedCollectiveSaysUnknownAndNotZero) {
+  const auto named = read(fixtures::kineto(0, 2, "NCCLX_something", 0, false));
+  EXPECT_NEAR(*named.rows[0].value("communication_s"), 200e-6, 1e-12)
+      << "by the begin of its name, in any case";
+  const auto renamed = read(fixtures::kineto(0, 2, "fancyAllReduce", 0, false));
+  EXPECT_FALSE(renamed.rows[0].knows("communication_s"));
+  EXPECT_TRUE(renamed.rows[0].is_unknown("communication_s"));
+  EXPECT_THAT(renamed.notes,
+              Contains(HasSubstr("no kernel is known as a collective although 2 workers are named")));
+  EXPECT_THAT(to_csv(renamed), HasSubstr("unknown"));
+  const auto by_argument = read(fixtures::kineto(0, 2, "fancyAllReduce"));
+  EXPECT_TRUE(by_argument.rows[0].knows("communication_s"));
+}
+
+TEST_F(Import, HorovodTellsTransferFromWaiting) {
+  for (const bool has_end : {true, false}) {
+    const auto table = read(fixtures::horovod(has_end));
+    ASSERT_EQ(table.rows.size(), 1U);
+    const auto& row = table.rows[0];
+    EXPECT_NEAR(*row.value("time_s"), 10000e-6, 1e-12);
+    EXPECT_NEAR(*row.value("transfer_s"), 2000e-6, 1e-12);
+    EXPECT_NEAR(*row.value("late_peer_s"), 500e-6, 1e-12);
+    EXPECT_EQ(row.value("workers"), 2);
+    EXPECT_EQ(row.value("message_bytes"), 4000);
+    EXPECT_TRUE(row.is_unknown("compute_s"));
+    EXPECT_EQ(row.text("communication_is"), "total");
+  }
+}
+
+TEST_F(Import, MetricsAreMappedByTheirNames) {
+  const auto table =
+      read(fixtures::metrics(), {{"loss", "val_loss"}, {"accuracy", "val_acc"}, {"workers", "4"}});
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[1].text("accuracy"), "0.6543");
+  EXPECT_EQ(table.rows[1].text("loss"), "0.98");
+  EXPECT_EQ(table.rows[1].value("workers"), 4);
+  EXPECT_EQ(table.rows[1].settings.at("epoch"), "1");
+  EXPECT_FALSE(table.rows[1].knows("time_s"));
+  EXPECT_THROW((void)read(fixtures::metrics(), {{"loss", "val_los"}}), base::Error);
+}
+
+TEST_F(Import, GivenFactsFillWhatIsUnknownAndReplaceNothing) {
+  const auto table =
+      read(fixtures::ddp(),
+           {{"workers", "64"}, {"scaling", "weak"}, {"setting.fabric", "x"}, {"compute_s", "0.05"}});
+  EXPECT_EQ(table.rows[2].value("workers"), 2);
+  EXPECT_EQ(table.rows[2].text("scaling"), "weak");
+  EXPECT_EQ(table.rows[2].settings.at("fabric"), "x");
+  EXPECT_EQ(table.rows[2].value("compute_s"), 0.05);
+  EXPECT_THROW((void)read(fixtures::ddp(), {{"worker", "64"}}), base::Error);
+}
+
+TEST_F(Import, OfWhatIsNoneOfThemNamesThoseThatAre) {
+  try {
+    (void)read("hello\n");
+    FAIL();
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nccl-tests text"));
+  }
+}
+
+/// Every truncation and many flipped bytes: read or refused, never a crash, and nothing unknown becomes 0.
+TEST_F(Import, EveryTruncationAndFlipIsReadOrRefused) {
+  std::mt19937 random(1);
+  for (const auto& text : {fixtures::nccl_text(), fixtures::nccl_json(), fixtures::ddp(),
+                           fixtures::kineto(0, 2), fixtures::horovod(), fixtures::metrics()}) {
+    const auto try_one = [&](const std::string& changed) {
+      try {
+        for (const auto& row : read(changed).rows) {
+          if (row.knows("time_s")) {
+            EXPECT_GT(*row.value("time_s"), 0);
+          }
+          if (row.knows("compute_s")) {
+            EXPECT_GT(*row.value("compute_s"), 0);
+          }
+        }
+      } catch (const base::Error&) {
+      }
+    };
+    for (std::size_t n = 0; n<text.size(); n += text.size()> 1500 ? 3 : 1) try_one(text.substr(0, n));
+    for (int k = 0; k < 300; ++k) {
+      auto changed = text;
+      changed[random() % changed.size()] = static_cast<char>(random());
+      try_one(changed);
+    }
+  }
+}
+
+TEST(Stretches, UniteCutAndShare) {
+  const auto a = united({{5, 9}, {0, 2}, {1, 3}, {4, 4}, {8, 10}});
+  EXPECT_EQ(a.size(), 2U);
+  EXPECT_EQ(length(a), 8);
+  const auto b = united({{2, 6}, {9, 20}});
+  EXPECT_EQ(length(common(a, b)), 3);
+  EXPECT_EQ(length(without(a, b)), 5);
+  EXPECT_EQ(length(without(b, a)), 12);
+  EXPECT_EQ(length(clipped(a, 1, 7)), 4);
+  EXPECT_TRUE(without({}, a).empty());
+}
+
+}  // namespace
+}  // namespace paceline::table
