@@ -2,11 +2,13 @@
 
 import { h, prose } from '../dom';
 import type { Block, Fact, Paragraph, Report, Section } from '../data/report';
+import { Later } from '../later';
 import { Colours } from '../plots/colours';
 import { renderComparison } from '../plots/comparison';
 import { renderFigure, renderPlot, type Context } from '../plots/figure';
 import { Links } from '../plots/links';
 import { renderTimeline } from '../plots/timeline';
+import { Sized } from '../plots/sized';
 import { Tip } from '../plots/tip';
 import { renderWaterfall } from '../plots/waterfall';
 import { renderTable } from '../table/table';
@@ -20,8 +22,9 @@ const ANSWER = 'answer';
 const isAnswer = (blocks: readonly Block[]) => blocks.some(({ type }) => type === 'answer');
 const HERO = 'hero';
 
-export function renderPage(report: Report, json: string): HTMLElement {
-  const context: Context = { colours: new Colours(report), tip: new Tip(), links: new Links() };
+/// `later`: makes what stands below the first screen (main.ts begins it).
+export function renderPage(report: Report, json: string, later = new Later()): HTMLElement {
+  const context: Context = { colours: new Colours(report), tip: new Tip(), links: new Links(), later, sized: new Sized(later) };
   const answer = report.sections.find(({ id, blocks }) => id === ANSWER || isAnswer(blocks));
   const others = report.sections.filter((section) => section !== answer);
   const page = h('div', { class: 'page', style: `--best: ${context.colours.best}` },
@@ -102,7 +105,7 @@ export function renderBlocks(blocks: readonly Block[], report: Report, context: 
 function renderBlock(block: Block, report: Report, context: Context): HTMLElement {
   switch (block.type) {
     case 'paragraph': return renderParagraph(block);
-    case 'table': return renderTable(block, context.links);
+    case 'table': return renderTable(block, context);
     case 'plot': return renderPlot(block, context);
     case 'answer': return block.question === '' ? renderBest(block) : renderTile(block, report, context);
     case 'next': return renderNext(block);

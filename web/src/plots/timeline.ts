@@ -5,7 +5,7 @@ import { h, svg } from '../dom';
 import { formatTime, formatValue, timeUnit } from '../data/format';
 import type { Table, Timeline } from '../data/report';
 import { renderCard } from './card';
-import type { Drawing, Spot } from './drawing';
+import type { Drawing, Key, Spot } from './drawing';
 import type { Context } from './figure';
 import { textWidth } from './style';
 import { roundValues } from './ticks';
@@ -100,8 +100,12 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
     });
   });
   spots.sort((a, b) => a.lane - b.lane || a.x - b.x);
-  const seen = new Set(timeline.spans.map(({ phase }) => phase));
-  return { image, spots, keys: timeline.phases.flatMap((text, i) => (seen.has(i) ? [{ sign: 'box' as const, text, colour: colours.phase(text) }] : [])) };
+  return { image, spots, keys: keysOf(timeline, colours) };
+}
+
+function keysOf({ spans, phases }: Timeline, colours: Context['colours']): Key[] {
+  const seen = new Set(spans.map(({ phase }) => phase));
+  return phases.flatMap((text, i) => (seen.has(i) ? [{ sign: 'box' as const, text, colour: colours.phase(text) }] : []));
 }
 
 function table({ id, finding, lanes, phases, spans }: Timeline): Table {
@@ -120,7 +124,7 @@ export function renderTimeline(timeline: Timeline, context: Context): HTMLElemen
   let width = 0;
   const controls = h('div', { 'class': 'zoom', 'role': 'group', 'aria-label': 'Zoom' });
   const { figure, canvas, explorer, redraw } = renderCard(timeline, 'timeline', {
-    draw: (size) => draw(timeline, range, width = size, context.colours), table: () => table(timeline),
+    draw: (size) => draw(timeline, range, width = size, context.colours), height: (size) => frameOf(timeline, size).bottom + FOOT, keys: () => keysOf(timeline, context.colours), table: () => table(timeline),
   }, context, controls);
   const changed = (change: () => void) => {
     change();
