@@ -164,8 +164,8 @@ void add_trust(Document& document, const Conclusions& conclusions) {
   std::sort(halves.begin(), halves.end());
   const bool is_quick = conclusions.records.front().command.find(" --quick") != std::string::npos;
   document.trust =
-      fmt::format("{}ypical interval ±{:.2g} %, widest ±{:.2g} %", is_quick ? "quick study: t" : "t",
-                  100 * halves[halves.size() / 2], 100 * halves.back());
+      fmt::format("{}ypical interval ±{} %, widest ±{} %", is_quick ? "quick study: t" : "t",
+                  rough(100 * halves[halves.size() / 2]), rough(100 * halves.back()));
 }
 
 /// What a table of times is called, and its measured cells.

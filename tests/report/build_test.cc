@@ -220,6 +220,18 @@ TEST(Build, ShowsOnTopWhatWasGivenAndNotCounted) {
   EXPECT_EQ(document.warnings.front(), "Left out: a copy.");
 }
 
+TEST(Build, WritesAWideIntervalWithoutAPowerOfTen) {
+  // Steps that take from a third to four times as long: others were at work.
+  std::vector<Record> records;
+  for (int repeat = 0; repeat < 3; ++repeat)
+    records.push_back(make_record(
+        {.kind = "sweep", .scaling = "", .repeat = repeat, .jitter = {1, 0.2, 4, 0.2, 4, 1, 0.2, 4}}));
+  const Document document = build(records);
+  EXPECT_THAT(document.trust, testing::ContainsRegex("widest ±[1-9][0-9][0-9] %"));
+  for (const std::string& text : {to_terminal(document, 110), to_markdown(document)})
+    EXPECT_THAT(text, AllOf(HasSubstr(document.trust), Not(testing::ContainsRegex("[0-9]e[+][0-9]"))));
+}
+
 TEST(Build, SaysWhichIntervalsAreOfOneRun) {
   const std::vector<Record> records{make_record({.repeat = 0}), make_record({.repeat = 1}),
                                     make_record({.workers = 2})};
