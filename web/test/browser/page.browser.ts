@@ -5,8 +5,8 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
+import { boxes, clashes } from './boxes';
 import { addressOf, launch, open, reasonToSkip } from './browser.mjs';
-import { pagesOf } from './pdf';
 
 const reason = reasonToSkip();
 if (reason) console.log(`skipped: the browser tests: ${reason}`);
@@ -28,13 +28,6 @@ const onPage = async <T>(name: string, options: object, act: (page: Page) => Pro
 const SAMPLES = ['study', 'interrupted', 'compared', 'schema-1', 'long'];
 const WIDTHS = [360, 390, 768, 1280, 1920, 2560];
 
-interface Box { left: number; right: number; top: number; bottom: number; text: string }
-const boxes = (page: Page, query: string): Promise<Box[]> => page.evaluate((selector) =>
-  [...document.querySelectorAll(selector)].map((element) => {
-    const { left, right, top, bottom } = element.getBoundingClientRect();
-    return { left, right, top, bottom, text: element.textContent ?? '' };
-  }), query);
-const touching = (a: Box, b: Box) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
 
 describe.skipIf(reason !== null)('The first screen', () => {
   it('at 1280 x 900 holds headline, five verdicts and the axes of the hero', async () => {
@@ -98,21 +91,6 @@ describe.skipIf(reason !== null)('At every width', () => {
     }
   });
 });
-
-/// Texts of one drawing that overlap, or that stand outside of it.
-async function clashes(page: Page): Promise<string[]> {
-  const drawings = await page.evaluate(() => [...document.querySelectorAll('.canvas > svg')].map((image) => {
-    const box = (element: Element) => {
-      const { left, right, top, bottom } = element.getBoundingClientRect();
-      return { left, right, top, bottom, text: element.textContent ?? '' };
-    };
-    return { frame: box(image), texts: [...image.querySelectorAll('text')].filter(({ textContent }) => textContent).map(box) };
-  }));
-  return drawings.flatMap(({ frame, texts }) => texts.flatMap((one, i) => [
-    ...texts.slice(i + 1).filter((other) => touching(one, other)).map((other) => `"${one.text}" and "${other.text}" overlap`),
-    ...(one.left < frame.left - 2 || one.right > frame.right + 2 || one.top < frame.top - 2 || one.bottom > frame.bottom + 2 ? [`"${one.text}" stands outside`] : []),
-  ]));
-}
 
 const tipBox = (page: Page) => page.evaluate(() => {
   const tip = document.querySelector<HTMLElement>('.tip')!;
@@ -320,29 +298,6 @@ describe.skipIf(reason !== null)('For everybody', () => {
         expect([...new Set(close)]).toEqual([]);
       });
     }
-  });
-});
-
-/// A4 within its margins, in pixels.
-const SHEET = { width: 703, height: 1032 };
-
-describe.skipIf(reason !== null)('On paper', () => {
-  it('the study takes at most 5 pages, with answer and hero on the first', async () => {
-    await onPage('study', {}, async (page) => {
-      const pages = pagesOf(await page.pdf({ preferCSSPageSize: true }));
-      expect(pages).toBeLessThanOrEqual(5);
-    });
-  });
-  it('a sheet is filled in its width, and has answer and hero on its first page', async () => {
-    await onPage('study', { width: SHEET.width, height: SHEET.height, theme: 'dark' }, async (page) => {
-      await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
-      await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(SHEET.width);
-      for (const { bottom } of await boxes(page, '.best, .tile, #hero')) expect(bottom).toBeLessThanOrEqual(SHEET.height);
-      for (const found of await clashes(page)) expect.fail(found);
-      expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe('rgb(255, 255, 255)');
-      expect(await page.evaluate(() => getComputedStyle(document.querySelector('.best')!).backgroundColor)).toBe('rgb(255, 255, 255)');
-    });
   });
 });
 
