@@ -163,9 +163,8 @@ void add_trust(Document& document, const Conclusions& conclusions) {
   if (halves.empty()) return;
   std::sort(halves.begin(), halves.end());
   const bool is_quick = conclusions.records.front().command.find(" --quick") != std::string::npos;
-  document.trust =
-      fmt::format("{}ypical interval ±{} %, widest ±{} %", is_quick ? "quick study: t" : "t",
-                  rough(100 * halves[halves.size() / 2]), rough(100 * halves.back()));
+  document.trust = fmt::format("{}ypical interval ±{} %, widest ±{} %", is_quick ? "quick study: t" : "t",
+                               rough(100 * halves[halves.size() / 2]), rough(100 * halves.back()));
 }
 
 /// What a table of times is called, and its measured cells.

@@ -144,7 +144,7 @@ std::string finding_of(const Subject& subject) {
     batches.insert(cell->local_batch);
   }
   if (!is_one_way)
-    return fmt::format("{} is fastest; {} more cannot be told apart", way,
+    return fmt::format("Fastest as measured: {}; {} more cannot be told apart", way,
                        subject.point.choice.overlap.size());
   std::vector<std::string> sizes;
   for (const auto batch : batches) sizes.push_back(integer(static_cast<double>(batch)));

@@ -150,9 +150,8 @@ std::string said_of_part(const Cause& cause, const Cause::Part& part) {
       return text +
              fmt::format("in the update, which is made once a step, for {} times the images", amount(times));
     case CausePart::communication:
-      return text +
-             fmt::format("in communication, whose bytes a step stay the same for {} times the images",
-                         amount(times));
+      return text + fmt::format("in communication, whose bytes a step stay the same for {} times the images",
+                                amount(times));
     case CausePart::data_wait:
       return text + "in waiting for data";
     case CausePart::other:

@@ -41,7 +41,8 @@ TableCell ratio_cell(const std::optional<Estimate>& ratio, bool is_baseline, con
 std::string no_total(const Variant& variant, const Variant& baseline, const WholeTraining& one) {
   if (!one.times.comparable()) return kRefused;
   if (!one.as_many_epochs)
-    return fmt::format("it trained {} epochs, the baseline {}", amount(variant.epochs), amount(baseline.epochs));
+    return fmt::format("it trained {} epochs, the baseline {}", amount(variant.epochs),
+                       amount(baseline.epochs));
   return "the seconds of a part of it, or of the baseline, are not known";
 }
 

@@ -98,7 +98,22 @@ export function renderBlocks(blocks: readonly Block[], report: Report, context: 
   }
   return groups.map((group) => group.length === 1
     ? renderBlock(group[0]!, report, context)
-    : h('div', { class: 'side-by-side' }, ...group.map((block) => renderBlock(block, report, context))));
+    : h('div', { class: 'side-by-side' }, ...stacked(group).map((some) => {
+      const elements = some.map((block) => renderBlock(block, report, context));
+      return elements.length === 1 ? elements[0]! : h('div', { class: 'stack' }, ...elements);
+    })));
+}
+
+/// Timelines among other drawings share one place: each is low, and one alone beside a figure leaves half of its card empty.
+function stacked(group: readonly Block[]): Block[][] {
+  if (group.every(({ type }) => type === 'timeline')) return group.map((block) => [block]);
+  const places: Block[][] = [];
+  for (const block of group) {
+    const last = places[places.length - 1];
+    if (block.type === 'timeline' && last?.[0]!.type === 'timeline') last.push(block);
+    else places.push([block]);
+  }
+  return places;
 }
 
 /// The kinds of blocks, one line each.

@@ -122,7 +122,7 @@ function footer(table: Table, notes: Notes): HTMLElement | null {
 
 /// Many notes stand in columns; very many fold away behind the first.
 function noteLists(lines: HTMLElement[]): HTMLElement[] {
-  const list = (some: HTMLElement[]) => h('ul', { class: lines.length > MANY ? 'notes columns' : 'notes' }, ...some);
+  const list = (some: HTMLElement[]) => h('ul', { class: lines.length > MANY ? 'notes many' : 'notes' }, ...some);
   if (lines.length <= 3 * MANY) return lines.length > 0 ? [list(lines)] : [];
   const more = lines.splice(2 * MANY);
   return [list(lines), h('details', {}, h('summary', {}, `${more.length} more notes`), list(more))];
