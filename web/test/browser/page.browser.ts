@@ -302,9 +302,10 @@ describe.skipIf(reason !== null)('For everybody', () => {
 });
 
 describe.skipIf(reason !== null)('Weight', () => {
-  it('is at most 400 kB without data, the study at most 80 kB of data', () => {
+  it('is at most 400 kB without data, the study at most 80 kB of data, 200 cells with 6,000 epochs at most 500 kB', () => {
     const built = statSync(fileURLToPath(new URL('../../dist/index.html', import.meta.url))).size;
     expect(built).toBeLessThanOrEqual(400_000);
     expect(statSync(fileURLToPath(addressOf('study'))).size - built).toBeLessThanOrEqual(80_000);
+    expect(statSync(fileURLToPath(addressOf('long'))).size - built).toBeLessThanOrEqual(500_000);
   });
 });
