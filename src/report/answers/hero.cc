@@ -127,9 +127,7 @@ Figure::View speedups(const Subject& subject, analysis::Mode mode) {
   const double ideal = has_end ? cores : most;
   view.series.push_back(
       {.name = "ideal", .points = {{.x = 1, .y = 1}, {.x = ideal, .y = ideal}}, .dashed = true});
-  if (has_end)
-    view.marks.push_back(
-        {.axis = 'x', .low = static_cast<double>(cores), .label = fmt::format("more than {} cores", cores)});
+  if (has_end) view.marks.push_back(beyond_cores(cores));
   return view;
 }
 

@@ -20,7 +20,9 @@ const isEmpty = ({ series }: { series: Plot['series'] }) => series.every(({ poin
 function heightOf(width: number, isHero: boolean, canvas: HTMLElement): number {
   if (!isHero || width < 520) return Math.round(Math.min(360, Math.max(260, width * 0.6)));
   const wanted = Math.round(Math.min(440, Math.max(290, width * 0.36)));
-  if (canvas.closest('.paper') || window.innerHeight < LOW) return wanted;
+  // A sheet holds the answer with its warnings above the hero.
+  if (canvas.closest('.paper')) return LEAST;
+  if (window.innerHeight < LOW) return wanted;
   const legend = canvas.previousElementSibling;
   const top = canvas.getBoundingClientRect().top + window.scrollY + (legend?.childElementCount ? 0 : LEGEND);
   return Math.max(LEAST, Math.min(wanted, Math.floor(window.innerHeight - top - 6)));

@@ -81,7 +81,8 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
     return [svg('path', { class: 'grid', d: `M${at},0V${bottom}` }),
       svg('text', { 'x': Math.min(at, right - half), 'y': bottom + 14, 'text-anchor': 'middle' }, text)];
   }), svg('text', { 'x': (left + right) / 2, 'y': height - 6, 'text-anchor': 'middle', 'class': 'axis' }, `time [${unit.unit}]`));
-  image.append(...lanes.map(({ top, height: tall, text, thin }) =>
+  const stripes = `stripes-${Math.random().toString(36).slice(2)}`;  // ids are of the whole page
+  image.append(svg('defs', {}, stripesOf(stripes)), ...lanes.map(({ top, height: tall, text, thin }) =>
     svg('text', { x: 0, y: top + tall / 2, dy: '0.32em', class: thin ? 'soft' : 'strong' }, text)));
 
   const spots: Spot[] = [];
@@ -93,6 +94,7 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
     const name = timeline.phases[phase]!;
     const size = Math.max(0.8, to - from);
     image.append(svg('rect', { 'class': 'span', 'x': from, 'y': top, 'width': size, 'height': tall, 'fill': colours.phase(name), 'data-series': phase }));
+    if (colours.isWait(name) && size > 2) image.append(svg('rect', { 'class': 'stripes', 'x': from, 'y': top, 'width': size, 'height': tall, 'fill': `url(#${stripes})`, 'data-series': phase }));
     if (size > textWidth(name) + 10) image.append(svg('text', { 'class': 'inside', 'x': (from + to) / 2, 'y': top + tall / 2, 'dy': '0.32em', 'text-anchor': 'middle', 'fill': colours.on(name) }, name));
     spots.push({
       key: String(key), x: (from + to) / 2, y: top, lane, box: { left: from, right: from + size, top, bottom: top + tall }, title: name, record: '',
@@ -103,9 +105,12 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
   return { image, spots, keys: keysOf(timeline, colours) };
 }
 
+const stripesOf = (id: string) => svg('pattern', { id, width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
+  svg('path', { 'd': 'M0,0V6', 'stroke': 'var(--card)', 'stroke-width': 3.4, 'stroke-opacity': 0.75 }));
+
 function keysOf({ spans, phases }: Timeline, colours: Context['colours']): Key[] {
   const seen = new Set(spans.map(({ phase }) => phase));
-  return phases.flatMap((text, i) => (seen.has(i) ? [{ sign: 'box' as const, text, colour: colours.phase(text) }] : []));
+  return phases.flatMap((text, i) => (seen.has(i) ? [{ sign: colours.isWait(text) ? 'striped' as const : 'box' as const, text, colour: colours.phase(text) }] : []));
 }
 
 function table({ id, finding, lanes, phases, spans }: Timeline): Table {

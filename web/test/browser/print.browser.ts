@@ -42,7 +42,7 @@ const markEnds = (page: Page, query: string): Promise<string[]> => page.evaluate
 describe.skipIf(reason !== null)('On paper', () => {
   it('the study takes at most 5 pages, answer and hero on the first; no figure or row is cut apart', async () => {
     const { page, context } = await open(browser, 'study');
-    const marked = await markEnds(page, '.best, .tiles, figure.drawn, .next li, h2, tbody tr');
+    const marked = await markEnds(page, '.best, .tiles, figure.drawn, .next, h2, tbody tr');
     const pdf = await page.pdf({ preferCSSPageSize: true });
     expect(pagesOf(pdf)).toBeLessThanOrEqual(5);
     const places = placesOf(pdf);
