@@ -322,7 +322,9 @@ TEST(Build, SaysOfAStoppedStudyThatItIsPartial) {
                                     converge};
   EXPECT_THAT(build(records).warnings,
               testing::Contains(HasSubstr("PARTIAL: the study was stopped with 4 of 6 cells not measured")));
+  EXPECT_THAT(build(records).trust, testing::StartsWith("stopped study: 4 of 6 runs not measured"));
   const std::string text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("Finish the study"));
   EXPECT_THAT(text, HasSubstr("So far: 1 of 3 batches was not measured when the study was stopped."));
   for (const char* question :
        {"How many workers?", "What does the all-reduce give?", "What does the accuracy pay?"})
