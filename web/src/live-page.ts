@@ -46,7 +46,7 @@ function keepRoom(page: HTMLElement, next: HTMLElement): void {
 }
 
 /// Shows the report of `json` inside `page`; what the reader has unfolded stays unfolded, and the page where it was.
-export function showAnew(page: HTMLElement, json: string, isRunning = false, later = new Later()): void {
+export function showAnew(page: HTMLElement, json: string, isRunning = false, later = new Later()): string {
   const report = parseReport(json);
   if (isRunning) markUnfinished(report);
   later.clear();
@@ -60,6 +60,7 @@ export function showAnew(page: HTMLElement, json: string, isRunning = false, lat
   for (const details of page.querySelectorAll('details')) if (open.includes(details.id)) details.open = true;
   window.scrollTo({ left, top, behavior: 'instant' });
   followReading(page);
+  return report.title;
 }
 
 /// Nothing for a page that was not served.
