@@ -24,14 +24,7 @@ std::vector<std::string> words_of(const std::string& text) {
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
-  std::vector<std::string> words;
-  // A percent sign stays with its figure.
-  for (std::string& word : words_of(text))
-    if (word.starts_with('%') && !words.empty())
-      words.back() += " " + word;
-    else
-      words.push_back(std::move(word));
-  for (const std::string& word : words) {
+  for (const std::string& word : words_of(text)) {
     if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width)
       lines.back() += " " + word;
     else
