@@ -142,7 +142,7 @@ void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
         fmt::format("the baseline ran on host {}, this on {}: alike by name, and perhaps not as fast",
                     or_unknown(x.host), or_unknown(y.host)));
   if (!is_about(x.memory_bytes, y.memory_bytes))
-    verdict.remarks.push_back(fmt::format("the baseline had {:.3g} GB of memory, this {:.3g} GB",
+    verdict.remarks.push_back(fmt::format("the baseline had {:.4g} GB of memory, this {:.4g} GB",
                                           static_cast<double>(x.memory_bytes) / 1e9,
                                           static_cast<double>(y.memory_bytes) / 1e9));
   if (x.os != y.os || x.compiler != y.compiler)

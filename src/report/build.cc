@@ -160,12 +160,16 @@ void add_trust(Document& document, const Conclusions& conclusions) {
     if (cell.is_timed() && cell.is_measured() && !cell.oversubscribed &&
         analysis::has_interval(cell.images_per_s))
       halves.push_back((cell.images_per_s.high - cell.images_per_s.low) / (2 * cell.images_per_s.median));
+  const bool is_quick = conclusions.records.front().command.find(" --quick") != std::string::npos;
+  const auto [all, unmeasured] = conclusions.stopped_study();
+  if (unmeasured > 0)
+    document.trust = fmt::format("stopped{} study: {} of {} runs not measured", is_quick ? " quick" : "",
+                                 unmeasured, all);
   if (halves.empty()) return;
   std::sort(halves.begin(), halves.end());
-  const bool is_quick = conclusions.records.front().command.find(" --quick") != std::string::npos;
-  document.trust =
-      fmt::format("{}ypical interval ±{:.2g} %, widest ±{:.2g} %", is_quick ? "quick study: t" : "t",
-                  100 * halves[halves.size() / 2], 100 * halves.back());
+  const std::string about = fmt::format("ypical interval ±{} %, widest ±{} %",
+                                        rough(100 * halves[halves.size() / 2]), rough(100 * halves.back()));
+  document.trust += (unmeasured > 0 ? "; t" : is_quick ? "quick study: t" : "t") + about;
 }
 
 /// What a table of times is called, and its measured cells.
@@ -237,11 +241,7 @@ void warn_of_tables_with_other_settings(Document& document, const Conclusions& c
 
 /// A stopped study's report is of what it had measured until then: said before anything else.
 void warn_of_a_stopped_study(Document& document, const Conclusions& conclusions) {
-  long unmeasured = 0, all = 0;
-  for (const char* kind : {"sweep", "scale", "converge"}) {
-    unmeasured += conclusions.stopped(kind).unmeasured;
-    all += conclusions.stopped(kind).records;
-  }
+  const auto [all, unmeasured] = conclusions.stopped_study();
   if (unmeasured > 0)
     document.warnings.push_back(fmt::format(
         "PARTIAL: the study was stopped with {} of {} not measured (repeats counted); the answers are of "

@@ -234,6 +234,10 @@ std::string headline(const RunComparison& comparison, double noise) {
       return fmt::format("B is {} {}: within the noise of {} %", faster(pair->ratio), where,
                          points(pair->is_of_one_run ? std::max(noise, analysis::kNoiseOfOneRun) : noise));
     case Change::no_change:
+      // An interval that holds 1 and much else shows no change, and no lack of one either.
+      if (pair->ratio.low < 1 - analysis::kNoiseOfOneRun || pair->ratio.high > 1 + analysis::kNoiseOfOneRun)
+        return fmt::format("Not decided {}: {:.2f} [{:.2f}, {:.2f}] times A", where, pair->ratio.median,
+                           pair->ratio.low, pair->ratio.high);
       return fmt::format("No change {}: {:.2f} [{:.2f}, {:.2f}] times A", where, pair->ratio.median,
                          pair->ratio.low, pair->ratio.high);
   }

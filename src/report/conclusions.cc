@@ -59,6 +59,16 @@ Conclusions::Stopped Conclusions::stopped(std::string_view kind) const {
   return result;
 }
 
+Conclusions::Stopped Conclusions::stopped_study() const {
+  Stopped all;
+  for (const char* kind : {"sweep", "scale", "converge"}) {
+    const Stopped one = stopped(kind);
+    all.records += one.records;
+    all.unmeasured += one.unmeasured;
+  }
+  return all;
+}
+
 Conclusions conclude(std::span<const measure::Record> records) {
   Conclusions result;
   result.records = records;

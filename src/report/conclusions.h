@@ -50,6 +50,8 @@ struct Conclusions {
     long records = 0, unmeasured = 0;
   };
   [[nodiscard]] Stopped stopped(std::string_view kind) const;
+  /// Of a study: all that it measures.
+  [[nodiscard]] Stopped stopped_study() const;
 
   [[nodiscard]] const std::vector<analysis::ScalingGroup>& scaling(analysis::Mode mode) const {
     return mode == analysis::Mode::weak ? weak : strong;

@@ -108,6 +108,21 @@ std::string heading(const Column& column) {
 }
 
 std::string number(double value) { return fixed(value, decimals_for(value)); }
+
+std::string rough(double value) {
+  const double size = std::abs(value);
+  const int decimals = size >= 9.95 ? 0 : size >= 0.995 ? 1 : size >= 0.0995 ? 2 : decimals_for(value);
+  return fixed(value, decimals);
+}
+
+std::string amount(double value) {
+  std::string text = number(value);
+  if (text.find('.') == std::string::npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 std::string integer(double value) { return fixed(value, 0); }
 std::string percent(double ratio) { return fixed(ratio * 100, 1) + " %"; }
 

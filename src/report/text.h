@@ -25,6 +25,10 @@ struct CellText {
 
 /// `value` with the decimals that its size deserves: 1,235 · 123.5 · 12.3 · 1.23 · 0.123 · 0.0123.
 [[nodiscard]] std::string number(double value);
+/// As `number`, in two figures, for what is only about so: 1,900 · 190 · 25 · 4.6 · 0.56.
+[[nodiscard]] std::string rough(double value);
+/// As `number`, without decimals that say nothing, for what may be whole: 1,000 · 30 · 12.5 · 0.25.
+[[nodiscard]] std::string amount(double value);
 /// 1234567 -> "1,234,567".
 [[nodiscard]] std::string integer(double value);
 /// 0.871 -> "87.1 %".

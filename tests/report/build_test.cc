@@ -220,6 +220,18 @@ TEST(Build, ShowsOnTopWhatWasGivenAndNotCounted) {
   EXPECT_EQ(document.warnings.front(), "Left out: a copy.");
 }
 
+TEST(Build, WritesAWideIntervalWithoutAPowerOfTen) {
+  // Steps that take from a third to four times as long: others were at work.
+  std::vector<Record> records;
+  for (int repeat = 0; repeat < 3; ++repeat)
+    records.push_back(make_record(
+        {.kind = "sweep", .scaling = "", .repeat = repeat, .jitter = {1, 0.2, 4, 0.2, 4, 1, 0.2, 4}}));
+  const Document document = build(records);
+  EXPECT_THAT(document.trust, testing::ContainsRegex("widest ±[1-9][0-9][0-9] %"));
+  EXPECT_THAT(to_terminal(document, 110), HasSubstr(document.trust));
+  EXPECT_THAT(to_json(document), HasSubstr(document.trust));
+}
+
 TEST(Build, SaysWhichIntervalsAreOfOneRun) {
   const std::vector<Record> records{make_record({.repeat = 0}), make_record({.repeat = 1}),
                                     make_record({.workers = 2})};
@@ -310,7 +322,9 @@ TEST(Build, SaysOfAStoppedStudyThatItIsPartial) {
                                     converge};
   EXPECT_THAT(build(records).warnings,
               testing::Contains(HasSubstr("PARTIAL: the study was stopped with 4 of 6 cells not measured")));
+  EXPECT_THAT(build(records).trust, testing::StartsWith("stopped study: 4 of 6 runs not measured"));
   const std::string text = text_of(records);
+  EXPECT_THAT(text, HasSubstr("Finish the study"));
   EXPECT_THAT(text, HasSubstr("So far: 1 of 3 batches was not measured when the study was stopped."));
   for (const char* question :
        {"How many workers?", "What does the all-reduce give?", "What does the accuracy pay?"})

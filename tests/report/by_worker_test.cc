@@ -41,7 +41,7 @@ TEST(ByWorkerSection, NamesTheSlowestWithWhatTheOthersWait) {
   const auto text = text_of(records);
   EXPECT_THAT(text, AllOf(HasSubstr("Which worker? Each one by itself"),
                           HasSubstr("scale weak b 128, N 2: the slowest is rank 1 (process 1 on host b)"),
-                          HasSubstr("and 151 ms [148, 154] more than rank 0 (process 0)"),
+                          HasSubstr("and 151.0 ms [148.4, 153.6] more than rank 0 (process 0)"),
                           HasSubstr("the others wait 200.5 ms of a step"), HasSubstr("3.00 GB")));
 }
 

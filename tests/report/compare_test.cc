@@ -64,6 +64,21 @@ TEST(ComparisonReport, SaysNoChangeWithTheInterval) {
               HasSubstr("No change at the best cell of A, scale weak b 128, N 2: 1.00 [0.9"));
 }
 
+TEST(ComparisonReport, SaysOfAWideIntervalThatItDecidesNothing) {
+  // Repeats that lie far apart: their ratio holds 1 and twice 1.
+  const auto shaken = [](double slower) {
+    std::vector<Record> records;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const double level = slower * (1 + 0.5 * repeat);
+      records.push_back(
+          make_record({.workers = 2, .repeat = repeat, .forward = 0.4 * level, .backward = 0.8 * level}));
+    }
+    return records;
+  };
+  EXPECT_THAT(times_of(made(shaken(1), shaken(1.2))).finding,
+              HasSubstr("Not decided at the best cell of A, scale weak b 128, N 2: "));
+}
+
 TEST(ComparisonReport, NamesAnotherBestCell) {
   const auto a = study_at();
   auto b = study_at();

@@ -32,25 +32,25 @@ Record evaluated(int classes) {
   return record;
 }
 
-std::string text_of(const std::vector<Record>& records) {
+std::string search_text(const std::vector<Record>& records) {
   return to_terminal(build(records, {.title = "", .command = ""}), 200);
 }
 
 TEST(EvaluationSection, ShowsClassesConfusionsAndMistakes) {
-  EXPECT_THAT(text_of({evaluated(3)}),
+  EXPECT_THAT(search_text({evaluated(3)}),
               AllOf(HasSubstr("80.0 % [62.7, 90.5]"), HasSubstr("Confusion matrix"), HasSubstr("cats/17.png"),
                     HasSubstr("number 4"), HasSubstr("99.0 %"), Not(HasSubstr("Not measured"))));
 }
 
 TEST(EvaluationSection, OfManyClassesShowsTheMostFrequentConfusionsInsteadOfAMatrix) {
-  EXPECT_THAT(text_of({evaluated(30)}),
+  EXPECT_THAT(search_text({evaluated(30)}),
               AllOf(HasSubstr("The most frequent confusions"), Not(HasSubstr("Confusion matrix"))));
 }
 
 TEST(EvaluationSection, LeavesOutWhatContradictsItself) {
   auto record = evaluated(3);
   record.evaluation->confusion[0][0] = 80;
-  EXPECT_THAT(text_of({record}),
+  EXPECT_THAT(search_text({record}),
               AllOf(HasSubstr("left out, it contradicts itself"), Not(HasSubstr("Accuracy by class"))));
 }
 
@@ -74,7 +74,7 @@ Record training(const std::string& name, const std::vector<double>& accuracies) 
 TEST(SearchSection, NamesTheBestWhatTiesWithItAndHowOftenTheTestSetWasRead) {
   std::vector<Record> records{training("lr 0.1", {0.80}), training("lr 0.2", {0.79}), training("lr 3", {0.5}),
                               training("lr 0.1", {0.80, 0.95})};
-  EXPECT_THAT(text_of(records),
+  EXPECT_THAT(search_text(records),
               AllOf(HasSubstr("lr 0.1 is the best on validation: 95.0 % of 1,000 images"),
                     HasSubstr("the difference to lr 0.2 is noise, they tie"),
                     HasSubstr("the test set was not read yet"), HasSubstr("ties, dropped"),
@@ -82,22 +82,24 @@ TEST(SearchSection, NamesTheBestWhatTiesWithItAndHowOftenTheTestSetWasRead) {
   auto tested = evaluated(3);
   tested.variant = "lr 0.1";
   records.push_back(tested);
-  EXPECT_THAT(text_of(records), HasSubstr("which was read once"));
+  EXPECT_THAT(search_text(records), HasSubstr("which was read once"));
   records.back().evaluation->reads *= 2;
-  EXPECT_THAT(text_of(records), HasSubstr("which was read 2 times"));
+  EXPECT_THAT(search_text(records), HasSubstr("which was read 2 times"));
 }
 
 TEST(SearchSection, HasATableForEachModel) {
   std::vector<Record> records{training("lr 0.1", {0.8}), training("lr 0.1", {0.9})};
   records[0].model.name = "mnist-cnn";
   records[1].model.name = "resnet8-cifar";
-  EXPECT_THAT(text_of(records), AllOf(HasSubstr("mnist-cnn: lr 0.1 is the best on validation: 80.0 %"),
-                                      HasSubstr("resnet8-cifar: lr 0.1 is the best on validation: 90.0 %")));
+  EXPECT_THAT(search_text(records),
+              AllOf(HasSubstr("mnist-cnn: lr 0.1 is the best on validation: 80.0 %"),
+                    HasSubstr("resnet8-cifar: lr 0.1 is the best on validation: 90.0 %")));
 }
 
 TEST(SearchSection, NamesTheErrorOfTheValidationPart) {
   const std::vector<Record> records{training("lr 0.1", {0.95}), training("lr 3", {0.5})};
-  EXPECT_THAT(text_of(records), AllOf(HasSubstr("validation part's"), Not(HasSubstr("test set's error"))));
+  EXPECT_THAT(search_text(records),
+              AllOf(HasSubstr("validation part's"), Not(HasSubstr("test set's error"))));
 }
 
 TEST(SearchSection, SaysWhatFailedAndThatItWasStopped) {
@@ -105,7 +107,7 @@ TEST(SearchSection, SaysWhatFailedAndThatItWasStopped) {
   records[1].status = "failed";
   records[1].reason = "the loss is no longer finite";
   records[2].status = "interrupted";
-  EXPECT_THAT(text_of(records),
+  EXPECT_THAT(search_text(records),
               AllOf(HasSubstr("b failed: the loss is no longer finite"),
                     HasSubstr("PARTIAL: 1 training stopped"), HasSubstr("nothing ties with it")));
 }

@@ -65,6 +65,25 @@ TEST(Text, SaysDurationsAsPeopleDo) {
   EXPECT_EQ(duration(1e300), "1e+300 s") << "more minutes than can be counted";
 }
 
+TEST(Text, SaysWhatIsAboutSoInTwoFigures) {
+  EXPECT_EQ(rough(1899), "1,899") << "the unit's own digits stay";
+  EXPECT_EQ(rough(190.4), "190");
+  EXPECT_EQ(rough(9.96), "10");
+  EXPECT_EQ(rough(9.94), "9.9");
+  EXPECT_EQ(rough(0.996), "1.0");
+  EXPECT_EQ(rough(0.557), "0.56");
+  EXPECT_EQ(rough(0.0557), "0.0557");
+  EXPECT_EQ(rough(0), "0");
+}
+
+TEST(Text, LeavesDecimalsOutThatSayNothing) {
+  EXPECT_EQ(amount(1000), "1,000");
+  EXPECT_EQ(amount(30), "30");
+  EXPECT_EQ(amount(12.5), "12.5");
+  EXPECT_EQ(amount(0.25), "0.25");
+  EXPECT_EQ(amount(200), "200") << "not 2";
+}
+
 TEST(Text, CountsCodePointsNotBytes) { EXPECT_EQ(display_width("−1 µs"), 5U); }
 
 std::optional<Format> format_of(const std::string& word) {

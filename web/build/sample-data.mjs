@@ -24,7 +24,9 @@ const samples = {
 };
 export const sampleNames = Object.keys(samples);
 
+/// A sample by its name, or a report that the program wrote: `paceline report RECORD.. --json FILE.json`.
 export function sample(name) {
+  if (name?.endsWith('.json')) return readFileSync(name, 'utf8');
   const make = samples[name ?? 'study'];
   if (!make) throw new Error(`there is no sample "${name}"; there are ${sampleNames.join(', ')}`);
   return make();

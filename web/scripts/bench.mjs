@@ -1,24 +1,36 @@
-// How long the page of 200 cells and six trainings of 1,000 epochs takes until its second frame, median of 5; nothing
-// is asserted (the aim is 1 s). Prints the size of page and data too.
-//   npm run bench
+// How long pages take until their first screen is drawn, and until all of them is: of the study and of 200 cells with six
+// trainings of 1,000 epochs (the aim is 1 s); medians; nothing is asserted. Another built page, of a version before, is
+// measured in turns with this one.
+//   npm run bench -- [ANOTHER/index.html]
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { addressOf, launch, open, reasonToSkip } from '../test/browser/browser.mjs';
+import { addressOf, built, launch, open, reasonToSkip } from '../test/browser/browser.mjs';
 
+const ROUNDS = 9;
 const reason = reasonToSkip();
 if (reason) {
   console.log(`no benchmark: ${reason}`);
   process.exit(0);
 }
+const pages = [built, ...process.argv.slice(2)];
+const median = (times) => [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)];
 const browser = await launch();
 for (const name of ['study', 'long']) {
-  const times = [];
-  for (let i = 0; i < 5; ++i) {
-    const { page, context } = await open(browser, name);
-    times.push(await page.evaluate(() => performance.getEntriesByName('paceline-drawn')[0].startTime));
-    await context.close();
+  const times = pages.map(() => ({ drawn: [], complete: [] }));
+  for (let i = 0; i < ROUNDS; ++i) {
+    for (const [k, path] of pages.entries()) {
+      const { page, context } = await open(browser, name, { page: path });
+      for (const [mark, list] of Object.entries(times[k])) {
+        const [time] = await page.evaluate((wanted) => performance.getEntriesByName(wanted).map(({ startTime }) => startTime), `paceline-${mark}`);
+        if (time !== undefined) list.push(time);
+      }
+      await context.close();
+    }
   }
-  times.sort((a, b) => a - b);
-  console.log(`${name}: drawn after ${Math.round(times[2])} ms (${times.map(Math.round).join(', ')}), file of ${Math.round(statSync(fileURLToPath(addressOf(name))).size / 1000)} kB`);
+  for (const [k, { drawn, complete }] of times.entries()) {
+    const all = complete.length > 0 ? `, all of it after ${Math.round(median(complete))} ms` : '';
+    console.log(`${name}, ${pages[k]}: first screen drawn after ${Math.round(median(drawn))} ms (${drawn.map(Math.round).join(', ')})${all}; ` +
+      `file of ${Math.round(statSync(fileURLToPath(addressOf(name, pages[k]))).size / 1000)} kB`);
+  }
 }
 await browser.close();

@@ -5,7 +5,6 @@ import { compress, fill } from '../build/one-file.mjs';
 import { sample } from '../build/sample-data.mjs';
 
 const [source = 'study', out = `dist/sample-${source.replace(/^.*\/|\.json$/g, '')}.html`] = process.argv.slice(2);
-const json = source.endsWith('.json') ? readFileSync(source, 'utf8') : sample(source);
 const page = readFileSync(new URL('../dist/index.html', import.meta.url), 'utf8');
-writeFileSync(out, fill(page, compress(json)));
+writeFileSync(out, fill(page, compress(sample(source))));
 console.log(`wrote ${out}`);

@@ -113,7 +113,8 @@ export const age = (seconds: number): string => (seconds < 100 ? `${Math.max(0, 
 export interface Live {
   /// Shows the report of `json`, which is another one than before or of a run that has ended since. While the run
   /// goes on (`isRunning`) it is what is known so far.
-  show(json: string, isRunning: boolean): void;
+  /// Returns its title, where it has one: a page that was opened before the first record had none of its own.
+  show(json: string, isRunning: boolean): string | void;
   connect?: (url: string) => EventSource;
   load?: (url: string) => Promise<string>;
 }
@@ -140,7 +141,7 @@ export function follow(live: Live): (() => void) | undefined {
   };
   const run = (events.searchParams.get('run') ?? '').split('/').map(encodeURIComponent).join('/');
   const report = withToken(new URL(`/document/${run}`, location.href));
-  const title = document.title;
+  let title = document.title;
 
   const strip = document.createElement('div');
   strip.className = 'live';
@@ -180,7 +181,8 @@ export function follow(live: Live): (() => void) | undefined {
       if (turn !== asked || (json === shown && isRunning === shownRunning)) return; // a later one is under way, or it is the same
       shown = json;
       shownRunning = isRunning;
-      live.show(json, isRunning);
+      title = live.show(json, isRunning) || title;
+      draw();
     } catch {
       // The next event tries again; the strip says when nothing is heard any more.
     }

@@ -55,7 +55,7 @@ it('while a run goes on, each answer says so; after its last event the page is t
   expect(page.querySelectorAll('#hero .sign.special').length).toBeGreaterThan(0);
   showAnew(page, json, false);
   // Patterns and markers have names that are never given twice.
-  const shown = (element: HTMLElement) => element.innerHTML.replaceAll(/(hatch|plot-marker)-[a-z0-9]+/g, '$1');
+  const shown = (element: HTMLElement) => element.innerHTML.replaceAll(/(hatch|stripes|plot-marker)-[a-z0-9]+/g, '$1');
   expect(shown(page) === shown(renderPage(parseReport(json), json))).toBe(true);
   page.remove();
 });

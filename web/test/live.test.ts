@@ -65,7 +65,7 @@ group('a served page', () => {
   let json = '{}';
   const begin = () =>
     follow({
-      show: (text) => shown.push(text),
+      show: (text) => { shown.push(text); return 'the report'; },
       connect: (url) => {
         asked.push(url);
         return source as unknown as EventSource;
@@ -110,7 +110,7 @@ group('a served page', () => {
     source.say('end', { status: 'complete' });
     await vi.advanceTimersByTimeAsync(1);
     expect(shown).toEqual(['{"a":1}', '{"a":2}']);
-    expect(document.title).toBe('report');
+    expect(document.title).toBe('the report');
     end?.();
     expect(source.closed).toBe(true);
     expect(document.querySelector('.live')).toBeNull();

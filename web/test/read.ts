@@ -7,7 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { sample } from '../build/sample-data.mjs';
 import { Colours } from '../src/plots/colours';
 import type { Context } from '../src/plots/figure';
+import { Later } from '../src/later';
 import { Links } from '../src/plots/links';
+import { Sized } from '../src/plots/sized';
 import { Tip } from '../src/plots/tip';
 import { parseReport } from '../src/data/schema';
 import type { Block, Plot, Report, Table } from '../src/data/report';
@@ -28,4 +30,7 @@ export function blockOf<T extends Block['type']>(report: Report, type: T, id: st
 export const tableOf = (report: Report, id: string): Table => blockOf(report, 'table', id);
 export const plotOf = (report: Report, id: string): Plot => blockOf(report, 'plot', id);
 
-export const contextOf = (report: Report): Context => ({ colours: new Colours(report), tip: new Tip(), links: new Links() });
+export function contextOf(report: Report): Context {
+  const later = new Later();
+  return { colours: new Colours(report), tip: new Tip(), links: new Links(), later, sized: new Sized(later) };
+}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { csvOfSeries, toCsv } from '../src/data/csv';
+import { Later } from '../src/later';
 import { Links } from '../src/plots/links';
 import { Notes } from '../src/table/notes';
 import { nextOrder, sortRows } from '../src/table/sort';
@@ -7,7 +8,7 @@ import type { Cell, Table } from '../src/data/report';
 import { constantColumns, renderTable as renderWith } from '../src/table/table';
 import { blockOf, golden, oldReport, programReport, study, tableOf } from './read';
 
-const renderTable = (table: Table, links = new Links()) => renderWith(table, links);
+const renderTable = (table: Table, links = new Links()) => renderWith(table, { links, later: new Later() });
 const cell = (value: number | null, text = '', note = ''): Cell => ({ text, value, low: null, high: null, mark: '', note });
 const scaling = (): Table => tableOf(oldReport(), 'scale-weak-time');
 const firstColumn = (element: HTMLElement) => [...element.querySelectorAll('tbody tr')].map((row) => row.children[3]!.querySelector('.value')!.textContent);

@@ -22,7 +22,7 @@ using analysis::Variant;
 /// 0.3170 -> "32 points"; below ten with a decimal.
 std::string points(double difference) {
   const double size = 100 * std::abs(difference);
-  return size < 10 ? fmt::format("{:.1f} points", size) : fmt::format("{:.0f} points", size);
+  return size < 9.95 ? fmt::format("{:.1f} points", size) : fmt::format("{:.0f} points", size);
 }
 
 /// "Batch 512 loses 32 points in 3 epochs; the best remedy returns 18."

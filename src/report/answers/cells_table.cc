@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <tuple>
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
@@ -104,6 +106,22 @@ Table cells_table(const Conclusions& conclusions) {
   Footnotes footnotes;
   std::vector<const Cell*> cells;
   for (const Cell& cell : conclusions.cells) cells.push_back(&cell);
+  // The ways in the order of the records, each by its batches.
+  std::vector<std::string> ways;
+  const auto place_of = [&](const Cell* cell) {
+    const std::string way = way_of(*cell);
+    const auto found = std::find(ways.begin(), ways.end(), way);
+    if (found != ways.end()) return found - ways.begin();
+    ways.push_back(way);
+    return static_cast<std::ptrdiff_t>(ways.size()) - 1;
+  };
+  std::vector<std::tuple<std::ptrdiff_t, std::int64_t, const Cell*>> placed;
+  for (const Cell* cell : cells) placed.emplace_back(place_of(cell), cell->global_batch, cell);
+  std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  std::transform(placed.begin(), placed.end(), cells.begin(),
+                 [](const auto& one) { return std::get<2>(one); });
   // What was planned and not run, such as a batch that memory does not hold, is looked for last.
   std::stable_partition(cells.begin(), cells.end(), [](const Cell* cell) { return cell->is_measured(); });
   for (const Cell* cell : cells) {

@@ -127,9 +127,7 @@ Figure::View speedups(const Subject& subject, analysis::Mode mode) {
   const double ideal = has_end ? cores : most;
   view.series.push_back(
       {.name = "ideal", .points = {{.x = 1, .y = 1}, {.x = ideal, .y = ideal}}, .dashed = true});
-  if (has_end)
-    view.marks.push_back(
-        {.axis = 'x', .low = static_cast<double>(cores), .label = fmt::format("more than {} cores", cores)});
+  if (has_end) view.marks.push_back(beyond_cores(cores));
   return view;
 }
 
@@ -144,7 +142,7 @@ std::string finding_of(const Subject& subject) {
     batches.insert(cell->local_batch);
   }
   if (!is_one_way)
-    return fmt::format("{} is fastest; {} more cannot be told apart", way,
+    return fmt::format("Fastest as measured: {}; {} more cannot be told apart", way,
                        subject.point.choice.overlap.size());
   std::vector<std::string> sizes;
   for (const auto batch : batches) sizes.push_back(integer(static_cast<double>(batch)));

@@ -24,6 +24,16 @@ constexpr long kLeastSteps = 10;
 constexpr double kAround_s = 0.5;  ///< a cell's start and end
 constexpr std::size_t kMostBatches = 4;
 
+/// A stopped study goes on by the command that began it.
+std::optional<Next::Step> finish(const Subject& subject) {
+  const auto [all, unmeasured] = subject.conclusions.stopped_study();
+  const auto& command = subject.best()->record().command;
+  if (unmeasured == 0 || command.empty()) return std::nullopt;
+  return Next::Step{.title = "Finish the study",
+                    .why = fmt::format("{} of {} runs are not measured.", unmeasured, all),
+                    .command = command};
+}
+
 /// Settles what cannot be told apart: the same cells with more repeats and longer windows.
 std::optional<Next::Step> settle(const Subject& subject) {
   const Cell& best = *subject.best();
@@ -124,7 +134,7 @@ std::vector<std::string> not_answered(const Subject& subject) {
 Next next_steps(const Subject& subject) {
   Next next;
   if (subject.best() == nullptr) return next;
-  for (auto& step : {settle(subject), seeds(subject), network(subject)})
+  for (auto& step : {finish(subject), settle(subject), seeds(subject), network(subject)})
     if (step) next.steps.push_back(*step);
   next.not_answered = not_answered(subject);
   return next;

@@ -43,7 +43,7 @@ std::string finding_of(const analysis::Cell& cell, std::int64_t steps) {
   if (!workers) return fmt::format("{} of {}", shown, way_of(cell));
   const auto& slowest = workers->workers[workers->slowest];
   if (workers->imbalance < analysis::kBalanced)
-    return fmt::format("{} of {}: no rank comes late", shown, way_of(cell));
+    return fmt::format("{} of {}: over all repeats no rank is later than the others", shown, way_of(cell));
   if (workers->is_told_apart()) {
     double waited = 0;
     for (const auto& worker : workers->workers) waited += worker.waiting_s;

@@ -79,10 +79,13 @@ bool is_on_cpu(const analysis::Cell& cell) {
   return cell.record().device.empty() || cell.record().device == "cpu";
 }
 
+Figure::Mark beyond_cores(int cores) {
+  return {.axis = 'x', .low = cores + 0.5, .label = fmt::format("more than {} cores", cores)};
+}
+
 std::string about(double ratio) {
-  constexpr double kSmall = 0.01, kLarge = 0.1;
-  if (ratio < kSmall) return "under 1 %";
-  return ratio < kLarge ? fmt::format("{:.1f} %", 100 * ratio) : fmt::format("{:.0f} %", 100 * ratio);
+  constexpr double kSmall = 0.01;
+  return ratio < kSmall ? "under 1 %" : rough(100 * ratio) + " %";
 }
 
 std::string listed(const std::vector<std::string>& words) {

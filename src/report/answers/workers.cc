@@ -51,9 +51,7 @@ Figure::View view_of(const Subject& subject, Mode mode) {
     }
     if (series.points.size() > 1) view.series.push_back(std::move(series));
   }
-  if (cores > 0 && is_on_cpu(*subject.best()))
-    view.marks.push_back(
-        {.axis = 'x', .low = static_cast<double>(cores), .label = fmt::format("more than {} cores", cores)});
+  if (cores > 0 && is_on_cpu(*subject.best())) view.marks.push_back(beyond_cores(cores));
   return view;
 }
 

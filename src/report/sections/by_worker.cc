@@ -31,8 +31,6 @@ TableCell memory_of(const WorkerShare& worker) {
                            : missing("memory was not measured, or the record is of before this was kept");
 }
 
-std::string milliseconds(double seconds) { return fmt::format("{:.3g} ms", 1e3 * seconds); }
-
 /// "rank 1", "rank 3 (process 1 on host b)"
 std::string name_of(const ByWorker& cell, const WorkerShare& worker) {
   const bool is_alone = std::ranges::all_of(
@@ -46,7 +44,8 @@ std::string name_of(const ByWorker& cell, const WorkerShare& worker) {
 std::string lead_of(const ByWorker& cell) {
   const auto& lead = cell.lead_s;
   if (lead.n < 2) return duration(lead.median);
-  return fmt::format("{} [{:.3g}, {:.3g}]", milliseconds(lead.median), 1e3 * lead.low, 1e3 * lead.high);
+  const CellText text = cell_text(figure(lead), Format::milliseconds);
+  return fmt::format("{} ms {}", text.figure, text.interval);
 }
 
 /// Of a cell in which one worker has the most work, but not beyond what its repeats differ by.

@@ -148,11 +148,10 @@ std::string said_of_part(const Cause& cause, const Cause::Part& part) {
       return text + "in forward and backward" + of_the_peak(cause);
     case CausePart::update:
       return text +
-             fmt::format("in the update, which is made once a step, for {:.3g} times the images", times);
+             fmt::format("in the update, which is made once a step, for {} times the images", amount(times));
     case CausePart::communication:
-      return text +
-             fmt::format("in communication, whose bytes a step stay the same for {:.3g} times the images",
-                         times);
+      return text + fmt::format("in communication, whose bytes a step stay the same for {} times the images",
+                                amount(times));
     case CausePart::data_wait:
       return text + "in waiting for data";
     case CausePart::other:

@@ -116,8 +116,8 @@ std::string said_of_test(const SearchResult& result) {
   return fmt::format(
       "on the test set, which was read {}, its checkpoint after {} updates has an accuracy of {} "
       "[{:.1f}, {:.1f}]",
-      times == 1 ? "once" : fmt::format("{:.3g} times", times), evaluation.updates,
-      percent(figures.top_1.value), 100 * figures.top_1.low, 100 * figures.top_1.high);
+      times == 1 ? "once" : amount(times) + " times", evaluation.updates, percent(figures.top_1.value),
+      100 * figures.top_1.low, 100 * figures.top_1.high);
 }
 
 std::string answer(const SearchResult& result) {

@@ -226,7 +226,7 @@ std::string said_of_remedies(const analysis::Convergence& result) {
 }
 
 std::string epochs_of(const analysis::Variant& variant) {
-  return fmt::format("{:.3g} epoch{}", variant.epochs, variant.epochs == 1 ? "" : "s");
+  return fmt::format("{} epoch{}", amount(variant.epochs), variant.epochs == 1 ? "" : "s");
 }
 
 /// "2 seeds each", "one seed against 3 of 4": on how many trainings a difference stands.

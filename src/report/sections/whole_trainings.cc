@@ -41,7 +41,8 @@ TableCell ratio_cell(const std::optional<Estimate>& ratio, bool is_baseline, con
 std::string no_total(const Variant& variant, const Variant& baseline, const WholeTraining& one) {
   if (!one.times.comparable()) return kRefused;
   if (!one.as_many_epochs)
-    return fmt::format("it trained {:.4g} epochs, the baseline {:.4g}", variant.epochs, baseline.epochs);
+    return fmt::format("it trained {} epochs, the baseline {}", amount(variant.epochs),
+                       amount(baseline.epochs));
   return "the seconds of a part of it, or of the baseline, are not known";
 }
 
@@ -173,8 +174,8 @@ std::optional<std::string> said_of_whole_trainings(const Convergence& result, co
     parts.push_back(
         fmt::format("the training in all {}", with_interval(*most->total_speedup, Format::fixed2)));
   else if (!most->as_many_epochs)
-    parts.push_back(fmt::format("no speedup in all, since it trained {:.4g} epochs and the baseline {:.4g}",
-                                variant.epochs, first.epochs));
+    parts.push_back(fmt::format("no speedup in all, since it trained {} epochs and the baseline {}",
+                                amount(variant.epochs), amount(first.epochs)));
   if (most->to_accuracy_speedup)
     parts.push_back(fmt::format("to a {} accuracy of {} {}", part_of(whole), percent(*whole.common_accuracy),
                                 with_interval(*most->to_accuracy_speedup, Format::fixed2)));

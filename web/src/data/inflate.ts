@@ -10,7 +10,10 @@ export async function inflate(data: string): Promise<string> {
     throw new SchemaError('This browser is too old for this page: it needs one of 2023 or newer (DecompressionStream). The same report as text: paceline report RECORD.. --markdown FILE.');
   }
   try {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    // Not Uint8Array.from: a call for each of half a million letters takes longer than all else here.
+    const letters = atob(text);
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; ++i) bytes[i] = letters.charCodeAt(i);
     return await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'))).text();
   } catch {
     throw new SchemaError(`The data of this page is spoilt: it cannot be decompressed. ${AGAIN}`);

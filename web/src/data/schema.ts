@@ -14,9 +14,6 @@ export { SchemaError } from './at';
 
 export const SCHEMAS = ['paceline-report-2', 'paceline-report-1'] as const;
 
-const number = (at: At) => at.number();
-const text = (at: At) => at.text();
-
 const axis = (at: At): Axis => ({
   label: at.get('label').text(), unit: at.get('unit').text(), log: at.get('log').flag(),
 });
@@ -27,14 +24,13 @@ const paragraph = (at: At): Paragraph => ({
 
 /// A list a field becomes a list of points.
 function series(at: At): Series {
-  const x = at.get('x').list(number);
-  const of = <T>(name: string, nothing: T, read: (item: At) => T) => at.get(name).listOr(x.length, nothing, read);
-  const y = of('y', null, number);
-  const low = of<number | null>('low', null, number);
-  const high = of<number | null>('high', null, number);
-  const mark = of('mark', '', text);
-  const record = of('record', '', text);
-  const n = of('n', 0, (item) => item.count());
+  const x = at.get('x').numbers();
+  const y = at.get('y').numbersOr(x.length);
+  const low = at.get('low').numbersOr(x.length);
+  const high = at.get('high').numbersOr(x.length);
+  const mark = at.get('mark').textsOr(x.length);
+  const record = at.get('record').textsOr(x.length);
+  const n = at.get('n').countsOr(x.length);
   return {
     name: at.get('name').text(), dashed: at.get('dashed').flag(), hidden: at.get('hidden').flag(),
     points: x.map((value, i): Point =>
@@ -44,17 +40,14 @@ function series(at: At): Series {
 
 function table(at: At): Table {
   const length = at.get('rows').count();
-  const columns = at.get('columns').list((one) => {
-    const of = <T>(name: string, nothing: T, read: (item: At) => T) => one.get(name).listOr(length, nothing, read);
-    return {
-      column: {
-        key: one.get('key').text(), label: one.get('label').text(), unit: one.get('unit').text(),
-        format: one.get('format').oneOf(formats), group: one.get('group').text(),
-      },
-      text: of('text', '', text), mark: of('mark', '', text), note: of('note', '', text),
-      value: of<number | null>('value', null, number), low: of<number | null>('low', null, number), high: of<number | null>('high', null, number),
-    };
-  });
+  const columns = at.get('columns').list((one) => ({
+    column: {
+      key: one.get('key').text(), label: one.get('label').text(), unit: one.get('unit').text(),
+      format: one.get('format').oneOf(formats), group: one.get('group').text(),
+    },
+    text: one.get('text').textsOr(length), mark: one.get('mark').textsOr(length), note: one.get('note').textsOr(length),
+    value: one.get('value').numbersOr(length), low: one.get('low').numbersOr(length), high: one.get('high').numbersOr(length),
+  }));
   return {
     type: 'table', id: at.get('id').text(), title: at.get('title').text(), definition: at.get('definition').text(),
     footnotes: at.get('footnotes').texts(), columns: columns.map(({ column }) => column),
@@ -109,8 +102,8 @@ function timeline(at: At): Timeline {
   const spans = at.get('spans');
   const lane = spans.get('lane').list((item) => (item.count() < lanes.length ? item.count() : item.fail(`less than ${lanes.length}, the lanes`)));
   const phase = spans.get('phase').listOr(lane.length, 0, (item) => (item.count() < phases.length ? item.count() : item.fail(`less than ${phases.length}, the phases`)));
-  const begin = spans.get('begin').listOr(lane.length, 0, (item) => item.figure());
-  const end = spans.get('end').listOr(lane.length, 0, (item) => item.figure());
+  const begin = spans.get('begin').figuresOr(lane.length);
+  const end = spans.get('end').figuresOr(lane.length);
   return {
     type: 'timeline', ...said(at), lanes, phases,
     spans: lane.map((one, i) => ({ lane: one, phase: phase[i]!, begin: begin[i]!, end: end[i]! })),

@@ -2,11 +2,13 @@
 
 import { h, prose } from '../dom';
 import type { Block, Fact, Paragraph, Report, Section } from '../data/report';
+import { Later } from '../later';
 import { Colours } from '../plots/colours';
 import { renderComparison } from '../plots/comparison';
 import { renderFigure, renderPlot, type Context } from '../plots/figure';
 import { Links } from '../plots/links';
 import { renderTimeline } from '../plots/timeline';
+import { Sized } from '../plots/sized';
 import { Tip } from '../plots/tip';
 import { renderWaterfall } from '../plots/waterfall';
 import { renderTable } from '../table/table';
@@ -20,8 +22,9 @@ const ANSWER = 'answer';
 const isAnswer = (blocks: readonly Block[]) => blocks.some(({ type }) => type === 'answer');
 const HERO = 'hero';
 
-export function renderPage(report: Report, json: string): HTMLElement {
-  const context: Context = { colours: new Colours(report), tip: new Tip(), links: new Links() };
+/// `later`: makes what stands below the first screen (main.ts begins it).
+export function renderPage(report: Report, json: string, later = new Later()): HTMLElement {
+  const context: Context = { colours: new Colours(report), tip: new Tip(), links: new Links(), later, sized: new Sized(later) };
   const answer = report.sections.find(({ id, blocks }) => id === ANSWER || isAnswer(blocks));
   const others = report.sections.filter((section) => section !== answer);
   const page = h('div', { class: 'page', style: `--best: ${context.colours.best}` },
@@ -95,14 +98,29 @@ export function renderBlocks(blocks: readonly Block[], report: Report, context: 
   }
   return groups.map((group) => group.length === 1
     ? renderBlock(group[0]!, report, context)
-    : h('div', { class: 'side-by-side' }, ...group.map((block) => renderBlock(block, report, context))));
+    : h('div', { class: 'side-by-side' }, ...stacked(group).map((some) => {
+      const elements = some.map((block) => renderBlock(block, report, context));
+      return elements.length === 1 ? elements[0]! : h('div', { class: 'stack' }, ...elements);
+    })));
+}
+
+/// Timelines among other drawings share one place: each is low, and one alone beside a figure leaves half of its card empty.
+function stacked(group: readonly Block[]): Block[][] {
+  if (group.every(({ type }) => type === 'timeline')) return group.map((block) => [block]);
+  const places: Block[][] = [];
+  for (const block of group) {
+    const last = places[places.length - 1];
+    if (block.type === 'timeline' && last?.[0]!.type === 'timeline') last.push(block);
+    else places.push([block]);
+  }
+  return places;
 }
 
 /// The kinds of blocks, one line each.
 function renderBlock(block: Block, report: Report, context: Context): HTMLElement {
   switch (block.type) {
     case 'paragraph': return renderParagraph(block);
-    case 'table': return renderTable(block, context.links);
+    case 'table': return renderTable(block, context);
     case 'plot': return renderPlot(block, context);
     case 'answer': return block.question === '' ? renderBest(block) : renderTile(block, report, context);
     case 'next': return renderNext(block);

@@ -6,7 +6,7 @@ import { svg } from '../dom';
 import { axisLabel, fixed, formatFigure, formatTime } from '../data/format';
 import type { Plot as PlotBlock } from '../data/report';
 import type { Colours } from './colours';
-import type { Drawing, Spot } from './drawing';
+import type { Drawing, Key, Spot } from './drawing';
 import { taggedAs, textWidth, unlabel, wrap } from './style';
 import { roundValues } from './ticks';
 
@@ -39,18 +39,26 @@ function barsOf(plot: PlotBlock): { segments: Segment[]; bars: Bar[] } {
   return { segments, bars };
 }
 
+interface Layout { lying: boolean; lines: string[][]; height: number }
+
+/// Upright while the names of the categories fit side by side. A name too long for its room takes several lines: cut
+/// off, two cells that differ in their last word look the same.
+function layoutOf({ categories: labels }: PlotBlock, width: number): Layout {
+  const widest = Math.max(0, ...labels.map((name) => textWidth(name)));
+  const lying = labels.length * (widest + 14) > width - 60;
+  const lines = labels.map((name) => (lying ? wrap(name, width * 0.38) : [name]));
+  const row = Math.max(labels.length > 14 ? 22 : 28, 14 * Math.max(...lines.map(({ length }) => length)) + 9);
+  return { lying, lines, height: lying ? labels.length * row + 62 : Math.round(Math.min(380, Math.max(260, width * 0.55))) };
+}
+export const keysOfBars = ({ series }: PlotBlock, colours: Colours): Key[] => series.map(({ name }) => ({ sign: 'box', colour: colours.phase(name), text: name }));
+export const heightOfBars = (plot: PlotBlock, width: number): number => layoutOf(plot, width).height;
+
 export function drawBars(plot: PlotBlock, width: number, colours: Colours): Drawing {
   const { segments, bars } = barsOf(plot);
   const colour = plot.series.map(({ name }) => colours.phase(name));
   const labels = plot.categories;
-  const widest = Math.max(0, ...labels.map((name) => textWidth(name)));
-  const lying = labels.length * (widest + 14) > width - 60;
-
-  // A name too long for its room takes several lines: cut off, two cells that differ in their last word look the same.
-  const lines = labels.map((name) => (lying ? wrap(name, width * 0.38) : [name]));
+  const { lying, lines, height } = layoutOf(plot, width);
   const room = lying ? Math.max(0, ...lines.flat().map((text) => textWidth(text))) : 0;
-  const row = Math.max(labels.length > 14 ? 22 : 28, 14 * Math.max(...lines.map(({ length }) => length)) + 9);
-  const height = lying ? labels.length * row + 62 : Math.round(Math.min(380, Math.max(260, width * 0.55)));
   const ticks = roundValues(0, 1, lying ? Math.max(2, Math.floor((width - room) / 90)) : 6);
   const marginLeft = lying ? room + 12 : textWidth(percent(1)) + 12;
   const marginRight = lying ? Math.max(...bars.map(({ total }) => textWidth(total))) + 26 : 12;
@@ -110,6 +118,6 @@ export function drawBars(plot: PlotBlock, width: number, colours: Colours): Draw
   });
   return {
     image: image as unknown as SVGSVGElement, spots,
-    keys: plot.series.map(({ name }, k) => ({ sign: 'box', colour: colour[k]!, text: name })),
+    keys: keysOfBars(plot, colours),
   };
 }

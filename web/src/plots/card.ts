@@ -10,13 +10,16 @@ import type { Drawing, Key, Named } from './drawing';
 import { Explorer, type Around } from './explore';
 import { savePng, saveSvg } from './export';
 import { dimOthers, renderLegend } from './legend';
-import { whenSized, type Redraw } from './sized';
+import type { Redraw } from './sized';
 
 /// What a card needs of a kind of drawing.
 export interface Drawable {
   draw(width: number, canvas: HTMLElement): Drawing;
+  /// How high it will be: below the first screen it is drawn later, and the room kept free until then.
+  height(width: number, canvas: HTMLElement): number;
   table(): Table;                ///< its figures
   csv?(): string;                ///< as a file, where that is more than the table
+  keys?(): Key[];                ///< its legend, where that is known before it is drawn
   series?(): (Named & { k: number })[];
   shown?(): readonly boolean[];
   toggle?(k: number): void;
@@ -38,9 +41,15 @@ export function renderCard({ id, finding, note }: Said, kind: string, drawable: 
   });
   const figure = h('figure', { class: `card drawn ${kind}`, id },
     h('figcaption', {}, h('div', { class: 'head' }, h('h3', {}, prose(finding)), controls), note !== '' && h('p', { class: 'note' }, prose(note))),
-    legend, canvas, fold(id, finding, drawable, () => canvas.querySelector('svg')));
+    legend, canvas, fold(id, finding, drawable, around, canvas));
   const explorer = new Explorer(canvas, around);
-  const redraw = whenSized(canvas, (width) => {
+  const redraw = around.sized.add(canvas, { height: roomFor, draw });
+  /// Of what waits the legend is there already, as far as it is known.
+  function roomFor(width: number): number {
+    if (kind !== 'hero' && !canvas.firstChild) showLegend(drawable.keys?.() ?? []);
+    return drawable.height(width, canvas);
+  }
+  function draw(width: number) {
     let drawing: Drawing;
     try {
       drawing = drawable.draw(width, canvas);
@@ -53,7 +62,7 @@ export function renderCard({ id, finding, note }: Said, kind: string, drawable: 
     canvas.replaceChildren(drawing.image);
     explorer.take(drawing);
     showLegend(drawing.keys);
-  });
+  }
   function showLegend(keys: readonly Key[]) {
     renderLegend(legend, {
       series: drawable.series?.() ?? [], shown: drawable.shown?.() ?? [], keys,
@@ -68,7 +77,7 @@ export function renderCard({ id, finding, note }: Said, kind: string, drawable: 
 }
 
 /// Made when it is first opened: a large study has many such tables.
-function fold(id: string, title: string, drawable: Drawable, image: () => SVGSVGElement | null): HTMLElement {
+function fold(id: string, title: string, drawable: Drawable, { later }: Around, canvas: HTMLElement): HTMLElement {
   const summary = h('summary', {}, 'Figures, CSV, SVG, PNG');
   const details = h('details', { class: 'figures' }, summary);
   const button = (name: string, act: () => void) => {
@@ -77,17 +86,20 @@ function fold(id: string, title: string, drawable: Drawable, image: () => SVGSVG
     return element;
   };
   const withImage = (act: (image: SVGSVGElement) => void) => () => {
-    const drawn = image();
+    later.now(canvas);
+    const drawn = canvas.querySelector('svg');
     if (drawn) act(drawn);
   };
   details.addEventListener('toggle', () => {
     if (!details.open) return;
+    const grid = renderGrid(drawable.table(), later);
+    grid.show();
     details.replaceChildren(summary,
       h('div', { class: 'files' },
         button('CSV', () => saveText(`${id}.csv`, 'text/csv', drawable.csv?.() ?? toCsv(drawable.table()))),
         button('SVG', withImage((drawn) => saveSvg(drawn, `${id}.svg`, title))),
         button('PNG', withImage((drawn) => void savePng(drawn, `${id}.png`, title)))),
-      renderGrid(drawable.table()).element);
+      grid.element);
   });
   return details;
 }

@@ -68,6 +68,11 @@ export class Colours {
     return variable(phases[name.toLowerCase()] ?? `--series-${((this.slots.get(name) ?? 0) % PALETTE) + 1}`);
   }
 
+  /// Whether a phase is waiting for another: striped, for beside computing and moving no grey tells it apart.
+  isWait(name: string): boolean {
+    return phases[name.toLowerCase()] === '--peer-wait';
+  }
+
   /// Of letters on a phase's colour.
   on(name: string): string {
     return light.has(phases[name.toLowerCase()] ?? '') ? 'var(--on-light)' : 'var(--on-dark)';

@@ -23,14 +23,19 @@ type Compared = Pair & { ratio: number };
 const compared = ({ rows }: Comparison): Compared[] =>
   rows.filter((row): row is Compared => row.ratio !== null && row.word !== 'not_compared').sort((a, b) => b.ratio - a.ratio);
 
+/// The lines of each name, and how high its row is.
+function linesOf(rows: readonly Compared[], width: number): { texts: string[][]; tall: number[]; bottom: number } {
+  const texts = rows.map(({ name }) => wrap(name, Math.min(width * 0.34, 260)));
+  const tall = texts.map(({ length }) => Math.max(ROW, length * 14 + 10));
+  return { texts, tall, bottom: tall.reduce((a, b) => a + b, 4) };
+}
+
 function draw(comparison: Comparison, width: number): Drawing {
   const rows = compared(comparison);
-  const texts = rows.map(({ name }) => wrap(name, Math.min(width * 0.34, 260)));
+  const { texts, tall, bottom } = linesOf(rows, width);
   const left = Math.max(0, ...texts.flat().map((text) => textWidth(text))) + 16;
   const ends = rows.map(({ ratio, word }) => (width < 520 ? percent(ratio) : `${percent(ratio)}  ${say(word)}`));
   const right = width - Math.max(0, ...ends.map((text) => textWidth(text, true))) - 16;
-  const tall = rows.map((_, i) => Math.max(ROW, texts[i]!.length * 14 + 10));
-  const bottom = tall.reduce((a, b) => a + b, 4);
   const height = bottom + FOOT;
   const axis = { label: comparison.name_of_ratio, unit: '', log: true };
   const ticks = ticksFor([1, ...rows.flatMap(({ ratio, low, high }) => [ratio, low ?? ratio, high ?? ratio])], axis, right - left, { gap: 56, measured: false });
@@ -70,7 +75,9 @@ function table({ id, finding, name_of_ratio, rows }: Comparison): Table {
 }
 
 export function renderComparison(comparison: Comparison, context: Context): HTMLElement {
-  const { figure, canvas } = renderCard(comparison, 'comparison', { draw: (width) => draw(comparison, width), table: () => table(comparison) }, context);
+  const { figure, canvas } = renderCard(comparison, 'comparison', {
+    draw: (width) => draw(comparison, width), height: (width) => linesOf(compared(comparison), width).bottom + FOOT, table: () => table(comparison),
+  }, context);
   const refused = comparison.rows.filter(({ word }) => word === 'not_compared');
   if (refused.length > 0) canvas.after(h('dl', { class: 'hints' }, ...refused.flatMap(({ name, why }) => [h('dt', {}, name), h('dd', {}, prose(why))])));
   return figure;

@@ -27,14 +27,23 @@ export function isOneColumn({ series }: View): boolean {
 /// A record by its set-up: the repeat is no part of what a point is.
 const setUp = (record: string) => record.replace(/-(r\d+|spare.*)$/, '').replaceAll('-', ' ');
 
-export function drawDots(view: View, { width, looks, shown }: { width: number; looks: readonly Look[]; shown: readonly boolean[] }): Drawing {
-  const rows = view.series.flatMap(({ name, points }, k) => (shown[k] ? points.filter(isPlaced).map((p) => ({ k, name, p, look: looks[k]!, isOne: points.length === 1 })) : []));
+interface Given { width: number; looks: readonly Look[]; shown: readonly boolean[] }
+
+/// The points that are shown, a row each: the lines of its name, and how high it is.
+function rowsOf(view: View, { width, shown }: Omit<Given, 'looks'>) {
+  const rows = view.series.flatMap(({ name, points }, k) => (shown[k] ? points.filter(isPlaced).map((p) => ({ k, name, p, isOne: points.length === 1 })) : []));
   const names = rows.map(({ name, p, isOne }) => wrap(isOne || p.record === '' ? name : setUp(p.record), Math.min(width * 0.36, 260)));
+  const tall = names.map(({ length }) => Math.max(ROW, length * 14 + 8));
+  return { rows, names, tall, bottom: tall.reduce((a, b) => a + b, TOP) };
+}
+export const heightOfDots = (view: View, given: Omit<Given, 'looks'>): number => rowsOf(view, given).bottom + FOOT;
+
+export function drawDots(view: View, given: Given): Drawing {
+  const { width, looks } = given;
+  const { rows, names, tall, bottom } = rowsOf(view, given);
   const left = Math.max(0, ...names.flat().map((text) => textWidth(text))) + 16;
   const ends = rows.map(({ p }) => sayY(p.y, view.y));
   const right = width - Math.max(0, ...ends.map((text) => textWidth(text, true))) - 20;
-  const tall = names.map((lines) => Math.max(ROW, lines.length * 14 + 8));
-  const bottom = tall.reduce((a, b) => a + b, TOP);
   const height = bottom + FOOT;
   const levels = view.marks.filter(({ axis }) => axis === 'y');
   // From zero: lengths are compared here, and no line asks for a closer look.
@@ -49,7 +58,8 @@ export function drawDots(view: View, { width, looks, shown }: { width: number; l
     ...levels.map(({ low }) => svg('path', { class: 'level', d: `M${x(low)},${TOP}V${bottom}` })),
     svg('text', { 'x': (left + right) / 2, 'y': height - 8, 'text-anchor': 'middle', 'class': 'axis' }, `${axisLabel(view.y)}${one ? `, ${view.x.label} ${sayX(one.p.x, view.x)}` : ''}`));
   let y = TOP;
-  const spots = rows.map(({ k, name, p, look }, i): Spot => {
+  const spots = rows.map(({ k, name, p }, i): Spot => {
+    const look = looks[k]!;
     const middle = y + tall[i]! / 2;
     const box = { left: 0, right: width, top: y, bottom: y + tall[i]! };
     y = box.bottom;

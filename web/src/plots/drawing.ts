@@ -20,7 +20,7 @@ export interface Spot {
 
 /// An entry of a legend that is no switch: what a sign means.
 export interface Key {
-  sign: 'box' | 'whisker' | 'band' | 'hatch' | 'hollow' | 'dotted' | 'struck' | 'ring' | 'none';
+  sign: 'box' | 'striped' | 'whisker' | 'band' | 'hatch' | 'hollow' | 'dotted' | 'struck' | 'ring' | 'none';
   text: string;
   colour?: string;
 }

@@ -3,10 +3,12 @@
 
 import { svg } from '../dom';
 import type { Drawing, Spot } from './drawing';
+import type { Later } from '../later';
 import type { Links } from './links';
+import type { Sized } from './sized';
 import type { Tip } from './tip';
 
-export interface Around { tip: Tip; links: Links }
+export interface Around { tip: Tip; links: Links; later: Later; sized: Sized }
 
 const NEAR = 44;  // pixels from a spot at which the pointer is still at it
 

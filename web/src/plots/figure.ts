@@ -5,11 +5,11 @@ import { csvOfSeries } from '../data/csv';
 import type { Figure, Plot, View } from '../data/report';
 import { rove } from '../roving';
 import { plotAsTable } from './as-table';
-import { drawBars } from './bars';
+import { drawBars, heightOfBars, keysOfBars } from './bars';
 import { renderCard } from './card';
 import type { Colours } from './colours';
 import type { Around } from './explore';
-import { drawDots, isOneColumn } from './dots';
+import { drawDots, heightOfDots, isOneColumn } from './dots';
 import { drawLines } from './lines';
 
 export interface Context extends Around { colours: Colours }
@@ -20,7 +20,9 @@ const isEmpty = ({ series }: { series: Plot['series'] }) => series.every(({ poin
 function heightOf(width: number, isHero: boolean, canvas: HTMLElement): number {
   if (!isHero || width < 520) return Math.round(Math.min(360, Math.max(260, width * 0.6)));
   const wanted = Math.round(Math.min(440, Math.max(290, width * 0.36)));
-  if (canvas.closest('.paper') || window.innerHeight < LOW) return wanted;
+  // A sheet holds the answer with its warnings above the hero.
+  if (canvas.closest('.paper')) return LEAST;
+  if (window.innerHeight < LOW) return wanted;
   const legend = canvas.previousElementSibling;
   const top = canvas.getBoundingClientRect().top + window.scrollY + (legend?.childElementCount ? 0 : LEGEND);
   return Math.max(LEAST, Math.min(wanted, Math.floor(window.innerHeight - top - 6)));
@@ -39,6 +41,7 @@ export function renderFigure(figure: Figure, context: Context, isHero = false): 
   const chooser = views.length > 1 ? h('div', { 'class': 'views', 'role': 'group', 'aria-label': 'View' }) : null;
   const card = renderCard(figure, isHero ? 'hero' : 'lines', {
     draw: (width, canvas) => (isOneColumn(view) ? drawDots(view, { width, looks: looks.get(view)!, shown: shown.get(view)! }) : drawLines(view, { width, height: heightOf(width, isHero, canvas), looks: looks.get(view)!, shown: shown.get(view)! })),
+    height: (width, canvas) => (isOneColumn(view) ? heightOfDots(view, { width, shown: shown.get(view)! }) : heightOf(width, isHero, canvas)),
     table: () => plotAsTable({ id: figure.id, title: figure.finding, x: view.x, y: view.y, series: view.series, categories: null }),
     csv: () => csvOfSeries(view),
     series: () => view.series.map(({ name, dashed }, k) => ({ name, dashed, k, look: looks.get(view)![k]! })),
@@ -71,6 +74,8 @@ export function renderPlot(plot: Plot, context: Context): HTMLElement {
   }
   return renderCard({ id: plot.id, finding: plot.title, note: plot.caption }, 'bars', {
     draw: (width) => drawBars(plot, width, context.colours),
+    height: (width) => heightOfBars(plot, width),
+    keys: () => keysOfBars(plot, context.colours),
     table: () => plotAsTable(plot),
     csv: () => csvOfSeries(plot, plot.categories),
   }, context).figure;

@@ -21,6 +21,7 @@ function keySign({ sign, colour = 'var(--ink-soft)' }: Key): Element | null {
   switch (sign) {
     case 'none': return null;
     case 'box': return box(svg('rect', { x: -6, y: -6, width: 12, height: 12, rx: 2, fill: colour }));
+    case 'striped': return box(svg('rect', { x: -6, y: -6, width: 12, height: 12, rx: 2, fill: colour }), svg('path', { 'd': 'M-6,2L2,-6M-2,6L6,-2', 'stroke': 'var(--card)', 'stroke-width': 2, 'stroke-opacity': 0.75 }));
     case 'whisker': return box(svg('path', { 'd': 'M0,-6V6M-3.5,-6H3.5M-3.5,6H3.5', 'stroke': colour, 'stroke-width': 1.6 }));
     case 'band': return box(svg('rect', { 'x': -11, 'y': -5, 'width': 22, 'height': 10, 'fill': colour, 'fill-opacity': 0.25 }));
     case 'hatch': return box(svg('path', { 'd': 'M-8,6L4,-6M-3,6L9,-6M-12,5L-1,-6', 'stroke': colour, 'stroke-width': 1.3 }));

@@ -62,7 +62,9 @@ export function drawLines(view: View, given: Given): Drawing {
   const shapes = shapesOf(view.series);
   const at = placerOf(image);
   const paths = drawn.map(({ points, dodge }) => points.map((p): Dot => ({ x: at.x(p.x) + dodge, y: at.y(p.y) })));
-  const labels = new Labels({ ...frame, top: 14, right: frame.right + 14 }, paths);
+  const whiskers = drawn.flatMap(({ series, points, dodge }) => (series.dashed || points.length > FEW ? [] : points.filter(hasInterval).map((p): Dot[] =>
+    [{ x: at.x(p.x) + dodge, y: at.y(y.type === 'log' && p.low! <= 0 ? y.domain[0] : p.low!) }, { x: at.x(p.x) + dodge, y: at.y(p.high!) }])));
+  const labels = new Labels({ ...frame, top: 14, right: frame.right + 14 }, [...paths, ...whiskers]);
   image.append(drawSigns(drawn, paths, shapes));
   const keys: Key[] = [...drawMarks(image, view.marks, at, frame, labels)];
   keys.push(...nameBest(image, view, drawn, paths, labels), ...nameSpecial(image, drawn, paths, shapes, labels));

@@ -5,7 +5,7 @@ import { h, svg } from '../dom';
 import { formatTime, formatValue, timeUnit } from '../data/format';
 import type { Table, Timeline } from '../data/report';
 import { renderCard } from './card';
-import type { Drawing, Spot } from './drawing';
+import type { Drawing, Key, Spot } from './drawing';
 import type { Context } from './figure';
 import { textWidth } from './style';
 import { roundValues } from './ticks';
@@ -81,7 +81,8 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
     return [svg('path', { class: 'grid', d: `M${at},0V${bottom}` }),
       svg('text', { 'x': Math.min(at, right - half), 'y': bottom + 14, 'text-anchor': 'middle' }, text)];
   }), svg('text', { 'x': (left + right) / 2, 'y': height - 6, 'text-anchor': 'middle', 'class': 'axis' }, `time [${unit.unit}]`));
-  image.append(...lanes.map(({ top, height: tall, text, thin }) =>
+  const stripes = `stripes-${Math.random().toString(36).slice(2)}`;  // ids are of the whole page
+  image.append(svg('defs', {}, stripesOf(stripes)), ...lanes.map(({ top, height: tall, text, thin }) =>
     svg('text', { x: 0, y: top + tall / 2, dy: '0.32em', class: thin ? 'soft' : 'strong' }, text)));
 
   const spots: Spot[] = [];
@@ -93,6 +94,7 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
     const name = timeline.phases[phase]!;
     const size = Math.max(0.8, to - from);
     image.append(svg('rect', { 'class': 'span', 'x': from, 'y': top, 'width': size, 'height': tall, 'fill': colours.phase(name), 'data-series': phase }));
+    if (colours.isWait(name) && size > 2) image.append(svg('rect', { 'class': 'stripes', 'x': from, 'y': top, 'width': size, 'height': tall, 'fill': `url(#${stripes})`, 'data-series': phase }));
     if (size > textWidth(name) + 10) image.append(svg('text', { 'class': 'inside', 'x': (from + to) / 2, 'y': top + tall / 2, 'dy': '0.32em', 'text-anchor': 'middle', 'fill': colours.on(name) }, name));
     spots.push({
       key: String(key), x: (from + to) / 2, y: top, lane, box: { left: from, right: from + size, top, bottom: top + tall }, title: name, record: '',
@@ -100,8 +102,15 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
     });
   });
   spots.sort((a, b) => a.lane - b.lane || a.x - b.x);
-  const seen = new Set(timeline.spans.map(({ phase }) => phase));
-  return { image, spots, keys: timeline.phases.flatMap((text, i) => (seen.has(i) ? [{ sign: 'box' as const, text, colour: colours.phase(text) }] : [])) };
+  return { image, spots, keys: keysOf(timeline, colours) };
+}
+
+const stripesOf = (id: string) => svg('pattern', { id, width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
+  svg('path', { 'd': 'M0,0V6', 'stroke': 'var(--card)', 'stroke-width': 3.4, 'stroke-opacity': 0.75 }));
+
+function keysOf({ spans, phases }: Timeline, colours: Context['colours']): Key[] {
+  const seen = new Set(spans.map(({ phase }) => phase));
+  return phases.flatMap((text, i) => (seen.has(i) ? [{ sign: colours.isWait(text) ? 'striped' as const : 'box' as const, text, colour: colours.phase(text) }] : []));
 }
 
 function table({ id, finding, lanes, phases, spans }: Timeline): Table {
@@ -120,7 +129,7 @@ export function renderTimeline(timeline: Timeline, context: Context): HTMLElemen
   let width = 0;
   const controls = h('div', { 'class': 'zoom', 'role': 'group', 'aria-label': 'Zoom' });
   const { figure, canvas, explorer, redraw } = renderCard(timeline, 'timeline', {
-    draw: (size) => draw(timeline, range, width = size, context.colours), table: () => table(timeline),
+    draw: (size) => draw(timeline, range, width = size, context.colours), height: (size) => frameOf(timeline, size).bottom + FOOT, keys: () => keysOf(timeline, context.colours), table: () => table(timeline),
   }, context, controls);
   const changed = (change: () => void) => {
     change();

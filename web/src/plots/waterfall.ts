@@ -12,6 +12,7 @@ import { roundValues } from './ticks';
 
 const ROW = 32;
 const FOOT = 46;
+const heightOf = ({ changes }: Waterfall) => (changes.length + 2) * ROW + FOOT;
 
 interface Row { name: string; from: number; to: number; text: string; isWhole: boolean; hint: string; colour: string }
 
@@ -40,7 +41,7 @@ function draw(waterfall: Waterfall, width: number, colours: Context['colours']):
   const least = Math.max(0, Math.min(...values) - room);
   const most = Math.max(...values) + room * 0.3;
   const x = (seconds: number) => left + ((seconds - least) / (most - least)) * (right - left);
-  const height = rows.length * ROW + FOOT;
+  const height = heightOf(waterfall);
   const bottom = rows.length * ROW + 4;
 
   const ticks = roundValues(least * unit.factor, most * unit.factor, Math.max(3, Math.floor((right - left) / 80)));
@@ -85,7 +86,7 @@ function table({ id, finding, from, to, changes }: Waterfall): Table {
 
 export function renderWaterfall(waterfall: Waterfall, context: Context): HTMLElement {
   const { figure, canvas } = renderCard(waterfall, 'waterfall', {
-    draw: (width) => draw(waterfall, width, context.colours), table: () => table(waterfall),
+    draw: (width) => draw(waterfall, width, context.colours), height: () => heightOf(waterfall), table: () => table(waterfall),
   }, context);
   const hints = waterfall.changes.filter(({ hint }) => hint !== '');
   if (hints.length > 0) canvas.after(h('dl', { class: 'hints' }, ...hints.flatMap(({ name, hint }) => [h('dt', {}, name), h('dd', {}, prose(hint))])));

@@ -2,6 +2,7 @@
 // the first column. Which columns and rows are shown can change.
 
 import { h } from '../dom';
+import type { Later } from '../later';
 import { formatCell, formatInterval, headUnit } from '../data/format';
 import type { Cell, Column, Table } from '../data/report';
 import { rove } from '../roving';
@@ -12,33 +13,34 @@ export interface Row { cells: Cell[]; index: number }
 
 export interface Grid {
   element: HTMLElement;
-  /// Shows these columns and the rows for which `keep` says so; gives back how many those are.
-  show(columns: readonly number[], keep?: (row: Row) => boolean): number;
-  /// The same again, after something was tied to rows.
-  refresh(): void;
-  /// Called for each row that is made, to tie it to other things.
+  /// Shows these columns (all of them) and the rows for which `keep` says so; gives back how many those are. Until the
+  /// first call the grid is empty.
+  show(columns?: readonly number[], keep?: (row: Row) => boolean): number;
+  /// Called for each row that is made, to tie it to other things: set before the first `show`.
   onRow: (row: Row, element: HTMLTableRowElement) => void;
 }
+
+/// So many rows are there at once, more than the frame of a table shows; the rest of a long one follows.
+const FIRST = 40;
 
 const numeric = ({ format }: Column) => format !== 'text';
 const all = (table: Table) => table.columns.map((_, i) => i);
 
-export function renderGrid(table: Table, notes = new Notes(table.rows)): Grid {
+export function renderGrid(table: Table, later: Later, notes = new Notes(table.rows)): Grid {
   const head = h('tr');
   const body = h('tbody');
   const rooms = table.columns.map((_, i) => roomOf(table, i));
   const rows = table.rows.map((cells, index): Row => ({ cells, index }));
   let order: Order | null = null;
-  let columns: readonly number[] = all(table);
+  let columns: readonly number[] = [];
   let keep: (row: Row) => boolean = () => true;
 
   const element = h('div', { class: 'scroll' },
     h('table', {}, h('caption', { class: 'unseen' }, `${table.title}; the heads of the columns sort`), h('thead', {}, head), body));
   const grid: Grid = {
     element,
-    refresh: () => void fill(),
     onRow: () => {},
-    show(chosen, wanted = () => true) {
+    show(chosen = all(table), wanted = () => true) {
       columns = chosen;
       keep = wanted;
       head.replaceChildren(...columns.map(headOf));
@@ -67,7 +69,7 @@ export function renderGrid(table: Table, notes = new Notes(table.rows)): Grid {
   function fill(): number {
     const shown = sortRows(rows, order).filter(keep);
     const grouped = repeats && (order === null || order.column === 0);
-    body.replaceChildren(...shown.map((row, i) => {
+    const rowOf = (row: Row, i: number) => {
       const line = h('tr', {}, ...columns.map((c, j) => renderCell(row.cells[c]!, table.columns[c]!, j === 0, rooms[c]!, notes)));
       const before = shown[i - 1];
       const same = grouped && before !== undefined && first(before) === first(row);
@@ -75,10 +77,13 @@ export function renderGrid(table: Table, notes = new Notes(table.rows)): Grid {
       if (same) line.classList.add('again');
       grid.onRow(row, line);
       return line;
-    }));
+    };
+    body.replaceChildren(...shown.slice(0, FIRST).map(rowOf));
+    // One order or filter may follow the other before the rest is there.
+    if (shown.length > FIRST) later.add(element, () => body.append(...shown.slice(FIRST).map((row, i) => rowOf(row, i + FIRST))));
+    else later.drop(element);
     return shown.length;
   }
-  grid.show(columns);
   return grid;
 }
 

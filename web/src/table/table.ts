@@ -5,20 +5,22 @@ import { h, prose } from '../dom';
 import { toCsv } from '../data/csv';
 import { formatCell, headUnit } from '../data/format';
 import type { Table } from '../data/report';
+import type { Later } from '../later';
 import { copyButton, saveText } from '../page/save';
 import type { Links } from '../plots/links';
 import { rove } from '../roving';
 import { renderGrid, type Grid, type Row } from './grid';
 import { Notes } from './notes';
 
-export function renderTable(table: Table, links: Links): HTMLElement {
+export function renderTable(table: Table, { links, later }: { links: Links; later: Later }): HTMLElement {
   const notes = new Notes(table.rows);
-  const grid = renderGrid(table, notes);
+  const grid = renderGrid(table, later, notes);
+  link(table, grid, links);
   const save = h('button', { type: 'button', class: 'tool' }, 'CSV');
   save.addEventListener('click', () => saveText(`${table.id}.csv`, 'text/csv', toCsv(table)));
   const isLarge = table.columns.some(({ group }) => group !== '') || table.rows.length > MANY_ROWS;
   const controls = isLarge ? controlsOf(table, grid) : null;
-  link(table, grid, links);
+  if (!isLarge) grid.show();
   return h('figure', { class: 'card table', id: table.id },
     h('figcaption', { class: 'head' }, h('h3', {}, table.title), h('div', { class: 'tools' }, copyButton('Copy', () => toCsv(table), 'this table as CSV'), save)),
     controls, grid.element, footer(table, notes));
@@ -54,12 +56,14 @@ function controlsOf(table: Table, grid: Grid): HTMLElement {
   const shown = firstGroups(table, groups);
   const count = h('span', { 'class': 'count', 'role': 'status' });
   const filter = h('input', { 'type': 'search', 'placeholder': 'Filter rows', 'aria-label': `Filter rows: ${table.title}`, 'autocomplete': 'off', 'spellcheck': 'false' });
-  const texts = table.rows.map((cells) => cells.map((cell, i) => formatCell(cell, table.columns[i]!)).join(' ').toLowerCase());
+  let texts: string[] | null = null;
+  const textsOf = () => table.rows.map((cells) => cells.map((cell, i) => formatCell(cell, table.columns[i]!)).join(' ').toLowerCase());
   function update() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length > 0) texts ??= textsOf();
     const kept = grid.show(
       table.columns.flatMap(({ group }, i) => ((group === '' || shown.has(group)) && !constant.includes(i) ? [i] : [])),
-      ({ index }: Row) => words.every((word) => texts[index]!.includes(word)));
+      ({ index }: Row) => words.every((word) => texts![index]!.includes(word)));
     count.textContent = words.length > 0 ? `${kept} of ${table.rows.length}` : '';
   }
   filter.addEventListener('input', update);
@@ -103,7 +107,6 @@ function link(table: Table, grid: Grid, links: Links): void {
     lit = rowOf.get(record);
     lit?.classList.add('lit');
   });
-  grid.refresh();
 }
 
 function footer(table: Table, notes: Notes): HTMLElement | null {
@@ -119,7 +122,7 @@ function footer(table: Table, notes: Notes): HTMLElement | null {
 
 /// Many notes stand in columns; very many fold away behind the first.
 function noteLists(lines: HTMLElement[]): HTMLElement[] {
-  const list = (some: HTMLElement[]) => h('ul', { class: lines.length > MANY ? 'notes columns' : 'notes' }, ...some);
+  const list = (some: HTMLElement[]) => h('ul', { class: lines.length > MANY ? 'notes many' : 'notes' }, ...some);
   if (lines.length <= 3 * MANY) return lines.length > 0 ? [list(lines)] : [];
   const more = lines.splice(2 * MANY);
   return [list(lines), h('details', {}, h('summary', {}, `${more.length} more notes`), list(more))];

@@ -12,7 +12,7 @@ import { sample } from '../../build/sample-data.mjs';
 const PLACES = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 export const chromiumPath = PLACES.find((path) => path && existsSync(path));
 
-const built = fileURLToPath(new URL('../../dist/index.html', import.meta.url));
+export const built = fileURLToPath(new URL('../../dist/index.html', import.meta.url));
 
 /// Why the browser tests cannot run here, or null.
 export function reasonToSkip() {
@@ -24,25 +24,26 @@ export const launch = () => chromium.launch({ executablePath: chromiumPath, args
 
 let folder;
 const written = new Map();
-/// The address of the built page with a sample in it.
-export function addressOf(name) {
+/// The address of a built page with a sample in it.
+export function addressOf(name, page = built) {
   folder ??= mkdtempSync(join(tmpdir(), 'paceline-page-'));
-  if (!written.has(name)) {
-    const path = join(folder, `${name}.html`);
-    writeFileSync(path, fill(readFileSync(built, 'utf8'), compress(sample(name))));
-    written.set(name, pathToFileURL(path).href);
+  const key = `${name} in ${page}`;
+  if (!written.has(key)) {
+    const path = join(folder, `${written.size}.html`);
+    writeFileSync(path, fill(readFileSync(page, 'utf8'), compress(sample(name))));
+    written.set(key, pathToFileURL(path).href);
   }
-  return written.get(name);
+  return written.get(key);
 }
 
 /// Opens a sample; `problems` gathers what the console says and what the page asked for.
-export async function open(browser, name, { width = 1280, height = 900, theme = 'light', touch = false, hash = '' } = {}) {
+export async function open(browser, name, { page: from = built, width = 1280, height = 900, theme = 'light', touch = false, hash = '' } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: 'reduce', hasTouch: touch, acceptDownloads: true });
   const page = await context.newPage();
   const problems = [];
   page.on('console', (message) => problems.push(`console: ${message.text()}`));
   page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
-  const address = addressOf(name);
+  const address = addressOf(name, from);
   await context.route('**/*', (route) => {
     const url = route.request().url();
     if (url.startsWith(address) || url.startsWith('data:') || url.startsWith('blob:')) return route.continue();
@@ -51,7 +52,7 @@ export async function open(browser, name, { width = 1280, height = 900, theme = 
   });
   await page.goto(address + hash);
   await page.waitForSelector('.page');
-  // Two frames: everything is drawn before the first, and what observes sizes has been called.
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  // What stands below the first screen is drawn too.
+  await page.waitForFunction((mark) => performance.getEntriesByName(mark).length > 0, from === built ? 'paceline-complete' : 'paceline-drawn');
   return { page, context, problems };
 }

@@ -57,11 +57,18 @@ describe.skipIf(reason !== null)('A served page', () => {
     page.on('pageerror', (error) => problems.push(error.message));
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/run/study?token=secret`);
     await page.waitForFunction(() => document.querySelector('.live')?.textContent?.includes('30 of 82 cells'));
+    // Somebody reads far below: a new report must not move him.
+    await page.evaluate(() => document.querySelector('#cells')!.scrollIntoView({ behavior: 'instant' }));
+    const place = () => page.evaluate(() => Math.round(document.querySelector('#cells')!.getBoundingClientRect().top));
+    await page.waitForFunction(() => performance.getEntriesByName('paceline-complete').length > 0);
+    const before = await place();
     expect(await page.title()).toMatch(/^30\/82 /);
     expect(asked.find(({ url }) => url.startsWith('/events'))?.url).toContain('token=secret');
     stream?.write('id: 99\nevent: cell_done\ndata: {"event":"cell_done","at":2,"cell":"a","done":31,"cells":82,"images_per_s":8000}\n\n');
     await page.waitForFunction(() => document.body.textContent?.includes('another title'));
     expect(asked.map(({ url }) => url)).toContain('/document/study?token=secret');
+    await page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+    expect(Math.abs(await place() - before)).toBeLessThanOrEqual(60);  // a line of a legend or two, until it is drawn
     expect(await page.locator('.live').textContent()).toContain('31 of 82 cells');
     stream?.end();
     await expect.poll(() => asked.filter(({ url }) => url.startsWith('/events')).at(-1)?.last).toBe('99');

@@ -5,8 +5,8 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
+import { boxes, clashes } from './boxes';
 import { addressOf, launch, open, reasonToSkip } from './browser.mjs';
-import { pagesOf } from './pdf';
 
 const reason = reasonToSkip();
 if (reason) console.log(`skipped: the browser tests: ${reason}`);
@@ -28,13 +28,6 @@ const onPage = async <T>(name: string, options: object, act: (page: Page) => Pro
 const SAMPLES = ['study', 'interrupted', 'compared', 'schema-1', 'long'];
 const WIDTHS = [360, 390, 768, 1280, 1920, 2560];
 
-interface Box { left: number; right: number; top: number; bottom: number; text: string }
-const boxes = (page: Page, query: string): Promise<Box[]> => page.evaluate((selector) =>
-  [...document.querySelectorAll(selector)].map((element) => {
-    const { left, right, top, bottom } = element.getBoundingClientRect();
-    return { left, right, top, bottom, text: element.textContent ?? '' };
-  }), query);
-const touching = (a: Box, b: Box) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
 
 describe.skipIf(reason !== null)('The first screen', () => {
   it('at 1280 x 900 holds headline, five verdicts and the axes of the hero', async () => {
@@ -98,21 +91,6 @@ describe.skipIf(reason !== null)('At every width', () => {
     }
   });
 });
-
-/// Texts of one drawing that overlap, or that stand outside of it.
-async function clashes(page: Page): Promise<string[]> {
-  const drawings = await page.evaluate(() => [...document.querySelectorAll('.canvas > svg')].map((image) => {
-    const box = (element: Element) => {
-      const { left, right, top, bottom } = element.getBoundingClientRect();
-      return { left, right, top, bottom, text: element.textContent ?? '' };
-    };
-    return { frame: box(image), texts: [...image.querySelectorAll('text')].filter(({ textContent }) => textContent).map(box) };
-  }));
-  return drawings.flatMap(({ frame, texts }) => texts.flatMap((one, i) => [
-    ...texts.slice(i + 1).filter((other) => touching(one, other)).map((other) => `"${one.text}" and "${other.text}" overlap`),
-    ...(one.left < frame.left - 2 || one.right > frame.right + 2 || one.top < frame.top - 2 || one.bottom > frame.bottom + 2 ? [`"${one.text}" stands outside`] : []),
-  ]));
-}
 
 const tipBox = (page: Page) => page.evaluate(() => {
   const tip = document.querySelector<HTMLElement>('.tip')!;
@@ -302,7 +280,7 @@ describe.skipIf(reason !== null)('For everybody', () => {
       expect(stops).toBeGreaterThan(20);
     });
   });
-  it('neighbours in a bar differ without colours: 3:1, or a name on them', async () => {
+  it('neighbours in a bar differ without colours: 3:1, stripes or a name on them', async () => {
     for (const theme of ['light', 'dark']) {
       await onPage('study', { theme }, async (page) => {
         const close = await page.evaluate(() => {
@@ -311,10 +289,11 @@ describe.skipIf(reason !== null)('For everybody', () => {
             return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
           };
           const spans = [...document.querySelectorAll('#steps .span')].map((element) => ({ element, ...element.getBoundingClientRect().toJSON() }));
+          const striped = (one: any) => one.element.nextElementSibling?.matches('.stripes') ?? false;
           const named = (one: any) => [...document.querySelectorAll('#steps .inside')].some((text) => { const box = text.getBoundingClientRect(); return box.left >= one.left && box.right <= one.right && Math.abs(box.top - one.top) < one.height; });
           return spans.flatMap((one, i) => spans.slice(i + 1).filter((other) => other.top === one.top && Math.abs(other.left - one.right) < 0.5 && other.width > 4 && one.width > 4).flatMap((other) => {
             const [a, b] = [light(one.element), light(other.element)].sort((x, y) => y - x);
-            return (a! + 0.05) / (b! + 0.05) >= 3 || named(one) || named(other) ? [] : [`${getComputedStyle(one.element).fill} beside ${getComputedStyle(other.element).fill}`];
+            return (a! + 0.05) / (b! + 0.05) >= 3 || striped(one) !== striped(other) || named(one) || named(other) ? [] : [`${getComputedStyle(one.element).fill} beside ${getComputedStyle(other.element).fill}`];
           }));
         });
         expect([...new Set(close)]).toEqual([]);
@@ -323,33 +302,11 @@ describe.skipIf(reason !== null)('For everybody', () => {
   });
 });
 
-/// A4 within its margins, in pixels.
-const SHEET = { width: 703, height: 1032 };
-
-describe.skipIf(reason !== null)('On paper', () => {
-  it('the study takes at most 5 pages, with answer and hero on the first', async () => {
-    await onPage('study', {}, async (page) => {
-      const pages = pagesOf(await page.pdf({ preferCSSPageSize: true }));
-      expect(pages).toBeLessThanOrEqual(5);
-    });
-  });
-  it('a sheet is filled in its width, and has answer and hero on its first page', async () => {
-    await onPage('study', { width: SHEET.width, height: SHEET.height, theme: 'dark' }, async (page) => {
-      await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
-      await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(SHEET.width);
-      for (const { bottom } of await boxes(page, '.best, .tile, #hero')) expect(bottom).toBeLessThanOrEqual(SHEET.height);
-      for (const found of await clashes(page)) expect.fail(found);
-      expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe('rgb(255, 255, 255)');
-      expect(await page.evaluate(() => getComputedStyle(document.querySelector('.best')!).backgroundColor)).toBe('rgb(255, 255, 255)');
-    });
-  });
-});
-
 describe.skipIf(reason !== null)('Weight', () => {
-  it('is at most 400 kB without data, the study at most 80 kB of data', () => {
+  it('is at most 400 kB without data, the study at most 80 kB of data, 200 cells with 6,000 epochs at most 500 kB', () => {
     const built = statSync(fileURLToPath(new URL('../../dist/index.html', import.meta.url))).size;
     expect(built).toBeLessThanOrEqual(400_000);
     expect(statSync(fileURLToPath(addressOf('study'))).size - built).toBeLessThanOrEqual(80_000);
+    expect(statSync(fileURLToPath(addressOf('long'))).size - built).toBeLessThanOrEqual(500_000);
   });
 });
