@@ -22,7 +22,7 @@ constexpr const char* kWaysDefinition =
     "together (between processes: of what leaves a process). Memory: the most that each process held at once, all "
     "processes together. Times: median over all steps.";
 
-TableCell amount(const std::optional<double>& bytes) {
+TableCell bytes_cell(const std::optional<double>& bytes) {
   return bytes ? value(*bytes) : missing("the record is of before this was counted");
 }
 
@@ -68,7 +68,7 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
   for (const auto& one : all)
     for (const Way& way : one.ways)
       table.rows.push_back({words(one.label), words(way.name), figure(way.step_s), figure(way.images_per_s),
-                            amount(way.sent), amount(way.received), amount(way.sent_by_all),
+                            bytes_cell(way.sent), bytes_cell(way.received), bytes_cell(way.sent_by_all),
                             way.peak_bytes ? value(static_cast<double>(*way.peak_bytes))
                                            : missing("memory of all processes was not kept")});
   section.blocks.push_back(std::move(table));
