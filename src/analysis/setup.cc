@@ -231,6 +231,8 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"restarts[].lost_updates", kResult},
     {"restarts[].lost_samples", kResult},
     {"changes[].now", "what the next change says it was then, or the setting itself"},
+    {"rollbacks[]", kResult},
+    {"skipped_updates", kResult},
     {"created", kRepeat},
     {"batch_given_as", "the sizes say it, however they were given"},
     {"command", "as typed: what it chose stands in the settings"},

@@ -229,6 +229,11 @@ constexpr Option kTrainingRows[] = {
      "never",
      kTrainings | kSearch, [](S& s, Text t) { s.train.early_stopping = small(t, 0); },
      [](const S& s) { return whole(s.train.early_stopping); }},
+    {"on-nan", "WHAT", kLong,
+     "when the loss explodes or is no longer finite: stop; rollback: go on from the newest good checkpoint in --out "
+     "at a quarter of the learning rate, at most 5 times; skip: leave such updates out, at most 10 in a row",
+     kTrain, [](S& s, Text t) { s.train.on_nan = *train::on_nan(known(t, train::on_nan_names())); },
+     [](const S& s) { return std::string(train::name(s.train.on_nan)); }},
 };
 static_assert(reads_all(kTrainingRows, 0, kRulePart),
               "a setting of this part of measure/setting.h has no row here");

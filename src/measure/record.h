@@ -194,6 +194,14 @@ struct ChangeRecord {
   std::int64_t update = 0;               ///< updates done before it
 };
 
+/// That a training diverged, went back to a checkpoint, and went on at a lower learning rate.
+struct RollbackRecord {
+  std::int64_t update = 0;  ///< at which it was found
+  std::string reason;
+  std::int64_t to_update = 0;  ///< of the checkpoint
+  double rate_factor = 1;      ///< of the learning rate from then on
+};
+
 struct Record {
   static constexpr const char* kSchema = "paceline-record-1";
 
@@ -206,10 +214,12 @@ struct Record {
   std::optional<std::int64_t>
       updates_done;                ///< of a training that failed: some may be behind its last checkpoint
   std::optional<LossRecord> loss;  ///< of a training that lost a rank
-  std::optional<std::vector<RestartRecord>> restarts;  ///< of a training that was lost before, oldest first
-  std::optional<std::vector<ChangeRecord>> changes;    ///< by the resumes of this training, oldest first
-  std::string created;                                 ///< ISO 8601, UTC
-  std::string command;                                 ///< as typed
+  std::optional<std::vector<RestartRecord>> restarts;    ///< of a training that was lost before, oldest first
+  std::optional<std::vector<ChangeRecord>> changes;      ///< by the resumes of this training, oldest first
+  std::optional<std::vector<RollbackRecord>> rollbacks;  ///< of this training (--on-nan), oldest first
+  std::optional<std::int64_t> skipped_updates;           ///< of this training (--on-nan)
+  std::string created;                                   ///< ISO 8601, UTC
+  std::string command;                                   ///< as typed
   /// Every option that can change a figure, by its command-line name, as text: two records may be compared
   /// only where these agree apart from what the comparison is about.
   std::map<std::string, std::string> settings;

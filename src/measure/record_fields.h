@@ -298,6 +298,14 @@ void fields(A& archive, In<A, ChangeRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, RollbackRecord>& value) {
+  archive("update", value.update);
+  archive("reason", value.reason);
+  archive("to_update", value.to_update);
+  archive("rate_factor", value.rate_factor);
+}
+
+template <typename A>
 void fields(A& archive, In<A, Record>& value) {
   archive("kind", value.kind);
   archive("id", value.id);
@@ -307,6 +315,8 @@ void fields(A& archive, In<A, Record>& value) {
   archive("loss", value.loss);
   archive("restarts", value.restarts);
   archive("changes", value.changes);
+  where_present(archive, "rollbacks", value.rollbacks);
+  where_present(archive, "skipped_updates", value.skipped_updates);
   archive("created", value.created);
   archive("command", value.command);
   archive("settings", value.settings);

@@ -96,6 +96,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"evaluate-every", execution, none, none},  // evaluations are not part of a step
     {"test-set", fixed, refuse, refuse},        // another epoch's weights are tested
     {"early-stopping", length, none, refuse},
+    {"on-nan", rule, remark, none},  // nothing in a training that does not diverge
 
     // The learning rule: option_rule_rows.cc.
     {"optimizer", remedy, refuse, none},

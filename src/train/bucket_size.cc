@@ -56,4 +56,13 @@ BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradien
   return best_bucket(static_cast<double>(gradients.bytes()), latency, bytes_per_s);
 }
 
+double bucket_mb(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                 std::vector<std::string>& notes) {
+  if (!job.options.bucket_auto || communicator.size() == 1 || is_data_parallel(job.options))
+    return job.options.bucket_mb;
+  const auto choice = choose_bucket(communicator, engine.gradients());
+  notes.push_back(choice.why);
+  return choice.megabytes;
+}
+
 }  // namespace paceline::train

@@ -3,8 +3,11 @@
 /// --bucket auto: how much gradient goes at a time, from what one reduction costs here.
 
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
+#include "engine/engine.h"
+#include "train/job.h"
 
 namespace paceline::train {
 
@@ -24,5 +27,10 @@ struct BucketChoice {
 ///
 /// Cost     five all-reduces of the whole gradient
 [[nodiscard]] BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradients);
+
+/// The bucket size of a run in 1e6 bytes: what was given, or with --bucket auto what is measured now, with a
+/// note of it. Collective.
+[[nodiscard]] double bucket_mb(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                               std::vector<std::string>& notes);
 
 }  // namespace paceline::train

@@ -50,7 +50,8 @@ TrainingArrays arrays_of(engine::Engine& engine, const engine::UpdateRule& rule,
 }
 
 void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& arrays, const Options& options,
-                      const Resolved& resolved, const Counters& counters, const ValidationState& validation) {
+                      const Resolved& resolved, const Standing& standing) {
+  const auto& counters = standing.counters;
   const auto& graph = *arrays.graph;
   const auto& layout = *arrays.layout;
   std::vector<Tensor> tensors;
@@ -94,7 +95,8 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
                     {"graph_sha256", graph::fingerprint(graph)},
                     {std::string(kChecksumKey), ""}};
   if (resolved.algorithms != nullptr) metadata["kernels"] = as_text(*resolved.algorithms);
-  metadata.merge(texts_of(validation));
+  metadata.merge(texts_of(standing.validation));
+  metadata.merge(texts_of(standing.guard));
   write_safetensors(path, tensors, metadata);
 }
 

@@ -17,6 +17,7 @@
 
 #include "engine/engine.h"
 #include "train/checkpoint_files.h"
+#include "train/loss_guard.h"
 #include "train/options.h"
 #include "train/resolve.h"
 #include "train/validation_watch.h"
@@ -35,6 +36,13 @@ struct Counters {
   return counters.step == 0 ? counters.epoch : counters.epoch + 1;
 }
 
+/// All that a checkpoint holds besides arrays. Trivially copyable: it is broadcast.
+struct Standing {
+  Counters counters;
+  ValidationState validation;
+  GuardState guard;
+};
+
 /// The arrays of a training, which belong to somebody else: each [layout.elements], in the layout's order.
 struct TrainingArrays {
   const graph::Graph* graph = nullptr;
@@ -50,8 +58,7 @@ struct TrainingArrays {
 /// Writes whole or not at all.
 /// Errors   base::WriteError naming the file and the reason
 void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& arrays, const Options& options,
-                      const Resolved& resolved, const Counters& counters,
-                      const ValidationState& validation = {});
+                      const Resolved& resolved, const Standing& standing);
 
 /// Fills the engine's weights and optimizer state, and `slow_weights` where they are not empty; calls
 /// weights_changed().

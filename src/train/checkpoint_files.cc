@@ -18,7 +18,8 @@ constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kBestPrefix = "best-";
 constexpr std::string_view kSuffix = ".safetensors";
 
-/// The updates in a checkpoint's file name; nothing for other files.
+}  // namespace
+
 std::optional<std::int64_t> update_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
@@ -28,8 +29,6 @@ std::optional<std::int64_t> update_of(const fs::path& path) {
   if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
   return update;
 }
-
-}  // namespace
 
 fs::path checkpoint_path(const fs::path& directory, std::int64_t update) {
   return directory / fmt::format("{}{:08}{}", kPrefix, update, kSuffix);

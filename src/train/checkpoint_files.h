@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace paceline::train {
@@ -15,6 +16,9 @@ namespace paceline::train {
 /// DIR/best-00000812.safetensors: a checkpoint too, of the best epoch on validation.
 [[nodiscard]] std::filesystem::path best_checkpoint_path(const std::filesystem::path& directory,
                                                          std::int64_t update);
+
+/// The updates in a checkpoint's file name; nothing for other files.
+[[nodiscard]] std::optional<std::int64_t> update_of(const std::filesystem::path& path);
 
 /// All checkpoints of a directory, the newest (most updates) first; none where there is no directory.
 [[nodiscard]] std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& directory);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -12,6 +13,10 @@ namespace {
 
 using base::ErrorKind;
 using base::fail;
+
+constexpr const char* kGuardKey = "loss_guard";
+constexpr const char* kLossKey = "loss_checked";
+constexpr const char* kGoodLoss = "good";
 
 /// The whole text as a number: "12x" is none.
 template <typename T>
@@ -83,6 +88,45 @@ ValidationState validation_in(const SafetensorsFile& checkpoint) {
   state.reduced_epoch = number_in(checkpoint, "reduced_epoch");
   state.reductions = number_in(checkpoint, "reductions");
   return state;
+}
+
+GuardState guard_in(const SafetensorsFile& checkpoint) {
+  const std::string text = text_in(checkpoint, kGuardKey);
+  GuardState state;
+  if (text.empty()) return state;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto take = [&](auto& value) {
+    if (at != end && *at == ' ') ++at;
+    const auto read = std::from_chars(at, end, value);
+    if (read.ec != std::errc{})
+      fail(ErrorKind::data,
+           "{}: the checkpoint's '{}' is no list of numbers; it is damaged: take an earlier one",
+           checkpoint.path().string(), kGuardKey);
+    at = read.ptr;
+  };
+  for (auto* value : {&state.seen, &state.above, &state.skipped, &state.skipped_in_row, &state.rollbacks})
+    take(*value);
+  take(state.lowest);
+  // The ring begins at the oldest.
+  const std::int64_t kept = std::min<std::int64_t>(state.seen, GuardState::kWindow);
+  for (std::int64_t step = state.seen - kept; step < state.seen; ++step)
+    take(state.losses[static_cast<std::size_t>(step) % GuardState::kWindow]);
+  if (at == end && state.seen >= 0 && state.rollbacks >= 0) return state;
+  fail(ErrorKind::data,
+       "{}: the checkpoint's '{}' has other numbers than it says; it is damaged: take an earlier one",
+       checkpoint.path().string(), kGuardKey);
+}
+
+bool says_it_is_good(const SafetensorsFile& checkpoint) { return text_in(checkpoint, kLossKey) == kGoodLoss; }
+
+Metadata texts_of(const GuardState& guard) {
+  auto text = fmt::format("{} {} {} {} {} {}", guard.seen, guard.above, guard.skipped, guard.skipped_in_row,
+                          guard.rollbacks, guard.lowest);
+  const std::int64_t kept = std::min<std::int64_t>(guard.seen, GuardState::kWindow);
+  for (std::int64_t step = guard.seen - kept; step < guard.seen; ++step)
+    text += fmt::format(" {}", guard.losses[static_cast<std::size_t>(step) % GuardState::kWindow]);
+  return {{kLossKey, is_good(guard) ? kGoodLoss : "suspect"}, {kGuardKey, text}};
 }
 
 Metadata texts_of(const ValidationState& validation) {

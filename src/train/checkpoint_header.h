@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "train/loss_guard.h"
 #include "train/safetensors.h"
 #include "train/validation_watch.h"
 
@@ -42,6 +43,14 @@ inline constexpr const char* kSlowPrefix = "lookahead.";
 /// Errors   Error(data) where a part of it is missing or no number
 [[nodiscard]] ValidationState validation_in(const SafetensorsFile& checkpoint);
 
+/// What is known of the loss; nothing in checkpoints of before the key.
+/// Errors   Error(data) where it is damaged
+[[nodiscard]] GuardState guard_in(const SafetensorsFile& checkpoint);
+/// Whether its loss was checked and found good; checkpoints of before the key do not say it.
+[[nodiscard]] bool says_it_is_good(const SafetensorsFile& checkpoint);
+
+/// The texts from which guard_in() and says_it_is_good() read.
+[[nodiscard]] Metadata texts_of(const GuardState& guard);
 /// The texts from which validation_in() reads; none where nothing was decided yet.
 [[nodiscard]] Metadata texts_of(const ValidationState& validation);
 

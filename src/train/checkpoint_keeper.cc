@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/write_error.h"
+#include "train/checkpoint_header.h"
 #include "train/disk_space.h"
 #include "train/run_events.h"
 
@@ -25,12 +26,16 @@ constexpr std::array kWaits{std::chrono::milliseconds(250), std::chrono::millise
 }  // namespace
 
 void CheckpointKeeper::resumed_from(const ResumePoint& point) {
-  last_ = point.path.string();
-  const auto best = point.validation.best_update;
+  const auto best = point.standing.validation.best_update;
+  const Own begun{point.path, point.standing.counters.update, best, point.is_good};
   if (goes_on_in_place(job_.options)) {
-    own_.push_back({point.path, best});
+    take_older(point);
+    own_.push_back(begun);
     if (best > 0) bests_.push_back(best);
-  } else if (best > 0 && job_.options.save_checkpoints && !job_.options.out.empty()) {
+    return;
+  }
+  begun_from_ = begun;
+  if (best > 0 && job_.options.save_checkpoints && !job_.options.out.empty()) {
     fs::copy_file(best_checkpoint_path(point.path.parent_path(), best),
                   best_checkpoint_path(job_.options.out, best), fs::copy_options::overwrite_existing);
     bests_.push_back(best);
@@ -69,28 +74,25 @@ void CheckpointKeeper::record(const std::vector<measure::EpochRecord>& epochs) {
   if (job_.keep) try_to_write("the record", [&] { job_.keep(epochs); });
 }
 
-void CheckpointKeeper::checkpoint(const TrainingArrays& arrays, const Counters& counters,
-                                  const ValidationState& validation) {
+void CheckpointKeeper::checkpoint(const TrainingArrays& arrays, const Standing& standing) {
+  const auto& counters = standing.counters;
   const auto path = checkpoint_path(job_.options.out, counters.update);
   watch_space(4 * static_cast<std::int64_t>(arrays.weights.size() * (2 + arrays.optimizer_state.size())));
-  if (!try_to_write(fmt::format("the checkpoint of update {}", counters.update), [&] {
-        write_checkpoint(path, arrays, job_.options, job_.resolved, counters, validation);
-      }))
+  if (!try_to_write(fmt::format("the checkpoint of update {}", counters.update),
+                    [&] { write_checkpoint(path, arrays, job_.options, job_.resolved, standing); }))
     return;
-  if (!has(counters.update)) own_.push_back({path, 0});
-  own_.back().best_update = validation.best_update;
+  if (!has(counters.update)) own_.push_back({path, counters.update, 0, false});
+  own_.back().best_update = standing.validation.best_update;
+  own_.back().is_good = is_good(standing.guard);
   link_to(path, kLatestLink);
   tell(checkpoint_event(counters.update, path.filename().string(), false));
-  const std::lock_guard lock(mutex_);
-  last_ = path.string();
 }
 
-void CheckpointKeeper::best(const TrainingArrays& arrays, const Counters& counters,
-                            const ValidationState& validation) {
+void CheckpointKeeper::best(const TrainingArrays& arrays, const Standing& standing) {
+  const auto& counters = standing.counters;
   const auto path = best_checkpoint_path(job_.options.out, counters.update);
-  if (!try_to_write(fmt::format("the best epoch's file of update {}", counters.update), [&] {
-        write_checkpoint(path, arrays, job_.options, job_.resolved, counters, validation);
-      }))
+  if (!try_to_write(fmt::format("the best epoch's file of update {}", counters.update),
+                    [&] { write_checkpoint(path, arrays, job_.options, job_.resolved, standing); }))
     return;
   if (std::find(bests_.begin(), bests_.end(), counters.update) == bests_.end())
     bests_.push_back(counters.update);
@@ -98,15 +100,19 @@ void CheckpointKeeper::best(const TrainingArrays& arrays, const Counters& counte
   tell(checkpoint_event(counters.update, path.filename().string(), true));
 }
 
-void CheckpointKeeper::confirm() {
+void CheckpointKeeper::confirm(std::int64_t checked) {
   const auto kept = static_cast<std::size_t>(job_.options.keep_checkpoints);
-  while (own_.size() > kept) {
+  const auto needed = good_before(checked + 1);
+  for (std::size_t i = 0; i + kept < own_.size();) {
+    if (own_[i].path == needed) {
+      ++i;
+      continue;
+    }
     std::error_code failed;  // one that cannot be removed only takes room
-    fs::remove(own_.front().path, failed);
+    fs::remove(own_[i].path, failed);
     if (failed)
-      say(fmt::format("{} could not be removed ({}) and stays", own_.front().path.string(),
-                      failed.message()));
-    own_.erase(own_.begin());
+      say(fmt::format("{} could not be removed ({}) and stays", own_[i].path.string(), failed.message()));
+    own_.erase(own_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   std::erase_if(bests_, [&](std::int64_t update) {
     const bool is_needed =
@@ -122,7 +128,10 @@ bool CheckpointKeeper::has(std::int64_t update) const {
 }
 
 void CheckpointKeeper::discard(std::int64_t update) {
-  if (!has(update)) return;
+  if (has(update)) remove_last();
+}
+
+void CheckpointKeeper::remove_last() {
   std::error_code ignored;
   fs::remove(own_.back().path, ignored);
   own_.pop_back();
@@ -131,8 +140,47 @@ void CheckpointKeeper::discard(std::int64_t update) {
     fs::remove(job_.options.out / kLatestLink, ignored);
   else
     link_to(before, kLatestLink);
-  const std::lock_guard lock(mutex_);
-  last_ = before.string();
+}
+
+fs::path CheckpointKeeper::good_before(std::int64_t before) const {
+  for (auto file = own_.rbegin(); file != own_.rend(); ++file)
+    if (file->is_good && file->update < before) return file->path;
+  return {};
+}
+
+fs::path CheckpointKeeper::good_before_anywhere(std::int64_t before) const {
+  const auto own = good_before(before);
+  return own.empty() && begun_from_.is_good && begun_from_.update < before ? begun_from_.path : own;
+}
+
+void CheckpointKeeper::go_back(std::int64_t update, std::int64_t best_update) {
+  while (!own_.empty() && own_.back().update > update)
+    remove_last();  // the newest first: a kill leaves a whole run
+  std::error_code ignored;
+  std::erase_if(bests_, [&](std::int64_t best) {
+    if (best > update) fs::remove(best_checkpoint_path(job_.options.out, best), ignored);
+    return best > update;
+  });
+  if (best_update > 0)
+    link_to(best_checkpoint_path(job_.options.out, best_update), kBestLink);
+  else
+    fs::remove(job_.options.out / kBestLink, ignored);
+}
+
+void CheckpointKeeper::take_older(const ResumePoint& point) {
+  if (job_.options.on_nan != OnNan::rollback) return;
+  auto paths = checkpoints_in(job_.options.out);
+  std::ranges::reverse(paths);
+  for (const auto& path : paths) {
+    try {
+      const auto header = open_header(path);
+      const auto update = number_in(header, "update");
+      if (update < point.standing.counters.update)
+        own_.push_back({path, update, validation_in(header).best_update, says_it_is_good(header)});
+    } catch (const base::Error&) {
+      // no checkpoint to go back to
+    }
+  }
 }
 
 void CheckpointKeeper::watch_space(std::int64_t bytes) {
@@ -157,11 +205,6 @@ void CheckpointKeeper::say(std::string sentence) {
 CheckpointKeeper::News CheckpointKeeper::take_news() {
   const std::lock_guard lock(mutex_);
   return std::exchange(news_, {});
-}
-
-std::string CheckpointKeeper::last_checkpoint() const {
-  const std::lock_guard lock(mutex_);
-  return last_;
 }
 
 std::int64_t CheckpointKeeper::not_written() const {

@@ -46,26 +46,39 @@ void CheckpointWriter::take_snapshot() {
   is_overdue_ = false;
 }
 
-void CheckpointWriter::add_checkpoint(const Counters& counters, const ValidationState& validation) {
-  tasks_.add([this, counters, validation] { keeper_.checkpoint(snapshot_.arrays(), counters, validation); });
+void CheckpointWriter::add_checkpoint(const Standing& standing) {
+  tasks_.add([this, standing] { keeper_.checkpoint(snapshot_.arrays(), standing); });
 }
 
-void CheckpointWriter::after_step(const Epochs& epochs, const Counters& counters,
-                                  const ValidationState& validation) {
+void CheckpointWriter::add_confirmation(const Standing& standing) {
+  // Weights are known to be good when the step after them has found a good loss.
+  const bool is_rollback = job_.options.on_nan == OnNan::rollback;
+  const auto checked = standing.counters.update - standing.guard.above - (is_rollback ? 1 : 0);
+  tasks_.add([this, checked] { keeper_.confirm(checked); });
+}
+
+void CheckpointWriter::keep_first(const Standing& standing) {
+  if (!is_root() || !writes() || job_.options.on_nan != OnNan::rollback || keeper_.has_good()) return;
+  take_snapshot();
+  update_ = standing.counters.update;
+  add_checkpoint(standing);
+}
+
+void CheckpointWriter::after_step(const Epochs& epochs, const Standing& standing) {
   if (!is_root() || !writes()) return;
   const bool is_writing = !tasks_.is_idle();
   if (is_writing) look_at_disk(false);
   tell();
-  if (!is_over(counters, 0)) return;
+  if (!is_over(standing.counters, 0)) return;
   is_overdue_ = is_writing;
   if (is_writing) return;
   const measure::InPhase copying(ledger_, measure::Phase::checkpoint);
   take_snapshot();
-  update_ = counters.update;
+  update_ = standing.counters.update;
   // First: what a record is ahead of its checkpoint is done again.
   tasks_.add([this, epochs] { keeper_.record(epochs); });
-  add_checkpoint(counters, validation);
-  tasks_.add([this] { keeper_.confirm(); });
+  add_checkpoint(standing);
+  add_confirmation(standing);
 }
 
 void CheckpointWriter::meet(std::int64_t update) {
@@ -86,22 +99,22 @@ void CheckpointWriter::meet(std::int64_t update) {
   tasks_.rethrow();
 }
 
-void CheckpointWriter::before_evaluation(const Epochs& epochs, const Counters& counters,
-                                         const ValidationState& validation, bool is_due) {
+void CheckpointWriter::before_evaluation(const Epochs& epochs, const Standing& standing, bool is_due) {
   if (!is_root() || !writes()) return;
+  const auto& counters = standing.counters;
   const std::int64_t number = counters.step == 0 ? counters.epoch : 0;
   if (!is_over(counters, number) && !is_due) return;
   const measure::InPhase copying(ledger_, measure::Phase::checkpoint);
   take_snapshot();
   update_ = counters.update;
-  unconfirmed_ = validation;
+  unconfirmed_ = standing.validation;
   tasks_.add([this, epochs] { keeper_.record(epochs); });
-  add_checkpoint(counters, validation);
+  add_checkpoint(standing);
 }
 
-void CheckpointWriter::keep(const Epochs& epochs, const Counters& counters, const ValidationState& validation,
-                            What what) {
+void CheckpointWriter::keep(const Epochs& epochs, const Standing& standing, What what) {
   if (!is_root()) return;
+  const auto& counters = standing.counters;
   const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
   const auto begun = std::exchange(unconfirmed_, std::nullopt);
   const std::int64_t number = counters.step == 0 ? counters.epoch : 0;
@@ -111,15 +124,14 @@ void CheckpointWriter::keep(const Epochs& epochs, const Counters& counters, cons
   update_ = counters.update;
   tasks_.add([this, epochs] { keeper_.record(epochs); });
   // Before the checkpoint, which names it.
-  if (is_best)
-    tasks_.add([this, counters, validation] { keeper_.best(snapshot_.arrays(), counters, validation); });
-  const bool is_begun = begun && is_same(*begun, validation);
+  if (is_best) tasks_.add([this, standing] { keeper_.best(snapshot_.arrays(), standing); });
+  const bool is_begun = begun && is_same(*begun, standing.validation);
   if (is_due)
-    tasks_.add([this, counters, validation, is_begun] {
-      if (!is_begun || !keeper_.has(counters.update))  // it could not be written then
-        keeper_.checkpoint(snapshot_.arrays(), counters, validation);
+    tasks_.add([this, standing, is_begun] {
+      if (!is_begun || !keeper_.has(standing.counters.update))  // it could not be written then
+        keeper_.checkpoint(snapshot_.arrays(), standing);
     });
-  if (is_due) tasks_.add([this] { keeper_.confirm(); });
+  if (is_due) add_confirmation(standing);
 }
 
 void CheckpointWriter::discard() {
@@ -133,9 +145,25 @@ void CheckpointWriter::wait_for_disk() {
   while (!tasks_.wait_until_idle(kMeeting)) look_at_disk(true);
 }
 
-std::string CheckpointWriter::last_checkpoint() {
+std::filesystem::path CheckpointWriter::good_before(std::int64_t before) {
   wait_for_disk();
-  return keeper_.last_checkpoint();
+  return keeper_.good_before(before);
+}
+
+std::filesystem::path CheckpointWriter::good_before_anywhere(std::int64_t before) {
+  wait_for_disk();
+  return keeper_.good_before_anywhere(before);
+}
+
+void CheckpointWriter::go_back(const Standing& standing) {
+  if (!is_root()) return;
+  unconfirmed_.reset();
+  is_overdue_ = false;
+  last_begun_ = base::Clock::now();
+  tasks_.add([this, update = standing.counters.update, best = standing.validation.best_update] {
+    keeper_.go_back(update, best);
+  });
+  wait_for_disk();
 }
 
 std::string CheckpointWriter::finish(std::int64_t update) {

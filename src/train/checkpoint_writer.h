@@ -40,13 +40,17 @@ class CheckpointWriter {
   /// Rank 0's run goes on from this checkpoint.
   void resumed_from(const ResumePoint& point) { keeper_.resumed_from(point); }
 
+  /// With --on-nan rollback: where there is no good checkpoint yet to go back to, one of where the run
+  /// begins.
+  void keep_first(const Standing& standing);
+
   using Epochs = std::vector<measure::EpochRecord>;
 
   /// After a step inside an epoch: rank 0 begins a checkpoint where the interval is over and none is being
   /// written; else it is begun after a later step. Never waits for the disk.
   ///
   /// Cost     a look at the clock; one copy of the arrays where it is due
-  void after_step(const Epochs& epochs, const Counters& counters, const ValidationState& validation);
+  void after_step(const Epochs& epochs, const Standing& standing);
 
   /// At the end of an epoch, before what follows: returns when what was begun is on disk, however slow that
   /// is: up to ten deadlines. Collective.
@@ -54,8 +58,7 @@ class CheckpointWriter {
 
   /// Before an evaluation: begins the checkpoint that is due with it. `is_due`: also where the interval says
   /// nothing. Requires: meet().
-  void before_evaluation(const Epochs& epochs, const Counters& counters, const ValidationState& validation,
-                         bool is_due);
+  void before_evaluation(const Epochs& epochs, const Standing& standing, bool is_due);
 
   /// What is kept after an epoch, beside the record.
   struct What {
@@ -64,18 +67,22 @@ class CheckpointWriter {
   };
   /// Keeps the epochs so far, and the weights as `what` says; confirms what before_evaluation() has begun.
   /// Requires: meet(), after the last step.
-  void keep(const Epochs& epochs, const Counters& counters, const ValidationState& validation, What what);
+  void keep(const Epochs& epochs, const Standing& standing, What what);
 
   /// The weights of the last update are of no use: what before_evaluation() has begun goes again.
   void discard();
+
+  /// Rank 0, when all have met: the newest good checkpoint of fewer than `before` updates; "": none is left.
+  [[nodiscard]] std::filesystem::path good_before(std::int64_t before);
+  /// Rank 0: the same or, where this run has none, the one of another directory that it went on from.
+  [[nodiscard]] std::filesystem::path good_before_anywhere(std::int64_t before);
+  /// The run has gone back to such a checkpoint, and goes on from there.
+  void go_back(const Standing& standing);
 
   /// At the end of the run: meet(). Returns how many files were left out, for the record, at rank 0; "":
   /// none. Collective.
   /// Errors   Error(data) at rank 0 where the last files could not be written: path and reason
   [[nodiscard]] std::string finish(std::int64_t update);
-
-  /// Rank 0: the last that is on disk, once nothing is being written; "": none yet.
-  [[nodiscard]] std::string last_checkpoint();
 
  private:
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
@@ -83,7 +90,9 @@ class CheckpointWriter {
   /// By the interval, at this moment; `number`: of the epoch that ends (from 1), 0: none does.
   [[nodiscard]] bool is_over(const Counters& counters, std::int64_t number);
   void take_snapshot();
-  void add_checkpoint(const Counters& counters, const ValidationState& validation);
+  void add_checkpoint(const Standing& standing);
+  /// Removes what is older than what is kept, and no rollback would need.
+  void add_confirmation(const Standing& standing);
   void tell();
   void wait_for_disk();
   /// Rank 0, while it is written: says once that it takes longer than the deadline, and gives up after ten of

@@ -9,11 +9,8 @@
 namespace paceline::train {
 namespace {
 
-/// What travels with the outputs: stop, loss not finite, measured enough.
-constexpr std::size_t kVotes = 3;
-
 std::size_t outputs_of(std::int64_t local_batch, int classes) {
-  return static_cast<std::size_t>(local_batch) * static_cast<std::size_t>(classes) + kVotes;
+  return static_cast<std::size_t>(local_batch) * static_cast<std::size_t>(classes) + kVoteFloats;
 }
 
 std::size_t pixels_of(const Job& job) {
@@ -39,12 +36,13 @@ std::int64_t data_parallel_bytes(const Resolved& resolved, std::int64_t pixels, 
 
 DataParallelStepper::DataParallelStepper(const Job& job, engine::Engine& engine,
                                          comm::Communicator& communicator, measure::Ledger& ledger,
-                                         CollectiveLog& log)
+                                         CollectiveLog& log, LossGuard& guard)
     : job_(job),
       engine_(engine),
       communicator_(communicator),
       ledger_(ledger),
       log_(log),
+      guard_(guard),
       outputs_(outputs_of(job.resolved.local_batch, job.graph.classes())) {
   const auto samples = static_cast<std::size_t>(job.resolved.local_batch);
   if (is_root()) {
@@ -94,27 +92,29 @@ const data::Batch& DataParallelStepper::scatter(const data::Batch* whole, const 
   return batch_;
 }
 
-StepResult DataParallelStepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
-  const auto votes = std::span(outputs_).last(kVotes);
-  votes[0] = job_.stop.stop_requested() ? 1.0f : 0.0f;
-  votes[1] = std::isfinite(local.loss) ? 0.0f : 1.0f;
-  votes[2] = enough ? 1.0f : 0.0f;
+Votes DataParallelStepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
+  const auto votes = std::span(outputs_).last(kVoteFloats);
+  std::ranges::copy(as_floats({.stop = job_.stop.stop_requested(),
+                               .not_finite = !std::isfinite(local.loss),
+                               .enough = enough,
+                               .loss = local.loss}),
+                    votes.begin());
   const auto mine = std::as_writable_bytes(std::span(outputs_));
   const auto all = std::as_writable_bytes(std::span(all_outputs_));
   exchange("the gather of outputs", update, [&] { communicator_.gather(mine, all, 0); });
   if (is_root()) {
     const auto vote = [&](std::size_t worker, std::size_t which) -> float& {
-      return all_outputs_[(worker + 1) * outputs_.size() - kVotes + which];
+      return all_outputs_[(worker + 1) * outputs_.size() - kVoteFloats + which];
     };
     const auto workers = static_cast<std::size_t>(communicator_.size());
-    for (std::size_t which = 0; which < kVotes; ++which) {
-      float any = 0;
-      for (std::size_t worker = 0; worker < workers; ++worker) any = std::max(any, vote(worker, which));
-      for (std::size_t worker = 0; worker < workers; ++worker) vote(worker, which) = any;
+    for (std::size_t which = 0; which < kVoteFloats; ++which) {
+      float sum = 0;
+      for (std::size_t worker = 0; worker < workers; ++worker) sum += vote(worker, which);
+      for (std::size_t worker = 0; worker < workers; ++worker) vote(worker, which) = sum;
     }
   }
   exchange("the scatter of the outputs' gradients", update, [&] { communicator_.scatter(all, mine, 0); });
-  return {.local = local, .stop = votes[0] > 0, .enough = votes[2] > 0, .not_finite = votes[1] > 0};
+  return votes_from(votes);
 }
 
 void DataParallelStepper::reduce_gradients(std::int64_t update) {
@@ -143,13 +143,14 @@ StepResult DataParallelStepper::run(const data::Batch& batch, std::int64_t updat
                                       .gradient_scale = 1.0 / static_cast<double>(job_.resolved.global_batch),
                                       .step = static_cast<std::uint64_t>(update),
                                       .first_position = batch.first_position});
-  const StepResult result = agree(local, update, enough);
+  StepResult result{.local = local, .all = agree(local, update, enough)};
+  result.verdict = guard_.see(result.all);
   ledger_.enter(measure::Phase::backward);
   communicator_.at(update + 1, "backward");
   engine_.backward([](std::int64_t) {});
   reduce_gradients(update);
   ledger_.enter(measure::Phase::update);
-  if (is_root() && !result.not_finite)
+  if (is_root() && result.is_updated())
     engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, update, job_.resolved.length), lr,
                    update + 1);
   send_weights(update);

@@ -46,7 +46,7 @@ inline constexpr std::size_t kDataParallelCollectives = 5;
 class DataParallelStepper {
  public:
   DataParallelStepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-                      measure::Ledger& ledger, CollectiveLog& log);
+                      measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard);
 
   /// This worker's part of the step after `done`; valid until the next call. `whole` is worker 0's global
   /// batch; the others give none. Errors   Error(comm) when a peer is lost
@@ -60,7 +60,7 @@ class DataParallelStepper {
   /// A blocking collective: all of it is exposed.
   void exchange(const char* phase, std::int64_t update, const std::function<void()>& collective);
   /// The outputs' way to worker 0 and back, and with them whether the step is the last or has failed.
-  StepResult agree(const engine::LossSums& local, std::int64_t update, bool enough);
+  Votes agree(const engine::LossSums& local, std::int64_t update, bool enough);
   void reduce_gradients(std::int64_t update);
   void send_weights(std::int64_t update);
 
@@ -69,6 +69,7 @@ class DataParallelStepper {
   comm::Communicator& communicator_;
   measure::Ledger& ledger_;
   CollectiveLog& log_;
+  LossGuard& guard_;
   std::vector<float> images_;         ///< this worker's part; worker 0's lies in its loader
   std::vector<std::int32_t> labels_;  ///< likewise
   data::Batch batch_;

@@ -94,7 +94,8 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   if (record) earlier.restarts = record->restarts.value_or(std::vector<RestartRecord>());
   if (record && resume) {
     earlier.epochs = record->epochs;
-    earlier.changes = changes_of(*record, options, resume->counters.update);
+    earlier.rollbacks = record->rollbacks.value_or(std::vector<measure::RollbackRecord>());
+    earlier.changes = changes_of(*record, options, resume->standing.counters.update);
   }
   std::int64_t before = 0;
   for (auto& epoch : earlier.epochs) {
@@ -117,7 +118,7 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   if (record && !last_words) lost.workers = record->workers;
   const auto done =
       last_words && last_words->updates_done ? last_words->updates_done : counted_updates(folder);
-  count_what_was_lost(lost, done, resume ? resume->counters.update : 0, global_batch);
+  count_what_was_lost(lost, done, resume ? resume->standing.counters.update : 0, global_batch);
   earlier.note = sentence(lost);
   if (last_words && last_words->loss)
     earlier.lost_at_s = last_words->loss->known_at_s;

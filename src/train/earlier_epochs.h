@@ -19,7 +19,8 @@ struct Earlier {
   std::optional<double>
       lost_at_s;  ///< UTC, seconds since 1970; none: the run before was not lost, or unknown
   std::vector<measure::ChangeRecord> changes;  ///< those of resumes before this one, and its own
-  std::int64_t test_reads = 0;                 ///< images that those runs read of the test set
+  std::vector<measure::RollbackRecord> rollbacks;
+  std::int64_t test_reads = 0;  ///< images that those runs read of the test set
   std::string note;  ///< how the run before was lost, and what of it is done again; "" when it was not
   /// The record beside the checkpoint cannot be used, and why: this run's then begins with its own epochs.
   std::string damage;

@@ -16,6 +16,20 @@ void EpochFigures::add(const StepFigures& step) {
   losses_.push_back(step.local.loss);
 }
 
+void EpochFigures::add_skipped(double seconds, double lr) {
+  ++skipped_;
+  seconds_ += seconds;
+  lr_ = lr;
+}
+
+void EpochFigures::forget() {
+  sums_ = {};
+  seconds_ = 0;
+  skipped_ = 0;
+  kept_.clear();
+  losses_.clear();
+}
+
 double EpochFigures::mean_loss() const {
   base::expects(sums_.samples > 0, "the epoch has a step");
   return sums_.loss / static_cast<double>(sums_.samples);
@@ -32,7 +46,7 @@ measure::EpochRecord EpochFigures::close(comm::Communicator& communicator,
 
   const auto all = reduce_sums(std::exchange(sums_, {}), communicator);
   const auto samples = static_cast<double>(all.samples);
-  return {.steps = all.samples / global_batch_,
+  return {.steps = all.samples / global_batch_ + std::exchange(skipped_, 0),
           .seconds = std::exchange(seconds_, 0),
           .lr = lr_,
           .train_loss = all.loss / samples,

@@ -27,6 +27,13 @@ class EpochFigures {
       : global_batch_(global_batch), keeps_steps_(keeps_steps) {}
 
   void add(const StepFigures& step);
+  /// A step whose update was left out: it counts as a step and takes its time, and nothing else of it counts.
+  void add_skipped(double seconds, double lr);
+  /// Whether every step since the epoch began was left out: it then has no loss.
+  [[nodiscard]] bool has_no_loss() const { return skipped_ > 0 && sums_.samples == 0; }
+  [[nodiscard]] double lr() const { return lr_; }  ///< of the last step
+  /// What was added since the epoch began is forgotten.
+  void forget();
   /// Of this rank's samples since the epoch began. Needs a step.
   [[nodiscard]] double mean_loss() const;
   /// Joins all ranks' figures, appends the steps that are kept to `steps`, and begins the next epoch. The
@@ -40,7 +47,8 @@ class EpochFigures {
   const bool keeps_steps_;
   engine::LossSums sums_;
   double seconds_ = 0;
-  double lr_ = 0;  ///< of the last step
+  double lr_ = 0;             ///< of the last step
+  std::int64_t skipped_ = 0;  ///< steps
   std::vector<measure::StepRecord> kept_;
   std::vector<double> losses_;  ///< of each kept step: this rank's sum
 };

@@ -1,5 +1,7 @@
 #include "train/gather.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -115,6 +117,16 @@ std::optional<int> rank_that_differs(comm::Communicator& communicator, std::span
   Hash hash;
   for (const float weight : weights) hash.add(std::bit_cast<std::uint32_t>(weight));
   return rank_with_another(communicator, hash.value());
+}
+
+std::string compare_weights(comm::Communicator& communicator, engine::Engine& engine) {
+  engine.fetch();
+  const auto differs = rank_that_differs(communicator, engine.weights());
+  return differs ? fmt::format(
+                       "rank {}'s weights are not bit for bit those of rank 0: do all hosts have the same "
+                       "processors?",
+                       *differs)
+                 : "all ranks end with the same weights, bit for bit";
 }
 
 bool is_same_everywhere(comm::Communicator& communicator, std::string_view text) {

@@ -4,10 +4,12 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "engine/engine.h"
 #include "measure/record.h"
 
 namespace paceline::train {
@@ -23,6 +25,10 @@ namespace paceline::train {
 /// rank. Cost     one pass over the weights, 8 bytes a rank
 [[nodiscard]] std::optional<int> rank_that_differs(comm::Communicator& communicator,
                                                    std::span<const float> weights);
+
+/// Whether the weights of all ranks are the same, as a sentence for the record. Collective. For processes,
+/// which may run on unlike processors.
+[[nodiscard]] std::string compare_weights(comm::Communicator& communicator, engine::Engine& engine);
 
 /// Whether every rank has this text. Collective; the same answer on every rank.
 [[nodiscard]] bool is_same_everywhere(comm::Communicator& communicator, std::string_view text);

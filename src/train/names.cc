@@ -22,6 +22,11 @@ constexpr std::array kTestSets{
     std::pair{TestSet::every, std::string_view("every")},
     std::pair{TestSet::never, std::string_view("never")},
 };
+constexpr std::array kOnNan{
+    std::pair{OnNan::stop, std::string_view("stop")},
+    std::pair{OnNan::rollback, std::string_view("rollback")},
+    std::pair{OnNan::skip, std::string_view("skip")},
+};
 constexpr std::array kLrScalings{
     std::pair{LrScaling::none, std::string_view("none")},
     std::pair{LrScaling::linear, std::string_view("linear")},
@@ -68,6 +73,7 @@ std::vector<std::string> names_in(const Table& table) {
 std::string_view name(UpdateKind kind) { return engine::update_rules()[static_cast<std::size_t>(kind)].name; }
 std::string_view name(ScheduleKind kind) { return name_in(kScheduleKinds, kind); }
 std::string_view name(TestSet policy) { return name_in(kTestSets, policy); }
+std::string_view name(OnNan on_nan) { return name_in(kOnNan, on_nan); }
 std::string_view name(LrScaling scaling) { return name_in(kLrScalings, scaling); }
 
 std::string_view name(data::CropFill fill) { return name_in(kCropFills, fill); }
@@ -93,6 +99,7 @@ std::optional<UpdateKind> update_kind(std::string_view name) {
 }
 std::optional<ScheduleKind> schedule_kind(std::string_view name) { return value_in(kScheduleKinds, name); }
 std::optional<TestSet> test_set(std::string_view name) { return value_in(kTestSets, name); }
+std::optional<OnNan> on_nan(std::string_view name) { return value_in(kOnNan, name); }
 std::optional<LrScaling> lr_scaling(std::string_view name) { return value_in(kLrScalings, name); }
 std::optional<data::CropFill> crop_fill(std::string_view name) { return value_in(kCropFills, name); }
 std::optional<data::Flip> flip(std::string_view name) { return value_in(kFlips, name); }
@@ -105,6 +112,7 @@ std::vector<std::string> update_kind_names() {
 }
 std::vector<std::string> schedule_kind_names() { return names_in(kScheduleKinds); }
 std::vector<std::string> test_set_names() { return names_in(kTestSets); }
+std::vector<std::string> on_nan_names() { return names_in(kOnNan); }
 std::vector<std::string> lr_scaling_names() { return names_in(kLrScalings); }
 std::vector<std::string> crop_fill_names() { return names_in(kCropFills); }
 std::vector<std::string> flip_names() { return names_in(kFlips); }

@@ -16,6 +16,7 @@ namespace paceline::train {
 /// "constant", "step", "cosine", "one-cycle", "plateau"
 [[nodiscard]] std::string_view name(ScheduleKind kind);
 [[nodiscard]] std::string_view name(TestSet policy);       ///< "every", "last", "never"
+[[nodiscard]] std::string_view name(OnNan on_nan);         ///< "stop", "rollback", "skip"
 [[nodiscard]] std::string_view name(LrScaling scaling);    ///< "none", "linear", "sqrt"
 [[nodiscard]] std::string_view name(data::CropFill fill);  ///< "black", "reflect"
 [[nodiscard]] std::string_view name(data::Flip flip);      ///< "none", "random", "alternating"
@@ -27,6 +28,7 @@ namespace paceline::train {
 [[nodiscard]] std::optional<engine::UpdateKind> update_kind(std::string_view name);
 [[nodiscard]] std::optional<ScheduleKind> schedule_kind(std::string_view name);
 [[nodiscard]] std::optional<TestSet> test_set(std::string_view name);
+[[nodiscard]] std::optional<OnNan> on_nan(std::string_view name);
 [[nodiscard]] std::optional<LrScaling> lr_scaling(std::string_view name);
 [[nodiscard]] std::optional<data::CropFill> crop_fill(std::string_view name);
 [[nodiscard]] std::optional<data::Flip> flip(std::string_view name);
@@ -35,6 +37,7 @@ namespace paceline::train {
 [[nodiscard]] std::vector<std::string> update_kind_names();
 [[nodiscard]] std::vector<std::string> schedule_kind_names();
 [[nodiscard]] std::vector<std::string> test_set_names();
+[[nodiscard]] std::vector<std::string> on_nan_names();
 [[nodiscard]] std::vector<std::string> lr_scaling_names();
 [[nodiscard]] std::vector<std::string> crop_fill_names();
 [[nodiscard]] std::vector<std::string> flip_names();

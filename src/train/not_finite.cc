@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/agreed_error.h"
-
 namespace paceline::train {
 namespace {
 
@@ -34,14 +32,13 @@ bool is_finite_everywhere(std::span<const float> values, comm::Communicator& com
   return broken == 0;
 }
 
-void fail_not_finite(const Divergence& where, std::string_view what) {
-  throw base::AgreedError(
-      base::ErrorKind::data,
-      fmt::format("step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, --warmup or another "
-                  "--precision",
-                  where.step, where.updates, what, where.lr,
-                  where.last_checkpoint.empty() ? "there is no earlier checkpoint to go back to"
-                                                : "the last good checkpoint is " + where.last_checkpoint));
+std::string not_finite_sentence(const Divergence& where, std::string_view what) {
+  return fmt::format(
+      "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, --warmup{} or another --precision",
+      where.step, where.updates, what, where.lr,
+      where.last_checkpoint.empty() ? "there is no earlier checkpoint to go back to"
+                                    : "the last good checkpoint is " + where.last_checkpoint,
+      where.can_go_back ? ", --on-nan rollback" : "");
 }
 
 }  // namespace paceline::train

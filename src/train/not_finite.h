@@ -1,6 +1,6 @@
 #pragma once
 
-/// A training that diverged: its loss or its weights are no longer finite.
+/// The sentences about a training that diverged, and whether weights are finite.
 
 #include <cstdint>
 #include <span>
@@ -25,11 +25,11 @@ struct Divergence {
   std::int64_t step = 0;     ///< from 1
   std::int64_t updates = 0;  ///< of the whole training
   double lr = 0;
-  std::string last_checkpoint;  ///< empty: none was written
+  std::string last_checkpoint;  ///< empty: none is good
+  bool can_go_back = false;     ///< --on-nan rollback may be advised
 };
 
-/// Requires that every rank calls it at the same step.
-/// Errors   always: base::AgreedError with `what`, where, and what to try
-[[noreturn]] void fail_not_finite(const Divergence& where, std::string_view what);
+/// `what`, where, and what to try.
+[[nodiscard]] std::string not_finite_sentence(const Divergence& where, std::string_view what);
 
 }  // namespace paceline::train

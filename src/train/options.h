@@ -24,6 +24,12 @@ enum class TestSet {
   last,   ///< once, at the end, with the weights of the best epoch on validation (without one: the last)
   never,
 };
+/// What becomes of a training that diverges (loss_guard.h).
+enum class OnNan {
+  stop,
+  rollback,  ///< goes on from its newest good checkpoint, at a lower learning rate
+  skip,      ///< leaves out the updates of steps whose loss is bad
+};
 /// Which processes have the workers of a study's cell: a node is filled before the next, or the workers are
 /// shared evenly over all nodes.
 enum class Placement { packed, spread };
@@ -91,7 +97,8 @@ struct Options {
   std::int64_t steps = 0;
   int evaluate_every = 1;           ///< epochs between evaluations; 0: never
   std::optional<TestSet> test_set;  ///< none: as test_policy() says
-  int early_stopping = 0;           ///< > 0: ends after so many epochs without a better validation figure
+  OnNan on_nan = OnNan::stop;
+  int early_stopping = 0;  ///< > 0: ends after so many epochs without a better validation figure
   /// > 0: this run ends after so many epochs of the training (its schedule stays that of the whole), with a
   /// checkpoint from which another one goes on.
   std::int64_t pause_after_epochs = 0;

@@ -12,6 +12,7 @@
 #include "measure/environment.h"
 #include "train/kernels.h"
 #include "train/memory.h"
+#include "train/model_check.h"
 #include "train/run_record.h"
 #include "train/test_policy.h"
 
@@ -67,9 +68,9 @@ void tell(const Backend& backend, const char* phase) {
 /// more. Empty where that is not so.
 std::string forgotten_validation(const Prepared& run, const Options& options) {
   if (!run.resume || !validates(options, run.source.validation != nullptr)) return "";
-  if (run.resume->validation.best_update > 0) return "";
+  if (run.resume->standing.validation.best_update > 0) return "";
   const auto validated = std::ranges::count_if(run.earlier.epochs, [&](const EpochRecord& epoch) {
-    return epoch.validation_accuracy && epoch.updates < run.resume->counters.update;
+    return epoch.validation_accuracy && epoch.updates < run.resume->standing.counters.update;
   });
   if (validated == 0) return "";
   return fmt::format(
@@ -78,7 +79,7 @@ std::string forgotten_validation(const Prepared& run, const Options& options) {
       "all of them, begin anew",
       run.resume->path.filename().string(),
       validated == 1 ? "one validated epoch" : fmt::format("{} validated epochs", validated),
-      run.resume->counters.epoch + 1);
+      run.resume->standing.counters.epoch + 1);
 }
 
 }  // namespace
@@ -120,6 +121,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   run.graph = make_graph(options, run.source);
   const auto circumstances = circumstances_of(run.source, backend);
   run.resolved = resolve(options, circumstances);
+  require_trainable(run.graph, options, run.resolved);
   // The first process reads the checkpoint for all, and its host alone needs to have it.
   if (!options.resume.empty() && backend.place.is_first()) {
     tell(backend, "the reading of the checkpoint");
@@ -155,9 +157,19 @@ Prepared prepare(const Options& options, const Backend& backend) {
   if (run.resume && !run.earlier.damage.empty())
     notes.push_back(fmt::format(
         "the record beside the checkpoint cannot be used ({}): that of this run has no epochs before update {}",
-        run.earlier.damage, run.resume->counters.update));
+        run.earlier.damage, run.resume->standing.counters.update));
   if (!run.earlier.restarts.empty()) run.record.restarts = run.earlier.restarts;
+  if (run.resume && !run.earlier.rollbacks.empty()) {
+    auto& before = run.record.rollbacks.emplace(run.earlier.rollbacks);
+    before.resize(std::min(before.size(), static_cast<std::size_t>(run.resume->standing.guard.rollbacks)));
+  }
   if (!run.earlier.changes.empty()) run.record.changes = run.earlier.changes;
+  const double warmup = options.schedule.warmup_epochs * static_cast<double>(run.resolved.steps_per_epoch);
+  if (options.window_steps == 0 && options.epochs == 0 &&  // of --epochs the command line knows
+      warmup > static_cast<double>(run.resolved.length.updates))
+    notes.push_back(fmt::format(
+        "--warmup {:g} is {:.0f} steps, and this training has {}: the learning rate never reaches its peak",
+        options.schedule.warmup_epochs, warmup, run.resolved.length.updates));
   if (run.source.validation && options.window_steps == 0 && options.evaluate_every == 0)
     notes.push_back(fmt::format(
         "--evaluate-every 0: the {} images of the validation part are held back and never evaluated, so no epoch "

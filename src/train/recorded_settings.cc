@@ -128,6 +128,8 @@ constexpr RecordedSetting kRecorded[] = {
     {"lookahead-keep", [](const Options& o) { return text(o.lookahead.keep); }, uses_lookahead},
     {"lookahead-power", [](const Options& o) { return text(o.lookahead.power); }, uses_lookahead},
 
+    {"on-nan", [](const Options& o) { return text(name(o.on_nan)); },
+     [](const Options& o) { return o.on_nan != OnNan::stop; }},
     {"gradients-as", [](const Options& /*o*/) { return text("bf16"); },
      [](const Options& o) { return o.gradients_as_bf16; }},
     {"shared-memory", [](const Options& o) { return text(o.shared_memory); },

@@ -199,6 +199,10 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
     fail(ErrorKind::usage,
          "--momentum-correction goes by the schedule alone and cannot follow --schedule plateau, whose rate "
          "follows the validation figures; leave one of them out");
+  if (options.on_nan == OnNan::rollback && !options.save_checkpoints)
+    fail(
+        ErrorKind::usage,
+        "--on-nan rollback goes back to checkpoints, and --no-checkpoints writes none; leave one of them out");
   require_data_parallel(options, circumstances);
   Resolved run;
   run.workers = options.workers;

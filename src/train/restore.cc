@@ -3,6 +3,7 @@
 #include <span>
 #include <type_traits>
 
+#include "base/error.h"
 #include "train/evaluate.h"
 #include "train/first_weights.h"
 #include "train/test_policy.h"
@@ -14,11 +15,30 @@ static_assert(std::is_trivially_copyable_v<Restored>);
 
 /// Rank 0: what the run before has left to do for its last epoch.
 bool lacks_evaluation(const Job& job, const Restored& at) {
-  if (at.counters.update == 0 || !is_evaluated(job, at.counters)) return false;
+  if (at.standing.counters.update == 0 || !is_evaluated(job, at.standing.counters)) return false;
   const bool has_validation = job.source.validation != nullptr;
-  if (validates(job.options, has_validation)) return at.validation.last_epoch < epoch_number(at.counters);
+  if (validates(job.options, has_validation))
+    return at.standing.validation.last_epoch < epoch_number(at.standing.counters);
   return test_policy(job.options, has_validation) == TestSet::every && job.last_epoch &&
          !job.last_epoch->test_loss;
+}
+
+/// Rank 0.
+void read(const ResumePoint& point, const Job& job, engine::Engine& engine, Lookahead& lookahead,
+          BestWeights& best) {
+  read_checkpoint(point.path, engine, lookahead.slow(), job.options);
+  if (const auto update = point.standing.validation.best_update; update > 0)
+    best.read(best_checkpoint_path(point.path.parent_path(), update));
+}
+
+/// What rank 0 has read, for all.
+void share_arrays(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                  Lookahead& lookahead) {
+  communicator.broadcast(std::as_writable_bytes(engine.weights()), 0);
+  for (int slot = 0; slot < engine::state_slots(job.options.rule); ++slot)
+    communicator.broadcast(std::as_writable_bytes(engine.optimizer_state(slot)), 0);
+  if (!lookahead.slow().empty()) communicator.broadcast(std::as_writable_bytes(lookahead.slow()), 0);
+  engine.weights_changed();
 }
 
 }  // namespace
@@ -35,22 +55,40 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
   lookahead.begin(engine.weights());  // takes its memory
   Restored at;
   if (communicator.rank() == 0) {
-    const auto& path = job.resume->path;
-    read_checkpoint(path, engine, lookahead.slow(), job.options);
-    at.counters = job.resume->counters;
-    at.validation = job.resume->validation;
-    if (at.validation.best_update > 0)
-      best.read(best_checkpoint_path(path.parent_path(), at.validation.best_update));
+    read(*job.resume, job, engine, lookahead, best);
+    at.standing = job.resume->standing;
     writer.resumed_from(*job.resume);
     at.evaluates_first = lacks_evaluation(job, at);
   }
   communicator.broadcast(std::as_writable_bytes(std::span(&at, 1)), 0);
-  communicator.broadcast(std::as_writable_bytes(engine.weights()), 0);
-  for (int slot = 0; slot < engine::state_slots(job.options.rule); ++slot)
-    communicator.broadcast(std::as_writable_bytes(engine.optimizer_state(slot)), 0);
-  if (!lookahead.slow().empty()) communicator.broadcast(std::as_writable_bytes(lookahead.slow()), 0);
-  engine.weights_changed();
+  share_arrays(job, communicator, engine, lookahead);
   return at;
+}
+
+std::optional<Standing> restore_good(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                                     Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer,
+                                     std::int64_t before) {
+  struct Found {
+    Standing standing;
+    bool is_there = false;
+  } found;
+  if (communicator.rank() == 0) {
+    for (auto path = writer.good_before(before); !path.empty() && !found.is_there;
+         path = writer.good_before(before)) {
+      try {
+        const auto point = resume_point_of(path);
+        read(point, job, engine, lookahead, best);
+        found = {.standing = point.standing, .is_there = true};
+      } catch (const base::Error&) {  // damaged since: the one before it
+        before = *update_of(path);
+      }
+    }
+  }
+  communicator.broadcast(std::as_writable_bytes(std::span(&found, 1)), 0);
+  if (!found.is_there) return std::nullopt;
+  writer.go_back(found.standing);
+  share_arrays(job, communicator, engine, lookahead);
+  return found.standing;
 }
 
 }  // namespace paceline::train

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <system_error>
 
@@ -39,7 +40,7 @@ bool has_slow_weights(const SafetensorsFile& file) {
 
 /// The three counters say the same in two ways, which a damaged file hardly does.
 void require_possible(const ResumePoint& point, std::int64_t steps_per_epoch) {
-  const auto& [update, epoch, step] = point.counters;
+  const auto& [update, epoch, step] = point.standing.counters;
   const bool in_range = update >= 0 && epoch >= 0 && epoch <= update && step >= 0 && step <= steps_per_epoch;
   if (in_range && step <= update && (update - step) % steps_per_epoch == 0 &&
       (update - step) / steps_per_epoch == epoch)
@@ -52,7 +53,7 @@ void require_possible(const ResumePoint& point, std::int64_t steps_per_epoch) {
 
 /// The file of the best epoch, which a resume takes its weights from.
 void require_best(const ResumePoint& point) {
-  const auto update = point.validation.best_update;
+  const auto update = point.standing.validation.best_update;
   if (update == 0) return;
   const auto best = best_checkpoint_path(point.path.parent_path(), update);
   if (!fs::exists(best))
@@ -60,7 +61,7 @@ void require_best(const ResumePoint& point) {
         ErrorKind::data,
         "{}: its best epoch on validation is {}, and {} is not there; copy it beside the checkpoint, or begin "
         "anew",
-        point.path.string(), point.validation.best_epoch, best.string());
+        point.path.string(), point.standing.validation.best_epoch, best.string());
   (void)open_checkpoint(best);
 }
 
@@ -73,10 +74,12 @@ struct Candidate {
 Candidate open_candidate(const fs::path& path) {
   Candidate candidate{.file = open_checkpoint(path), .point = {}};
   candidate.point.path = path;
-  candidate.point.counters = {.update = number_in(candidate.file, "update"),
-                              .epoch = number_in(candidate.file, "epoch"),
-                              .step = number_in(candidate.file, "step")};
-  candidate.point.validation = validation_in(candidate.file);
+  candidate.point.standing.counters = {.update = number_in(candidate.file, "update"),
+                                       .epoch = number_in(candidate.file, "epoch"),
+                                       .step = number_in(candidate.file, "step")};
+  candidate.point.standing.validation = validation_in(candidate.file);
+  candidate.point.standing.guard = guard_in(candidate.file);
+  candidate.point.is_good = says_it_is_good(candidate.file);
   require_best(candidate.point);
   if (!is_summed(candidate.file))
     candidate.point.notes.push_back(
@@ -163,22 +166,31 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
     fail(ErrorKind::data,
          "{}: --lookahead was off in its run and is {} in this one; give the same, or begin anew",
          point.path.string(), options.lookahead.steps);
-  const auto left = resolved.end - point.counters.update;
+  const auto left = resolved.end - point.standing.counters.update;
   const bool is_over = left == 0 && !lost_at_its_end(options);
-  if (options.resume_auto && (is_over || (left > 0 && stopped_early_at(options, point.counters.update)))) {
+  if (options.resume_auto &&
+      (is_over || (left > 0 && stopped_early_at(options, point.standing.counters.update)))) {
     point.is_finished = true;
     return std::move(point);
   }
   if (left < 0 || is_over)
     fail(ErrorKind::usage, "{}: is already at update {} of {}; give more --epochs or --steps",
-         point.path.string(), point.counters.update, resolved.end);
+         point.path.string(), point.standing.counters.update, resolved.end);
+  if (point.standing.guard.rollbacks > 0)
+    point.notes.push_back(
+        fmt::format("the learning rate is {:g} times what its schedule says: the run before went back "
+                    "{} time{} (--on-nan rollback)",
+                    std::pow(LossGuard::kRateFactor, static_cast<double>(point.standing.guard.rollbacks)),
+                    point.standing.guard.rollbacks, point.standing.guard.rollbacks == 1 ? "" : "s"));
   const auto then = text_in(file, "lr"), now = fmt::format("{}", resolved.rate.peak);
   if (!then.empty() && then != now)
     point.notes.push_back(
         fmt::format("the learning rate's peak is {} from here on; it was {} up to update {}", now, then,
-                    point.counters.update));
+                    point.standing.counters.update));
   return std::move(point);
 }
+
+ResumePoint resume_point_of(const fs::path& path) { return open_candidate(path).point; }
 
 AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& notes) {
   if (options.out.empty())

@@ -15,8 +15,8 @@ namespace paceline::train {
 /// Where a resumed run goes on.
 struct ResumePoint {
   std::filesystem::path path;
-  Counters counters;
-  ValidationState validation;
+  Standing standing;
+  bool is_good = false;                 ///< it says that its loss was checked and found good
   engine::KernelAlgorithms algorithms;  ///< of the run before; empty in checkpoints of before the key
   std::vector<std::string> notes;       ///< what this run does otherwise than the one before, and may
   /// Newer files beside it that cannot be used: damaged, or without the best epoch's file that they need.
@@ -35,6 +35,10 @@ struct ResumePoint {
 ///          update, its record is left
 [[nodiscard]] ResumePoint find_resume_point(const Options& options, const Resolved& resolved,
                                             const graph::Graph& graph);
+
+/// What checkpoint `path` says, once its every byte was found right.
+/// Errors   Error(data): it is damaged, or needs a best epoch's file that is missing or damaged
+[[nodiscard]] ResumePoint resume_point_of(const std::filesystem::path& path);
 
 /// What --resume auto finds in options.out.
 enum class AutoResume {

@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/replacement.h"
-#include "base/topology.h"
 #include "measure/environment.h"
 #include "measure/output_file.h"
 #include "train/checkpoint.h"
+#include "train/cores.h"
 #include "train/disk_space.h"
 #include "train/job.h"
 #include "train/last_words.h"
@@ -52,8 +52,9 @@ void note_first_step(Record& record, const Options& options, const Earlier& earl
 void say_of_resume(const Progress& progress, const Options& options, const ResumePoint& resume,
                    const Resolved& resolved) {
   progress.say(fmt::format("resumed from {}: update {} of {}, step {} of {} in epoch {}",
-                           resume.path.string(), resume.counters.update, resolved.end, resume.counters.step,
-                           resolved.steps_per_epoch, resume.counters.epoch + 1));
+                           resume.path.string(), resume.standing.counters.update, resolved.end,
+                           resume.standing.counters.step, resolved.steps_per_epoch,
+                           resume.standing.counters.epoch + 1));
   if (options.out.empty() || goes_on_in_place(options)) return;
   const auto directory = resume.path.has_parent_path() ? resume.path.parent_path() : ".";
   progress.say(
@@ -71,8 +72,8 @@ void tell(const Backend& backend, const char* phase) {
 std::optional<EpochRecord> last_epoch(const Prepared& run) {
   if (!run.resume || run.earlier.epochs.empty()) return std::nullopt;
   const auto& last = run.earlier.epochs.back();
-  const bool is_it =
-      last.updates == run.resume->counters.update && last.epoch == epoch_number(run.resume->counters);
+  const bool is_it = last.updates == run.resume->standing.counters.update &&
+                     last.epoch == epoch_number(run.resume->standing.counters);
   return is_it ? std::optional(last) : std::nullopt;
 }
 
@@ -96,22 +97,12 @@ Record leave_finished(const Options& options, const Backend& backend, const Prog
   return measure::read_record(options.out / "record.json");
 }
 
-/// Which cores each worker of this process is to be bound to, with a note of them. Processes that share their
-/// cores plan for all of them and take their own part.
-std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const ProcessPlacement& place,
-                                           std::vector<std::string>& notes) {
-  const auto plan = base::plan_cores(resolved.local_workers * place.core_sharers, resolved.threads);
-  notes.push_back(plan.note);
-  const auto first = plan.cores.begin() + place.core_share_index * resolved.local_workers;
-  return {first, first + resolved.local_workers};
-}
-
 /// The sentence where the checkpoints that stay, and the one that is being written, do not fit on the disk.
 std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
   if (!options.save_checkpoints || options.out.empty() || options.window_steps > 0) return std::nullopt;
-  const bool has_best = options.validation_split > 0;
+  const bool has_best = options.validation_split > 0, goes_back = options.on_nan == OnNan::rollback;
   return lack_of_space(options.out, checkpoint_bytes(run.graph, options.rule, options.lookahead.steps > 0),
-                       options.keep_checkpoints + 1 + (has_best ? 1 : 0));
+                       options.keep_checkpoints + 1 + (has_best ? 1 : 0) + (goes_back ? 1 : 0));
 }
 
 /// What the user is told before the first step.
@@ -133,7 +124,7 @@ void introduce(const Prepared& run, const Options& options, const ProcessPlaceme
   if (run.resume) say_of_resume(progress, options, *run.resume, run.resolved);
   if (run.resume)
     for (const auto& change : run.earlier.changes)
-      if (change.update == run.resume->counters.update) progress.say(measure::sentence(change));
+      if (change.update == run.resume->standing.counters.update) progress.say(measure::sentence(change));
   for (const auto& note : record.notes) progress.say(note);
 }
 
@@ -268,7 +259,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   // On disk before this run can be lost too: what is known of those before it.
   if (job.keep && (resume || record.restarts)) job.keep({});
   forget_last_words(options.out);
-  update_count.set(resume ? resume->counters.update : 0);
+  update_count.set(resume ? resume->standing.counters.update : 0);
 
   job.peak_is_ours = start_peak_memory(record);
   auto communicators =

@@ -34,7 +34,7 @@ void RunEvents::step(const Step& step) {
 void RunEvents::epoch(const measure::EpochRecord& epoch, bool is_first) {
   if (!is_root_) return;
   if (job_.progress.epoch) job_.progress.epoch(epoch);
-  if (job_.progress.say && is_first && job_.resume && job_.resume->counters.step > 0)
+  if (job_.progress.say && is_first && job_.resume && job_.resume->standing.counters.step > 0)
     job_.progress.say(fmt::format(
         "epoch {}: training loss, accuracy and seconds are of {} of its {} steps, those since the resume",
         epoch.epoch, epoch.steps.value(), job_.resolved.steps_per_epoch));
@@ -70,6 +70,52 @@ void RunEvents::tested(std::int64_t epoch, std::int64_t updates, double loss, do
                           .set("test_accuracy", accuracy));
 }
 
+namespace {
+
+Event event_of(const char* name, std::int64_t updates, const std::string& what, const BatchNames& batch) {
+  return Event(name)
+      .set("update", updates)
+      .set("epoch", batch.epoch)
+      .set("step", batch.step)
+      .set("reason", what)
+      .set("samples", list(batch));
+}
+
+}  // namespace
+
+void RunEvents::skipped(std::int64_t updates, const std::string& what, const BatchNames& batch,
+                        const GuardState& state) {
+  if (!is_root_) return;
+  constexpr std::int64_t kMostSaid = 20;  // the rest stands in the events
+  if (job_.progress.say && state.skipped <= kMostSaid)
+    job_.progress.say(fmt::format("step {}: {} in {}; its update is left out (the {}. of this training)",
+                                  updates, what, sentence(batch), state.skipped));
+  if (is_told())
+    job_.progress.event(event_of("skip", updates, what, batch).set("skipped_updates", state.skipped));
+}
+
+void RunEvents::diverged(std::int64_t updates, const std::string& what, const BatchNames& batch) {
+  if (is_told()) job_.progress.event(event_of("divergence", updates, what, batch));
+}
+
+void RunEvents::rolled_back(const measure::RollbackRecord& rollback, const Standing& at) {
+  if (!is_root_) return;
+  if (job_.progress.say)
+    job_.progress.say(fmt::format(
+        "step {}: {}; the training goes back to its checkpoint of update {} and goes on with {:g} times the learning "
+        "rate of its schedule (rollback {} of at most {})",
+        rollback.update, rollback.reason, rollback.to_update, rollback.rate_factor, at.guard.rollbacks,
+        LossGuard::kMostRollbacks));
+  if (is_told())
+    job_.progress.event(Event("rollback")
+                            .set("update", rollback.update)
+                            .set("to_update", rollback.to_update)
+                            .set("epoch", at.counters.epoch + 1)
+                            .set("rate_factor", rollback.rate_factor)
+                            .set("rollbacks", at.guard.rollbacks)
+                            .set("reason", rollback.reason));
+}
+
 Event start_event(const measure::Record& record, const Resolved& resolved) {
   return Event("start")
       .set("schema", measure::kEventsSchema)
@@ -93,8 +139,8 @@ Event start_event(const measure::Record& record, const Resolved& resolved) {
 Event resume_event(const ResumePoint& resume) {
   return Event("resume")
       .set("checkpoint", resume.path.filename().string())
-      .set("update", resume.counters.update)
-      .set("epoch", resume.counters.epoch + 1);
+      .set("update", resume.standing.counters.update)
+      .set("epoch", resume.standing.counters.epoch + 1);
 }
 
 Event checkpoint_event(std::int64_t updates, const std::string& file, bool is_best) {

@@ -4,10 +4,12 @@
 /// first process does; for all others every call is nothing.
 
 #include <cstdint>
+#include <string>
 
 #include "base/clock.h"
 #include "measure/events.h"
 #include "measure/record.h"
+#include "train/batch_names.h"
 #include "train/job.h"
 
 namespace paceline::train {
@@ -33,6 +35,13 @@ class RunEvents {
   void epoch(const measure::EpochRecord& epoch, bool is_first);
   /// The test set that was held back was read.
   void tested(std::int64_t epoch, std::int64_t updates, double loss, double accuracy);
+  /// The update after `updates` - 1 was left out, for `what` its loss was.
+  void skipped(std::int64_t updates, const std::string& what, const BatchNames& batch,
+               const GuardState& state);
+  /// The training diverged: `batch` is the first whose loss was bad.
+  void diverged(std::int64_t updates, const std::string& what, const BatchNames& batch);
+  /// It goes on from where it has gone back to.
+  void rolled_back(const measure::RollbackRecord& rollback, const Standing& at);
 
  private:
   [[nodiscard]] bool is_told() const { return is_root_ && job_.progress.event; }

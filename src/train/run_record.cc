@@ -199,6 +199,14 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
     record.notes.push_back(fmt::format(
         "{}: no better validation figure since epoch {}, in as many epochs as --early-stopping says",
         kStoppedEarly, root.validation.best_epoch));
+  if (root.skipped_updates > 0) record.skipped_updates = root.skipped_updates;
+  if (root.all_rollbacks > 0) {
+    // Of runs before, those that this one does not undo by having gone on from before them.
+    auto all = record.rollbacks.value_or(std::vector<measure::RollbackRecord>());
+    all.resize(std::min(all.size(), static_cast<std::size_t>(root.all_rollbacks) - root.rollbacks.size()));
+    all.insert(all.end(), root.rollbacks.begin(), root.rollbacks.end());
+    record.rollbacks = std::move(all);
+  }
   record.epochs = std::move(root.epochs);
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);

@@ -24,7 +24,7 @@ engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved
 }  // namespace
 
 Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-                 measure::Ledger& ledger, CollectiveLog& log, double bucket_mb)
+                 measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard, double bucket_mb)
     : job_(job),
       engine_(engine),
       communicator_(communicator),
@@ -32,7 +32,8 @@ Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& com
       log_(log),
       buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
       reducer_(buckets_, communicator),
-      shard_sums_(job.resolved.shards_per_worker, engine.gradients()) {}
+      shard_sums_(job.resolved.shards_per_worker, engine.gradients()),
+      guard_(guard) {}
 
 engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough) {
   const auto gradients = engine_.gradients();
@@ -45,9 +46,7 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
     sums += engine_.forward(shard_input(batch, job_.resolved, shard, update));
     if (last && communicator_.size() > 1) {
       // The votes travel beside the gradients: a small sum of their own that is long done when the step ends.
-      control_[0] = job_.stop.stop_requested() ? 1.0f : 0.0f;
-      control_[1] = std::isfinite(sums.loss) ? 0.0f : 1.0f;
-      control_[2] = enough ? 1.0f : 0.0f;
+      control_ = as_floats(votes_of(sums, enough));
       control_pending_ = communicator_.all_reduce(control_);
       reducer_.begin(gradients);
     }
@@ -72,12 +71,15 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
   return sums;
 }
 
-StepResult Stepper::agree(engine::LossSums local, std::int64_t update, bool enough) {
-  if (communicator_.size() == 1)
-    return {.local = local,
-            .stop = job_.stop.stop_requested(),
-            .enough = enough,
-            .not_finite = !std::isfinite(local.loss)};
+Votes Stepper::votes_of(const engine::LossSums& sums, bool enough) const {
+  return {.stop = job_.stop.stop_requested(),
+          .not_finite = !std::isfinite(sums.loss),
+          .enough = enough,
+          .loss = sums.loss};
+}
+
+Votes Stepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
+  if (communicator_.size() == 1) return votes_from(as_floats(votes_of(local, enough)));
   communicator_.at(update + 1, "the reduction of gradients");
   ledger_.enter(measure::Phase::exposed_transfer);  // how much of it was waiting is known later (exposure.h)
   log_.begin_blocked();
@@ -85,13 +87,15 @@ StepResult Stepper::agree(engine::LossSums local, std::int64_t update, bool enou
   control_pending_->wait();
   control_pending_.reset();
   log_.end_blocked();
-  return {.local = local, .stop = control_[0] > 0, .enough = control_[2] > 0, .not_finite = control_[1] > 0};
+  return votes_from(control_);
 }
 
 StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr, bool enough) {
-  const StepResult result = agree(forward_and_backward(batch, update, enough), update, enough);
+  StepResult result{.local = forward_and_backward(batch, update, enough)};
+  result.all = agree(result.local, update, enough);
+  result.verdict = guard_.see(result.all);
   ledger_.enter(measure::Phase::update);
-  if (!result.not_finite)
+  if (result.is_updated())
     engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, update, job_.resolved.length), lr,
                    update + 1);
   ledger_.enter(measure::Phase::other);

@@ -2,6 +2,7 @@
 
 /// One global step of one worker: shards forward and backward, buckets leaving on the way, the update.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,23 +15,27 @@
 #include "train/buckets.h"
 #include "train/exposed_comm.h"
 #include "train/job.h"
+#include "train/loss_guard.h"
 #include "train/shards.h"
+#include "train/votes.h"
 
 namespace paceline::train {
 
 /// What the ranks agreed on during a step.
 struct StepResult {
-  engine::LossSums local;   ///< this worker's samples
-  bool stop = false;        ///< some rank was asked to stop: every rank learns it in the same step
-  bool enough = false;      ///< some rank has measured long enough
-  bool not_finite = false;  ///< some rank's loss is not finite: the update was left out, everywhere
+  engine::LossSums local;           ///< this worker's samples
+  Votes all;                        ///< of all ranks, who learn in the same step that one was asked to stop
+  Verdict verdict = Verdict::good;  ///< of the loss, on every rank the same
+
+  /// Else the update was left out, everywhere.
+  [[nodiscard]] bool is_updated() const { return verdict == Verdict::good || verdict == Verdict::above; }
 };
 
 /// Threads  one, the worker's own
 class Stepper {
  public:
   Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator, measure::Ledger& ledger,
-          CollectiveLog& log, double bucket_mb);
+          CollectiveLog& log, LossGuard& guard, double bucket_mb);
 
   /// Runs global step `update` (from 0) on `batch` at learning rate `lr`.
   /// Errors   Error(comm) when a peer is lost
@@ -41,7 +46,8 @@ class Stepper {
 
  private:
   engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough);
-  StepResult agree(engine::LossSums local, std::int64_t update, bool enough);
+  [[nodiscard]] Votes votes_of(const engine::LossSums& sums, bool enough) const;
+  Votes agree(const engine::LossSums& local, std::int64_t update, bool enough);
 
   const Job& job_;
   engine::Engine& engine_;
@@ -51,7 +57,8 @@ class Stepper {
   Buckets buckets_;
   BucketReducer reducer_;
   ShardSums shard_sums_;
-  float control_[3] = {0, 0, 0};  ///< votes: [0] stop, [1] loss not finite, [2] measured enough
+  LossGuard& guard_;
+  std::array<float, kVoteFloats> control_{};  ///< the votes under way
   std::unique_ptr<comm::Pending> control_pending_;
 };
 

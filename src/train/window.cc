@@ -16,6 +16,16 @@ void Window::begin(const data::Loader* loader) {
   begin_ = base::Clock::now();
 }
 
+void Window::loader_ends(const data::Loader& loader) {
+  const auto done = loader.statistics();
+  loader_before_.batches -= done.batches;
+  loader_before_.prepare_s -= done.prepare_s;
+  loader_before_.processor_s -= done.processor_s;
+  loader_before_.wait_s -= done.wait_s;
+  loader_before_.waits -= done.waits;
+  loader_before_.ready -= done.ready;
+}
+
 void Window::end(const data::Loader* loader, WorkerResult& result) {
   result.rank.wall_s = seconds();
   find_others(result);

@@ -23,6 +23,8 @@ class Window {
   /// The last thing before the ledger starts. A later one begins anew.
   /// `loader`: nullptr for a worker that is handed its batches.
   void begin(const data::Loader* loader);
+  /// `loader` ends inside the window and another takes its place: what it did counts.
+  void loader_ends(const data::Loader& loader);
   [[nodiscard]] double seconds() const { return base::seconds_since(begin_); }
   /// The traffic of the window ends here; what follows is its bookkeeping.
   void end_traffic() { traffic_ = communicator_.traffic(); }

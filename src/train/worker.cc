@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/topology.h"
 #include "data/loader.h"
 #include "data/sampler.h"
 #include "measure/environment.h"
@@ -16,14 +15,15 @@
 #include "train/bucket_size.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_writer.h"
+#include "train/cores.h"
 #include "train/data_parallel.h"
 #include "train/epoch_figures.h"
 #include "train/evaluate.h"
 #include "train/exposed_comm.h"
 #include "train/gather.h"
 #include "train/lookahead.h"
-#include "train/not_finite.h"
 #include "train/recent_steps.h"
+#include "train/recovery.h"
 #include "train/restore.h"
 #include "train/run_events.h"
 #include "train/step.h"
@@ -46,17 +46,19 @@ class Worker {
         lookahead_(job.options.lookahead),
         watch_(job.options.schedule, job.options.early_stopping),
         epoch_(job.resolved.global_batch, keeps_steps(job)),
-        events_(job, communicator.rank() == 0) {}
+        events_(job, communicator.rank() == 0),
+        recovery_(job, communicator, events_) {}
 
   WorkerResult run() {
-    bind();
+    bind_worker(job_, local_rank(), result_.rank, notes());
     compile();
     restore();
     communicator_.at(0, "the trial of collectives");
-    stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, bucket_mb());
+    stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(),
+                     bucket_mb(job_, communicator_, *engine_, notes()));
     result_.gradient_bytes = 4 * engine_->layout().elements;
     if (is_data_parallel(job_.options))
-      data_parallel_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_);
+      data_parallel_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard());
     else if (is_window() && communicator_.size() > 1)  // before loaders take the cores
       result_.allreduce_peak_gb_per_s =
           allreduce_peak(communicator_, stepper_->buckets(), engine_->gradients());
@@ -64,6 +66,7 @@ class Worker {
     open_loader();
     communicator_.barrier();
     start_window();
+    checkpoint_writer_->keep_first(standing());
     if (evaluates_first_) evaluate_last_epoch();
     train();
     communicator_.at(0, "what follows the last step");
@@ -86,29 +89,15 @@ class Worker {
   [[nodiscard]] const Length& length() const { return job_.resolved.length; }
   [[nodiscard]] std::int64_t end() const { return job_.resolved.end; }
 
+  /// Where rank 0's sentences for the record go; what the others say is nobody's.
+  [[nodiscard]] std::vector<std::string>& notes() { return is_root() ? result_.notes : unread_notes_; }
+
   /// nullptr: worker 0 hands out the batches.
   [[nodiscard]] const data::Loader* loader() const { return loader_ ? &*loader_ : nullptr; }
 
   /// Which of its process's workers this is.
   [[nodiscard]] int local_rank() const {
     return communicator_.rank() - job_.backend.place.process * job_.resolved.local_workers;
-  }
-
-  [[nodiscard]] double bucket_mb() {
-    if (!job_.options.bucket_auto || communicator_.size() == 1 || is_data_parallel(job_.options))
-      return job_.options.bucket_mb;
-    const auto choice = choose_bucket(communicator_, engine_->gradients());
-    if (is_root()) result_.notes.push_back(choice.why);
-    return choice.megabytes;
-  }
-
-  void bind() {
-    if (job_.cores.empty()) return;
-    result_.rank.cores = job_.cores[static_cast<std::size_t>(local_rank())];
-    const auto refused = base::bind_current_thread(result_.rank.cores);
-    if (!refused) return;
-    result_.rank.cores.clear();
-    if (is_root()) result_.notes.push_back("workers are not pinned to cores: " + *refused);
   }
 
   void compile() {
@@ -143,12 +132,20 @@ class Worker {
   void restore() {
     const auto at =
         train::restore(job_, communicator_, *engine_, lookahead_, *best_weights_, *checkpoint_writer_);
-    counters_ = at.counters;
+    go_on_from(at.standing);
     evaluates_first_ = at.evaluates_first;
-    watch_.resume(at.validation);
     if (is_root() && job_.resume)
       result_.notes.push_back("resumed from " + job_.resume->path.filename().string() + " at update " +
                               std::to_string(counters_.update));
+  }
+
+  /// Where the training stands, as checkpoints keep it.
+  [[nodiscard]] Standing standing() { return {counters_, watch_.state(), recovery_.guard().state()}; }
+
+  void go_on_from(const Standing& at) {
+    counters_ = at.counters;
+    watch_.resume(at.validation);
+    recovery_.guard().resume(at.guard);
   }
 
   void open_loader() {
@@ -191,7 +188,7 @@ class Worker {
     result_.rank.host = job_.backend.place.host;
     result_.rank.process = job_.backend.place.process;
     if (job_.peak_is_ours) result_.rank.peak_bytes = measure::peak_resident_bytes();
-    if (!has_compared_) compare_weights();
+    if (!has_compared_) compare();
     auto ranks = gather_ranks(communicator_, result_.rank);
     evaluator_.reset();  // nothing is read ahead any more
     const bool counts = local_rank() == 0 && job_.backend.place.process != 0;
@@ -202,17 +199,9 @@ class Worker {
     result_.all_ranks = std::move(ranks);
   }
 
-  /// Of processes, which may run on unlike processors.
-  void compare_weights() {
+  void compare() {
     has_compared_ = true;
-    engine_->fetch();
-    const auto differs = rank_that_differs(communicator_, engine_->weights());
-    if (!is_root()) return;
-    result_.notes.push_back(differs
-                                ? fmt::format("rank {}'s weights are not bit for bit those of rank 0: do all "
-                                              "hosts have the same processors?",
-                                              *differs)
-                                : "all ranks end with the same weights, bit for bit");
+    notes().push_back(compare_weights(communicator_, *engine_));
   }
 
   void fold() {
@@ -223,25 +212,48 @@ class Worker {
   }
 
   void train() {
-    for (std::int64_t update = counters_.update; update < end(); ++update) {
+    while (counters_.update < end()) {
+      const auto update = counters_.update;
       if (watch_.is_over()) return;  // a resumed run may have nothing left to do
       if (is_window() && update == job_.options.warmup_steps && update > 0) {
         communicator_.barrier();
         start_window();
       }
-      const bool stopped = step(update);
-      const bool last = stopped || update + 1 == end();
-      result_.interrupted = stopped && update + 1 < end();
-      if (!is_window()) after_step(last);
-      if (stopped || enough_) return;
+      try {
+        const bool stopped = step(update);
+        result_.interrupted = stopped && update + 1 < end();
+        if (!is_window()) after_step(stopped || update + 1 == end());
+        if (stopped || enough_) return;
+      } catch (const Setback& setback) {
+        roll_back(setback);
+      }
     }
+  }
+
+  void roll_back(const Setback& setback) {
+    checkpoint_writer_->meet(counters_.update);
+    const InPhase restoring(ledger_, Phase::checkpoint);
+    communicator_.at(counters_.update, "the rollback");
+    go_on_from(recovery_.roll_back(setback, *engine_, lookahead_, *best_weights_, *checkpoint_writer_));
+    std::erase_if(result_.epochs, [&](const auto& epoch) { return epoch.updates > counters_.update; });
+    std::erase_if(result_.steps, [&](const auto& step) { return step.update > counters_.update; });
+    epoch_.forget();
+    count_updates();
+    if (loader_) window_.loader_ends(*loader_);
+    evaluates_first_ = false;
+    open_loader();
+  }
+
+  void count_updates() {
+    if (local_rank() == 0) job_.updates_done.store(counters_.update, std::memory_order_relaxed);
+    if (is_root()) job_.update_count.set(counters_.update);
   }
 
   void after_step(bool is_last) {
     if (counters_.step == 0 || is_last)
       end_epoch(is_last);
     else
-      checkpoint_writer_->after_step(result_.epochs, counters_, watch_.state());
+      checkpoint_writer_->after_step(result_.epochs, standing());
   }
 
   /// One step; true when the run was asked to stop.
@@ -253,27 +265,34 @@ class Worker {
     ledger_.enter(Phase::other);
     const data::Batch& batch = data_parallel_ ? data_parallel_->scatter(own, counters_) : *own;
     if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
-    const double lr = watch_.rate_factor() *
+    const double lr = watch_.rate_factor() * recovery_.guard().rate_factor() *
                       learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     const bool enough = is_long_enough(update);
     const StepResult outcome = data_parallel_ ? data_parallel_->run(batch, update, lr, enough)
                                               : stepper_->run(batch, update, lr, enough);
-    look_ahead(update + 1);
-    if (outcome.not_finite)
-      diverged(update + 1, lr, loss_not_finite(outcome.local.loss, communicator_.rank()));
+    if (outcome.verdict == Verdict::diverged) time_step(begin);  // its collectives are in the logs
+    const bool is_updated = recovery_.is_updated(outcome, update, lr, *checkpoint_writer_);
+    if (is_updated) look_ahead(update + 1);
 
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
-    if (local_rank() == 0) job_.updates_done.store(update + 1, std::memory_order_relaxed);
-    if (is_root()) job_.update_count.set(update + 1);
+    count_updates();
+    const double seconds = time_step(begin);
+    if (is_updated) {
+      epoch_.add({.update = update + 1, .local = outcome.local, .lr = lr, .seconds = seconds});
+      events_.step({update + 1, batch.epoch + 1, epoch_.mean_loss(), lr, seconds});
+    } else {
+      epoch_.add_skipped(seconds, lr);
+    }
+    enough_ = outcome.all.enough;
+    return outcome.all.stop;
+  }
+
+  /// A step that began then is over; its seconds.
+  double time_step(base::TimePoint begin) {
     const auto done = base::Clock::now();
     recent_steps_.add(begin, done);
-    const double seconds = base::seconds(done - begin);
-    result_.rank.step_s.push_back(seconds);
-    epoch_.add({.update = update + 1, .local = outcome.local, .lr = lr, .seconds = seconds});
-    events_.step({update + 1, batch.epoch + 1, epoch_.mean_loss(), lr, seconds});
-    enough_ = outcome.enough;
-    return outcome.stop;
+    return result_.rank.step_s.emplace_back(base::seconds(done - begin));
   }
 
   void look_ahead(std::int64_t updates_done) {
@@ -291,52 +310,26 @@ class Worker {
            result_.rank.step_s.size() + 1 >= kFewestSteps && window_.seconds() > job_.options.window_seconds;
   }
 
-  /// All ranks call it at the same step.
-  [[noreturn]] void diverged(std::int64_t step, double lr, const std::string& what) {
-    fail_not_finite({.step = step,
-                     .updates = length().updates,
-                     .lr = lr,
-                     .last_checkpoint = checkpoint_writer_->last_checkpoint()},
-                    what);
-  }
-
-  /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
-  /// at here, before they are kept as good ones. All ranks find the same.
-  void require_finite_weights(const measure::EpochRecord& epoch) {
-    const InPhase checking(ledger_, Phase::checkpoint);
-    engine_->fetch();
-    if (!is_finite_everywhere(engine_->weights(), communicator_))
-      diverged(epoch.updates, epoch.lr, "the weights are no longer finite");
-  }
-
-  void require_finite_losses(const measure::EpochRecord& epoch) {
-    for (const auto& [part, loss] :
-         {std::pair{"test", epoch.test_loss}, std::pair{"validation", epoch.validation_loss}})
-      if (loss && !std::isfinite(*loss)) {
-        checkpoint_writer_->discard();
-        diverged(epoch.updates, epoch.lr, part_not_finite(part, *loss));
-      }
-  }
-
   void evaluate(measure::EpochRecord& epoch) {
     const InPhase evaluation(ledger_, Phase::evaluation);
     communicator_.at(counters_.update, "the evaluation");
     const auto planned = planned_evaluations(job_, first_epoch_) + (evaluates_first_ ? 1 : 0);
     evaluator_->evaluate(epoch, planned);  // which reads no more ahead
-    require_finite_losses(epoch);
+    recovery_.require_finite_losses(epoch, *checkpoint_writer_);
   }
 
   void end_epoch(bool last) {
     fold();
+    if (epoch_.has_no_loss()) recovery_.all_were_skipped(counters_.update, epoch_.lr(), *checkpoint_writer_);
     auto epoch = epoch_.close(communicator_, result_.steps);
     epoch.epoch = epoch_number(counters_);
     epoch.updates = counters_.update;
     checkpoint_writer_->meet(counters_.update);
-    require_finite_weights(epoch);
+    recovery_.require_finite_weights(epoch, *engine_, *checkpoint_writer_, ledger_);
     if (is_evaluated(job_, counters_) && !result_.interrupted) {
       auto so_far = result_.epochs;
       so_far.push_back(epoch);
-      checkpoint_writer_->before_evaluation(so_far, counters_, watch_.state(), last);
+      checkpoint_writer_->before_evaluation(so_far, standing(), last);
       evaluate(epoch);
     }
     result_.epochs.push_back(epoch);
@@ -347,7 +340,7 @@ class Worker {
   /// What an epoch, evaluated where it is, leaves behind.
   void keep(const measure::EpochRecord& epoch, bool is_due) {
     const bool is_best = watch_.see(epoch);
-    checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(),
+    checkpoint_writer_->keep(result_.epochs, standing(),
                              {.is_due = is_due || watch_.is_over(), .is_best = is_best});
     if (is_best) {
       if (is_root()) engine_->fetch();
@@ -378,6 +371,9 @@ class Worker {
   /// or without one with the last. A run that was stopped, or pauses, has not come to it.
   void test_chosen() {
     result_.validation = watch_.state();
+    result_.rollbacks = recovery_.rollbacks();
+    result_.all_rollbacks = recovery_.guard().state().rollbacks;
+    result_.skipped_updates = recovery_.guard().state().skipped;
     result_.stopped_early = watch_.is_over() && counters_.update < length().updates;
     if (is_window()) return;
     const bool has_ended = !result_.interrupted && (result_.stopped_early || end() == length().updates);
@@ -387,15 +383,15 @@ class Worker {
     const auto& chosen = watch_.state();
     WorkerResult::Tested tested{.epoch = epoch_number(counters_), .updates = counters_.update};
     if (chosen.best_update > 0 && chosen.best_update != counters_.update) {
-      if (is_of_several_processes()) compare_weights();  // those that all ranks ended with
+      if (is_of_several_processes()) compare();  // those that all ranks ended with
       best_weights_->put_back();
       tested.epoch = chosen.best_epoch;
       tested.updates = chosen.best_update;
     }
     if (is_root()) job_.test_reads_begun = job_.source.test->size();
     checkpoint_writer_->meet(counters_.update);
-    checkpoint_writer_->keep(result_.epochs, counters_, watch_.state(), {});  // its record says so,
-    checkpoint_writer_->meet(counters_.update);                               // before it is read
+    checkpoint_writer_->keep(result_.epochs, standing(), {});  // its record says so,
+    checkpoint_writer_->meet(counters_.update);                // before it is read
     const auto figures = evaluator_->test();
     tested.loss = figures.loss;
     tested.accuracy = figures.accuracy;
@@ -423,10 +419,12 @@ class Worker {
   std::optional<BestWeights> best_weights_;
   ValidationWatch watch_;
   Counters counters_;
+  std::vector<std::string> unread_notes_;
   bool evaluates_first_ = false;
   std::int64_t first_epoch_ = 1;  ///< of this run, from 1
   EpochFigures epoch_;
   RunEvents events_;
+  Recovery recovery_;
   bool enough_ = false;        ///< the ranks agreed to end the window
   bool has_compared_ = false;  ///< the weights of all ranks
 };

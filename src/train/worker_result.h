@@ -33,6 +33,8 @@ struct WorkerResult {
   bool interrupted = false;
   ValidationState validation;  ///< at the end
   bool stopped_early = false;
+  std::vector<measure::RollbackRecord> rollbacks;       ///< of this run
+  std::int64_t all_rollbacks = 0, skipped_updates = 0;  ///< of the training, those of runs before included
   /// --test-set last: what the chosen epoch's weights gave; none where this run did not come to it.
   struct Tested {
     std::int64_t epoch = 0, updates = 0;

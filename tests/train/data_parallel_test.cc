@@ -89,7 +89,7 @@ TEST_F(DataParallel, CountsTheBytesOfItsFormula) {
     const auto source = data::open(options.data);
     const auto format = source.train->format();
     const std::int64_t inputs = local * (4 * format.bytes() + 4);
-    const std::int64_t outputs = 4 * (local * source.classes() + 3);
+    const std::int64_t outputs = 4 * (local * source.classes() + 8);
     const std::int64_t gradients = record.communication.gradient_bytes, weights = gradients;
     EXPECT_EQ(record.communication.bytes_sent, 7 * others * (inputs + outputs + weights)) << workers;
     EXPECT_EQ(record.communication.bytes_received, 7 * others * (outputs + gradients)) << workers;

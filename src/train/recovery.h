@@ -1,0 +1,83 @@
+#pragma once
+
+/// What becomes of a training that diverges: it stops, goes back to its newest good checkpoint, or leaves
+/// out the updates of bad steps (--on-nan). All ranks come to the same decision in the same step.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/agreed_error.h"
+#include "comm/communicator.h"
+#include "engine/engine.h"
+#include "measure/ledger.h"
+#include "measure/record.h"
+#include "train/checkpoint_writer.h"
+#include "train/job.h"
+#include "train/loss_guard.h"
+#include "train/restore.h"
+#include "train/run_events.h"
+#include "train/step.h"
+
+namespace paceline::train {
+
+/// Thrown on every rank in the same step: the weights are of no use, and a checkpoint is to be gone back to.
+/// Where nobody catches it, it ends the run with its sentence.
+class Setback : public base::AgreedError {
+ public:
+  Setback(const std::string& sentence, std::string reason, std::int64_t last_update, std::int64_t bad_update)
+      : AgreedError(base::ErrorKind::data, sentence),
+        what_happened(std::move(reason)),
+        update(last_update),
+        first_bad(bad_update) {}
+
+  std::string what_happened;
+  std::int64_t update = 0;     ///< at which it was found
+  std::int64_t first_bad = 0;  ///< updates after which the weights were bad already
+};
+
+/// Threads  one, the worker's own
+class Recovery {
+ public:
+  Recovery(const Job& job, comm::Communicator& communicator, RunEvents& events);
+
+  [[nodiscard]] LossGuard& guard() { return guard_; }
+
+  /// After step `update` (from 0). True: its update was made. Errors: Setback or Error(data) where the
+  /// training diverged, naming the batch and its samples.
+  bool is_updated(const StepResult& outcome, std::int64_t update, double lr, CheckpointWriter& writer);
+  /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
+  /// at here, before they are kept as good ones. All ranks find the same. Errors: as is_updated()
+  void require_finite_weights(const measure::EpochRecord& epoch, engine::Engine& engine,
+                              CheckpointWriter& writer, measure::Ledger& ledger);
+  /// The same of the losses of an evaluation; its checkpoint goes again.
+  void require_finite_losses(const measure::EpochRecord& epoch, CheckpointWriter& writer);
+  /// Every step since the last epoch was left out.
+  [[noreturn]] void all_were_skipped(std::int64_t updates, double lr, CheckpointWriter& writer);
+
+  /// Restores what the newest good checkpoint before `setback` holds, at a lower learning rate. Collective;
+  /// requires that all have met at the disk.
+  /// Errors   AgreedError with the setback's sentence where no such checkpoint is left, or after
+  ///          LossGuard::kMostRollbacks of them
+  Standing roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead, BestWeights& best,
+                     CheckpointWriter& writer);
+
+  [[nodiscard]] const std::vector<measure::RollbackRecord>& rollbacks() const { return rollbacks_; }
+
+ private:
+  struct Where {
+    std::int64_t update = 0;  ///< from 1
+    std::int64_t first_bad = 0;
+    double lr = 0;
+  };
+  [[noreturn]] void diverged(const Where& where, const std::string& what, CheckpointWriter& writer);
+  [[nodiscard]] std::string describe(const StepResult& outcome) const;
+
+  const Job& job_;
+  comm::Communicator& communicator_;
+  RunEvents& events_;
+  LossGuard guard_;
+  std::vector<measure::RollbackRecord> rollbacks_;  ///< of this run
+};
+
+}  // namespace paceline::train
