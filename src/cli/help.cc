@@ -32,6 +32,8 @@ std::string usage_line(Command command) {
     return "paceline report RECORD.. [options]     RECORD: a file, or a directory that holds some";
   if (command == kExplain)
     return "paceline explain RECORD..               RECORD: a file, or a directory that holds some";
+  if (command == kVerify)
+    return "paceline verify PATH.. [options]       PATH: a checkpoint, record, pack or kernel cache, or a directory";
   if (command == kCompare)
     return "paceline compare A B [options]         A, B: a record, or a directory that holds some; B over A";
   if (command == kData)

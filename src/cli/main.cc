@@ -66,6 +66,9 @@ constexpr std::array kCommands{
                cli::explain_command},
     CommandRow{"compare", cli::kCompare, "two studies or runs, cell by cell: what became faster or slower",
                cli::compare_command},
+    CommandRow{"verify", cli::kVerify,
+               "whether checkpoints, records, packs and caches are as they were written",
+               cli::verify_command},
     CommandRow{
         "data", cli::kData,
         "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "

@@ -153,9 +153,9 @@ constexpr Option kStudyRows[] = {
      [](S& s, Text t) { s.train.log_steps = truth(t); },
      [](const S& s) { return yes_no(s.train.log_steps); }},
     {"json", "", kOutput,
-     "the record (a list, where there are several; runs: the runs) alone on standard output, all else on standard "
+     "the record (a list, where there are several; runs: the runs, verify: the files) alone on standard output, all else on standard "
      "error",
-     kRuns | kComm | kEvaluate | kRunList, [](S& s, Text t) { s.json = truth(t); },
+     kRuns | kComm | kEvaluate | kRunList | kVerify, [](S& s, Text t) { s.json = truth(t); },
      [](const S& s) { return yes_no(s.json); }},
     {"timeline", "FILE", kOutput,
      "every rank's spans on one time axis, in the Chrome trace format (open it with ui.perfetto.dev); its "

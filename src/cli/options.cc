@@ -17,7 +17,7 @@ constexpr std::array kCommands{
     std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},       std::pair{kComm, "comm"},
     std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"},   std::pair{kSearch, "search"},
     std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"}, std::pair{kRunList, "runs"},
-    std::pair{kServe, "serve"},       std::pair{kCompare, "compare"},
+    std::pair{kServe, "serve"},       std::pair{kCompare, "compare"}, std::pair{kVerify, "verify"},
 };
 
 /// "scale and study": the commands of a row, for people.

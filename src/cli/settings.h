@@ -41,6 +41,7 @@ enum Command : unsigned {
   kServe = 1u << 14,
   kExplain = 1u << 16,
   kCompare = 1u << 15,
+  kVerify = 1u << 17,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
@@ -54,10 +55,11 @@ struct Settings {
   train::Options train;
   study::StudyOptions study;
   std::vector<study::Configuration>
-      configurations;                   ///< search: every combination of the values that were given
-  std::string typed;                    ///< the command as typed, for records
-  std::vector<measure::Setting> given;  ///< what recipe or command line set
-  std::string recipe;                   ///< which recipe set what, for records; "" without one
+      configurations;                         ///< search: every combination of the values that were given
+  std::string typed;                          ///< the command as typed, for records
+  std::vector<measure::Setting> given;        ///< what recipe or command line set
+  std::vector<std::filesystem::path> verify;  ///< verify: files and directories
+  std::string recipe;                         ///< which recipe set what, for records; "" without one
   std::vector<std::string> notes;  ///< what is worth saying before the run: defaults taken, keys not used
   [[nodiscard]] bool is_given(measure::Setting setting) const {
     return std::find(given.begin(), given.end(), setting) != given.end();

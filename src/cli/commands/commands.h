@@ -17,6 +17,7 @@ int study_command(const Settings& settings);
 int report_command(const Settings& settings);
 int explain_command(const Settings& settings);
 int compare_command(const Settings& settings);
+int verify_command(const Settings& settings);
 int doctor_command(const Settings& settings);
 int data_command(const Settings& settings);
 int comm_command(const Settings& settings);

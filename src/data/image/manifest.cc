@@ -143,21 +143,26 @@ FolderScan write_manifest(const fs::path& top) {
   return scan;
 }
 
+std::optional<FolderScan> manifest_from(std::string_view text) {
+  FolderScan scan;
+  return parse(text, scan) ? std::optional(std::move(scan)) : std::nullopt;
+}
+
 std::optional<FolderScan> read_manifest(const fs::path& top, std::string& why_not) {
   const fs::path path = top / kManifestName;
   std::error_code unknown;
   if (!fs::is_regular_file(path, unknown)) return std::nullopt;
-  FolderScan scan;
-  if (!parse(base::read_file(path), scan)) {
+  auto scan = manifest_from(base::read_file(path));
+  if (!scan) {
     why_not = "it is damaged, or of another version";
     return std::nullopt;
   }
-  for (const auto& folder : scan.folders)
+  for (const auto& folder : scan->folders)
     if (modified_ns(top / folder.path) != folder.modified_ns) {
       why_not = fmt::format("'{}' has changed since it was written", folder.path.empty() ? "." : folder.path);
       return std::nullopt;
     }
-  scan.listing.shrink();
+  scan->listing.shrink();
   return scan;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/image/listing.h"
@@ -39,6 +40,10 @@ inline constexpr const char* kManifestName = "paceline-manifest.txt";
 ///
 /// Errors   Error(data): as scan_folder; a name that holds a line end; the file cannot be written
 FolderScan write_manifest(const std::filesystem::path& top);
+
+/// What the text of a manifest says; nothing where it is no whole one. Whether the folders are still so is
+/// not looked at.
+[[nodiscard]] std::optional<FolderScan> manifest_from(std::string_view text);
 
 /// What the manifest of `top` says, if there is one and no folder has changed since. Otherwise nothing, and
 /// `why_not` says why ("" where there is no manifest).

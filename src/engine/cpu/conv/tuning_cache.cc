@@ -14,7 +14,6 @@
 #include <fstream>
 #include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <sstream>
 
 #include "base/cache_directory.h"
 #include "base/clock.h"
@@ -22,12 +21,12 @@
 #include "base/file.h"
 #include "base/thread_pool.h"
 #include "base/topology.h"
+#include "engine/cpu/conv/tuning_table.h"
 #include "engine/cpu/kernels/isa.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
-constexpr const char* kHead = "paceline kernels, format 1";
 constexpr int kMostThreads = 16;  ///< that measure: each holds the arrays of a problem
 
 std::string processor() {
@@ -164,28 +163,16 @@ TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& probl
 TuningCache::AlgorithmByKey TuningCache::read() const {
   std::error_code unknown;
   if (!std::filesystem::is_regular_file(file_, unknown)) return {};  // a FIFO would be waited for
-  std::ifstream file(file_);
-  std::string line;
-  if (!std::getline(file, line) || line != kHead || !std::getline(file, line) || line != machine_) return {};
-  AlgorithmByKey table;
-  while (std::getline(file, line)) {
-    const auto space = line.find(' ');
-    if (space == std::string::npos) return {};
-    const std::string word = line.substr(0, space), rest = line.substr(space + 1);
-    if (word == "end") return rest == std::to_string(table.size()) ? table : AlgorithmByKey{};
-    const ConvAlgorithm* const algorithm = find_algorithm(word);
-    if (algorithm == nullptr) return {};
-    table[rest] = algorithm;
+  try {
+    auto table = tuning_table_from(base::read_file(file_));
+    return table && table->machine == machine_ ? std::move(table->algorithms) : AlgorithmByKey{};
+  } catch (const base::Error&) {
+    return {};
   }
-  return {};  // cut off
 }
 
 void TuningCache::write(const AlgorithmByKey& table) const {
-  std::ostringstream text;
-  text << kHead << '\n' << machine_ << '\n';
-  for (const auto& [key, algorithm] : table) text << algorithm->name << ' ' << key << '\n';
-  text << "end " << table.size() << '\n';
-  base::write_file(file_, text.str());
+  base::write_file(file_, as_text({.machine = machine_, .algorithms = table}));
 }
 
 }  // namespace paceline::engine::cpu

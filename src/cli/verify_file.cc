@@ -1,0 +1,180 @@
+#include "cli/verify_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/topology.h"
+#include "data/image/inspect.h"
+#include "data/image/scan.h"
+#include "data/image/tar.h"
+#include "engine/cpu/conv/tuning_table.h"
+#include "measure/events.h"
+#include "measure/record.h"
+#include "train/checkpoint_header.h"
+#include "train/safetensors_checksum.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Found {
+  FileState state = FileState::unknown;
+  std::string why;
+};
+
+Found verify_checkpoint(const fs::path& path) {
+  const auto sum = train::check_checksum(path);
+  const train::SafetensorsFile file(path);
+  const auto format = train::text_in(file, "format");
+  if (format != train::kCheckpointFormat && format != train::kFormatWithoutSum) {
+    if (sum == train::Checksum::wrong) return {FileState::damaged, "its bytes are not those of its SHA-256"};
+    return {FileState::unknown,
+            "a safetensors file of another program: its header is whole, its arrays have no sum"};
+  }
+  const auto checkpoint = train::open_checkpoint(path);
+  const auto said = fmt::format("checkpoint of update {}", train::number_in(checkpoint, "update"));
+  (void)train::validation_in(checkpoint);
+  (void)train::guard_in(checkpoint);
+  if (!train::is_summed(checkpoint))
+    return {FileState::unknown, said + ", of a version without checksums: its header is whole"};
+  return {FileState::ok,
+          fmt::format("{}, SHA-256 right{}", said,
+                      train::says_it_is_good(checkpoint) ? "" : "; its loss was not found good")};
+}
+
+Found verify_json(const fs::path& path) {
+  const auto text = base::read_file(path);
+  const bool is_named_record = path.filename() == "record.json" || path.parent_path().filename() == "records";
+  if (text.find("\"paceline-record-") == std::string::npos) {
+    if (is_named_record) return {FileState::damaged, "it is no record: empty, cut short or something else"};
+    return {FileState::unknown, "JSON that is no record"};
+  }
+  const auto record = measure::record_from_json(text, "the record");
+  const auto said = fmt::format("record of {} ({})", record.kind, record.status);
+  if (text.find("\"checksum\": \"sha256\"") == std::string::npos)
+    return {FileState::unknown, said + ", of a version without checksums: it reads"};
+  return {FileState::ok, said + ", SHA-256 right"};
+}
+
+Found verify_events(const fs::path& path) {
+  const auto text = base::read_file(path);
+  std::size_t line = 0, begin = 0;
+  while (begin < text.size()) {
+    ++line;
+    const auto end = text.find('\n', begin);
+    if (end == std::string::npos)
+      return {FileState::ok,
+              fmt::format("{} events; the last line was cut short, as a kill leaves it", line - 1)};
+    if (!measure::event_from_json(std::string_view(text).substr(begin, end - begin)))
+      return {FileState::damaged, fmt::format("line {} is no event", line)};
+    begin = end + 1;
+  }
+  return {FileState::ok, fmt::format("{} events; they have no sum", line)};
+}
+
+Found verify_manifest(const fs::path& path) {
+  const auto scan = data::manifest_from(base::read_file(path));
+  if (!scan)
+    return {FileState::damaged, "it is no whole list of images; 'paceline data manifest' writes it anew"};
+  return {FileState::ok, fmt::format("list of {} images; it has no sum", scan->listing.size())};
+}
+
+Found verify_kernels(const fs::path& path) {
+  const auto text = base::read_file(path);
+  const auto table = engine::cpu::tuning_table_from(text);
+  if (table)
+    return {FileState::ok,
+            fmt::format("kernel cache of {} products; it has no sum", table->algorithms.size())};
+  return {FileState::damaged, engine::cpu::is_tuning_table(text)
+                                  ? "a kernel cache that was cut short or changed; runs measure anew"
+                                  : "it is no kernel cache; runs measure anew"};
+}
+
+Found verify_pack(const fs::path& path) {
+  const data::TarStore store(path);
+  std::vector<std::uint32_t> all(static_cast<std::size_t>(store.size()));
+  std::iota(all.begin(), all.end(), 0u);
+  if (all.empty()) return {FileState::unknown, "a tar archive without images"};
+  const auto broken = data::find_broken(store, all, base::usable_cores());
+  if (!broken.empty())
+    return {FileState::damaged, fmt::format("{} of {} images do not decode, the first: {}: {}", broken.size(),
+                                            all.size(), broken.front().name, broken.front().reason)};
+  return {FileState::ok, fmt::format("{} images decode; they have no sum", all.size())};
+}
+
+/// What checks a file of that name; nullptr: nothing does.
+Found (*check_of(const fs::path& path))(const fs::path&) {
+  const auto name = path.filename().string();
+  const auto ending = path.extension();
+  if (ending == ".safetensors") return verify_checkpoint;
+  if (ending == ".json") return verify_json;
+  if (name == measure::kEventsFile) return verify_events;
+  if (name == data::kManifestName) return verify_manifest;
+  if (ending == ".tar") return verify_pack;
+  if (name.starts_with("kernels-") && ending == ".txt") return verify_kernels;
+  return nullptr;
+}
+
+}  // namespace
+
+const char* name(FileState state) {
+  switch (state) {
+    case FileState::ok:
+      return "ok";
+    case FileState::damaged:
+      return "damaged";
+    case FileState::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+FileCheck verify_file(const fs::path& path) {
+  FileCheck result{.path = path, .state = FileState::damaged, .why = {}};
+  try {
+    std::error_code lost;
+    if (!fs::exists(path, lost)) {
+      result.why = fs::is_symlink(path, lost) ? "a link that leads to nowhere" : "there is no such file";
+      return result;
+    }
+    const auto check = check_of(path);
+    if (check == nullptr || !fs::is_regular_file(path, lost)) {
+      result.state = FileState::unknown;
+      result.why = check == nullptr ? "a file of no kind that is checked" : "no file";
+      return result;
+    }
+    auto found = check(path);
+    result.state = found.state;
+    result.why = std::move(found.why);
+  } catch (const base::Error& error) {
+    result.why = error.what();
+  } catch (const fs::filesystem_error& error) {
+    result.why = error.code().message();
+  }
+  return result;
+}
+
+std::vector<FileCheck> verify_directory(const fs::path& directory, std::size_t& others) {
+  std::vector<fs::path> paths;
+  for (auto at = fs::recursive_directory_iterator(directory, fs::directory_options::skip_permission_denied);
+       at != fs::recursive_directory_iterator(); ++at) {
+    std::error_code unknown;
+    if (at->is_directory(unknown) && !at->is_symlink(unknown)) continue;
+    if (check_of(at->path()) != nullptr)
+      paths.push_back(at->path());
+    else
+      ++others;
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<FileCheck> checks;
+  for (const auto& path : paths) checks.push_back(verify_file(path));
+  return checks;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,50 @@
+#include "engine/cpu/conv/tuning_table.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+constexpr std::string_view kHeadOfTable = "paceline kernels, format 1\n";
+
+/// Takes the first line off `text`, without its end; nothing where no line ends.
+std::optional<std::string_view> take_line(std::string_view& text) {
+  const auto end = text.find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  const auto line = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  return line;
+}
+
+}  // namespace
+
+bool is_tuning_table(std::string_view text) { return text.starts_with(kHeadOfTable); }
+
+std::optional<TuningTable> tuning_table_from(std::string_view text) {
+  if (!is_tuning_table(text)) return std::nullopt;
+  text.remove_prefix(kHeadOfTable.size());
+  const auto machine = take_line(text);
+  if (!machine) return std::nullopt;
+  TuningTable table{.machine = std::string(*machine), .algorithms = {}};
+  while (const auto line = take_line(text)) {
+    const auto space = line->find(' ');
+    if (space == std::string_view::npos) return std::nullopt;
+    const std::string word(line->substr(0, space)), rest(line->substr(space + 1));
+    if (word == "end") {
+      if (!text.empty() || rest != std::to_string(table.algorithms.size())) return std::nullopt;
+      return table;
+    }
+    const ConvAlgorithm* const algorithm = find_algorithm(word);
+    if (algorithm == nullptr) return std::nullopt;
+    table.algorithms[rest] = algorithm;
+  }
+  return std::nullopt;  // cut off
+}
+
+std::string as_text(const TuningTable& table) {
+  std::string text(kHeadOfTable);
+  text += table.machine + "\n";
+  for (const auto& [key, algorithm] : table.algorithms)
+    text.append(algorithm->name).append(" ").append(key).append("\n");
+  return text + "end " + std::to_string(table.algorithms.size()) + "\n";
+}
+
+}  // namespace paceline::engine::cpu
