@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/visible.h"
 
 namespace paceline::cli {
 namespace {
@@ -39,8 +40,9 @@ bool is_heard(const char* launch, const std::string& text) {
   return comm::read_line(socket.get(), kToPrint) == kSaid;
 }
 
-void print(std::string_view text) {
-  std::fprintf(stderr, "paceline: %.*s\n", static_cast<int>(text.size()), text.data());
+void print(std::string_view written) {
+  const auto text = base::visible(written, true);
+  std::fprintf(stderr, "paceline: %.*s\n", static_cast<int>(text.size()), text.c_str());
 }
 
 }  // namespace

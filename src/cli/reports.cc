@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "measure/events.h"
 #include "measure/output_file.h"
+#include "measure/visible_record.h"
 #include "study/kept.h"
 
 namespace paceline::cli {
@@ -168,6 +169,7 @@ std::vector<measure::Record> read_once(const std::vector<fs::path>& files, Copie
       continue;
     }
     auto record = measure::record_from_json(*text, file.string());
+    measure::make_visible(record);
     const auto [found, is_new] = by_identity.try_emplace(identity(record), records.size());
     if (is_new) {
       records.push_back(std::move(record));

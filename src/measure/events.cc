@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/visible.h"
 #include "measure/environment.h"
 
 namespace paceline::measure {
@@ -74,10 +75,10 @@ std::optional<Event> event_from_json(std::string_view line) {
   const auto name = json.find("event");
   const auto at = json.find("at");
   if (name == json.end() || !name->is_string() || at == json.end() || !at->is_number()) return std::nullopt;
-  Event event(name->get<std::string>(), at->get<double>());
+  Event event(base::visible(name->get<std::string>()), at->get<double>());
   for (const auto& [key, value] : json.items()) {
     if (key == "event" || key == "at") continue;
-    if (value.is_string()) event.set(key, value.get<std::string>());
+    if (value.is_string()) event.set(key, base::visible(value.get<std::string>()));
     if (value.is_boolean()) event.set(key, value.get<bool>());
     if (value.is_number_float()) event.set(key, value.get<double>());
     if (value.is_number_integer()) event.set(key, value.get<std::int64_t>());

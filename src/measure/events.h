@@ -59,7 +59,7 @@ class Event {
 [[nodiscard]] std::string to_json(const Event& event);
 
 /// Nothing for a line that is no event: one that was cut short, or something else. Fields of other kinds
-/// (lists, objects, null) are passed over.
+/// (lists, objects, null) are passed over. Texts are as base::visible() shows them.
 [[nodiscard]] std::optional<Event> event_from_json(std::string_view line);
 
 }  // namespace paceline::measure

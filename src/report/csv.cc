@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string_view>
 
 #include "report/as_table.h"
 #include "report/document.h"
@@ -11,8 +12,12 @@
 namespace paceline::report {
 namespace {
 
-/// RFC 4180: quotes around what holds a comma, a quote or a line end.
-std::string field(const std::string& text) {
+/// RFC 4180: quotes around what holds a comma, a quote or a line end. A text that a spreadsheet would take
+/// for a formula gets an apostrophe in front, which makes it a text there.
+std::string field(const std::string& written) {
+  const bool is_formula =
+      written.size() > 1 && std::string_view("=+-@\t\r").find(written[0]) != std::string::npos;
+  const std::string text = is_formula ? "'" + written : written;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string result = "\"";
   for (const char letter : text) {

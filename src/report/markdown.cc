@@ -9,12 +9,28 @@
 namespace paceline::report {
 namespace {
 
-/// Pipes end a cell, line ends a row.
-std::string escaped(const std::string& text) {
+/// Words of records are words: no HTML, no link, no image, no line of its own.
+std::string without_markup(const std::string& text) {
   std::string result;
   for (const char letter : text) {
+    if (letter == '<')
+      result += "&lt;";
+    else if (letter == '&')
+      result += "&amp;";
+    else if (letter == '(' && result.ends_with(']'))
+      result += "\\(";
+    else
+      result += letter == '\n' ? ' ' : letter;
+  }
+  return result;
+}
+
+/// Pipes end a cell.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char letter : without_markup(text)) {
     if (letter == '|') result += '\\';
-    result += letter == '\n' ? ' ' : letter;
+    result += letter;
   }
   return result;
 }
@@ -22,21 +38,21 @@ std::string escaped(const std::string& text) {
 void append(std::string& out, const Paragraph& paragraph) {
   switch (paragraph.tone) {
     case Paragraph::Tone::plain:
-      out += paragraph.text;
+      out += without_markup(paragraph.text);
       break;
     case Paragraph::Tone::finding:
-      out += "- " + paragraph.text;
+      out += "- " + without_markup(paragraph.text);
       break;
     case Paragraph::Tone::warning:
-      out += "> **Warning:** " + paragraph.text;
+      out += "> **Warning:** " + without_markup(paragraph.text);
       break;
   }
   out += "\n\n";
 }
 
 void append(std::string& out, const Table& table) {
-  out += "### " + table.title + "\n\n";
-  if (!table.definition.empty()) out += table.definition + "\n\n";
+  out += "### " + without_markup(table.title) + "\n\n";
+  if (!table.definition.empty()) out += without_markup(table.definition) + "\n\n";
   out += "|";
   for (const Column& column : table.columns) out += fmt::format(" {} |", escaped(heading(column)));
   out += "\n|";
@@ -49,61 +65,70 @@ void append(std::string& out, const Table& table) {
     out += "\n";
   }
   out += "\n";
-  for (const std::string& footnote : table.footnotes) out += "- " + footnote + "\n";
+  for (const std::string& footnote : table.footnotes) out += "- " + without_markup(footnote) + "\n";
   if (!table.footnotes.empty()) out += "\n";
 }
 
 /// A plot is the page's; its points stand in the tables. What it shows is said.
 void append(std::string& out, const Plot& plot) {
-  if (!plot.caption.empty()) out += "*" + plot.title + ".* " + plot.caption + "\n\n";
+  if (!plot.caption.empty())
+    out += "*" + without_markup(plot.title) + ".* " + without_markup(plot.caption) + "\n\n";
 }
 
 void append(std::string& out, const Figure& figure) {
-  out += fmt::format("*{}.* {}\n\n", figure.finding, figure.note);
+  out += fmt::format("*{}.* {}\n\n", without_markup(figure.finding), without_markup(figure.note));
 }
 void append(std::string& out, const Timeline& timeline) {
   constexpr int kWidth = 100;
-  out += fmt::format("*{}.* {}\n\n```\n{}```\n\n", timeline.finding, timeline.note,
-                     drawn_in_letters(timeline, kWidth));
+  out += fmt::format("*{}.* {}\n\n```\n{}```\n\n", without_markup(timeline.finding),
+                     without_markup(timeline.note), drawn_in_letters(timeline, kWidth));
 }
 void append(std::string& out, const Waterfall& waterfall) { append(out, as_table(waterfall)); }
 void append(std::string& out, const Comparison& comparison) { append(out, as_table(comparison)); }
 
 void append_command(std::string& out, const std::string& command) {
-  if (!command.empty()) out += "```\n" + command + "\n```\n\n";
+  if (command.empty()) return;
+  std::string fence = "```";  // longer than any inside
+  while (command.find(fence) != std::string::npos) fence += '`';
+  out += fence + "\n" + command + "\n" + fence + "\n\n";
 }
 
 void append(std::string& out, const Answer& answer) {
   if (answer.question.empty()) {
-    out += fmt::format("**{}** {}\n\n", answer.figure, answer.sentence);
+    out += fmt::format("**{}** {}\n\n", without_markup(answer.figure), without_markup(answer.sentence));
     return append_command(out, answer.command);
   }
   const std::string figure =
       answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
-  out += fmt::format("- {} **{}** ({} {}) {}\n\n", answer.question, figure, sign_of(answer.certainty),
-                     answer.chip.empty() ? std::string(text_of(answer.certainty)) : answer.chip,
-                     answer.sentence);
+  out +=
+      fmt::format("- {} **{}** ({} {}) {}\n\n", without_markup(answer.question), without_markup(figure),
+                  sign_of(answer.certainty),
+                  answer.chip.empty() ? std::string(text_of(answer.certainty)) : without_markup(answer.chip),
+                  without_markup(answer.sentence));
 }
 
 void append(std::string& out, const Next& next) {
   if (!next.steps.empty()) out += "### What to do next\n\n";
   for (const auto& step : next.steps) {
-    out += fmt::format("{}{}. {}\n\n", step.title,
-                       step.seconds ? fmt::format(" ({})", duration(*step.seconds)) : "", step.why);
+    out += fmt::format("{}{}. {}\n\n", without_markup(step.title),
+                       step.seconds ? fmt::format(" ({})", duration(*step.seconds)) : "",
+                       without_markup(step.why));
     append_command(out, step.command);
   }
-  for (const std::string& sentence : next.not_answered) out += "- Not answered here: " + sentence + "\n";
+  for (const std::string& sentence : next.not_answered)
+    out += "- Not answered here: " + without_markup(sentence) + "\n";
   if (!next.not_answered.empty()) out += "\n";
 }
 
 }  // namespace
 
 std::string to_markdown(const Document& document) {
-  std::string out = "# " + document.title + "\n\n";
-  if (!document.subtitle.empty()) out += document.subtitle + "\n\n";
-  for (const std::string& warning : document.warnings) out += "> **Warning:** " + warning + "\n\n";
+  std::string out = "# " + without_markup(document.title) + "\n\n";
+  if (!document.subtitle.empty()) out += without_markup(document.subtitle) + "\n\n";
+  for (const std::string& warning : document.warnings)
+    out += "> **Warning:** " + without_markup(warning) + "\n\n";
   for (const Section& section : document.sections) {
-    out += "## " + section.title + "\n\n";
+    out += "## " + without_markup(section.title) + "\n\n";
     for (const Block& block : section.blocks) std::visit([&](const auto& one) { append(out, one); }, block);
   }
   if (!document.facts.empty()) {

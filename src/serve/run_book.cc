@@ -13,6 +13,7 @@
 #include "base/host_name.h"
 #include "measure/environment.h"
 #include "measure/record.h"
+#include "measure/visible_record.h"
 #include "report/text.h"
 
 namespace paceline::serve {
@@ -141,7 +142,8 @@ void RunBook::read_records(const fs::path& folder, Run& run) {
   for (const auto& file : files) {
     run.changed_at = std::max(run.changed_at, changed(file));
     try {
-      const auto record = measure::read_record(file);
+      auto record = measure::read_record(file);
+      measure::make_visible(record);
       status.has_begun = status.has_ended = true;
       status.kind = record.kind;
       status.model = record.model.name;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/visible.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen.h"
@@ -23,8 +24,8 @@ using serve::RunState;
 constexpr const char* kDirectory = "paceline-out";
 
 std::string columns(const Run& run, std::size_t name_width, double now) {
-  return fmt::format("{:<{}}  {:<11}  {:>7} ago  {:<28}  {}", run.id, name_width, name(run.state),
-                     serve::age(now - run.changed_at), serve::progress_text(run.status),
+  return fmt::format("{:<{}}  {:<11}  {:>7} ago  {:<28}  {}", base::visible(run.id), name_width,
+                     name(run.state), serve::age(now - run.changed_at), serve::progress_text(run.status),
                      serve::best_text(run.status));
 }
 
@@ -93,7 +94,7 @@ void show(const Run& run, Screen& screen) {
   const auto line = [&](const char* what, const std::string& value) {
     if (!value.empty()) screen.say(fmt::format("  {:<10} {}", what, value));
   };
-  screen.say(run.path.string());
+  screen.say(base::visible(run.path.string()));
   line("state", fmt::format("{}{}{}", name(run.state), status.reason.empty() ? "" : ": ", status.reason));
   line("kind", status.kind);
   line("model", status.model);
