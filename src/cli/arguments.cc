@@ -77,6 +77,11 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    command_name(settings.command));
       settings.report.records.assign(words.begin(), words.end());
       return;
+    case kVerify:
+      if (words.empty())
+        base::fail(ErrorKind::usage, "verify takes what to check: files, or directories that hold some");
+      settings.verify.assign(words.begin(), words.end());
+      return;
     case kRunList:
       return take_runs_words(words, settings);
     case kServe:
@@ -177,6 +182,14 @@ void check_child(Settings& settings) {
              fmt::join(names, ", "), child.front(), base::suggestion(child.front(), names));
 }
 
+/// An option that is given twice means one of the two, and nobody knows which.
+void require_one_value(const CLI::Option& option, const std::string& name) {
+  const auto values = option.results();
+  for (const auto& value : values)
+    if (value != values.front())
+      base::fail(ErrorKind::usage, "{} is given as {} and as {}; give it once", name, values.front(), value);
+}
+
 /// A command's line, taken apart.
 struct ParsedLine {
   bool asks_for_help = false;
@@ -198,7 +211,8 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
       known.push_back({app.add_flag(negated), {&option, "false", negated}});
     } else {
       auto* added = app.add_option(dashed, values.emplace_back());
-      added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      added->expected(1)->allow_extra_args(false);
       known.push_back({added, {&option, "", dashed}});
     }
   }
@@ -222,6 +236,7 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
   }
   for (auto& [option, assignment] : known) {
     if (option->count() == 0) continue;
+    require_one_value(*option, assignment.where);
     if (!assignment.option->value.empty()) {
       assignment.text = option->results().back();
       line.typed.push_back(std::move(assignment));

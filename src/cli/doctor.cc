@@ -203,9 +203,24 @@ engine::CompileOptions how_to_compile(const DoctorOptions& options, int cores) {
   return how;
 }
 
+/// A batch whose largest layer alone fits nowhere: a plan of it would take seconds and gigabytes itself.
+void require_possible_batch(const DoctorOptions& options, const graph::Graph& graph) {
+  std::int64_t largest = 0;  // values of a sample
+  for (const auto& node : graph.nodes) largest = std::max(largest, node.shape.elements());
+  const double least = 2.0 * static_cast<double>(largest) * static_cast<double>(options.local_batch);
+  const double memory =
+      10 * static_cast<double>(measure::available_memory_bytes());  // a device may have more than the host
+  if (least > memory)
+    base::fail(
+        base::ErrorKind::device,
+        "--kernels {}: with local batch {} its largest layer alone takes {:.0f} GB; give a smaller --local-batch",
+        options.kernels_model, options.local_batch, gb(least));
+}
+
 /// As before a training: kernels are made with the model's arrays, and these must be there.
 void require_memory(const DoctorOptions& options, const graph::Graph& graph, int cores) {
   using Place = graph::MemoryPlan::Place;
+  require_possible_batch(options, graph);
   const auto plan = engine::plan(options.device, graph, how_to_compile(options, cores));
   const auto device = engine::device_info(options.device, 0, 1);
   const bool is_apart = device && device->memory_bytes > 0;

@@ -233,7 +233,10 @@ EmulatedLink parse_link(std::string_view text) {
   EmulatedLink link;
   each_part(text, "latency=50us,bandwidth=1GB/s", [&](std::string_view key, std::string_view value) {
     if (key == "latency") link.latency_s = number(value, kSeconds);
-    if (key == "bandwidth") link.bytes_per_s = number(value, kRates);
+    if (key == "bandwidth" && (link.bytes_per_s = number(value, kRates)) == 0)
+      base::fail(ErrorKind::usage,
+                 "must give a bandwidth above 0, got '{}'; leave it out where only the latency counts",
+                 value);
     if (key == "between") link.between_hosts = value == "hosts";
     return key == "latency" || key == "bandwidth" ||
            (key == "between" && (value == "hosts" || value == "ranks"));

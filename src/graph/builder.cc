@@ -12,6 +12,13 @@ using base::ErrorKind;
 using base::expects;
 using base::fail;
 
+namespace {
+
+/// More fits no machine: 256 GB as float.
+constexpr double kMostElements = 0x1p36;
+
+}  // namespace
+
 Builder::Builder(std::string model_name) { graph_.name = std::move(model_name); }
 
 int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
@@ -26,11 +33,8 @@ int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
     expects(input >= 0 && input < index, "an op's inputs are earlier nodes");
     src.push_back(graph_.nodes[static_cast<std::size_t>(input)].shape);
   }
-  if (name.empty()) name = unique_name(rule.kind);
-  if (is_taken(name))
-    fail(ErrorKind::usage,
-         "{} '{}': the name must be used once in model '{}', but an earlier op has it; choose another",
-         rule.kind, name, graph_.name);
+  if (name.empty()) name = unique_name(std::string(rule.kind));
+  require_usable_name(rule.kind, name);
 
   Node node{.name = std::move(name),
             .op = std::move(op),
@@ -54,8 +58,39 @@ int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
                                    .rate = parameter.rate});
     }
   }
+  require_possible_size(node);
+  names_.insert(node.name);
   graph_.nodes.push_back(std::move(node));
   return index;
+}
+
+void Builder::require_usable_name(std::string_view kind, const std::string& name) const {
+  if (names_.contains(name))
+    fail(ErrorKind::usage,
+         "{} '{}': the name must be used once in model '{}', but an earlier op has it; choose another", kind,
+         name, graph_.name);
+  // Checkpoints hold the parameters of all ops beside arrays of these names.
+  for (const std::string_view prefix : {"optimizer.", "lookahead."})
+    if (name.starts_with(prefix))
+      fail(
+          ErrorKind::usage,
+          "{} '{}': names that begin with '{}' are those of the optimizer's arrays in checkpoints; choose another",
+          kind, name, prefix);
+}
+
+void Builder::require_possible_size(const Node& node) {
+  for (const int index : node.parameters) {
+    double elements = 1;
+    for (const auto extent : graph_.parameters[static_cast<std::size_t>(index)].shape)
+      elements *= static_cast<double>(extent);
+    elements_ += elements;
+  }
+  if (elements_ <= kMostElements && node.shape.elements() <= kMostElements) return;
+  fail(
+      ErrorKind::usage,
+      "model '{}': with '{}' it has {:.2g} weights, and {:.2g} values of a sample there; up to {:.2g} of each are "
+      "possible: take fewer channels or features",
+      graph_.name, node.name, elements_, static_cast<double>(node.shape.elements()), kMostElements);
 }
 
 const Shape& Builder::shape_of(int node) const {
@@ -80,15 +115,10 @@ Graph Builder::finish() {
   return std::exchange(graph_, {});
 }
 
-bool Builder::is_taken(std::string_view name) const {
-  return std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
-                     [&](const Node& node) { return node.name == name; });
-}
-
-std::string Builder::unique_name(std::string_view kind) const {
-  for (int number = 1;; ++number) {
-    std::string name = std::string(kind) + std::to_string(number);
-    if (!is_taken(name)) return name;
+std::string Builder::unique_name(const std::string& kind) {
+  for (int& number = last_numbers_[kind];;) {
+    std::string name = kind + std::to_string(++number);
+    if (!names_.contains(name)) return name;
   }
 }
 

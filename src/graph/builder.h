@@ -9,6 +9,8 @@
 /// Threads  one builder, one thread; the finished Graph is constant
 
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -62,9 +64,13 @@ class Builder {
   [[nodiscard]] Graph finish();
 
  private:
-  [[nodiscard]] std::string unique_name(std::string_view kind) const;
-  [[nodiscard]] bool is_taken(std::string_view name) const;
+  [[nodiscard]] std::string unique_name(const std::string& kind);
+  void require_usable_name(std::string_view kind, const std::string& name) const;
+  void require_possible_size(const Node& node);
   Graph graph_;
+  std::unordered_set<std::string> names_;              ///< of all nodes
+  std::unordered_map<std::string, int> last_numbers_;  ///< by kind: all up to it are taken
+  double elements_ = 0;                                ///< of all parameters
 };
 
 }  // namespace paceline::graph

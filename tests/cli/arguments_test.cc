@@ -223,6 +223,8 @@ TEST_P(BadWords, GetOneSentenceThatNamesThem) {
 INSTANTIATE_TEST_SUITE_P(
     Table, BadWords,
     testing::Values(
+        Bad{kTrain, {"--lr", "0.1", "--lr=0.2"}, "--lr is given as 0.1 and as 0.2; give it once"},
+        Bad{kTrain, {"--on-nan", "roll"}, "--on-nan"}, Bad{kVerify, {}, "verify takes what to check"},
         Bad{kTrain, {"--batch", "32"}, "--batch is not an option, because with several workers"},
         Bad{kTrain, {"--batch=32"}, "--local-batch b is what one worker takes"},
         Bad{kTrain, {"--batch-size", "32"}, "--batch-size is not an option, because with several workers"},

@@ -114,8 +114,9 @@ TEST(Emulate, ReadsWhatIsWrittenAndSaysWhatIsWrong) {
   const auto straggler = parse_straggler("rank=3,slower=1.3x");
   EXPECT_EQ(straggler.rank, 3);
   EXPECT_DOUBLE_EQ(straggler.slower, 1.3);
-  for (const char* wrong : {"", "latency=50", "bandwidth=1", "speed=1GB/s", "latency", "latency=-1us",
-                            "latency=infs", "latency=1e300s", "bandwidth=nanGB/s"})
+  for (const char* wrong :
+       {"", "latency=50", "bandwidth=1", "speed=1GB/s", "latency", "latency=-1us", "latency=infs",
+        "latency=1e300s", "bandwidth=nanGB/s", "bandwidth=0GB/s", "latency=1us,bandwidth=0GB/s"})
     EXPECT_THROW((void)parse_link(wrong), base::Error) << wrong;
   for (const char* wrong : {"", "rank=1", "slower=2", "rank=1,slower=0.5", "rank=x,slower=2",
                             "rank=1.5,slower=2", "rank=1,slower=inf"})

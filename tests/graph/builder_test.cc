@@ -106,6 +106,46 @@ INSTANTIATE_TEST_SUITE_P(
               {"nobody uses 'lost'"}}),
     [](const auto& info) { return info.param.name; });
 
+// Names that a checkpoint has for other arrays ended a training at its first checkpoint.
+TEST(Builder, RefusesTheNamesOfTheOptimizersArrays) {
+  for (const char* name : {"optimizer.momentum_buffer.dense1", "lookahead.conv1"}) {
+    Builder builder("m");
+    const int x = builder.input({3, 8, 8});
+    try {
+      builder.dense(x, name, {.features = 10});
+      FAIL() << name;
+    } catch (const base::Error& error) {
+      EXPECT_THAT(error.what(), testing::AllOf(HasSubstr(name), HasSubstr("choose another")));
+    }
+  }
+}
+
+TEST(Builder, RefusesWhatFitsNoMachine) {
+  Builder builder("m");
+  int x = builder.input({3, 8, 8});
+  const Conv2d wide{.channels = 1 << 20, .kernel = 3, .padding = 1};
+  x = builder.conv2d(x, "c1", wide);
+  try {
+    builder.conv2d(x, "c2", wide);
+    FAIL() << "2^40 weights";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(HasSubstr("with 'c2' it has 9.9e+12 weights"), HasSubstr("take fewer")));
+  }
+}
+
+TEST(Builder, NamesOpsOfAKindByTheirNumberHoweverManyThereAre) {
+  Builder builder("m");
+  int x = builder.input({3, 8, 8});
+  x = builder.relu(x, "relu2");
+  for (int i = 0; i < 5000; ++i) x = builder.relu(x);
+  builder.loss(builder.dense(x, "fc", {.features = 10}), 0);
+  const auto graph = builder.finish();
+  EXPECT_EQ(graph.nodes[2].name, "relu1");
+  EXPECT_EQ(graph.nodes[3].name, "relu3");
+  EXPECT_EQ(graph.nodes[5001].name, "relu5001");
+}
+
 TEST(Builder, SizesConvolutionsAndPoolsAsPyTorchDoes) {
   Builder model("test");
   const int image = model.input({3, 33, 17});
