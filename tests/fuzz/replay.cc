@@ -10,7 +10,11 @@
 
 #include "base/file.h"
 
-#define PACELINE_TARGETS(DO) DO(image) DO(tar) DO(cifar) DO(pickle) DO(idx) DO(safetensors) DO(recipe)
+#define PACELINE_TARGETS(DO) \
+  DO(image)                  \
+  DO(tar)                    \
+  DO(cifar)                  \
+  DO(pickle) DO(idx) DO(safetensors) DO(recipe) DO(record) DO(model) DO(manifest) DO(kernels) DO(spec)
 #define PACELINE_DECLARE(name) int fuzz_##name(const std::uint8_t* data, std::size_t bytes);
 extern "C" {
 PACELINE_TARGETS(PACELINE_DECLARE)

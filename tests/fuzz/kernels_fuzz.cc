@@ -1,0 +1,15 @@
+/// Any bytes as a kernel cache: what is accepted is written as it was read.
+
+#include <cstdlib>
+#include <string>
+
+#include "engine/cpu/conv/tuning_table.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+  using namespace paceline::engine::cpu;
+  const auto table = tuning_table_from({reinterpret_cast<const char*>(data), bytes});
+  if (!table) return 0;
+  const auto again = tuning_table_from(as_text(*table));
+  if (!again || again->machine != table->machine || again->algorithms != table->algorithms) std::abort();
+  return 0;
+}
