@@ -163,8 +163,8 @@ void add_trust(Document& document, const Conclusions& conclusions) {
   const bool is_quick = conclusions.records.front().command.find(" --quick") != std::string::npos;
   const auto [all, unmeasured] = conclusions.stopped_study();
   if (unmeasured > 0)
-    document.trust = fmt::format("stopped{} study: {} of {} runs not measured", is_quick ? " quick" : "",
-                                 unmeasured, all);
+    document.trust =
+        fmt::format("stopped{} study: {} of {} runs not measured", is_quick ? " quick" : "", unmeasured, all);
   if (halves.empty()) return;
   std::sort(halves.begin(), halves.end());
   const std::string about = fmt::format("ypical interval ±{} %, widest ±{} %",

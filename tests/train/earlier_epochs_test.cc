@@ -36,8 +36,9 @@ class EarlierRun : public TrainingTest {
   [[nodiscard]] Earlier read() const { return read_earlier(options_, resume_, 48); }
 
   Options options_;
-  std::optional<ResumePoint> resume_ = ResumePoint{
-      .path = directory_ / "checkpoint-00000024.safetensors", .counters = {.update = 24}, .notes = {}};
+  std::optional<ResumePoint> resume_ = ResumePoint{.path = directory_ / "checkpoint-00000024.safetensors",
+                                                   .standing = {.counters = {.update = 24}},
+                                                   .notes = {}};
   measure::Record record_;
 };
 

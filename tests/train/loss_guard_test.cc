@@ -80,7 +80,9 @@ TEST(LossGuard, FindsGrowthByAnyFactorAStep) {
       last = watched.see(step_of(loss));
     while (last != Verdict::diverged && loss < 1e200) last = watched.see(step_of(loss *= factor));
     EXPECT_EQ(last, Verdict::diverged) << factor;
-    if (factor < 2) EXPECT_LT(loss, 24 * std::pow(factor, LossGuard::kSteps + 1)) << factor;
+    if (factor < 2) {
+      EXPECT_LT(loss, 24 * std::pow(factor, LossGuard::kSteps + 1)) << factor;
+    }
   }
 }
 

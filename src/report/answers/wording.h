@@ -20,8 +20,8 @@ namespace paceline::report {
 /// Whether it was computed by the processor, so that cores are what workers need.
 [[nodiscard]] bool is_on_cpu(const analysis::Cell& cell);
 
-/// The part of an axis of workers that has no core for each: from between `cores` and the next on, for as many
-/// workers as cores are inside.
+/// The part of an axis of workers that has no core for each: from between `cores` and the next on, for as
+/// many workers as cores are inside.
 [[nodiscard]] Figure::Mark beyond_cores(int cores);
 
 /// 0.938 -> "94 %", 0.047 -> "4.7 %", 0.004 -> "under 1 %".
