@@ -34,11 +34,17 @@ std::int64_t planned_evaluations(const Job& job, std::int64_t first) {
   return count;
 }
 
-engine::LossSums evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
-                          comm::Communicator& communicator) {
+std::optional<engine::LossSums> evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
+                                         comm::Communicator& communicator, const std::stop_token& stop) {
   engine::LossSums sums;
-  while (const auto* batch = batches.next())
+  while (!stop.stop_requested()) {
+    const auto* batch = batches.next();
+    if (batch == nullptr) break;
     sums += engine.evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views);
+  }
+  double stops = stop.stop_requested() ? 1 : 0;
+  communicator.all_reduce(std::span(&stops, 1), comm::Reduce::sum);
+  if (stops > 0) return std::nullopt;
   return reduce_sums(sums, communicator);
 }
 
@@ -52,9 +58,9 @@ engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& 
           .samples = static_cast<std::int64_t>(sums[2])};
 }
 
-engine::LossSums Evaluator::evaluate_on(const data::Dataset& set,
-                                        std::optional<data::EvaluationBatches>& batches,
-                                        std::int64_t passes) {
+std::optional<engine::LossSums> Evaluator::evaluate_on(const data::Dataset& set,
+                                                       std::optional<data::EvaluationBatches>& batches,
+                                                       std::int64_t passes) {
   if (!batches) {
     auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
                                       communicator_.rank(), communicator_.size());
@@ -62,25 +68,37 @@ engine::LossSums Evaluator::evaluate_on(const data::Dataset& set,
     options.passes = passes;
     batches.emplace(set, augment_, options);
   }
-  return train::evaluate(*batches, job_.options.test_views, engine_, communicator_);
+  const auto sums = train::evaluate(*batches, job_.options.test_views, engine_, communicator_, job_.stop);
+  if (!sums) batches.reset();  // it stands in the middle of a pass
+  return sums;
 }
 
-Evaluator::Figures Evaluator::test() {
+std::optional<Evaluator::Figures> Evaluator::test() {
   const auto test = evaluate_on(*job_.source.test, test_batches_, 1);
-  return {.loss = mean_loss(test), .accuracy = hit_rate(test)};
+  if (!test) return std::nullopt;
+  return Figures{.loss = mean_loss(*test), .accuracy = hit_rate(*test)};
 }
 
-void Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
+bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
   const bool has_validation = job_.source.validation != nullptr;
+  std::optional<engine::LossSums> test, validation;
   if (test_policy(job_.options, has_validation) == TestSet::every) {
-    const auto test = evaluate_on(*job_.source.test, test_batches_, test_passes);
-    epoch.test_loss = mean_loss(test);
-    epoch.test_accuracy = hit_rate(test);
+    test = evaluate_on(*job_.source.test, test_batches_, test_passes);
+    if (!test) return false;
   }
-  if (!has_validation) return;
-  const auto validation = evaluate_on(*job_.source.validation, validation_batches_, 0);
-  epoch.validation_loss = mean_loss(validation);
-  epoch.validation_accuracy = hit_rate(validation);
+  if (has_validation) {
+    validation = evaluate_on(*job_.source.validation, validation_batches_, 0);
+    if (!validation) return false;
+  }
+  if (test) {
+    epoch.test_loss = mean_loss(*test);
+    epoch.test_accuracy = hit_rate(*test);
+  }
+  if (validation) {
+    epoch.validation_loss = mean_loss(*validation);
+    epoch.validation_accuracy = hit_rate(*validation);
+  }
+  return true;
 }
 
 }  // namespace paceline::train

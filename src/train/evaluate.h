@@ -3,6 +3,7 @@
 /// Exact evaluation: every test sample once, whatever the number of workers.
 
 #include <optional>
+#include <stop_token>
 
 #include "comm/communicator.h"
 #include "data/augment.h"
@@ -24,9 +25,12 @@ namespace paceline::train {
 [[nodiscard]] std::int64_t planned_evaluations(const Job& job, std::int64_t first);
 
 /// One pass over `batches` (this rank's part of the test set) with the engine's weights; sums and counts are
-/// added over ranks. Collective; the same figures on every rank.
-[[nodiscard]] engine::LossSums evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
-                                        comm::Communicator& communicator);
+/// added over ranks. Nothing where `stop` was requested of some rank: the pass ends after its batch.
+/// Collective; the same on every rank.
+[[nodiscard]] std::optional<engine::LossSums> evaluate(data::EvaluationBatches& batches, int views,
+                                                       engine::Engine& engine,
+                                                       comm::Communicator& communicator,
+                                                       const std::stop_token& stop);
 
 /// Adds local sums over all ranks. Collective.
 [[nodiscard]] engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator);
@@ -41,18 +45,20 @@ class Evaluator {
 
   /// Fills in losses and accuracies of `epoch`: of the validation set where there is one, and of the test set
   /// where --test-set is `every`. `test_passes`: how often this run will read the test set in all; nothing
-  /// beyond is read ahead. Collective.
-  void evaluate(measure::EpochRecord& epoch, std::int64_t test_passes);
+  /// beyond is read ahead. False where the run was asked to stop: nothing is filled in then. Collective.
+  [[nodiscard]] bool evaluate(measure::EpochRecord& epoch, std::int64_t test_passes);
 
   struct Figures {
     double loss = 0, accuracy = 0;
   };
-  /// The whole test set with the engine's weights, once. Collective; the same figures on every rank.
-  [[nodiscard]] Figures test();
+  /// The whole test set with the engine's weights, once; nothing where the run was asked to stop. Collective;
+  /// the same figures on every rank.
+  [[nodiscard]] std::optional<Figures> test();
 
  private:
-  engine::LossSums evaluate_on(const data::Dataset& set, std::optional<data::EvaluationBatches>& batches,
-                               std::int64_t passes);
+  std::optional<engine::LossSums> evaluate_on(const data::Dataset& set,
+                                              std::optional<data::EvaluationBatches>& batches,
+                                              std::int64_t passes);
 
   const Job& job_;
   const data::Augment& augment_;

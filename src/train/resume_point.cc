@@ -122,14 +122,14 @@ Candidate asked_for(const fs::path& resume) {
   return newest_whole(resume, paths);
 }
 
-/// Whether the run in --out has its last checkpoint and no record that says so: what is left to do is to
-/// write it.
+/// Whether the run in --out has its last checkpoint and no record that says so: what is left to do is its
+/// last evaluation, or to write it.
 bool lost_at_its_end(const Options& options) {
   const auto path = options.out / "record.json";
   if (!goes_on_in_place(options)) return false;
   if (!fs::exists(path)) return options.resume_auto;
   const auto kept = read_kept_record(path);
-  return !kept.record || kept.record->status == "failed" || kept.record->reason == kNoLastWord;
+  return !kept.record || kept.record->status != "complete";
 }
 
 /// Whether the training in --out has come to its end at `update`, which may lie before the last one.

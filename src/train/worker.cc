@@ -212,7 +212,7 @@ class Worker {
   }
 
   void train() {
-    while (counters_.update < end()) {
+    while (counters_.update < end() && !result_.interrupted) {
       const auto update = counters_.update;
       if (watch_.is_over()) return;  // a resumed run may have nothing left to do
       if (is_window() && update == job_.options.warmup_steps && update > 0) {
@@ -223,7 +223,7 @@ class Worker {
         const bool stopped = step(update);
         result_.interrupted = stopped && update + 1 < end();
         if (!is_window()) after_step(stopped || update + 1 == end());
-        if (stopped || enough_) return;
+        if (stopped || enough_ || result_.interrupted) return;
       } catch (const Setback& setback) {
         roll_back(setback);
       }
@@ -310,12 +310,17 @@ class Worker {
            result_.rank.step_s.size() + 1 >= kFewestSteps && window_.seconds() > job_.options.window_seconds;
   }
 
-  void evaluate(measure::EpochRecord& epoch) {
+  /// False where the run was asked to stop meanwhile: whoever goes on evaluates first.
+  [[nodiscard]] bool evaluate(measure::EpochRecord& epoch) {
     const InPhase evaluation(ledger_, Phase::evaluation);
     communicator_.at(counters_.update, "the evaluation");
     const auto planned = planned_evaluations(job_, first_epoch_) + (evaluates_first_ ? 1 : 0);
-    evaluator_->evaluate(epoch, planned);  // which reads no more ahead
+    if (!evaluator_->evaluate(epoch, planned)) {  // which reads no more ahead
+      result_.interrupted = true;
+      return false;
+    }
     recovery_.require_finite_losses(epoch, *checkpoint_writer_);
+    return true;
   }
 
   void end_epoch(bool last) {
@@ -330,7 +335,7 @@ class Worker {
       auto so_far = result_.epochs;
       so_far.push_back(epoch);
       checkpoint_writer_->before_evaluation(so_far, standing(), last);
-      evaluate(epoch);
+      if (!evaluate(epoch)) return keep_unevaluated(epoch);
     }
     result_.epochs.push_back(epoch);
     keep(epoch, last);
@@ -348,13 +353,20 @@ class Worker {
     }
   }
 
-  /// The run before was lost in the evaluation of the epoch that its checkpoint ends with.
+  /// Of an epoch whose evaluation was left: its checkpoint, from which a resumed run evaluates it.
+  void keep_unevaluated(const measure::EpochRecord& epoch) {
+    result_.epochs.push_back(epoch);
+    checkpoint_writer_->keep(result_.epochs, standing(), {.is_due = true});
+    events_.epoch(epoch, result_.epochs.size() == 1);
+  }
+
+  /// The run before was lost, or stopped, in the evaluation of the epoch that its checkpoint ends with.
   void evaluate_last_epoch() {
     measure::EpochRecord epoch;
     if (is_root() && job_.last_epoch) epoch = *job_.last_epoch;
     epoch.epoch = epoch_number(counters_);
     epoch.updates = counters_.update;
-    evaluate(epoch);
+    if (!evaluate(epoch)) return;
     checkpoint_writer_->meet(counters_.update);
     if (is_root() && job_.last_epoch) result_.epochs.push_back(epoch);
     keep(epoch, true);
@@ -393,8 +405,12 @@ class Worker {
     checkpoint_writer_->keep(result_.epochs, standing(), {});  // its record says so,
     checkpoint_writer_->meet(counters_.update);                // before it is read
     const auto figures = evaluator_->test();
-    tested.loss = figures.loss;
-    tested.accuracy = figures.accuracy;
+    if (!figures) {
+      result_.interrupted = true;
+      return;
+    }
+    tested.loss = figures->loss;
+    tested.accuracy = figures->accuracy;
     result_.tested = tested;
     events_.tested(tested.epoch, tested.updates, tested.loss, tested.accuracy);
   }

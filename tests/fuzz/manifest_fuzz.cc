@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   for (const auto& folder : scan->folders) images += folder.images;
   if (images != scan->listing.size()) std::abort();
   for (std::size_t i = 0; i < images; ++i) {
-    const std::string path = "/" + std::string(scan->listing.path(i)) + "/";
+    std::string path(1, '/');
+    path.append(scan->listing.path(i)).push_back('/');
     if (path.starts_with("//") || path.find("/../") != std::string::npos) std::abort();
   }
   return 0;

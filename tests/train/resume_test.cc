@@ -42,6 +42,38 @@ TEST_F(Resume, WithLookaheadResumedGivesTheBitsOfTheUninterruptedRun) {
   EXPECT_THAT(whole, HasSubstr("lookahead.bn1.running_mean"));
 }
 
+// No further step follows a stop that is asked for in an evaluation, and the evaluation is not lost.
+TEST_F(Resume, StoppedInAnEvaluationGoesOnWithIt) {
+  for (const int workers : {1, 2})
+    for (const std::int64_t last : {6, 10}) {  // the first epoch's evaluation, and the last one
+      SCOPED_TRACE(testing::Message() << workers << " workers, after step " << last);
+      Options options = small("whole");
+      options.workers = workers;
+      const auto whole = train(options);
+      const auto bytes = base::read_file(options.out / "checkpoint-00000010.safetensors");
+      options.out = directory_ / "parts";
+      std::filesystem::remove_all(options.out);
+      std::stop_source stop;
+      Progress progress;
+      progress.step = [&](std::int64_t step, std::int64_t, double, double) {
+        if (step == last) stop.request_stop();
+      };
+      const auto part = train(options, stop.get_token(), progress);
+      EXPECT_EQ(part.status, "interrupted");
+      EXPECT_EQ(part.epochs.back().updates, last);
+      EXPECT_FALSE(part.epochs.back().test_loss) << "the evaluation was left";
+      options.resume_auto = true;
+      const auto rest = train(options);
+      EXPECT_EQ(rest.status, "complete");
+      EXPECT_TRUE(base::read_file(options.out / "checkpoint-00000010.safetensors") == bytes);
+      ASSERT_EQ(rest.epochs.size(), whole.epochs.size());
+      for (std::size_t i = 0; i < whole.epochs.size(); ++i) {
+        EXPECT_EQ(rest.epochs[i].test_loss, whole.epochs[i].test_loss) << i;
+        EXPECT_EQ(rest.epochs[i].test_accuracy, whole.epochs[i].test_accuracy) << i;
+      }
+    }
+}
+
 TEST_F(Resume, ResumedGivesTheBitsOfTheUninterruptedRun) {
   Options options = small();
   const std::string whole = checkpoint_of(options, "whole");
