@@ -48,6 +48,7 @@ TEST_F(Resume, StoppedInAnEvaluationGoesOnWithIt) {
     for (const std::int64_t last : {6, 10}) {  // the first epoch's evaluation, and the last one
       SCOPED_TRACE(testing::Message() << workers << " workers, after step " << last);
       Options options = small("whole");
+      std::filesystem::remove_all(options.out);
       options.workers = workers;
       const auto whole = train(options);
       const auto bytes = base::read_file(options.out / "checkpoint-00000010.safetensors");
