@@ -10,8 +10,10 @@ namespace {
 /// The forms that give the printed number and differ from what is right.
 std::vector<const WrongForm*> explanations(const Claim& claim) {
   std::vector<const WrongForm*> found;
-  // Close to what is right it may be right, of digits that were cut twice: it does not follow, and no more is said.
-  if (std::ranges::any_of(claim.right, [&](const Interval& right) { return meets(claim.printed, right, kApart); }))
+  // Close to what is right it may be right, of digits that were cut twice: it does not follow, and no more is
+  // said.
+  if (std::ranges::any_of(claim.right,
+                          [&](const Interval& right) { return meets(claim.printed, right, kApart); }))
     return found;
   for (const auto& form : claim.wrong) {
     const bool is_apart = std::ranges::all_of(claim.right, [&](const Interval& right) {
