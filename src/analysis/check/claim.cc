@@ -10,6 +10,11 @@ namespace {
 /// The forms that give the printed number and differ from what is right.
 std::vector<const WrongForm*> explanations(const Claim& claim) {
   std::vector<const WrongForm*> found;
+  // Close to what is right it may be right, of digits that were cut twice: it does not follow, and no more is
+  // said.
+  if (std::ranges::any_of(claim.right,
+                          [&](const Interval& right) { return meets(claim.printed, right, kApart); }))
+    return found;
   for (const auto& form : claim.wrong) {
     const bool is_apart = std::ranges::all_of(claim.right, [&](const Interval& right) {
       return std::abs(form.value.middle() - right.middle()) > kApart * std::abs(right.middle());
@@ -27,7 +32,7 @@ bool follows(const Claim& claim) {
 }
 
 Interval interval_of(const table::Number& number) {
-  return {std::max(0.0, number.value - number.half_unit), number.value + number.half_unit};
+  return {std::max(0.0, number.value - number.half_unit), number.value + 2 * number.half_unit};
 }
 
 Interval exactly_one(double value) { return {value, value}; }

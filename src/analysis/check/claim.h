@@ -4,8 +4,8 @@
 ///
 /// A claim c with half a unit h of its last digit follows from an interval if [c - t, c + t] meets it, with
 /// t = max(2h, 0.5 %): people truncate, and round twice. A wrong form explains c at t = max(2h, 2 %), if it
-/// lies more than 3 % from every right one. Forms vote over a column, since one mistake is usually made in
-/// all cells.
+/// and c lie more than 3 % from every right one. Forms vote over a column, since one mistake is usually made
+/// in all cells.
 
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ struct Interval {
   [[nodiscard]] double middle() const { return (low + high) / 2; }
 };
 
-/// All values that would have been printed so.
+/// All values that would have been printed so, rounded or cut: from half a unit below to a whole one above.
 [[nodiscard]] Interval interval_of(const table::Number& number);
 [[nodiscard]] Interval exactly_one(double value);
 /// Ends by opposite ends: what can be, not what is likely. Positive numbers.

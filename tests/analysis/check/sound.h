@@ -58,6 +58,19 @@ struct SoundTable {
   bool cuts = false;
 };
 
+/// Accuracies that were counted, with a loss that fits.
+inline void add_accuracies(Draw& draw, Table& table, bool always) {
+  const double tests = draw.one_of({100.0, 10000.0, 3925.0});
+  if (draw.chance(0.5) || always)
+    for (auto& row : table.rows) {
+      const double accuracy = std::floor(draw.between(0.3, 0.999) * tests) / tests;
+      row.set("test_samples", tests);
+      row.set("accuracy", fmt::format("{:.{}f}", accuracy, draw.whole(tests > 1000 ? 4 : 2, 6)));
+      row.set("loss", fmt::format("{:.4f}", (1 - accuracy) * draw.between(1.6, 8) + 0.0002));
+      row.set("quality_of", "test");
+    }
+}
+
 inline SoundTable draw_table(std::uint64_t seed, bool with_everything = false) {
   Draw draw(seed);
   SoundTable sound{.table = {.where = "sound.csv"}};
@@ -157,16 +170,7 @@ inline SoundTable draw_table(std::uint64_t seed, bool with_everything = false) {
     sound.table.rows.push_back(row);
     sound.truth.push_back(truth);
   }
-  // Accuracies that were counted, with a loss that fits.
-  const double tests = draw.one_of({100.0, 10000.0, 3925.0});
-  if (draw.chance(0.5) || with_everything)
-    for (auto& row : sound.table.rows) {
-      const double accuracy = std::floor(draw.between(0.3, 0.999) * tests) / tests;
-      row.set("test_samples", tests);
-      row.set("accuracy", fmt::format("{:.{}f}", accuracy, draw.whole(tests > 1000 ? 4 : 2, 6)));
-      row.set("loss", fmt::format("{:.4f}", (1 - accuracy) * draw.between(1.6, 8) + 0.0002));
-      row.set("quality_of", "test");
-    }
+  add_accuracies(draw, sound.table, with_everything);
   return sound;
 }
 
