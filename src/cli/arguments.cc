@@ -192,12 +192,13 @@ void check_child(Settings& settings) {
              fmt::join(names, ", "), child.front(), base::suggestion(child.front(), names));
 }
 
-/// An option that is given twice means one of the two, and nobody knows which.
-void require_one_value(const CLI::Option& option, const std::string& name) {
+/// Of an option that is given twice: which of the two counts; "": it is given once, or alike.
+std::string said_of_repeated(const CLI::Option& option, const std::string& name) {
   const auto values = option.results();
   for (const auto& value : values)
-    if (value != values.front())
-      base::fail(ErrorKind::usage, "{} is given as {} and as {}; give it once", name, values.front(), value);
+    if (value != values.back())
+      return fmt::format("{} is given as {} and as {}; the last one counts", name, value, values.back());
+  return "";
 }
 
 /// A command's line, taken apart.
@@ -205,6 +206,7 @@ struct ParsedLine {
   bool asks_for_help = false;
   std::vector<Assignment> typed;  ///< the options
   std::vector<std::string> rest;  ///< the words that are none
+  std::vector<std::string> notes;
 };
 
 ParsedLine read_line(const std::vector<std::string>& words, Command command) {
@@ -246,8 +248,10 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
   }
   for (auto& [option, assignment] : known) {
     if (option->count() == 0) continue;
-    require_one_value(*option, assignment.where);
     if (!assignment.option->value.empty()) {
+      if (const auto said = said_of_repeated(*option, assignment.where);
+          !said.empty() && !assignment.option->is_list)
+        line.notes.push_back(said);
       assignment.text = assignment.option->is_list ? fmt::format("{}", fmt::join(option->results(), "\n"))
                                                    : option->results().back();
       line.typed.push_back(std::move(assignment));
@@ -263,7 +267,7 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
 Parsed parse(Command command, const std::vector<std::string>& typed_words) {
   std::vector<std::string> words = typed_words, child;
   if (command & (kLaunch | kSbatch)) child = cut_child(words);
-  auto [asks_for_help, typed, rest] = read_line(words, command);
+  auto [asks_for_help, typed, rest, remarks] = read_line(words, command);
   if (asks_for_help) return {.settings = defaults(command), .help = help_text(command)};
   if (command == kEvaluate && rest.size() != 1)
     base::fail(ErrorKind::usage,
@@ -285,6 +289,7 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
                 .help = ""};
   parsed.settings.recipe = recipe.summary;
   if (!recipe.unused.empty()) parsed.settings.notes.push_back(recipe.unused);
+  std::ranges::move(remarks, std::back_inserter(parsed.settings.notes));
   parsed.settings.child = std::move(child);
   take_words(rest, parsed.settings);
   if (command & (kLaunch | kSbatch)) check_child(parsed.settings);

@@ -46,7 +46,7 @@ int number(const EnvironmentLookup& environment, const char* name, int least) {
   return value;
 }
 
-std::string text_of(const EnvironmentLookup& environment, const char* name) {
+std::string text_from(const EnvironmentLookup& environment, const char* name) {
   const char* text = environment(name);
   return text == nullptr ? "" : text;
 }
@@ -69,13 +69,13 @@ int tasks_of_host(std::string_view list, int index) {
 /// What is good to know where processes do not come, and no reason to fail where it is not there.
 void read_neighbours(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
   if (how.local == nullptr) return;
-  launch.job = text_of(environment, "PMIX_NAMESPACE");
+  launch.job = text_from(environment, "PMIX_NAMESPACE");
   launch.local = number(environment, how.local, 0);
   launch.locals = std::max(0, number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
   if (how.only_with == nullptr) return;
   if (launch.job.empty())
-    launch.job = text_of(environment, "SLURM_JOB_ID") + "." + text_of(environment, "SLURM_STEP_ID");
-  launch.locals = tasks_of_host(text_of(environment, "SLURM_STEP_TASKS_PER_NODE"),
+    launch.job = text_from(environment, "SLURM_JOB_ID") + "." + text_from(environment, "SLURM_STEP_ID");
+  launch.locals = tasks_of_host(text_from(environment, "SLURM_STEP_TASKS_PER_NODE"),
                                 number(environment, "SLURM_NODEID", 0));
 }
 

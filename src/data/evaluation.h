@@ -34,12 +34,20 @@ struct EvaluationOptions {
   LoaderPool* pool = nullptr;  ///< whose threads help one another; null: this object's alone
 };
 
-/// The part of `size` samples that `rank` of `world` evaluates, as [begin, end).
+/// The part of `size` samples that `rank` of `world` evaluates, as [begin, end): a multiple of `unit`
+/// samples, but for the last. With whole batches each sample has the same place in its batch for any `world`;
+/// a library's matrix product may round the rows of a batch differently (oneDNN's with AVX2 does).
 struct SampleRange {
   std::int64_t begin = 0, end = 0;
 };
-[[nodiscard]] constexpr SampleRange evaluation_part(std::int64_t size, int rank, int world) {
-  return {size * rank / world, size * (rank + 1) / world};
+[[nodiscard]] constexpr SampleRange evaluation_part(std::int64_t size, int rank, int world,
+                                                    std::int64_t unit = 1) {
+  const std::int64_t units = (size + unit - 1) / unit;
+  const auto end_of = [&](std::int64_t ranks) {
+    const std::int64_t end = units * ranks / world * unit;
+    return end < size ? end : size;
+  };
+  return {end_of(rank), end_of(rank + 1)};
 }
 
 /// Threads  next() from one thread; exceptions of preparing threads are thrown by next()

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/update_rule.h"
+#include "engine/engine.h"
 #include "graph/graph.h"
 
 namespace paceline::train {

@@ -72,7 +72,7 @@ std::vector<ChangeRecord> changes_of(const measure::Record& record, const Option
   return changes;
 }
 
-std::string sentence(const RestartRecord& lost) {
+std::string sentence_of_losses(const RestartRecord& lost) {
   auto text = "the run before was lost: " + lost.reason;
   if (lost.lost_updates.value_or(0) > 0)
     text += fmt::format("; {} updates ({} samples) after its last checkpoint are done again",
@@ -119,7 +119,7 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   const auto done =
       last_words && last_words->updates_done ? last_words->updates_done : counted_updates(folder);
   count_what_was_lost(lost, done, resume ? resume->standing.counters.update : 0, global_batch);
-  earlier.note = sentence(lost);
+  earlier.note = sentence_of_losses(lost);
   if (last_words && last_words->loss)
     earlier.lost_at_s = last_words->loss->known_at_s;
   else if (options.lost)

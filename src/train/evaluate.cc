@@ -15,8 +15,8 @@ double hit_rate(const engine::LossSums& sums) {
 }  // namespace
 
 data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int views, int rank,
-                                           int world) {
-  const auto part = data::evaluation_part(test_samples, rank, world);
+                                           int world, bool is_sharded) {
+  const auto part = data::evaluation_part(test_samples, rank, world, is_sharded ? batch / views : 1);
   return {.begin = part.begin, .end = part.end, .batch = batch / views, .views = views, .threads = 0};
 }
 
@@ -63,7 +63,7 @@ std::optional<engine::LossSums> Evaluator::evaluate_on(const data::Dataset& set,
                                                        std::int64_t passes) {
   if (!batches) {
     auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
-                                      communicator_.rank(), communicator_.size());
+                                      communicator_.rank(), communicator_.size(), job_.options.shard > 0);
     options.pool = &job_.pool;
     options.passes = passes;
     batches.emplace(set, augment_, options);

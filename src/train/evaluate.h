@@ -15,9 +15,10 @@
 namespace paceline::train {
 
 /// The loader options of `rank`'s part of the test set, for an engine that takes `batch` images. It brings no
-/// threads: those of the training loaders have nothing else to do meanwhile.
+/// threads: those of the training loaders have nothing else to do meanwhile. `is_sharded`: the figures are
+/// the same bits for any number of workers, so each rank takes whole batches.
 [[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
-                                                         int views, int rank, int world);
+                                                         int views, int rank, int world, bool is_sharded);
 
 /// Whether the epoch that ends with `counters` is evaluated.
 [[nodiscard]] bool is_evaluated(const Job& job, const Counters& counters);

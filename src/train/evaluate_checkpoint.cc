@@ -81,7 +81,7 @@ engine::LossSums evaluate_part(const Shared& shared, int rank) {
 
   const int views = shared.options.test_views, classes = shared.graph.classes();
   auto loading = evaluation_options(shared.set.size(), shared.resolved.engine_batch, views, rank,
-                                    shared.resolved.workers);
+                                    shared.resolved.workers, shared.options.shard > 0);
   loading.threads = shared.options.loader_threads;
   loading.pool = &shared.pool;
   loading.passes = 1;

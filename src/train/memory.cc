@@ -88,10 +88,11 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
         {"inputs and outputs on their way", data_parallel_bytes(resolved, format.bytes(), graph.classes())});
   const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {
     plan.lines.push_back(
-        {purpose, resolved.local_workers *
-                      data::EvaluationBatches::planned_bytes(
-                          set.format(), evaluation_options(set.size(), resolved.engine_batch,
-                                                           options.test_views, 0, resolved.workers))});
+        {purpose,
+         resolved.local_workers *
+             data::EvaluationBatches::planned_bytes(
+                 set.format(), evaluation_options(set.size(), resolved.engine_batch, options.test_views, 0,
+                                                  resolved.workers, options.shard > 0))});
   };
   const bool has_validation = source.validation != nullptr;
   if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)

@@ -57,7 +57,7 @@ std::optional<DType> dtype_named(const std::string& name) {
   return std::nullopt;
 }
 
-std::string text_of(std::span<const std::int64_t> shape) {
+std::string text_of_shape(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
@@ -197,7 +197,7 @@ TensorEntry parse_entry(const std::string& path, const std::string& name, const 
     fail(ErrorKind::data,
          "{}: tensor '{}', {} {}, needs {} bytes, but its data_offsets are {} and {}; the file is damaged: "
          "write it again",
-         path, name, dtype_name, text_of(*shape), needed ? std::to_string(*needed) : "more than 2^63",
+         path, name, dtype_name, text_of_shape(*shape), needed ? std::to_string(*needed) : "more than 2^63",
          entry.begin, entry.end);
   return entry;
 }
@@ -281,7 +281,7 @@ void SafetensorsFile::copy_f32(std::string_view name, std::span<const std::int64
   }
   if (tensor->dtype != DType::f32 || !std::ranges::equal(tensor->shape, shape))
     fail(ErrorKind::data, "{}: tensor '{}' is {} {}, but F32 {} is expected; {}", path_.string(), name,
-         name_of(tensor->dtype), text_of(tensor->shape), text_of(shape), kOfAnotherModel);
+         name_of(tensor->dtype), text_of_shape(tensor->shape), text_of_shape(shape), kOfAnotherModel);
   base::expects(dst.size_bytes() == tensor->bytes.size(), "dst has room for the shape");
   if (!dst.empty()) std::memcpy(dst.data(), tensor->bytes.data(), dst.size_bytes());
   file_.require_read();

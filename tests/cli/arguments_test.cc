@@ -20,6 +20,13 @@ constexpr Command kAll[] = {kTrain, kSweep, kScale, kConverge, kStudy, kReport, 
 // --- the table
 // -------------------------------------------------------------------------------------------------
 
+TEST(Arguments, OfAnOptionGivenTwiceTheLastCountsAndThatIsSaid) {
+  const auto twice = settings(kTrain, {"--lr", "0.1", "--steps", "3", "--lr=0.2", "--steps", "3"});
+  EXPECT_EQ(twice.train.lr, 0.2);
+  EXPECT_THAT(twice.notes, testing::Contains("--lr is given as 0.1 and as 0.2; the last one counts"));
+  EXPECT_THAT(twice.notes, testing::Not(testing::Contains(testing::HasSubstr("--steps"))));
+}
+
 TEST(Arguments, EveryRowReadsBackItsOwnDefault) {
   for (const auto& option : options()) {
     for (const Command command : kAll) {
@@ -223,7 +230,6 @@ TEST_P(BadWords, GetOneSentenceThatNamesThem) {
 INSTANTIATE_TEST_SUITE_P(
     Table, BadWords,
     testing::Values(
-        Bad{kTrain, {"--lr", "0.1", "--lr=0.2"}, "--lr is given as 0.1 and as 0.2; give it once"},
         Bad{kTrain, {"--on-nan", "roll"}, "--on-nan"}, Bad{kVerify, {}, "verify takes what to check"},
         Bad{kTrain, {"--batch", "32"}, "--batch is not an option, because with several workers"},
         Bad{kTrain, {"--batch=32"}, "--local-batch b is what one worker takes"},

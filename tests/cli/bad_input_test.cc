@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"--kernels", "huge.toml", "GB", "smaller"},
              [](const Folder& f) {
                std::string model;
-               for (const char* features : {"1048576", "1048576", "\"classes\""})
+               for (const char* features : {"131072", "131072", "\"classes\""})
                  model += std::string("[[layer]]\nop = \"dense\"\nfeatures = ") + features + "\n";
                (void)f.write("huge.toml", model);
              }},

@@ -35,7 +35,7 @@ TEST(Check, NamesTheMistakeAndEndsWithOne) {
   EXPECT_THAT(
       outcome.out,
       AllOf(HasSubstr("error ratio.speedup (t.csv:3): n4: printed 3.20; 100.0 / 125.0 = 0.80."),
-            HasSubstr("Corrected: 0.80 ["), HasSubstr("not checked: "), HasSubstr("1 error, 0 warnings")));
+            HasSubstr("Corrected: 0.80 ["), HasSubstr("not checked: "), HasSubstr("1 error, 1 warning")));
   EXPECT_THAT(base::read_file(folder.path() / "f.json"), HasSubstr("\"printed\": \"3.20\""));
   EXPECT_THAT(base::read_file(folder.path() / "f.sarif"), HasSubstr("\"ruleId\": \"ratio.speedup\""));
 }

@@ -26,7 +26,7 @@ class Verify : public testing::Test {
   }
   void train() {
     const auto outcome =
-        run_program({"train", "--model", "mnist-cnn", "--data", "synthetic,train=32,test=16,size=28",
+        run_program({"train", "--model", "resnet8-cifar", "--data", "synthetic,train=32,test=16",
                      "--global-batch", "16", "--steps", "2", "--threads", "1", "--out", "run"},
                     {.directory = folder_.path()});
     ASSERT_EQ(outcome.code, 0) << outcome.err;

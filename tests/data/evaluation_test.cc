@@ -24,6 +24,22 @@ TEST(EvaluationPart, CoversEverySampleOnce) {
     }
 }
 
+TEST(EvaluationPart, OfWholeBatchesASampleHasItsPlaceForAnyNumberOfRanks) {
+  for (const std::int64_t size : {0, 1, 7, 16, 26, 10000})
+    for (const std::int64_t batch : {1, 8, 128})
+      for (const int world : {1, 2, 3, 8}) {
+        std::int64_t next = 0;
+        for (int rank = 0; rank < world; ++rank) {
+          const SampleRange part = evaluation_part(size, rank, world, batch);
+          EXPECT_EQ(part.begin, next);
+          EXPECT_TRUE(part.begin == part.end || part.begin % batch == 0) << size << batch << world;
+          EXPECT_LE(part.end - part.begin, size / world + 2 * batch);
+          next = part.end;
+        }
+        EXPECT_EQ(next, size);
+      }
+}
+
 TEST(EvaluationBatches, YieldsItsPartOnceInOrderAndThenAgain) {
   const NumberedDataset dataset(60);
   const Augment augment = full_augment(dataset.format());

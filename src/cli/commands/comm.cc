@@ -115,7 +115,7 @@ void refuse_another_record(const std::filesystem::path& out) {
                out.string());
 }
 
-int workers_of(const Settings& settings, const train::ProcessPlacement& place) {
+int workers_among(const Settings& settings, const train::ProcessPlacement& place) {
   const int workers =
       settings.is_given("workers") || place.processes == 1 ? settings.train.workers : place.processes;
   if (workers % place.processes != 0)
@@ -151,7 +151,7 @@ void conclude(Screen& screen, const measure::Record& record) {
 int comm_command(const Settings& settings) {
   const train::ProcessPlacement place =
       settings.session == nullptr ? train::ProcessPlacement{} : settings.session->place();
-  const int local = workers_of(settings, place) / place.processes;
+  const int local = workers_among(settings, place) / place.processes;
   const auto backend = make_backend("cpu", settings.session, emulation_of(settings.train));
   auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
   const auto cores = base::plan_cores(local * place.core_sharers, 1);

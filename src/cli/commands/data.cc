@@ -26,7 +26,7 @@ struct Census {
   std::vector<std::uint64_t> hashes;  ///< of each sample's pixels
 };
 
-std::string_view as_text(const std::vector<std::uint8_t>& pixels) {
+std::string_view as_view(const std::vector<std::uint8_t>& pixels) {
   return {reinterpret_cast<const char*>(pixels.data()), pixels.size()};
 }
 
@@ -45,7 +45,7 @@ Census take_census(const data::Dataset& set, int classes, const char* name) {
       base::fail(base::ErrorKind::data, "{} set: sample {} has label {}, and labels go from 0 to {}", name,
                  index, label, classes - 1);
     ++census.per_class[static_cast<std::size_t>(label)];
-    census.hashes.push_back(std::hash<std::string_view>{}(as_text(pixels)));
+    census.hashes.push_back(std::hash<std::string_view>{}(as_view(pixels)));
     for (std::size_t i = 0; i < pixels.size(); ++i) {
       sum[i % channels] += pixels[i];
       squares[i % channels] += std::uint64_t{pixels[i]} * pixels[i];

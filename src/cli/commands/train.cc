@@ -68,7 +68,7 @@ train::Backend backend_of(const train::Options& options, Session* session,
 
 /// A process that is not the first: works, and leaves words and files to the first. One without a worker only
 /// waits for the end.
-int follow(const train::Options& options, Session& session, const std::vector<int>& processes) {
+int follow_session(const train::Options& options, Session& session, const std::vector<int>& processes) {
   const Interrupt interrupt(silence(&session));
   if (!processes.empty() && !std::ranges::binary_search(processes, session.place().process)) {
     session.part();  // under the handler: a signal to all processes must not end this one before the others
@@ -94,7 +94,7 @@ int train_command(const Settings& settings) {
     base::fail(base::ErrorKind::usage,
                "--resume auto goes on with what is in the run's own directory; say which: --out DIR");
   const auto processes = choose_processes(settings, options);
-  if (session != nullptr && !session->is_first()) return follow(options, *session, processes);
+  if (session != nullptr && !session->is_first()) return follow_session(options, *session, processes);
   if (options.gradients_as_bf16 && session == nullptr)
     base::fail(base::ErrorKind::usage,
                "--gradients-as bf16 is what travels between processes, and this is one alone: its workers "
