@@ -16,6 +16,14 @@ void CollectiveLog::clear() {
   blocked_.clear();
 }
 
+void CollectiveLog::sum_blocked(comm::Communicator& communicator, std::span<double> values) {
+  begin_blocked();
+  const auto posted = base::Clock::now();
+  communicator.all_reduce(values, comm::Reduce::sum);
+  end_blocked();
+  timings_.push_back({.posted = posted, .done = base::Clock::now()});
+}
+
 void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledger,
                          measure::RankRecord& rank) {
   std::vector<measure::BucketRecord> none;

@@ -4,6 +4,7 @@
 /// later rank: worked out after the fact, from when each collective was posted and done on every rank.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -23,6 +24,8 @@ class CollectiveLog {
   [[nodiscard]] std::vector<comm::Timing>& timings() { return timings_; }
   void begin_blocked();
   void end_blocked();
+  /// Adds `values` over all ranks while nothing else can be done, and notes when.
+  void sum_blocked(comm::Communicator& communicator, std::span<double> values);
 
   /// Exchanges durations with the other ranks (transfer = the shortest of them), adds communication, transfer
   /// and late-peer seconds to `rank`, moves what was waiting from exposed transfer to exposed wait in

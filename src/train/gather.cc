@@ -135,4 +135,10 @@ bool is_same_everywhere(comm::Communicator& communicator, std::string_view text)
   return !rank_with_another(communicator, hash.value());
 }
 
+std::int64_t sum_of(comm::Communicator& communicator, std::int64_t count) {
+  auto sum = static_cast<double>(count);
+  communicator.all_reduce(std::span(&sum, 1), comm::Reduce::sum);
+  return static_cast<std::int64_t>(sum);
+}
+
 }  // namespace paceline::train

@@ -33,4 +33,7 @@ namespace paceline::train {
 /// Whether every rank has this text. Collective; the same answer on every rank.
 [[nodiscard]] bool is_same_everywhere(comm::Communicator& communicator, std::string_view text);
 
+/// The sum of `count` over all ranks. Collective; below 2^53 in all.
+[[nodiscard]] std::int64_t sum_of(comm::Communicator& communicator, std::int64_t count);
+
 }  // namespace paceline::train

@@ -26,6 +26,13 @@ void Window::loader_ends(const data::Loader& loader) {
   loader_before_.ready -= done.ready;
 }
 
+bool Window::is_long_enough(std::int64_t update, std::size_t steps) const {
+  constexpr std::size_t kFewestSteps = 3;
+  const auto& options = job_.options;
+  return options.window_seconds > 0 && options.window_steps != 0 && update >= options.warmup_steps &&
+         steps >= kFewestSteps && seconds() > options.window_seconds;
+}
+
 void Window::end(const data::Loader* loader, WorkerResult& result) {
   result.rank.wall_s = seconds();
   find_others(result);

@@ -26,6 +26,9 @@ class Window {
   /// `loader` ends inside the window and another takes its place: what it did counts.
   void loader_ends(const data::Loader& loader);
   [[nodiscard]] double seconds() const { return base::seconds_since(begin_); }
+  /// Whether the window is open (after the warm-up), has the fewest steps of which a median means something,
+  /// and its --window-seconds are over.
+  [[nodiscard]] bool is_long_enough(std::int64_t update, std::size_t steps) const;
   /// The traffic of the window ends here; what follows is its bookkeeping.
   void end_traffic() { traffic_ = communicator_.traffic(); }
   /// Behind end_traffic(). All ranks together: one reduction where there are several processes.

@@ -120,11 +120,7 @@ class Worker {
   void reduce_statistics(std::span<double> values) {
     if (communicator_.size() == 1) return;
     const InPhase exposed(ledger_, Phase::exposed_transfer);
-    statistics_log_.begin_blocked();
-    const auto posted = base::Clock::now();
-    communicator_.all_reduce(values, comm::Reduce::sum);
-    statistics_log_.end_blocked();
-    statistics_log_.timings().push_back({.posted = posted, .done = base::Clock::now()});
+    statistics_log_.sum_blocked(communicator_, values);
     result_.norm_bytes += static_cast<std::int64_t>(values.size_bytes());
     ++result_.norm_collectives;
   }
@@ -192,11 +188,8 @@ class Worker {
     auto ranks = gather_ranks(communicator_, result_.rank);
     evaluator_.reset();  // nothing is read ahead any more
     const bool counts = local_rank() == 0 && job_.backend.place.process != 0;
-    double reads = counts ? static_cast<double>(job_.test_reads.reads()) : 0;
-    communicator_.all_reduce(std::span(&reads, 1), comm::Reduce::sum);
-    if (!is_root()) return;
-    result_.test_reads_elsewhere = static_cast<std::int64_t>(reads);
-    result_.all_ranks = std::move(ranks);
+    result_.test_reads_elsewhere = sum_of(communicator_, counts ? job_.test_reads.reads() : 0);
+    if (is_root()) result_.all_ranks = std::move(ranks);
   }
 
   void compare() {
@@ -267,7 +260,7 @@ class Worker {
     if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
     const double lr = watch_.rate_factor() * recovery_.guard().rate_factor() *
                       learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
-    const bool enough = is_long_enough(update);
+    const bool enough = window_.is_long_enough(update, result_.rank.step_s.size() + 1);
     const StepResult outcome = data_parallel_ ? data_parallel_->run(batch, update, lr, enough)
                                               : stepper_->run(batch, update, lr, enough);
     if (outcome.verdict == Verdict::diverged) time_step(begin);  // its collectives are in the logs
@@ -301,13 +294,6 @@ class Worker {
     engine_->fetch();
     lookahead_.follow(updates_done, length().updates, engine_->weights());
     engine_->weights_changed();
-  }
-
-  /// The window is open, has the fewest steps of which a median means something, and its time is over.
-  [[nodiscard]] bool is_long_enough(std::int64_t update) const {
-    constexpr std::size_t kFewestSteps = 3;
-    return job_.options.window_seconds > 0 && is_window() && update >= job_.options.warmup_steps &&
-           result_.rank.step_s.size() + 1 >= kFewestSteps && window_.seconds() > job_.options.window_seconds;
   }
 
   /// False where the run was asked to stop meanwhile: whoever goes on evaluates first.

@@ -71,6 +71,10 @@ inline void add_accuracies(Draw& draw, Table& table, bool always) {
     }
 }
 
+inline double bytes_of(const std::string& unit) {
+  return unit == "GB/s" ? 1e9 : unit == "MB/s" ? 1e6 : unit == "GiB/s" ? 1073741824.0 : 1.25e8;
+}
+
 inline SoundTable draw_table(std::uint64_t seed, bool with_everything = false) {
   Draw draw(seed);
   SoundTable sound{.table = {.where = "sound.csv"}};
@@ -94,10 +98,7 @@ inline SoundTable draw_table(std::uint64_t seed, bool with_everything = false) {
   const bool one_source = draw.chance(0.1) && !with_everything;
   const std::string bandwidth_is = draw.one_of({"algbw", "busbw", "sent"});
   const std::string unit = draw.one_of({"GB/s", "MB/s", "GiB/s", "Gbit/s"});
-  const double unit_bytes = unit == "GB/s"    ? 1e9
-                            : unit == "MB/s"  ? 1e6
-                            : unit == "GiB/s" ? 1073741824.0
-                                              : 1.25e8;
+  const double unit_bytes = bytes_of(unit);
   const double source_rate = 0.8 / image_s;
   std::vector<int> numbers{draw.one_of({1, 1, 1, 2})};
   for (int n = numbers.front() * 2, all = draw.whole(1, 4); all > 0; --all, n *= 2) numbers.push_back(n);
