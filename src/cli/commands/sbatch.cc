@@ -24,7 +24,7 @@ struct Output {
   int code = 0;
 };
 
-Output output_of(const std::string& line) {
+Output run_in_shell(const std::string& line) {
   std::FILE* pipe = ::popen(line.c_str(), "r");
   if (pipe == nullptr)
     base::fail(base::ErrorKind::device, "sbatch: no process could be started for '{}'", line);
@@ -39,7 +39,7 @@ Output output_of(const std::string& line) {
 
 /// The answer to `line`, which must end well.
 std::string output_of(const std::string& line) {
-  auto output = output_of(line);
+  auto output = run_in_shell(line);
   if (output.code != 0)
     base::fail(base::ErrorKind::comm,
                "sbatch: '{}' ended with {} (see above); is this a host from which jobs are submitted?", line,
@@ -53,7 +53,7 @@ std::string ask_the_queue(const std::string& job) {
   const auto line = shell_line(queue_line(job)) + " 2>/dev/null";
   constexpr int kLooks = 3;
   for (int look = 1;; ++look) {
-    const auto answer = output_of(line);
+    const auto answer = run_in_shell(line);
     if (answer.code != 0) return "";
     if (look == kLooks || is_considered(answer.text)) return queue_sentence(answer.text);
     std::this_thread::sleep_for(std::chrono::seconds(1));
