@@ -301,7 +301,8 @@ TEST(Mixtures, OfRecordsThatDifferInOneFieldAreNeitherPooledNorLost) {
     std::shuffle(records.begin(), records.end(), random);
     const Conclusions conclusions = conclude(records);
     expect_each_once(records, conclusions.cells, what);
-    if (!analysis::contradiction(other)) {
+    const bool is_asked_alike = asked_alike(analysis::setup(base)) == asked_alike(analysis::setup(other));
+    if (!analysis::contradiction(other) && !is_asked_alike) {
       EXPECT_GE(conclusions.cells.size(), 2U) << what;
     }
     expect_shown(conclusions, build(records), what);
