@@ -3,21 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/shell_word.h"
 #include "cli/log.h"
 #include "cli/restart.h"
 #include "cli/values.h"
 
 namespace paceline::cli {
 namespace {
-
-constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,.:/@%";
-
-std::string shell_word(const std::string& word) {
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return text + "'";
-}
 
 /// The places of "a:2": 2. A host without a number has one.
 int places_on(const std::string& host) {
@@ -46,7 +38,7 @@ std::string shell_line(const std::vector<std::string>& words) {
   std::string line;
   for (const auto& word : words) {
     if (!line.empty()) line += ' ';
-    line += shell_word(word);
+    line += base::shell_word(word);
   }
   return line;
 }

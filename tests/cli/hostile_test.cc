@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "base/file.h"
 #include "golden/records.h"
@@ -67,11 +68,23 @@ class Hostile : public testing::Test {
     EXPECT_TRUE(is_tame(outcome.err)) << outcome.err;
     return outcome;
   }
+  /// Without blocks of code, in which nothing is obeyed; no line of a record can end one.
+  static std::string without_code(const std::string& markdown) {
+    std::istringstream lines(markdown);
+    std::string text, line;
+    for (bool is_code = false; std::getline(lines, line);) {
+      if (line.starts_with("```"))
+        is_code = !is_code;
+      else if (!is_code)
+        text += line + '\n';
+    }
+    return text;
+  }
   void expect_tame_markdown(const std::string& name) {
     const auto text = base::read_file(folder_.path() / name);
     EXPECT_TRUE(is_tame(text)) << text;
-    EXPECT_THAT(text, Not(HasSubstr("<script")));
-    EXPECT_THAT(text, Not(HasSubstr("](http")));
+    EXPECT_THAT(without_code(text), Not(HasSubstr("<script")));
+    EXPECT_THAT(without_code(text), Not(HasSubstr("](http")));
   }
   void expect_tame_csv(const std::string& directory) {
     int files = 0;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "analysis/interval.h"
+#include "base/shell_word.h"
 #include "measure/setting.h"
 #include "report/names.h"
 #include "report/sections/parts.h"
@@ -41,6 +42,7 @@ std::vector<std::vector<std::string>> typed_options(const std::string& command) 
   std::vector<std::vector<std::string>> options;
   std::istringstream words(command);
   for (std::string word; words >> word;) {
+    std::erase(word, '\'');  // as typed it may be quoted; whoever uses it quotes it anew
     if (word.starts_with("--"))
       options.push_back({word});
     else if (!options.empty())
@@ -147,21 +149,22 @@ Answer not_measured(std::string id, std::string question, std::string sentence, 
 
 std::string command_like(const Record& record, std::string_view verb, std::string_view options) {
   std::string command = fmt::format("paceline {}", verb);
-  if (!record.model.name.empty()) command += " --model " + record.model.name;
-  if (!record.data.spec.empty()) command += " --data " + record.data.spec;
-  if (record.device != "cpu" && !record.device.empty()) command += " --device " + record.device;
+  if (!record.model.name.empty()) command += " --model " + base::shell_word(record.model.name);
+  if (!record.data.spec.empty()) command += " --data " + base::shell_word(record.data.spec);
+  if (record.device != "cpu" && !record.device.empty())
+    command += " --device " + base::shell_word(record.device);
   bool says_rate = false;
   for (const auto& option : typed_options(record.command)) {
     const std::string key = option.front().substr(2, option.front().find('=') - 2);
     const auto setting = Setting::find(key);
     if (!setting || !is_carried_over(*setting) || *setting == "device") continue;
     says_rate = says_rate || *setting == "lr";
-    command += fmt::format(" {}", fmt::join(option, " "));
+    for (const auto& word : option) command += " " + base::shell_word(word);
   }
   // A quick study lowers the rate without being told to.
   const auto rate = record.settings.find("lr");
   if (!says_rate && rate != record.settings.end() && (verb == "train" || verb == "converge"))
-    command += " --lr " + rate->second;
+    command += " --lr " + base::shell_word(rate->second);
   if (!options.empty()) command += fmt::format(" {}", options);
   return command;
 }
