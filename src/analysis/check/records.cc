@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "analysis/check/check.h"
 #include "analysis/check/rule.h"
