@@ -154,6 +154,8 @@ FileCheck verify_file(const fs::path& path) {
     result.why = std::move(found.why);
   } catch (const base::Error& error) {
     result.why = error.what();
+    if (const auto place = path.string() + ": "; result.why.starts_with(place))
+      result.why.erase(0, place.size());
   } catch (const fs::filesystem_error& error) {
     result.why = error.code().message();
   }

@@ -53,7 +53,8 @@ TEST_F(Verify, FindsADamagedByteOfARun) {
   flip("run/checkpoint-00000002.safetensors", 100);
   auto bad = verify({"run"});
   EXPECT_EQ(bad.code, 3);
-  EXPECT_THAT(bad.out, HasSubstr("damaged  run/checkpoint-00000002.safetensors: "));
+  EXPECT_THAT(bad.out,
+              HasSubstr("damaged  run/checkpoint-00000002.safetensors: it is damaged: the SHA-256 "));
   EXPECT_THAT(bad.err, HasSubstr("2 of 4 files are damaged")) << "and the link that leads to it";
   flip("run/checkpoint-00000002.safetensors", 100);
   flip("run/record.json", 300);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "fixture.h"
+#include "forwarding_engine.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_header.h"
 #include "train/last_words.h"
@@ -97,33 +98,17 @@ TEST_F(Checkpoints, KeepTheLastOnesTheBestAndLinks) {
 }
 
 /// Does what another engine does, until its evaluations have come to `evaluations` calls.
-class EndsInEvaluation : public engine::Engine {
+class EndsInEvaluation : public ForwardingEngine {
  public:
   EndsInEvaluation(std::unique_ptr<engine::Engine> engine, int evaluations)
-      : engine_(std::move(engine)), left_(evaluations) {}
-  std::span<float> optimizer_state(int slot) override { return engine_->optimizer_state(slot); }
-  std::string name() const override { return engine_->name(); }
-  const graph::Graph& graph() const override { return engine_->graph(); }
-  const graph::Layout& layout() const override { return engine_->layout(); }
-  const graph::MemoryPlan& plan() const override { return engine_->plan(); }
-  std::span<float> weights() override { return engine_->weights(); }
-  base::Array gradients() override { return engine_->gradients(); }
-  void fetch() override { engine_->fetch(); }
-  void weights_changed() override { engine_->weights_changed(); }
-  engine::LossSums forward(const engine::StepInput& input) override { return engine_->forward(input); }
-  void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }
-  void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {
-    engine_->update(rule, lr, update);
-  }
+      : ForwardingEngine(std::move(engine)), left_(evaluations) {}
   engine::LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
                             int views, std::span<double> logits) override {
     if (left_-- == 0) base::fail(base::ErrorKind::data, "a broken test image");
-    return engine_->evaluate(images, labels, count, views, logits);
+    return ForwardingEngine::evaluate(images, labels, count, views, logits);
   }
-  void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
 
  private:
-  std::unique_ptr<engine::Engine> engine_;
   int left_;
 };
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "fixture.h"
+#include "forwarding_engine.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_header.h"
 
@@ -22,21 +23,12 @@ using Unit = CheckpointInterval::Unit;
 
 /// Does what another engine does, but for a loss that is not finite in steps (from 0) of the second half of
 /// the global batch: of one worker the second shard, of two the second's.
-class BadLoss : public engine::Engine {
+class BadLoss : public ForwardingEngine {
  public:
   BadLoss(std::unique_ptr<engine::Engine> engine, std::vector<std::uint64_t> steps)
-      : engine_(std::move(engine)), steps_(std::move(steps)) {}
-  std::span<float> optimizer_state(int slot) override { return engine_->optimizer_state(slot); }
-  std::string name() const override { return engine_->name(); }
-  const graph::Graph& graph() const override { return engine_->graph(); }
-  const graph::Layout& layout() const override { return engine_->layout(); }
-  const graph::MemoryPlan& plan() const override { return engine_->plan(); }
-  std::span<float> weights() override { return engine_->weights(); }
-  base::Array gradients() override { return engine_->gradients(); }
-  void fetch() override { engine_->fetch(); }
-  void weights_changed() override { engine_->weights_changed(); }
+      : ForwardingEngine(std::move(engine)), steps_(std::move(steps)) {}
   engine::LossSums forward(const engine::StepInput& input) override {
-    auto sums = engine_->forward(input);
+    auto sums = ForwardingEngine::forward(input);
     const bool is_second_half = input.first_position % 16 >= 8;
     const auto found = std::ranges::find(steps_, input.step);
     if (!is_second_half || found == steps_.end()) return sums;
@@ -44,18 +36,8 @@ class BadLoss : public engine::Engine {
     sums.loss = std::numeric_limits<double>::quiet_NaN();
     return sums;
   }
-  void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }
-  void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {
-    engine_->update(rule, lr, update);
-  }
-  engine::LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
-                            int views, std::span<double> logits) override {
-    return engine_->evaluate(images, labels, count, views, logits);
-  }
-  void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
 
  private:
-  std::unique_ptr<engine::Engine> engine_;
   std::vector<std::uint64_t> steps_;
 };
 
