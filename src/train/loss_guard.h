@@ -42,7 +42,7 @@ enum class Verdict {
   diverged,  ///< the update is left out, and the training does not go on from here
 };
 
-/// Cost     a median of 32 numbers a step: a few comparisons and a median of 32 numbers
+/// Cost     a median of 32 numbers a step; not measured
 /// Threads  one, the worker's own
 class LossGuard {
  public:
