@@ -1,6 +1,7 @@
-/// What keeping the ledger costs, as a share of a step: the calls that a step makes on its ledger and its
-/// collective log, timed alone, beside the median of whole steps timed in the same process. The ledger cannot
-/// be switched off, and a difference of two noisy runs would not show a millionth part.
+/// What keeping the ledger, and the rule on losses, cost as a share of a step: the calls that a step makes on
+/// its ledger and its collective log, timed alone, beside the median of whole steps timed in the same
+/// process. The ledger cannot be switched off, and a difference of two noisy runs would not show a millionth
+/// part.
 ///
 ///     ledger_cost [model, default resnet8-cifar] [repeats, default 5]
 
@@ -12,11 +13,14 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "cli/backend.h"
 #include "comm/make.h"
 #include "measure/statistics.h"
 #include "train/exposed_comm.h"
+#include "train/loss_guard.h"
 #include "train/run.h"
+#include "train/votes.h"
 
 namespace {
 
@@ -66,6 +70,21 @@ double bookkeeping(int ranks, int buckets) {
   return seconds;
 }
 
+/// Seconds a step of what a rank does about its loss: votes written, read, and the rule on them. Losses fall
+/// and scatter, as a training's.
+double loss_rule(int steps) {
+  train::LossGuard guard(train::OnNan::stop, 10, 128, true);
+  bool good = true;
+  const auto begin = base::Clock::now();
+  for (int step = 0; step < steps; ++step) {
+    const double loss = 128 * (2.3 / (1 + 0.001 * step) + 0.01 * (step % 7));
+    good = guard.see(train::votes_from(train::as_floats({.loss = loss}))) == train::Verdict::good && good;
+  }
+  const double seconds = base::seconds_since(begin) / steps;
+  base::expects(good, "the losses of this benchmark are good ones");
+  return seconds;
+}
+
 /// A window of steps as `paceline train --window-steps` times it.
 measure::Record steps_of(const std::string& model, int workers, std::int64_t batch) {
   train::Options options;
@@ -86,6 +105,9 @@ int main(int argc, char** argv) {
   const std::string model = argc > 1 ? argv[1] : "resnet8-cifar";
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 5;
   fmt::print("{}, one thread a worker; medians of {} repeats\n", model, repeats);
+  std::vector<double> rule;
+  for (int i = 0; i < repeats; ++i) rule.push_back(loss_rule(100 * kSteps));
+  fmt::print("the rule on losses and its votes: {:.0f} ns a step\n", median(rule) * 1e9);
   fmt::print("{:>7} {:>6} {:>8} {:>12} {:>16} {:>8}\n", "workers", "batch", "buckets", "step [ms]",
              "bookkeeping [us]", "share");
   for (const int workers : {1, 2, 4}) {

@@ -4,11 +4,13 @@
 
 #include <system_error>
 
+#include "base/program_path.h"
+
 namespace paceline::base {
 
 std::filesystem::path module_path(const Module& module) {
   std::error_code ignored;
-  const auto beside = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  const auto beside = program_path().parent_path();
   const auto above = beside.parent_path();
   for (const auto& folder : {above / "lib/paceline", beside, above})
     if (std::filesystem::exists(folder / module.file, ignored)) return folder / module.file;

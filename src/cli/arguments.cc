@@ -262,6 +262,20 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
   return line;
 }
 
+/// "data: synthetic here, cifar10:DIR in the training (t/record.json: data)": figures of other data or
+/// another way to evaluate are not those of the training, and somebody who forgot what he trained on should
+/// see it.
+std::vector<std::string> differences_from_training(const std::vector<Assignment>& trained,
+                                                   const Settings& settings) {
+  std::vector<std::string> notes;
+  for (const auto& [option, text, where] : trained) {
+    if (option->name() == "local-batch" || option->get(settings) == text) continue;  // that changes no figure
+    notes.push_back(fmt::format("{}: {} here, {} in the training ({})", option->name(), option->get(settings),
+                                text, where));
+  }
+  return notes;
+}
+
 }  // namespace
 
 Parsed parse(Command command, const std::vector<std::string>& typed_words) {
@@ -288,6 +302,8 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
                     command, {trained, std::move(recipe.given), std::move(recipe.quick), std::move(typed)}),
                 .help = ""};
   parsed.settings.recipe = recipe.summary;
+  std::ranges::move(differences_from_training(trained, parsed.settings),
+                    std::back_inserter(parsed.settings.notes));
   if (!recipe.unused.empty()) parsed.settings.notes.push_back(recipe.unused);
   std::ranges::move(remarks, std::back_inserter(parsed.settings.notes));
   parsed.settings.child = std::move(child);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <array>
 #include <chrono>
@@ -199,6 +200,7 @@ int end_with_bug(cli::Session* session, const std::exception& error) {
 
 int main(int count, char** words) {
   const auto started = base::Clock::now();
+  ::prctl(PR_SET_NAME, "paceline");  // for ps and pkill, where a bundle's loader was started
   ::signal(SIGXFSZ, SIG_IGN);  // a file that meets ulimit -f is an error with its name, not a silent end
   std::unique_ptr<cli::Session> session;
   const auto end = [&](base::ErrorKind kind, const std::string& text) {

@@ -42,7 +42,7 @@ enum class Verdict {
   diverged,  ///< the update is left out, and the training does not go on from here
 };
 
-/// Cost     a median of 32 numbers a step; not measured
+/// Cost     a median of 32 numbers a step: with the votes 0.2 us (bench/ledger_cost)
 /// Threads  one, the worker's own
 class LossGuard {
  public:

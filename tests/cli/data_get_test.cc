@@ -31,6 +31,9 @@ TEST(DataGet, NamesWhatIsMissingAndTouchesNothing) {
   const auto unknown = run_program({"data", "get", "mnsit"}, {.directory = folder.path()});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("did you mean 'mnist'"));
+  const auto elsewhere = run_program({"data", "get", "fruits-360"}, {.directory = folder.path()});
+  EXPECT_EQ(elsewhere.code, 2);
+  EXPECT_THAT(elsewhere.err, HasSubstr("train with --data folder:DIR"));
 }
 
 /// The set of fashion-mnist as this server gives it: the right lengths, zeros for bytes.

@@ -173,6 +173,12 @@ TEST(Evaluate, TakesFromTheRecordWhatIsNotGivenAndAgreesToTheLastDigit) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / ("e" + workers) / "evaluation.json"));
   }
   const auto shown = run_program({"evaluate", "t", "--out", "e"}, {.directory = folder.path()});
+  EXPECT_THAT(shown.out, Not(HasSubstr("in the training"))) << "nothing differs";
+  const auto other = run_program({"evaluate", "t", "--data", "synthetic,train=96,test=64", "--out", "e3"},
+                                 {.directory = folder.path()});
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.out,
+              HasSubstr("data: synthetic,train=96,test=64 here, synthetic,train=96,test=50 in the training"));
   EXPECT_THAT(shown.out, AllOf(HasSubstr("Accuracy by class"), HasSubstr("Confusion matrix"),
                                HasSubstr("The most confident mistakes"), HasSubstr("top-5")));
 }

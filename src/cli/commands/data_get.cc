@@ -21,6 +21,8 @@ namespace {
 data::Package find_package(const std::string& name, const std::string& from) {
   const auto& table = data::packages();
   const auto found = std::find_if(table.begin(), table.end(), [&](const auto& p) { return p.name == name; });
+  if (const auto how = data::how_to_get(name); found == table.end() && !how.empty())
+    base::fail(base::ErrorKind::usage, "data get: there is no package '{}': {}", name, how);
   if (found == table.end())
     base::fail(base::ErrorKind::usage, "data get: there is no package '{}'{}", name,
                base::suggestion(name, data::package_names()));
@@ -82,11 +84,10 @@ int get_data(const Settings& settings) {
     fmt::print(stderr, "paceline: {}\n", error.what());
     return interrupt.exit_code();
   }
-  const auto spec = package.format + ":" + got.directory.string();
-  const auto source = data::open(spec);
+  const auto source = data::open(got.spec);
   fmt::print("{}: {} ({})\n", package.name, source.description,
              got.was_there ? "it was there, nothing was downloaded" : "downloaded, SHA-256 as published");
-  fmt::print("--data {}\n", spec);
+  fmt::print("--data {}\n", got.spec);
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/program_path.h"
 #include "base/topology.h"
 #include "cli/child.h"
 #include "cli/commands/commands.h"
@@ -32,7 +33,7 @@ int launch_command(const Settings& settings) {
   options.as_root = ::geteuid() == 0;
   options.oversubscribe =
       options.hosts.empty() && tasks == nullptr && options.processes > base::usable_cores();
-  const auto program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const auto program = base::program_path().string();
   std::printf("%s\n", shell_line(mpirun_line(options, program, settings.child)).c_str());
   std::fflush(stdout);
   if (options.print) return 0;

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/program_path.h"
 #include "cli/commands/commands.h"
 #include "cli/queue.h"
 #include "measure/output_file.h"
@@ -66,7 +67,7 @@ int sbatch_command(const Settings& settings) {
   const BatchOptions& options = settings.batch;
   const auto out =
       settings.child_out.empty() ? std::filesystem::path("paceline-out") / options.name : settings.child_out;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const auto program = base::program_path().string();
   measure::require_output(options.script, "--script");
   base::write_file(options.script, batch_script(options, program, settings.child, out));
   if (std::filesystem::is_regular_file(

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <condition_variable>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/write_error.h"
+#include "data/get/certificates.h"
 
 namespace paceline::data {
 namespace {
@@ -121,6 +123,8 @@ struct Attempt {
   std::string reason;
 };
 
+const char* std_environment(const char* name) { return std::getenv(name); }
+
 /// One request for what is missing of the part.
 Attempt request(const std::string& url, Transfer& transfer) {
   const std::unique_ptr<CURL, EasyCloser> handle(curl_easy_init());
@@ -138,6 +142,8 @@ Attempt request(const std::string& url, Transfer& transfer) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, said);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "paceline");
+  if (const auto known = certificate_file(std_environment); !known.empty())
+    curl_easy_setopt(curl, CURLOPT_CAINFO, known.c_str());
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(transfer.options.connect_s));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(transfer.options.stall_s));

@@ -144,7 +144,16 @@ const std::vector<Package>& packages() {
                           {{26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
                            {29515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
                            {4422102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
-                           {5148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}})}};
+                           {5148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}})},
+      {.name = "caltech256",
+       .directory = "caltech256",
+       .format = "folder",
+       .source = "G. Griffin, A. Holub, P. Perona, California Institute of Technology",
+       .files = {{.name = "256_ObjectCategories.tar",
+                  .urls = {"https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar"},
+                  .bytes = 1183006720,
+                  .sha256 = "08ff01b03c65566014ae88eb0490dbe4419fc7ac4de726ee1163e39fd809543e"}},
+       .read_in_place = "256_ObjectCategories.tar"}};
   return table;
 }
 
@@ -154,13 +163,22 @@ std::vector<std::string> package_names() {
   return names;
 }
 
+std::string how_to_get(const std::string& name) {
+  if (name != "fruits-360" && name != "fruits360" && name != "fruits") return {};
+  return "its publisher changes the set from release to release and gives no file whose sum could be checked. "
+         "Clone or download one of its releases (github.com/fruits-360/fruits-360-100x100, or moltean/fruits on "
+         "kaggle.com), and train with --data folder:DIR, where DIR holds Training/ and Test/";
+}
+
 Got get(const Package& package, const fs::path& cache, const DownloadOptions& options) {
   const fs::path directory = cache / package.directory;
   const std::string note = note_of(package);
+  const fs::path read = package.read_in_place.empty() ? directory : directory / package.read_in_place;
+  const std::string spec = package.format + ":" + read.string();
   std::error_code error;
   if (fs::exists(directory, error)) {
     if (fs::is_regular_file(directory / kNote, error) && base::read_file(directory / kNote) == note)
-      return {.directory = directory, .was_there = true};
+      return {.directory = directory, .spec = spec, .was_there = true};
     base::fail(ErrorKind::data,
                "{} is there already, and 'data get' did not make it; give another folder with --cache, or "
                "remove it",
@@ -174,14 +192,18 @@ Got get(const Package& package, const fs::path& cache, const DownloadOptions& op
   for (const auto& file : package.files)
     if (!fs::exists(downloads / file.name, error)) download(file, downloads / file.name, options);
   const Draft draft(cache / fmt::format("{}.{}.part", package.directory, ::getpid()));
-  for (const auto& file : package.files) unpack(downloads / file.name, draft.path());
+  for (const auto& file : package.files)
+    if (file.name.ends_with(".tar"))
+      fs::rename(downloads / file.name, draft.path() / file.name);
+    else
+      unpack(downloads / file.name, draft.path());
   base::write_file(draft.path() / kNote, note);
   fs::rename(draft.path(), directory, error);
   if (error)
     base::fail(ErrorKind::data, "{}: cannot be renamed to {}: {}", draft.path().string(), directory.string(),
                error.message());
   fs::remove_all(downloads, error);
-  return {.directory = directory};
+  return {.directory = directory, .spec = spec};
 }
 
 }  // namespace paceline::data

@@ -259,6 +259,34 @@ TEST_F(Packages, OfATarLoseTheFolderInside) {
   EXPECT_TRUE(fs::exists(got.directory / "escape.bin")) << "only its last part counts";
 }
 
+// Caltech-256: one folder a class, in a plain archive that the folder reader opens as it is.
+TEST_F(Packages, OfAPlainTarIsReadInPlace) {
+  const fs::path tar_path = folder_.path() / "t.tar";
+  {
+    TarWriter tar(tar_path);
+    const std::string pixels = "P6\n2 2\n255\n" + std::string(12, 'p');
+    for (const std::string folder : {"Objects/001.ak47/", "Objects/002.flag/"})
+      for (const char* name : {"1.ppm", "2.ppm", "3.ppm", "4.ppm", "5.ppm", "6.ppm", "RENAME2"})
+        tar.add(folder + name, Bytes(pixels.begin(), pixels.end()));
+    tar.finish();
+  }
+  const std::string body = base::read_file(tar_path);
+  server_.give("f", body);
+  Package package{.name = "c",
+                  .directory = "c",
+                  .format = "folder",
+                  .source = "this test",
+                  .files = {file(body)},
+                  .read_in_place = "objects.tar"};
+  package.files[0].name = "objects.tar";
+  const auto got = get(package, folder_.path() / "cache", {});
+  EXPECT_EQ(got.spec, "folder:" + (folder_.path() / "cache/c/objects.tar").string());
+  const auto source = open(got.spec);
+  EXPECT_EQ(source.train->size() + source.test->size(), 12);
+  EXPECT_EQ(source.classes(), 2);
+  EXPECT_EQ(get(package, folder_.path() / "cache", {}).spec, got.spec) << "known again";
+}
+
 TEST(PackageTable, IsWellFormed) {
   for (const auto& package : packages())
     for (const auto& file : package.files) {

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <omp.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/program_path.h"
 #include "base/thread_pool.h"
 #include "base/topology.h"
 #include "engine/cpu/conv/tuning_table.h"
@@ -36,21 +36,13 @@ std::string processor() {
   return " unknown processor";
 }
 
-/// Another build may have faster kernels: its file's size and time stand for it.
-std::string program() {
-  struct stat status {};
-  if (::stat("/proc/self/exe", &status) != 0) return "unknown program";
-  return fmt::format("program of {} bytes, {}.{}", status.st_size, status.st_mtim.tv_sec,
-                     status.st_mtim.tv_nsec);
-}
-
 std::string machine_here() {
   const auto* version = dnnl_version();
   const std::string_view limit = isa_limit();
   return fmt::format("{}; own {}{}{}; oneDNN {}.{}.{}, instructions {}; {}", processor(),
                      name_of(isas_here().back()), limit.empty() ? "" : ", at most ", limit, version->major,
                      version->minor, version->patch, static_cast<unsigned>(dnnl::get_effective_cpu_isa()),
-                     program());
+                     base::build_id());  // another build may have faster kernels
 }
 
 /// Machines that share a home directory keep files of their own, and so do builds of one machine: what is
