@@ -72,6 +72,7 @@ std::optional<Standing> restore_good(const Job& job, comm::Communicator& communi
     Standing standing;
     bool is_there = false;
   } found;
+  engine.fetch();  // a device's engine takes weights back only where none of its own are lost
   if (communicator.rank() == 0) {
     for (auto path = writer.good_before(before); !path.empty() && !found.is_there;
          path = writer.good_before(before)) {

@@ -31,6 +31,7 @@ Cases:
   doctor        paceline doctor in a launch: one table of the processes
   studies       scale, sweep and converge in several processes
   search        a search in several processes, of which one configuration diverges
+  diverges      --on-nan stop, skip, rollback: the same end and bytes, however many share the work
   bf16          --gradients-as bf16: half the bytes, the same bits on all ranks
   failed        an error of one process: one sentence, its exit code, nobody left
   refused       the system refuses one process a thread, whichever: one sentence, nobody left
@@ -49,6 +50,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from diverging import diverges
 from failures import ended, failed, kills, lost, refused, restarts, together
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
@@ -373,7 +375,7 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, studies, search,
+CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, diverges, studies, search,
                                           doctor, lost, together, stopped, left, hung, worker, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed, refused)}
 
 

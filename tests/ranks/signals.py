@@ -116,6 +116,7 @@ def main():
     parser.add_argument("--victims", default="launch,mpirun,rank0,rank1")
     parser.add_argument("--signals", default="TERM,INT,HUP,KILL,STOP")
     args = parser.parse_args()
+    args.program = args.program.resolve()
     need(args, "paceline_mpi.so", "libopenmpi-dev")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
