@@ -10,7 +10,7 @@ and the last quarter.
 """
 
 import argparse
-import os
+import json
 import re
 import shutil
 import signal
@@ -108,7 +108,7 @@ def main():
                 serve.wait(timeout=60)
         check(long.returncode == 143, f"the long training ended with {long.returncode}")
         run([program, "verify", "long"], folder)
-        updates = (folder / "long" / "updates-done").read_text().split()[0]
+        updates = json.loads((folder / "long" / "record.json").read_text())["updates_done"]
         quarter = max(1, len(lines) // 4)
         print(f"{rounds} rounds; the long training came to update {updates}")
         for column, text in list(enumerate(COLUMNS))[2:]:
