@@ -195,6 +195,11 @@ constexpr Option kStudyRows[] = {
      "a CSV file a table and a plot, into this directory, which is made where it is not there",
      kReport | kCompare, [](S& s, Text t) { s.report.csv = t; },
      [](const S& s) { return s.report.csv.string(); }, kNoRival, false},
+    {"records-csv", "FILE", kOutput,
+     "a row a record, with stable names of columns and every setting: for pandas, R or a spreadsheet, and for "
+     "paceline check",
+     kReport, [](S& s, Text t) { s.report.records_csv = t; },
+     [](const S& s) { return s.report.records_csv.string(); }, kNoRival, false},
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must be there",
      kReport | kCompare, [](S& s, Text t) { s.report.json = t; },
      [](const S& s) { return s.report.json.string(); }, kNoRival, false},

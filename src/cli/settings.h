@@ -72,7 +72,7 @@ struct Settings {
 
   struct Report {
     std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
-    std::filesystem::path html, markdown, csv, json;
+    std::filesystem::path html, markdown, csv, json, records_csv;
   } report;
 
   struct Compare {

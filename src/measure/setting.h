@@ -184,6 +184,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"html", unrecorded},
     {"markdown", unrecorded},
     {"csv", unrecorded},
+    {"records-csv", unrecorded},
     {"noise", unrecorded},
     {"fail-on", unrecorded},
     {"part", unrecorded},

@@ -75,6 +75,8 @@ struct Table {
 /// As CSV: facts of all rows above the header, then the columns that any row knows. Notes are comments. What
 /// a row says is not known is "unknown".
 [[nodiscard]] std::string to_csv(const Table& table);
+/// The same without a comment, every fact a column: any program that reads CSV reads it.
+[[nodiscard]] std::string to_plain_csv(const Table& table);
 
 /// The names of the templates: "scaling", "communication", "batches", "accuracy".
 [[nodiscard]] std::vector<std::string> template_names();

@@ -65,6 +65,34 @@ constexpr Template kTemplates[] = {
      "large,4,2048,50000,10000,30,720,0,0.8,sgd,0.401,0.9017,test,no\n"},
 };
 
+/// Header and rows of these columns, and of every setting.
+std::string lines_of(const Table& table, const std::vector<Column>& columns) {
+  std::set<std::string> settings;
+  for (const auto& row : table.rows)
+    for (const auto& [name, value] : row.settings) settings.insert(name);
+  std::string header;
+  for (const auto column : columns) header += (header.empty() ? "" : ",") + std::string(column.name());
+  for (const auto& name : settings)
+    header += (header.empty() ? "" : ",") + csv_cell(fmt::format("{}{}", kSettingPrefix, name));
+  std::string text = header + '\n';
+  for (const auto& row : table.rows) {
+    std::string line;
+    bool first = true;
+    const auto add = [&](std::string_view cell) {
+      line += (first ? "" : ",") + csv_cell(cell);
+      first = false;
+    };
+    for (const auto column : columns)
+      add(row.is_unknown(column) ? "unknown" : std::string_view(row.text(column)));
+    for (const auto& name : settings) {
+      const auto found = row.settings.find(name);
+      add(found == row.settings.end() ? "" : std::string_view(found->second));
+    }
+    text += line + '\n';
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_csv(const Table& table) {
@@ -83,30 +111,14 @@ std::string to_csv(const Table& table) {
     else if (is_said(table, column))
       columns.push_back(column);
   }
-  std::set<std::string> settings;
-  for (const auto& row : table.rows)
-    for (const auto& [name, value] : row.settings) settings.insert(name);
-  std::string header;
-  for (const auto column : columns) header += (header.empty() ? "" : ",") + std::string(column.name());
-  for (const auto& name : settings)
-    header += (header.empty() ? "" : ",") + csv_cell(fmt::format("{}{}", kSettingPrefix, name));
-  text += header + '\n';
-  for (const auto& row : table.rows) {
-    std::string line;
-    bool first = true;
-    const auto add = [&](std::string_view cell) {
-      line += (first ? "" : ",") + csv_cell(cell);
-      first = false;
-    };
-    for (const auto column : columns)
-      add(row.is_unknown(column) ? "unknown" : std::string_view(row.text(column)));
-    for (const auto& name : settings) {
-      const auto found = row.settings.find(name);
-      add(found == row.settings.end() ? "" : std::string_view(found->second));
-    }
-    text += line + '\n';
-  }
-  return text;
+  return text + lines_of(table, columns);
+}
+
+std::string to_plain_csv(const Table& table) {
+  std::vector<Column> columns;
+  for (std::size_t i = 0; i < Column::count(); ++i)
+    if (is_said(table, Column::at(i))) columns.push_back(Column::at(i));
+  return lines_of(table, columns);
 }
 
 std::vector<std::string> template_names() {

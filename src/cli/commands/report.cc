@@ -1,7 +1,11 @@
+#include "measure/output_file.h"
 #include "report/build.h"
+#include "table/table.h"
 
 #include <fmt/format.h>
 
+#include "analysis/record_rows.h"
+#include "base/file.h"
 #include "cli/commands/commands.h"
 #include "cli/evidence.h"
 #include "cli/reports.h"
@@ -17,7 +21,13 @@ int report_command(const Settings& settings) {
   const auto document = evidence.tables.empty()
                             ? report::build(records, options)
                             : report::build_with_tables(records, evidence.tables, options);
-  const auto written = write_reports(document, settings.report);
+  measure::require_output(settings.report.records_csv, "--records-csv");  // before anything is written
+  auto written = write_reports(document, settings.report);
+  if (const auto& file = settings.report.records_csv; !file.empty()) {
+    const auto rows = analysis::table_of_records(records);
+    base::write_file(file, table::to_plain_csv(rows));
+    written.push_back(fmt::format("records:  {} ({} rows)", file.string(), rows.rows.size()));
+  }
   if (written.empty()) screen.say(report::to_terminal(document, screen.width(), screen.colour()));
   if (evidence.tables.empty() || !records.empty())
     screen.say(fmt::format("{} record{} read", records.size(), records.size() == 1 ? "" : "s"));
