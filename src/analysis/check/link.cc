@@ -33,7 +33,7 @@ void check_above(const Study& study, Findings& findings) {
     const auto claim = claimed_bytes_per_s(row);
     const auto link = one_way(row);
     const auto n = workers(row);
-    if (!claim || !link || row.text("link_is").empty()) continue;
+    if (!claim || !link || row.text("link_is").empty() || n == 1.0) continue;
     // What crosses the link one way: of algbw 2(N-1)/N of it.
     const bool is_algbw = row.text("bandwidth_is") == "algbw";
     const double factor = is_algbw && n && *n > 1 ? ring_factor(*n) : 1;

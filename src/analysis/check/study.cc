@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace paceline::analysis::rules {
 namespace {
@@ -14,8 +16,7 @@ constexpr Column kOfSetup[] = {"program", "model", "device", "train_samples", "c
 /// What must agree for two rows to stand in one ratio at all.
 std::string subject_of(const Row& row) {
   std::string text;
-  for (const Column column :
-       {Column("model"), Column("time_of"), Column("message_bytes"), Column("quality_of")})
+  for (const Column column : {Column("model"), Column("time_of"), Column("message_bytes")})
     text += row.text(column) + '\x1f';
   return text;
 }
@@ -26,9 +27,15 @@ bool is_equal(const Row& a, const Row& b, Column column) {
 
 /// As differing_settings(), for who asks often.
 bool has_same_settings(const Row& a, const Row& b) {
-  if (a.settings != b.settings) return differing_settings(a, b).empty();
   for (const Column column : kOfSetup)
     if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column)) return false;
+  // Both are in the order of their names.
+  for (auto x = a.settings.begin(), y = b.settings.begin(); x != a.settings.end() && y != b.settings.end();) {
+    const int order = x->first.compare(y->first);
+    if (order == 0 && x->second != y->second) return false;
+    if (order <= 0) ++x;
+    if (order >= 0) ++y;
+  }
   return true;
 }
 
@@ -51,7 +58,8 @@ int likeness(const Row& a, const Row& b) {
 
 /// What rows of one program on one device with one set of settings have in common.
 std::string setup_of(const Row& row) {
-  std::string text = row.text("program") + '\x1f' + row.text("device") + '\x1f';
+  std::string text;
+  for (const Column column : kOfSetup) text += row.text(column) + '\x1f';
   for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
   return text;
 }
@@ -66,7 +74,9 @@ Interval whole_steps(double samples, double batch) {
 }  // namespace
 
 Study::Study(const Table& table)
-    : table_(table), baselines_(table.rows.size()), own_baselines_(table.rows.size()) {
+    : table_(table), baselines_(table.rows.size()), of_other_settings_(table.rows.size()) {
+  for (std::size_t i = 0; i < size(); ++i)
+    if (const auto n = workers(row(i))) by_workers_[*n].push_back(i);
   find_baselines();
   std::map<std::string, std::size_t> by_text;
   for (std::size_t i = 0; i < size(); ++i) {
@@ -79,8 +89,10 @@ Study::Study(const Table& table)
 void Study::find_baselines() {
   Fewest of_subject, of_setup;
   std::map<std::string, std::size_t> by_run;
+  std::set<std::string> on_one;  // programs that ran on one worker
   for (std::size_t i = 0; i < size(); ++i) {
     by_run.try_emplace(row(i).text("run"), i);
+    if (workers(row(i)) == 1.0) on_one.insert(row(i).text("program"));
     if (!workers(row(i)) || (!row(i).knows("time_s") && !row(i).knows("rate_per_s"))) continue;
     add(of_subject[subject_of(row(i))], i);
     add(of_setup[subject_of(row(i)) + setup_of(row(i))], i);
@@ -94,15 +106,29 @@ void Study::find_baselines() {
     if (const auto found = of_subject.find(subject_of(row(i))); found != of_subject.end())
       baselines_[i] = baselines_of(i, found->second);
     if (baselines_[i].empty() || has_same_settings(row(i), row(baselines_[i].front()))) continue;
-    if (const auto found = of_setup.find(subject_of(row(i)) + setup_of(row(i))); found != of_setup.end())
-      own_baselines_[i] = baselines_of(i, found->second);
+    std::vector<std::size_t> own;
+    if (const auto found = of_setup.find(subject_of(row(i)) + setup_of(row(i))); found != of_setup.end()) {
+      own = baselines_of(i, found->second);
+      // The least of its set-up, with more rows of it, is a baseline itself.
+      if (own.empty() && found->second.has_more) {
+        of_other_settings_[i] = std::exchange(baselines_[i], {});
+        continue;
+      }
+    }
+    // A serial program is what a parallel one is held against that was not run on one worker itself.
+    const auto& base = row(baselines_[i].front());
+    if (own.empty() && workers(base) == 1.0 && !on_one.contains(row(i).text("program")) &&
+        differing_settings(row(i), base) == std::vector<std::string>{"program"})
+      continue;
+    of_other_settings_[i] = std::exchange(baselines_[i], std::move(own));
   }
 }
 
 void Study::add(Smallest& smallest, std::size_t i) const {
   const double n = *workers(row(i));
+  if (!smallest.all.empty() && n != smallest.workers) smallest.has_more = true;
   if (!smallest.all.empty() && n > smallest.workers) return;
-  if (smallest.all.empty() || n < smallest.workers) smallest = {.workers = n};
+  if (smallest.all.empty() || n < smallest.workers) smallest = {.workers = n, .has_more = smallest.has_more};
   smallest.all.push_back(i);
   if (const auto b = local_batch(row(i))) smallest.by_local[*b].push_back(i);
   if (const auto b = global_batch(row(i))) smallest.by_global[*b].push_back(i);
@@ -131,6 +157,12 @@ std::vector<std::size_t> Study::baselines_of(std::size_t i, const Smallest& fewe
   return best;
 }
 
+const std::vector<std::size_t>& Study::with_workers(double n) const {
+  static const std::vector<std::size_t> kNone;
+  const auto found = by_workers_.find(n);
+  return found == by_workers_.end() ? kNone : found->second;
+}
+
 std::string configuration(const Row& row, const std::vector<Column>& but) {
   std::string text;
   for (std::size_t i = 0; i < Column::count(); ++i) {
@@ -139,6 +171,12 @@ std::string configuration(const Row& row, const std::vector<Column>& but) {
     text += row.text(column) + '\x1f';
   }
   for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
+  return text;
+}
+
+std::string texts_of(const Row& row, std::initializer_list<Column> columns) {
+  std::string text;
+  for (const auto column : columns) text += row.text(column) + '\x1f';
   return text;
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "table/import/gz_file.h"
 
 namespace paceline::table {
 namespace {
@@ -17,11 +17,9 @@ using base::fail;
 
 std::string begin_of(const fs::path& path) {
   constexpr std::size_t kHead = 64 << 10;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
+  GzFile file(path);
   std::string head(kHead, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
+  head.resize(static_cast<std::size_t>(file.sgetn(head.data(), static_cast<std::streamsize>(head.size()))));
   return head;
 }
 
