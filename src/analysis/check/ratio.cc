@@ -41,6 +41,19 @@ std::optional<Interval> rate_of_all(const Row& row) {
   return n ? std::optional(times(interval_of(*rate), *n)) : std::nullopt;
 }
 
+/// Rates are of the images that were taken, ratios of epochs of those that an epoch has: they differ by a
+/// last batch that was dropped or filled.
+Interval with_tails(const Interval& ratio, const Row& a, const Row& b) {
+  const auto tail = [](const Row& row) {
+    const auto samples = row.value("train_samples"), batch = global_batch(row);
+    return row.text("time_of") != "step" && samples && batch && *samples > 0
+               ? std::min(1.0, *batch / *samples)
+               : 0;
+  };
+  const double either = std::max(tail(a), tail(b));
+  return {ratio.low / (1 + either), ratio.high * (1 + either)};
+}
+
 std::string image_factor(double factor) { return factor == 1 ? "" : fmt::format("{} x ", shown(factor)); }
 
 }  // namespace
@@ -67,9 +80,10 @@ std::vector<Ratio> speedups(const Row& a, const Row& b) {
   }
   const auto rate = rate_of_all(a), rate0 = rate_of_all(b);
   if (rate && rate0)
-    ratios.push_back({.value = rate->middle() / rate0->middle(),
-                      .interval = divided(*rate, *rate0),
-                      .how = fmt::format("{} / {}", shown(rate->middle()), shown(rate0->middle()))});
+    ratios.push_back(
+        {.value = rate->middle() / rate0->middle(),
+         .interval = ratios.empty() ? with_tails(divided(*rate, *rate0), a, b) : divided(*rate, *rate0),
+         .how = fmt::format("{} / {}", shown(rate->middle()), shown(rate0->middle()))});
   return ratios;
 }
 

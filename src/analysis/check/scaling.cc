@@ -105,6 +105,8 @@ bool is_held_by_communication(const Row& row) {
   constexpr double kClosure = 0.05, kLarge = 0.2;
   const auto time = row.value("time_s"), compute = row.value("compute_s"),
              exposed = row.value("communication_s");
+  if (row.text("communication_is") == "exposed" && !compute && time && exposed)
+    return *exposed >= kLarge * *time;
   if (!time || !compute || !exposed || row.text("communication_is") == "residual") return false;
   return std::abs(*compute + *exposed - *time) <= kClosure * *time && *exposed >= kLarge * *time;
 }

@@ -1,5 +1,7 @@
 #include "analysis/check/study.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,12 +15,21 @@ namespace {
 /// What a program was set to, in columns of their own.
 constexpr Column kOfSetup[] = {"program", "model", "device", "train_samples", "covers", "excludes", "clock"};
 
-/// What must agree for two rows to stand in one ratio at all.
-std::string subject_of(const Row& row) {
-  std::string text;
-  for (const Column column : {Column("model"), Column("time_of"), Column("message_bytes")})
-    text += row.text(column) + '\x1f';
-  return text;
+/// What must agree for two rows to stand in one ratio at all, where the time is that of `time_of`.
+std::string subject_of(const Row& row, std::string_view time_of) {
+  return fmt::format("{}\x1f{}\x1f{}\x1f", row.text("model"), row.text("message_bytes"), time_of);
+}
+
+/// The kinds of time that a row may be a baseline for: of one that nobody stated, all.
+std::vector<std::string_view> kinds_of(const Row& row) {
+  if (!row.knows("time_of")) return {"", "step", "epoch", "run"};
+  return {"", row.text("time_of")};
+}
+
+/// Whether a ratio can be made of the two rows at all.
+bool has_ratio(const Row& a, const Row& b) {
+  if (a.knows("rate_per_s") && b.knows("rate_per_s")) return true;
+  return a.knows("time_s") && b.knows("time_s") && a.text("time_of") == b.text("time_of");
 }
 
 bool is_equal(const Row& a, const Row& b, Column column) {
@@ -41,8 +52,8 @@ bool has_same_settings(const Row& a, const Row& b) {
 
 /// How much row b is like row a, as its baseline.
 int likeness(const Row& a, const Row& b) {
-  int score = 0;
-  score += has_same_settings(a, b) ? 16 : 0;
+  int score = has_ratio(a, b) ? 64 : 0;
+  score += has_same_settings(a, b) ? 128 : 0;
   const bool is_strong = a.text("scaling") == "strong";
   const auto same = [](std::optional<double> x, std::optional<double> y) { return x && y && *x == *y; };
   const bool same_local = same(local_batch(a), local_batch(b)),
@@ -58,8 +69,7 @@ int likeness(const Row& a, const Row& b) {
 
 /// What rows of one program on one device with one set of settings have in common.
 std::string setup_of(const Row& row) {
-  std::string text;
-  for (const Column column : kOfSetup) text += row.text(column) + '\x1f';
+  std::string text = row.text("program") + '\x1f' + row.text("device") + '\x1f';
   for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
   return text;
 }
@@ -93,9 +103,13 @@ void Study::find_baselines() {
   for (std::size_t i = 0; i < size(); ++i) {
     by_run.try_emplace(row(i).text("run"), i);
     if (workers(row(i)) == 1.0) on_one.insert(row(i).text("program"));
-    if (!workers(row(i)) || (!row(i).knows("time_s") && !row(i).knows("rate_per_s"))) continue;
-    add(of_subject[subject_of(row(i))], i);
-    add(of_setup[subject_of(row(i)) + setup_of(row(i))], i);
+    // Also rows without a time: what was not printed may be what the others are held against.
+    if (!workers(row(i))) continue;
+    for (const auto kind : kinds_of(row(i))) {
+      const auto subject = subject_of(row(i), kind);
+      add(of_subject[subject], i);
+      add(of_setup[subject + setup_of(row(i))], i);
+    }
   }
   for (std::size_t i = 0; i < size(); ++i) {
     if (row(i).knows("baseline")) {
@@ -103,11 +117,12 @@ void Study::find_baselines() {
       if (found != by_run.end() && found->second != i) baselines_[i] = {found->second};
       continue;
     }
-    if (const auto found = of_subject.find(subject_of(row(i))); found != of_subject.end())
+    const auto subject = subject_of(row(i), row(i).text("time_of"));
+    if (const auto found = of_subject.find(subject); found != of_subject.end())
       baselines_[i] = baselines_of(i, found->second);
     if (baselines_[i].empty() || has_same_settings(row(i), row(baselines_[i].front()))) continue;
     std::vector<std::size_t> own;
-    if (const auto found = of_setup.find(subject_of(row(i)) + setup_of(row(i))); found != of_setup.end()) {
+    if (const auto found = of_setup.find(subject + setup_of(row(i))); found != of_setup.end()) {
       own = baselines_of(i, found->second);
       // The least of its set-up, with more rows of it, is a baseline itself.
       if (own.empty() && found->second.has_more) {
@@ -120,7 +135,10 @@ void Study::find_baselines() {
     if (own.empty() && workers(base) == 1.0 && !on_one.contains(row(i).text("program")) &&
         differing_settings(row(i), base) == std::vector<std::string>{"program"})
       continue;
-    of_other_settings_[i] = std::exchange(baselines_[i], std::move(own));
+    if (!own.empty() && !has_same_settings(row(i), row(own.front())))
+      baselines_[i] = std::move(own);  // its own, of other data: no ratio, and that is to be said
+    else
+      of_other_settings_[i] = std::exchange(baselines_[i], std::move(own));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "analysis/check/ratios.h"
 #include "analysis/check/rule.h"
@@ -111,8 +112,10 @@ void check_residual(const Study& study, Findings& findings) {
   const auto& rows = found[0].size() >= found[1].size() ? found[0] : found[1];
   if (candidates == 0 || rows.size() < candidates) return;
   const bool of_times = found[0].size() >= found[1].size();
-  const bool is_limited = !input_ceilings(study).empty();
+  std::set<std::size_t> limited;
+  for (const auto& ceiling : input_ceilings(study)) limited.insert(ceiling.rows.begin(), ceiling.rows.end());
   for (const auto i : rows) {
+    const bool is_limited = limited.contains(i);
     const auto& row = study.row(i);
     const auto& base = study.row(study.baselines(i).front());
     const Column column = of_times ? Column("time_s") : Column("compute_s");

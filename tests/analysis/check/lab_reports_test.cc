@@ -119,7 +119,7 @@ std::vector<Report> wrong_reports() {
       {"evaluation in one time only",
        "run,workers,local_batch,time_s,time_of,covers,claimed_speedup\na,1,128,131.0,epoch,data compute evaluation,\n"
        "b,4,128,29.4,epoch,data compute communication,4.46\n",
-       {"error compare.settings b"}},
+       {"error compare.settings b", "warning ratio.superlinear b"}},
       {"exposed parts above the whole",
        "run,workers,time_s,time_of,compute_s,communication_s,communication_is\nn4,4,92.1,epoch,80.3,15.4,exposed\n",
        {"error parts.sum n4"}},
