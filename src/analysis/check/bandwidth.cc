@@ -125,11 +125,15 @@ void check_formula(const Study& study, Findings& findings) {
         is_explained ? Severity::error : Severity::warning,
         {{claim.row}, claim.printed.text, figure_of(right.middle(), right)},
         fmt::format(
-            "printed {} {}; {}{} bytes a step x {} step{} in {} s are {} {}. {}.", claim.printed.text,
-            row.text("bandwidth_unit"),
+            "printed {} of {} {} on {} workers; {}{} bytes a step x {} step{} in {} s are {} {}. {}.",
+            is.empty()     ? "a bandwidth"
+            : is == "sent" ? "a bandwidth of what is sent"
+                           : is,
+            claim.printed.text, row.text("bandwidth_unit"), row.text("workers"),
             is == "algbw" ? "" : fmt::format("2(N-1)/N = {} x ", shown(ring_factor(*workers(row)))),
-            fmt::format("{:.9g}", message_bytes(row)->middle()), shown(k.middle()),
-            k.middle() == 1 ? "" : "s", communication_time(row)->text, shown(right.middle()),
+            fmt::format("{:.9g}", message_bytes(row)->middle()),
+            k.low == k.high ? shown(k.low) : fmt::format("{} to {}", shown(k.low), shown(k.high)),
+            k.high == 1 ? "" : "s", communication_time(row)->text, shown(right.middle()),
             row.text("bandwidth_unit"),
             is_explained ? judgements[c].form->sentence : "The printed figure does not follow from it"));
   }

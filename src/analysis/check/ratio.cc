@@ -12,95 +12,6 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// How many times the images of row `b` row `a` takes: 1 where an epoch is meant and nothing else is said.
-/// Nothing where it cannot be known.
-std::optional<Interval> image_ratio(const Row& a, const Row& b) {
-  if (a.text("time_of") != "step") {
-    const auto all = [&](const Row& row) {
-      // Of as many images unless both say how many.
-      const bool has_samples = a.knows("train_samples") && b.knows("train_samples");
-      const bool has_epochs = a.text("time_of") == "run" && a.knows("epochs") && b.knows("epochs");
-      return (has_samples ? row.value("train_samples").value_or(0) : 1) *
-             (has_epochs ? row.value("epochs").value_or(0) : 1);
-    };
-    const double x = all(a), y = all(b);
-    return exactly_one(x > 0 && y > 0 ? x / y : 1);
-  }
-  const auto x = global_batch(a), y = global_batch(b);
-  if (x && y) return exactly_one(*x / *y);
-  if (a.text("scaling") == "weak") return exactly_one(*workers(a) / *workers(b));
-  if (a.text("scaling") == "strong") return exactly_one(1);
-  return std::nullopt;
-}
-
-std::optional<Interval> rate_of_all(const Row& row) {
-  const auto rate = row.number("rate_per_s");
-  if (!rate || rate->value <= 0 || !row.knows("rate_of")) return std::nullopt;
-  const auto n = workers(row);
-  if (row.text("rate_of") == "all") return interval_of(*rate);
-  return n ? std::optional(times(interval_of(*rate), *n)) : std::nullopt;
-}
-
-/// Rates are of the images that were taken, ratios of epochs of those that an epoch has: they differ by a
-/// last batch that was dropped or filled.
-Interval with_tails(const Interval& ratio, const Row& a, const Row& b) {
-  const auto tail = [](const Row& row) {
-    const auto samples = row.value("train_samples"), batch = global_batch(row);
-    return row.text("time_of") != "step" && samples && batch && *samples > 0
-               ? std::min(1.0, *batch / *samples)
-               : 0;
-  };
-  const double either = std::max(tail(a), tail(b));
-  return {ratio.low / (1 + either), ratio.high * (1 + either)};
-}
-
-std::string image_factor(double factor) { return factor == 1 ? "" : fmt::format("{} x ", shown(factor)); }
-
-}  // namespace
-
-std::vector<Ratio> speedups(const Row& a, const Row& b) {
-  std::vector<Ratio> ratios;
-  const auto t = a.number("time_s"), t0 = b.number("time_s");
-  if (t && t0 && t->value > 0 && t0->value > 0 && a.knows("time_of") &&
-      a.text("time_of") == b.text("time_of")) {
-    const auto quotient = divided(interval_of(*t0), interval_of(*t));
-    const auto add = [&](const Interval& factor) {
-      ratios.push_back({.value = t0->value / t->value * factor.middle(),
-                        .interval = times(quotient, factor),
-                        .how = fmt::format("{}{} / {}", image_factor(factor.middle()), t0->text, t->text),
-                        .of_fixed_data = factor.middle() == 1,
-                        .images = factor.middle()});
-    };
-    if (const auto factor = image_ratio(a, b)) {
-      add(*factor);
-    } else if (workers(a) && workers(b)) {  // steps of batches that nobody named: strong, or weak
-      add(exactly_one(1));
-      add(exactly_one(*workers(a) / *workers(b)));
-    }
-  }
-  const auto rate = rate_of_all(a), rate0 = rate_of_all(b);
-  if (rate && rate0)
-    ratios.push_back(
-        {.value = rate->middle() / rate0->middle(),
-         .interval = ratios.empty() ? with_tails(divided(*rate, *rate0), a, b) : divided(*rate, *rate0),
-         .how = fmt::format("{} / {}", shown(rate->middle()), shown(rate0->middle()))});
-  return ratios;
-}
-
-std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,
-                                       const std::vector<std::size_t>& baselines,
-                                       const table::Number& printed, bool is_efficiency) {
-  for (const auto k : baselines)
-    for (const auto& ratio : speedups(study.row(i), study.row(k))) {
-      const double scale = is_efficiency ? *workers(study.row(i)) / *workers(study.row(k)) : 1;
-      if (meets(printed, times(ratio.interval, 1 / scale), kFollows)) return k;
-      if (is_efficiency && meets(printed, times(ratio.interval, 100 / scale), kFollows)) return k;
-    }
-  return std::nullopt;
-}
-
-namespace {
-
 constexpr std::string_view kInPerCent = ", in per cent";
 
 struct RatioColumn {
@@ -156,9 +67,11 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency) {
   }
   wrong.push_back(
       {"times N", times(interval, scale),
-       fmt::format("{} is {} x {}: {}", printed, shown(scale), shown_s,
-                   one.ratio.of_fixed_data ? "the time of an epoch over fixed data already contains the 1/N"
-                                           : "the number of workers is in the ratio already")});
+       fmt::format(
+           "{} is {} x {}: {}", printed, shown(scale), shown_s,
+           one.ratio.of_fixed_data
+               ? "the time of an epoch over fixed data already contains the 1/N, so it must not be multiplied with the number of workers"
+               : "the number of workers is in the ratio already")});
   wrong.push_back(
       {"over N", times(interval, 1 / scale),
        fmt::format("{} is {} / {}: an efficiency, not a speedup", printed, shown_s, shown(scale))});
@@ -179,16 +92,14 @@ void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, do
   // Of two digits some pair would be found by chance.
   if (2 * one.claim.printed.half_unit > kExplains * one.claim.printed.value) return;
   const double n0 = *workers(study.row(one.baseline)), n = *workers(study.row(i));
-  const auto subject = texts_of(study.row(i), {Column("model"), Column("program")});
   // In the order of the table, whichever of the two they replace.
-  const auto &first = study.with_workers(n0), &second = study.with_workers(n);
+  const auto &first = study.with_workers(n0, study.row(i)), &second = study.with_workers(n, study.row(i));
   auto a_first = first.begin(), a_second = n == n0 ? second.end() : second.begin();
   while (tried < kMost && (a_first != first.end() || a_second != second.end())) {
     const bool replaces_baseline =
         a_second == second.end() || (a_first != first.end() && *a_first < *a_second);
     const std::size_t k = replaces_baseline ? *a_first++ : *a_second++;
     if (k == i || std::ranges::find(baselines, k) != baselines.end()) continue;
-    if (texts_of(study.row(k), {Column("model"), Column("program")}) != subject) continue;
     ++tried;
     const auto& a = replaces_baseline ? study.row(i) : study.row(k);
     const auto& b = replaces_baseline ? study.row(k) : study.row(one.baseline);
@@ -305,12 +216,15 @@ void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) 
     const auto right =
         times(with_noise(ratio.interval, noise(row), noise(study.row(baseline))), unit / scale);
     const auto how = of.is_efficiency ? fmt::format("{} / {}", ratio.how, shown(scale)) : ratio.how;
-    findings.add(is_explained ? Severity::error : Severity::warning,
-                 {{claim.row, baseline}, claim.printed.text, figure_of(unit * ratio.value / scale, right)},
-                 fmt::format("printed {}; {} = {}{}. {}.", claim.printed.text, how,
-                             shown(unit * ratio.value / scale), per_cent ? " %" : "",
-                             is_explained ? judgements[k].form->sentence
-                                          : "The printed figure does not follow from it"));
+    findings.add(
+        is_explained ? Severity::error : Severity::warning,
+        {{claim.row, baseline}, claim.printed.text, figure_of(unit * ratio.value / scale, right)},
+        fmt::format(
+            "printed {} of {} over {} with {} times the workers; the {} give {} = {}{}. {}.",
+            of.is_efficiency ? "an efficiency" : "a speedup", claim.printed.text, study.row(baseline).name(),
+            shown(*workers(row) / *workers(study.row(baseline))), ratio.images > 0 ? "times" : "rates", how,
+            shown(unit * ratio.value / scale), per_cent ? " %" : "",
+            is_explained ? judgements[k].form->sentence : "The printed figure does not follow from it"));
   }
 }
 
@@ -347,29 +261,14 @@ std::vector<std::size_t> possible_baselines(const Study& study, std::size_t i) {
   return found;
 }
 
-/// Images/s of `row` over those of `base` as far as that is known without the number of workers.
-std::optional<Ratio> ratio_without_workers(const Row& row, const Row& base) {
-  const auto t = row.number("time_s"), t0 = base.number("time_s");
-  const auto all = row.value("global_batch"), all0 = global_batch(base);
-  const bool is_step = row.text("time_of") == "step", is_strong = row.text("scaling") == "strong";
-  if (t && t0 && t->value > 0 && t0->value > 0 && (!is_step || is_strong || (all && all0))) {
-    const double images = is_step && !is_strong ? *all / *all0 : 1;
-    return Ratio{images * t0->value / t->value, times(divided(interval_of(*t0), interval_of(*t)), images),
-                 fmt::format("{}{} / {}", image_factor(images), t0->text, t->text), true};
-  }
-  const auto r = row.number("rate_per_s"), r0 = base.number("rate_per_s");
-  if (!r || !r0 || r->value <= 0 || r0->value <= 0 || row.text("rate_of") == "worker") return std::nullopt;
-  return Ratio{r->value / r0->value, divided(interval_of(*r), interval_of(*r0)),
-               fmt::format("{} / {}", r->text, r0->text), false};
-}
-
 /// A row whose workers nobody stated cannot have a baseline found for it by them.
 void check_no_workers(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto printed =
         row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
-    if (!printed || workers(row)) continue;
+    // Of rows that count nodes the number of those is what they scale over.
+    if (!printed || workers(row) || row.knows("nodes")) continue;
     std::optional<Ratio> best;
     std::size_t baseline = i;
     for (const auto k : possible_baselines(study, i)) {

@@ -22,6 +22,9 @@ struct Ratio {
 /// where they do not say it. Empty where the two cannot be compared.
 [[nodiscard]] std::vector<Ratio> speedups(const Row& a, const Row& b);
 
+/// The same as far as it is known without the number of workers of `row`.
+[[nodiscard]] std::optional<Ratio> ratio_without_workers(const Row& row, const Row& base);
+
 /// The first of the rows `baselines` from which a ratio of row `i` follows, as it is or in per cent.
 [[nodiscard]] std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,
                                                      const std::vector<std::size_t>& baselines,

@@ -26,6 +26,8 @@ std::vector<std::string_view> kinds_of(const Row& row) {
   return {"", row.text("time_of")};
 }
 
+std::string program_of(const Row& row) { return texts_of(row, {Column("model"), Column("program")}); }
+
 /// Whether a ratio can be made of the two rows at all.
 bool has_ratio(const Row& a, const Row& b) {
   if (a.knows("rate_per_s") && b.knows("rate_per_s")) return true;
@@ -86,7 +88,7 @@ Interval whole_steps(double samples, double batch) {
 Study::Study(const Table& table)
     : table_(table), baselines_(table.rows.size()), of_other_settings_(table.rows.size()) {
   for (std::size_t i = 0; i < size(); ++i)
-    if (const auto n = workers(row(i))) by_workers_[*n].push_back(i);
+    if (const auto n = workers(row(i))) by_workers_[{*n, program_of(row(i))}].push_back(i);
   find_baselines();
   std::map<std::string, std::size_t> by_text;
   for (std::size_t i = 0; i < size(); ++i) {
@@ -175,9 +177,9 @@ std::vector<std::size_t> Study::baselines_of(std::size_t i, const Smallest& fewe
   return best;
 }
 
-const std::vector<std::size_t>& Study::with_workers(double n) const {
+const std::vector<std::size_t>& Study::with_workers(double n, const Row& like) const {
   static const std::vector<std::size_t> kNone;
-  const auto found = by_workers_.find(n);
+  const auto found = by_workers_.find({n, program_of(like)});
   return found == by_workers_.end() ? kNone : found->second;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/check/claim.h"
@@ -41,8 +42,8 @@ class Study {
     return of_other_settings_[i];
   }
 
-  /// The rows of so many workers.
-  [[nodiscard]] const std::vector<std::size_t>& with_workers(double n) const;
+  /// The rows of so many workers of that row's program and model.
+  [[nodiscard]] const std::vector<std::size_t>& with_workers(double n, const Row& like) const;
 
   /// Groups of rows that agree in every column of the configuration and in all settings; names, seeds and
   /// repeats may differ.
@@ -65,7 +66,7 @@ class Study {
   const Table& table_;
   std::vector<std::vector<std::size_t>> baselines_, of_other_settings_;
   std::vector<std::vector<std::size_t>> groups_;
-  std::map<double, std::vector<std::size_t>> by_workers_;
+  std::map<std::pair<double, std::string>, std::vector<std::size_t>> by_workers_;
 };
 
 /// What was run, without the columns in `but`: rows that give the same text ran the same.

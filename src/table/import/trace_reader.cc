@@ -155,7 +155,7 @@ TraceFacts read_trace(const std::filesystem::path& path, bool may_be_cut,
   std::istream content(&file);
   TraceFacts facts;
   Handler handler(facts, takes);
-  if (json::sax_parse(content, &handler)) return facts;
+  if (json::sax_parse(content, &handler) && !file.is_damaged()) return facts;
   const bool has_ended = file.is_damaged() || std::istream(&file).peek() == std::istream::traits_type::eof();
   if (may_be_cut && has_ended && handler.position() >= file.taken()) return facts;
   base::fail(base::ErrorKind::data, "{}: byte {}{}: {}; {}", path.string(), handler.position(),

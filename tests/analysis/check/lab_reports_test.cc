@@ -87,6 +87,15 @@ std::vector<Report> right_reports() {
       {"epochs and runs agree",
        "run,workers,local_batch,time_s,time_of,epochs,claimed_speedup\ne1,1,128,52.0,epoch,,\nr1,1,128,1068,run,20,\n"
        "e4,4,128,14.1,epoch,,3.69\nr4,4,128,296,run,20,3.61\n"},
+      {"weak scaling of runs whose work grows",
+       "run,workers,time_s,time_of,scaling,claimed_efficiency\n1,1,100.2,run,weak,\n8,8,104.1,run,weak,0.963\n"
+       "64,64,118.0,run,weak,0.849\n"},
+      {"rates of nobody says whom, and nodes",
+       "run,nodes,local_batch,rate_per_s,claimed_speedup\n1,1,64,3100,1\n2,2,64,6010,1.94\n4,4,64,11700,3.77\n"},
+      {"rates without a word whose, of all",
+       "run,workers,rate_per_s,claimed_speedup\n1,1,410,\n4,4,1590,3.88\n"},
+      {"rates without a word whose, of each",
+       "run,workers,rate_per_s,claimed_efficiency\n1,1,410,\n4,4,398,0.97\n"},
       {"time to accuracy with more workers and fewer epochs said",
        "run,workers,local_batch,epochs,train_samples,time_s,time_of,claimed_speedup\na,1,128,10,50000,1000,run,\n"
        "b,4,128,5,50000,140,run,3.57\n"},
@@ -102,6 +111,20 @@ std::vector<Report> wrong_reports() {
       {"speedup over more epochs",
        "run,workers,local_batch,epochs,time_s,time_of,claimed_speedup\na,1,128,10,1000,run,\nb,4,128,5,140,run,7.14\n",
        {"error ratio.speedup b"}},
+      {"efficiencies in per cent, N times too large",
+       "run,workers,time_s,time_of,claimed_efficiency\na,1,100.0,epoch,100\nb,4,31.0,epoch,322\nc,8,17.2,epoch,581\n",
+       {"error ratio.efficiency b", "error ratio.efficiency c"}},
+      {"a bandwidth of elements",
+       "run,workers,parameters,element_bytes,communication_s,time_of,claimed_bandwidth,bandwidth_unit,bandwidth_is\n"
+       "a,8,25557032,4,0.0200,step,2.236,GB/s,busbw\n",
+       {"error bandwidth.formula a"}},
+      {"gradients of bf16, not said, are four bytes no more than two",
+       "run,workers,parameters,communication_s,time_of,claimed_bandwidth,bandwidth_unit,bandwidth_is\n"
+       "a,8,25557032,0.0200,step,4.47,GB/s,busbw\n"},
+      {"several things differ between two programs",
+       "run,program,workers,rate_per_s,rate_of,baseline,claimed_speedup,setting.precision\nold,ours,4,1000,all,,,fp32\n"
+       "new,theirs,4,2500,all,old,2.50,bf16\n",
+       {"warning compare.settings new"}},
       {"time saved",
        "run,workers,local_batch,time_s,time_of,claimed_speedup\na,1,128,100.0,epoch,\nb,2,128,52.0,epoch,0.48\n",
        {"error ratio.speedup b"}},

@@ -72,7 +72,8 @@ std::optional<Made> shifted(std::uint64_t seed) {
   std::vector<Row> more;
   for (std::size_t i = 0; i < half; ++i) {
     auto row = sound.table.rows[i];
-    const double b = *row.value("local_batch") * 2, slower = i == 0 ? 1 : 1.3;
+    const double b = std::floor(*row.value("local_batch") / 2), slower = i == 0 ? 1 : 1.3;
+    if (b < 1 || (sound.is_strong && b * 2 != *row.value("local_batch"))) return std::nullopt;
     row.set("run", other + " " + row.text("run"));
     if (row.knows("baseline")) row.set("baseline", other + " " + row.text("baseline"));
     for (const Column column :
