@@ -90,6 +90,15 @@ TEST(Check, RowsAndRecordsAreInOneRatioOnlyOfOneMachine) {
   EXPECT_THAT(wrong.out, HasSubstr("the times were divided the wrong way round"));
 }
 
+TEST(Check, CorrectsWithTheDigitsThatWerePrinted) {
+  const Folder folder;
+  (void)folder.write("t.csv",
+                     "run,model,classes,parameters,test_samples,accuracy,quality_of\n"
+                     "a,resnet50,1000,11689512,10000,0.98765,test\n");
+  EXPECT_THAT(run_in(folder, {"check", "t.csv"}).out,
+              AllOf(HasSubstr("Corrected: 0.98770 [0.98760, 0.98770]"), HasSubstr("Corrected: 25557032.")));
+}
+
 TEST(Check, ReportOfRecordsAloneSaysWhatDoesNotHold) {
   const Folder folder;
   auto record = golden::make_record({.workers = 2});

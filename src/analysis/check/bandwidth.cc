@@ -126,9 +126,10 @@ void check_formula(const Study& study, Findings& findings) {
         {{claim.row}, claim.printed.text, figure_of(right.middle(), right)},
         fmt::format(
             "printed {} of {} {} on {} workers; {}{} bytes a step x {} step{} in {} s are {} {}. {}.",
-            is.empty()     ? "a bandwidth"
-            : is == "sent" ? "a bandwidth of what is sent"
-                           : is,
+            is.empty()      ? "a bandwidth"
+            : is == "sent"  ? "a bandwidth of what is sent"
+            : is == "busbw" ? "a busbw"
+                            : "an algbw",
             claim.printed.text, row.text("bandwidth_unit"), row.text("workers"),
             is == "algbw" ? "" : fmt::format("2(N-1)/N = {} x ", shown(ring_factor(*workers(row)))),
             fmt::format("{:.9g}", message_bytes(row)->middle()),

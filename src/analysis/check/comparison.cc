@@ -50,7 +50,7 @@ void check_settings(const Study& study, Findings& findings) {
     findings.add(
         is_comparison || is_serial ? Severity::warning : Severity::error, {{i, *k}, printed->text},
         fmt::format(
-            "printed {} against {}, which differs in more than {}: {}; the ratio measures that too{}.",
+            "printed a ratio of {} over {}, which differs in more than {}: {}; the ratio measures that too{}.",
             printed->text, base.name(), is_comparison ? "one thing" : "workers", values,
             is_comparison ? ", and nobody can say which of them did it"
             : is_serial

@@ -66,7 +66,7 @@ void check_share(const Study& study, Findings& findings) {
     findings.add(
         is_of_both ? Severity::error : Severity::warning,
         {{i}, share->text, figure_of(right.middle(), right)},
-        fmt::format("printed {}; {} {} of {} {} one way are {}. {}.", share->text,
+        fmt::format("printed a share of the link of {}; {} {} of {} {} one way are {}. {}.", share->text,
                     row.text("claimed_bandwidth"), row.text("bandwidth_unit"),
                     shown(row.text("link_is") == "both-ways" ? *row.value("link") / 2 : *row.value("link")),
                     row.text("link_unit"), shown(right.middle()),

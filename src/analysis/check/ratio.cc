@@ -293,7 +293,7 @@ void check_no_workers(const Study& study, Findings& findings) {
          printed->text,
          figure_of(best->value, with_noise(best->interval, noise(row), noise(study.row(baseline))))},
         fmt::format(
-            "printed {} for an unstated number of workers; {} = {}, which is not super-linear from {:.0f} "
+            "printed a ratio of {} for an unstated number of workers; {} = {}, which is not super-linear from {:.0f} "
             "workers on.",
             printed->text, best->how, shown(best->value), least));
   }
