@@ -1,8 +1,9 @@
 #include "cli/evidence.h"
 
-#include <fstream>
+#include <set>
 #include <system_error>
 
+#include "analysis/check/check.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "table/import/import.h"
@@ -12,20 +13,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The begin of the file, of which its format is told.
-std::string head_of(const fs::path& path) {
-  constexpr std::size_t kHead = 64 << 10;
-  std::ifstream file(path, std::ios::binary);
-  std::string head(kHead, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return head;
+void join_records(Evidence& evidence, bool is_same_machine) {
+  const auto& records = evidence.records.records;
+  for (auto& table : evidence.tables) {
+    const auto* row = analysis::rules::row_over_record(table, records);
+    if (row == nullptr) continue;
+    if (!is_same_machine)
+      base::fail(
+          base::ErrorKind::usage,
+          "{}: the baseline of {} is '{}', a record of Paceline: rows of a table are in no ratio with records, "
+          "unless --same-machine says that both were measured on one machine",
+          table.where, row->name(), row->text("baseline"));
+    table = analysis::rules::with_named_records(std::move(table), records);
+  }
 }
 
 }  // namespace
 
-Evidence read_evidence(const std::vector<fs::path>& paths) {
-  std::vector<fs::path> records, imported;
+Evidence read_evidence(const std::vector<fs::path>& paths, bool is_same_machine) {
+  std::vector<fs::path> records, imported, tables;
   Evidence evidence;
   for (const auto& path : paths) {
     std::error_code unreadable;
@@ -34,13 +40,13 @@ Evidence read_evidence(const std::vector<fs::path>& paths) {
       records.push_back(path);
       continue;
     }
-    const auto head = head_of(path);
+    const auto head = table::begin_of(path);
     const auto first = head.find_first_not_of(" \t\r\n");
     const bool is_json = first == std::string::npos || head[first] == '{' || path.extension() == ".json";
     if (head.find("\"paceline-record-") != std::string::npos)
       records.push_back(path);
     else if (table::looks_like_table(head))
-      evidence.tables.push_back(table::read_table(base::read_file(path), path.string()));
+      tables.push_back(path);
     else if (table::find_importer(head) != nullptr)
       imported.push_back(path);
     else if (is_json)
@@ -53,7 +59,12 @@ Evidence read_evidence(const std::vector<fs::path>& paths) {
           path.string());
   }
   if (!records.empty()) evidence.records = read_records(records);
+  std::set<std::string> ids;
+  for (const auto& record : evidence.records.records) ids.insert(record.id);
+  for (const auto& path : tables)
+    evidence.tables.push_back(table::read_table(base::read_file(path), path.string(), ids));
   for (auto& table : table::import_files(imported, {})) evidence.tables.push_back(std::move(table));
+  join_records(evidence, is_same_machine);
   return evidence;
 }
 

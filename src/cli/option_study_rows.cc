@@ -213,6 +213,11 @@ constexpr Option kStudyRows[] = {
     {"strict", "", kOutput, "end with exit code 1 where there is a warning too", kCheck,
      [](S& s, Text t) { s.check.strict = truth(t); }, [](const S& s) { return yes_no(s.check.strict); },
      kNoRival, false},
+    {"same-machine", "", kOutput,
+     "the tables and the records were measured on one machine: a row of a table may name a record's id as its "
+     "baseline",
+     kCheck | kReport, [](S& s, Text t) { s.report.is_same_machine = truth(t); },
+     [](const S& s) { return yes_no(s.report.is_same_machine); }, kNoRival, false},
     {"template", "NAME", kOutput, templates_in_words, kCheck,
      [](S& s, Text t) {
        const auto names = table::template_names();

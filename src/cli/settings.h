@@ -73,6 +73,7 @@ struct Settings {
   struct Report {
     std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
     std::filesystem::path html, markdown, csv, json, records_csv;
+    bool is_same_machine = false;  ///< tables may be held against records
   } report;
 
   struct Compare {

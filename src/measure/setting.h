@@ -197,6 +197,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"yes", unrecorded},
     {"template", unrecorded},
     {"strict", unrecorded},
+    {"same-machine", unrecorded},
     {"sarif", unrecorded},
     {"set", unrecorded},
     {"host", unrecorded},

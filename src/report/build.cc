@@ -417,6 +417,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add(document, search_section(conclusions));
   add(document, evaluation_section(conclusions));
   add(document, training_section(conclusions));
+  add(document, check_section(records));
   document.sections.push_back(circumstances_section(conclusions));
   for (std::size_t i = details; i < document.sections.size(); ++i) document.sections[i].is_folded = true;
   add_circumstances(document, conclusions);

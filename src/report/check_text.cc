@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -33,18 +34,30 @@ std::string dumped(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
+/// With the decimals of the printed figure where it has more than two; counts as they are.
+std::string as_printed(double value, const std::string& printed) {
+  constexpr std::size_t kUsual = 2, kMost = 6;
+  constexpr double kLargestCount = 1e12;
+  const auto point = printed.find('.');
+  const bool is_plain = printed.find_first_not_of("0123456789.") == std::string::npos;
+  const std::size_t decimals = point == std::string::npos || !is_plain ? 0 : printed.size() - point - 1;
+  if (decimals > kUsual && decimals <= kMost) return fmt::format("{:.{}f}", value, decimals);
+  if (value == std::round(value) && std::abs(value) < kLargestCount) return fmt::format("{:.0f}", value);
+  return analysis::rules::shown(value);
+}
+
 }  // namespace
 
 std::vector<std::string> check_lines(const Result& result) {
   std::vector<std::string> lines;
   for (const auto& finding : result.findings) {
     std::string interval;
+    const auto digits = [&](double value) { return as_printed(value, finding.printed); };
     if (finding.corrected && finding.corrected->low < finding.corrected->high)
-      interval = fmt::format(" Corrected: {} [{}, {}].", analysis::rules::shown(finding.corrected->value),
-                             analysis::rules::shown(finding.corrected->low),
-                             analysis::rules::shown(finding.corrected->high));
+      interval = fmt::format(" Corrected: {} [{}, {}].", digits(finding.corrected->value),
+                             digits(finding.corrected->low), digits(finding.corrected->high));
     else if (finding.corrected)
-      interval = fmt::format(" Corrected: {}.", analysis::rules::shown(finding.corrected->value));
+      interval = fmt::format(" Corrected: {}.", digits(finding.corrected->value));
     lines.push_back(fmt::format("{} {}{}: {}{}", analysis::rules::name(finding.severity), finding.rule,
                                 place_of(finding), finding.sentence, interval));
   }

@@ -108,6 +108,7 @@ inline constexpr auto kRows = std::to_array<ColumnRow>({
     {"utilisation", part, figure},
     {"transfer_s", number, figure},        // of the communication: bytes move
     {"late_peer_s", number, figure},       // of it: a later worker is waited for
+    {"update_s", number, figure},          // of the time: the optimizer
     {"not_attributed_s", number, figure},  // of the time: nobody knows where it went
 });
 

@@ -209,7 +209,7 @@ bool looks_like_toml(std::string_view text) {
          (text.starts_with("[[row]]") || text.find("\n[[row]]") != std::string_view::npos);
 }
 
-void require_rows(const Table& table) {
+void require_rows(const Table& table, const std::set<std::string>& others) {
   if (table.rows.empty())
     fail(ErrorKind::data, "{}: the table has no rows; each measurement is one", table.where);
   std::vector<std::string> runs;
@@ -217,7 +217,8 @@ void require_rows(const Table& table) {
     if (row.knows("run")) runs.push_back(row.text("run"));
   const std::set<std::string> known(runs.begin(), runs.end());
   for (const auto& row : table.rows)
-    if (row.knows("baseline") && !known.contains(row.text("baseline")))
+    if (row.knows("baseline") && !known.contains(row.text("baseline")) &&
+        !others.contains(row.text("baseline")))
       fail(ErrorKind::data, "{}:{}: the baseline '{}' is no run of this table{}", table.where, row.line,
            row.text("baseline"), base::suggestion(row.text("baseline"), runs));
 }
@@ -247,9 +248,9 @@ bool looks_like_table(std::string_view text) {
   return false;
 }
 
-Table read_table(std::string_view text, const std::string& where) {
+Table read_table(std::string_view text, const std::string& where, const std::set<std::string>& others) {
   auto table = looks_like_toml(text) ? read_toml_table(text, where) : read_csv_table(text, where);
-  require_rows(table);
+  require_rows(table, others);
   return table;
 }
 

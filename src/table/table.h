@@ -69,8 +69,11 @@ struct Table {
 /// Whether `text` looks like one of the forms of the table: a CSV or TOML with one of its columns.
 [[nodiscard]] bool looks_like_table(std::string_view text);
 
+/// A baseline is a run of the table, or one of `others`.
+///
 /// Errors   Error(data): file, line, column, what the column takes or the nearest name of one, next step
-[[nodiscard]] Table read_table(std::string_view text, const std::string& where);
+[[nodiscard]] Table read_table(std::string_view text, const std::string& where,
+                               const std::set<std::string>& others = {});
 
 /// As CSV: facts of all rows above the header, then the columns that any row knows. Notes are comments. What
 /// a row says is not known is "unknown".

@@ -34,7 +34,8 @@ TEST(Check, NamesTheMistakeAndEndsWithOne) {
   EXPECT_EQ(outcome.code, 1) << outcome.err;
   EXPECT_THAT(
       outcome.out,
-      AllOf(HasSubstr("error ratio.speedup (t.csv:3): n4: printed 3.20; 100.0 / 125.0 = 0.80."),
+      AllOf(HasSubstr("error ratio.speedup (t.csv:3): n4: printed a speedup of 3.20 over n1 with 4 times the "
+                      "workers; the times give 100.0 / 125.0 = 0.80."),
             HasSubstr("Corrected: 0.80 ["), HasSubstr("not checked: "), HasSubstr("1 error, 1 warning")));
   EXPECT_THAT(base::read_file(folder.path() / "f.json"), HasSubstr("\"printed\": \"3.20\""));
   EXPECT_THAT(base::read_file(folder.path() / "f.sarif"), HasSubstr("\"ruleId\": \"ratio.speedup\""));
@@ -62,6 +63,52 @@ TEST(Check, ReadsRecordsAndNamesTheirRule) {
   const auto outcome = run_in(folder, {"check", "records/b.json"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("error size.product"));
+}
+
+TEST(Check, RowsAndRecordsAreInOneRatioOnlyOfOneMachine) {
+  const Folder folder;
+  auto record = golden::make_record({.workers = 1});
+  (void)folder.write("records/a.json", to_json(record));
+  const auto table = [&](double speedup) {
+    return fmt::format(
+        "run,program,model,workers,rate_per_s,rate_of,baseline,claimed_speedup\ntheirs,other,{},1,1000,all,{},{}\n",
+        record.model.name, record.id, speedup);
+  };
+  std::vector<double> steps;
+  for (const auto& rank : record.ranks) steps.insert(steps.end(), rank.step_s.begin(), rank.step_s.end());
+  std::ranges::sort(steps);
+  const double ours = record.global_batch / steps[steps.size() / 2];
+  (void)folder.write("t.csv", table(1000 / ours));
+  const auto refused = run_in(folder, {"check", "t.csv", "records"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("unless --same-machine says that both were measured on one machine"));
+  const auto right = run_in(folder, {"check", "t.csv", "records", "--same-machine"});
+  EXPECT_EQ(right.code, 0) << right.out << right.err;
+  (void)folder.write("t.csv", table(ours / 1000));
+  const auto wrong = run_in(folder, {"check", "t.csv", "records", "--same-machine"});
+  EXPECT_EQ(wrong.code, 1) << wrong.out << wrong.err;
+  EXPECT_THAT(wrong.out, HasSubstr("the times were divided the wrong way round"));
+}
+
+TEST(Check, CorrectsWithTheDigitsThatWerePrinted) {
+  const Folder folder;
+  (void)folder.write("t.csv",
+                     "run,model,classes,parameters,test_samples,accuracy,quality_of\n"
+                     "a,resnet50,1000,11689512,10000,0.98765,test\n");
+  EXPECT_THAT(run_in(folder, {"check", "t.csv"}).out,
+              AllOf(HasSubstr("Corrected: 0.98770 [0.98760, 0.98770]"), HasSubstr("Corrected: 25557032.")));
+}
+
+TEST(Check, ReportOfRecordsAloneSaysWhatDoesNotHold) {
+  const Folder folder;
+  auto record = golden::make_record({.workers = 2});
+  (void)folder.write("records/a.json", to_json(record));
+  EXPECT_THAT(run_in(folder, {"report", "records"}).out,
+              testing::Not(HasSubstr("What holds, and what does not")));
+  record.global_batch += 1;
+  (void)folder.write("records/a.json", to_json(record));
+  EXPECT_THAT(run_in(folder, {"report", "records"}).out,
+              AllOf(HasSubstr("What holds, and what does not"), HasSubstr("size.product")));
 }
 
 TEST(Check, TemplatesPassTheCheckAndMistakesHaveTheirPlace) {

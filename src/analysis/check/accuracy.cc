@@ -92,23 +92,37 @@ double variance(const Row& row) {
   return counted + sd * sd / std::max(1.0, row.value("seeds").value_or(1));
 }
 
+/// Rows with an accuracy of one model on one set.
+struct Rivals {
+  std::size_t count = 0;
+  std::vector<std::size_t> best = {};  ///< the two with the highest, the higher first
+};
+
+std::map<std::string, Rivals> rivals_of(const Study& study) {
+  std::map<std::string, Rivals> all;
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto accuracy = study.row(i).value("accuracy");
+    if (!accuracy) continue;
+    auto& [count, best] = all[texts_of(study.row(i), {Column("quality_of"), Column("model")})];
+    ++count;
+    const auto after =
+        std::ranges::find_if(best, [&](auto k) { return *study.row(k).value("accuracy") < *accuracy; });
+    best.insert(after, i);
+    if (best.size() > 2) best.pop_back();
+  }
+  return all;
+}
+
 void check_noise(const Study& study, Findings& findings) {
   constexpr double kErrors = 2;
+  const auto by_kind = rivals_of(study);
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     if (row.text("best") != "yes" || !row.value("accuracy") || variance(row) <= 0) continue;
-    std::optional<std::size_t> second;
-    std::size_t rivals = 0;
-    for (std::size_t k = 0; k < study.size(); ++k) {
-      const auto& other = study.row(k);
-      if (k == i || !other.value("accuracy") || other.text("quality_of") != row.text("quality_of") ||
-          other.text("model") != row.text("model"))
-        continue;
-      ++rivals;
-      if (!second || *other.value("accuracy") > *study.row(*second).value("accuracy")) second = k;
-    }
-    if (!second) continue;
-    const auto& other = study.row(*second);
+    const auto& [count, two] = by_kind.at(texts_of(row, {Column("quality_of"), Column("model")}));
+    if (count < 2) continue;
+    const std::size_t rivals = count - 1, second = two.front() == i ? two.back() : two.front();
+    const auto& other = study.row(second);
     const double difference = *row.value("accuracy") - *other.value("accuracy");
     const double error = std::sqrt(variance(row) + variance(other));
     const bool is_chosen_on_test =
@@ -117,7 +131,7 @@ void check_noise(const Study& study, Findings& findings) {
     const double errors = difference / error;
     findings.add(
         Severity::warning,
-        {{i, *second},
+        {{i, second},
          row.text("accuracy"),
          Figure{difference, difference - kErrors * error, difference + kErrors * error}},
         difference < kErrors * error

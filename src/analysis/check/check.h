@@ -17,6 +17,14 @@ namespace paceline::analysis::rules {
 /// table of them allows.
 [[nodiscard]] Result check_records(std::span<const measure::Record> records);
 
+/// Adds to a table the records that its rows name as their baseline: of a step, and of images a second. Both
+/// were measured on one machine, says who calls this; their device is left open.
+[[nodiscard]] table::Table with_named_records(table::Table table, std::span<const measure::Record> records);
+
+/// The first row of the table whose baseline is a record and no row of the table, or nullptr.
+[[nodiscard]] const table::Row* row_over_record(const table::Table& table,
+                                                std::span<const measure::Record> records);
+
 /// Errors before warnings before notes; else the order stays.
 void sort_findings(Result& result);
 

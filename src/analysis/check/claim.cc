@@ -16,6 +16,9 @@ std::vector<const WrongForm*> explanations(const Claim& claim) {
                           [&](const Interval& right) { return meets(claim.printed, right, kApart); }))
     return found;
   for (const auto& form : claim.wrong) {
+    // What is the small rest of two figures is met by chance.
+    constexpr double kUndecided = 0.2;
+    if (form.value.high - form.value.low > kUndecided * std::abs(form.value.middle())) continue;
     const bool is_apart = std::ranges::all_of(claim.right, [&](const Interval& right) {
       return std::abs(form.value.middle() - right.middle()) > kApart * std::abs(right.middle());
     });

@@ -14,28 +14,48 @@
 namespace paceline::analysis::rules {
 namespace {
 
+/// The row that a claim of row `i` is over: of other settings where it follows from that one and not from its
+/// own.
+std::optional<std::size_t> compared_with(const Study& study, std::size_t i, const table::Number& printed,
+                                         bool is_efficiency) {
+  const auto& own = study.baselines(i);
+  if (!own.empty() && (study.row(i).knows("baseline") || study.of_other_settings(i).empty()))
+    return own.front();
+  if (own.empty() && printed.value == 1) return std::nullopt;  // a baseline itself
+  if (baseline_of(study, i, own, printed, is_efficiency)) return std::nullopt;
+  return baseline_of(study, i, study.of_other_settings(i), printed, is_efficiency);
+}
+
 void check_settings(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto printed =
         row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
-    if (!printed || study.baselines(i).empty()) continue;
-    const auto k = study.baselines(i).front();
-    const auto differs = differing_settings(row, study.row(k));
-    if (differs.empty() || follows_own(study, i, *printed, !row.knows("claimed_speedup"))) continue;
+    if (!printed) continue;
+    const auto k = compared_with(study, i, *printed, !row.knows("claimed_speedup"));
+    if (!k) continue;
+    const auto& base = study.row(*k);
+    const auto differs = differing_settings(row, base);
+    // On as many workers the ratio is of what differs: of one thing it measures that, of several nobody knows
+    // which.
+    const bool is_comparison = workers(row) == workers(base);
+    if (differs.empty() || (is_comparison && differs.size() == 1)) continue;
+    const bool is_serial = differs == std::vector<std::string>{"program"};
     std::string values;
     for (const auto& name : differs) {
       const auto column = Column::find(name);
       const auto text = [&](const Row& of) { return column ? of.text(*column) : of.settings.at(name); };
-      values += fmt::format("{}{} ({} against {})", values.empty() ? "" : ", ", name, text(row),
-                            text(study.row(k)));
+      values += fmt::format("{}{} ({} against {})", values.empty() ? "" : ", ", name, text(row), text(base));
     }
     findings.add(
-        Severity::error, {{i, k}, printed->text},
+        is_comparison || is_serial ? Severity::warning : Severity::error, {{i, *k}, printed->text},
         fmt::format(
-            "printed {} against {}, which differs in more than workers: {}; the ratio measures that too, so "
-            "none is made.",
-            printed->text, study.row(k).name(), values));
+            "printed a ratio of {} over {}, which differs in more than {}: {}; the ratio measures that too{}.",
+            printed->text, base.name(), is_comparison ? "one thing" : "workers", values,
+            is_comparison ? ", and nobody can say which of them did it"
+            : is_serial
+                ? ": say that it is over the other program, and give the ratio over this one beside it"
+                : ", so none is made"));
   }
 }
 
@@ -93,21 +113,28 @@ struct ImpliedEpochs {
 void check_epochs(const Study& study, Findings& findings) {
   constexpr double kApartEpochs = 1.15;
   std::map<std::string, std::size_t> epoch_of;
-  const std::vector<Column> but{Column("time_of"), Column("epochs"), Column("covers"), Column("excludes")};
+  // Rows of an epoch and of a run know different columns: only those count that say what was trained, and on
+  // what.
+  const auto study_of = [](const Row& row) {
+    return texts_of(row, {Column("program"), Column("model"), Column("train_samples")});
+  };
+  const auto cell_of = [&](const Row& row) {
+    auto text = study_of(row) + texts_of(row, {Column("device"), Column("workers"), Column("repeat")});
+    for (const auto batch : {local_batch(row), global_batch(row)})
+      text += fmt::format("{} ", batch.value_or(0));
+    for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
+    return text;
+  };
   for (std::size_t i = 0; i < study.size(); ++i)
     if (study.row(i).text("time_of") == "epoch" && study.row(i).value("time_s").value_or(0) > 0)
-      epoch_of.try_emplace(configuration(study.row(i), but), i);
+      epoch_of.try_emplace(cell_of(study.row(i)), i);
   std::map<std::string, std::vector<ImpliedEpochs>> compared;
-  const std::vector<Column> but_workers{Column("time_of"),      Column("epochs"),      Column("covers"),
-                                        Column("excludes"),     Column("workers"),     Column("nodes"),
-                                        Column("device"),       Column("local_batch"), Column("global_batch"),
-                                        Column("learning_rate")};
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     if (row.text("time_of") != "run" || row.value("time_s").value_or(0) <= 0) continue;
-    const auto found = epoch_of.find(configuration(row, but));
+    const auto found = epoch_of.find(cell_of(row));
     if (found == epoch_of.end()) continue;
-    compared[configuration(row, but_workers)].push_back(
+    compared[study_of(row)].push_back(
         {i, found->second, *row.value("time_s") / *study.row(found->second).value("time_s")});
   }
   for (const auto& [key, all] : compared) {
@@ -116,6 +143,9 @@ void check_epochs(const Study& study, Findings& findings) {
       if (more < kApartEpochs * fewer) continue;
       const auto& row = study.row(all[k].run);
       const auto& first = study.row(all[0].run);
+      // Known to differ, and as they say: every ratio takes that into account.
+      if (row.knows("epochs") && first.knows("epochs") && row.text("epochs") != first.text("epochs"))
+        continue;
       findings.add(
           Severity::warning,
           {{all[k].run, all[0].run}, row.text("time_s"), Figure{all[k].value, all[k].value, all[k].value}},

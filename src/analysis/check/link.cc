@@ -33,7 +33,7 @@ void check_above(const Study& study, Findings& findings) {
     const auto claim = claimed_bytes_per_s(row);
     const auto link = one_way(row);
     const auto n = workers(row);
-    if (!claim || !link || row.text("link_is").empty()) continue;
+    if (!claim || !link || row.text("link_is").empty() || n == 1.0) continue;
     // What crosses the link one way: of algbw 2(N-1)/N of it.
     const bool is_algbw = row.text("bandwidth_is") == "algbw";
     const double factor = is_algbw && n && *n > 1 ? ring_factor(*n) : 1;
@@ -66,7 +66,7 @@ void check_share(const Study& study, Findings& findings) {
     findings.add(
         is_of_both ? Severity::error : Severity::warning,
         {{i}, share->text, figure_of(right.middle(), right)},
-        fmt::format("printed {}; {} {} of {} {} one way are {}. {}.", share->text,
+        fmt::format("printed a share of the link of {}; {} {} of {} {} one way are {}. {}.", share->text,
                     row.text("claimed_bandwidth"), row.text("bandwidth_unit"),
                     shown(row.text("link_is") == "both-ways" ? *row.value("link") / 2 : *row.value("link")),
                     row.text("link_unit"), shown(right.middle()),

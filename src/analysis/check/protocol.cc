@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
@@ -68,31 +69,36 @@ void check_best(const Study& study, Findings& findings) {
         "many; show the median.");
 }
 
+/// Standard deviation, by the formula of a sample.
+double deviation(const std::vector<double>& all) {
+  const auto n = static_cast<double>(all.size());
+  double mean = 0, squares = 0;
+  for (const double one : all) mean += one / n;
+  for (const double one : all) squares += (one - mean) * (one - mean);
+  return std::sqrt(squares / (n - 1));
+}
+
 void check_spread(const Study& study, Findings& findings) {
-  constexpr double kNormal = 1.96, kFewest = 3;
-  for (const auto& rows : repeated(study)) {
+  constexpr double kNormal = 1.96;
+  constexpr std::size_t kFewest = 3;
+  for (const auto& group : study.same_configuration()) {
     std::vector<double> times;
-    for (const auto i : rows)
-      if (const auto time = study.row(i).value("time_s")) times.push_back(*time);
-    if (static_cast<double>(times.size()) < kFewest) continue;
-    double mean = 0, squares = 0;
-    for (const double one : times) mean += one / static_cast<double>(times.size());
-    for (const double one : times) squares += (one - mean) * (one - mean);
-    const double n = static_cast<double>(times.size()), sd = std::sqrt(squares / (n - 1));
-    for (const auto& group : study.same_configuration()) {
-      if (std::ranges::find(group, rows.front()) == group.end()) continue;
-      for (const auto i : group) {
-        const auto spread = study.row(i).number("spread_s");
-        if (study.row(i).text("spread_is") != "ci95" || !spread) continue;
-        const double right = kNormal * sd / std::sqrt(n);
-        if (!meets(*spread, exactly_one(kNormal * sd), kExplains)) continue;
-        findings.add(
-            Severity::warning, {{i}, spread->text, Figure{right, right, right}},
-            fmt::format(
-                "{} is 1.96 standard deviations of {:g} repeats ({} s), in which single runs lie; the interval of their "
-                "mean is 1.96 x {} / sqrt({:g}) = {} s.",
-                spread->text, n, shown(sd), shown(sd), n, shown(right)));
-      }
+    for (const auto i : group)
+      if (study.row(i).knows("repeat") && study.row(i).knows("time_s"))
+        times.push_back(*study.row(i).value("time_s"));
+    if (times.size() < kFewest) continue;
+    const double n = static_cast<double>(times.size()), sd = deviation(times);
+    const double right = kNormal * sd / std::sqrt(n);
+    for (const auto i : group) {
+      const auto spread = study.row(i).number("spread_s");
+      if (study.row(i).text("spread_is") != "ci95" || !spread) continue;
+      if (!meets(*spread, exactly_one(kNormal * sd), kExplains)) continue;
+      findings.add(
+          Severity::warning, {{i}, spread->text, Figure{right, right, right}},
+          fmt::format(
+              "{} s is called a 95 % interval of the mean, but it is 1.96 standard deviations of {:g} repeats ({} s), in "
+              "which single runs lie; the interval of their mean is 1.96 x {} / sqrt({:g}) = {} s.",
+              spread->text, n, shown(sd), shown(sd), n, shown(right)));
     }
   }
 }
@@ -187,12 +193,14 @@ void check_no_figure(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto& claim = row.text("claim");
+    std::string words = claim;
+    for (char& one : words) one = static_cast<char>(std::tolower(static_cast<unsigned char>(one)));
     if (claim.empty() || row.knows("claimed_speedup") || row.knows("claimed_efficiency") ||
         row.knows("claimed_bandwidth"))
       continue;
     if (claim.find_first_of("0123456789") != std::string::npos) continue;
     if (std::ranges::none_of(kWordsOfRatios,
-                             [&](auto word) { return claim.find(word) != std::string::npos; }))
+                             [&](auto word) { return words.find(word) != std::string::npos; }))
       continue;
     findings.add(Severity::note, {{i}, claim},
                  fmt::format("'{}' is said without a ratio: nobody can hold it against the times.", claim));

@@ -12,73 +12,7 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// How many times the images of row `b` row `a` takes: 1 where an epoch is meant and nothing else is said.
-/// Nothing where it cannot be known.
-std::optional<Interval> image_ratio(const Row& a, const Row& b) {
-  if (a.text("time_of") != "step") {
-    const auto all = [](const Row& row) {
-      return row.value("train_samples").value_or(0) *
-             (row.text("time_of") == "run" ? row.value("epochs").value_or(1) : 1);
-    };
-    const double x = all(a), y = all(b);
-    return exactly_one(x > 0 && y > 0 ? x / y : 1);
-  }
-  const auto x = global_batch(a), y = global_batch(b);
-  if (x && y) return exactly_one(*x / *y);
-  if (a.text("scaling") == "weak") return exactly_one(*workers(a) / *workers(b));
-  if (a.text("scaling") == "strong") return exactly_one(1);
-  return std::nullopt;
-}
-
-std::optional<Interval> rate_of_all(const Row& row) {
-  const auto rate = row.number("rate_per_s");
-  if (!rate || rate->value <= 0 || !row.knows("rate_of")) return std::nullopt;
-  const auto n = workers(row);
-  if (row.text("rate_of") == "all") return interval_of(*rate);
-  return n ? std::optional(times(interval_of(*rate), *n)) : std::nullopt;
-}
-
-std::string image_factor(double factor) { return factor == 1 ? "" : fmt::format("{} x ", shown(factor)); }
-
-}  // namespace
-
-std::vector<Ratio> speedups(const Row& a, const Row& b) {
-  std::vector<Ratio> ratios;
-  const auto t = a.number("time_s"), t0 = b.number("time_s");
-  if (t && t0 && t->value > 0 && t0->value > 0 && a.knows("time_of") &&
-      a.text("time_of") == b.text("time_of")) {
-    const auto quotient = divided(interval_of(*t0), interval_of(*t));
-    const auto add = [&](const Interval& factor) {
-      ratios.push_back({.value = t0->value / t->value * factor.middle(),
-                        .interval = times(quotient, factor),
-                        .how = fmt::format("{}{} / {}", image_factor(factor.middle()), t0->text, t->text),
-                        .of_fixed_data = factor.middle() == 1});
-    };
-    if (const auto factor = image_ratio(a, b)) {
-      add(*factor);
-    } else if (workers(a) && workers(b)) {  // steps of batches that nobody named: strong, or weak
-      add(exactly_one(1));
-      add(exactly_one(*workers(a) / *workers(b)));
-    }
-  }
-  const auto rate = rate_of_all(a), rate0 = rate_of_all(b);
-  if (rate && rate0)
-    ratios.push_back({.value = rate->middle() / rate0->middle(),
-                      .interval = divided(*rate, *rate0),
-                      .how = fmt::format("{} / {}", shown(rate->middle()), shown(rate0->middle()))});
-  return ratios;
-}
-
-bool follows_own(const Study& study, std::size_t i, const table::Number& printed, bool is_efficiency) {
-  for (const auto k : study.own_baselines(i))
-    for (const auto& ratio : speedups(study.row(i), study.row(k))) {
-      const double scale = is_efficiency ? *workers(study.row(i)) / *workers(study.row(k)) : 1;
-      if (meets(printed, times(ratio.interval, 1 / scale), kFollows)) return true;
-    }
-  return false;
-}
-
-namespace {
+constexpr std::string_view kInPerCent = ", in per cent";
 
 struct RatioColumn {
   Column column;
@@ -98,6 +32,17 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency) {
   const auto interval = one.ratio.interval;
   auto& wrong = one.claim.wrong;
   const auto shown_s = shown(s);
+  // The ratio of the times alone, where they are of other numbers of images.
+  if (!one.ratio.of_fixed_data && one.ratio.images > 0) {
+    const auto bare = times(interval, 1 / one.ratio.images / (is_efficiency ? scale : 1));
+    const double of_images = one.ratio.images;
+    if (std::abs(of_images - scale) > kApart * scale)
+      wrong.push_back(
+          {"other images", bare,
+           fmt::format("{} is the ratio of the times alone, but the two are of other numbers of images, "
+                       "{} times as many",
+                       printed, shown(of_images))});
+  }
   if (is_efficiency) {
     const double e = s / scale;
     wrong.push_back(
@@ -122,9 +67,11 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency) {
   }
   wrong.push_back(
       {"times N", times(interval, scale),
-       fmt::format("{} is {} x {}: {}", printed, shown(scale), shown_s,
-                   one.ratio.of_fixed_data ? "the time of an epoch over fixed data already contains the 1/N"
-                                           : "the number of workers is in the ratio already")});
+       fmt::format(
+           "{} is {} x {}: {}", printed, shown(scale), shown_s,
+           one.ratio.of_fixed_data
+               ? "the time of an epoch over fixed data already contains the 1/N, so it must not be multiplied with the number of workers"
+               : "the number of workers is in the ratio already")});
   wrong.push_back(
       {"over N", times(interval, 1 / scale),
        fmt::format("{} is {} / {}: an efficiency, not a speedup", printed, shown_s, shown(scale))});
@@ -142,11 +89,17 @@ void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, do
   const std::size_t i = one.claim.row;
   const auto& baselines = study.baselines(i);
   std::size_t tried = 0;
-  for (std::size_t k = 0; k < study.size() && tried < kMost; ++k) {
+  // Of two digits some pair would be found by chance.
+  if (2 * one.claim.printed.half_unit > kExplains * one.claim.printed.value) return;
+  const double n0 = *workers(study.row(one.baseline)), n = *workers(study.row(i));
+  // In the order of the table, whichever of the two they replace.
+  const auto &first = study.with_workers(n0, study.row(i)), &second = study.with_workers(n, study.row(i));
+  auto a_first = first.begin(), a_second = n == n0 ? second.end() : second.begin();
+  while (tried < kMost && (a_first != first.end() || a_second != second.end())) {
+    const bool replaces_baseline =
+        a_second == second.end() || (a_first != first.end() && *a_first < *a_second);
+    const std::size_t k = replaces_baseline ? *a_first++ : *a_second++;
     if (k == i || std::ranges::find(baselines, k) != baselines.end()) continue;
-    const bool replaces_baseline = workers(study.row(k)) == workers(study.row(one.baseline));
-    const bool replaces_row = workers(study.row(k)) == workers(study.row(i));
-    if (!replaces_baseline && !replaces_row) continue;
     ++tried;
     const auto& a = replaces_baseline ? study.row(i) : study.row(k);
     const auto& b = replaces_baseline ? study.row(k) : study.row(one.baseline);
@@ -158,6 +111,19 @@ void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, do
                        study.row(k).name(), study.row(replaces_baseline ? one.baseline : i).name())});
     }
   }
+}
+
+/// What the baseline of row `i` claims, where that shows that it is not what the claims are over: neither 1
+/// nor the number of its workers, nor 100 %.
+std::optional<table::Number> claim_of_baseline(const Study& study, std::size_t i, std::size_t baseline,
+                                               const RatioColumn& of) {
+  if (study.row(i).knows("baseline")) return std::nullopt;
+  const auto own = study.row(baseline).number(of.column);
+  if (!own || own->value <= 0) return std::nullopt;
+  const double neutral = of.is_efficiency ? 100 : *workers(study.row(baseline));
+  if (meets(*own, exactly_one(1), kFollows) || meets(*own, exactly_one(neutral), kFollows))
+    return std::nullopt;
+  return own;
 }
 
 std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const RatioColumn& of) {
@@ -177,10 +143,27 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
       one.claim.right.push_back(value);
       if (of.is_efficiency) one.claim.right.push_back(times(value, 100));  // in per cent
     }
-  if (!has_ratio || follows_own(study, i, one.claim.printed, of.is_efficiency)) return {};
+  if (!has_ratio) return {};
+  if (const auto own = claim_of_baseline(study, i, one.baseline, of)) {
+    // A baseline that claims something itself is one link of a chain: its own baseline is not in the table.
+    one.ratio.interval = times(one.ratio.interval, interval_of(*own));
+    one.ratio.value *= own->value;
+    one.ratio.how = fmt::format("{} x {}", own->text, one.ratio.how);
+    one.claim.right = {times(one.ratio.interval, of.is_efficiency ? 1 / scale : 1)};
+    return one;
+  }
   if (follows(one.claim)) return one;
+  // Over rows of another set-up: compare.settings says so.
+  if (baseline_of(study, i, study.of_other_settings(i), one.claim.printed, of.is_efficiency)) return {};
   add_wrong_forms(one, scale, of.is_efficiency);
   add_other_pairs(study, one, of.is_efficiency, scale);
+  if (of.is_efficiency)
+    for (std::size_t k = 0, all = one.claim.wrong.size(); k < all; ++k) {
+      auto form = one.claim.wrong[k];
+      form.id += kInPerCent;
+      form.value = times(form.value, 100);
+      one.claim.wrong.push_back(std::move(form));
+    }
   return one;
 }
 
@@ -203,6 +186,15 @@ void allow_ideal_baseline(const Study& study, std::vector<RatioClaim>& all) {
     one.claim.right.push_back(times(one.claim.right.front(), *workers(study.row(one.baseline))));
 }
 
+/// A column in which some claims follow in per cent, and more than as parts of 1.
+bool is_in_per_cent(const std::vector<Claim>& claims) {
+  int as_part = 0, in_per_cent = 0;
+  for (const auto& claim : claims)
+    for (std::size_t k = 0; k < claim.right.size(); ++k)
+      if (meets(claim.printed, claim.right[k], kFollows)) ++(k % 2 == 0 ? as_part : in_per_cent);
+  return in_per_cent > as_part;
+}
+
 void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) {
   std::vector<RatioClaim> all;
   std::vector<Claim> claims;
@@ -211,19 +203,28 @@ void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) 
   if (!of.is_efficiency) allow_ideal_baseline(study, all);
   for (const auto& one : all) claims.push_back(one.claim);
   const auto judgements = judge(claims);
+  const bool in_per_cent = of.is_efficiency && is_in_per_cent(claims);
   for (std::size_t k = 0; k < all.size(); ++k) {
     const auto& [claim, ratio, baseline] = all[k];
     if (judgements[k].word == Judgement::Word::follows) continue;
     const bool is_explained = judgements[k].word == Judgement::Word::explained;
     const auto& row = study.row(claim.row);
     const double scale = of.is_efficiency ? *workers(row) / *workers(study.row(baseline)) : 1;
-    const auto right = times(with_noise(ratio.interval, noise(row), noise(study.row(baseline))), 1 / scale);
+    const bool per_cent =
+        of.is_efficiency && (in_per_cent || (is_explained && judgements[k].form->id.ends_with(kInPerCent)));
+    const double unit = per_cent ? 100 : 1;
+    const auto right =
+        times(with_noise(ratio.interval, noise(row), noise(study.row(baseline))), unit / scale);
     const auto how = of.is_efficiency ? fmt::format("{} / {}", ratio.how, shown(scale)) : ratio.how;
-    findings.add(is_explained ? Severity::error : Severity::warning,
-                 {{claim.row, baseline}, claim.printed.text, figure_of(ratio.value / scale, right)},
-                 fmt::format("printed {}; {} = {}. {}.", claim.printed.text, how, shown(ratio.value / scale),
-                             is_explained ? judgements[k].form->sentence
-                                          : "The printed figure does not follow from it"));
+    findings.add(
+        is_explained ? Severity::error : Severity::warning,
+        {{claim.row, baseline}, claim.printed.text, figure_of(unit * ratio.value / scale, right)},
+        fmt::format(
+            "printed {} of {} over {} with {} times the workers; the {} give {} = {}{}. {}.",
+            of.is_efficiency ? "an efficiency" : "a speedup", claim.printed.text, study.row(baseline).name(),
+            shown(*workers(row) / *workers(study.row(baseline))), ratio.images > 0 ? "times" : "rates", how,
+            shown(unit * ratio.value / scale), per_cent ? " %" : "",
+            is_explained ? judgements[k].form->sentence : "The printed figure does not follow from it"));
   }
 }
 
@@ -235,30 +236,43 @@ void check_efficiency(const Study& study, Findings& findings) {
   check_ratio(study, findings, {Column("claimed_efficiency"), true});
 }
 
-/// A row whose workers nobody stated cannot have a baseline found for it: the slowest other row, or the named
-/// one, is.
+/// Rows that one whose workers nobody stated may be compared with: the named one, else of the same model and
+/// kind of time those with the fewest workers.
+std::vector<std::size_t> possible_baselines(const Study& study, std::size_t i) {
+  const auto& row = study.row(i);
+  std::vector<std::size_t> found;
+  double fewest = 1e300;
+  for (std::size_t k = 0; k < study.size(); ++k) {
+    const auto& other = study.row(k);
+    if (k == i) continue;
+    if (row.knows("baseline")) {
+      if (other.text("run") == row.text("baseline")) found.push_back(k);
+      continue;
+    }
+    if (other.text("model") != row.text("model") || other.text("time_of") != row.text("time_of") ||
+        !differing_settings(row, other).empty())
+      continue;
+    const auto n = workers(other);
+    if (!n && (other.knows("claimed_speedup") || other.knows("claimed_efficiency"))) continue;
+    if (n.value_or(1) < fewest) found.clear();
+    fewest = std::min(fewest, n.value_or(1));
+    if (n.value_or(1) <= fewest) found.push_back(k);
+  }
+  return found;
+}
+
+/// A row whose workers nobody stated cannot have a baseline found for it by them.
 void check_no_workers(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto printed =
         row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
-    if (!printed || workers(row)) continue;
+    // Of rows that count nodes the number of those is what they scale over.
+    if (!printed || workers(row) || row.knows("nodes")) continue;
     std::optional<Ratio> best;
     std::size_t baseline = i;
-    for (std::size_t k = 0; k < study.size(); ++k) {
-      const bool is_named = row.knows("baseline") && study.row(k).text("baseline").empty() &&
-                            study.row(k).text("run") == row.text("baseline");
-      if (k == i || (row.knows("baseline") && !is_named)) continue;
-      if (!row.knows("baseline") && workers(study.row(k)) && *workers(study.row(k)) > 1) continue;
-      const auto t = row.number("time_s"), t0 = study.row(k).number("time_s");
-      std::optional<Ratio> ratio;
-      if (t && t0 && t->value > 0 && t0->value > 0)
-        ratio = Ratio{t0->value / t->value, divided(interval_of(*t0), interval_of(*t)),
-                      fmt::format("{} / {}", t0->text, t->text), true};
-      const auto r = row.number("rate_per_s"), r0 = study.row(k).number("rate_per_s");
-      if (!ratio && r && r0 && r->value > 0 && r0->value > 0)
-        ratio = Ratio{r->value / r0->value, divided(interval_of(*r), interval_of(*r0)),
-                      fmt::format("{} / {}", r->text, r0->text), false};
+    for (const auto k : possible_baselines(study, i)) {
+      const auto ratio = ratio_without_workers(row, study.row(k));
       if (ratio && (!best || ratio->value > best->value)) {
         best = ratio;
         baseline = k;
@@ -279,7 +293,7 @@ void check_no_workers(const Study& study, Findings& findings) {
          printed->text,
          figure_of(best->value, with_noise(best->interval, noise(row), noise(study.row(baseline))))},
         fmt::format(
-            "printed {} for an unstated number of workers; {} = {}, which is not super-linear from {:.0f} "
+            "printed a ratio of {} for an unstated number of workers; {} = {}, which is not super-linear from {:.0f} "
             "workers on.",
             printed->text, best->how, shown(best->value), least));
   }
@@ -299,6 +313,8 @@ void check_superlinear(const Study& study, Findings& findings) {
     const auto ratios = speedups(study.row(i), study.row(k));
     if (ratios.size() != 1 || !workers(study.row(i)) || !workers(study.row(k))) continue;
     const double scale = *workers(study.row(i)) / *workers(study.row(k));
+    if (scale <= 1)
+      continue;  // of as many workers: another device or program may be any number of times as fast
     const double error = std::hypot(noise(study.row(i)), noise(study.row(k))) / 1.96;
     cells.push_back({i, k, ratios.front(), scale, error});
     z.push_back(std::log(ratios.front().interval.low / scale) / std::max(error, 1e-9));

@@ -2,6 +2,7 @@
 
 /// How many times as fast a row is as its baseline.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,16 +15,20 @@ struct Ratio {
   Interval interval;           ///< of the printed digits
   std::string how;             ///< "100.0 / 125.0"
   bool of_fixed_data = false;  ///< of times that are of the same images
+  double images = 0;           ///< how many times as many images the time is of; 0 for rates
 };
 
 /// Images/s of row `a` over those of row `b`, by their times and by their rates; all that the rows can mean
 /// where they do not say it. Empty where the two cannot be compared.
 [[nodiscard]] std::vector<Ratio> speedups(const Row& a, const Row& b);
 
-/// Whether a ratio of row `i` follows from a row of its own set-up with fewer workers, where its baseline has
-/// another.
-[[nodiscard]] bool follows_own(const Study& study, std::size_t i, const table::Number& printed,
-                               bool is_efficiency);
+/// The same as far as it is known without the number of workers of `row`.
+[[nodiscard]] std::optional<Ratio> ratio_without_workers(const Row& row, const Row& base);
+
+/// The first of the rows `baselines` from which a ratio of row `i` follows, as it is or in per cent.
+[[nodiscard]] std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,
+                                                     const std::vector<std::size_t>& baselines,
+                                                     const table::Number& printed, bool is_efficiency);
 
 /// Rows of growing numbers of workers whose rate does not grow: one source feeds them all.
 struct Ceiling {

@@ -65,7 +65,41 @@ void add_own(const Record& record, Result& result) {
                                .sentence = fmt::format("{}: {}.", record.id, finding.text)});
 }
 
+const Record* named_record(const Table& table, const Row& row, std::span<const Record> records) {
+  const auto& name = row.text("baseline");
+  if (name.empty() ||
+      std::ranges::any_of(table.rows, [&](const Row& one) { return one.text("run") == name; }))
+    return nullptr;
+  const auto found = std::ranges::find(records, name, &Record::id);
+  return found == records.end() ? nullptr : &*found;
+}
+
 }  // namespace
+
+Table with_named_records(Table table, std::span<const Record> records) {
+  for (std::size_t i = 0, all = table.rows.size(); i < all; ++i) {
+    const auto* record = named_record(table, table.rows[i], records);
+    if (record == nullptr) continue;
+    auto row = row_of(*record);
+    row.set("device", "");
+    // Of a machine of its own, and a clock of its own: no other figure of it is in the table's ratios.
+    for (const Column column :
+         {Column("accuracy"), Column("loss"), Column("quality_of"), Column("test_samples")})
+      row.set(column, "");
+    if (const auto time = row.value("time_s"); time && *time > 0 && record->global_batch > 0) {
+      row.set("rate_per_s", static_cast<double>(record->global_batch) / *time);
+      row.set("rate_of", "all");
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+const Row* row_over_record(const Table& table, std::span<const Record> records) {
+  const auto found = std::ranges::find_if(
+      table.rows, [&](const Row& row) { return named_record(table, row, records) != nullptr; });
+  return found == table.rows.end() ? nullptr : &*found;
+}
 
 Result check_records(std::span<const Record> records) {
   Result result;

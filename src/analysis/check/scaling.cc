@@ -98,6 +98,21 @@ std::optional<double> images_per_s(const Row& row) {
 
 }  // namespace
 
+namespace {
+
+/// Measured parts make up the time and say that it is communication which holds the row back, not data.
+bool is_held_by_communication(const Row& row) {
+  constexpr double kClosure = 0.05, kLarge = 0.2;
+  const auto time = row.value("time_s"), compute = row.value("compute_s"),
+             exposed = row.value("communication_s");
+  if (row.text("communication_is") == "exposed" && !compute && time && exposed)
+    return *exposed >= kLarge * *time;
+  if (!time || !compute || !exposed || row.text("communication_is") == "residual") return false;
+  return std::abs(*compute + *exposed - *time) <= kClosure * *time && *exposed >= kLarge * *time;
+}
+
+}  // namespace
+
 std::vector<Ceiling> input_ceilings(const Study& study) {
   constexpr double kFlat = 1.5, kGrows = 4;
   std::map<std::string, std::vector<std::size_t>> groups;
@@ -105,10 +120,16 @@ std::vector<Ceiling> input_ceilings(const Study& study) {
     const auto& row = study.row(i);
     if (!row.has_word("covers", "data") || row.knows("data_wait_s") || !workers(row) || !images_per_s(row))
       continue;
-    const bool is_strong = row.text("scaling") == "strong";
-    groups[configuration(row, {Column("workers"), Column("nodes"),
-                               is_strong ? Column("local_batch") : Column("global_batch")})]
-        .push_back(i);
+    if (is_held_by_communication(row)) continue;
+    auto key = texts_of(row, {Column("program"), Column("model"), Column("device"), Column("train_samples"),
+                              Column("time_of"), Column("scaling"), Column("repeat")});
+    for (const auto& [name, value] : row.settings) key += name + '=' + value + '\x1f';
+    // One batch at all numbers of workers: that of each, or that of all.
+    const bool of_all =
+        row.text("scaling") == "strong" || (row.knows("global_batch") && !row.knows("local_batch"));
+    if (row.text("scaling") != "strong")
+      key += fmt::format("{}", (of_all ? global_batch(row) : local_batch(row)).value_or(0));
+    groups[key].push_back(i);
   }
   std::vector<Ceiling> found;
   for (auto& [key, rows] : groups) {

@@ -25,6 +25,16 @@ std::vector<double> possible_steps(double samples, double batch, double n, doubl
   return found;
 }
 
+/// Whether the steps are those of a number of epochs that nobody stated.
+bool is_of_some_epochs(double steps, double samples, double batch, double n, bool is_run) {
+  const double one[] = {std::floor(samples / (batch * n)), std::ceil(samples / (batch * n))};
+  if (std::ranges::any_of(
+          one, [&](double steps_of_one) { return steps_of_one > 0 && std::fmod(steps, steps_of_one) == 0; }))
+    return true;
+  const double epochs = std::round(steps * batch * n / samples);
+  return is_run && std::abs(steps - epochs * samples / (batch * n)) < 1;
+}
+
 bool is_possible(double steps, double samples, double batch, double n, double epochs) {
   const auto found = possible_steps(samples, batch, n, epochs);
   return std::ranges::find(found, steps) != found.end();
@@ -41,6 +51,10 @@ void check_workers(const Study& study, Findings& findings) {
     if (!printed || !samples || !batch || !n || *printed <= 0 || *samples <= 0 || *batch <= 0) continue;
     const double epochs = row.value("epochs").value_or(1);
     if (epochs <= 0 || is_possible(*printed, *samples, *batch, *n, epochs)) continue;
+    // Beside the time of an epoch the steps of an epoch are printed; else they may be of any number.
+    if (!row.knows("epochs") && row.text("time_of") != "epoch" &&
+        is_of_some_epochs(*printed, *samples, *batch, *n, row.text("time_of") == "run"))
+      continue;
     std::vector<double> fit;
     for (int other = 1; other <= kMostWorkers && other * *batch <= *samples * 2; ++other)
       if (is_possible(*printed, *samples, *batch, other, epochs)) fit.push_back(other);

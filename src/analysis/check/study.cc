@@ -1,9 +1,13 @@
 #include "analysis/check/study.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace paceline::analysis::rules {
 namespace {
@@ -11,13 +15,23 @@ namespace {
 /// What a program was set to, in columns of their own.
 constexpr Column kOfSetup[] = {"program", "model", "device", "train_samples", "covers", "excludes", "clock"};
 
-/// What must agree for two rows to stand in one ratio at all.
-std::string subject_of(const Row& row) {
-  std::string text;
-  for (const Column column :
-       {Column("model"), Column("time_of"), Column("message_bytes"), Column("quality_of")})
-    text += row.text(column) + '\x1f';
-  return text;
+/// What must agree for two rows to stand in one ratio at all, where the time is that of `time_of`.
+std::string subject_of(const Row& row, std::string_view time_of) {
+  return fmt::format("{}\x1f{}\x1f{}\x1f", row.text("model"), row.text("message_bytes"), time_of);
+}
+
+/// The kinds of time that a row may be a baseline for: of one that nobody stated, all.
+std::vector<std::string_view> kinds_of(const Row& row) {
+  if (!row.knows("time_of")) return {"", "step", "epoch", "run"};
+  return {"", row.text("time_of")};
+}
+
+std::string program_of(const Row& row) { return texts_of(row, {Column("model"), Column("program")}); }
+
+/// Whether a ratio can be made of the two rows at all.
+bool has_ratio(const Row& a, const Row& b) {
+  if (a.knows("rate_per_s") && b.knows("rate_per_s")) return true;
+  return a.knows("time_s") && b.knows("time_s") && a.text("time_of") == b.text("time_of");
 }
 
 bool is_equal(const Row& a, const Row& b, Column column) {
@@ -26,16 +40,22 @@ bool is_equal(const Row& a, const Row& b, Column column) {
 
 /// As differing_settings(), for who asks often.
 bool has_same_settings(const Row& a, const Row& b) {
-  if (a.settings != b.settings) return differing_settings(a, b).empty();
   for (const Column column : kOfSetup)
     if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column)) return false;
+  // Both are in the order of their names.
+  for (auto x = a.settings.begin(), y = b.settings.begin(); x != a.settings.end() && y != b.settings.end();) {
+    const int order = x->first.compare(y->first);
+    if (order == 0 && x->second != y->second) return false;
+    if (order <= 0) ++x;
+    if (order >= 0) ++y;
+  }
   return true;
 }
 
 /// How much row b is like row a, as its baseline.
 int likeness(const Row& a, const Row& b) {
-  int score = 0;
-  score += has_same_settings(a, b) ? 16 : 0;
+  int score = has_ratio(a, b) ? 64 : 0;
+  score += has_same_settings(a, b) ? 128 : 0;
   const bool is_strong = a.text("scaling") == "strong";
   const auto same = [](std::optional<double> x, std::optional<double> y) { return x && y && *x == *y; };
   const bool same_local = same(local_batch(a), local_batch(b)),
@@ -66,7 +86,9 @@ Interval whole_steps(double samples, double batch) {
 }  // namespace
 
 Study::Study(const Table& table)
-    : table_(table), baselines_(table.rows.size()), own_baselines_(table.rows.size()) {
+    : table_(table), baselines_(table.rows.size()), of_other_settings_(table.rows.size()) {
+  for (std::size_t i = 0; i < size(); ++i)
+    if (const auto n = workers(row(i))) by_workers_[{*n, program_of(row(i))}].push_back(i);
   find_baselines();
   std::map<std::string, std::size_t> by_text;
   for (std::size_t i = 0; i < size(); ++i) {
@@ -79,11 +101,17 @@ Study::Study(const Table& table)
 void Study::find_baselines() {
   Fewest of_subject, of_setup;
   std::map<std::string, std::size_t> by_run;
+  std::set<std::string> on_one;  // programs that ran on one worker
   for (std::size_t i = 0; i < size(); ++i) {
     by_run.try_emplace(row(i).text("run"), i);
-    if (!workers(row(i)) || (!row(i).knows("time_s") && !row(i).knows("rate_per_s"))) continue;
-    add(of_subject[subject_of(row(i))], i);
-    add(of_setup[subject_of(row(i)) + setup_of(row(i))], i);
+    if (workers(row(i)) == 1.0) on_one.insert(row(i).text("program"));
+    // Also rows without a time: what was not printed may be what the others are held against.
+    if (!workers(row(i))) continue;
+    for (const auto kind : kinds_of(row(i))) {
+      const auto subject = subject_of(row(i), kind);
+      add(of_subject[subject], i);
+      add(of_setup[subject + setup_of(row(i))], i);
+    }
   }
   for (std::size_t i = 0; i < size(); ++i) {
     if (row(i).knows("baseline")) {
@@ -91,18 +119,36 @@ void Study::find_baselines() {
       if (found != by_run.end() && found->second != i) baselines_[i] = {found->second};
       continue;
     }
-    if (const auto found = of_subject.find(subject_of(row(i))); found != of_subject.end())
+    const auto subject = subject_of(row(i), row(i).text("time_of"));
+    if (const auto found = of_subject.find(subject); found != of_subject.end())
       baselines_[i] = baselines_of(i, found->second);
     if (baselines_[i].empty() || has_same_settings(row(i), row(baselines_[i].front()))) continue;
-    if (const auto found = of_setup.find(subject_of(row(i)) + setup_of(row(i))); found != of_setup.end())
-      own_baselines_[i] = baselines_of(i, found->second);
+    std::vector<std::size_t> own;
+    if (const auto found = of_setup.find(subject + setup_of(row(i))); found != of_setup.end()) {
+      own = baselines_of(i, found->second);
+      // The least of its set-up, with more rows of it, is a baseline itself.
+      if (own.empty() && found->second.has_more) {
+        of_other_settings_[i] = std::exchange(baselines_[i], {});
+        continue;
+      }
+    }
+    // A serial program is what a parallel one is held against that was not run on one worker itself.
+    const auto& base = row(baselines_[i].front());
+    if (own.empty() && workers(base) == 1.0 && !on_one.contains(row(i).text("program")) &&
+        differing_settings(row(i), base) == std::vector<std::string>{"program"})
+      continue;
+    if (!own.empty() && !has_same_settings(row(i), row(own.front())))
+      baselines_[i] = std::move(own);  // its own, of other data: no ratio, and that is to be said
+    else
+      of_other_settings_[i] = std::exchange(baselines_[i], std::move(own));
   }
 }
 
 void Study::add(Smallest& smallest, std::size_t i) const {
   const double n = *workers(row(i));
+  if (!smallest.all.empty() && n != smallest.workers) smallest.has_more = true;
   if (!smallest.all.empty() && n > smallest.workers) return;
-  if (smallest.all.empty() || n < smallest.workers) smallest = {.workers = n};
+  if (smallest.all.empty() || n < smallest.workers) smallest = {.workers = n, .has_more = smallest.has_more};
   smallest.all.push_back(i);
   if (const auto b = local_batch(row(i))) smallest.by_local[*b].push_back(i);
   if (const auto b = global_batch(row(i))) smallest.by_global[*b].push_back(i);
@@ -131,6 +177,12 @@ std::vector<std::size_t> Study::baselines_of(std::size_t i, const Smallest& fewe
   return best;
 }
 
+const std::vector<std::size_t>& Study::with_workers(double n, const Row& like) const {
+  static const std::vector<std::size_t> kNone;
+  const auto found = by_workers_.find({n, program_of(like)});
+  return found == by_workers_.end() ? kNone : found->second;
+}
+
 std::string configuration(const Row& row, const std::vector<Column>& but) {
   std::string text;
   for (std::size_t i = 0; i < Column::count(); ++i) {
@@ -139,6 +191,12 @@ std::string configuration(const Row& row, const std::vector<Column>& but) {
     text += row.text(column) + '\x1f';
   }
   for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
+  return text;
+}
+
+std::string texts_of(const Row& row, std::initializer_list<Column> columns) {
+  std::string text;
+  for (const auto column : columns) text += row.text(column) + '\x1f';
   return text;
 }
 

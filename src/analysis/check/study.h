@@ -4,9 +4,11 @@
 /// its time is known. Nothing here judges.
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/check/claim.h"
@@ -29,15 +31,19 @@ class Study {
   [[nodiscard]] const Row& row(std::size_t i) const { return table_.rows[i]; }
 
   /// The rows that row `i` may be compared with: the named baseline, else of those with the fewest workers
-  /// the ones that are most like it (settings, batch, epochs). Empty for a row without workers, or with the
+  /// the ones that are most like it (settings, batch, epochs). Of another device or setting only where it is
+  /// named; of another program where the row's own has none. Empty for a row without workers, or with the
   /// fewest.
   [[nodiscard]] const std::vector<std::size_t>& baselines(std::size_t i) const { return baselines_[i]; }
 
-  /// Where those differ from row `i` in program, device or settings: the rows with fewer workers that do not.
-  /// A claim may be over them.
-  [[nodiscard]] const std::vector<std::size_t>& own_baselines(std::size_t i) const {
-    return own_baselines_[i];
+  /// Rows with the fewest workers of all, where they differ from row `i` in device or settings: nothing that
+  /// it should be compared with, but a claim may be over them.
+  [[nodiscard]] const std::vector<std::size_t>& of_other_settings(std::size_t i) const {
+    return of_other_settings_[i];
   }
+
+  /// The rows of so many workers of that row's program and model.
+  [[nodiscard]] const std::vector<std::size_t>& with_workers(double n, const Row& like) const;
 
   /// Groups of rows that agree in every column of the configuration and in all settings; names, seeds and
   /// repeats may differ.
@@ -47,6 +53,7 @@ class Study {
   /// Rows with the fewest workers, and of them those of a batch.
   struct Smallest {
     double workers = 0;
+    bool has_more = false;  ///< there are rows with more workers
     std::vector<std::size_t> all = {};
     std::map<double, std::vector<std::size_t>> by_local = {}, by_global = {};
   };
@@ -57,12 +64,16 @@ class Study {
   [[nodiscard]] std::vector<std::size_t> baselines_of(std::size_t i, const Smallest& fewest) const;
 
   const Table& table_;
-  std::vector<std::vector<std::size_t>> baselines_, own_baselines_;
+  std::vector<std::vector<std::size_t>> baselines_, of_other_settings_;
   std::vector<std::vector<std::size_t>> groups_;
+  std::map<std::pair<double, std::string>, std::vector<std::size_t>> by_workers_;
 };
 
 /// What was run, without the columns in `but`: rows that give the same text ran the same.
 [[nodiscard]] std::string configuration(const Row& row, const std::vector<Column>& but = {});
+
+/// The text of these columns: rows that give the same one agree in them.
+[[nodiscard]] std::string texts_of(const Row& row, std::initializer_list<Column> columns);
 
 /// Workers; nothing where they are not said or 0.
 [[nodiscard]] std::optional<double> workers(const Row& row);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "analysis/check/ratios.h"
 #include "analysis/check/rule.h"
@@ -13,7 +14,7 @@ namespace paceline::analysis::rules {
 namespace {
 
 constexpr std::array kParts{Column("compute_s"), Column("communication_s"), Column("data_wait_s"),
-                            Column("other_s")};
+                            Column("update_s"), Column("other_s")};
 
 /// T(N) - T(N0) of the same images: over N/N0 where T(N0) took all of them alone. By the column of times that
 /// is meant.
@@ -38,6 +39,9 @@ bool is_residual(const Study& study, std::size_t i, Column times_in) {
   if (!printed || !residual || printed->value <= 0) return false;
   const double middle = residual->middle(),
                slack = (residual->high - residual->low) / 2 + 2 * printed->half_unit;
+  // Of a small rest of large numbers the digits leave too much open: it would be met by chance.
+  constexpr double kUndecided = 0.1;
+  if (slack > kUndecided * printed->value) return false;
   return std::abs(printed->value - middle) <= std::max(slack, 1e-3 * printed->value);
 }
 
@@ -78,7 +82,7 @@ void check_sum(const Study& study, Findings& findings) {
     std::string printed = fmt::format("{:.6g}", sum);
     if (communication && compute && (is_stated || of_times || of_compute)) {
       double others = 0;
-      for (const auto column : {Column("data_wait_s"), Column("other_s")})
+      for (const auto column : {Column("data_wait_s"), Column("update_s"), Column("other_s")})
         others += row.value(column).value_or(0);
       const double right = whole->value - communication->value - others;
       const double half = rounding + kClosure * whole->value;
@@ -108,8 +112,10 @@ void check_residual(const Study& study, Findings& findings) {
   const auto& rows = found[0].size() >= found[1].size() ? found[0] : found[1];
   if (candidates == 0 || rows.size() < candidates) return;
   const bool of_times = found[0].size() >= found[1].size();
-  const bool is_limited = !input_ceilings(study).empty();
+  std::set<std::size_t> limited;
+  for (const auto& ceiling : input_ceilings(study)) limited.insert(ceiling.rows.begin(), ceiling.rows.end());
   for (const auto i : rows) {
+    const bool is_limited = limited.contains(i);
     const auto& row = study.row(i);
     const auto& base = study.row(study.baselines(i).front());
     const Column column = of_times ? Column("time_s") : Column("compute_s");

@@ -35,7 +35,7 @@ int check_command(const Settings& settings) {
   }
   for (const auto& [file, option] : {std::pair{options.json, "--json"}, std::pair{options.sarif, "--sarif"}})
     if (!file.empty()) base::require_directory_of(file, option);
-  const auto evidence = read_evidence(settings.report.records);
+  const auto evidence = read_evidence(settings.report.records, settings.report.is_same_machine);
   Result result;
   for (const auto& table : evidence.tables) append(result, analysis::rules::check_table(table));
   if (!evidence.records.records.empty())

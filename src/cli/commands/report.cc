@@ -15,7 +15,7 @@ namespace paceline::cli {
 
 int report_command(const Settings& settings) {
   Screen screen(false);
-  const auto evidence = read_evidence(settings.report.records);
+  const auto evidence = read_evidence(settings.report.records, settings.report.is_same_machine);
   const auto& [records, remarks] = evidence.records;
   const report::BuildOptions options{.title = "", .command = settings.typed, .remarks = remarks};
   const auto document = evidence.tables.empty()

@@ -78,13 +78,13 @@ std::optional<Plot> speedup_plot(const table::Table& table, const Result& result
               .series = {printed, corrected}};
 }
 
-std::string said_of(const Result& result) {
+std::string said_of(const Result& result, std::string_view of_what) {
   const auto errors = result.number_of(Severity::error), warnings = result.number_of(Severity::warning);
   if (errors + warnings == 0)
-    return fmt::format("Nothing speaks against this table; {} rules had nothing to be held against.",
+    return fmt::format("Nothing speaks against {}; {} rules had nothing to be held against.", of_what,
                        result.not_checked.size());
-  return fmt::format("{} and {} in this table.", count(static_cast<long>(errors), "error"),
-                     count(static_cast<long>(warnings), "warning"));
+  return fmt::format("{} and {} in {}.", count(static_cast<long>(errors), "error"),
+                     count(static_cast<long>(warnings), "warning"), of_what);
 }
 
 }  // namespace
@@ -93,7 +93,8 @@ Section check_section(const table::Table& table) {
   const auto result = analysis::rules::check_table(table);
   Section section{.id = "check", .title = "What holds, and what does not"};
   const bool is_wrong = result.number_of(Severity::error) > 0;
-  section.blocks.emplace_back(is_wrong ? warning(said_of(result)) : finding(said_of(result)));
+  section.blocks.emplace_back(is_wrong ? warning(said_of(result, "this table"))
+                                       : finding(said_of(result, "this table")));
   if (!result.findings.empty()) section.blocks.emplace_back(findings_table(result));
   if (auto plot = speedup_plot(table, result)) section.blocks.emplace_back(std::move(*plot));
   std::map<std::string, std::vector<std::string>> by_missing;
@@ -107,6 +108,19 @@ Section check_section(const table::Table& table) {
   return section;
 }
 
+std::optional<Section> check_section(std::span<const measure::Record> records) {
+  const auto result = analysis::rules::check_records(records);
+  const auto errors = result.number_of(Severity::error);
+  if (errors + result.number_of(Severity::warning) == 0) return std::nullopt;
+  Section section{.id = "check-records", .title = "What holds, and what does not"};
+  const auto said = said_of(result, "these records");
+  section.blocks.emplace_back(errors > 0 ? warning(said) : finding(said));
+  auto shown = findings_table(result);
+  shown.id = "check-records-findings";
+  section.blocks.emplace_back(std::move(shown));
+  return section;
+}
+
 namespace {
 
 using table::Column;
@@ -116,11 +130,9 @@ struct Part {
   const char* label;
 };
 
-constexpr Part kTableParts[] = {{"compute_s", "compute"},
-                                {"communication_s", "communication"},
-                                {"data_wait_s", "data wait"},
-                                {"other_s", "copy and other"},
-                                {"not_attributed_s", "not attributed"}};
+constexpr Part kTableParts[] = {{"compute_s", "compute"},      {"communication_s", "communication"},
+                                {"data_wait_s", "data wait"},  {"update_s", "update"},
+                                {"other_s", "copy and other"}, {"not_attributed_s", "not attributed"}};
 
 TableCell part_cell(const table::Row& row, Column column) {
   if (const auto known = row.value(column)) return value(*known);

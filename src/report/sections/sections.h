@@ -4,6 +4,7 @@
 /// records have nothing to say to its question.
 
 #include <optional>
+#include <span>
 
 #include "report/conclusions.h"
 #include "report/document.h"
@@ -53,6 +54,9 @@ namespace paceline::report {
 
 /// What of a table holds and what does not: findings with the printed figure beside the corrected one.
 [[nodiscard]] Section check_section(const table::Table& table);
+/// The same of records, against their own ledgers and each other; nothing where no error or warning was
+/// found.
+[[nodiscard]] std::optional<Section> check_section(std::span<const measure::Record> records);
 /// Where the time of a table's rows goes, with "unknown" where nobody knows; nothing where no row has a part.
 [[nodiscard]] std::optional<Section> table_parts_section(const table::Table& table);
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "table/import/gz_file.h"
 
 namespace paceline::table {
 namespace {
@@ -14,16 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 using base::fail;
-
-std::string begin_of(const fs::path& path) {
-  constexpr std::size_t kHead = 64 << 10;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
-  std::string head(kHead, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return head;
-}
 
 const Importer& importer_of(const fs::path& path) {
   if (const auto* importer = find_importer(begin_of(path))) return *importer;
@@ -62,6 +52,14 @@ void fill_in(Table& table, const GivenFacts& given) {
 }
 
 }  // namespace
+
+std::string begin_of(const fs::path& path) {
+  constexpr std::size_t kHead = 64 << 10;
+  GzFile file(path);
+  std::string head(kHead, '\0');
+  head.resize(static_cast<std::size_t>(file.sgetn(head.data(), static_cast<std::streamsize>(head.size()))));
+  return head;
+}
 
 std::span<const Importer> importers() {
   // CSVs of metrics last: they are told by a comma and the word epoch or step.

@@ -29,6 +29,10 @@ struct Importer {
   bool joins_files = false;  ///< several files are the ranks of one run
 };
 
+/// The first 64 KiB of a file's content, of which its format is told; unpacked where it is packed by gzip.
+/// Errors   Error(data) with the file: it cannot be read
+[[nodiscard]] std::string begin_of(const std::filesystem::path& path);
+
 /// All formats, in the order in which they are tried.
 [[nodiscard]] std::span<const Importer> importers();
 /// The format of a file that begins so, or nullptr.

@@ -24,12 +24,26 @@ struct Collective {
   double bytes = 0;  ///< 0: not said
 };
 
+/// A kernel, with the number of the call that launched it; 0: not said.
+struct Kernel {
+  Stretch span;
+  double call = 0;
+};
+
+/// A call on a thread of the host: the launch of a kernel, or a step of an optimizer.
+struct Call {
+  Stretch span;
+  double number = 0;  ///< of a launch
+};
+
 /// One rank's trace: spans only.
 struct Trace {
   fs::path file;
   std::optional<double> rank, world;
   std::string device;
-  std::vector<Stretch> compute, copy, next;
+  std::vector<Kernel> kernels;                                 ///< that are no collectives
+  std::map<std::string, std::vector<Call>> launches, updates;  ///< by process and thread
+  std::vector<Stretch> compute, update, copy, next;
   std::vector<std::pair<double, Stretch>> steps;  ///< by their number
   std::vector<Collective> collectives;
 };
@@ -74,7 +88,7 @@ void take_event(Trace& trace, const TraceEvent& event) {
   const auto category = lower(event.category);
   if (category == "kernel") {
     if (!is_collective(event)) {
-      trace.compute.push_back(span);
+      trace.kernels.push_back({span, argument(event, "correlation")});
       return;
     }
     const auto type = event.args.find("dtype");
@@ -82,6 +96,11 @@ void take_event(Trace& trace, const TraceEvent& event) {
     trace.collectives.push_back(
         {span.begin, span.end, group == event.args.end() ? "" : group->second,
          argument(event, "In msg nelems") * (type == event.args.end() ? 0 : bytes_of_type(type->second))});
+  } else if (category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime") {
+    if (const double number = argument(event, "correlation"); number > 0)
+      trace.launches[event.process + ' ' + event.thread].push_back({span, number});
+  } else if (event.name.starts_with("Optimizer.step#") && category.find("gpu") == std::string::npos) {
+    trace.updates[event.process + ' ' + event.thread].push_back({span});
   } else if (category == "gpu_memcpy" || category == "gpu_memset") {
     trace.copy.push_back(span);
   } else if (event.name.starts_with("ProfilerStep#") && category.find("gpu") == std::string::npos) {
@@ -91,6 +110,27 @@ void take_event(Trace& trace, const TraceEvent& event) {
              event.name.find("__next__") != std::string::npos) {
     trace.next.push_back(span);
   }
+}
+
+/// Tells the kernels apart that a step of an optimizer launched: by the number of the call.
+void split_update(Trace& trace) {
+  std::vector<double> of_update;
+  for (auto& [thread, steps] : trace.updates) {
+    std::vector<Stretch> spans;
+    for (const auto& step : steps) spans.push_back(step.span);
+    const auto all = united(std::move(spans));
+    for (const auto& launch : trace.launches[thread]) {
+      const auto after = std::ranges::upper_bound(all, launch.span.begin, {}, &Stretch::begin);
+      if (after != all.begin() && std::prev(after)->end > launch.span.begin)
+        of_update.push_back(launch.number);
+    }
+  }
+  trace.launches.clear();
+  std::ranges::sort(of_update);
+  for (const auto& kernel : trace.kernels)
+    (kernel.call > 0 && std::ranges::binary_search(of_update, kernel.call) ? trace.update : trace.compute)
+        .push_back(kernel.span);
+  trace.kernels = {};
 }
 
 Trace read_one(const fs::path& file) {
@@ -105,6 +145,7 @@ Trace read_one(const fs::path& file) {
   trace.world = number("distributedInfo.world_size");
   if (const auto found = facts.find("deviceProperties.name"); found != facts.end())
     trace.device = found->second;
+  split_update(trace);
   std::ranges::sort(trace.steps, {}, [](const auto& step) { return step.second.begin; });
   std::ranges::sort(trace.collectives, {}, &Collective::begin);
   return trace;
@@ -123,7 +164,7 @@ std::vector<Stretch> windows_of(const Trace& trace) {
   const auto widen = [&](double begin, double end) {
     all = {std::min(all.begin, begin), std::max(all.end, end)};
   };
-  for (const auto* const spans : {&trace.compute, &trace.copy})
+  for (const auto* const spans : {&trace.compute, &trace.update, &trace.copy})
     for (const auto& one : *spans) widen(one.begin, one.end);
   for (const auto& one : trace.collectives) widen(one.begin, one.end);
   if (all.end > all.begin) windows.push_back(all);
@@ -131,7 +172,7 @@ std::vector<Stretch> windows_of(const Trace& trace) {
 }
 
 struct Parts {
-  double time = 0, compute = 0, exposed = 0, copy = 0, wait = 0, bytes = 0, sd = 0;
+  double time = 0, compute = 0, update = 0, exposed = 0, copy = 0, wait = 0, bytes = 0, sd = 0;
 };
 
 /// Means over the windows, in microseconds.
@@ -139,8 +180,10 @@ Parts parts_of(const Trace& trace, const std::vector<Stretch>& windows) {
   std::vector<Stretch> reducing;
   for (const auto& one : trace.collectives) reducing.push_back({one.begin, one.end});
   const auto compute = united(trace.compute), collectives = united(reducing);
-  const auto exposed = without(collectives, compute);
+  const auto update = without(united(trace.update), compute);
   auto busy = trace.compute;
+  busy.insert(busy.end(), trace.update.begin(), trace.update.end());
+  const auto exposed = without(collectives, united(busy));
   busy.insert(busy.end(), reducing.begin(), reducing.end());
   const auto working = united(busy);
   const auto copies = without(united(trace.copy), working);
@@ -153,6 +196,7 @@ Parts parts_of(const Trace& trace, const std::vector<Stretch>& windows) {
     times.push_back(end - begin);
     sum.time += (end - begin) / n;
     sum.compute += length(clipped(compute, begin, end)) / n;
+    sum.update += length(clipped(update, begin, end)) / n;
     sum.exposed += length(clipped(exposed, begin, end)) / n;
     sum.copy += length(clipped(copies, begin, end)) / n;
     sum.wait += length(clipped(waits, begin, end)) / n;
@@ -192,6 +236,7 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
   const bool is_alone = trace.world && *trace.world == 1;
   set("compute_s", !trace.compute.empty(), parts.compute);
   set("communication_s", !trace.collectives.empty() || is_alone, parts.exposed);
+  set("update_s", !trace.update.empty(), parts.update);
   set("data_wait_s", !trace.next.empty(), parts.wait);
   set("other_s", true, parts.copy);
   row.set("not_attributed_s", std::max(0.0, parts.time - known) * kMicro);
@@ -207,7 +252,8 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
 
 /// Transfer and waiting, where all ranks are there: of the k-th collective of a group the shortest stay is
 /// transfer, what others stay longer is waiting for a later rank.
-void split_waiting(const std::vector<Trace>& traces, const std::vector<std::size_t>& steps, Table& table) {
+void split_waiting(const std::vector<Trace>& traces, const std::vector<std::vector<Stretch>>& windows,
+                   Table& table) {
   std::vector<std::map<std::string, std::vector<const Collective*>>> by_group(traces.size());
   for (std::size_t r = 0; r < traces.size(); ++r)
     for (const auto& one : traces[r].collectives) by_group[r][one.group].push_back(&one);
@@ -223,6 +269,7 @@ void split_waiting(const std::vector<Trace>& traces, const std::vector<std::size
     double transfer = 0, all = 0;
     for (const auto& [group, mine] : by_group[r]) {
       for (std::size_t k = 0; k < mine.size(); ++k) {
+        if (mine[k]->begin < windows[r].front().begin || mine[k]->begin >= windows[r].back().end) continue;
         double shortest = mine[k]->end - mine[k]->begin;
         all += shortest;
         for (const auto& other : by_group) {
@@ -233,7 +280,7 @@ void split_waiting(const std::vector<Trace>& traces, const std::vector<std::size
         transfer += shortest;
       }
     }
-    const double n = static_cast<double>(steps[r]) * 1e6;
+    const double n = static_cast<double>(windows[r].size()) * 1e6;
     table.rows[r].set("transfer_s", transfer / n);
     table.rows[r].set("late_peer_s", (all - transfer) / n);
   }
@@ -244,25 +291,27 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
   for (const auto& file : files) traces.push_back(read_one(file));
   std::ranges::stable_sort(traces, {}, [](const Trace& one) { return one.rank.value_or(0); });
   Table table{.where = files.front().string()};
-  std::vector<std::size_t> steps;
+  std::vector<std::vector<Stretch>> windows;
   for (const auto& trace : traces) {
-    const auto windows = windows_of(trace);
-    if (windows.empty())
+    windows.push_back(windows_of(trace));
+    if (windows.back().empty())
       base::fail(base::ErrorKind::data, "{}: neither steps nor kernels are in it; was the device profiled?",
                  trace.file.string());
-    table.rows.push_back(row_of_trace(trace, windows, table));
-    steps.push_back(windows.size());
+    table.rows.push_back(row_of_trace(trace, windows.back(), table));
   }
   const bool has_all = traces.front().world && static_cast<double>(traces.size()) == *traces.front().world &&
                        traces.size() > 1;
   if (has_all)
-    split_waiting(traces, steps, table);
+    split_waiting(traces, windows, table);
   else if (std::ranges::any_of(traces, [](const Trace& one) { return !one.collectives.empty(); }))
     table.notes.push_back(
         "exposed communication is transfer or waiting: traces of all ranks together tell which");
   table.notes.push_back("profiling costs time itself: compare shares, and take times from a run without it");
   if (std::ranges::any_of(table.rows, [](const Row& row) { return row.is_unknown("data_wait_s"); }))
     table.notes.push_back("no DataLoader is in the trace: the wait for data is not known");
+  if (std::ranges::any_of(table.rows, [](const Row& row) { return row.is_unknown("update_s"); }))
+    table.notes.push_back(
+        "no kernel is known to be the optimizer's: the update, if there is one, stands in the compute");
   return table;
 }
 

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <istream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
+#include "table/import/gz_file.h"
 #include "table/table.h"
 
 namespace paceline::table {
@@ -119,6 +120,8 @@ class Handler : public nlohmann::json_sax<json> {
         event_.name = std::move(text);
       else if (key_ == "pid")
         event_.process = std::move(text);
+      else if (key_ == "tid")
+        event_.thread = std::move(text);
       else if (key_ == "ts" || key_ == "dur")
         take_written_number(text);
     } else if (levels_.size() == event_depth_ + 1 && !levels_.back().is_array &&
@@ -148,17 +151,16 @@ class Handler : public nlohmann::json_sax<json> {
 
 TraceFacts read_trace(const std::filesystem::path& path, bool may_be_cut,
                       const std::function<void(TraceEvent&)>& takes) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    base::fail(base::ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
+  GzFile file(path);
+  std::istream content(&file);
   TraceFacts facts;
   Handler handler(facts, takes);
-  if (json::sax_parse(file, &handler)) return facts;
-  std::error_code unreadable;
-  const auto size = std::filesystem::file_size(path, unreadable);
-  if (may_be_cut && !unreadable && handler.position() >= size) return facts;
-  base::fail(base::ErrorKind::data, "{}: byte {}: {}; was it cut?", path.string(), handler.position(),
-             handler.what());
+  if (json::sax_parse(content, &handler) && !file.is_damaged()) return facts;
+  const bool has_ended = file.is_damaged() || std::istream(&file).peek() == std::istream::traits_type::eof();
+  if (may_be_cut && has_ended && handler.position() >= file.taken()) return facts;
+  base::fail(base::ErrorKind::data, "{}: byte {}{}: {}; {}", path.string(), handler.position(),
+             file.is_damaged() ? " of its content" : "", handler.what(),
+             file.is_damaged() ? "the gzip data is damaged or cut there: fetch it again" : "was it cut?");
 }
 
 }  // namespace paceline::table

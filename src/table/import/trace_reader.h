@@ -15,14 +15,15 @@ struct TraceEvent {
   std::string phase, category, name;   ///< ph, cat, name
   double begin_us = 0, length_us = 0;  ///< ts, dur
   bool has_begin = false;
-  std::string process;                      ///< pid
+  std::string process, thread;              ///< pid, tid
   std::map<std::string, std::string> args;  ///< numbers as text; what is nested deeper is left out
 };
 
 /// What stands beside the events, at most two levels down: "distributedInfo.rank".
 using TraceFacts = std::map<std::string, std::string>;
 
-/// Reads the events of `traceEvents`, or of a file that is one array. `takes` sees each event once.
+/// Reads the events of `traceEvents`, or of a file that is one array, packed by gzip or not. `takes` sees
+/// each event once.
 ///
 /// Memory   one event, however large the file
 /// Errors   Error(data) with the file and the byte; with `may_be_cut` a file that ends early is read to there

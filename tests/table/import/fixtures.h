@@ -87,6 +87,33 @@ inline std::string kineto(int rank, int world,
   return text;
 }
 
+/// Two steps of 1,000 us: a kernel of 300 us that the model launched, one of 120 us that the optimizer did
+/// (50 of them behind the other's end), both by the number of the call; a call of another thread in the same
+/// stretch, which is the model's. Launches stand behind the kernels, as profilers write them.
+inline std::string kineto_with_update(bool has_annotation = true) {
+  std::string text =
+      R"({"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [)";
+  const auto event = [&](const char* category, const char* name, int thread, double at, double us, int call) {
+    text += fmt::format(
+        R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": 7, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, "args": {{"correlation": {}}}}},)",
+        category, name, thread, at, us, call);
+  };
+  for (int step = 0; step < 2; ++step) {
+    const double at = 5000000 + step * 1000;
+    const int call = 10 * step + 1;
+    event("user_annotation", fmt::format("ProfilerStep#{}", step).c_str(), 1, at, 1000, 0);
+    event("kernel", "conv_kernel", 7, at + 200, 300, call);
+    event("kernel", "multi_tensor_apply", 7, at + 430, 120, call + 1);
+    event("kernel", "side_kernel", 8, at + 600, 40, call + 2);
+    event("cuda_runtime", "cudaLaunchKernel", 1, at + 100, 5, call);
+    event("cuda_runtime", "cudaLaunchKernel", 1, at + 310, 5, call + 1);
+    event("cuda_runtime", "cudaLaunchKernel", 2, at + 320, 5, call + 2);
+    if (has_annotation) event("user_annotation", "Optimizer.step#SGD.step", 1, at + 300, 60, 0);
+  }
+  text += R"({"ph": "M", "name": "process_name", "pid": 7}]})";
+  return text;
+}
+
 /// Two ranks, one tensor of 1,000 floats, three steps of 10,000 us: rank 1 is 500 us late, the reduction
 /// takes 2,000 us.
 inline std::string horovod(bool has_end = true) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <unistd.h>
+#include <zlib.h>
 
 #include <fstream>
 #include <random>
@@ -40,10 +41,25 @@ class Import : public testing::Test {
   fs::path folder_;
 };
 
+/// As gzip writes it.
+std::string packed(const std::string& text) {
+  std::string all(compressBound(text.size()) + 64, '\0');
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(all.data());
+  stream.avail_out = static_cast<uInt>(all.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  all.resize(stream.total_out);
+  deflateEnd(&stream);
+  return all;
+}
+
 double parts(const Row& row) {
   double sum = 0;
   for (const Column column : {Column("compute_s"), Column("communication_s"), Column("data_wait_s"),
-                              Column("other_s"), Column("not_attributed_s")})
+                              Column("update_s"), Column("other_s"), Column("not_attributed_s")})
     sum += row.value(column).value_or(0);
   return sum;
 }
@@ -140,6 +156,61 @@ TEST_F(Import, KinetoWithARenamedCollectiveSaysUnknownAndNotZero) {
   EXPECT_TRUE(by_argument.rows[0].knows("communication_s"));
 }
 
+TEST_F(Import, KinetoTellsTheUpdateByTheCallsThatLaunchedIt) {
+  const auto table = read(fixtures::kineto_with_update());
+  const auto& row = table.rows[0];
+  EXPECT_NEAR(*row.value("compute_s"), 340e-6, 1e-12);
+  EXPECT_NEAR(*row.value("update_s"), 50e-6, 1e-12) << "what does not run beside the model";
+  EXPECT_NEAR(parts(row), *row.value("time_s"), 1e-12);
+  const auto silent = read(fixtures::kineto_with_update(false));
+  EXPECT_TRUE(silent.rows[0].is_unknown("update_s"));
+  EXPECT_NEAR(*silent.rows[0].value("compute_s"), 390e-6, 1e-12);
+  EXPECT_THAT(silent.notes, Contains(HasSubstr("the update, if there is one, stands in the compute")));
+}
+
+TEST_F(Import, KinetoIsReadPackedByGzip) {
+  const auto plain = read(fixtures::kineto(0, 2)), unpacked = read(packed(fixtures::kineto(0, 2)));
+  EXPECT_EQ(to_csv(plain), to_csv(unpacked));
+  const auto whole = packed(fixtures::kineto(0, 2));
+  const auto file = write("cut", whole);
+  for (auto n = whole.size(); n-- > 0;) {
+    fs::resize_file(file, n);
+    EXPECT_THROW((void)import_files(std::vector{file}, {}), base::Error)
+        << n << " of " << whole.size() << " bytes";
+  }
+}
+
+/// Of three ranks with two groups: the k-th collective of each group is transfer as long as its shortest
+/// stay.
+TEST_F(Import, KinetoOfThreeRanksSharesEachCollectiveByItsNumber) {
+  const auto trace = [](int rank, double first, double second) {
+    std::string text = fmt::format(
+        R"({{"schemaVersion": 1, "distributedInfo": {{"rank": {}, "world_size": 3}}, "traceEvents": [)",
+        rank);
+    const auto kernel = [&](double at, double us, const char* group) {
+      text += fmt::format(
+          R"({{"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "pid": 0, "tid": 7, "ts": {}, "dur": {}, "args": {{"Collective name": "allreduce", "Process Group Name": "{}"}}}},)",
+          at, us, group);
+    };
+    kernel(1000, first, "0");
+    kernel(2000, second, "0");
+    kernel(3000, 70, "1");
+    return text +
+           R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1, "ts": 900, "dur": 3000}]})";
+  };
+  const std::vector files{write("a", trace(0, 100, 400)), write("b", trace(1, 300, 200)),
+                          write("c", trace(2, 150, 250))};
+  const auto table = import_files(files, {}).front();
+  ASSERT_EQ(table.rows.size(), 3U);
+  for (const auto& row : table.rows) {
+    EXPECT_NEAR(*row.value("transfer_s"), (100 + 200 + 70) * 1e-6, 1e-12);
+    EXPECT_NEAR(parts(row), *row.value("time_s"), 1e-12);
+  }
+  EXPECT_NEAR(*table.rows[0].value("late_peer_s"), 200e-6, 1e-12);
+  EXPECT_NEAR(*table.rows[1].value("late_peer_s"), 200e-6, 1e-12);
+  EXPECT_NEAR(*table.rows[2].value("late_peer_s"), 100e-6, 1e-12);
+}
+
 TEST_F(Import, HorovodTellsTransferFromWaiting) {
   for (const bool has_end : {true, false}) {
     const auto table = read(fixtures::horovod(has_end));
@@ -191,10 +262,11 @@ TEST_F(Import, OfWhatIsNoneOfThemNamesThoseThatAre) {
 TEST_F(Import, EveryTruncationAndFlipIsReadOrRefused) {
   std::mt19937 random(1);
   for (const auto& text : {fixtures::nccl_text(), fixtures::nccl_json(), fixtures::ddp(),
-                           fixtures::kineto(0, 2), fixtures::horovod(), fixtures::metrics()}) {
-    const auto try_one = [&](const std::string& changed) {
+                           fixtures::kineto(0, 2), fixtures::kineto_with_update(), fixtures::horovod(),
+                           fixtures::metrics(), packed(fixtures::kineto(0, 2))}) {
+    const auto try_file = [](const fs::path& changed) {
       try {
-        for (const auto& row : read(changed).rows) {
+        for (const auto& row : import_files(std::vector{changed}, {}).front().rows) {
           if (row.knows("time_s")) {
             EXPECT_GT(*row.value("time_s"), 0);
           }
@@ -205,11 +277,15 @@ TEST_F(Import, EveryTruncationAndFlipIsReadOrRefused) {
       } catch (const base::Error&) {
       }
     };
-    for (std::size_t n = 0; n<text.size(); n += text.size()> 1500 ? 3 : 1) try_one(text.substr(0, n));
+    const auto file = write("cut", text);
+    for (auto n = text.size(); n-- > 0;) {
+      fs::resize_file(file, n);
+      try_file(file);
+    }
     for (int k = 0; k < 300; ++k) {
       auto changed = text;
       changed[random() % changed.size()] = static_cast<char>(random());
-      try_one(changed);
+      try_file(write("file", changed));
     }
   }
 }

@@ -1,0 +1,32 @@
+#include "table/import/gz_file.h"
+
+#include <zlib.h>
+
+#include "base/error.h"
+
+namespace paceline::table {
+
+void GzFile::Close::operator()(void* file) const { gzclose(static_cast<gzFile>(file)); }
+
+GzFile::GzFile(const std::filesystem::path& path) {
+  // A folder opens, and reads as nothing.
+  if (std::error_code none; !std::filesystem::is_directory(path, none))
+    file_.reset(gzopen(path.c_str(), "rb"));
+  if (!file_)
+    base::fail(base::ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
+  gzbuffer(static_cast<gzFile>(file_.get()), static_cast<unsigned>(buffer_.size()));
+}
+
+GzFile::int_type GzFile::underflow() {
+  auto* const file = static_cast<gzFile>(file_.get());
+  const int read = is_damaged_ ? 0 : gzread(file, buffer_.data(), static_cast<unsigned>(buffer_.size()));
+  int error = Z_OK;
+  gzerror(file, &error);
+  if (read < 0 || (error != Z_OK && error != Z_STREAM_END)) is_damaged_ = true;
+  if (read <= 0) return traits_type::eof();
+  taken_ += static_cast<std::size_t>(read);
+  setg(buffer_.data(), buffer_.data(), buffer_.data() + read);
+  return traits_type::to_int_type(buffer_[0]);
+}
+
+}  // namespace paceline::table
