@@ -62,8 +62,9 @@ std::string begin_of(const fs::path& path) {
 }
 
 std::span<const Importer> importers() {
-  // CSVs of metrics last: they are told by a comma and the word epoch or step.
-  static const std::array kImporters{nccl_tests_json(),  ddp_benchmark(),   kineto(),
+  // Traces first: they name the version of NCCL too, by which the JSON of nccl-tests is told. CSVs of metrics
+  // last: they are told by a comma and the word epoch or step.
+  static const std::array kImporters{kineto(),           nccl_tests_json(), ddp_benchmark(),
                                      horovod_timeline(), nccl_tests_text(), metrics_csv()};
   return kImporters;
 }

@@ -233,16 +233,22 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
     row.set(column, us * kMicro);
     known += us;
   };
+  // Of a device that was not recorded nobody knows what it copied, nor when it had nothing to do.
+  const bool has_device =
+      !trace.compute.empty() || !trace.update.empty() || !trace.collectives.empty() || !trace.copy.empty();
   const bool is_alone = trace.world && *trace.world == 1;
   set("compute_s", !trace.compute.empty(), parts.compute);
   set("communication_s", !trace.collectives.empty() || is_alone, parts.exposed);
   set("update_s", !trace.update.empty(), parts.update);
-  set("data_wait_s", !trace.next.empty(), parts.wait);
-  set("other_s", true, parts.copy);
+  set("data_wait_s", !trace.next.empty() && has_device, parts.wait);
+  set("other_s", has_device, parts.copy);
   row.set("not_attributed_s", std::max(0.0, parts.time - known) * kMicro);
   if (!trace.collectives.empty()) row.set("communication_is", "exposed");
-  if (parts.bytes > 0) row.set("message_bytes", parts.bytes);
-  if (trace.collectives.empty() && !is_alone)
+  if (parts.bytes > 0) row.set("message_bytes", std::round(parts.bytes));
+  if (!has_device)
+    table.notes.push_back(fmt::format("{}: no work of a device is in it: only the time of the steps is known",
+                                      row.text("run")));
+  if (trace.collectives.empty() && !is_alone && has_device)
     table.notes.push_back(fmt::format(
         "{}: no kernel is known as a collective{}: the communication is not known, and it may stand in the "
         "compute",
@@ -307,7 +313,7 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
     table.notes.push_back(
         "exposed communication is transfer or waiting: traces of all ranks together tell which");
   table.notes.push_back("profiling costs time itself: compare shares, and take times from a run without it");
-  if (std::ranges::any_of(table.rows, [](const Row& row) { return row.is_unknown("data_wait_s"); }))
+  if (std::ranges::any_of(traces, [](const Trace& one) { return one.next.empty(); }))
     table.notes.push_back("no DataLoader is in the trace: the wait for data is not known");
   if (std::ranges::any_of(table.rows, [](const Row& row) { return row.is_unknown("update_s"); }))
     table.notes.push_back(
