@@ -77,6 +77,9 @@ std::optional<Claim> bandwidth_claim(const Row& row, std::size_t i) {
   // Nobody says how long an element is: half precision is as usual.
   if (!row.knows("message_bytes") && !row.knows("element_bytes"))
     one.right.push_back(times(one.right.front(), 0.5));
+  // Of several passes only the last may reduce.
+  if (const double passes = accumulation(row); passes > 1)
+    for (std::size_t r = one.right.size(); r-- > 0;) one.right.push_back(times(one.right[r], 1 / passes));
   // An algorithm that is no ring sends 2X or X of a step; what it sent is not known better.
   if (is == "sent" && row.knows("algorithm") && row.text("algorithm").find("ring") == std::string::npos) {
     one.right.push_back(algbw);

@@ -63,8 +63,11 @@ void check_share(const Study& study, Findings& findings) {
     const auto right = times(interval_of(*claim), 1 / *link);
     if (meets(*share, right, kFollows)) continue;
     const bool is_of_both = meets(*share, times(right, 0.5), kExplains);
+    // GB/s over Gbit/s, or the other way round: the units' names look alike.
+    const bool is_of_bits =
+        meets(*share, times(right, 1.0 / 8), kExplains) || meets(*share, times(right, 8), kExplains);
     findings.add(
-        is_of_both ? Severity::error : Severity::warning,
+        is_of_both || is_of_bits ? Severity::error : Severity::warning,
         {{i}, share->text, figure_of(right.middle(), right)},
         fmt::format("printed a share of the link of {}; {} {} of {} {} one way are {}. {}.", share->text,
                     row.text("claimed_bandwidth"), row.text("bandwidth_unit"),
@@ -73,7 +76,8 @@ void check_share(const Study& study, Findings& findings) {
                     is_of_both
                         ? fmt::format("{} is the share of both directions, and a reduction uses each of them",
                                       share->text)
-                        : "The printed share does not follow from it"));
+                    : is_of_bits ? fmt::format("{} takes bits for bytes: a byte has 8 bits", share->text)
+                                 : "The printed share does not follow from it"));
   }
 }
 

@@ -50,7 +50,9 @@ void check_workers(const Study& study, Findings& findings) {
     const auto n = workers(row);
     if (!printed || !samples || !batch || !n || *printed <= 0 || *samples <= 0 || *batch <= 0) continue;
     const double epochs = row.value("epochs").value_or(1);
-    if (epochs <= 0 || is_possible(*printed, *samples, *batch, *n, epochs)) continue;
+    if (epochs <= 0 || is_possible(*printed, *samples, *batch, *n, epochs) ||
+        is_possible(*printed, *samples, *batch * accumulation(row), *n, epochs))
+      continue;
     // Beside the time of an epoch the steps of an epoch are printed; else they may be of any number.
     if (!row.knows("epochs") && row.text("time_of") != "epoch" &&
         is_of_some_epochs(*printed, *samples, *batch, *n, row.text("time_of") == "run"))
@@ -106,14 +108,6 @@ void check_data(const Study& study, Findings& findings) {
                 : fmt::format("the {:g} training images", *samples),
             effective));
   }
-}
-
-/// Micro-batches that are added up before an update, where a setting says so.
-double accumulation(const Row& row) {
-  for (const auto& [name, text] : row.settings)
-    if (name.find("accum") != std::string::npos)
-      if (const auto number = table::read_number(text); number && number->value >= 1) return number->value;
-  return 1;
 }
 
 void check_product(const Study& study, Findings& findings) {

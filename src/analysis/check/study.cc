@@ -223,6 +223,13 @@ std::optional<double> global_batch(const Row& row) {
   return unlabelled && n && *n == 1 && *unlabelled > 0 ? unlabelled : std::nullopt;
 }
 
+double accumulation(const Row& row) {
+  for (const auto& [name, text] : row.settings)
+    if (name.find("accum") != std::string::npos)
+      if (const auto number = table::read_number(text); number && number->value >= 1) return number->value;
+  return 1;
+}
+
 std::optional<Interval> images(const Row& row) {
   const auto& of = row.text("time_of");
   const auto batch = global_batch(row);

@@ -77,6 +77,8 @@ class Study {
 
 /// Workers; nothing where they are not said or 0.
 [[nodiscard]] std::optional<double> workers(const Row& row);
+/// Passes whose gradients are added up before an update, where a setting says so; else 1.
+[[nodiscard]] double accumulation(const Row& row);
 [[nodiscard]] std::optional<double> local_batch(const Row& row);   ///< also from the global one
 [[nodiscard]] std::optional<double> global_batch(const Row& row);  ///< also from the local one
 /// Images that all workers together take in `time_s`: an epoch may drop its last batch, or fill it.

@@ -16,6 +16,12 @@ namespace {
 constexpr std::array kParts{Column("compute_s"), Column("communication_s"), Column("data_wait_s"),
                             Column("update_s"), Column("other_s")};
 
+/// Steps of as many images for each worker take as long on all numbers of them.
+bool is_weak_step(const Row& row, const Row& base) {
+  return row.text("time_of") == "step" && row.text("scaling") != "strong" &&
+         local_batch(row) == local_batch(base);
+}
+
 /// T(N) - T(N0) of the same images: over N/N0 where T(N0) took all of them alone. By the column of times that
 /// is meant.
 std::optional<Interval> residual_of(const Study& study, std::size_t i, Column times_in) {
@@ -25,9 +31,7 @@ std::optional<Interval> residual_of(const Study& study, std::size_t i, Column ti
   const auto t = row.number(times_in), t0 = base.number(times_in);
   if (!t || !t0 || !workers(row) || !workers(base) || row.text("time_of") != base.text("time_of"))
     return std::nullopt;
-  const bool is_weak_step = row.text("time_of") == "step" && row.text("scaling") != "strong" &&
-                            local_batch(row) == local_batch(base);
-  const auto ideal = times(interval_of(*t0), is_weak_step ? 1 : *workers(base) / *workers(row));
+  const auto ideal = times(interval_of(*t0), is_weak_step(row, base) ? 1 : *workers(base) / *workers(row));
   const auto all = interval_of(*t);
   return Interval{all.low - ideal.high, all.high - ideal.low};
 }
@@ -74,8 +78,8 @@ void check_sum(const Study& study, Findings& findings) {
     if (communication && compute && (is == "residual" || of_times || of_compute))
       why = fmt::format(
           "the communication of {} is what {} workers take longer than the share of one, which the compute "
-          "contains already; compute = {} - {}",
-          communication->text, row.text("workers"), whole->text, communication->text);
+          "contains already; compute is what the time leaves beside the communication and the other parts",
+          communication->text, row.text("workers"));
     else if (!is_stated)
       why = "the communication may hide behind the compute: say whether it is exposed or total";
     std::optional<Figure> corrected;
@@ -128,9 +132,10 @@ void check_residual(const Study& study, Findings& findings) {
          row.text("compute_s"),
          Figure{compute, compute - half, compute + half}},
         fmt::format(
-            "the communication of {} s is {} - {} / {:g}: a residual, which also holds slower kernels of smaller "
+            "the communication of {} s is {} - {}{}: a residual, which also holds slower kernels of smaller "
             "batches, waiting for a late worker and for data{}; the compute that it implies is {} s.",
-            row.text("communication_s"), row.text(column), base.text(column), n,
+            row.text("communication_s"), row.text(column), base.text(column),
+            is_weak_step(row, base) ? "" : fmt::format(" / {:g}", n),
             is_limited ? ", and here one source of data feeds all workers" : "", shown(compute)));
   }
 }
@@ -178,6 +183,9 @@ std::optional<Claim> rate_claim(const Row& row, std::size_t i) {
   const bool is_of_worker = of == "worker";
   if (of.empty() || !is_of_worker) claim.right.push_back(of_all);
   if (of.empty() || is_of_worker) claim.right.push_back(times(of_all, 1 / n));
+  // The local batch may be that of one pass of several before an update, and the time that of all of them.
+  if (const double passes = accumulation(row); passes > 1 && row.text("time_of") == "step")
+    claim.right.push_back(times(claim.right.front(), passes));
   if (follows(claim)) return claim;
   const auto shown_all = shown(of_all.middle());
   if (!is_of_worker)

@@ -1,0 +1,44 @@
+/// Sentences do the arithmetic that they print, and name a mistake where there is one.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/check/check.h"
+
+namespace paceline::analysis::rules {
+namespace {
+
+Finding only_one(const std::string& csv, const std::string& rule) {
+  for (const auto& one : check_table(table::read_table(csv, "t.csv")).findings)
+    if (one.rule == rule) return one;
+  ADD_FAILURE() << rule << " has not fired on\n" << csv;
+  return {};
+}
+
+TEST(Sentences, AResidualOfStepsOfEqualLocalBatchesIsADifference) {
+  const std::string csv =
+      "run,workers,local_batch,time_s,time_of,communication_s\nn1,1,64,0.300,step,\nn2,2,64,0.341,step,0.041\n"
+      "n4,4,64,0.352,step,0.052\n";
+  EXPECT_THAT(only_one(csv, "parts.residual").sentence, testing::HasSubstr("0.341 - 0.300: a residual"));
+}
+
+TEST(Sentences, AResidualOfEpochsTakesTheShareOff) {
+  const std::string csv =
+      "run,workers,local_batch,time_s,time_of,communication_s\nn1,1,64,100.00,epoch,\nn2,2,64,57.00,epoch,7.00\n";
+  EXPECT_THAT(only_one(csv, "parts.residual").sentence, testing::HasSubstr("57.00 - 100.00 / 2: a residual"));
+}
+
+TEST(Sentences, AShareOfALinkInBitsNamesThem) {
+  const std::string head =
+      "run,workers,message_bytes,time_s,time_of,claimed_bandwidth,bandwidth_unit,bandwidth_is,link,link_unit,link_is,"
+      "claimed_utilisation\n";
+  const auto found = only_one(head + "a,16,268435456,0.0440,step,11.44,GB/s,busbw,100,Gbit/s,one-way,0.114\n",
+                              "bandwidth.link");
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_THAT(found.sentence, testing::HasSubstr("bits for bytes"));
+  ASSERT_TRUE(found.corrected.has_value());
+  EXPECT_NEAR(found.corrected->value, 0.915, 0.005);
+}
+
+}  // namespace
+}  // namespace paceline::analysis::rules
