@@ -68,8 +68,7 @@ void add_times(Row& row, const Record& record) {
     return of_step([&](const auto& rank) { return rank.phases[static_cast<std::size_t>(which)]; });
   };
   const double time = of_step([](const auto& rank) { return rank.wall_s; });
-  row.set("repeats", steps);  // of the statistic; `steps` would be those of an epoch
-  row.set("time_s", time);
+  row.set("time_s", time);  // no `repeats`, which are of runs, and no `steps`, which are of an epoch
   row.set("time_of", "step");
   row.set("statistic", "mean");
   row.set("clock", "host");

@@ -4,52 +4,12 @@
 #include "analysis/check/check.h"
 #include "analysis/check/rule.h"
 #include "analysis/consistency.h"
-#include "measure/statistics.h"
+#include "analysis/record_rows.h"
 
 namespace paceline::analysis::rules {
 namespace {
 
 using measure::Record;
-
-template <typename T>
-void set_positive(Row& row, Column column, T value) {
-  if (value > 0) row.set(column, static_cast<double>(value));
-}
-
-/// What a record says of itself, as a row: no claims, since records hold none.
-Row row_of(const Record& record) {
-  Row row;
-  row.set("run", record.id);
-  row.set("program", "paceline");
-  row.set("model", record.model.name);
-  row.set("device", record.device_name.value_or(record.device));
-  set_positive(row, "workers", record.workers);
-  row.set("repeat", static_cast<double>(record.repeat));
-  set_positive(row, "local_batch", record.local_batch);
-  set_positive(row, "global_batch", record.global_batch);
-  set_positive(row, "train_samples", record.data.train_samples);
-  set_positive(row, "test_samples", record.data.test_samples);
-  set_positive(row, "parameters", record.model.parameters);
-  if (record.scaling == "weak" || record.scaling == "strong") row.set("scaling", record.scaling);
-  std::vector<double> steps;
-  for (const auto& rank : record.ranks) steps.insert(steps.end(), rank.step_s.begin(), rank.step_s.end());
-  if (!steps.empty()) {
-    row.set("time_s", measure::estimate(steps).median);
-    row.set("time_of", "step");
-    row.set("statistic", "median");
-  }
-  for (const auto& [name, text] : record.settings)
-    if (name == "seed" && table::read_number(text)) row.set("seed", text);
-  if (!record.epochs.empty()) {
-    const auto& last = record.epochs.back();
-    if (last.test_accuracy && *last.test_accuracy >= 0 && *last.test_accuracy <= 1) {
-      row.set("accuracy", fmt::format("{:.8f}", *last.test_accuracy));
-      row.set("quality_of", "test");
-      if (last.test_loss && *last.test_loss >= 0) row.set("loss", *last.test_loss);
-    }
-  }
-  return row;
-}
 
 /// Rules of tables that say something of records too; the others need what somebody claimed, or settings that
 /// records hold apart.
