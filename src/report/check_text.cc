@@ -41,8 +41,9 @@ std::string as_printed(double value, const std::string& printed) {
   const auto point = printed.find('.');
   const bool is_plain = printed.find_first_not_of("0123456789.") == std::string::npos;
   const std::size_t decimals = point == std::string::npos || !is_plain ? 0 : printed.size() - point - 1;
+  const bool is_count = value == std::round(value) && std::abs(value) < kLargestCount;
+  if (is_count && (std::abs(value) > 1 || decimals <= kUsual)) return fmt::format("{:.0f}", value);
   if (decimals > kUsual && decimals <= kMost) return fmt::format("{:.{}f}", value, decimals);
-  if (value == std::round(value) && std::abs(value) < kLargestCount) return fmt::format("{:.0f}", value);
   return analysis::rules::shown(value);
 }
 
