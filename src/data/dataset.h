@@ -51,8 +51,8 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const;
 };
 
-/// Bytes of a stored sample, mean over at most 256 of them that lie evenly in `set`. Nothing where none is stored.
-/// Cost     of a folder, a look at as many files
+/// Bytes of a stored sample, mean over at most 256 of them that lie evenly in `set`. Nothing where none is
+/// stored. Cost     of a folder, a look at as many files
 [[nodiscard]] std::optional<double> mean_stored_bytes(const Dataset& set);
 
 /// What stands outside the image where a crop reaches over its edge.

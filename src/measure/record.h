@@ -25,10 +25,10 @@ struct RankRecord {
   std::vector<int> cores;           ///< pinned to; empty: not pinned
   double wall_s = 0;                ///< of the window, measured apart from the ledger
   PhaseSeconds phases{};            ///< the ledger; sums to wall_s within 1 %
-  double communication_s = 0;   ///< total: from posting to completion of each all-reduce, union over buckets
-  double transfer_s = 0;        ///< of it: moving bytes (shortest duration over ranks of the same collective)
-  double late_peer_s = 0;       ///< of it: waiting for a later rank (the rest)
-  std::vector<double> step_s;   ///< each step of the window
+  double communication_s = 0;  ///< total: from posting to completion of each all-reduce, union over buckets
+  double transfer_s = 0;       ///< of it: moving bytes (shortest duration over ranks of the same collective)
+  double late_peer_s = 0;      ///< of it: waiting for a later rank (the rest)
+  std::vector<double> step_s;  ///< each step of the window
   /// Of each of them, this rank's own work: the step less what it stood still for collectives, be it for
   /// bytes or for a later rank. As many as step_s; none in records of before this key.
   std::optional<std::vector<double>> own_s = {};

@@ -1,5 +1,6 @@
 #include "train/step.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "train/momentum_correction.h"
@@ -76,11 +77,20 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
   return sums;
 }
 
+std::vector<measure::BucketRecord> Stepper::begin_records(std::size_t steps, bool keeps_ready) const {
+  std::vector<measure::BucketRecord> records(buckets_.count());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    records[i].bytes = buckets_.bytes(i);
+    if (keeps_ready)
+      records[i].ready_s.emplace().reserve(std::min(steps, measure::BucketRecord::kMostReadyTimes));
+  }
+  return records;
+}
+
 void Stepper::note_ready(std::int64_t ready) {
   if (ready_buckets_ == ready_records_.size() || buckets_.ends[ready_buckets_] > ready) return;
   // To a tenth of a microsecond, as all that is kept of single steps: more digits only make files longer.
-  const double seconds =
-      std::round((backward_before_s_ + base::seconds_since(backward_begin_)) * 1e7) / 1e7;
+  const double seconds = std::round((backward_before_s_ + base::seconds_since(backward_begin_)) * 1e7) / 1e7;
   for (; ready_buckets_ < ready_records_.size() && buckets_.ends[ready_buckets_] <= ready; ++ready_buckets_)
     if (auto& times = *ready_records_[ready_buckets_].ready_s; times.size() < times.capacity())
       times.push_back(seconds);

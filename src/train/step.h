@@ -46,6 +46,8 @@ class Stepper {
   StepResult run(const data::Batch& batch, std::int64_t update, double lr, bool enough);
 
   [[nodiscard]] const Buckets& buckets() const { return buckets_; }
+  /// One record a bucket; with `keeps_ready` each has room for the ready times of so many steps.
+  [[nodiscard]] std::vector<measure::BucketRecord> begin_records(std::size_t steps, bool keeps_ready) const;
   /// From now on each step adds to `ready_s` of every bucket when it was posted (of one worker: when it could
   /// have been), as long as the memory that the lists hold already has room. `records`: as many as buckets(),
   /// and they outlive this; none: no longer.
@@ -68,9 +70,9 @@ class Stepper {
   ShardSums shard_sums_;
   LossGuard& guard_;
   std::span<measure::BucketRecord> ready_records_;
-  std::size_t ready_buckets_ = 0;       ///< of this step
-  double backward_before_s_ = 0;        ///< of this step's earlier shards
-  base::TimePoint backward_begin_{};    ///< of this shard
+  std::size_t ready_buckets_ = 0;             ///< of this step
+  double backward_before_s_ = 0;              ///< of this step's earlier shards
+  base::TimePoint backward_begin_{};          ///< of this shard
   std::array<float, kVoteFloats> control_{};  ///< the votes under way
   std::unique_ptr<comm::Pending> control_pending_;
 };

@@ -82,8 +82,6 @@ class Worker {
   }
 
  private:
-  static constexpr std::int64_t kMostStepsReserved = 1 << 16;
-
   [[nodiscard]] bool is_window() const { return job_.options.window_steps != 0; }
   [[nodiscard]] bool is_traced() const { return !job_.options.timeline.empty(); }
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
@@ -162,19 +160,10 @@ class Worker {
   void start_window() {
     gradients_log_.clear();
     statistics_log_.clear();
-    // Their memory is taken before the window, not in a step of it.
-    const auto steps = static_cast<std::size_t>(
-        std::clamp<std::int64_t>(end() - counters_.update, 0, kMostStepsReserved));
-    result_.rank.step_s.clear();
-    result_.rank.step_s.reserve(steps);
-    result_.rank.own_s.emplace().reserve(steps);
+    window_.reserve(end() - counters_.update, result_.rank);
     result_.norm_bytes = result_.norm_collectives = 0;
-    result_.buckets.assign(data_parallel_ ? 0 : stepper_->buckets().count(), {});
-    for (std::size_t i = 0; i < result_.buckets.size(); ++i) {
-      auto& bucket = result_.buckets[i];
-      bucket.bytes = stepper_->buckets().bytes(i);
-      if (is_root()) bucket.ready_s.emplace().reserve(std::min(steps, measure::BucketRecord::kMostReadyTimes));
-    }
+    result_.buckets.clear();
+    if (!data_parallel_) result_.buckets = stepper_->begin_records(result_.rank.step_s.capacity(), is_root());
     stepper_->keep_ready_times(is_root() ? std::span(result_.buckets) : std::span<measure::BucketRecord>());
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
     recent_steps_.start(ledger_);
@@ -296,8 +285,8 @@ class Worker {
     const auto done = base::Clock::now();
     recent_steps_.add(begin, done);
     const double seconds = base::seconds(done - begin);
-    result_.rank.own_s->push_back(seconds - gradients_log_.take_blocked_seconds() -
-                                  statistics_log_.take_blocked_seconds());
+    const double blocked = gradients_log_.take_blocked_seconds() + statistics_log_.take_blocked_seconds();
+    result_.rank.own_s->push_back(seconds - blocked);
     return result_.rank.step_s.emplace_back(seconds);
   }
 

@@ -37,7 +37,10 @@ TEST(Gather, BringsProcessMemoryAndBytesOfEveryRank) {
   std::vector<std::jthread> threads;
   for (std::size_t rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      measure::RankRecord mine{.host = "b", .wall_s = 2, .step_s = {1, 1}, .own_s = std::vector<double>{0.5, 0.25 + static_cast<double>(rank)}};
+      measure::RankRecord mine{.host = "b",
+                               .wall_s = 2,
+                               .step_s = {1, 1},
+                               .own_s = std::vector<double>{0.5, 0.25 + static_cast<double>(rank)}};
       if (rank == 1) {
         mine.process = 1;
         mine.peak_bytes = std::int64_t{5'000'000'000};
