@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,7 +47,13 @@ class Dataset {
   [[nodiscard]] virtual std::int32_t label(std::int64_t index) const;
   /// Where sample `index` is stored, as "DIR/cat/17.png"; "" where samples have no names.
   [[nodiscard]] virtual std::string sample_name(std::int64_t index) const;
+  /// Bytes that sample `index` takes where it is stored, its label apart; 0 where it is made, not stored.
+  [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const;
 };
+
+/// Bytes of a stored sample, mean over at most 256 of them that lie evenly in `set`. Nothing where none is
+/// stored. Cost     of a folder, a look at as many files
+[[nodiscard]] std::optional<double> mean_stored_bytes(const Dataset& set);
 
 /// What stands outside the image where a crop reaches over its edge.
 enum class CropFill {

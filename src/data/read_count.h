@@ -32,6 +32,9 @@ class CountedDataset final : public Dataset {
   [[nodiscard]] std::string sample_name(std::int64_t index) const override {
     return set_->sample_name(index);
   }
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
+    return set_->stored_bytes(index);
+  }
 
   [[nodiscard]] std::int64_t reads() const { return reads_.load(std::memory_order_relaxed); }
 

@@ -23,6 +23,7 @@ class Subset final : public Dataset {
                          std::span<std::uint8_t> pixels) const override;
   [[nodiscard]] std::int32_t label(std::int64_t index) const override;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
 
  private:
   [[nodiscard]] std::int64_t at(std::int64_t index) const;

@@ -25,10 +25,13 @@ struct RankRecord {
   std::vector<int> cores;           ///< pinned to; empty: not pinned
   double wall_s = 0;                ///< of the window, measured apart from the ledger
   PhaseSeconds phases{};            ///< the ledger; sums to wall_s within 1 %
-  double communication_s = 0;   ///< total: from posting to completion of each all-reduce, union over buckets
-  double transfer_s = 0;        ///< of it: moving bytes (shortest duration over ranks of the same collective)
-  double late_peer_s = 0;       ///< of it: waiting for a later rank (the rest)
-  std::vector<double> step_s;   ///< each step of the window
+  double communication_s = 0;  ///< total: from posting to completion of each all-reduce, union over buckets
+  double transfer_s = 0;       ///< of it: moving bytes (shortest duration over ranks of the same collective)
+  double late_peer_s = 0;      ///< of it: waiting for a later rank (the rest)
+  std::vector<double> step_s;  ///< each step of the window
+  /// Of each of them, this rank's own work: the step less what it stood still for collectives, be it for
+  /// bytes or for a later rank. As many as step_s; none in records of before this key.
+  std::optional<std::vector<double>> own_s = {};
   double loader_prepare_s = 0;  ///< of this rank's batches, summed over the threads that prepared them
   int loader_threads = 0;
   // Empty in records of before these keys.
@@ -43,11 +46,16 @@ struct RankRecord {
   std::optional<std::int64_t> bytes_sent = {}, bytes_received = {};
 };
 
-/// One bucket's all-reduce over the window, this rank 0's view with the minimum over ranks as transfer.
+/// One bucket's all-reduce over the window, rank 0's view with the minimum over ranks as transfer. One worker
+/// reduces nothing: of its buckets there are `bytes` and `ready_s`, and no transfers.
 struct BucketRecord {
+  static constexpr std::size_t kMostReadyTimes = 4096;
   std::int64_t bytes = 0;          ///< X, of one all-reduce
   std::vector<double> transfer_s;  ///< each step: shortest duration over ranks
   std::vector<double> duration_s;  ///< each step: rank 0, posting to completion
+  /// Rank 0, of the first kMostReadyTimes steps of the window: seconds of backward that were done when the
+  /// bucket's gradients were final and it was posted. None in records of before this key.
+  std::optional<std::vector<double>> ready_s = {};
 };
 
 struct EpochRecord {
@@ -241,6 +249,9 @@ struct Record {
     std::optional<std::int64_t> validation_samples;
     std::int64_t dropped_per_epoch = 0;  ///< the tail that a full global batch no longer fits
     std::int64_t steps_per_epoch = 0;
+    /// Bytes of a training sample where it is stored, mean over some of them: what storage has to deliver.
+    /// None of data that are not stored, and in records of before this key.
+    std::optional<double> stored_bytes = {};
   } data;
 
   int workers = 1;

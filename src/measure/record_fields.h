@@ -59,6 +59,7 @@ void fields(A& archive, In<A, RankRecord>& value) {
   where_present(archive, "bytes_sent", value.bytes_sent);
   where_present(archive, "bytes_received", value.bytes_received);
   archive("step_s", value.step_s);
+  where_present(archive, "own_s", value.own_s);
 }
 
 template <typename A>
@@ -66,6 +67,7 @@ void fields(A& archive, In<A, BucketRecord>& value) {
   archive("bytes", value.bytes);
   archive("transfer_s", value.transfer_s);
   archive("duration_s", value.duration_s);
+  where_present(archive, "ready_s", value.ready_s);
 }
 
 template <typename A>
@@ -197,6 +199,7 @@ void fields(A& archive, In<A, Record::Data>& value) {
   archive("validation_samples", value.validation_samples);
   archive("dropped_per_epoch", value.dropped_per_epoch);
   archive("steps_per_epoch", value.steps_per_epoch);
+  where_present(archive, "stored_bytes", value.stored_bytes);
 }
 
 template <typename A>

@@ -1,10 +1,20 @@
 #include "report/as_table.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "report/names.h"
 
 namespace paceline::report {
+namespace {
+
+/// "exposed transfer" -> "exposed_transfer"
+std::string key_of(std::string name) {
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+}
+
+}  // namespace
 
 Table as_table(const Waterfall& waterfall) {
   Table table{.id = waterfall.id,
@@ -13,12 +23,39 @@ Table as_table(const Waterfall& waterfall) {
               .columns = {{.key = "part", .label = "part"},
                           {.key = "time", .label = "time", .unit = "s", .format = Format::milliseconds},
                           {.key = "hint", .label = "what could be changed"}}};
-  const auto add = [&](const std::string& name, double seconds, const std::string& hint) {
-    table.rows.push_back({{.text = name}, {.value = seconds}, {.text = hint}});
+  const auto add = [&](const std::string& name, double seconds) {
+    table.rows.push_back({{.text = name}, {.value = seconds}, {.text = ""}});
   };
-  add(waterfall.from_name, waterfall.from, "");
-  for (const auto& change : waterfall.changes) add("+ " + change.name, change.seconds, change.hint);
-  add(waterfall.to_name, waterfall.to, "");
+  add(waterfall.from_name, waterfall.from);
+  for (const auto& change : waterfall.changes)
+    table.rows.push_back({{.text = "+ " + change.name},
+                          {.value = change.seconds,
+                           .low = change.low,
+                           .high = change.high,
+                           .mark = change.is_noise ? "~" : ""},
+                          {.text = change.hint}});
+  add(waterfall.to_name, waterfall.to);
+  if (std::any_of(waterfall.changes.begin(), waterfall.changes.end(),
+                  [](const auto& change) { return change.is_noise; }))
+    table.footnotes.emplace_back("~ within noise: the interval holds 0.");
+  return table;
+}
+
+Table bars_as_table(const Waterfall& waterfall) {
+  Table table{.id = waterfall.id + "-over-workers",
+              .title = "The same over the number of workers, as parts of their steps",
+              .columns = {{.key = "workers", .label = "workers"},
+                          {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
+                          {.key = "efficiency", .label = "efficiency", .format = Format::percent1}}};
+  for (const auto& change : waterfall.changes)
+    table.columns.push_back({.key = key_of(change.name), .label = change.name, .format = Format::percent1});
+  for (const auto& bar : waterfall.bars) {
+    auto& row = table.rows.emplace_back();
+    double efficiency = 1;
+    for (const double part : bar.parts) efficiency -= part;
+    row = {{.text = bar.name}, {.value = bar.step_s}, {.value = efficiency}};
+    for (const double part : bar.parts) row.push_back({.value = part});
+  }
   return table;
 }
 

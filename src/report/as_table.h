@@ -7,6 +7,8 @@
 namespace paceline::report {
 
 [[nodiscard]] Table as_table(const Waterfall& waterfall);
+/// Its bars: a row each; the parts of a step and what is left of 1.
+[[nodiscard]] Table bars_as_table(const Waterfall& waterfall);
 /// A row a span, in the order of the spans.
 [[nodiscard]] Table as_table(const Timeline& timeline);
 [[nodiscard]] Table as_table(const Comparison& comparison);

@@ -408,6 +408,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add(document, scaling_section(conclusions, analysis::Mode::strong));
   add(document, same_cores_section(conclusions));
   add(document, ways_section(conclusions));
+  add(document, efficiency_section(conclusions));
   add(document, breakdown_section(conclusions));
   add(document, by_worker_section(conclusions));
   add(document, bandwidth_section(conclusions));

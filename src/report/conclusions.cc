@@ -69,12 +69,32 @@ Conclusions::Stopped Conclusions::stopped_study() const {
   return all;
 }
 
+namespace {
+
+std::vector<LossesOfGroup> losses_of_groups(const Conclusions& conclusions) {
+  std::vector<LossesOfGroup> all;
+  for (const Mode mode : {Mode::weak, Mode::strong})
+    for (const ScalingGroup& group : conclusions.scaling(mode)) {
+      if (group.baseline == nullptr) continue;
+      LossesOfGroup losses{.group = &group, .mode = mode, .rows = {}};
+      const auto alone = analysis::cells_alone(conclusions.cells, *group.baseline);
+      for (const ScalingRow& row : group.rows)
+        if (!row.is_baseline && row.has_ratios)
+          losses.rows.push_back(analysis::efficiency_loss(*group.baseline, *row.cell, mode, alone));
+      if (!losses.rows.empty()) all.push_back(std::move(losses));
+    }
+  return all;
+}
+
+}  // namespace
+
 Conclusions conclude(std::span<const measure::Record> records) {
   Conclusions result;
   result.records = records;
   result.cells = analysis::make_cells(records);
   result.weak = analysis::scaling(result.cells, Mode::weak);
   result.strong = analysis::scaling(result.cells, Mode::strong);
+  result.losses = losses_of_groups(result);
   result.sweeps = analysis::sweeps(result.cells);
   result.subjects = analysis::by_subject(result.cells);
   result.convergence = analysis::convergence(result.cells);

@@ -18,6 +18,7 @@
 #include "analysis/scaling.h"
 #include "analysis/setup_groups.h"
 #include "analysis/sweep.h"
+#include "analysis/waterfall.h"
 
 namespace paceline::report {
 
@@ -29,6 +30,13 @@ struct Remark {
 /// Joins remarks that differ only in their numbers.
 void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const std::string& record);
 
+/// What the rows of a scaling group lose against its baseline.
+struct LossesOfGroup {
+  const analysis::ScalingGroup* group = nullptr;
+  analysis::Mode mode = analysis::Mode::weak;
+  std::vector<analysis::EfficiencyLoss> rows;  ///< by workers: those with ratios
+};
+
 struct Conclusions {
   Conclusions() = default;
   Conclusions(Conclusions&&) = default;
@@ -38,6 +46,7 @@ struct Conclusions {
   std::span<const measure::Record> records;
   std::vector<analysis::Cell> cells;
   std::vector<analysis::ScalingGroup> weak, strong;
+  std::vector<LossesOfGroup> losses;  ///< of groups that have a row with ratios, weak before strong
   std::vector<analysis::Sweep> sweeps;
   std::vector<analysis::CellGroup>
       subjects;  ///< one for each model and data set, named where there are several

@@ -113,7 +113,10 @@ void add(std::vector<CsvFile>& files, const Plot& plot) { files.push_back({plot.
 void add(std::vector<CsvFile>& files, const Figure& figure) {
   for (const Figure::View& view : figure.views) add(files, as_plot(figure, view));
 }
-void add(std::vector<CsvFile>& files, const Waterfall& waterfall) { add(files, as_table(waterfall)); }
+void add(std::vector<CsvFile>& files, const Waterfall& waterfall) {
+  add(files, as_table(waterfall));
+  if (!waterfall.bars.empty()) add(files, bars_as_table(waterfall));
+}
 void add(std::vector<CsvFile>& files, const Comparison& comparison) { add(files, as_table(comparison)); }
 void add(std::vector<CsvFile>& files, const Timeline& timeline) { add(files, as_table(timeline)); }
 // What has no figures of its own: words.

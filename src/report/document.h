@@ -165,11 +165,21 @@ struct Waterfall {
     std::string name{};
     double seconds = 0;
     std::string hint{};  ///< what could be changed, and what it can give at most; "" where nothing is known
+    std::optional<double> low{}, high{};  ///< of the seconds, 95 %
+    bool is_noise = false;                ///< its interval holds 0: drawn grey
+  };
+  /// The same changes of another number of workers, each as a part of its step; what is left of 1 is
+  /// efficiency.
+  struct Bar {
+    std::string name{};  ///< "2 workers"
+    double step_s = 0;
+    std::vector<double> parts{};  ///< [changes]
   };
   std::string id{}, finding{}, note{};
   std::string from_name{}, to_name{};
   double from = 0, to = 0;
   std::vector<Change> changes{};
+  std::vector<Bar> bars{};  ///< by workers; empty where there is but one time
 };
 
 /// What ranks did at the same time: spans in lanes, seconds since the first step shown.
@@ -249,7 +259,8 @@ struct CsvFile {
 ///   {"type": "figure", "id", "finding", "note", "views": [{"name", "x": axis, "y": axis, "series": [series],
 ///    "marks": [{"axis": "x" or "y", "low", "high", "label"}]}]}
 ///   {"type": "waterfall", "id", "finding", "note", "from": {"name", "seconds"}, "to": {"name", "seconds"},
-///    "changes": [{"name", "seconds", "hint"}]}
+///    "changes": [{"name", "seconds", "hint", "low", "high", "noise"}],
+///    "bars": [{"name", "seconds", "parts": [number]}]}
 ///   {"type": "timeline", "id", "finding", "note", "lanes": [text], "phases": [text],
 ///    "spans": {"lane": [..], "phase": [..], "begin": [..], "end": [..]}}
 ///   {"type": "comparison", "id", "finding", "note", "name_of_ratio", "rows": [{"name", "word", "ratio",

@@ -47,6 +47,7 @@ Json json(const Next::Step& step);
 Json json(const Figure::Mark& mark);
 Json json(const Figure::View& view);
 Json json(const Waterfall::Change& change);
+Json json(const Waterfall::Bar& bar);
 Json json(const Comparison::Row& row);
 
 template <typename Thing>
@@ -172,7 +173,14 @@ Json json(const Figure& figure) {
 }
 
 Json json(const Waterfall::Change& change) {
-  return {{"name", change.name}, {"seconds", number(change.seconds)}, {"hint", change.hint}};
+  return {{"name", change.name},       {"seconds", number(change.seconds)}, {"hint", change.hint},
+          {"low", number(change.low)}, {"high", number(change.high)},       {"noise", change.is_noise}};
+}
+
+Json json(const Waterfall::Bar& bar) {
+  Json parts = Json::array();
+  for (const double part : bar.parts) parts.push_back(number(part));
+  return {{"name", bar.name}, {"seconds", number(bar.step_s)}, {"parts", std::move(parts)}};
 }
 
 Json json(const Waterfall& waterfall) {
@@ -180,6 +188,7 @@ Json json(const Waterfall& waterfall) {
   one["from"] = {{"name", waterfall.from_name}, {"seconds", number(waterfall.from)}};
   one["to"] = {{"name", waterfall.to_name}, {"seconds", number(waterfall.to)}};
   one["changes"] = list_of(waterfall.changes);
+  one["bars"] = list_of(waterfall.bars);
   return one;
 }
 

@@ -83,7 +83,10 @@ void append(std::string& out, const Timeline& timeline) {
   out += fmt::format("*{}.* {}\n\n```\n{}```\n\n", without_markup(timeline.finding),
                      without_markup(timeline.note), drawn_in_letters(timeline, kWidth));
 }
-void append(std::string& out, const Waterfall& waterfall) { append(out, as_table(waterfall)); }
+void append(std::string& out, const Waterfall& waterfall) {
+  append(out, as_table(waterfall));
+  if (!waterfall.bars.empty()) append(out, bars_as_table(waterfall));
+}
 void append(std::string& out, const Comparison& comparison) { append(out, as_table(comparison)); }
 
 void append_command(std::string& out, const std::string& command) {

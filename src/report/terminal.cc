@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <string_view>
 
 #include "report/answer_screen.h"
 #include "report/as_table.h"
@@ -171,13 +173,43 @@ void append(std::string& out, const Timeline& timeline, const Style& style) {
   out += drawn_in_letters(timeline, style.width) + "\n";
 }
 
+/// A line for each number of workers: what arrives, then every loss by the letter that stands behind it.
+void append_bars(std::string& out, const Waterfall& waterfall, const Style& style) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+  std::size_t longest = 0;
+  for (const auto& bar : waterfall.bars) longest = std::max(longest, display_width(bar.name));
+  const int cells = std::clamp(style.width - static_cast<int>(longest) - 20, 20, 60);
+  for (const auto& bar : waterfall.bars) {
+    double efficiency = 1, shown = 0;
+    for (const double part : bar.parts) efficiency -= part;
+    std::string drawn;
+    // Rounded at the ends of parts, so that no error adds up.
+    const auto draw = [&](double part, std::string_view letter) {
+      const auto begin = std::lround(cells * shown), end = std::lround(cells * (shown + part));
+      for (auto cell = begin; cell < end; ++cell) drawn += letter;
+      shown += part;
+    };
+    draw(std::clamp(efficiency, 0.0, 1.0), "█");
+    for (std::size_t i = 0; i < bar.parts.size() && i < kLetters.size(); ++i)
+      if (bar.parts[i] > 0) draw(std::min(bar.parts[i], 1 - shown), kLetters.substr(i, 1));
+    out += padded(bar.name, longest + 2, true) + padded(drawn, static_cast<std::size_t>(cells) + 2, true) +
+           percent(efficiency) + "\n";
+  }
+  std::string legend = "█ efficiency";
+  for (std::size_t i = 0; i < waterfall.changes.size() && i < kLetters.size(); ++i)
+    legend += fmt::format(", {} {}", kLetters[i], waterfall.changes[i].name);
+  out += style.dim(broken(legend + ".", "", 0, style.width)) + "\n";
+}
+
 void append(std::string& out, const Waterfall& waterfall, const Style& style) {
   std::size_t longest = std::max(display_width(waterfall.from_name), display_width(waterfall.to_name));
   for (const auto& change : waterfall.changes) longest = std::max(longest, display_width(change.name));
-  const auto line = [&](const std::string& name, double seconds, bool is_change, const std::string& hint) {
+  const auto line = [&](const std::string& name, double seconds, bool is_change, const std::string& hint,
+                        bool is_noise = false) {
     const std::string ms =
         fmt::format("{}{} ms", is_change && seconds >= 0 ? "+" : "", number(1e3 * seconds));
     std::string text = padded(name, longest + 2, true) + padded(ms, 12, false);
+    if (is_noise) text = style.dim(text + "  within noise");
     const bool fits = display_width(text) + 2 + display_width(hint) <= static_cast<std::size_t>(style.width);
     if (!hint.empty() && fits) text += "  " + hint;
     text += "\n";
@@ -185,8 +217,10 @@ void append(std::string& out, const Waterfall& waterfall, const Style& style) {
   };
   out += broken(waterfall.finding + ".", "• ", 2, style.width);
   out += line(waterfall.from_name, waterfall.from, false, "");
-  for (const auto& change : waterfall.changes) out += line(change.name, change.seconds, true, change.hint);
+  for (const auto& change : waterfall.changes)
+    out += line(change.name, change.seconds, true, change.hint, change.is_noise);
   out += line(waterfall.to_name, waterfall.to, false, "") + "\n";
+  if (!waterfall.bars.empty()) append_bars(out, waterfall, style);
 }
 
 /// The answers stand on a screen of their own (answer_screen.h).

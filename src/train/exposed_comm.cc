@@ -9,11 +9,15 @@ namespace paceline::train {
 
 void CollectiveLog::begin_blocked() { blocked_.push_back({base::Clock::now(), {}}); }
 
-void CollectiveLog::end_blocked() { blocked_.back().end = base::Clock::now(); }
+void CollectiveLog::end_blocked() {
+  blocked_.back().end = base::Clock::now();
+  blocked_s_ += base::seconds(blocked_.back().end - blocked_.back().begin);
+}
 
 void CollectiveLog::clear() {
   timings_.clear();
   blocked_.clear();
+  blocked_s_ = 0;
 }
 
 void CollectiveLog::sum_blocked(comm::Communicator& communicator, std::span<double> values) {
@@ -51,7 +55,7 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
   rank.late_peer_s += total.late_peer;
   ledger.move(measure::Phase::exposed_transfer, measure::Phase::exposed_wait, total.exposed_wait);
 
-  if (!buckets.empty()) {
+  if (!buckets.empty()) {  // never of one worker, which has no timings
     base::expects(timings_.size() % buckets.size() == 0, "every step has one collective a bucket");
     for (std::size_t i = 0; i < times.size(); ++i) {
       auto& bucket = buckets[i % buckets.size()];

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -24,6 +25,8 @@ class CollectiveLog {
   [[nodiscard]] std::vector<comm::Timing>& timings() { return timings_; }
   void begin_blocked();
   void end_blocked();
+  /// Seconds that the step was blocked since the last call, or since clear().
+  [[nodiscard]] double take_blocked_seconds() { return std::exchange(blocked_s_, 0); }
   /// Adds `values` over all ranks while nothing else can be done, and notes when.
   void sum_blocked(comm::Communicator& communicator, std::span<double> values);
 
@@ -52,6 +55,7 @@ class CollectiveLog {
   };
   std::vector<comm::Timing> timings_;
   std::vector<Blocked> blocked_;
+  double blocked_s_ = 0;
   Kept* kept_ = nullptr;
   std::size_t most_kept_ = 0;
   Kept* latest_ = nullptr;

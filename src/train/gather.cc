@@ -40,10 +40,11 @@ std::vector<double> pack(const measure::RankRecord& rank, std::size_t cores) {
   numbers.insert(numbers.end(), host.begin(), host.end());
   for (std::size_t i = 0; i < cores; ++i) numbers.push_back(i < rank.cores.size() ? rank.cores[i] : -1);
   numbers.insert(numbers.end(), rank.step_s.begin(), rank.step_s.end());
+  if (rank.own_s) numbers.insert(numbers.end(), rank.own_s->begin(), rank.own_s->end());
   return numbers;
 }
 
-measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, int number) {
+measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, bool has_own, int number) {
   measure::RankRecord rank;
   rank.rank = number;
   rank.wall_s = numbers[0];
@@ -71,7 +72,9 @@ measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, i
   for (std::size_t i = 0; i < cores; ++i)
     if (rest[i] >= 0) rank.cores.push_back(static_cast<int>(rest[i]));
   rest = rest.subspan(cores);
-  rank.step_s.assign(rest.begin(), rest.end());
+  const auto steps = static_cast<std::ptrdiff_t>(has_own ? rest.size() / 2 : rest.size());
+  rank.step_s.assign(rest.begin(), rest.begin() + steps);
+  if (has_own) rank.own_s.emplace(rest.begin() + steps, rest.end());
   return rank;
 }
 
@@ -109,7 +112,7 @@ std::vector<measure::RankRecord> gather_ranks(comm::Communicator& communicator,
   for (int rank = 0; rank < communicator.size(); ++rank)
     ranks.push_back(
         unpack(std::span(all).subspan(static_cast<std::size_t>(rank) * numbers.size(), numbers.size()), cores,
-               rank));
+               mine.own_s.has_value(), rank));
   return ranks;
 }
 

@@ -51,7 +51,8 @@ Record::Data describe(const data::Source& source) {
           .synthetic = source.synthetic,
           .train_samples = source.train->size(),
           .test_samples = source.test->size(),
-          .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt};
+          .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt,
+          .stored_bytes = data::mean_stored_bytes(*source.train)};
 }
 
 Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits) {

@@ -1,5 +1,6 @@
 #include "train/step.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "train/momentum_correction.h"
@@ -39,6 +40,8 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
   const auto gradients = engine_.gradients();
   const std::int64_t shards = job_.resolved.shards_per_worker;
   engine::LossSums sums;
+  ready_buckets_ = 0;
+  backward_before_s_ = 0;
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     const bool last = shard + 1 == shards;
     ledger_.enter(measure::Phase::forward);
@@ -52,23 +55,45 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
     }
     ledger_.enter(measure::Phase::backward);
     communicator_.at(update + 1, "backward");
+    backward_begin_ = base::Clock::now();
     if (!last) {
       engine_.backward([](std::int64_t) {});
       shard_sums_.add(gradients);
+      backward_before_s_ += base::seconds_since(backward_begin_);
     } else if (communicator_.size() > 1) {
       const auto join = [&](std::int64_t begin, std::int64_t end) {
         shard_sums_.join_last(gradients, begin, end);
       };
       engine_.backward([&](std::int64_t ready) {
+        note_ready(ready);
         reducer_.ready(ready, shards > 1 ? join : std::function<void(std::int64_t, std::int64_t)>{});
       });
     } else {
-      engine_.backward([](std::int64_t) {});
+      engine_.backward([this](std::int64_t ready) { note_ready(ready); });
       if (shards > 1) shard_sums_.join_last(gradients, 0, engine_.layout().elements);
     }
   }
   shard_sums_.clear();
   return sums;
+}
+
+std::vector<measure::BucketRecord> Stepper::begin_records(std::size_t steps, bool keeps_ready) const {
+  std::vector<measure::BucketRecord> records(buckets_.count());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    records[i].bytes = buckets_.bytes(i);
+    if (keeps_ready)
+      records[i].ready_s.emplace().reserve(std::min(steps, measure::BucketRecord::kMostReadyTimes));
+  }
+  return records;
+}
+
+void Stepper::note_ready(std::int64_t ready) {
+  if (ready_buckets_ == ready_records_.size() || buckets_.ends[ready_buckets_] > ready) return;
+  // To a tenth of a microsecond, as all that is kept of single steps: more digits only make files longer.
+  const double seconds = std::round((backward_before_s_ + base::seconds_since(backward_begin_)) * 1e7) / 1e7;
+  for (; ready_buckets_ < ready_records_.size() && buckets_.ends[ready_buckets_] <= ready; ++ready_buckets_)
+    if (auto& times = *ready_records_[ready_buckets_].ready_s; times.size() < times.capacity())
+      times.push_back(seconds);
 }
 
 Votes Stepper::votes_of(const engine::LossSums& sums, bool enough) const {

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "comm/communicator.h"
 #include "data/loader.h"
 #include "engine/engine.h"
 #include "measure/ledger.h"
+#include "measure/record.h"
 #include "train/buckets.h"
 #include "train/exposed_comm.h"
 #include "train/job.h"
@@ -43,9 +46,17 @@ class Stepper {
   StepResult run(const data::Batch& batch, std::int64_t update, double lr, bool enough);
 
   [[nodiscard]] const Buckets& buckets() const { return buckets_; }
+  /// One record a bucket; with `keeps_ready` each has room for the ready times of so many steps.
+  [[nodiscard]] std::vector<measure::BucketRecord> begin_records(std::size_t steps, bool keeps_ready) const;
+  /// From now on each step adds to `ready_s` of every bucket when it was posted (of one worker: when it could
+  /// have been), as long as the memory that the lists hold already has room. `records`: as many as buckets(),
+  /// and they outlive this; none: no longer.
+  void keep_ready_times(std::span<measure::BucketRecord> records) { ready_records_ = records; }
 
  private:
   engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough);
+  /// Gradients in [0, ready) are final: notes the time of every bucket that is now whole.
+  void note_ready(std::int64_t ready);
   [[nodiscard]] Votes votes_of(const engine::LossSums& sums, bool enough) const;
   Votes agree(const engine::LossSums& local, std::int64_t update, bool enough);
 
@@ -58,6 +69,10 @@ class Stepper {
   BucketReducer reducer_;
   ShardSums shard_sums_;
   LossGuard& guard_;
+  std::span<measure::BucketRecord> ready_records_;
+  std::size_t ready_buckets_ = 0;             ///< of this step
+  double backward_before_s_ = 0;              ///< of this step's earlier shards
+  base::TimePoint backward_begin_{};          ///< of this shard
   std::array<float, kVoteFloats> control_{};  ///< the votes under way
   std::unique_ptr<comm::Pending> control_pending_;
 };

@@ -1,5 +1,6 @@
 #include "train/window.h"
 
+#include <algorithm>
 #include <span>
 
 namespace paceline::train {
@@ -14,6 +15,14 @@ void Window::begin(const data::Loader* loader) {
   traffic_before_ = communicator_.traffic();
   if (loader != nullptr) loader_before_ = loader->statistics();
   begin_ = base::Clock::now();
+}
+
+void Window::reserve(std::int64_t steps, measure::RankRecord& rank) {
+  constexpr std::int64_t kMost = 1 << 16;  // of more the lists grow
+  const auto room = static_cast<std::size_t>(std::clamp<std::int64_t>(steps, 0, kMost));
+  rank.step_s.clear();
+  rank.step_s.reserve(room);
+  rank.own_s.emplace().reserve(room);
 }
 
 void Window::loader_ends(const data::Loader& loader) {

@@ -23,6 +23,8 @@ class Window {
   /// The last thing before the ledger starts. A later one begins anew.
   /// `loader`: nullptr for a worker that is handed its batches.
   void begin(const data::Loader* loader);
+  /// Empties the lists of steps of `rank`, and takes the memory for so many of them: not in a step.
+  static void reserve(std::int64_t steps, measure::RankRecord& rank);
   /// `loader` ends inside the window and another takes its place: what it did counts.
   void loader_ends(const data::Loader& loader);
   [[nodiscard]] double seconds() const { return base::seconds_since(begin_); }

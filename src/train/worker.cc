@@ -160,12 +160,11 @@ class Worker {
   void start_window() {
     gradients_log_.clear();
     statistics_log_.clear();
-    result_.rank.step_s.clear();
+    window_.reserve(end() - counters_.update, result_.rank);
     result_.norm_bytes = result_.norm_collectives = 0;
-    const bool has_buckets = communicator_.size() > 1 && !data_parallel_;
-    result_.buckets.assign(has_buckets ? stepper_->buckets().count() : 0, {});
-    for (std::size_t i = 0; i < result_.buckets.size(); ++i)
-      result_.buckets[i].bytes = stepper_->buckets().bytes(i);
+    result_.buckets.clear();
+    if (!data_parallel_) result_.buckets = stepper_->begin_records(result_.rank.step_s.capacity(), is_root());
+    stepper_->keep_ready_times(is_root() ? std::span(result_.buckets) : std::span<measure::BucketRecord>());
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
     recent_steps_.start(ledger_);
     window_.begin(loader());
@@ -285,7 +284,10 @@ class Worker {
   double time_step(base::TimePoint begin) {
     const auto done = base::Clock::now();
     recent_steps_.add(begin, done);
-    return result_.rank.step_s.emplace_back(base::seconds(done - begin));
+    const double seconds = base::seconds(done - begin);
+    const double blocked = gradients_log_.take_blocked_seconds() + statistics_log_.take_blocked_seconds();
+    result_.rank.own_s->push_back(seconds - blocked);
+    return result_.rank.step_s.emplace_back(seconds);
   }
 
   void look_ahead(std::int64_t updates_done) {

@@ -104,7 +104,10 @@ Record filled() {
     for (std::size_t i = 0; i < kPhases; ++i) one.phases[i] = 0.01 * static_cast<double>(i + 1);
     r.ranks.push_back(one);
   }
+  r.data.stored_bytes = 3072.5;
+  r.ranks[1].own_s = std::vector<double>{0.05, 0.15, 0.25};
   r.buckets = {{.bytes = 4096, .transfer_s = {1e-6, 2e-6}, .duration_s = {3e-6, 4e-6}}};
+  r.buckets[0].ready_s = std::vector<double>{0.01, 0.02};
   r.communication = {.communicator = "local",
                      .algorithm = "direct",
                      .gradient_bytes = 44695848,
@@ -150,6 +153,10 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   EXPECT_EQ(back.ranks[1].loader_waits, 3);
   EXPECT_EQ(back.ranks[1].loader_ready, 1.5);
   EXPECT_EQ(back.ranks[1].loader_queue, 2);
+  EXPECT_EQ(back.data.stored_bytes, 3072.5);
+  EXPECT_EQ(back.ranks[0].own_s, std::nullopt);
+  EXPECT_EQ(back.ranks[1].own_s, filled().ranks[1].own_s);
+  EXPECT_EQ(back.buckets[0].ready_s, filled().buckets[0].ready_s);
   EXPECT_EQ(back.buckets[0].duration_s, filled().buckets[0].duration_s);
   EXPECT_EQ(back.epochs[0].test_accuracy, 0.55);
   EXPECT_EQ(back.steps[1].loss, 2.2);

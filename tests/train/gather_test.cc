@@ -37,7 +37,10 @@ TEST(Gather, BringsProcessMemoryAndBytesOfEveryRank) {
   std::vector<std::jthread> threads;
   for (std::size_t rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      measure::RankRecord mine{.host = "b", .wall_s = 2, .step_s = {1, 1}};
+      measure::RankRecord mine{.host = "b",
+                               .wall_s = 2,
+                               .step_s = {1, 1},
+                               .own_s = std::vector<double>{0.5, 0.25 + static_cast<double>(rank)}};
       if (rank == 1) {
         mine.process = 1;
         mine.peak_bytes = std::int64_t{5'000'000'000};
@@ -49,6 +52,8 @@ TEST(Gather, BringsProcessMemoryAndBytesOfEveryRank) {
   threads.clear();
   for (const auto& ranks : all) {
     ASSERT_EQ(ranks.size(), 2u);
+    EXPECT_EQ(ranks[1].step_s, std::vector<double>({1, 1}));
+    EXPECT_EQ(ranks[1].own_s, std::vector<double>({0.5, 1.25}));
     EXPECT_EQ(ranks[0].process, std::nullopt);
     EXPECT_EQ(ranks[0].peak_bytes, std::nullopt);
     EXPECT_EQ(ranks[0].bytes_sent, std::nullopt);

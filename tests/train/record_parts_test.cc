@@ -44,6 +44,43 @@ TEST_F(RecordParts, TheCollectivesOfAStepAreBucketsVotesAndSynchronisedNorms) {
   }
 }
 
+/// Steps split into own work and standing still as the ledger splits them, and when buckets could leave.
+TEST_F(RecordParts, OwnWorkAndReadyTimesAreThoseOfTheLedger) {
+  for (const int workers : {1, 2}) {
+    auto options = small();
+    options.workers = workers;
+    options.window_steps = 12;
+    options.bucket_mb = 0.001;
+    const auto record = train(options);
+    for (const auto& rank : record.ranks) {
+      ASSERT_TRUE(rank.own_s.has_value());
+      ASSERT_EQ(rank.own_s->size(), rank.step_s.size());
+      double still = 0;
+      for (std::size_t i = 0; i < rank.step_s.size(); ++i) {
+        EXPECT_GT((*rank.own_s)[i], 0);
+        still += rank.step_s[i] - (*rank.own_s)[i];
+      }
+      const double exposed = rank.phases[static_cast<std::size_t>(measure::Phase::exposed_transfer)] +
+                             rank.phases[static_cast<std::size_t>(measure::Phase::exposed_wait)];
+      EXPECT_NEAR(still, exposed, 0.02 * rank.wall_s);
+    }
+    ASSERT_GT(record.buckets.size(), 1u);
+    const double backward = record.ranks[0].phases[static_cast<std::size_t>(measure::Phase::backward)];
+    double last = 0, before = 0;
+    for (const auto& bucket : record.buckets) {
+      ASSERT_TRUE(bucket.ready_s.has_value());
+      ASSERT_EQ(bucket.ready_s->size(), 12u);
+      EXPECT_EQ(bucket.transfer_s.size(), workers == 1 ? 0u : 12u);
+      double sum = 0;
+      for (const double ready : *bucket.ready_s) sum += ready;
+      EXPECT_GE(sum, before);
+      before = last = sum;
+    }
+    EXPECT_GT(last, 0);
+    EXPECT_LE(last, 1.001 * backward);
+  }
+}
+
 TEST_F(RecordParts, WithoutLoaderThreadsTheSameBitsAreTrained) {
   auto options = small();
   const auto usual = checkpoint_of(options, "one");

@@ -55,7 +55,8 @@ const waterfall = () => ({
   note: 'Slower kernels first, then waiting. Means of 15 steps, 32 images a worker.',
   from: { name: '1 worker', seconds: 0.0074729 }, to: { name: '2 workers', seconds: 0.0080863 },
   changes: [['slower kernels', 0.00072520, 'two workers share the memory; smaller batches would not help'], ['waiting for the other worker', 0.000379, 'equal threads a worker; at most 4.7 % of a step'],
-    ['moving gradients', 0.0000651, 'overlap with backward; at most 0.8 %'], ['copy and other', 0.0000072, ''], ['waiting for data', -0.0005631, '']].map(([name, seconds, hint]) => ({ name, seconds, hint })),
+    ['moving gradients', 0.0000651, 'overlap with backward; at most 0.8 %'], ['copy and other', 0.0000072, ''], ['waiting for data', -0.0005631, '']].map(([name, seconds, hint]) => ({ name, seconds, hint, low: seconds - 0.0001, high: seconds + 0.0001, noise: Math.abs(seconds) < 0.0001 })),
+  bars: [{ name: '2 workers', seconds: 0.0080863, parts: [0.0897, 0.0469, 0.0081, 0.0009, -0.0696] }, { name: '4 workers', seconds: 0.0171, parts: [0.42, 0.1, 0.03, 0.002, 0.001] }],
 });
 
 /// Three steps of two ranks: begin of each phase in ms, one all-reduce a step.

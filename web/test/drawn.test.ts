@@ -36,6 +36,29 @@ describe('A waterfall', () => {
   });
 });
 
+describe('What each number of workers loses', () => {
+  const block = () => blockOf(study(), 'waterfall', 'why');
+  const width = (rect: Element) => Number(rect.getAttribute('width'));
+  it('stacks its parts behind what arrives, a bar a number, and shows a gain as what stands beyond the step', () => {
+    const element = renderWaterfall(block(), contextOf(study()));
+    expect(element.querySelectorAll('.arrives')).toHaveLength(2);
+    expect(element.querySelectorAll('.loss')).toHaveLength(4 + 5);  // of two workers one part is a gain
+    expect(element.querySelectorAll('.gain')).toHaveLength(1);
+    const [two, four] = [...element.querySelectorAll('.arrives')];
+    expect(width(two!) / width(four!)).toBeCloseTo(0.924 / 0.447, 1);
+    expect(element.querySelector('.canvas')!.textContent).toContain('92.4 %');
+  });
+  it('has none for one number of workers, nor for a report of before it', () => {
+    const one = { ...block(), bars: block().bars.slice(0, 1) };
+    expect(renderWaterfall(one, contextOf(study())).querySelectorAll('.arrives')).toHaveLength(0);
+    expect(renderWaterfall({ ...block(), bars: [] }, contextOf(study())).querySelectorAll('.change')).toHaveLength(5);
+  });
+  it('draws grey what is within noise', () => {
+    const fills = [...renderWaterfall(block(), contextOf(study())).querySelectorAll('.change')].map((bar) => bar.getAttribute('fill'));
+    expect(fills.filter((fill) => fill === 'var(--other)').length).toBeGreaterThanOrEqual(2);
+  });
+});
+
 describe('A timeline', () => {
   const block = () => blockOf(study(), 'timeline', 'steps');
   it('has a rectangle a span, names where they fit, and its phases as legend', () => {

@@ -60,6 +60,12 @@ class FolderStore final : public ImageStore {
     return std::span<const std::uint8_t>(buffer).first(got);
   }
 
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
+    std::error_code error;
+    const auto bytes = fs::file_size(path(index), error);
+    return error ? 0 : static_cast<std::int64_t>(bytes);
+  }
+
   [[nodiscard]] const ImageListing& listing() const { return listing_; }
 
  private:

@@ -37,6 +37,8 @@ class SyntheticDataset final : public Dataset {
     return {.height = kSide, .width = kSide, .channels = 3};
   }
 
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t) const override { return 0; }
+
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
     base::expects(index >= 0 && index < size_, "0 <= index < size");
     base::expects(static_cast<std::int64_t>(pixels.size()) == format().bytes(), "pixels hold one image");

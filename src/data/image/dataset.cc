@@ -59,6 +59,10 @@ std::span<const std::uint8_t> ImageDataset::encoded(std::int64_t index,
   return store_->bytes(samples_.images[at(index)], buffer);
 }
 
+std::int64_t ImageDataset::stored_bytes(std::int64_t index) const {
+  return store_->stored_bytes(samples_.images[at(index)]);
+}
+
 std::int32_t ImageDataset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
   return read_part(
       index, [this](int height, int width) { return centred_box(format_, height, width); }, pixels);

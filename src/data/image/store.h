@@ -21,6 +21,11 @@ class ImageStore {
   /// Errors   Error(data): name and the system's reason
   [[nodiscard]] virtual std::span<const std::uint8_t> bytes(std::int64_t index,
                                                             std::vector<std::uint8_t>& buffer) const = 0;
+  /// The length of the encoded image; 0 where it cannot be told.
+  [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const {
+    std::vector<std::uint8_t> buffer;
+    return static_cast<std::int64_t>(bytes(index, buffer).size());
+  }
 };
 
 }  // namespace paceline::data

@@ -9,7 +9,7 @@
 #include "report/sections/parts.h"
 #include "report/text.h"
 
-// What limits: the ledger of the operating point's step; and what became of one worker's step.
+// What limits: the ledger of the operating point's step.
 
 namespace paceline::report {
 namespace {
@@ -29,17 +29,6 @@ std::vector<Share> shares_of(const analysis::Parts& parts) {
   std::stable_sort(shares.begin(), shares.end(),
                    [](const Share& a, const Share& b) { return a.seconds > b.seconds; });
   return shares;
-}
-
-/// What could be changed about a phase, and what it can give at most.
-std::string hint_for(const std::string& name, double of_step) {
-  constexpr double kWorthIt = 0.02;
-  if (of_step < kWorthIt) return "";
-  const std::string gain = about(of_step);
-  if (name == "waiting") return fmt::format("pin workers, quiet the machine: at most {}", gain);
-  if (name == "transfer") return fmt::format("larger --bucket-mb or batch: at most {}", gain);
-  if (name == "data") return fmt::format("more --loader-threads: at most {}", gain);
-  return "";
 }
 
 }  // namespace
@@ -74,32 +63,6 @@ Answer limit_answer(const Subject& subject) {
   for (const measure::Record* record : best->records) answer.records.push_back(record->id);
   answer.n = static_cast<int>(best->steps_measured);
   return answer;
-}
-
-std::optional<Waterfall> step_waterfall(const Subject& subject) {
-  if (subject.row == nullptr) return std::nullopt;
-  const auto& baseline = *subject.group->baseline;
-  const auto from = analysis::breakdown(baseline).mean, to = analysis::breakdown(*subject.best()).mean;
-  Waterfall waterfall{.id = "step",
-                      .note = "Means of a step over ranks and repeats, which add up; medians would not.",
-                      .from_name = way_of(baseline),
-                      .to_name = way_of(*subject.best()),
-                      .from = from.total(),
-                      .to = to.total()};
-  const auto change = [&](const char* name, const char* key, double before, double after) {
-    waterfall.changes.push_back({name, after - before, hint_for(key, after / to.total())});
-  };
-  change("compute", "compute", from.compute(), to.compute());
-  change("waiting for a later worker", "waiting", from.exposed_wait, to.exposed_wait);
-  change("moving gradients", "transfer", from.exposed_transfer, to.exposed_transfer);
-  change("waiting for data", "data", from.data_wait, to.data_wait);
-  change("copying and other", "other", from.copy + from.other, to.copy + to.other);
-  const auto most = std::max_element(
-      waterfall.changes.begin(), waterfall.changes.end(),
-      [](const auto& a, const auto& b) { return std::abs(a.seconds) < std::abs(b.seconds); });
-  waterfall.finding = fmt::format("From {} to {} a step: {} changes most", duration(from.total()),
-                                  duration(to.total()), most->name);
-  return waterfall;
 }
 
 }  // namespace paceline::report

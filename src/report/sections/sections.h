@@ -31,6 +31,8 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> by_worker_section(const Conclusions& conclusions);
 /// Where the time goes (table 2): the ledger a step, and the residual with what explains it.
 [[nodiscard]] std::optional<Section> breakdown_section(const Conclusions& conclusions);
+/// Where the efficiency goes: the loss of each row of scaling in parts that add up, and what would save them.
+[[nodiscard]] std::optional<Section> efficiency_section(const Conclusions& conclusions);
 /// What the all-reduce gives (table 3).
 [[nodiscard]] std::optional<Section> bandwidth_section(const Conclusions& conclusions);
 /// What collectives give alone (table of `comm`).

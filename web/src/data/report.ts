@@ -79,7 +79,10 @@ export interface Next { type: 'next'; steps: Step[]; not_answered: string[] }
 export interface Mark { axis: 'x' | 'y'; low: number; high: number | null; label: string }
 export interface View { name: string; x: Axis; y: Axis; series: Series[]; marks: Mark[] }
 export interface Figure { type: 'figure'; id: string; finding: string; note: string; views: View[] }
-export interface Change { name: string; seconds: number; hint: string }
+/// `noise`: the interval from `low` to `high` holds 0.
+export interface Change { name: string; seconds: number; hint: string; low: number | null; high: number | null; noise: boolean }
+/// The changes of another number of workers, as parts of its step; what is left of 1 is its efficiency.
+export interface LossBar { name: string; seconds: number; parts: number[] }
 export interface Waterfall {
   type: 'waterfall';
   id: string;
@@ -88,6 +91,7 @@ export interface Waterfall {
   from: { name: string; seconds: number };
   to: { name: string; seconds: number };
   changes: Change[];
+  bars: LossBar[];
 }
 export interface Span { lane: number; phase: number; begin: number; end: number }
 export interface Timeline { type: 'timeline'; id: string; finding: string; note: string; lanes: string[]; phases: string[]; spans: Span[] }

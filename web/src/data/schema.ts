@@ -91,10 +91,18 @@ const figure = (at: At): Figure => ({ type: 'figure', ...said(at), views: at.get
 
 const time = (at: At) => ({ name: at.get('name').text(), seconds: at.get('seconds').figure() });
 
-const waterfall = (at: At): Waterfall => ({
-  type: 'waterfall', ...said(at), from: time(at.get('from')), to: time(at.get('to')),
-  changes: at.get('changes').list((change) => ({ ...time(change), hint: change.get('hint').text() })),
-});
+/// Intervals and bars came later: a report without them is drawn as it was.
+function waterfall(at: At): Waterfall {
+  const changes = at.get('changes').list((change) => ({
+    ...time(change), hint: change.get('hint').text(), low: change.get('low').number(), high: change.get('high').number(),
+    noise: change.get('noise').isThere && change.get('noise').flag(),
+  }));
+  const bar = (one: At) => ({ ...time(one), parts: one.get('parts').listOr(changes.length, 0, (part) => part.figure()) });
+  return {
+    type: 'waterfall', ...said(at), from: time(at.get('from')), to: time(at.get('to')), changes,
+    bars: at.get('bars').isThere ? at.get('bars').list(bar) : [],
+  };
+}
 
 function timeline(at: At): Timeline {
   const lanes = at.get('lanes').texts();

@@ -1,5 +1,6 @@
 // How one time becomes another: a bar for each change, which begins where the one above ended. The axis begins near
-// the shorter of the two times, for the changes are small against them.
+// the shorter of the two times, for the changes are small against them. Above it, where there are several numbers of
+// workers, what each loses (loss-bars.ts).
 
 import { h, prose, svg } from '../dom';
 import { formatTime, formatValue, timeUnit, type TimeUnit } from '../data/format';
@@ -7,25 +8,29 @@ import type { Table, Waterfall } from '../data/report';
 import { renderCard } from './card';
 import type { Drawing, Spot } from './drawing';
 import type { Context } from './figure';
+import { drawLosses, heightOfLosses, keysOfLosses, lossTable } from './loss-bars';
 import { textWidth, wrap } from './style';
 import { roundValues } from './ticks';
 
 const ROW = 32;
 const FOOT = 46;
-const heightOf = ({ changes }: Waterfall) => (changes.length + 2) * ROW + FOOT;
+const heightOf = (waterfall: Waterfall, width: number) => heightOfLosses(waterfall, width) + (waterfall.changes.length + 2) * ROW + FOOT;
 
-interface Row { name: string; from: number; to: number; text: string; isWhole: boolean; hint: string; colour: string }
+interface Row { name: string; from: number; to: number; text: string; isWhole: boolean; colour: string; said: [string, string][] }
 
 const signed = (seconds: number, { factor }: TimeUnit) => `${seconds < 0 ? '-' : '+'}${formatValue(Math.abs(seconds) * factor, 'rate')}`;
 
 function rowsOf({ from, to, changes }: Waterfall, unit: TimeUnit, colours: Context['colours']): Row[] {
   let run = from.seconds;
   const whole = ({ name, seconds }: Waterfall['from']): Row =>
-    ({ name, from: seconds, to: seconds, text: formatTime(seconds, unit), isWhole: true, hint: '', colour: 'var(--ink)' });
-  const between = changes.map(({ name, seconds, hint }): Row => {
+    ({ name, from: seconds, to: seconds, text: formatTime(seconds, unit), isWhole: true, colour: 'var(--ink)', said: [] });
+  const between = changes.map(({ name, seconds, hint, low, high, noise }): Row => {
     const begin = run;
     run += seconds;
-    return { name, from: begin, to: run, text: signed(seconds, unit), isWhole: false, hint, colour: colours.change(name, seconds) };
+    const said: Row['said'] = [];
+    if (low !== null && high !== null) said.push(['95 %', `${signed(low, unit)} to ${signed(high, unit)} ${unit.unit}${noise ? ', within noise' : ''}`]);
+    if (hint !== '') said.push(['hint', hint]);
+    return { name, from: begin, to: run, text: signed(seconds, unit), isWhole: false, colour: noise ? 'var(--other)' : colours.change(name, seconds), said };
   });
   return [whole(from), ...between, whole(to)];
 }
@@ -41,18 +46,20 @@ function draw(waterfall: Waterfall, width: number, colours: Context['colours']):
   const least = Math.max(0, Math.min(...values) - room);
   const most = Math.max(...values) + room * 0.3;
   const x = (seconds: number) => left + ((seconds - least) / (most - least)) * (right - left);
-  const height = heightOf(waterfall);
-  const bottom = rows.length * ROW + 4;
+  const height = heightOf(waterfall, width);
+  const above = heightOfLosses(waterfall, width);
+  const first = above + 4;
+  const bottom = rows.length * ROW + first;
 
   const ticks = roundValues(least * unit.factor, most * unit.factor, Math.max(3, Math.floor((right - left) / 80)));
   const image = svg('svg', { class: 'drawing', viewBox: `0 0 ${width} ${height}`, width, height });
   image.append(...ticks.flatMap((tick) => [
-    svg('path', { class: 'grid', d: `M${x(tick / unit.factor)},0V${bottom}` }),
+    svg('path', { class: 'grid', d: `M${x(tick / unit.factor)},${above}V${bottom}` }),
     svg('text', { 'x': x(tick / unit.factor), 'y': bottom + 14, 'text-anchor': 'middle' }, formatValue(tick, 'rate')),
   ]), svg('text', { 'x': (left + right) / 2, 'y': height - 6, 'text-anchor': 'middle', 'class': 'axis' }, `time [${unit.unit}]`));
 
   const spots = rows.map((row, i): Spot => {
-    const top = i * ROW + 4;
+    const top = i * ROW + first;
     const from = Math.min(x(row.from), x(row.to));
     const to = Math.max(x(row.from), x(row.to));
     const lines = texts[i]!;
@@ -67,14 +74,17 @@ function draw(waterfall: Waterfall, width: number, colours: Context['colours']):
     image.append(svg('text', { 'x': to + 7, 'y': top + ROW / 2 - 3, 'dy': '0.32em', 'class': 'strong' }, row.text));
     const ratio = waterfall.from.seconds > 0 && !row.isWhole ? ` (${signed(((row.to - row.from) / waterfall.from.seconds) * 100, { unit: '', factor: 1 })} %)` : '';
     return {
-      key: String(i), x: to, y: top + ROW / 2 - 3, lane: i, box: { left: 0, right: width, top, bottom: top + ROW - 6 }, title: row.name, record: '',
-      rows: [[row.isWhole ? 'time' : 'change', (row.isWhole ? row.text : `${row.text} ${unit.unit}`) + ratio], ...(row.hint ? [['hint', row.hint] as [string, string]] : [])],
+      key: String(i), x: to, y: top + ROW / 2 - 3, lane: waterfall.bars.length + i, box: { left: 0, right: width, top, bottom: top + ROW - 6 }, title: row.name, record: '',
+      rows: [[row.isWhole ? 'time' : 'change', (row.isWhole ? row.text : `${row.text} ${unit.unit}`) + ratio], ...row.said],
     };
   });
-  return { image, spots, keys: least > 0 ? [{ sign: 'none', text: `time from ${formatTime(least, unit)} on` }] : [] };
+  const losses = drawLosses(waterfall, image, width, colours);
+  return { image, spots: [...losses, ...spots], keys: [...keysOfLosses(waterfall, colours), ...(least > 0 ? [{ sign: 'none', text: `time from ${formatTime(least, unit)} on` } as const] : [])] };
 }
 
-function table({ id, finding, from, to, changes }: Waterfall): Table {
+function table(waterfall: Waterfall): Table {
+  const { id, finding, from, to, changes } = waterfall;
+  if (waterfall.bars.length > 0) return lossTable(waterfall);
   const cell = (value: number | null, text = '') => ({ text, value, low: null, high: null, mark: '', note: '' });
   const rows = [from, ...changes, to];
   return {
@@ -86,7 +96,7 @@ function table({ id, finding, from, to, changes }: Waterfall): Table {
 
 export function renderWaterfall(waterfall: Waterfall, context: Context): HTMLElement {
   const { figure, canvas } = renderCard(waterfall, 'waterfall', {
-    draw: (width) => draw(waterfall, width, context.colours), height: () => heightOf(waterfall), table: () => table(waterfall),
+    draw: (width) => draw(waterfall, width, context.colours), height: (width) => heightOf(waterfall, width), table: () => table(waterfall),
   }, context);
   const hints = waterfall.changes.filter(({ hint }) => hint !== '');
   if (hints.length > 0) canvas.after(h('dl', { class: 'hints' }, ...hints.flatMap(({ name, hint }) => [h('dt', {}, name), h('dd', {}, prose(hint))])));

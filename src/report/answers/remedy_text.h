@@ -1,0 +1,19 @@
+#pragma once
+
+/// Remedies in words, and the commands that would test them.
+
+#include <string>
+
+#include "analysis/remedies.h"
+
+namespace paceline::report {
+
+/// "buckets of 2.1 MB", "2 loader threads a worker".
+[[nodiscard]] std::string name_of(const analysis::Remedy& remedy, const analysis::Cell& cell);
+/// "saves 4.1 %", "saves at most 4.1 %".
+[[nodiscard]] std::string said_of_gain(const analysis::Remedy& remedy);
+/// The cell of `loss` measured again with the remedy, beside its baseline where that changes too. Names of
+/// hosts that nobody knows are HOST1, HOST2.
+[[nodiscard]] std::string command_of(const analysis::Remedy& remedy, const analysis::EfficiencyLoss& loss);
+
+}  // namespace paceline::report
