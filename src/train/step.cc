@@ -77,14 +77,14 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
   return sums;
 }
 
-std::vector<measure::BucketRecord> Stepper::begin_records(std::size_t steps, bool keeps_ready) const {
-  std::vector<measure::BucketRecord> records(buckets_.count());
+void Stepper::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready) {
+  records.assign(buckets_.count(), {});
   for (std::size_t i = 0; i < records.size(); ++i) {
     records[i].bytes = buckets_.bytes(i);
     if (keeps_ready)
       records[i].ready_s.emplace().reserve(std::min(steps, measure::BucketRecord::kMostReadyTimes));
   }
-  return records;
+  ready_records_ = keeps_ready ? std::span(records) : std::span<measure::BucketRecord>();
 }
 
 void Stepper::note_ready(std::int64_t ready) {

@@ -46,12 +46,10 @@ class Stepper {
   StepResult run(const data::Batch& batch, std::int64_t update, double lr, bool enough);
 
   [[nodiscard]] const Buckets& buckets() const { return buckets_; }
-  /// One record a bucket; with `keeps_ready` each has room for the ready times of so many steps.
-  [[nodiscard]] std::vector<measure::BucketRecord> begin_records(std::size_t steps, bool keeps_ready) const;
-  /// From now on each step adds to `ready_s` of every bucket when it was posted (of one worker: when it could
-  /// have been), as long as the memory that the lists hold already has room. `records`: as many as buckets(),
-  /// and they outlive this; none: no longer.
-  void keep_ready_times(std::span<measure::BucketRecord> records) { ready_records_ = records; }
+  /// Makes `records` one a bucket, without times. With `keeps_ready` each step adds from now on when every
+  /// bucket was posted (of one worker: when it could have been); there is room for so many steps, and what
+  /// comes later is not kept. `records` outlives this.
+  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
 
  private:
   engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough);

@@ -162,9 +162,7 @@ class Worker {
     statistics_log_.clear();
     window_.reserve(end() - counters_.update, result_.rank);
     result_.norm_bytes = result_.norm_collectives = 0;
-    result_.buckets.clear();
-    if (!data_parallel_) result_.buckets = stepper_->begin_records(result_.rank.step_s.capacity(), is_root());
-    stepper_->keep_ready_times(is_root() ? std::span(result_.buckets) : std::span<measure::BucketRecord>());
+    if (!data_parallel_) stepper_->begin_window(result_.buckets, result_.rank.step_s.capacity(), is_root());
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
     recent_steps_.start(ledger_);
     window_.begin(loader());
