@@ -53,12 +53,14 @@ std::vector<std::string> check_lines(const Result& result) {
   std::vector<std::string> lines;
   for (const auto& finding : result.findings) {
     std::string interval;
+    // A warning's figure takes the place of none: it is what the words are about.
+    const char* const what = finding.severity == Severity::error ? "Corrected" : "The figure";
     const auto digits = [&](double value) { return as_printed(value, finding.printed); };
     if (finding.corrected && finding.corrected->low < finding.corrected->high)
-      interval = fmt::format(" Corrected: {} [{}, {}].", digits(finding.corrected->value),
+      interval = fmt::format(" {}: {} [{}, {}].", what, digits(finding.corrected->value),
                              digits(finding.corrected->low), digits(finding.corrected->high));
     else if (finding.corrected)
-      interval = fmt::format(" Corrected: {}.", digits(finding.corrected->value));
+      interval = fmt::format(" {}: {}.", what, digits(finding.corrected->value));
     lines.push_back(fmt::format("{} {}{}: {}{}", analysis::rules::name(finding.severity), finding.rule,
                                 place_of(finding), finding.sentence, interval));
   }

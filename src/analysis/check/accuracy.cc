@@ -77,8 +77,8 @@ void check_count(const Study& study, Findings& findings) {
     findings.add(
         Severity::error, {{i}, accuracy->text, Figure{nearest, below / *samples, above / *samples}},
         fmt::format(
-            "an accuracy of {} is no whole number of {:g} test images: {:.0f} are {:.6f}, {:.0f} are {:.6f}; it was not "
-            "counted once over this test set.",
+            "an accuracy of {} is no whole number of {:g} test images: {:.0f} are {:.6f}, {:.0f} are {:.6f}; no "
+            "single count over this test set gives it.",
             accuracy->text, *samples, below, below / *samples, above, above / *samples));
   }
 }
@@ -136,7 +136,7 @@ void check_noise(const Study& study, Findings& findings) {
          Figure{difference, difference - kErrors * error, difference + kErrors * error}},
         difference < kErrors * error
             ? fmt::format(
-                  "called best with {} against {} of {}: the difference of {:.4f} is {:.1f} joint standard errors ({:.4f}), "
+                  "called best with {} against {} of {}: the difference of {:.2g} is {:.1f} joint standard errors ({:.2g}), "
                   "which chance gives too.",
                   row.text("accuracy"), other.text("accuracy"), other.name(), difference, errors, error)
             : fmt::format(
